@@ -17,6 +17,7 @@ pub mod machines;
 pub mod matrix;
 pub mod offer;
 pub mod quant;
+pub mod ram;
 mod search;
 pub mod sweep;
 pub mod together;
@@ -31,6 +32,7 @@ use crate::engine::{FitGoal, UpperBound};
 use crate::machine::Machine;
 use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary};
 use crate::settings::Settings;
+use crate::units::Bytes;
 
 pub use cache_types::CacheTypeCost;
 pub use change::Change;
@@ -74,6 +76,8 @@ impl PlanRequest {
 pub enum Goal {
     /// All in VRAM: every tensor that a token needs is on GPUs.
     Vram,
+    /// All in VRAM, with this much left on every GPU that has layers besides what the engine keeps free.
+    VramWith(Bytes),
     /// Every layer is assigned to a GPU, and it fits; experts may be in RAM.
     AllLayers,
     /// At least this many layers are on GPUs, counting the output layer, and the model fits.
@@ -103,6 +107,9 @@ impl Goal {
         let fits = outcome != Outcome::DoesNotFit && !refused;
         fits && match self {
             Self::Vram => outcome == Outcome::Vram,
+            Self::VramWith(margin) => {
+                outcome == Outcome::Vram && gpus.all(|gpu| gpu.layers.is_empty() || gpu.left() >= margin)
+            }
             Self::AllLayers => outcome <= Outcome::ExpertsInRam,
             Self::AtLeast(layers) => offloaded >= layers,
             Self::Layer(index) => gpus.any(|gpu| gpu.layers.contains(&index)),
@@ -112,7 +119,7 @@ impl Goal {
     /// The lowest upper bound with which it can still be met.
     const fn required_bound(self) -> UpperBound {
         match self {
-            Self::Vram | Self::AllLayers => UpperBound::AllLayers,
+            Self::Vram | Self::VramWith(_) | Self::AllLayers => UpperBound::AllLayers,
             Self::AtLeast(_) | Self::Layer(_) => UpperBound::SomeLayers,
         }
     }
@@ -120,7 +127,7 @@ impl Goal {
     /// How much of the fit is needed to decide it.
     const fn fit_goal(self) -> FitGoal {
         match self {
-            Self::Vram | Self::AllLayers => FitGoal::AllLayers,
+            Self::Vram | Self::VramWith(_) | Self::AllLayers => FitGoal::AllLayers,
             Self::AtLeast(_) | Self::Layer(_) => FitGoal::Most,
         }
     }
@@ -131,6 +138,7 @@ impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Vram => write!(f, "vram"),
+            Self::VramWith(margin) => write!(f, "vram with {margin} left"),
             Self::AllLayers => write!(f, "all layers"),
             Self::AtLeast(layers) => write!(f, "{layers} layers"),
             Self::Layer(index) => write!(f, "layer {index}"),

@@ -15,6 +15,7 @@ mod export;
 mod knobs;
 mod list;
 mod machines;
+mod modelfile;
 mod presets;
 mod progress;
 mod questions;
@@ -32,6 +33,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
+use crate::answer::ram::{self, RamUse};
+use crate::hardware::remembered::Remembered;
 use crate::hardware::saved::SavedMachines;
 use crate::library::ModelFilter;
 use crate::settings::Context;
@@ -95,16 +98,32 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
 
 fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let start = ParsedArgs::read(&args.knobs, &args.machine)?;
-    let opened = resolve::quantised(resolve::model(&args.model)?, args.knobs.others.quant)?;
+    let opened = resolve::package(&args.model, &args.knobs)?;
     let ready = start.with(&opened).complete();
     let plan = ready.plan(&opened.model)?;
     let text = if args.json {
         let speed = Speed::of(&opened.model, &ready.machine, &plan, args.depth);
-        error::json("plan", crate::export::json_with_speed(&plan, speed.as_ref()))?
+        let starts = ready.starts(&opened.model)?;
+        let ram = RamUse::of(&ready.request(&opened.model), &plan);
+        let besides = crate::export::Besides { speed: speed.as_ref(), ram: Some(&ram), starts: starts.as_ref() };
+        error::json("plan", crate::export::json_with(&plan, &besides))?
     } else {
         let limits = ready.limits(&opened.model, &plan);
         let speeds = Speeds::of(&opened.model, &ready.machine, &plan, args.depth);
-        report::plan(&plan, Some(&limits), speeds.as_ref(), &Style::of_stdout())
+        let detail = if args.verbose { report::Detail::Verbose } else { report::Detail::Usual };
+        let request = ready.request(&opened.model);
+        let ram = RamUse::of(&request, &plan);
+        let mut sentences: Vec<String> = ram::spills(&request.machine, &plan);
+        sentences.extend(ram.shortage(&plan));
+        sentences.push(format!("RAM: {}.", ram.sentence()));
+        sentences.extend(ram.in_use());
+        report::plan(
+            &plan,
+            Some(&limits),
+            speeds.as_ref(),
+            &report::Extent { detail, ram: &sentences },
+            &Style::of_stdout(),
+        )
     };
     print(&text)
 }
@@ -169,14 +188,17 @@ fn devices(args: &DevicesArgs) -> Result<(), CliError> {
 fn machine(command: &MachineCommand) -> Result<(), CliError> {
     let saved = SavedMachines::here().map_err(CliError::Arguments)?;
     let text = match command {
-        MachineCommand::Save { name, machine } => {
+        MachineCommand::Save { name, machine, force } => {
             let machine = resolve::MachineSource::read(machine)?.detect().machine;
-            let path = saved.save(name, &machine).map_err(CliError::Arguments)?;
+            let path = saved.save(name, &machine, *force).map_err(CliError::Arguments)?;
             machines::saved(name, &machine, &path)
         }
         MachineCommand::List { json } => {
             let entries = saved.list().map_err(CliError::Arguments)?;
             if *json { machines::json(&entries)? } else { machines::text(&entries, &Style::of_stdout()) }
+        }
+        MachineCommand::Forget => {
+            machines::forgotten(&Remembered::here().and_then(|kept| kept.forget()).map_err(CliError::Arguments)?)
         }
         MachineCommand::Remove { name } => {
             saved.remove(name).map_err(CliError::Arguments)?;
@@ -200,6 +222,7 @@ fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
         Some(named) => resolve::model(named).map_err(|error| error.or_suggest_command(named))?,
         None => resolve::default_model()?,
     };
+    let opened = resolve::with_draft(opened, &cli.knobs)?;
     // a wrong --quant is reported here; in the planner it is a knob
     resolve::quantised(opened.clone(), cli.knobs.others.quant)?;
     if !io::stdout().is_terminal() {

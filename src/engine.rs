@@ -16,7 +16,7 @@ mod knobs;
 pub mod kvcache;
 mod layout;
 pub mod llama_cpp;
-mod ollama;
+pub mod ollama;
 pub mod ollama_011;
 pub mod ollama_024;
 mod plan_request;
@@ -37,11 +37,11 @@ use llama_cpp::resolved::ResolvedRequest;
 pub use admission::Admission;
 pub use facts::{EngineFacts, ReserveSetting};
 pub use graph_size::formulas;
-pub use id::{EngineError, EngineId, FitGoal, Launch};
+pub use id::{CountedDevice, EngineError, EngineId, FitGoal, Launch, ServerCommand, ServerStart, ServerStarts};
 pub use knobs::{KnobCondition, KnobContext};
 pub use plan_request::PlanRequest;
 pub use preflight::{Preflight, UpperBound};
-pub use prepared::PreparedModel;
+pub use prepared::{DraftFile, PreparedModel};
 pub use version::EngineVersion;
 
 /// Decides how a model's layers are placed on a machine.
@@ -88,6 +88,21 @@ pub trait Engine: Sync {
     /// # Errors
     /// As [`Engine::plan`].
     fn launch(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<Launch>, EngineError> {
+        Ok(None)
+    }
+
+    /// The starts of llama-server with nothing else loaded, of which the first `failures` run out of memory; none from
+    /// an engine that starts none.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    fn starts(
+        &self,
+        _: &PreparedModel,
+        _: &Machine,
+        _: &Settings,
+        _failures: usize,
+    ) -> Result<Option<ServerStarts>, EngineError> {
         Ok(None)
     }
 
@@ -171,7 +186,12 @@ impl PlanRequest {
 
     /// The knobs that the engine offers for this model on this machine, in screen order.
     pub fn knobs(&self) -> Vec<Knob> {
-        let context = KnobContext { model: Some(&self.model), machine: &self.machine, raw: self.settings.raw };
+        let context = KnobContext {
+            model: Some(&self.model),
+            machine: &self.machine,
+            settings: &self.settings,
+            two_cache_types: false,
+        };
         self.engine.facts().knobs(&context)
     }
 
@@ -179,7 +199,12 @@ impl PlanRequest {
     pub fn bounds(&self) -> Bounds {
         let hyper = &self.model.hyper;
         let layer_count = self.model.block_count() as u64 + 1;
-        Bounds { context_train: hyper.context_train, layer_count, experts: hyper.experts.is_some() }
+        Bounds {
+            context_train: hyper.context_train,
+            layer_count,
+            experts: hyper.experts.is_some(),
+            draft: self.model.drafts_by(),
+        }
     }
 }
 

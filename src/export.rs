@@ -19,7 +19,7 @@ use crate::engine::EngineId;
 use crate::engine::PlanRequest;
 use crate::plan::Plan;
 
-pub use json::{json, json_with_speed, object};
+pub use json::{Besides, json, json_with, object};
 
 /// What is exported: a plan, its request, and where the model is found.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,8 @@ pub struct ExportInput<'a> {
     pub plan: &'a Plan,
     /// Where Ollama or llama-server finds the model.
     pub location: &'a ModelLocation,
+    /// A llama-server command without the options that make no difference, even if the user set them.
+    pub minimal: bool,
 }
 
 /// Where Ollama or llama-server finds a model.
@@ -139,7 +141,7 @@ impl ExportFormat {
             Self::Options => "the options of an Ollama API request",
             Self::Environment => "for the shell that runs 'ollama serve'",
             Self::Systemd => "for Ollama run by systemd: /etc/systemd/system/ollama.service.d/plimsoll.conf",
-            Self::LlamaServer => "the shortest equivalent llama-server command",
+            Self::LlamaServer => "an equivalent llama-server command",
             Self::Json => "the complete plan, for scripts",
             Self::Markdown => "the plan as a table, for notes and reports",
             Self::Svg => "the plan as a picture",

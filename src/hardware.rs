@@ -7,7 +7,9 @@ mod amd;
 mod apple;
 mod intel;
 mod nvidia;
+pub mod programs;
 mod ram;
+pub mod remembered;
 pub mod saved;
 mod sysfs;
 mod visible;
@@ -18,7 +20,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::machine::{Gpu, Machine, Origin, Os, Ram};
+use crate::machine::{Drivers, Gpu, Machine, Origin, Os, Ram};
 use crate::units::Bytes;
 
 /// What to look for, and where.
@@ -38,6 +40,8 @@ pub struct DetectOptions {
     pub rocr_visible_devices: Option<String>,
     /// `HIP_VISIBLE_DEVICES`: selects among those.
     pub hip_visible_devices: Option<String>,
+    /// The file with what drivers took on this machine besides buffers.
+    pub remembered: Option<PathBuf>,
 }
 
 impl DetectOptions {
@@ -52,6 +56,7 @@ impl DetectOptions {
             cuda_device_order: variable("CUDA_DEVICE_ORDER"),
             rocr_visible_devices: variable("ROCR_VISIBLE_DEVICES"),
             hip_visible_devices: variable("HIP_VISIBLE_DEVICES"),
+            remembered: remembered::Remembered::here().ok().map(remembered::Remembered::into_path),
         }
     }
 }
@@ -131,6 +136,7 @@ struct FoundGpu {
 struct CollectedGpus {
     list: Vec<FoundGpu>,
     tried: Vec<CollectorResult>,
+    drivers: Drivers,
 }
 
 /// Queries the drivers and the operating system; blocks until they answer.
@@ -142,14 +148,23 @@ pub fn detect(options: &DetectOptions) -> Detected {
 fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe>, ram::RamMonitor) {
     let (memory, about) = ram::collect();
     let mut detected = Detected {
-        machine: Machine { os: Os::here(), gpus: Vec::new(), ram: about.ram, origin: Origin::Detected },
+        machine: Machine {
+            os: Os::here(),
+            gpus: Vec::new(),
+            ram: about.ram,
+            origin: Origin::Detected,
+            drivers: Drivers::default(),
+        },
         facts: Vec::new(),
         processes: Vec::new(),
         tried: Vec::new(),
     };
     let mut probes = Vec::new();
-    for CollectedGpus { list, tried } in if options.gpus { gpus(options, about.ram, &about.chip) } else { Vec::new() } {
+    for CollectedGpus { list, tried, drivers } in
+        if options.gpus { gpus(options, about.ram, &about.chip) } else { Vec::new() }
+    {
         detected.tried.extend(tried);
+        detected.machine.drivers = drivers.or(detected.machine.drivers);
         for found in list {
             let device = format!("GPU{}", detected.machine.gpus.len());
             let facts = found.facts.into_iter().map(|(what, value)| DeviceFact { device: device.clone(), what, value });
@@ -159,6 +174,9 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe
             detected.machine.gpus.push(found.gpu);
             probes.push(found.probe);
         }
+    }
+    if let Some(path) = &options.remembered {
+        remembered::Remembered::in_file(path.clone()).apply_to(&mut detected.machine);
     }
     detected.facts.extend(about.facts);
     detected.tried.extend(about.tried);

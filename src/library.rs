@@ -6,6 +6,7 @@
 mod filter;
 pub mod observed;
 pub mod survey;
+pub mod verify;
 
 use std::sync::OnceLock;
 

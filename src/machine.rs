@@ -1,7 +1,10 @@
 //! A machine as plain values: operating system, GPUs in order, RAM.
 
 pub mod apple;
+pub mod driver_memory;
+pub mod drivers;
 pub mod file;
+mod listed;
 pub mod presets;
 pub mod rpc;
 pub mod spec;
@@ -10,6 +13,8 @@ pub mod what_if;
 
 use std::sync::Arc;
 
+pub use drivers::Drivers;
+pub use listed::Listed;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Bandwidth, Bytes};
@@ -25,6 +30,8 @@ pub struct Machine {
     pub ram: Ram,
     /// Whether it was detected or described.
     pub origin: Origin,
+    /// Versions of the drivers, where known.
+    pub drivers: Drivers,
 }
 
 impl Machine {
@@ -136,6 +143,10 @@ pub struct Gpu {
     pub computer: Option<Arc<str>>,
     /// What its Vulkan driver reports, if that was stated.
     pub vulkan: Option<vulkan::VulkanLimits>,
+    /// How the backends list it.
+    pub listed: Listed,
+    /// What driver and backend were seen to take on it besides buffers, if that was remembered on its machine.
+    pub driver_memory: Option<Bytes>,
 }
 
 /// GPU or CPU.
@@ -227,6 +238,8 @@ mod tests {
             driver_major: None,
             computer: None,
             vulkan: None,
+            listed: Listed::default(),
+            driver_memory: None,
         }
     }
 
@@ -234,7 +247,13 @@ mod tests {
     fn small_changes_of_free_memory_are_ignored() {
         let gpu = |free| Gpu { free: Bytes::mib(free), ..card(Backend::Cuda) };
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(32), swap_free: Bytes::ZERO, bandwidth: None };
-        let with = |gpus: Vec<Gpu>| Machine { os: Os::Linux, gpus, ram, origin: Origin::Detected };
+        let with = |gpus: Vec<Gpu>| Machine {
+            os: Os::Linux,
+            gpus,
+            ram,
+            origin: Origin::Detected,
+            drivers: Drivers::default(),
+        };
         let now = with(vec![gpu(4000), gpu(5000)]);
         assert!(now.is_nearly(&with(vec![gpu(4050), gpu(4950)])));
         assert!(!now.is_nearly(&with(vec![gpu(4100), gpu(5000)])));

@@ -2,6 +2,7 @@
 
 mod groups;
 mod hyper;
+mod projector;
 pub mod quantise;
 mod summary;
 
@@ -11,6 +12,7 @@ use groups::TensorGroups;
 
 pub use groups::TensorGroup;
 pub use hyper::{Experts, Hyperparameters, Ssm};
+pub use projector::Projector;
 pub use summary::ModelSummary;
 
 /// Upper limit of the number of blocks: over a hundred times that of the largest published models.

@@ -18,6 +18,7 @@ mod event;
 mod fit;
 mod json;
 mod load;
+mod loaded_sizes;
 mod marks;
 mod missing;
 mod model;
@@ -33,7 +34,7 @@ mod table;
 mod under_way;
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::{fmt, io};
 
 use serde::Serialize;
 
@@ -44,6 +45,7 @@ pub use driver::{CardMemory, ProcessMemory};
 pub use event::Event;
 pub use fit::{Fit, FitDevice, FitLayers, FitProjection, FitResult};
 pub use load::{Complete, Load, Program, is_gpu};
+pub use loaded_sizes::ollama_ps;
 pub use missing::Missing;
 pub use model::ObservedModel;
 pub use ollama::OllamaEstimate;
@@ -148,6 +150,22 @@ impl Observation {
         let mut reader = Reader::default();
         reader.feed(text.as_bytes());
         reader.finish()
+    }
+
+    /// Reads a text in pieces, however long it is.
+    ///
+    /// # Errors
+    /// Those of `text`.
+    pub fn read(text: &mut dyn io::Read) -> io::Result<Self> {
+        let (mut reader, mut piece) = (Reader::default(), vec![0; 1 << 16]);
+        loop {
+            match text.read(&mut piece) {
+                Ok(0) => return Ok(reader.finish()),
+                Ok(read) => reader.feed(piece.get(..read).unwrap_or_default()),
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) => return Err(why),
+            }
+        }
     }
 
     /// The load to look at.

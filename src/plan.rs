@@ -5,6 +5,7 @@ mod computers;
 mod knob;
 mod ollama_ps;
 mod own_caches;
+mod part;
 mod peak;
 mod summary;
 mod verdict;
@@ -15,14 +16,16 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::engine::id::EngineId;
+use crate::machine::driver_memory::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Gpu, Origin, Ram};
 use crate::model::ModelSummary;
 use crate::settings::InEffect;
 use crate::units::Bytes;
 
 pub use computers::Computer;
-pub use ollama_ps::OllamaPs;
+pub use ollama_ps::{LoggedBuffer, LoggedLoad, OllamaPs};
 pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
+pub use part::{Part, PartKind, PartMemory};
 pub use peak::{AliveKind, AliveTensors, BufferKind, Peak};
 pub use summary::PlanSummary;
 pub use verdict::{Outcome, Verdict};
@@ -44,6 +47,8 @@ pub struct Plan {
     pub settings: InEffect,
     /// GPUs in the machine's order, the CPU last.
     pub devices: Vec<DevicePlan>,
+    /// What is loaded together, the model first; their sums are in `devices`.
+    pub parts: Vec<Part>,
     /// Blocks in order, then the output layer.
     pub layers: Vec<LayerPlan>,
     /// The compute graph's memory and its explanation.
@@ -83,6 +88,11 @@ impl Plan {
     /// Where what a token needs is.
     pub fn outcome(&self) -> Outcome {
         Outcome::of(self.verdict, &self.devices)
+    }
+
+    /// The GPU with layers that has the least memory left.
+    pub fn tightest_gpu(&self) -> Option<&DevicePlan> {
+        self.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).min_by_key(|gpu| gpu.left())
     }
 
     /// Layers on GPUs among [`Plan::layers`]; an engine may count further blocks as offloaded.
@@ -183,12 +193,16 @@ pub struct DevicePlan {
     pub cache: Bytes,
     /// The compute graph's buffers.
     pub graph: Bytes,
+    /// What these buffers grow by once the first batches or images have been computed.
+    pub growth: Bytes,
     /// The engine's reserves.
     pub reserves: Vec<Reserve>,
     /// Indices into [`Plan::layers`], ascending.
     pub layers: Vec<usize>,
     /// The computer that the device is in, if it is used over RPC.
     pub computer: Option<Arc<str>>,
+    /// What driver and backend take besides; in no other figure.
+    pub driver: Option<DriverMemory>,
 }
 
 impl DevicePlan {
@@ -206,9 +220,11 @@ impl DevicePlan {
             parts: Bytes::ZERO,
             cache: Bytes::ZERO,
             graph: Bytes::ZERO,
+            growth: Bytes::ZERO,
             reserves: Vec::new(),
             layers: Vec::new(),
             computer: gpu.computer.clone(),
+            driver: DriverMemory::of(gpu),
         }
     }
 
@@ -226,9 +242,11 @@ impl DevicePlan {
             parts: Bytes::ZERO,
             cache: Bytes::ZERO,
             graph: Bytes::ZERO,
+            growth: Bytes::ZERO,
             reserves: Vec::new(),
             layers: Vec::new(),
             computer: None,
+            driver: None,
         }
     }
 
@@ -249,9 +267,9 @@ impl DevicePlan {
         self.reserves.iter().map(|reserve| reserve.bytes).sum()
     }
 
-    /// Free bytes after allocations and reserves.
+    /// Free bytes after allocations, their growth and reserves.
     pub fn left(&self) -> Bytes {
-        self.free - self.asked() - self.reserved()
+        self.free - self.asked() - self.growth - self.reserved()
     }
 
     /// Memory used by other programs.
@@ -259,9 +277,9 @@ impl DevicePlan {
         self.total - self.free
     }
 
-    /// Whether more is allocated than is free, including swap.
+    /// Whether more is allocated than is free, including swap, at the latest once it has grown.
     pub fn is_over(&self) -> bool {
-        self.asked() > self.free + self.swap_free
+        self.asked() + self.growth > self.free + self.swap_free
     }
 }
 

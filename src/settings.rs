@@ -1,21 +1,33 @@
 //! The knobs as the user sets them. What an engine makes of them is in [`InEffect`].
 
+mod draft;
 mod flag;
 mod in_effect;
 pub mod knob;
+mod llama_server;
+mod load_mode;
+mod mmproj;
+pub mod ollama;
 mod release;
 mod stashed;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::gguf::{FileType, GgmlType};
+use crate::model::Projector;
 use crate::units::Bytes;
 
+pub use draft::{DraftSettings, SpecType};
 pub use flag::Flag;
 pub use in_effect::InEffect;
+pub use llama_server::{llama_server_variables, shares};
+pub use load_mode::LoadMode;
+pub use mmproj::{ImageSize, MmprojDevice, MmprojOptions};
+pub use ollama::{OllamaSettings, OllamaVersion, Source};
 pub use release::Release;
 pub use stashed::StashedKnobs;
 
@@ -59,21 +71,50 @@ pub struct Settings {
     pub gpu_overhead: Bytes,
     /// Bytes of the `LoRA` adapters' tensors that are loaded with the model.
     pub adapters: Bytes,
-    /// Bytes of the tensors of a separate projector file that is loaded with the model (`--mmproj`).
-    pub projector: Bytes,
+    /// The projector that is loaded with the model, from a file of its own (`--mmproj`).
+    pub projector: Option<Arc<Projector>>,
+    /// Where it is, and the images that it reads.
+    pub mmproj: MmprojOptions,
     /// Spread over all GPUs (`OLLAMA_SCHED_SPREAD`).
     pub spread: bool,
     /// Refuse anything less than every layer on GPUs.
     pub require_full: bool,
     /// Layers whose experts stay in RAM.
     pub n_cpu_moe: Option<u64>,
+    /// Drafting of tokens.
+    pub draft: DraftSettings,
     /// Quantisation to plan for; `None` keeps that of the opened file. Engines ignore it: the caller requantises the
     /// model before planning.
     pub quant: Option<FileType>,
+    /// What only Ollama is asked.
+    pub ollama: OllamaSettings,
     /// Release of llama.cpp; `None` for the newest.
     pub release: Option<Release>,
+    /// How weights are read; no engine's decision follows from it here.
+    pub load_mode: Option<LoadMode>,
+    /// What llama-server's prompt cache may grow to (`--cache-ram`); zero for off. No engine counts it.
+    pub cache_ram: Option<Bytes>,
     /// Skip the engine's own adjustments of the knobs.
     pub raw: bool,
+}
+
+impl Settings {
+    /// Whether K and V have types that no single choice stands for.
+    pub fn has_two_cache_types(&self) -> bool {
+        let (k, v) = (self.cache_type_k, self.cache_type_v);
+        k != v || k.is_some_and(|ty| !knob::CACHE_CHOICES.contains(&ty))
+    }
+
+    /// Gives V the type of K, or both the engine's own if no choice is that type.
+    pub fn use_one_cache_type(&mut self) {
+        let one = knob::value::one_type(self.cache_type_k, self.cache_type_v);
+        (self.cache_type_k, self.cache_type_v) = (one, one);
+    }
+
+    /// Bytes of the tensors of a separate projector; zero without one.
+    pub fn projector_bytes(&self) -> Bytes {
+        self.projector.as_ref().map_or(Bytes::ZERO, |projector| projector.tensor_bytes)
+    }
 }
 
 /// Requested context size.

@@ -53,6 +53,17 @@ pub struct Speed {
     pub terms: Vec<Term>,
 }
 
+/// Tokens per second, as a range.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SpeedRange {
+    /// In the middle.
+    pub tokens_per_second: f64,
+    /// Nine of ten measurements are faster.
+    pub low: f64,
+    /// Nine of ten measurements are slower.
+    pub high: f64,
+}
+
 /// A part of a token's time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Term {
@@ -83,6 +94,11 @@ impl Speeds {
 }
 
 impl Speed {
+    /// Its range, without the terms.
+    pub const fn range(&self) -> SpeedRange {
+        SpeedRange { tokens_per_second: self.tokens_per_second, low: self.low, high: self.high }
+    }
+
     /// The speed of `plan`, which is a plan of `model` on `machine`, with `depth` tokens in the cache. None where it
     /// cannot be known: without the bandwidth of a GPU that takes part, for a GPU of another computer, and for a plan
     /// that does not fit.

@@ -1,6 +1,8 @@
 //! Answers are checked by asking the engine again.
 
 mod held_knobs;
+mod one_outcome;
+mod ram;
 mod together;
 
 use plimsoll::answer::matrix::Axis;
@@ -36,9 +38,17 @@ fn one_gpu(gib: u64) -> Machine {
         driver_major: None,
         computer: None,
         vulkan: None,
+        listed: plimsoll::machine::Listed::default(),
+        driver_memory: None,
     };
     let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO, bandwidth: None };
-    Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described }
+    Machine {
+        os: Os::Linux,
+        gpus: vec![gpu],
+        ram,
+        origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
+    }
 }
 
 fn request(engine: EngineId, model: &PreparedModel, machine: &Machine, settings: &Settings) -> PlanRequest {
@@ -80,10 +90,12 @@ fn machine() -> impl Strategy<Value = Machine> {
                 driver_major: None,
                 computer: None,
                 vulkan: None,
+                listed: plimsoll::machine::Listed::default(),
+                driver_memory: None,
             })
             .collect();
         let ram = Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO, bandwidth: None };
-        Machine { os: Os::Linux, gpus, ram, origin: Origin::Described }
+        Machine { os: Os::Linux, gpus, ram, origin: Origin::Described, drivers: plimsoll::machine::Drivers::default() }
     })
 }
 
@@ -265,15 +277,14 @@ proptest! {
                 let mut settings = settings.clone();
                 knobs.0.set(&mut settings, value);
                 knobs.1.set(&mut settings, other);
-                let plan = engine::plan(engine, model, &machine, &settings);
-                let figures = plan.map(|plan| PlanFigures::of(&plan)).map_err(|error| error.to_string());
+                let figures = PlanFigures::of_request(&request.with(settings)).map_err(|error| error.to_string());
                 prop_assert_eq!(matrix.cell(row, column), Some(&figures));
             }
         }
         let sweep = request.sweep(knobs.0, &rows);
         for point in &sweep.points {
-            let figures = at(&request, knobs.0, point.value).map(|plan| PlanFigures::of(&plan));
-            prop_assert_eq!(point.figures.as_ref().ok(), figures.as_ref());
+            let there = request.changed(|settings| knobs.0.set(settings, point.value));
+            prop_assert_eq!(point.figures.clone().ok(), PlanFigures::of_request(&there).ok());
         }
     }
 
@@ -285,10 +296,9 @@ proptest! {
         let matrix = request.matrix(Axis::Knob(Knob::Context, vec![4096, 10_000]), rows);
         prop_assert_eq!(matrix.cells.len(), 2 * to.len());
         for (column, &to) in to.iter().enumerate() {
-            let model = model.quantised(to).unwrap().into();
-            let settings = Settings { ctx: Context::Tokens(10_000), ..settings.clone() };
-            let plan = engine::plan(engine, &model, &machine, &settings);
-            let figures = plan.map(|plan| PlanFigures::of(&plan)).map_err(|error| error.to_string());
+            let there = request.with_model(model.quantised(to).unwrap());
+            let there = there.changed(|settings| settings.ctx = Context::Tokens(10_000));
+            let figures = PlanFigures::of_request(&there).map_err(|error| error.to_string());
             prop_assert_eq!(matrix.cell(1, column), Some(&figures));
         }
     }
@@ -367,7 +377,7 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
         assert!(sentence.contains(&format!("{experts} of weights run from RAM")), "{sentence}");
         assert_eq!(request.fit_summary(&plan).outcome, plan.outcome());
         let figures = request.sweep(Knob::Context, &[4096]).points.remove(0).figures.unwrap();
-        assert_eq!((figures.outcome, figures), (plan.outcome(), PlanFigures::of(&plan)));
+        assert_eq!((figures.outcome, figures), (plan.outcome(), PlanFigures::of_request(&request).unwrap()));
 
         let whole = Settings { n_cpu_moe: None, ..settings.clone() };
         let plan = request.with(whole.clone()).plan().unwrap();

@@ -28,7 +28,13 @@ pub fn model(entry: &CatalogueEntry, quantisation: FileType) -> Model {
 fn every_entry_builds_a_complete_model() {
     assert!(catalogue::all().len() >= 60);
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
-    let machine = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
+    let machine = Machine {
+        os: Os::Linux,
+        gpus: Vec::new(),
+        ram,
+        origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
+    };
     for entry in catalogue::all() {
         let model = model(entry, entry.quantisation);
         let names: BTreeSet<_> = model.header.tensors.iter().map(|tensor| &tensor.name).collect();
@@ -55,9 +61,17 @@ fn every_architecture_is_planned_by_every_engine() {
         driver_major: Some(12),
         computer: None,
         vulkan: None,
+        listed: plimsoll::machine::Listed::default(),
+        driver_memory: None,
     };
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None };
-    let machine = Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described };
+    let machine = Machine {
+        os: Os::Linux,
+        gpus: vec![gpu],
+        ram,
+        origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
+    };
     let settings = Settings { ctx: Context::Tokens(2048), gpu_layers: GpuLayers::Count(2), ..Settings::default() };
     let mut seen = BTreeSet::new();
     for entry in catalogue::all() {

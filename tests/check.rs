@@ -1,3 +1,4 @@
 //! Plans beside real logs.
 
+mod besides;
 mod samples;

@@ -11,6 +11,7 @@ mod machines;
 pub(crate) mod nvidia;
 mod ollama;
 mod ollama_011;
+mod projector;
 mod questions;
 mod refusals;
 mod speed;
@@ -42,6 +43,11 @@ impl Sandbox {
     fn model(&self, name: &str) -> PathBuf {
         let bytes = description::bytes(&support::model_json(name), Encoding::default()).unwrap();
         self.file(&format!("{name}.gguf"), &bytes)
+    }
+
+    fn projector(&self, name: &str) -> PathBuf {
+        let bytes = description::bytes(&support::projector_json(name), Encoding::default()).unwrap();
+        self.file(&format!("mmproj-{name}.gguf"), &bytes)
     }
 
     fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {

@@ -137,7 +137,9 @@ fn figures(device: &DevicePlan) -> (Bytes, Bytes, Bytes, &[usize]) {
 }
 
 fn same_plan(a: &Plan, b: &Plan) -> Result<(), TestCaseError> {
-    let effect = |plan: &Plan| InEffect { gpu_layers: 0, ..plan.settings.clone() };
+    // what was chosen is now asked for
+    let sources = std::collections::BTreeMap::new;
+    let effect = |plan: &Plan| InEffect { gpu_layers: 0, sources: sources(), ..plan.settings.clone() };
     prop_assert_eq!(effect(a), effect(b));
     prop_assert_eq!(a.verdict, b.verdict);
     let figures = |plan: &Plan| format!("{:?}", plan.devices.iter().map(figures).collect::<Vec<_>>());
@@ -193,6 +195,8 @@ fn machine() -> impl Strategy<Value = Machine> {
                 driver_major: None,
                 computer: None,
                 vulkan: None,
+                listed: plimsoll::machine::Listed::default(),
+                driver_memory: None,
             }
         });
     (prop::collection::vec(gpu, 0..=3), 8..=256u64).prop_map(|(gpus, ram)| Machine {
@@ -200,6 +204,7 @@ fn machine() -> impl Strategy<Value = Machine> {
         gpus,
         ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO, bandwidth: None },
         origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
     })
 }
 
@@ -219,7 +224,7 @@ proptest! {
         prop_assume!(engine == EngineId::Ollama || !apart, "Ollama's estimators know one type for K and V");
         let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let input = ExportInput { request: &request, plan: &plan, location: &location() };
+        let input = ExportInput { request: &request, plan: &plan, location: &location(), minimal: true };
         for (options, server) in [(ExportFormat::Modelfile, ExportFormat::Environment), (ExportFormat::Options, ExportFormat::Systemd)] {
             let told = options.write(&input).unwrap();
             let options = if options == ExportFormat::Options { of_json(&told) } else { of_modelfile(&told) };
@@ -237,13 +242,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(10))]
 
     #[test]
-    fn the_exported_llama_server_command_is_minimal_and_makes_the_same_plan(
-        engine in select(vec![EngineId::Ollama, EngineId::LlamaCpp]),
-        model in laws::any_model(), machine in machine(), settings in settings(),
+    fn the_exported_llama_server_command_makes_the_same_plan_and_has_what_is_set_unless_it_is_minimal(
+        model in laws::any_model(), machine in machine(), settings in settings(), minimal: bool,
     ) {
-        let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+        let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), settings.clone());
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let input = ExportInput { request: &request, plan: &plan, location: &location() };
+        let input = ExportInput { request: &request, plan: &plan, location: &location(), minimal };
         let command = ExportFormat::LlamaServer.write(&input).unwrap();
         let (again, devices) = of_command(&command);
         let machine = seen(&machine, devices.as_deref());
@@ -257,7 +261,16 @@ proptest! {
         prop_assert_eq!(used(&plan), used(&started), "{}", command);
         let effect = |plan: &Plan| InEffect { gpu_layers: 0, ctx: 0, ..plan.settings.clone() };
         prop_assert_eq!(effect(&plan), effect(&started), "{}", command);
-        prop_assert_eq!(llama_server::minimal_options(&server, &started), again.clone(), "{}", command);
+        if minimal {
+            let needed = llama_server::needed_options(&server, &started, &Settings::default());
+            prop_assert_eq!(needed, again.clone(), "{}", command);
+        } else {
+            let set = |settings: &Settings| {
+                let Settings { ctx, parallel, batch, ubatch, cache_type_k, cache_type_v, .. } = *settings;
+                (ctx, parallel, batch, ubatch, cache_type_k, cache_type_v)
+            };
+            prop_assert_eq!(set(&again), set(&settings), "{}", command);
+        }
     }
 
     #[test]
@@ -266,7 +279,7 @@ proptest! {
     ) {
         let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let Ok(command) = ExportFormat::LlamaServer.write(&ExportInput { request: &request, plan: &plan, location: &location() }) else { return Ok(()) };
+        let Ok(command) = ExportFormat::LlamaServer.write(&ExportInput { request: &request, plan: &plan, location: &location(), minimal: true }) else { return Ok(()) };
         let (again, devices) = of_command(&command);
         let seen = seen(&machine, devices.as_deref());
         let started = engine::plan(EngineId::LlamaCpp, model, &seen, &again).unwrap();
@@ -285,6 +298,7 @@ fn small() -> (Model, Machine) {
         gpus: Vec::new(),
         ram: Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO, bandwidth: None },
         origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
     };
     let model = Model::clone(&fixtures::model("qwen3-0.6b"));
     (model, machine)
@@ -296,7 +310,7 @@ fn unsupported_formats_are_refused_with_the_supported_ones() {
     let settings = Settings::default();
     let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().unwrap();
-    let input = ExportInput { request: &request, plan: &plan, location: &location() };
+    let input = ExportInput { request: &request, plan: &plan, location: &location(), minimal: true };
     let refused = ExportFormat::Modelfile.write(&input).unwrap_err();
     assert!(refused.contains("llama-server, json, markdown, svg"), "{refused}");
     for format in ExportFormat::of(EngineId::LlamaCpp) {
@@ -312,7 +326,7 @@ fn names_from_files_are_escaped_in_exports() {
     let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().unwrap();
     let location = ModelLocation::File("./it's\nmine.gguf".to_owned());
-    let input = ExportInput { request: &request, plan: &plan, location: &location };
+    let input = ExportInput { request: &request, plan: &plan, location: &location, minimal: true };
     let svg = ExportFormat::Svg.write(&input).unwrap();
     assert!(svg.contains("a&lt;b&gt;&amp;&quot;|'Environment="), "{svg}");
     assert!(ExportFormat::Markdown.write(&input).unwrap().starts_with("**a\\<b\\>&\"\\|'Environment=**"));

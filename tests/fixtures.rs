@@ -24,13 +24,21 @@ pub fn card(backend: Backend, memory: Bytes) -> Gpu {
         driver_major: Some(12),
         computer: None,
         vulkan: None,
+        listed: plimsoll::machine::Listed::default(),
+        driver_memory: None,
     }
 }
 
 /// A machine with these GPUs and 64 GiB of RAM, 50 GiB of it free.
 pub fn machine(gpus: Vec<Gpu>) -> Machine {
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO, bandwidth: None };
-    Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described }
+    Machine {
+        os: Os::for_gpus(&gpus),
+        gpus,
+        ram,
+        origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
+    }
 }
 
 /// The same with CUDA cards of these sizes in GiB.

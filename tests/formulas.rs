@@ -14,7 +14,13 @@ use crate::fixtures;
 fn plan(engine: EngineId, name: &str, flash_attn: FlashAttn) -> Plan {
     let model = fixtures::model(name);
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(512), swap_free: Bytes::ZERO, bandwidth: None };
-    let machine = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
+    let machine = Machine {
+        os: Os::Linux,
+        gpus: Vec::new(),
+        ram,
+        origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
+    };
     let settings =
         Settings { ctx: Context::Tokens(8192), parallel: Some(2), raw: true, flash_attn, ..Settings::default() };
     engine::plan(engine, &model, &machine, &settings).unwrap()

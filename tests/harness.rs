@@ -97,7 +97,13 @@ impl Harness {
     }
 
     /// `model` on `machine` as `engine` plans it, without limits until `no_limits` is unset.
-    pub fn by(engine: EngineId, model: Model, machine: Machine, size: (u16, u16), settings: Settings) -> Self {
+    pub fn by(
+        engine: EngineId,
+        model: impl Into<Arc<plimsoll::engine::PreparedModel>>,
+        machine: Machine,
+        size: (u16, u16),
+        settings: Settings,
+    ) -> Self {
         Self::begin(
             InitialState {
                 engine,
@@ -273,6 +279,9 @@ impl Harness {
                 Effect::Ask(query) => {
                     self.answer(&query);
                     None
+                }
+                Effect::Verify(request) => {
+                    Some(Action::Verified { id: request.id, result: self.fakes.verify(&request).map(Box::new) })
                 }
                 Effect::Write(writing) => Some(writing.answer()),
                 Effect::Save { path, text } => Some(Action::Saved(self.fakes.save(&path, &text))),

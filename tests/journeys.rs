@@ -12,6 +12,7 @@ mod random_input;
 mod ranges;
 mod sliders;
 mod together;
+mod verify;
 
 use std::thread;
 

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineError, EngineId, FitGoal, UpperBound};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::model::Projector;
 use plimsoll::plan::{GraphSize, LayerPlan, Plan, PlanSummary, Verdict, Why};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
@@ -35,6 +36,8 @@ pub fn gpu() -> impl Strategy<Value = Gpu> {
             driver_major: None,
             computer: None,
             vulkan: None,
+            listed: plimsoll::machine::Listed::default(),
+            driver_memory: None,
         }
     })
 }
@@ -54,6 +57,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
             bandwidth: None,
         },
         origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
     })
 }
 
@@ -303,6 +307,10 @@ proptest! {
         let totals = plan.totals;
         prop_assert_eq!(totals.weights + totals.cache + totals.graph, totals.all);
         prop_assert_eq!(totals.gpu + totals.cpu, totals.all);
+        for (at, device) in plan.devices.iter().enumerate() {
+            let of_parts: Bytes = plan.parts.iter().map(|part| part.devices[at].asked()).sum();
+            prop_assert_eq!(of_parts, device.asked());
+        }
         prop_assert_eq!(totals.gpu, plan.gpus().iter().map(plimsoll::plan::DevicePlan::asked).sum());
     }
 
@@ -310,7 +318,7 @@ proptest! {
     fn an_estimate_is_the_sum_of_what_is_counted_on_each_device(
         model in any_model(), machine in machine(), settings in sane(), projector in 0..=2u64 << 30,
     ) {
-        let settings = Settings { projector: Bytes(projector), ..settings };
+        let settings = Settings { projector: Projector::sized(Bytes(projector)), ..settings };
         let plan = planned(EngineId::Ollama011, model, &machine, &settings).expect("sane settings are planned");
         let estimate = plan.estimate.as_ref().expect("this engine estimates");
         // with shared memory, layers estimated for the GPU may be loaded into RAM after all
@@ -345,6 +353,7 @@ proptest! {
             gpus: Vec::new(),
             ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
+            drivers: plimsoll::machine::Drivers::default(),
         };
         let with = |ctx| planned(engine, model, &machine, &Settings { ctx: Context::Tokens(ctx), ..settings.clone() });
         let (Some(less), Some(more)) = (with(tokens), with(tokens + more)) else { return Ok(()) };
@@ -364,6 +373,7 @@ proptest! {
             gpus: vec![gpu],
             ram: Ram { total: Bytes(ram), free: Bytes(ram), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
+            drivers: plimsoll::machine::Drivers::default(),
         };
         let less = planned(engine, model, &machine, &settings);
         machine.gpus[0].free += Bytes(more);

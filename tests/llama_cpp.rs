@@ -122,6 +122,7 @@ fn spread(asked: &Value) -> LayerSplit {
         gpu_layers: asked["ngl"].as_i64().and_then(|layers| u64::try_from(layers).ok()),
         tensor_split: split.unwrap_or_default(),
         overrides: Vec::new(),
+        load_mtp: asked["load_mtp"].as_bool().unwrap_or(false),
     }
 }
 
@@ -149,6 +150,7 @@ fn options(asked: &Value) -> ContextParams {
         offload_kqv: flag("offload_kqv", true),
         op_offload: flag("op_offload", true),
         swa_full: flag("swa_full", false),
+        ..ContextParams::default()
     }
 }
 
@@ -322,7 +324,7 @@ fn figures_of_real_logs_agree_to_the_printed_digit() {
 }
 
 /// An overflow written as llama.cpp's tensor override.
-fn pattern(overflow: &TensorOverride) -> (String, String) {
+pub fn pattern(overflow: &TensorOverride) -> (String, String) {
     let tensors = match overflow.part {
         OverrideGroup::Experts => "ffn_(up|down|gate_up|gate)_(ch|)exps",
         OverrideGroup::FeedForward => "ffn_(gate|up|gate_up|down).*",

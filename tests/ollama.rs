@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::{Backend, Gpu, Machine};
+use plimsoll::model::Projector;
 use plimsoll::plan::{DevicePlan, Plan, Totals, Verdict};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
@@ -135,7 +136,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
             cache_type_v: Some(cache),
             flash_attn,
             gpu_layers,
-            projector: Bytes(projector),
+            projector: Projector::sized(Bytes(projector)),
             spread,
             raw,
             ..Settings::default()

@@ -149,7 +149,7 @@ fn a_dense_model_on_one_gpu_is_hand_arithmetic() {
     let names: Vec<_> = speed.terms.iter().map(|term| term.name.as_str()).collect();
     assert_eq!(names, ["GPU0 weights", "GPU0 cache", "GPU0 layers"]);
     assert!(speed.terms[0].formula.ends_with("× 1008 GB/s)"), "{}", speed.terms[0].formula);
-    assert!(speed.to_string().ends_with(" tok/s") && speed.headline().starts_with("≈ "));
+    assert!(speed.to_string().ends_with(" tok/s"));
 }
 
 #[test]

@@ -24,6 +24,7 @@ struct StepwiseFit<'a> {
 impl StepwiseFit<'_> {
     fn spread(shares: &[u32]) -> LayerSplit {
         LayerSplit {
+            load_mtp: false,
             gpu_layers: Some(u64::from(shares.iter().sum::<u32>())),
             tensor_split: if shares.len() > 1 {
                 shares.iter().map(|layers| *layers as f32).collect()

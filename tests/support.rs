@@ -18,9 +18,17 @@ pub fn model(name: &str) -> Header {
 
 /// A model's description, unpacked.
 pub fn model_json(name: &str) -> String {
-    let folders = ["models", "models/synthetic", "models/architectures"]
+    let folders = ["models", "models/synthetic", "models/architectures", "models/spec", "models/ollama"]
         .map(|folder| tests().join(folder).join(format!("{name}.json.gz")));
     let path = folders.iter().find(|path| path.exists()).unwrap_or_else(|| panic!("tests/models has no {name}"));
+    let mut json = String::new();
+    GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut json).unwrap();
+    json
+}
+
+/// The description of a projector in `tests/projectors`, unpacked.
+pub fn projector_json(name: &str) -> String {
+    let path = tests().join(format!("projectors/models/{name}.json.gz"));
     let mut json = String::new();
     GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut json).unwrap();
     json

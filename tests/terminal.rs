@@ -155,7 +155,12 @@ fn some(cells: u16) -> NonZero<u16> {
 /// The row of `knob` with the default engine's knobs.
 fn knob_row((columns, rows): (u16, u16), knob: Knob) -> KnobRow {
     let machine = crate::harness::one_gpu();
-    let knobs = EngineId::default().facts().knobs(&KnobContext { model: None, machine: &machine, raw: false });
+    let knobs = EngineId::default().facts().knobs(&KnobContext {
+        model: None,
+        machine: &machine,
+        settings: &plimsoll::settings::Settings::default(),
+        two_cache_types: false,
+    });
     let at = knobs.iter().position(|&other| other == knob).unwrap();
     Regions::of(columns, rows, knobs.len()).knob(at).unwrap()
 }

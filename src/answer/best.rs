@@ -1,159 +1,252 @@
-//! The best settings for an objective while some knobs are held.
+//! The best settings, as a few named cards: what each serves, what it brings, and the one thing that it gives up.
 
-mod suggestion;
+mod card;
 
 use super::change::width;
 use super::largest::Largest;
 use super::{Change, Goal};
 use crate::engine::PlanRequest;
+use crate::gguf::FileType;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
-use crate::settings::{CacheType, Context, FlashAttn, Settings};
+use crate::settings::{CacheType, Context, FlashAttn};
+use crate::speed::Speed;
+use crate::units::Bytes;
 
-use suggestion::costs;
-pub use suggestion::{Cost, Gain, Suggestion};
+pub use card::{Card, Loss};
 
-/// What to maximise while every layer stays on GPUs.
+/// What a card serves best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objective {
-    /// The largest context.
+    /// All in VRAM with a margin.
+    Safe,
+    /// The longest context.
     Context,
-    /// The most parallel sequences.
-    Parallel,
-    /// The KV cache with the most bits per element.
-    CacheType,
+    /// The most tokens per second.
+    Speed,
+    /// The widest weights and KV cache.
+    Quality,
 }
 
-/// At most this many suggestions are returned.
-const MAX_SUGGESTIONS: usize = 3;
+/// The question: what may change, and what is safe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BestRequest {
+    /// Knobs that stay as they are.
+    pub held: Vec<Knob>,
+    /// What the safe card leaves on every GPU besides what the engine keeps free.
+    pub margin: Bytes,
+}
+
+/// Takes in what a driver or a desktop may do.
+pub const DEFAULT_MARGIN: Bytes = Bytes::mib(512);
+
+/// The types of the KV cache that are tried, the widest first.
+const CACHE_TYPES: [CacheType; 3] = [CacheType::F16, CacheType::Q8_0, CacheType::Q4_0];
+
+/// The narrowest quantisation that is suggested for speed: narrower ones lose more than they gain.
+const FAST: FileType = FileType::Q4KM;
+
+/// A shorter context than this is not suggested, unless it is wanted.
+const USEFUL: u64 = 4096;
+
+/// Each of these is only tried if none before it can be met.
+const GOALS: [Goal; 3] = [Goal::Vram, Goal::AllLayers, Goal::AtLeast(0)];
+
+impl BestRequest {
+    /// For the user, if there is no safe card.
+    pub fn nothing_is_safe(&self) -> String {
+        format!("Safe: no settings were found that keep all in VRAM with {} left on every GPU.", self.margin)
+    }
+
+    /// Whether the knob stays as it is.
+    fn holds(&self, knob: Knob) -> bool {
+        // suggestions set K and V to one type, so holding either holds both
+        let one_of_two = || self.held.iter().any(|held| matches!(held, Knob::CacheTypeK | Knob::CacheTypeV));
+        self.held.contains(&knob) || (knob == Knob::CacheType && one_of_two())
+    }
+}
 
 impl PlanRequest {
-    /// Up to three ways to maximise `objective` with every layer on GPUs. The first changes the fewest other knobs;
-    /// each further one changes more and gains more. The knobs in `held` stay as they are. `plan` is this request's
-    /// plan.
-    pub fn best(&self, plan: &Plan, objective: Objective, held: &[Knob]) -> Vec<Suggestion> {
-        // suggestions set K and V to one type, so holding either holds both
-        let one_of_two = held.iter().any(|knob| matches!(knob, Knob::CacheTypeK | Knob::CacheTypeV));
-        let held: Vec<Knob> = held.iter().copied().chain(one_of_two.then_some(Knob::CacheType)).collect();
-        let held = held.as_slice();
-        if held.contains(&objective.knob()) || self.machine.gpus.is_empty() {
-            return Vec::new();
+    /// The card of each objective; settings that serve several make one card. `plan` is this request's plan. An
+    /// objective without a card cannot be served: no settings are safe, or no speed is known.
+    pub fn best(&self, plan: &Plan, question: &BestRequest) -> Vec<Card> {
+        let mut cards = Vec::new();
+        for card in Objective::ALL.into_iter().filter_map(|objective| self.card(objective, plan, question)) {
+            card.join(&mut cards);
         }
-        let mut found: Vec<Suggestion> = Vec::new();
-        for changes in Self::combinations(plan, objective, held) {
-            let mut settings = self.settings.clone();
-            let mut machine = Machine::clone(&self.machine);
-            for change in &changes {
-                change.apply(&mut settings, &mut machine);
-            }
-            found.extend(self.maximise(plan, objective, held, settings));
-        }
-        // fewest costs first, then the largest gain
-        found.sort_by_key(|one| (one.costs.len(), std::cmp::Reverse(one.gain.worth())));
-        let mut best: Vec<Suggestion> = Vec::new();
-        for one in found {
-            if best.last().is_none_or(|last| last.gain.worth() < one.gain.worth()) {
-                best.push(one);
-            }
-        }
-        // keep the cheapest two and the one with the largest gain
-        if best.len() > MAX_SUGGESTIONS {
-            best.drain(MAX_SUGGESTIONS - 1..best.len() - 1);
-        }
-        best
+        cards
     }
 
-    /// Combinations of changes to the knobs that are neither the objective's nor held.
-    fn combinations(plan: &Plan, objective: Objective, held: &[Knob]) -> Vec<Vec<Change>> {
-        let effect = &plan.settings;
-        let free = |knob: Knob| knob != objective.knob() && !held.contains(&knob);
-        let mut axes: Vec<Vec<Option<Change>>> = Vec::new();
-        let mut axis =
-            |changes: Vec<Change>| axes.push(std::iter::once(None).chain(changes.into_iter().map(Some)).collect());
-        let flash = free(Knob::FlashAttn) && effect.flash_attn != FlashAttn::On;
-        if free(Knob::CacheType) {
-            let narrower =
-                [CacheType::Q8_0, CacheType::Q4_0].into_iter().filter(|&ty| width(ty) < width(effect.cache_type_k));
-            let mut changes: Vec<_> =
-                narrower.map(if flash { Change::CacheWithFlash } else { Change::Cache }).collect();
-            changes.extend(flash.then_some(Change::FlashAttn));
-            axis(changes);
-        } else if flash {
-            axis(vec![Change::FlashAttn]);
-        }
-        if free(Knob::Parallel) && effect.parallel > 1 {
-            axis(vec![Change::Parallel(1)]);
-        }
-        if free(Knob::Batch) && effect.batch > 128 {
-            axis(vec![Change::Batch(128)]);
-        }
-        if free(Knob::Context) && objective == Objective::Parallel {
-            let shorter = [2, 4, 8].map(|part| effect.ctx / part);
-            axis(shorter.into_iter().filter(|&tokens| tokens >= 1024).map(Change::Context).collect());
-        }
-        axes.iter().fold(vec![Vec::new()], |sets, axis| {
-            let with = |set: &Vec<Change>, one: &Option<Change>| set.iter().copied().chain(*one).collect();
-            sets.iter().flat_map(|set| axis.iter().map(move |one| with(set, one))).collect()
-        })
+    /// The card of one objective.
+    pub fn card(&self, objective: Objective, plan: &Plan, question: &BestRequest) -> Option<Card> {
+        let search = BestSearch { request: self, plan, question };
+        let found = match objective {
+            Objective::Safe => search.safe(),
+            Objective::Context => search.longest(),
+            Objective::Speed => search.fastest(),
+            Objective::Quality => search.widest(),
+        }?;
+        Card::new(objective, found, plan)
+    }
+}
+
+/// The search for cards around one plan.
+struct BestSearch<'a> {
+    request: &'a PlanRequest,
+    plan: &'a Plan,
+    question: &'a BestRequest,
+}
+
+impl BestSearch<'_> {
+    /// The context that is wanted: as it is now.
+    const fn wanted(&self) -> u64 {
+        self.plan.settings.ctx
     }
 
-    /// The largest gain with these settings.
-    fn maximise(&self, now: &Plan, objective: Objective, held: &[Knob], mut settings: Settings) -> Option<Suggestion> {
-        let request = self.with(settings.clone());
-        let (gain, shorter, plan) = match objective {
-            Objective::Context | Objective::Parallel => {
-                let Largest { value, plan, .. } = request.largest(objective.knob(), Goal::Vram)?;
-                (if objective == Objective::Context { Gain::Context(value) } else { Gain::Parallel(value) }, None, plan)
-            }
-            Objective::CacheType => request.widest_cache(held)?,
+    /// The wanted context, or as much of it as there is room for with the margin; with a narrower quantisation only if
+    /// there is none with this one.
+    fn safe(&self) -> Option<PlanRequest> {
+        let goal = Goal::VramWith(self.question.margin);
+        let narrower = || {
+            let smaller = self.request.largest_quantisation_below(goal, self.request.model.bytes).found;
+            self.reach(&self.quantised(self.request, smaller?.0)?, goal, self.wanted())
         };
-        match gain {
-            Gain::Context(tokens) => settings.ctx = Context::Tokens(tokens),
-            Gain::Parallel(sequences) => settings.parallel = Some(sequences),
-            Gain::CacheType(ty) => (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)),
-        }
-        settings.ctx = shorter.map_or(settings.ctx, Context::Tokens);
-        Some(Suggestion { gain, costs: costs(now, &plan, objective), settings, plan })
+        self.reach(self.request, goal, self.wanted()).or_else(narrower)
     }
 
-    /// The widest cache type that keeps every layer on GPUs; the context may shrink for it unless it is held.
-    fn widest_cache(&self, held: &[Knob]) -> Option<(Gain, Option<u64>, Plan)> {
-        [CacheType::F16, CacheType::Q8_0, CacheType::Q4_0].into_iter().find_map(|ty| {
-            let request =
-                self.changed(|settings| (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)));
-            let plan = request.plan().ok().filter(|plan| plan.settings.cache_type_k == ty)?;
-            if Goal::Vram.is_met_by(&plan) {
-                return Some((Gain::CacheType(ty), None, plan));
+    /// The longest context with the best outcome that there is.
+    fn longest(&self) -> Option<PlanRequest> {
+        GOALS.into_iter().find_map(|goal| self.reach(self.request, goal, u64::MAX))
+    }
+
+    /// The fastest with a cache as long as all candidates have, among the types of the cache and a narrower
+    /// quantisation. What gives up more must be a twentieth faster.
+    fn fastest(&self) -> Option<PlanRequest> {
+        let mut candidates = self.cache_types(self.request);
+        candidates.extend(self.with_room(self.request));
+        let bytes = self.request.model.quantised_bytes(FAST).ok().filter(|bytes| *bytes < self.request.model.bytes);
+        if let Some(fast) = bytes.and_then(|_| self.quantised(self.request, FAST)) {
+            candidates.extend(self.with_room(&fast));
+        }
+        let planned: Vec<_> = candidates.into_iter().filter_map(|one| Some((one.plan().ok()?, one))).collect();
+        let depth = planned.iter().map(|(plan, _)| plan.settings.ctx_per_sequence).min()?;
+        let mut best: Option<(f64, PlanRequest)> = None;
+        for (plan, request) in planned {
+            let Some(speed) = Speed::of(&request.model, &request.machine, &plan, depth) else { continue };
+            if best.as_ref().is_none_or(|(before, _)| speed.tokens_per_second > before * 1.05) {
+                best = Some((speed.tokens_per_second, request));
             }
-            if held.contains(&Knob::Context) {
-                return None;
+        }
+        best.map(|(_, request)| request)
+    }
+
+    /// The wanted context, or less of it, with the best outcome that there is.
+    fn with_room(&self, request: &PlanRequest) -> Option<PlanRequest> {
+        GOALS.into_iter().find_map(|goal| self.reach(request, goal, self.wanted()))
+    }
+
+    /// The widest quantisation with the wanted context, and the widest KV cache with which there is room for it. If no
+    /// quantisation is all in VRAM, or it may not change, the widest cache with which there is room at all.
+    fn widest(&self) -> Option<PlanRequest> {
+        let types = self.cache_types(self.request);
+        let mut widest: Option<PlanRequest> = None;
+        for request in types.iter().filter(|_| !self.question.holds(Knob::Quant)) {
+            let Some(wider) = request.best_quantisation() else { continue };
+            if widest.as_ref().is_none_or(|before| before.model.bytes < wider.model.bytes) {
+                widest = Some(match wider.model.file_type.and_then(|name| name.parse().ok()) {
+                    Some(to) => self.quantised(request, to)?,
+                    None => request.clone(),
+                });
             }
-            let shorter = request.largest_below(Knob::Context, Goal::Vram, plan.settings.ctx)?;
-            Some((Gain::CacheType(ty), Some(shorter.value), shorter.plan))
-        })
+        }
+        let shorter = |goal: Goal| types.iter().find_map(|request| self.shorten(request, goal, self.wanted()));
+        widest.or_else(|| GOALS.into_iter().find_map(shorter))
+    }
+
+    /// `request` with the first type of the cache that has room for `tokens`; if none has, with the type that has
+    /// room for most, where a narrower type must have room for a quarter more.
+    fn reach(&self, request: &PlanRequest, goal: Goal, tokens: u64) -> Option<PlanRequest> {
+        let mut longest: Option<(u64, PlanRequest)> = None;
+        for candidate in self.cache_types(request) {
+            let Some(shorter) = self.shorten(&candidate, goal, tokens) else { continue };
+            let context = shorter.plan().ok()?.settings.ctx;
+            if context >= tokens {
+                return Some(shorter);
+            }
+            if longest.as_ref().is_none_or(|(before, _)| context > before + before / 4) {
+                longest = Some((context, shorter));
+            }
+        }
+        longest.map(|(_, request)| request)
+    }
+
+    /// `request` with `tokens` of context, or the most below that meets `goal`.
+    fn shorten(&self, request: &PlanRequest, goal: Goal, tokens: u64) -> Option<PlanRequest> {
+        if tokens == self.wanted() && request.meets(goal) {
+            return Some(request.clone());
+        }
+        if self.question.holds(Knob::Context) {
+            return None;
+        }
+        let Largest { value, .. } = request.largest(Knob::Context, goal)?;
+        (value >= USEFUL.min(self.wanted()))
+            .then(|| request.changed(|settings| settings.ctx = Context::Tokens(value.min(tokens))))
+    }
+
+    /// `request` with each type of the cache, the widest first; as it is if the type is held.
+    fn cache_types(&self, request: &PlanRequest) -> Vec<PlanRequest> {
+        if self.question.holds(Knob::CacheType) || self.plan.totals.cache == Bytes::ZERO {
+            return vec![request.clone()];
+        }
+        let effect = &self.plan.settings;
+        let flash = effect.flash_attn != FlashAttn::On && !self.question.holds(Knob::FlashAttn);
+        let with = |ty: CacheType| {
+            let as_is = (effect.cache_type_k, effect.cache_type_v) == (ty, ty);
+            if as_is {
+                return Some(request.clone());
+            }
+            let change = if flash && width(ty) < 16 { Change::CacheWithFlash(ty) } else { Change::Cache(ty) };
+            let (mut settings, mut machine) = (request.settings.clone(), Machine::clone(&request.machine));
+            change.apply(&mut settings, &mut machine);
+            let changed = request.with(settings);
+            let taken = changed.plan().ok()?.settings;
+            ((taken.cache_type_k, taken.cache_type_v) == (ty, ty)).then_some(changed)
+        };
+        CACHE_TYPES.into_iter().filter_map(with).collect()
+    }
+
+    /// `request` with the model in `to`, which may be its own quantisation; `None` if that may not change.
+    fn quantised(&self, request: &PlanRequest, to: FileType) -> Option<PlanRequest> {
+        let own = self.request.model.file_type.and_then(|name| name.parse().ok());
+        if own == Some(to) {
+            return Some(request.clone());
+        }
+        if self.question.holds(Knob::Quant) { None } else { request.quantised(to) }
     }
 }
 
 impl Objective {
     /// All objectives.
-    pub const ALL: [Self; 3] = [Self::Context, Self::Parallel, Self::CacheType];
+    pub const ALL: [Self; 4] = [Self::Safe, Self::Context, Self::Speed, Self::Quality];
 
     /// Its name on the screen.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Context => "Largest context",
-            Self::Parallel => "Most parallel sequences",
-            Self::CacheType => "Most precise KV cache",
+            Self::Safe => "Safe",
+            Self::Context => "Longest context",
+            Self::Speed => "Fastest",
+            Self::Quality => "Best quality",
         }
     }
 
-    /// The knob to maximise.
-    pub const fn knob(self) -> Knob {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
         match self {
-            Self::Context => Knob::Context,
-            Self::Parallel => Knob::Parallel,
-            Self::CacheType => Knob::CacheType,
+            Self::Safe => "safe",
+            Self::Context => "context",
+            Self::Speed => "speed",
+            Self::Quality => "quality",
         }
     }
 }

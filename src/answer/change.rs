@@ -179,7 +179,7 @@ impl PlanRequest {
             return None;
         }
         let wanted = match goal {
-            Goal::Vram | Goal::AllLayers => None,
+            Goal::Vram | Goal::VramWith(_) | Goal::AllLayers => None,
             Goal::AtLeast(layers) => Some(layers as u64),
             // GPU layers count from the last one, with or without the output layer
             Goal::Layer(index) => (plan.layers.len() as u64).checked_sub(index as u64 + 1),

@@ -4,11 +4,15 @@
 //! found by trying: the same request in another release, with another placement, without flash attention, …, until the
 //! plan agrees with the log.
 
+pub mod besides;
+pub mod estimate;
+pub mod held;
 mod machine;
 mod planned;
 pub mod ps;
 mod reason;
 mod rows;
+mod search;
 mod settings;
 mod split;
 mod variants;
@@ -61,6 +65,8 @@ pub struct Check {
     pub split: Option<SplitCheck>,
     /// Settings that the log does not tell, so that the engine's defaults are planned.
     pub assumed: Vec<&'static str>,
+    /// The context that an estimate was planned for, if it was taken from the size of its cache.
+    pub inferred_context: Option<u64>,
 }
 
 /// The release that was planned.
@@ -95,11 +101,29 @@ pub enum CheckedTerm {
     State,
     /// LoRA adapters.
     Lora,
+    /// Weights of all blocks, of an estimate.
+    RepeatingWeights,
+    /// Weights of the output layer, of an estimate.
+    OutputWeights,
+    /// All weights, of an estimate.
+    AllWeights,
+    /// The KV cache of all layers, of an estimate.
+    AllKv,
+    /// The graph with all layers on GPUs, of an estimate.
+    GraphFull,
+    /// The graph with some layers on GPUs, of an estimate.
+    GraphPartial,
+    /// All memory, of an estimate.
+    RequiredFull,
+    /// Memory on GPUs, of an estimate.
+    RequiredPartial,
+    /// Memory on one GPU, of an estimate.
+    Allocation,
 }
 
 impl CheckedTerm {
-    /// All terms, in the order of a report.
-    pub const ALL: [Self; 8] =
+    /// The terms of programs' own buffers, in the order of a report.
+    pub const BUFFERS: [Self; 8] =
         [Self::Model, Self::Kv, Self::Rs, Self::Context, Self::Compute, Self::Output, Self::State, Self::Lora];
 
     /// Its name on the screen.
@@ -113,6 +137,15 @@ impl CheckedTerm {
             Self::Output => "output",
             Self::State => "compressor state",
             Self::Lora => "LoRA",
+            Self::RepeatingWeights => "weights of the blocks",
+            Self::OutputWeights => "weights of the output",
+            Self::AllWeights => "all weights",
+            Self::AllKv => "all KV caches",
+            Self::GraphFull => "graph, full",
+            Self::GraphPartial => "graph, partial",
+            Self::RequiredFull => "required in all",
+            Self::RequiredPartial => "required on GPUs",
+            Self::Allocation => "allocation",
         }
     }
 }
@@ -136,6 +169,18 @@ pub enum Aside {
     NotPlanned,
 }
 
+/// How a program prints a figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// MiB of two decimals.
+    #[default]
+    Hundredths,
+    /// Whole MiB, cut off.
+    Whole,
+    /// One decimal of KiB, MiB or GiB.
+    Decimal,
+}
+
 /// One figure, planned and observed, in MiB.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
@@ -151,6 +196,8 @@ pub struct Compared {
     pub observed: Option<Mib>,
     /// How far the log's figure may be off, as it is rounded.
     pub tolerance: Mib,
+    /// How the log's figure is printed.
+    pub precision: Precision,
     /// Why a difference does not count.
     pub aside: Option<Aside>,
     /// Why they differ, where a reason is known.
@@ -164,8 +211,22 @@ impl Compared {
     }
 
     /// Whether both sides have it and are the same to the printed digit.
-    pub fn is_exact(&self) -> bool {
+    pub fn is_same(&self) -> bool {
         self.planned.is_some() && self.observed.is_some() && self.is_within(self.difference())
+    }
+
+    /// Whether they are the same to 0.01 MiB per line, or 1 MiB per row of a table of whole MiB.
+    pub fn is_exact(&self) -> bool {
+        self.is_same() && self.precision != Precision::Decimal
+    }
+
+    /// The difference as text: `exact`, `same` as far as the log's rounding tells, `+1.25`.
+    pub fn difference_text(&self) -> String {
+        match (self.is_exact(), self.is_same()) {
+            (true, _) => "exact".to_owned(),
+            (_, true) => "same".to_owned(),
+            _ => format!("{:+.2}", self.difference().0),
+        }
     }
 
     /// Whether `difference` is what rounding may leave.
@@ -177,7 +238,7 @@ impl Compared {
     /// Whether the row agrees or does not count.
     pub fn agrees(&self) -> bool {
         let spans = self.aside == Some(Aside::Mapped) && self.difference().0 >= 0.0;
-        self.is_exact() || spans || self.aside == Some(Aside::NotPlanned)
+        self.is_same() || spans || self.aside == Some(Aside::NotPlanned)
     }
 }
 
@@ -194,9 +255,9 @@ impl Check {
         self.rows.iter().filter(|row| row.planned.is_some() && row.observed.is_some()).count()
     }
 
-    /// Rows that are the same.
-    pub fn exact(&self) -> usize {
-        self.rows.iter().filter(|row| row.is_exact()).count()
+    /// Rows that are the same, as far as the log's rounding tells.
+    pub fn same(&self) -> usize {
+        self.rows.iter().filter(|row| row.is_same()).count()
     }
 }
 

@@ -2,11 +2,21 @@
 
 use std::fmt;
 
-use crate::plan::{DevicePlan, Plan};
+use crate::plan::{DevicePlan, Part, PartKind, Plan};
+use crate::speed::{SpeedRange, Speeds};
 use crate::units::{Bytes, Tokens};
 
+/// A plan to compare, and how fast it is.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedPlan<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Its speeds, where they can be known.
+    pub speeds: Option<&'a Speeds>,
+}
+
 /// One plan's value in one row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ComparedValue {
     /// Text.
     Words(String),
@@ -16,12 +26,14 @@ pub enum ComparedValue {
     Share(usize, usize),
     /// An amount of memory.
     Size(Bytes),
+    /// Tokens per second.
+    Speed(SpeedRange),
     /// This plan has no such value, or there is no plan.
     Nothing,
 }
 
 /// One value of every plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonRow {
     /// Label of the row.
     pub name: String,
@@ -30,7 +42,7 @@ pub struct ComparisonRow {
 }
 
 /// Rows that belong together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonGroup {
     /// Title of the group.
     pub title: &'static str,
@@ -39,7 +51,7 @@ pub struct ComparisonGroup {
 }
 
 /// How a value differs from the first plan's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Difference {
     /// The same.
     Same,
@@ -47,6 +59,8 @@ pub enum Difference {
     More(Bytes),
     /// Less memory, by this amount.
     Less(Bytes),
+    /// So many times as fast.
+    Times(f64),
     /// A larger number.
     Higher,
     /// A smaller number.
@@ -67,6 +81,7 @@ impl ComparedValue {
             _ if self == first => Difference::Same,
             (Self::Size(size), Self::Size(of)) if size > of => Difference::More(*size - *of),
             (Self::Size(size), Self::Size(of)) => Difference::Less(*of - *size),
+            (Self::Speed(speed), Self::Speed(of)) => Difference::Times(speed.tokens_per_second / of.tokens_per_second),
             (Self::Count(count), Self::Count(of)) => ordered(count.cmp(of)),
             (Self::Share(part, whole), Self::Share(of, all)) if whole == all => ordered(part.cmp(of)),
             _ => Difference::Other,
@@ -81,6 +96,7 @@ impl fmt::Display for ComparedValue {
             Self::Count(count) => f.pad(&Tokens(*count).to_string()),
             Self::Share(part, whole) => f.pad(&format!("{part} of {whole}")),
             Self::Size(size) => f.pad(&size.to_string()),
+            Self::Speed(range) => f.pad(&format!("{range} tok/s")),
             Self::Nothing => f.pad("–"),
         }
     }
@@ -94,7 +110,8 @@ impl ComparisonRow {
 }
 
 /// Compares `plans`; a missing one gets [`ComparedValue::Nothing`] in every row.
-pub fn compare(plans: &[Option<&Plan>]) -> Vec<ComparisonGroup> {
+pub fn compare(compared: &[Option<ComparedPlan<'_>>]) -> Vec<ComparisonGroup> {
+    let plans: Vec<Option<&Plan>> = compared.iter().map(|one| one.map(|one| one.plan)).collect();
     let row = |name: &str, of: &dyn Fn(&Plan) -> ComparedValue| ComparisonRow {
         name: name.to_owned(),
         figures: plans.iter().map(|plan| plan.map_or(ComparedValue::Nothing, of)).collect(),
@@ -110,6 +127,13 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<ComparisonGroup> {
     ];
     if plans.iter().flatten().any(|plan| plan.parts_in_ram() > Bytes::ZERO) {
         memory.push(row("parts in RAM", &|plan| ComparedValue::Size(plan.parts_in_ram())));
+    }
+    for kind in [PartKind::Vision, PartKind::Audio, PartKind::Draft] {
+        let part = |plan: &Plan| plan.parts.iter().find(|part| part.kind == kind).map(Part::total);
+        if plans.iter().flatten().any(|plan| part(plan).is_some()) {
+            let size = |plan: &Plan| part(plan).map_or(ComparedValue::Nothing, ComparedValue::Size);
+            memory.push(row(&format!("{} in all", kind.name()), &size));
+        }
     }
     if plans.iter().flatten().any(|plan| plan.gpus().len() > 1) {
         let most = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
@@ -129,6 +153,8 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<ComparisonGroup> {
             plan.settings.kv_unified.map_or(ComparedValue::Nothing, |on| words(if on { "on" } else { "off" }))
         }),
         row("outputs", &|plan| plan.settings.outputs.map_or(ComparedValue::Nothing, ComparedValue::Count)),
+        row("draft", &|plan| plan.settings.spec_type.as_deref().map_or(ComparedValue::Nothing, words)),
+        row("draft n-max", &|plan| plan.settings.spec_draft_n_max.map_or(ComparedValue::Nothing, ComparedValue::Count)),
         row("MoE in RAM", &|plan| plan.settings.n_cpu_moe.map_or(ComparedValue::Nothing, ComparedValue::Count)),
     ];
     // rows that only some engines fill are shown if at least one plan has a value
@@ -147,7 +173,17 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<ComparisonGroup> {
         row("GPU memory", &|plan| ComparedValue::Size(plan.gpus().iter().map(|gpu| gpu.total).sum())),
         row("RAM", &|plan| ComparedValue::Size(plan.cpu().total)),
     ];
+    let speed = |name: &str, of: fn(&Speeds) -> SpeedRange| ComparisonRow {
+        name: name.to_owned(),
+        figures: compared
+            .iter()
+            .map(|one| one.and_then(|one| one.speeds).map_or(ComparedValue::Nothing, |it| ComparedValue::Speed(of(it))))
+            .collect(),
+    };
+    let speeds =
+        vec![speed("at the start", |speeds| speeds.start.range()), speed("context full", |speeds| speeds.full.range())];
     vec![
+        ComparisonGroup { title: "Speed, modelled", rows: speeds },
         ComparisonGroup { title: "Memory", rows: std::iter::once(layers).chain(memory).collect() },
         ComparisonGroup { title: "Knobs in effect", rows: settings },
         ComparisonGroup { title: "Model", rows: model },

@@ -42,7 +42,10 @@ impl KnobMaxima {
             | Knob::KvUnified
             | Knob::Outputs
             | Knob::GpuLayers
-            | Knob::TensorSplit => None,
+            | Knob::ImageTokens
+            | Knob::TensorSplit
+            | Knob::Draft
+            | Knob::DraftMax => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Change, Goal};
 use crate::engine::PlanRequest;
 use crate::plan::Plan;
+use crate::speed::{Speed, SpeedRange};
 
 /// A single change that meets a goal, and its result.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct Remedy {
     pub then: PlanRequest,
     /// Layers on GPUs after the change.
     pub offloaded: usize,
+    /// How fast it then is at the start, where that can be known.
+    pub speed: Option<SpeedRange>,
 }
 
 impl PlanRequest {
@@ -23,7 +26,8 @@ impl PlanRequest {
         let offer = |change: Change| {
             let then = self.after(&change)?;
             let after = then.plan().ok().filter(|after| goal.is_met_by(after))?;
-            Some(Remedy { change, goal, then, offloaded: after.offloaded })
+            let speed = Speed::of(&then.model, &then.machine, &after, 0).map(|speed| speed.range());
+            Some(Remedy { change, goal, then, offloaded: after.offloaded, speed })
         };
         self.changes(plan, goal).into_iter().filter_map(offer).collect()
     }

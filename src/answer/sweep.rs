@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::cliffs::Cliff;
-use crate::engine::FitGoal;
-use crate::engine::PlanRequest;
+use crate::engine::{EngineError, PlanRequest};
 use crate::machine::DeviceKind;
-use crate::plan::{Outcome, Plan, PlanSummary, Totals, Verdict};
+use crate::plan::{DevicePlan, Outcome, Plan, Totals, Verdict};
 use crate::settings::knob::Knob;
+use crate::speed::{SpeedRange, Speeds};
 use crate::units::{Bytes, Ratio};
 
 /// Plans along a knob.
@@ -47,6 +47,10 @@ pub struct PlanFigures {
     pub parts_in_ram: Bytes,
     /// Sums over devices.
     pub totals: Totals,
+    /// How fast it generates with an empty cache, where that can be known.
+    pub speed: Option<SpeedRange>,
+    /// How fast it generates with a full cache.
+    pub speed_at_full_context: Option<SpeedRange>,
     /// GPUs in order, the CPU last.
     pub devices: Vec<DeviceSums>,
 }
@@ -73,18 +77,9 @@ pub struct DeviceSums {
 }
 
 impl PlanFigures {
-    /// Summarises `plan`.
-    pub fn of(plan: &Plan) -> Self {
-        Self::of_summary(&PlanSummary::of(plan))
-    }
-
-    /// As [`Plan::on_gpus`].
-    pub fn on_gpus(&self) -> usize {
-        self.devices.iter().filter(|device| device.kind == DeviceKind::Gpu).map(|device| device.layers).sum()
-    }
-
-    fn of_summary(summary: &PlanSummary) -> Self {
-        let device = |device: &crate::plan::DevicePlan| DeviceSums {
+    /// Summarises `plan`, which is this fast.
+    pub fn of(plan: &Plan, speeds: Option<&Speeds>) -> Self {
+        let device = |device: &DevicePlan| DeviceSums {
             id: device.id.clone(),
             kind: device.kind,
             free: device.free,
@@ -94,21 +89,50 @@ impl PlanFigures {
             reserved: device.reserved(),
             layers: device.layers.len(),
         };
-        let totals = Totals::of(&summary.devices);
         Self {
-            verdict: summary.verdict,
-            offloaded: summary.offloaded,
-            layer_count: summary.layer_count,
-            on_gpu: totals.gpu.share_of(totals.all),
-            outcome: summary.outcome(),
-            parts_in_ram: summary.parts_in_ram(),
-            totals,
-            devices: summary.devices.iter().map(device).collect(),
+            verdict: plan.verdict,
+            offloaded: plan.offloaded,
+            layer_count: plan.layers.len(),
+            on_gpu: plan.totals.gpu.share_of(plan.totals.all),
+            outcome: plan.outcome(),
+            parts_in_ram: plan.parts_in_ram(),
+            totals: plan.totals,
+            speed: speeds.map(|speeds| speeds.start.range()),
+            speed_at_full_context: speeds.map(|speeds| speeds.full.range()),
+            devices: plan.devices.iter().map(device).collect(),
         }
+    }
+
+    /// Plans `request` and summarises the plan.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn of_request(request: &PlanRequest) -> Result<Self, EngineError> {
+        let plan = request.plan()?;
+        let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
+        Ok(Self::of(&plan, speeds.as_ref()))
+    }
+
+    /// As [`Plan::on_gpus`].
+    pub fn on_gpus(&self) -> usize {
+        self.devices.iter().filter(|device| device.kind == DeviceKind::Gpu).map(|device| device.layers).sum()
     }
 }
 
 impl PlanRequest {
+    /// `sweep` with a point on either side of each of its cliffs, so that lines through the points have steps there.
+    pub fn with_edges(&self, mut sweep: Sweep) -> Sweep {
+        let edges = sweep.cliffs.iter().flat_map(|cliff| [cliff.last, cliff.first]);
+        let inside = |value: &u64| sweep.points.first().is_some_and(|first| first.value < *value);
+        let before_last = |value: &u64| sweep.points.last().is_some_and(|last| *value < last.value);
+        let known = |value: &u64| sweep.points.iter().any(|point| point.value == *value);
+        let mut missing: Vec<u64> = edges.filter(inside).filter(before_last).filter(|value| !known(value)).collect();
+        missing.dedup();
+        sweep.points.extend(missing.into_iter().map(|value| self.point(sweep.knob, value)));
+        sweep.points.sort_by_key(|point| point.value);
+        sweep
+    }
+
     /// Plans at each of `values`, and the cliffs along the whole range.
     pub fn sweep(&self, knob: Knob, values: &[u64]) -> Sweep {
         let points = values.iter().map(|&value| self.point(knob, value)).collect();
@@ -123,9 +147,6 @@ impl PlanRequest {
     /// The figures with these knobs set to these values.
     pub(super) fn figures(&self, knobs: &[(Knob, u64)]) -> Result<PlanFigures, String> {
         let request = self.changed(|settings| knobs.iter().for_each(|&(knob, value)| knob.set(settings, value)));
-        request
-            .summary(FitGoal::Most)
-            .map(|summary| PlanFigures::of_summary(&summary))
-            .map_err(|error| error.to_string())
+        PlanFigures::of_request(&request).map_err(|error| error.to_string())
     }
 }

@@ -1,5 +1,7 @@
 //! Several models loaded on one machine: where each is placed, which are evicted, and what memory remains.
 
+mod scheduled;
+
 use crate::engine::PreparedModel;
 use crate::engine::{self, Admission, EngineError, EngineId};
 use crate::machine::{DeviceKind, Machine};
@@ -12,6 +14,8 @@ use crate::units::Bytes;
 pub struct LoadRequest<'a> {
     /// The model. Two requests are for the same file if this is the same reference.
     pub model: &'a PreparedModel,
+    /// The path of its file; where it is unknown, models go in the order of the requests.
+    pub path: Option<&'a str>,
     /// Its settings.
     pub settings: &'a Settings,
 }
@@ -134,9 +138,9 @@ impl LoadOutcome {
 
 /// Loads `requests` one after the other on `machine`; [`engine::Engine::admit`] decides when one must be evicted.
 ///
-/// All models are assumed to be idle with equal keep-alive times. Ollama then unloads in the order of their files'
-/// digests, which are unknown here, so the model loaded first is evicted first. A file is loaded once: a request with
-/// other settings reloads it.
+/// All models are assumed to be idle with equal keep-alive times. Ollama from 0.30 then unloads in the order of their
+/// files' paths, that is by digest; earlier ones, whose files' paths do not decide, the model loaded first. A file is
+/// loaded once: a request with other settings reloads it.
 ///
 /// Source: `server/sched.go` (`processPending`, `findRunnerToUnload`, `needsReload`, `updateFreeSpace`), Ollama, in
 /// each engine's release.
@@ -148,6 +152,9 @@ pub fn load_together(
     machine: &Machine,
     requests: &[LoadRequest<'_>],
 ) -> Result<LoadedModels, EngineError> {
+    if engine.facts().starts_llama_server {
+        return scheduled::load(machine, requests);
+    }
     let mut outcomes = Vec::with_capacity(requests.len());
     for number in 0..requests.len() {
         let outcome = load_one(engine, machine, requests, number, &mut outcomes)?;
@@ -165,7 +172,7 @@ fn load_one(
     number: usize,
     outcomes: &mut [LoadOutcome],
 ) -> Result<LoadOutcome, EngineError> {
-    let Some(LoadRequest { model, settings }) = requests.get(number).copied() else {
+    let Some(LoadRequest { model, settings, .. }) = requests.get(number).copied() else {
         return Ok(LoadOutcome::Shares(number));
     };
     let mut settings = settings.clone();

@@ -2,13 +2,13 @@
 
 use super::{Change, Goal, KnobLimits};
 use crate::machine::DeviceKind;
-use crate::plan::{LayerPlan, Outcome, Plan, Verdict};
+use crate::plan::{DevicePlan, LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
 use crate::speed::Speeds;
 use crate::units::{Bytes, Tokens};
 
 /// A margin that takes in what a driver or a desktop may do.
-const COMFORTABLE: Bytes = Bytes::mib(512);
+pub(super) const COMFORTABLE: Bytes = Bytes::mib(512);
 
 /// What is so, and for what: `All in VRAM at 32 768 tokens, f16 KV`.
 pub fn headline(plan: &Plan) -> String {
@@ -20,14 +20,14 @@ pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds
     let all = plan.layers.len();
     match plan.outcome() {
         Outcome::Vram => {
-            let (parts, room) = (parts_on_others(plan), context_growth(plan, limits));
+            let (parts, room) = (parts_on_others(plan) + &driver(plan), context_growth(plan, limits));
             format!("{}{}.{parts}{room}", margin(plan), speed(speeds, ""))
         }
         Outcome::ExpertsInRam => {
             let (parts, room) = (in_ram(plan), context_growth(plan, limits));
-            let remedies = remedies(plan, limits);
+            let remedies = remedies(plan, limits, speeds);
             let speed = speed(speeds, ", which is slower");
-            format!("{parts} run from RAM{speed}; {}.{remedies}{room}", margin(plan))
+            format!("{parts} run from RAM{speed}; {}.{}{remedies}{room}", margin(plan), driver(plan))
         }
         Outcome::LayersInRam => {
             let (in_ram, verb) = match plan.cpu().layers.len() {
@@ -35,7 +35,8 @@ pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds
                 n if n == all => (format!("all {all} layers"), "are"),
                 n => (format!("{n} of {all} layers"), "are"),
             };
-            format!("{in_ram} {verb} in RAM{}.{}", speed(speeds, ", which is slower"), remedies(plan, limits))
+            let speed = speed(speeds, ", which is slower");
+            format!("{in_ram} {verb} in RAM{speed}.{}{}", driver(plan), remedies(plan, limits, speeds))
         }
         Outcome::Cpu => {
             let cpu = plan.cpu();
@@ -43,7 +44,7 @@ pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds
             let speed = speed(speeds, "");
             format!("no GPU, so all {all} layers are in RAM: {} used of {} free{speed}.{room}", cpu.asked(), cpu.free)
         }
-        Outcome::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits)),
+        Outcome::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits, speeds)),
     }
 }
 
@@ -73,17 +74,36 @@ fn in_ram(plan: &Plan) -> String {
 }
 
 /// What the GPU with the least memory left still has, besides what is kept free there.
-fn margin(plan: &Plan) -> String {
-    let used = || plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty());
-    let Some(tightest) = used().min_by_key(|gpu| gpu.left()) else { return "no GPU holds a layer".to_owned() };
+pub(super) fn margin(plan: &Plan) -> String {
+    let Some(tightest) = plan.tightest_gpu() else { return "no GPU holds a layer".to_owned() };
     let (left, reserved) = (tightest.left(), tightest.reserved());
-    let place = if used().count() > 1 { format!(" on {}, the fullest GPU", tightest.id) } else { String::new() };
+    let used = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).count();
+    let place = if used > 1 { format!(" on {}, the fullest GPU", tightest.id) } else { String::new() };
     let only = if left < COMFORTABLE { "only " } else { "" };
     if reserved > Bytes::ZERO {
         format!("{only}{left} above the {reserved} kept free{place}")
     } else {
         format!("{only}{left} to spare{place}")
     }
+}
+
+/// A sentence on what a driver takes besides the plan, where the memory left may not suffice for it.
+fn driver(plan: &Plan) -> String {
+    let has_experts = plan.model.experts.is_some();
+    let lack = |device: &&DevicePlan| {
+        let left = device.free - device.asked();
+        let driver = device.driver.filter(|driver| !device.layers.is_empty() && driver.most(has_experts) > left)?;
+        Some((driver.most(has_experts) - left, left, driver))
+    };
+    let short = plan.gpus().iter().filter_map(|gpu| Some((gpu, lack(&gpu)?)));
+    let Some((gpu, (_, left, driver))) = short.max_by_key(|(_, (lack, ..))| *lack) else { return String::new() };
+    let (id, name) = (&gpu.id, driver.backend.name());
+    let from = driver.known_from();
+    if driver.loaded.most > left {
+        return format!(" Besides, {name} itself takes {} ({from}), and {id} has {left}.", driver.loaded);
+    }
+    let growth = driver.first_prompt(has_experts);
+    format!(" At the first prompt {name} may take up to {growth} more ({from}), and {id} has {left}.")
 }
 
 /// A sentence on layers with parts on another GPU.
@@ -126,7 +146,7 @@ fn context_with_ram(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     }
 }
 
-fn remedies(plan: &Plan, limits: Option<&KnobLimits>) -> String {
+fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
     let Some(limits) = limits else { return String::new() };
     let in_vram = limits.remedied != Some(Goal::AllLayers);
     let maxima = if in_vram { &limits.vram } else { &limits.all_layers };
@@ -142,11 +162,19 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>) -> String {
         return context_with_ram(plan, Some(limits).filter(|_| plan.verdict == Verdict::DoesNotFit)) + &none;
     };
     let ways = if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) };
-    let mut chars = ways.chars();
-    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
     let brings = if in_vram { "brings all into VRAM" } else { "brings all layers onto GPUs, with experts in RAM" };
-    let speed = limits.remedied_speed.as_ref().map_or_else(String::new, |speed| format!(": {speed}"));
-    format!(" {first}{} {brings}{speed}.", chars.as_str())
+    let speed = limits.remedied_speed.as_ref().map_or_else(String::new, |then| {
+        let times = speeds.and_then(|now| then.range().against(&now.start.range()));
+        times.map_or_else(|| format!(": {then}"), |times| format!(": {then}, {times}"))
+    });
+    format!(" {} {brings}{speed}.", capitalised(&ways))
+}
+
+/// With a capital letter at the beginning.
+pub(super) fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    first + chars.as_str()
 }
 
 /// A change, with what it saves and costs if it changes the type of the cache.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Each name, and the option that it stands for (`common/arg.cpp`, 0.1.161; Ollama's `num_ctx`).
-const ALIASES: [(&str, &str); 15] = [
+const ALIASES: [(&str, &str); 27] = [
     ("-c", "--ctx"),
     ("--ctx-size", "--ctx"),
     ("--num-ctx", "--ctx"),
@@ -19,6 +19,18 @@ const ALIASES: [(&str, &str); 15] = [
     ("--ubatch-size", "--ubatch"),
     ("-ts", "--tensor-split"),
     ("-ncmoe", "--n-cpu-moe"),
+    ("-md", "--model-draft"),
+    ("--spec-draft-model", "--model-draft"),
+    ("-ngld", "--gpu-layers-draft"),
+    ("--n-gpu-layers-draft", "--gpu-layers-draft"),
+    ("--spec-draft-ngl", "--gpu-layers-draft"),
+    ("-ctkd", "--cache-type-k-draft"),
+    ("--spec-draft-type-k", "--cache-type-k-draft"),
+    ("-ctvd", "--cache-type-v-draft"),
+    ("--spec-draft-type-v", "--cache-type-v-draft"),
+    ("-devd", "--device-draft"),
+    ("--spec-draft-device", "--device-draft"),
+    ("--draft-max", "--spec-draft-n-max"),
 ];
 
 /// The arguments with such names replaced, up to `--`.

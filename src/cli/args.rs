@@ -5,6 +5,7 @@
 mod check;
 mod examples;
 mod knobs;
+mod ollama;
 mod questions;
 
 use std::path::PathBuf;
@@ -18,9 +19,8 @@ use crate::plan::Outcome;
 use crate::settings::Context;
 
 pub(super) use check::CheckArgs;
-#[cfg(test)]
-pub(super) use knobs::OtherKnobArgs;
-pub(super) use knobs::{KnobArgs, MachineArgs};
+pub(super) use knobs::{KnobArgs, MachineArgs, OtherKnobArgs};
+pub(super) use ollama::OllamaArgs;
 pub(super) use questions::{
     BestArgs, ExplainArgs, ExportArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, TogetherArgs,
     WhyArgs,
@@ -50,6 +50,10 @@ pub(super) struct Cli {
 /// A polling interval; `None` for off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval(pub(super) Option<Duration>);
+
+/// GPUs as indices in the machine; empty for none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DeviceList(pub(super) Vec<usize>);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Commands {
@@ -120,6 +124,9 @@ pub(super) struct PlanArgs {
     /// Tokens in the cache for which the speed is shown.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Output")]
     pub(super) depth: u64,
+    /// Also show the compute graph that is not in use.
+    #[arg(long, help_heading = "Output")]
+    pub(super) verbose: bool,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
@@ -171,7 +178,7 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "SIZE", value_parser = value::parameters, help_heading = "Models")]
     pub(super) max: Option<u64>,
     /// Only models that fit: all in VRAM, with experts in RAM at most, or with layers in RAM.
-    #[arg(long, value_name = "vram|experts|split", value_parser = value::fits, num_args = 0..=1,
+    #[arg(long, value_name = "vram|experts|split", value_parser = value::ways_to_fit(), hide_possible_values = true, num_args = 0..=1,
           default_missing_value = "split", help_heading = "Models")]
     pub(super) fits: Option<Outcome>,
     /// Print one JSON object; all sizes are integers in bytes.
@@ -198,6 +205,9 @@ pub(super) enum MachineCommand {
     Save {
         /// Its name: letters, digits, spaces, - and _.
         name: String,
+        /// Overwrite a saved machine of this name.
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         machine: Box<MachineArgs>,
     },
@@ -212,6 +222,8 @@ pub(super) enum MachineCommand {
         /// Its name.
         name: String,
     },
+    /// Forget what 'plimsoll check --remember' measured of the drivers on this machine.
+    Forget,
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::questions::{json, ready};
 use super::report::best;
 use super::style::Style;
-use crate::answer::best::Objective;
+use crate::answer::best::{BestRequest, Objective};
 use crate::export::answers;
 use crate::settings::knob::Knob;
 
@@ -13,31 +13,18 @@ pub(super) fn run(args: &BestArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
-    let held = held(&args.asked.knobs);
-    if let Some(objective) = args.objective.filter(|objective| holds(&held, *objective)) {
-        let name = objective.knob().name();
-        return Err(CliError::flag(
-            "--for",
-            &format!("--{name} is given and therefore fixed: leave it out to have it chosen"),
-        ));
+    let question = BestRequest { held: held(&args.asked.knobs), margin: args.margin };
+    if args.objective == Some(Objective::Context) && question.held.contains(&Knob::Context) {
+        return Err(CliError::flag("--for", "--ctx is given and therefore fixed: leave it out to have it chosen"));
     }
-    let objectives: Vec<Objective> = match args.objective {
-        Some(objective) => vec![objective],
-        None => Objective::ALL.into_iter().filter(|objective| !holds(&held, *objective)).collect(),
+    let cards = match args.objective {
+        Some(objective) => request.card(objective, &plan, &question).into_iter().collect(),
+        None => request.best(&plan, &question),
     };
-    let found: Vec<_> =
-        objectives.into_iter().map(|objective| (objective, request.best(&plan, objective, &held))).collect();
     if args.json {
-        return json(answers::best::json(&plan, &request.settings, &held, &found));
+        return json(answers::best::json(&plan, &request.settings, &question, &cards));
     }
-    Ok(best::text(&plan, &request.settings, &held, &found, &Style::of_stdout()))
-}
-
-/// Whether the objective's knob is held; holding the K or V cache type holds both.
-fn holds(held: &[Knob], objective: Objective) -> bool {
-    let knob = objective.knob();
-    held.contains(&knob)
-        || (knob == Knob::CacheType && (held.contains(&Knob::CacheTypeK) || held.contains(&Knob::CacheTypeV)))
+    Ok(best::text(&plan, &request.settings, &question, &cards, &Style::of_stdout()))
 }
 
 /// The knobs given as options.
@@ -51,12 +38,15 @@ fn held(knobs: &KnobArgs) -> Vec<Knob> {
         (Knob::CacheTypeK, knobs.cache_type_k.is_some()),
         (Knob::CacheTypeV, knobs.cache_type_v.is_some()),
         (Knob::FlashAttn, knobs.flash_attn.is_some()),
+        (Knob::Quant, others.quant.is_some()),
         (Knob::Batch, knobs.batch.is_some()),
         (Knob::Ubatch, knobs.ubatch.is_some()),
         (Knob::Outputs, others.outputs.is_some()),
         (Knob::GpuLayers, knobs.gpu_layers.is_some()),
         (Knob::CpuMoe, others.n_cpu_moe.is_some()),
         (Knob::TensorSplit, !others.tensor_split.is_empty()),
+        (Knob::Draft, !others.spec_type.is_empty()),
+        (Knob::DraftMax, others.spec_draft_n_max.is_some()),
     ];
     given.into_iter().filter_map(|(knob, given)| given.then_some(knob)).collect()
 }

@@ -1,13 +1,15 @@
 //! `plimsoll check`: a plan beside what a program said that it took.
 
+mod live;
 mod ps;
-mod running;
+mod remember;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use self::live::Live;
 use super::args::{CheckArgs, KnobArgs};
 use super::error::{self, CliError};
 use super::report::check as report;
@@ -17,12 +19,10 @@ use crate::answer::check::{Check, CheckRequest, check};
 use crate::engine::EngineId;
 use crate::export::check as export;
 use crate::library::observed::{self as library, FoundModel};
-use crate::observed::{Load, Missing, Observation, Reader};
+use crate::library::verify::example;
+use crate::observed::{Load, Missing, Observation};
 use crate::settings::Settings;
 use crate::source::Roots;
-
-/// Bytes that are read at once.
-const PIECE: usize = 1 << 16;
 
 /// The status of a comparison that differs.
 const DIFFERS: u8 = 1;
@@ -34,7 +34,10 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     }
     let mut seen = match &args.log {
         Some(log) => read(log)?,
-        None => running()?,
+        None => match live::look()? {
+            Live::Said(seen) => seen,
+            live => return live::check(args, live),
+        },
     };
     let chosen = chosen(&seen, args.load)?;
     let load = seen.loads.get(chosen).ok_or_else(|| nothing(&seen))?;
@@ -49,61 +52,25 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         report::text(&seen, chosen, &found, &compared, &Style::of_stdout())
     };
     super::print(&text)?;
+    if args.log.is_none() && !args.json && !args.markdown {
+        super::print(&live::held(args, load))?;
+    }
+    if args.remember {
+        eprint!("{}", remember::remember(args, &seen, load)?);
+    }
     Ok(if compared.agrees() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
 
 /// Reads a log, however long it is.
 fn read(log: &Path) -> Result<Observation, CliError> {
+    if let Some(text) = log.to_str().and_then(example).filter(|_| !log.exists()) {
+        return Ok(Observation::of(text));
+    }
     let cannot = |why: io::Error| CliError::Model(format!("the log '{}' cannot be read: {why}", log.display()));
     if log == Path::new("-") {
-        return observed(&mut io::stdin().lock()).map_err(cannot);
+        return Observation::read(&mut io::stdin().lock()).map_err(cannot);
     }
-    File::open(log).and_then(|mut file| observed(&mut file)).map_err(cannot)
-}
-
-/// Reads a text in pieces.
-fn observed(text: &mut dyn Read) -> io::Result<Observation> {
-    let (mut reader, mut piece) = (Reader::default(), vec![0; PIECE]);
-    loop {
-        match text.read(&mut piece) {
-            Ok(0) => return Ok(reader.finish()),
-            Ok(read) => reader.feed(piece.get(..read).unwrap_or_default()),
-            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-            Err(why) => return Err(why),
-        }
-    }
-}
-
-/// What runs on this computer says: the newest output with a load in it.
-fn running() -> Result<Observation, CliError> {
-    let servers = running::servers();
-    let (mut looked, mut quiet) = (Vec::new(), None);
-    for mut output in running::outputs(&servers) {
-        match observed(&mut output.text) {
-            Ok(seen) if seen.load().is_some_and(Load::has_memory) => {
-                eprintln!("note: this is from {}", error::one_line(&output.name));
-                return Ok(seen);
-            }
-            Ok(seen) if !seen.loads.is_empty() => quiet = quiet.or_else(|| seen.missing.first().copied()),
-            _ => {}
-        }
-        looked.push(output.name);
-    }
-    let silent = servers.iter().find(|server| server.log.is_none());
-    let sentence = match (silent, quiet) {
-        (Some(server), _) => format!(
-            "llama-server (process {}) writes to no file: start it as '{} -lv 4 2> server.log', then check that file",
-            server.pid, server.command
-        ),
-        (None, Some(missing)) => missing.to_string(),
-        (None, None) if looked.is_empty() => {
-            "no output of Ollama or llama-server is readable here: give a log with 'plimsoll check FILE'".to_owned()
-        }
-        (None, None) => {
-            format!("no model is loaded in {}: load one, or give a log with 'plimsoll check FILE'", looked.join(" or "))
-        }
-    };
-    Err(CliError::Model(sentence))
+    File::open(log).and_then(|mut file| Observation::read(&mut file)).map_err(cannot)
 }
 
 /// What is missing, with what to do.
@@ -134,7 +101,8 @@ fn model(args: &CheckArgs, load: &Load) -> Result<FoundModel, CliError> {
         None => library::find(load, &Roots::of_this_machine()).map_err(CliError::Model)?,
     };
     let is_same_file = found.is_same_file && args.knobs.others.quant.is_none();
-    Ok(FoundModel { package: resolve::quantised(found.package, args.knobs.others.quant)?, is_same_file, ..found })
+    let package = resolve::quantised(found.package, args.knobs.others.quant)?;
+    Ok(FoundModel { package: resolve::with_draft(package, &args.knobs)?, is_same_file, ..found })
 }
 
 fn compare(args: &CheckArgs, load: &Load, found: &FoundModel) -> Result<Check, CliError> {
@@ -172,7 +140,13 @@ fn apply(knobs: &KnobArgs, settings: &mut Settings) {
     settings.fit_ctx = others.fit_ctx.or(settings.fit_ctx);
     settings.gpu_overhead = knobs.gpu_overhead.unwrap_or(settings.gpu_overhead);
     settings.spread |= knobs.spread;
+    settings.load_mode = others.load_mode.or(settings.load_mode);
+    settings.cache_ram = others.cache_ram.or(settings.cache_ram);
     settings.raw |= knobs.raw_settings;
+    let asked = super::knobs::draft(others);
+    if asked != crate::settings::DraftSettings::default() {
+        settings.draft = asked;
+    }
     if !others.tensor_split.is_empty() {
         settings.tensor_split.clone_from(&others.tensor_split);
     }

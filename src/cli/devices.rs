@@ -7,7 +7,8 @@ use super::report::cell;
 use super::style::{Hue, Style};
 use crate::engine::backend;
 use crate::hardware::{CollectorResult, Detected, Process};
-use crate::machine::{Backend, DeviceKind, Origin, Os, file, short_name};
+use crate::machine::driver_memory::DriverMemory;
+use crate::machine::{Backend, DeviceKind, Drivers, Gpu, Origin, Os, file, short_name};
 use crate::units::Bytes;
 
 /// The devices and the outcome of every collector.
@@ -49,7 +50,7 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
         let facts = detected.facts.iter().filter(|fact| fact.device == device.id);
         let mut facts: Vec<_> = facts.map(|fact| format!("{} {}", fact.what, one_line(&fact.value))).collect();
         facts.extend(device.compute.map(|compute| format!("compute capability {compute}")));
-        facts.extend(device.backend.and_then(|backend| backend::of(backend).context_in_words()));
+        facts.extend(driver(&machine.gpus, &device.id).map(|memory| memory.to_string()));
         facts.push(format!("{} bytes free of {}", device.free.0, device.total.0));
         out += &style.wrap("      ", &facts.join(" · "));
         let held = detected.processes.iter().filter(|process| process.device == device.id);
@@ -68,15 +69,22 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
     out
 }
 
+/// What driver and backend take besides on the device `id`.
+fn driver(gpus: &[Gpu], id: &str) -> Option<DriverMemory> {
+    let index: usize = id.strip_prefix("GPU")?.parse().ok()?;
+    gpus.get(index).and_then(DriverMemory::of)
+}
+
 /// One JSON object with the keys of a plan's devices and more of real devices. It is a machine file for `--machine`.
 pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
-    let file::MachineRecord { plimsoll, origin, os, devices } = file::MachineRecord::of(&detected.machine);
+    let file::MachineRecord { plimsoll, origin, os, drivers, devices } = file::MachineRecord::of(&detected.machine);
     let listed = devices.into_iter().map(|device| {
         let facts = detected.facts.iter().filter(|fact| fact.device == device.id);
         DeviceRecord {
             facts: facts.map(|fact| (fact.what, fact.value.as_str())).collect(),
             processes: detected.processes.iter().filter(|process| process.device == device.id).collect(),
-            context_assumed: device.backend.and_then(|backend| backend::of(backend).context),
+            context_assumed: driver(&detected.machine.gpus, &device.id).map(|memory| memory.loaded.most),
+            driver: driver(&detected.machine.gpus, &device.id),
             device,
         }
     });
@@ -86,7 +94,7 @@ pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
     used.dedup();
     let backends =
         used.into_iter().map(|backend| BackendRecord { backend, rules: backend::of(backend).facts() }).collect();
-    serde_json::to_string_pretty(&Object { plimsoll, origin, os, devices, backends, tried: &detected.tried })
+    serde_json::to_string_pretty(&Object { plimsoll, origin, os, drivers, devices, backends, tried: &detected.tried })
 }
 
 #[derive(Serialize)]
@@ -94,6 +102,8 @@ struct Object<'a> {
     plimsoll: &'static str,
     origin: Origin,
     os: Os,
+    #[serde(skip_serializing_if = "Drivers::is_unknown")]
+    drivers: Drivers,
     devices: Vec<DeviceRecord<'a>>,
     backends: Vec<BackendRecord>,
     tried: &'a [CollectorResult],
@@ -104,6 +114,7 @@ struct DeviceRecord<'a> {
     #[serde(flatten)]
     device: file::DeviceRecord<'a>,
     context_assumed: Option<Bytes>,
+    driver: Option<DriverMemory>,
     processes: Vec<&'a Process>,
     facts: std::collections::BTreeMap<&'static str, &'a str>,
 }

@@ -1,97 +1,78 @@
-//! Defaults from `OLLAMA_*` variables for knobs without an option, each with a note.
-//!
-//! Names and parsing: `envconfig/config.go` of Ollama 0.24, which strips spaces and quotes around a value.
+//! Defaults from Ollama's variables for knobs without an option, each with a note.
 
 use super::args::KnobArgs;
-use crate::settings::knob::MAX_VALUE;
-use crate::settings::{CacheType, Context, FlashAttn, Settings};
-use crate::units::Bytes;
+use crate::settings::Settings;
+use crate::settings::ollama::{apply_variables, is_inherited};
 
-/// Looks up a variable by name.
-pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// The variables of Ollama's server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Variables(Vec<(String, String)>);
 
-/// Sets `settings` from variables where `knobs` has no option; returns a note for each.
-pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, variables: Variables<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
-    let mut note = |name: &str, text: &str, effect: &str| notes.push(format!("{effect} by {name}={text}"));
-    let text = |name: &str| {
-        let value = variables(name)?;
-        let value = value.trim().trim_matches(['"', '\'']).to_owned();
-        (!value.is_empty()).then_some(value)
-    };
-    let mut ignored = Vec::new();
-    let mut number = |name: &str, most: u64| {
-        let text = text(name)?;
-        let value = text.parse::<u64>().ok().filter(|value| *value <= most);
-        if value.is_none() {
-            ignored.push(format!("{name}={text} is ignored: it is not a number in range"));
+impl Variables {
+    /// Those of `--server-env`, or else of this process. Detected GPUs are those that this process sees, so variables
+    /// that hide GPUs are only read for a described machine.
+    pub(super) fn of(knobs: &KnobArgs, machine_is_described: bool) -> Self {
+        let given = &knobs.ollama.server_env;
+        if !given.is_empty() {
+            return Self(given.clone());
         }
-        Some((text, value?))
-    };
+        let here = std::env::vars_os();
+        let here =
+            here.filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
+        let hides = |name: &str| name.ends_with("_VISIBLE_DEVICES");
+        Self(here.filter(|(name, _)| machine_is_described || !hides(name)).collect())
+    }
 
-    if knobs.ctx.is_none()
-        && let Some((text, tokens @ 1..)) = number("OLLAMA_CONTEXT_LENGTH", MAX_VALUE)
-    {
-        settings.ctx = Context::Tokens(tokens);
-        note("OLLAMA_CONTEXT_LENGTH", &text, "the context is set");
+    fn get(&self, name: &str) -> Option<String> {
+        self.0.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.clone())
     }
-    if knobs.parallel.is_none()
-        && let Some((text, sequences @ 1..)) = number("OLLAMA_NUM_PARALLEL", MAX_VALUE)
-    {
-        settings.parallel = Some(sequences);
-        note("OLLAMA_NUM_PARALLEL", &text, "the number of parallel sequences is set");
-    }
-    if knobs.gpu_overhead.is_none()
-        && let Some((text, bytes @ 1..)) = number("OLLAMA_GPU_OVERHEAD", u64::MAX)
-    {
-        settings.gpu_overhead = Bytes(bytes);
-        note("OLLAMA_GPU_OVERHEAD", &text, "the memory kept free on each GPU is set");
-    }
-    if knobs.flash_attn.is_none()
-        && let Some(text) = text("OLLAMA_FLASH_ATTENTION")
-    {
-        let on = is_true(&text);
-        settings.flash_attn = if on { FlashAttn::On } else { FlashAttn::Off };
-        note(
-            "OLLAMA_FLASH_ATTENTION",
-            &text,
-            if on { "flash attention is turned on" } else { "flash attention is turned off" },
-        );
-    }
-    if !knobs.spread
-        && let Some(text) = text("OLLAMA_SCHED_SPREAD").filter(|text| is_true(text))
-    {
-        settings.spread = true;
-        note("OLLAMA_SCHED_SPREAD", &text, "the layers are spread over all GPUs");
-    }
-    if knobs.kv_type.or(knobs.cache_type_k).or(knobs.cache_type_v).is_none()
-        && let Some(text) = text("OLLAMA_KV_CACHE_TYPE")
-    {
-        match text.parse::<CacheType>() {
-            Ok(ty) => {
-                (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty));
-                note("OLLAMA_KV_CACHE_TYPE", &text, "the KV cache type is set");
-            }
-            Err(reason) => ignored.push(format!("OLLAMA_KV_CACHE_TYPE is ignored: {reason}")),
-        }
-    }
-    notes.extend(ignored);
-    notes
 }
 
-/// As Go's `strconv.ParseBool`, except that unknown values are true.
-fn is_true(text: &str) -> bool {
-    !["0", "f", "F", "false", "FALSE", "False"].contains(&text)
+/// Sets `settings` from variables where `knobs` has no option; returns a note for each.
+pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, variables: &Variables) -> Vec<String> {
+    if knobs.engine.facts().starts_llama_server {
+        let inherited = variables.0.iter().filter(|(name, _)| is_inherited(name) && !is_given(name, knobs));
+        settings.ollama.server.inherited = inherited.cloned().collect();
+    }
+    let notes = apply_variables(settings, &|name| variables.get(name).filter(|_| !is_given(name, knobs)));
+    if knobs.engine.facts().starts_llama_server {
+        return notes;
+    }
+    // earlier releases take what they do not know for f16
+    settings.ollama.server.unknown_cache_type = None;
+    notes.into_iter().map(|note| note.replace("is passed on as it is, and refused", "is ignored")).collect()
+}
+
+/// Whether an option stands for the variable.
+fn is_given(name: &str, knobs: &KnobArgs) -> bool {
+    let others = &knobs.others;
+    let cache_types = knobs.kv_type.or(knobs.cache_type_k).or(knobs.cache_type_v).is_some();
+    match name {
+        "OLLAMA_CONTEXT_LENGTH" => knobs.ctx.is_some(),
+        "OLLAMA_NUM_PARALLEL" => knobs.parallel.is_some(),
+        "OLLAMA_GPU_OVERHEAD" => knobs.gpu_overhead.is_some(),
+        "OLLAMA_FLASH_ATTENTION" => knobs.flash_attn.is_some(),
+        "OLLAMA_SCHED_SPREAD" => knobs.spread,
+        "OLLAMA_KV_CACHE_TYPE" | "LLAMA_ARG_CACHE_TYPE_K" | "LLAMA_ARG_CACHE_TYPE_V" => cache_types,
+        "LLAMA_ARG_N_CPU_MOE" => others.n_cpu_moe.is_some(),
+        "LLAMA_ARG_FIT_TARGET" => others.fit_target.is_some(),
+        "LLAMA_ARG_FIT_CTX" => others.fit_ctx.is_some(),
+        "LLAMA_ARG_TENSOR_SPLIT" => !others.tensor_split.is_empty(),
+        "LLAMA_ARG_N_GPU_LAYERS" => knobs.gpu_layers.is_some(),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{CacheType, Context, FlashAttn};
+    use crate::units::Bytes;
 
     fn filled(knobs: &KnobArgs, variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
-        let get = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        let notes = fill(&mut settings, knobs, &get);
+        let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        let notes = fill(&mut settings, knobs, &Variables(variables.iter().map(owned).collect()));
         (settings, notes)
     }
 
@@ -138,8 +119,11 @@ mod tests {
     fn what_ollama_ignores_is_ignored_and_said() {
         let variables =
             [("OLLAMA_CONTEXT_LENGTH", "lots"), ("OLLAMA_KV_CACHE_TYPE", "q3"), ("OLLAMA_SCHED_SPREAD", "0")];
-        let (settings, notes) = filled(&KnobArgs::default(), &variables);
+        let older = KnobArgs { engine: crate::engine::EngineId::Ollama024, ..KnobArgs::default() };
+        let (settings, notes) = filled(&older, &variables);
         assert_eq!((settings, notes.len()), (Settings::default(), 2));
+        let unknown = filled(&KnobArgs::default(), &variables).0.ollama.server.unknown_cache_type;
+        assert_eq!(unknown.as_deref(), Some("q3"));
         let zeros = [("OLLAMA_CONTEXT_LENGTH", "0"), ("OLLAMA_NUM_PARALLEL", ""), ("OLLAMA_GPU_OVERHEAD", "0")];
         assert_eq!(filled(&KnobArgs::default(), &zeros), (Settings::default(), Vec::new()));
     }

@@ -14,7 +14,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), CliError> {
     let (ready, opened) = questions::ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
     let location = model_location(&args.asked.model, args.asked.knobs.others.quant);
-    let input = ExportInput { request: &ready.request(&opened.model), plan: &plan, location: &location };
+    let request = ready.request(&opened.model);
+    let input = ExportInput { request: &request, plan: &plan, location: &location, minimal: args.minimal };
     let form =
         args.form.unwrap_or_else(|| ExportFormat::of(plan.engine).first().copied().unwrap_or(ExportFormat::Json));
     let text = form.write(&input).map_err(|sentence| CliError::flag("--as", &sentence))?;

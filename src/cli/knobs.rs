@@ -1,17 +1,18 @@
 //! Settings from options; options that the engine ignores are reported.
 
-use super::args::KnobArgs;
+use super::args::{KnobArgs, OtherKnobArgs};
 use super::environment::{self, Variables};
-use crate::settings::Settings;
+use crate::settings::{DraftSettings, MmprojDevice, MmprojOptions, OllamaSettings, Settings};
 use crate::units::Bytes;
 
 /// The settings from `knobs` and, for knobs not given, Ollama's variables; with notes.
-pub(super) fn settings(knobs: &KnobArgs, variables: Variables<'_>) -> (Settings, Vec<String>) {
+pub(super) fn settings(knobs: &KnobArgs, variables: &Variables) -> (Settings, Vec<String>) {
     let others = &knobs.others;
     let mut settings = Settings {
         ctx: knobs.ctx.unwrap_or_default(),
         parallel: knobs.parallel,
         batch: knobs.batch,
+        draft: draft(others),
         quant: others.quant,
         ubatch: knobs.ubatch,
         cache_type_k: knobs.cache_type_k.or(knobs.kv_type),
@@ -28,11 +29,20 @@ pub(super) fn settings(knobs: &KnobArgs, variables: Variables<'_>) -> (Settings,
         fit_ctx: others.fit_ctx,
         gpu_overhead: knobs.gpu_overhead.unwrap_or(Bytes::ZERO),
         adapters: Bytes::ZERO,
-        projector: Bytes::ZERO,
+        projector: None,
+        mmproj: MmprojOptions {
+            device: if others.no_mmproj_offload { MmprojDevice::Cpu } else { others.mmproj_device.unwrap_or_default() },
+            image_min_tokens: others.image_min_tokens,
+            image_max_tokens: others.image_max_tokens,
+            image: others.image,
+        },
         spread: knobs.spread,
         require_full: knobs.require_full,
         n_cpu_moe: others.n_cpu_moe,
+        ollama: ollama_settings(knobs),
         release: others.release,
+        load_mode: others.load_mode,
+        cache_ram: others.cache_ram,
         raw: knobs.raw_settings,
     };
     let mut notes = Vec::new();
@@ -41,6 +51,29 @@ pub(super) fn settings(knobs: &KnobArgs, variables: Variables<'_>) -> (Settings,
     }
     notes.extend(ignored_flags(knobs));
     (settings, notes)
+}
+
+/// The options of drafting.
+pub(super) fn draft(knobs: &OtherKnobArgs) -> DraftSettings {
+    DraftSettings {
+        types: (!knobs.spec_type.is_empty()).then(|| knobs.spec_type.clone()),
+        n_max: knobs.spec_draft_n_max,
+        gpu_layers: knobs.gpu_layers_draft.unwrap_or_default(),
+        cache_type_k: knobs.cache_type_k_draft,
+        cache_type_v: knobs.cache_type_v_draft,
+        devices: knobs.device_draft.as_ref().map(|list| list.0.clone()),
+    }
+}
+
+fn ollama_settings(knobs: &KnobArgs) -> OllamaSettings {
+    let given = &knobs.ollama;
+    OllamaSettings {
+        version: given.ollama.unwrap_or_default(),
+        endpoint: given.endpoint.unwrap_or_default(),
+        shift: given.shift,
+        go_template: given.go_template,
+        ..OllamaSettings::default()
+    }
 }
 
 /// Options that are not part of the settings and ignored by the engine, one sentence each. Engines report ignored
@@ -57,13 +90,11 @@ fn ignored_flags(knobs: &KnobArgs) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::args::OtherKnobArgs;
+    use super::super::args::{DeviceList, OllamaArgs};
     use super::*;
     use crate::engine::EngineId;
     use crate::gguf::FileType;
-    use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Release};
-
-    const NO_VARIABLES: Variables<'static> = &|_| None;
+    use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, ImageSize, LoadMode, Outputs, Release, SpecType};
 
     #[test]
     fn every_flag_reaches_the_settings() {
@@ -82,6 +113,7 @@ mod tests {
             spread: true,
             require_full: true,
             raw_settings: true,
+            ollama: OllamaArgs::default(),
             others: OtherKnobArgs {
                 kv_unified: true,
                 no_kv_offload: true,
@@ -93,11 +125,34 @@ mod tests {
                 fit_ctx: Some(4096),
                 n_cpu_moe: Some(3),
                 mmproj: Some("mmproj.gguf".into()),
+                no_mmproj: false,
+                mmproj_device: None,
+                no_mmproj_offload: true,
+                image_min_tokens: Some(64),
+                image_max_tokens: Some(512),
+                image: Some(ImageSize { width: 640, height: 480 }),
+                spec_type: vec![SpecType::DraftMtp],
+                model_draft: Some("draft.gguf".into()),
+                spec_draft_n_max: Some(2),
+                gpu_layers_draft: Some(GpuLayers::Count(1)),
+                cache_type_k_draft: Some(CacheType::Q8_0),
+                cache_type_v_draft: Some(CacheType::Q4_0),
+                device_draft: Some(DeviceList(vec![1])),
                 release: Some(Release::August2026),
                 quant: Some(FileType::Q8_0),
+                load_mode: Some(LoadMode::Read),
+                cache_ram: Some(Bytes::gib(2)),
             },
         };
         let expected = Settings {
+            draft: DraftSettings {
+                types: Some(vec![SpecType::DraftMtp]),
+                n_max: Some(2),
+                gpu_layers: GpuLayers::Count(1),
+                cache_type_k: Some(CacheType::Q8_0),
+                cache_type_v: Some(CacheType::Q4_0),
+                devices: Some(vec![1]),
+            },
             ctx: Context::Tokens(8192),
             parallel: Some(2),
             batch: Some(256),
@@ -117,14 +172,23 @@ mod tests {
             fit_ctx: Some(4096),
             gpu_overhead: Bytes::mib(512),
             adapters: Bytes::ZERO,
-            projector: Bytes::ZERO,
+            projector: None,
+            mmproj: MmprojOptions {
+                device: MmprojDevice::Cpu,
+                image_min_tokens: Some(64),
+                image_max_tokens: Some(512),
+                image: Some(ImageSize { width: 640, height: 480 }),
+            },
             spread: true,
             require_full: true,
             n_cpu_moe: Some(3),
+            ollama: OllamaSettings::default(),
             release: Some(Release::August2026),
+            load_mode: Some(LoadMode::Read),
+            cache_ram: Some(Bytes::gib(2)),
             raw: true,
         };
-        let (settings, notes) = settings(&knobs, NO_VARIABLES);
+        let (settings, notes) = settings(&knobs, &Variables::default());
         assert_eq!(settings, expected);
         // only --mmproj, which is not in the settings, has a note
         assert_eq!(notes.len(), 1, "{notes:#?}");
@@ -132,16 +196,22 @@ mod tests {
 
     #[test]
     fn raw_settings_ignore_the_environment() {
-        let variables: Variables<'_> = &|name| (name == "OLLAMA_NUM_PARALLEL").then(|| "4".to_owned());
-        let raw = KnobArgs { raw_settings: true, ..KnobArgs::default() };
-        assert_eq!(settings(&raw, variables).0.parallel, None);
-        assert_eq!(settings(&KnobArgs::default(), variables).0.parallel, Some(4));
+        let args = |raw_settings| KnobArgs {
+            raw_settings,
+            ollama: OllamaArgs {
+                server_env: vec![("OLLAMA_NUM_PARALLEL".to_owned(), "4".to_owned())],
+                ..OllamaArgs::default()
+            },
+            ..KnobArgs::default()
+        };
+        let parallel = |knobs: &KnobArgs| settings(knobs, &Variables::of(knobs, true)).0.parallel;
+        assert_eq!((parallel(&args(true)), parallel(&args(false))), (None, Some(4)));
     }
 
     #[test]
     fn k_and_v_cache_types_can_differ() {
         let knobs = KnobArgs { cache_type_k: Some(CacheType::Q8_0), ..KnobArgs::default() };
-        let (settings, notes) = settings(&knobs, NO_VARIABLES);
+        let (settings, notes) = settings(&knobs, &Variables::default());
         assert_eq!((settings.cache_type_k, settings.cache_type_v), (Some(CacheType::Q8_0), None));
         assert!(notes.is_empty());
     }

@@ -21,7 +21,6 @@ use crate::library::{self, Item, ModelFilter, ModelStatus};
 use crate::plan::{Confidence, Outcome, Plan};
 use crate::settings::{Context, Release};
 use crate::source::{Progress, Roots};
-use crate::speed::Speed;
 use crate::units::{Bytes, Tokens, parameters, short};
 
 /// Timeout for listing the models of a running Ollama.
@@ -299,7 +298,7 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
     let parameters_width = parameters_width(style);
     let model = &known.plan.model;
     let count = if parameters_width < 15 { parameters(model.parameters) } else { model.parameters_text() };
-    let speed = fit.speed.as_deref().map_or_else(|| "–".to_owned(), Speed::range);
+    let speed = fit.speed.as_deref().map_or_else(|| "–".to_owned(), |speed| speed.range().to_string());
     let (size, quantisation) = (known.bytes.to_string(), known.file_type.as_deref().unwrap_or("?"));
     format!(
         "{name:<width$}{count:>parameters_width$}  {quantisation:<8}{size:>9}{fits:>9}{speed:>10}  {}\n",

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::error::{self, CliError, one_line};
 use super::style::{Hue, Style};
+use crate::hardware::remembered::RememberedDriver;
 use crate::hardware::saved::SavedMachine;
 use crate::machine::Machine;
 
@@ -14,6 +15,15 @@ pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> St
         one_line(&machine.to_string()),
         path.display()
     )
+}
+
+/// A sentence on what was forgotten.
+pub(super) fn forgotten(entries: &[RememberedDriver]) -> String {
+    if entries.is_empty() {
+        return "nothing is remembered of this machine's drivers\n".to_owned();
+    }
+    let each = entries.iter().map(|entry| format!("{} with {}", one_line(&entry.gpu), entry.backend.name()));
+    format!("forgot what drivers took on {}\n", each.collect::<Vec<_>>().join(", "))
 }
 
 /// The saved machines as text.

@@ -15,6 +15,7 @@ use crate::plan::{Plan, Why};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::source::Package;
+use crate::speed::Speeds;
 
 /// The largest value of a knob that fits.
 pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
@@ -68,15 +69,22 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
     let nearness = |why: &Why| (matches!(why, Why::NoRoom { .. }), *why != Why::OutputDropped);
     let one =
         asked.or_else(|| spilled.max_by_key(|layer| (nearness(&layer.why), layer.index)).map(|layer| layer.index));
-    let mut changes: Vec<_> = one.map(|layer| goals(&request, &plan, Goal::Layer(layer))).unwrap_or_default();
-    let all = goals(&request, &plan, Goal::Vram);
-    changes.retain(|(change, _)| !all.iter().any(|(other, _)| other == change));
+    let mut changes: Vec<_> = one.map(|layer| request.remedies(&plan, Goal::Layer(layer))).unwrap_or_default();
+    let all = request.remedies(&plan, Goal::Vram);
+    changes.retain(|remedy| !all.iter().any(|other| other.change == remedy.change));
     changes.splice(0..0, all);
     let memory_users = why::memory_users(&plan);
     if args.json {
         return json(export_answers::why_json(&plan, &layers, &changes, &memory_users));
     }
-    let explained = WhyAnswer { layers: &layers, one: asked.is_some(), changes: &changes, memory_users: &memory_users };
+    let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
+    let explained = WhyAnswer {
+        layers: &layers,
+        one: asked.is_some(),
+        changes: &changes,
+        memory_users: &memory_users,
+        speeds: speeds.as_ref(),
+    };
     Ok(answers::why(&plan, &explained, &Style::of_stdout()))
 }
 
@@ -89,7 +97,7 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
     match args.output {
         Output { json: true, .. } => json(export_answers::sweep_json(AnswerSource::of_request(&request), &sweep)),
         Output { csv: true, .. } => Ok(export_answers::csv::sweep(&sweep)),
-        Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &sweep)),
+        Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &request.with_edges(sweep))),
         _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
     }
 }
@@ -115,7 +123,7 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
 
 pub(super) fn ready(asked: &QueryArgs) -> Result<(ResolvedArgs, Package), CliError> {
     let start = ParsedArgs::read(&asked.knobs, &asked.machine)?;
-    let opened = resolve::quantised(resolve::model(&asked.model)?, asked.knobs.others.quant)?;
+    let opened = resolve::package(&asked.model, &asked.knobs)?;
     Ok((start.with(&opened).complete(), opened))
 }
 
@@ -130,10 +138,6 @@ fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), C
         }
         _ => Ok(()),
     }
-}
-
-fn goals(request: &PlanRequest, plan: &Plan, goal: Goal) -> Vec<(crate::answer::Change, Goal)> {
-    request.changes(plan, goal).into_iter().map(|change| (change, goal)).collect()
 }
 
 fn planned(request: &PlanRequest, knob: Knob, value: u64) -> Option<Plan> {

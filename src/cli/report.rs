@@ -20,8 +20,31 @@ use crate::units::{Bytes, Tokens, grouped, parameters};
 
 pub(super) use devices::cell;
 
+/// How much a report says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Of the compute graphs, those that the engine decides with.
+    Usual,
+    /// Both compute graphs.
+    Verbose,
+}
+
+/// What a report on a plan says besides the plan.
+pub(super) struct Extent<'a> {
+    /// Which compute graphs.
+    pub(super) detail: Detail,
+    /// Sentences on RAM and on silent spills.
+    pub(super) ram: &'a [String],
+}
+
 /// `plan` as text; `limits` are the limits of its knobs.
-pub(super) fn plan(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>, style: &Style) -> String {
+pub(super) fn plan(
+    plan: &Plan,
+    limits: Option<&KnobLimits>,
+    speeds: Option<&Speeds>,
+    extent: &Extent<'_>,
+    style: &Style,
+) -> String {
     let plan = &sanitize(plan.clone());
     let mut out = headline(plan, limits, speeds, style);
     out.push('\n');
@@ -34,7 +57,11 @@ pub(super) fn plan(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Spe
         let columns = format!("{} · {}", ollama_ps.size_column(), ollama_ps.processor_column());
         out += &style.wrap("", &format!("ollama ps shows: {}", no_break(&columns)));
     }
-    for section in [devices::section(plan, style), layers::section(plan, style), graph::section(plan, style)] {
+    // estimators decide with both graphs; the others measure the one in use
+    let both = plan.estimate.is_some() || extent.detail == Detail::Verbose;
+    let ram: String = extent.ram.iter().map(|sentence| style.wrap("", sentence)).collect();
+    let devices = devices::section(plan, style) + &ram;
+    for section in [devices, layers::section(plan, style), graph::section(plan, both, style)] {
         out.push('\n');
         out += &section;
     }
@@ -92,13 +119,15 @@ fn settings(plan: &Plan) -> String {
     let effect = &plan.settings;
     let mut parts = vec![plan.source()];
     let trained = plan.model.context_train.map(|most| format!(" of {}", Tokens(most))).unwrap_or_default();
-    parts.push(format!("context {}{trained}", Tokens(effect.ctx)));
+    let by = |key: &str| effect.sources.get(key).map(|source| format!(" ({source})")).unwrap_or_default();
+    parts.push(format!("context {}{trained}{}", Tokens(effect.ctx), by("ctx")));
     if effect.parallel > 1 {
-        parts.push(format!("{} sequences, {} tokens in total", effect.parallel, Tokens(effect.ctx_total)));
+        let sequences = format!("{} sequences{}", effect.parallel, by("parallel"));
+        parts.push(format!("{sequences}, {} tokens in total", Tokens(effect.ctx_total)));
     }
-    parts.push(format!("batch {}", effect.batch));
+    parts.push(format!("batch {}{}", effect.batch, by("batch")));
     parts.push(if effect.cache_type_k == effect.cache_type_v {
-        format!("KV cache {}", effect.cache_type_k)
+        format!("KV cache {}{}", effect.cache_type_k, by("cache_type_k"))
     } else {
         format!("K cache {}, V cache {}", effect.cache_type_k, effect.cache_type_v)
     });
@@ -108,7 +137,7 @@ fn settings(plan: &Plan) -> String {
         FlashAttn::Off => "flash attention off".to_owned(),
     });
     if effect.gpu_layers >= 0 {
-        parts.push(format!("{} layers on GPU requested", effect.gpu_layers));
+        parts.push(format!("{} layers on GPU requested{}", effect.gpu_layers, by("gpu_layers")));
     }
     joined(&parts)
 }
@@ -180,6 +209,7 @@ mod tests {
             gpus: Vec::new(),
             ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
+            drivers: crate::machine::Drivers::default(),
         });
         for (engine, ctx) in [(EngineId::Ollama024, 4096), (EngineId::LlamaCpp, 32_768)] {
             let settings = Settings { ctx: Context::Tokens(ctx), ..Settings::default() };
@@ -189,7 +219,7 @@ mod tests {
             let (rows, columns) = (Axis::Knob(Knob::Context, vec![4096]), Axis::spread(Knob::CacheType, &request, 3));
             let matrix = request.matrix(rows, columns);
             let text = |style: &Style| {
-                super::plan(&plan, None, None, style)
+                super::plan(&plan, None, None, &Extent { detail: Detail::Verbose, ram: &[] }, style)
                     + &answers::sweep(&plan, &sweep, style)
                     + &answers::matrix(&plan, &matrix, style)
             };

@@ -4,19 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::args::{Interval, KnobArgs, MachineArgs};
+use super::environment::Variables;
 use super::error::CliError;
-use super::knobs;
 use super::progress::ProgressLine;
+use super::{knobs, modelfile};
 use crate::answer::KnobLimits;
 use crate::engine::PlanRequest;
-use crate::engine::PreparedModel;
-use crate::engine::{self, EngineId};
+use crate::engine::{self, EngineId, ServerStarts};
+use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::FileType;
 use crate::hardware::saved::SavedMachines;
 use crate::hardware::{self, CollectorResult, DetectOptions, Detected};
 use crate::library::SurveyRequest;
-use crate::machine::Machine;
 use crate::machine::spec::MachineSpec;
+use crate::machine::{Drivers, Machine};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
@@ -54,6 +55,8 @@ impl MachineSource {
             let other = SavedMachines::find(name).map_err(|sentence| CliError::flag("--machine", &sentence))?;
             described = described.over(other.into());
         }
+        described.os = machine.os.or(described.os);
+        described.drivers = Drivers { nvidia: machine.driver, jetpack: machine.jetpack }.or(described.drivers);
         for name in &machine.join {
             let joined = SavedMachines::find(name).and_then(|other| described.join(computer(name), &other));
             joined.map_err(|sentence| CliError::flag("--join", &sentence))?;
@@ -101,17 +104,19 @@ pub(super) fn quantised(package: Package, to: Option<FileType>) -> Result<Packag
 
 impl ParsedArgs {
     pub(super) fn read(knobs: &KnobArgs, machine: &MachineArgs) -> Result<Self, CliError> {
-        let variables = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        let (mut settings, mut notes) = knobs::settings(knobs, &variables);
+        let described = !machine.gpu.is_empty() || machine.machine.is_some();
+        let (mut settings, mut notes) = knobs::settings(knobs, &Variables::of(knobs, described));
+        let (ctx, layers) = modelfile::apply(&mut settings, knobs)?;
         if let Some(projector) = knobs.others.mmproj.as_ref().filter(|_| knobs.engine.facts().counts_projectors) {
-            settings.projector = source::open(projector, &mut source::no_progress)?.tensor_bytes();
+            settings.projector = Some(source::open(projector, &mut source::no_progress)?.into_projector());
         }
         let MachineSource { described, search } = MachineSource::read(machine)?;
         notes.extend(described.notes.iter().cloned());
         let held = ExplicitKnobs {
-            ctx: knobs.ctx.is_some() || settings.raw,
-            gpu_layers: knobs.gpu_layers.is_some() || settings.raw,
-            projector: knobs.others.mmproj.is_some(),
+            ctx: ctx || knobs.ctx.is_some() || settings.raw,
+            gpu_layers: layers || knobs.gpu_layers.is_some() || settings.raw,
+            projector: knobs.others.mmproj.is_some() || knobs.others.no_mmproj,
+            ollama: knobs.ollama.ollama.is_some(),
         };
         Ok(Self { engine: knobs.engine, settings, described, search, notes, held })
     }
@@ -211,6 +216,13 @@ impl ResolvedArgs {
         Ok(plan)
     }
 
+    /// The starts of llama-server for the plan.
+    pub(super) fn starts(&self, model: &PreparedModel) -> Result<Option<ServerStarts>, CliError> {
+        let engine = engine::of(self.engine);
+        let failures = engine.launch(model, &self.machine, &self.settings)?.map_or(0, |launch| launch.failures);
+        Ok(engine.starts(model, &self.machine, &self.settings, failures)?)
+    }
+
     /// The limits of the knobs of `plan`.
     pub(super) fn limits(&self, model: &Arc<PreparedModel>, plan: &Plan) -> KnobLimits {
         self.request(model).limits(plan)
@@ -220,6 +232,18 @@ impl ResolvedArgs {
     pub(super) fn request(&self, model: &Arc<PreparedModel>) -> PlanRequest {
         PlanRequest::new(self.engine, Arc::clone(model), Arc::clone(&self.machine), self.settings.clone())
     }
+}
+
+/// The model that the user named, in the quantisation and with the draft that were asked for.
+pub(super) fn package(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
+    with_draft(quantised(model(named)?, knobs.others.quant)?, knobs)
+}
+
+/// `package` with the draft that was asked for, if any.
+pub(super) fn with_draft(package: Package, knobs: &KnobArgs) -> Result<Package, CliError> {
+    let Some(named) = &knobs.others.model_draft else { return Ok(package) };
+    let file = named.display().to_string();
+    Ok(package.with_draft(DraftFile { model: model(named)?.model, file }))
 }
 
 /// The built-in model.

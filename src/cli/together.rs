@@ -19,7 +19,7 @@ pub(super) fn run(args: &TogetherArgs) -> Result<String, CliError> {
     let mut opened: Vec<(&str, Package)> = Vec::new();
     for (model, _) in &asked {
         if !opened.iter().any(|(known, _)| known == model) {
-            let package = resolve::quantised(resolve::model(Path::new(model))?, args.knobs.others.quant)?;
+            let package = resolve::package(Path::new(model), &args.knobs)?;
             opened.push((model, package));
         }
     }
@@ -31,8 +31,10 @@ pub(super) fn run(args: &TogetherArgs) -> Result<String, CliError> {
         ready.notes.extend(notes.into_iter().map(|note| format!("{model}: {note}")));
         loads.push((package, settings));
     }
-    let requests: Vec<LoadRequest<'_>> =
-        loads.iter().map(|(package, settings)| LoadRequest { model: &package.model, settings }).collect();
+    let requests: Vec<LoadRequest<'_>> = loads
+        .iter()
+        .map(|(package, settings)| LoadRequest { model: &package.model, path: package.blob(), settings })
+        .collect();
     let loaded_models = load_together(ready.engine, &ready.machine, &requests)?;
     let source = AnswerSource::of_engine(ready.engine, &ready.settings, loaded_models.confidence());
     if args.json {

@@ -1,15 +1,23 @@
 //! Parsers for option values; errors list the accepted forms.
 
+mod listed;
+
 use std::time::Duration;
 
-use super::args::{Interval, KnobOrQuant};
+use super::args::{DeviceList, Interval, KnobOrQuant};
 use crate::answer::best::Objective;
 use crate::library;
+use crate::machine::Os;
 use crate::plan::Outcome;
 use crate::settings::knob::{Knob, MAX_VALUE};
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs};
 use crate::teach::Page;
 use crate::units::Bytes;
+
+pub(super) use listed::{
+    cache_types, engines, flash_attns, formats, knobs, knobs_or_quant, number_knobs_or_quant, objectives, pages,
+    releases, ways_to_fit,
+};
 
 /// A number from 1 up; `32k` is 32768.
 pub(super) fn count(text: &str) -> Result<u64, String> {
@@ -40,8 +48,25 @@ pub(super) fn parameters(text: &str) -> Result<u64, String> {
     library::parameters(text).ok_or_else(|| format!("'{text}' is not a number of parameters: use 7b, 1.5b or 500m"))
 }
 
+/// A name and a value.
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.trim().is_empty());
+    let (name, value) = pair.ok_or_else(|| format!("'{text}' is not NAME=VALUE"))?;
+    Ok((name.trim().to_owned(), value.to_owned()))
+}
+
+/// An operating system.
+pub(super) fn os(text: &str) -> Result<Os, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "linux" => Ok(Os::Linux),
+        "macos" | "darwin" => Ok(Os::MacOs),
+        "windows" => Ok(Os::Windows),
+        _ => Err(format!("'{text}' is not an operating system: use linux, macos or windows")),
+    }
+}
+
 /// How a model must fit to be listed.
-pub(super) fn fits(text: &str) -> Result<Outcome, String> {
+fn fits(text: &str) -> Result<Outcome, String> {
     match text.trim() {
         "vram" => Ok(Outcome::Vram),
         "experts" => Ok(Outcome::ExpertsInRam),
@@ -63,6 +88,20 @@ pub(super) fn interval(text: &str) -> Result<Interval, String> {
         .ok_or_else(|| format!("'{text}' is not an interval: use 0.1 to 3600 seconds, or off"))
 }
 
+/// `GPU1,GPU0`, `1,0` or `none`.
+pub(super) fn devices(text: &str) -> Result<DeviceList, String> {
+    if text.trim() == "none" {
+        return Ok(DeviceList(Vec::new()));
+    }
+    let device = |name: &str| {
+        let name = name.trim();
+        let digits =
+            if name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("gpu")) { &name[3..] } else { name };
+        digits.parse::<usize>().map_err(|_| format!("'{name}' is not a GPU: use GPU0, GPU1 and so on, or none"))
+    };
+    text.split(',').map(device).collect::<Result<_, _>>().map(DeviceList)
+}
+
 /// A number of tokens; the engine decides what 0 means.
 pub(super) fn context(text: &str) -> Result<Context, String> {
     match text.trim() {
@@ -72,14 +111,14 @@ pub(super) fn context(text: &str) -> Result<Context, String> {
     }
 }
 
-pub(super) fn page(text: &str) -> Result<Page, String> {
+fn page(text: &str) -> Result<Page, String> {
     Page::ALL.into_iter().find(|page| page.name() == text.trim()).ok_or_else(|| {
         let names: Vec<_> = Page::ALL.iter().map(|page| page.name()).collect();
         format!("there is no page '{text}': use {}", names.join(" or "))
     })
 }
 
-pub(super) fn flash_attn(text: &str) -> Result<FlashAttn, String> {
+fn flash_attn(text: &str) -> Result<FlashAttn, String> {
     match text.trim() {
         "auto" => Ok(FlashAttn::Auto),
         "on" => Ok(FlashAttn::On),
@@ -110,7 +149,7 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 }
 
 /// A knob by its name on the command line.
-pub(super) fn knob(text: &str) -> Result<Knob, String> {
+fn knob(text: &str) -> Result<Knob, String> {
     named(text, &engine_knobs())
 }
 
@@ -119,21 +158,24 @@ fn engine_knobs() -> Vec<Knob> {
     Knob::ALL.into_iter().filter(|&knob| knob != Knob::Quant).collect()
 }
 
-/// What to maximise.
-pub(super) fn objective(text: &str) -> Result<Objective, String> {
-    let knob = named(text, &Objective::ALL.map(Objective::knob))?;
-    let found = Objective::ALL.into_iter().find(|objective| objective.knob() == knob);
-    found.ok_or_else(|| format!("'{text}' cannot be maximised"))
+/// What settings should serve.
+fn objective(text: &str) -> Result<Objective, String> {
+    Objective::ALL.into_iter().find(|objective| objective.name() == text.trim()).ok_or_else(|| {
+        format!("'{text}' is not an objective: use {}", Objective::ALL.map(Objective::name).join(" or "))
+    })
 }
 
+/// Knobs whose values are numbers.
+const NUMBER_KNOBS: [Knob; 4] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers];
+
 /// A knob, or the quantisation.
-pub(super) fn knob_or_quant(text: &str) -> Result<KnobOrQuant, String> {
+fn knob_or_quant(text: &str) -> Result<KnobOrQuant, String> {
     or_quant(text, &engine_knobs())
 }
 
 /// A knob whose values are numbers, or the quantisation.
-pub(super) fn number_knob_or_quant(text: &str) -> Result<KnobOrQuant, String> {
-    or_quant(text, &[Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers])
+fn number_knob_or_quant(text: &str) -> Result<KnobOrQuant, String> {
+    or_quant(text, &NUMBER_KNOBS)
 }
 
 fn or_quant(text: &str, knobs: &[Knob]) -> Result<KnobOrQuant, String> {

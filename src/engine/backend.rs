@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::machine::{Backend, Gpu};
+use crate::machine::{Backend, Gpu, driver_memory};
 use crate::plan::Confidence;
 use crate::units::Bytes;
 
@@ -21,8 +21,6 @@ pub struct BackendRules {
     pub minimum: Bytes,
     /// The same for Ollama up to 0.11.
     pub minimum_ollama_011: Bytes,
-    /// Memory of a program's GPU context before anything is loaded; none if unknown. Assumed.
-    pub context: Option<Bytes>,
     /// Flash attention support in Ollama up to 0.11.
     pub flash_ollama_011: FlashSupport,
     /// Flash attention support in Ollama up to 0.24.
@@ -70,7 +68,6 @@ const CUDA: BackendRules = BackendRules {
     unified: false,
     partial_is_full: false,
     minimum: Bytes::mib(457),
-    context: Some(Bytes::mib(350)),
     minimum_ollama_011: Bytes::mib(457),
     flash_ollama_011: FlashSupport::Cuda { driver: 7, compute: (0, 0), except: None },
     flash_ollama_024: FlashSupport::Cuda { driver: 7, compute: (0, 0), except: Some((7, 2)) },
@@ -78,7 +75,6 @@ const CUDA: BackendRules = BackendRules {
 };
 
 const OTHER: BackendRules = BackendRules {
-    context: None,
     flash_ollama_011: FlashSupport::Always,
     flash_ollama_024: FlashSupport::Always,
     flash_ollama: FlashSupport::Always,
@@ -88,7 +84,7 @@ const OTHER: BackendRules = BackendRules {
 /// The rules of all backends, in the order of [`Backend::ALL`].
 pub const TABLE: [BackendRules; 5] = [
     CUDA,
-    BackendRules { backend: Backend::Rocm, context: CUDA.context, ..OTHER },
+    BackendRules { backend: Backend::Rocm, ..OTHER },
     BackendRules {
         backend: Backend::Metal,
         alignment: Some(Bytes(32)),
@@ -145,11 +141,6 @@ pub struct BackendFact {
 }
 
 impl BackendRules {
-    /// The context's memory as text: `CUDA context, assumed 350 MiB`.
-    pub fn context_in_words(&self) -> Option<String> {
-        self.context.map(|bytes| format!("{} context, assumed {bytes}", self.backend.name()))
-    }
-
     /// All rules as text.
     pub fn facts(&self) -> Vec<BackendFact> {
         let exact = |what, value: String, source| BackendFact { what, value, confidence: Confidence::Exact, source };
@@ -194,11 +185,11 @@ impl BackendRules {
                 "ml/device.go, FlashAttentionSupported, Ollama, August 2026",
             ),
         ];
-        facts.extend(self.context.map(|bytes| BackendFact {
+        facts.extend(driver_memory::flat(self.backend).map(|bytes| BackendFact {
             what: "context",
             value: bytes.to_string(),
             confidence: Confidence::Assumed,
-            source: "no upstream figure: it depends on card and driver",
+            source: "no upstream figure: it depends on card and driver; assets/gpus.toml has what was seen",
         }));
         facts
     }
@@ -229,8 +220,6 @@ mod tests {
             let facts = of(backend).facts();
             assert!(facts.len() >= 7 && facts.iter().all(|fact| !fact.value.is_empty() && !fact.source.is_empty()));
         }
-        assert_eq!(of(Backend::Cuda).context_in_words().as_deref(), Some("CUDA context, assumed 350 MiB"));
-        assert_eq!(of(Backend::Metal).context_in_words(), None);
     }
 
     #[rstest]
@@ -255,6 +244,8 @@ mod tests {
             driver_major,
             computer: None,
             vulkan: None,
+            listed: crate::machine::Listed::default(),
+            driver_memory: None,
         };
         let rules = of(Backend::Cuda);
         assert_eq!((rules.flash_ollama_024.supports(&gpu), rules.flash_ollama.supports(&gpu)), (until_024, from_030));

@@ -59,7 +59,7 @@ impl EngineFacts {
 
     /// Whether K and V share one cache type.
     pub fn has_one_cache_type(&self) -> bool {
-        self.offered_knobs.iter().any(|(knob, _)| *knob == Knob::CacheType)
+        !self.offered_knobs.iter().any(|(knob, _)| *knob == Knob::CacheTypeK)
     }
 
     /// Maximum number of models loaded at once on `machine`; none if unlimited.

@@ -33,12 +33,20 @@ pub(super) fn gpu(backend: Backend, total: Bytes) -> Gpu {
         driver_major: Some(12),
         computer: None,
         vulkan: None,
+        listed: crate::machine::Listed::default(),
+        driver_memory: None,
     }
 }
 
 pub(super) fn machine(gpus: Vec<Gpu>) -> Machine {
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO, bandwidth: None };
-    Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described }
+    Machine {
+        os: Os::for_gpus(&gpus),
+        gpus,
+        ram,
+        origin: Origin::Described,
+        drivers: crate::machine::Drivers::default(),
+    }
 }
 
 pub(super) fn card() -> Machine {

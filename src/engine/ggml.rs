@@ -5,6 +5,7 @@
 
 pub mod allocate;
 pub mod backend;
+pub mod convolution;
 pub mod graph;
 pub mod ops;
 pub mod schedule;

@@ -6,6 +6,7 @@ pub mod architecture;
 mod buffers;
 pub mod cache;
 pub mod context;
+pub mod draft;
 pub(super) mod engine;
 pub mod error;
 pub(super) mod facts;
@@ -14,12 +15,15 @@ pub mod graph;
 mod graph_plan;
 pub mod hparams;
 mod measure;
+pub mod partner;
 pub mod pipeline;
 pub mod placement;
 mod plan;
 mod probe;
+pub mod projector;
 pub mod release;
 pub mod resolved;
+pub mod speculative;
 pub mod weight_homes;
 pub mod weights;
 
@@ -38,6 +42,7 @@ use architecture::GraphFamily;
 pub use buffers::{DeviceBuffers, RequestBuffers};
 use cache::Memory;
 use context::{ContextParams, Cparams};
+use draft::DeviceBytes;
 use error::LoadError;
 use hparams::Hparams;
 use measure::Measurer;
@@ -47,7 +52,7 @@ pub use plan::{Evidence, evidence};
 pub(super) use plan::{plan, preflight, resolve, summary, visible};
 use release::ReleaseTraits;
 use weight_homes::WeightHomes;
-use weights::Weights;
+use weights::{LlmTensor, Weights};
 
 /// A model as loaded by llama.cpp, ready to be measured with any settings.
 #[derive(Clone, Debug)]
@@ -80,6 +85,8 @@ pub struct LayerSplit {
     pub tensor_split: Vec<f32>,
     /// Tensors placed on another device than their layer.
     pub overrides: Vec<TensorOverride>,
+    /// MTP blocks are loaded.
+    pub load_mtp: bool,
 }
 
 /// Allocated bytes per device, in the given order with RAM last.
@@ -102,6 +109,17 @@ impl MemoryBreakdown {
     pub fn offloaded(&self) -> usize {
         let cpu = self.model.len() - 1;
         self.layer_devices.iter().filter(|device| usize::from(**device) < cpu).count()
+    }
+
+    /// The same with `more` bytes.
+    fn with(&self, more: &DeviceBytes) -> Self {
+        let sum = |a: &[u64], b: &[u64]| a.iter().zip(b).map(|(a, b)| a + b).collect();
+        Self {
+            model: sum(&self.model, &more.model),
+            context: sum(&self.context, &more.context),
+            compute: sum(&self.compute, &more.compute),
+            ..self.clone()
+        }
     }
 
     /// All bytes on a device.
@@ -169,6 +187,13 @@ impl LoadedModel {
         let family = GraphFamily::of(header);
         let mut hparams = Hparams::read(header, family.architecture, release)?;
         let weights = Weights::read(header, hparams.n_layer_all)?;
+        let has_mtp = hparams.n_layer_nextn > 0 && weights.has(LlmTensor::NextnEhProj);
+        if has_mtp && release.refuses_mtp_blocks.contains(&family.architecture) {
+            return Err(LoadError::model(format!(
+                "llama.cpp release {} cannot load files of this architecture with MTP blocks: use a newer release",
+                release.name
+            )));
+        }
         if !family.exact {
             hparams.read_blocks(header, &weights)?;
         }
@@ -204,9 +229,16 @@ impl LoadedModel {
 
     /// Bytes of weights and caches per device, RAM last: a lower bound for any graph.
     fn without_graph(&self, placement: &Placement, context: &Cparams, backends: &[BackendRef]) -> Vec<u64> {
-        let memory = Memory::new(&self.hparams, self.family.architecture, context, placement);
+        let memory = Memory::new(self, context, placement, None);
         let weights = placement.weights(self, backends);
         weights.into_iter().zip(memory.bytes(backends)).map(|(weights, cache)| weights + cache).collect()
+    }
+
+    /// The number of blocks whose weights are loaded, MTP blocks last.
+    fn loaded_blocks(&self, load_mtp: bool) -> usize {
+        let Self { release, family: GraphFamily { architecture, .. }, hparams, .. } = self;
+        let loads = load_mtp || architecture.only_drafts() || release.loads_mtp_blocks.contains(architecture);
+        if loads { hparams.n_layer_all } else { hparams.n_layer() }
     }
 
     /// Assigns layers to `devices`.
@@ -217,6 +249,7 @@ impl LoadedModel {
             tensor_split: &spread.tensor_split,
             free: &free,
             overrides: &spread.overrides,
+            load_mtp: spread.load_mtp,
         };
         Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices))
     }

@@ -2,14 +2,23 @@
 //! GPUs that Ollama chooses.
 
 mod batch;
+mod command;
+mod discovery;
 pub(super) mod engine;
-mod eviction;
 pub(super) mod facts;
 mod gpu_selection;
+mod load_mode;
 mod ollama_ps;
 mod predict;
 mod projector;
+mod release;
+pub mod scheduler;
 mod server_launch;
+mod server_options;
+mod sources;
+mod starts;
+
+use std::collections::BTreeMap;
 
 use super::id::{EngineError, EngineId, FitGoal, Launch};
 use super::llama_cpp;
@@ -20,8 +29,9 @@ use crate::machine::{DeviceKind, Machine};
 use crate::plan::{DevicePlan, Plan, PlanSummary, Totals, Verdict, Why};
 use crate::settings::knob::Knob;
 use crate::settings::{Context, GpuLayers, InEffect, Settings};
-pub(super) use eviction::eviction_reason;
-use server_launch::ServerLaunch;
+use server_launch::{Retry, ServerLaunch};
+use starts::start_with_retry;
+pub(super) use starts::starts;
 
 pub(super) fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     plan_by(llama_cpp::plan, model, machine, settings)
@@ -34,15 +44,34 @@ fn plan_by(
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
-    let place = |start: &ServerLaunch| place(model, &start.machine, &start.options);
+    let place = |start: &ServerLaunch| {
+        accepted(start, |options| place(model, &start.machine, options)).map(|(mut plan, refusal)| {
+            plan.refusal = plan.refusal.or(refusal);
+            plan
+        })
+    };
     let (start, plan) = start_with_retry(model, machine, settings, &place, &place, |plan| &plan.devices)?;
     Ok(in_ollama_terms(plan, start, model, machine, settings))
 }
 
+/// The result of `place`; with settings that llama-server refuses, that with its own KV cache type, and why it refuses.
+fn accepted<T>(
+    start: &ServerLaunch,
+    place: impl Fn(&Settings) -> Result<T, EngineError>,
+) -> Result<(T, Option<String>), EngineError> {
+    match place(&start.options) {
+        Err(EngineError::Settings(why)) if start.options.cache_type_v.is_some() => {
+            let plain = Settings { cache_type_k: None, cache_type_v: None, ..start.options.clone() };
+            place(&plain).map(|done| (done, Some(why)))
+        }
+        done => done.map(|done| (done, start.refusal.clone())),
+    }
+}
+
 /// How it starts llama-server.
 pub(super) fn launch(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Launch, EngineError> {
-    let ServerLaunch { options, gpus, .. } = last_start(model, machine, settings)?;
-    Ok(Launch { options, gpus })
+    let ServerLaunch { options, gpus, start, failures, .. } = last_start(model, machine, settings)?;
+    Ok(Launch { options, gpus, command: Some(start.command), failures })
 }
 
 /// The request to the llama-server that it starts.
@@ -52,12 +81,16 @@ pub(super) fn resolve(
     settings: &Settings,
 ) -> Result<ResolvedRequest, EngineError> {
     let start = last_start(model, machine, settings)?;
-    Ok(llama_cpp::resolve(model, &start.machine, &start.options)?.among(&start.gpus))
+    let (resolved, _) = accepted(&start, |options| llama_cpp::resolve(model, &start.machine, options))?;
+    Ok(resolved.among(&start.gpus))
 }
 
 /// The start that succeeds, or else the last one.
 fn last_start(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<ServerLaunch, EngineError> {
-    let place = |start: &ServerLaunch| llama_cpp::summary(model, &start.machine, &start.options, FitGoal::Most);
+    let place = |start: &ServerLaunch| {
+        accepted(start, |options| llama_cpp::summary(model, &start.machine, options, FitGoal::Most))
+            .map(|(done, _)| done)
+    };
     let (start, _) = start_with_retry(model, machine, settings, &place, &place, |summary| &summary.devices)?;
     Ok(start)
 }
@@ -69,15 +102,22 @@ pub(super) fn summary(
     settings: &Settings,
     fit_goal: FitGoal,
 ) -> Result<PlanSummary, EngineError> {
-    let place =
-        |fit_goal| move |start: &ServerLaunch| llama_cpp::summary(model, &start.machine, &start.options, fit_goal);
+    let place = |fit_goal| {
+        move |start: &ServerLaunch| {
+            let placed = accepted(start, |options| llama_cpp::summary(model, &start.machine, options, fit_goal));
+            placed.map(|(mut summary, refusal)| {
+                summary.refused |= refusal.is_some();
+                summary
+            })
+        }
+    };
     // whether the first attempt runs out of memory is only known after as many layers as possible were placed
-    let retries = settings.ctx == Context::Auto;
+    let retries = settings.ctx == Context::Auto || settings.projector.is_some();
     let first = place(if retries { FitGoal::Most } else { fit_goal });
     let (start, mut summary) =
         start_with_retry(model, machine, settings, &first, &place(fit_goal), |summary: &PlanSummary| &summary.devices)?;
     summary.devices = in_machine_order(summary.devices, &start.gpus, machine);
-    summary.settings = in_effect(summary.settings, start.ctx, settings);
+    summary.settings = in_effect(summary.settings, start.ctx, settings, start.sources);
     summary.verdict = Verdict::of(&summary.devices, summary.offloaded, summary.layer_count, summary.refused);
     Ok(summary)
 }
@@ -88,16 +128,16 @@ pub(super) fn preflight(
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Preflight, EngineError> {
-    let start = server_launch::decide(model, machine, settings, None)?;
-    let mut preflight = llama_cpp::preflight(model, &start.machine, &start.options)?;
+    let start = server_launch::decide(model, machine, settings, Retry::default())?;
+    let (mut preflight, _) = accepted(&start, |options| llama_cpp::preflight(model, &start.machine, options))?;
     if let Some(lower) = server_launch::lower_context(settings, start.ctx) {
-        let again = server_launch::decide(model, machine, settings, Some(lower))?;
-        preflight.upper_bound =
-            preflight.upper_bound.max(llama_cpp::preflight(model, &again.machine, &again.options)?.upper_bound);
+        let again = server_launch::decide(model, machine, settings, Retry { ctx: Some(lower), ..Retry::default() })?;
+        let (lower, _) = accepted(&again, |options| llama_cpp::preflight(model, &again.machine, options))?;
+        preflight.upper_bound = preflight.upper_bound.max(lower.upper_bound);
     }
     let considered = |gpu: usize| start.gpus.iter().zip(&preflight.gpus).any(|(&index, &used)| used && index == gpu);
     preflight.gpus = (0..machine.gpus.len()).map(considered).collect();
-    preflight.settings = in_effect(preflight.settings, start.ctx, settings);
+    preflight.settings = in_effect(preflight.settings, start.ctx, settings, start.sources);
     Ok(preflight)
 }
 
@@ -112,40 +152,6 @@ pub(super) fn rule_edges(knob: Knob, settings: &Settings) -> Vec<u64> {
     }
 }
 
-/// The final start of llama-server, and the result of `first`, or of `again` after a start that ran out of memory.
-fn start_with_retry<T>(
-    model: &PreparedModel,
-    machine: &Machine,
-    settings: &Settings,
-    first: &dyn Fn(&ServerLaunch) -> Result<T, EngineError>,
-    again: &dyn Fn(&ServerLaunch) -> Result<T, EngineError>,
-    devices: impl Fn(&T) -> &[DevicePlan],
-) -> Result<(ServerLaunch, T), EngineError> {
-    let mut start = server_launch::decide(model, machine, settings, None)?;
-    let mut done = first(&start)?;
-    let lower =
-        server_launch::lower_context(settings, start.ctx).filter(|_| runs_out_of_memory(devices(&done), machine));
-    if let Some(lower) = lower {
-        let note =
-            format!("context lowered from {} to {lower}: the first attempt to load runs out of memory", start.ctx);
-        start = server_launch::decide(model, machine, settings, Some(lower))?;
-        start.notes.insert(0, note.clone());
-        start.decided.insert(0, note);
-        done = again(&start)?;
-    }
-    Ok((start, done))
-}
-
-/// Whether an allocation would fail. GPUs only allocate what they have; an operating system refuses only what exceeds
-/// all of its memory, and otherwise fails on access.
-fn runs_out_of_memory(devices: &[DevicePlan], machine: &Machine) -> bool {
-    let all = machine.ram.total + machine.ram.swap_free;
-    devices.iter().any(|device| match device.kind {
-        DeviceKind::Gpu => device.is_over(),
-        DeviceKind::Cpu => device.cache > all || device.graph > all,
-    })
-}
-
 /// llama.cpp's plan in Ollama's terms: name, settings, notes, and all GPUs of the machine.
 fn in_ollama_terms(
     mut plan: Plan,
@@ -154,7 +160,7 @@ fn in_ollama_terms(
     machine: &Machine,
     settings: &Settings,
 ) -> Plan {
-    let ServerLaunch { ctx, gpus, notes, decided, .. } = start;
+    let ServerLaunch { ctx, gpus, notes, decided, sources, .. } = start;
     let cpu = machine.gpus.len();
     let place = |device: usize| gpus.get(device).copied().unwrap_or(cpu);
     for layer in &mut plan.layers {
@@ -164,6 +170,7 @@ fn in_ollama_terms(
         }
     }
     plan.devices = in_machine_order(plan.devices, &gpus, machine);
+    plan.parts = plan.parts.into_iter().map(|part| part.spread_over(&gpus, cpu + 1)).collect();
     for peak in &mut plan.graph.peaks {
         peak.device = place(peak.device);
     }
@@ -173,7 +180,7 @@ fn in_ollama_terms(
         }
     }
     plan.engine = EngineId::Ollama;
-    plan.settings = in_effect(plan.settings, ctx, settings);
+    plan.settings = in_effect(plan.settings, ctx, settings, sources);
     plan.totals = Totals::of(&plan.devices);
     plan.verdict = Verdict::of(&plan.devices, plan.offloaded, plan.layers.len(), plan.refusal.is_some());
     plan.ollama_ps = Some(ollama_ps::of(&plan, model));
@@ -197,8 +204,8 @@ fn in_machine_order(seen: Vec<DevicePlan>, gpus: &[usize], machine: &Machine) ->
 }
 
 /// llama-server's settings in Ollama's terms.
-fn in_effect(mut knobs: InEffect, ctx: u64, settings: &Settings) -> InEffect {
-    knobs.ctx = ctx;
+fn in_effect(mut knobs: InEffect, ctx: u64, settings: &Settings, sources: BTreeMap<&'static str, String>) -> InEffect {
+    (knobs.ctx, knobs.sources) = (ctx, sources);
     if settings.gpu_layers == GpuLayers::Auto {
         knobs.gpu_layers = -1;
     }

@@ -108,7 +108,7 @@ impl EstimateInputs {
         let knobs = FormulaInputs::of(&effect.settings, bytes_per_element);
         let sizes = graph_size::sizes(model, &facts, knobs)?;
         // only the llama.cpp runner loads a separate projector
-        let projector = if traits.own_engine { 0 } else { settings.projector.0 };
+        let projector = if traits.own_engine { 0 } else { settings.projector_bytes().0 };
         let vision = if projector > 0 { Vision::none() } else { Vision::of(model, &facts)? };
         let blocks = sizes.caches.iter().enumerate().map(|(index, cache)| block(model, index, cache.bytes.0)).collect();
         let task = EstimateTask {

@@ -5,14 +5,27 @@ use std::sync::Arc;
 
 use super::id::EngineError;
 use super::llama_cpp::LoadedModel;
+use super::llama_cpp::speculative::Speculation;
+use crate::gguf::FileType;
 use crate::model::Model;
-use crate::settings::Release;
+use crate::model::quantise::QuantiseError;
+use crate::settings::{Release, SpecType};
 
 /// A model whose header is read once per release of llama.cpp rather than in every plan.
 #[derive(Clone, Debug)]
 pub struct PreparedModel {
     model: Model,
     llama_cpp: Vec<(Release, Result<LoadedModel, EngineError>)>,
+    draft: Option<DraftFile>,
+}
+
+/// A draft model that is loaded beside another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DraftFile {
+    /// The draft.
+    pub model: Arc<PreparedModel>,
+    /// Its file as the user named it.
+    pub file: String,
 }
 
 impl PreparedModel {
@@ -28,6 +41,35 @@ impl PreparedModel {
 }
 
 impl PreparedModel {
+    /// The same with a draft beside it, or without.
+    #[must_use]
+    pub fn with_draft(self, draft: Option<DraftFile>) -> Self {
+        Self { draft, ..self }
+    }
+
+    /// The draft beside it.
+    pub const fn draft(&self) -> Option<&DraftFile> {
+        self.draft.as_ref()
+    }
+
+    /// How its own MTP blocks or the draft beside it would draft, if there are any.
+    pub fn drafts_by(&self) -> Option<SpecType> {
+        if let Some(draft) = &self.draft {
+            let kind = Speculation::type_of(draft.model.llama_cpp(Release::default()).ok()?);
+            return Some(if kind == SpecType::None { SpecType::DraftSimple } else { kind });
+        }
+        let loaded = self.llama_cpp(Release::default()).ok()?;
+        (Speculation::type_of(loaded) == SpecType::DraftMtp).then_some(SpecType::DraftMtp)
+    }
+
+    /// The same in another quantisation, with what is beside it as it was.
+    ///
+    /// # Errors
+    /// If the quantiser would refuse.
+    pub fn requantised(&self, to: FileType) -> Result<Self, QuantiseError> {
+        Ok(Self::from(self.model.requantised(to)?).with_draft(self.draft.clone()))
+    }
+
     /// Adds notes about the header; engines do not read them.
     pub fn add_notes(&mut self, notes: &[String]) {
         self.model.header.notes.extend_from_slice(notes);
@@ -37,7 +79,7 @@ impl PreparedModel {
 impl From<Model> for PreparedModel {
     fn from(model: Model) -> Self {
         let read = |release: Release| (release, LoadedModel::new(&model.header, release).map_err(EngineError::from));
-        Self { llama_cpp: Release::ALL.into_iter().map(read).collect(), model }
+        Self { llama_cpp: Release::ALL.into_iter().map(read).collect(), model, draft: None }
     }
 }
 
@@ -58,6 +100,6 @@ impl Deref for PreparedModel {
 /// The loaded models follow from the model.
 impl PartialEq for PreparedModel {
     fn eq(&self, other: &Self) -> bool {
-        self.model == other.model
+        self.model == other.model && self.draft == other.draft
     }
 }

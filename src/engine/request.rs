@@ -2,6 +2,7 @@
 //! Source: `server/routes.go`, `server/sched.go` and `llm/server.go`, Ollama, August 2025 and May 2026.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::graph_size::{OllamaKeys, OllamaRelease};
 use super::id::{EngineError, EngineId};
@@ -70,7 +71,11 @@ impl RequestedSizes {
             kv_unified: None,
             outputs: None,
             n_cpu_moe: None,
+            image_max_tokens: None,
             release: None,
+            spec_type: None,
+            spec_draft_n_max: None,
+            sources: BTreeMap::new(),
         }
     }
 }

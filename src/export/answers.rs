@@ -9,8 +9,7 @@ pub mod together;
 use serde::Serialize;
 
 use super::object;
-use crate::answer::Goal;
-use crate::answer::best::Gain;
+use crate::answer::Remedy;
 use crate::answer::change::Change;
 use crate::answer::cliffs::CliffSide;
 use crate::answer::largest::Largest;
@@ -21,6 +20,7 @@ use crate::answer::why::{LayerAnswer, MemoryUser};
 use crate::gguf::FileType;
 use crate::plan::{Plan, Verdict};
 use crate::settings::knob::Knob;
+use crate::speed::SpeedRange;
 
 pub use source::AnswerSource;
 
@@ -72,7 +72,7 @@ fn largest_json(
 pub fn why_json(
     plan: &Plan,
     layers: &[LayerAnswer],
-    changes: &[(Change, Goal)],
+    changes: &[Remedy],
     takers: &[MemoryUser],
 ) -> serde_json::Result<String> {
     #[derive(Serialize)]
@@ -90,7 +90,7 @@ pub fn why_json(
         verdict: plan.verdict,
         refused: plan.refusal.as_deref(),
         layers,
-        changes: changes.iter().map(|(change, goal)| Proposal::of(change, *goal)).collect(),
+        changes: changes.iter().map(Proposal::of).collect(),
         takers,
     })
 }
@@ -107,6 +107,7 @@ struct Proposal {
     device: Option<String>,
     says: String,
     options: Option<String>,
+    speed: Option<SpeedRange>,
 }
 
 /// The second knob of a change of two.
@@ -125,20 +126,14 @@ enum JsonValue {
 }
 
 impl JsonValue {
-    fn of_gain(gain: Gain) -> Self {
-        match gain {
-            Gain::Context(amount) | Gain::Parallel(amount) => Self::Number(amount),
-            Gain::CacheType(ty) => Self::Word(ty.to_string()),
-        }
-    }
-
     fn of(knob: Knob, value: u64) -> Self {
         if knob.choices().is_some() { Self::Word(knob.show(value)) } else { Self::Number(value) }
     }
 }
 
 impl Proposal {
-    fn of(change: &Change, goal: Goal) -> Self {
+    fn of(remedy: &Remedy) -> Self {
+        let Remedy { change, goal, speed, .. } = remedy;
         let mut with = None;
         let mut device = None;
         let value = match *change {
@@ -167,6 +162,7 @@ impl Proposal {
             device,
             says: change.to_string(),
             options: change.options(),
+            speed: *speed,
         }
     }
 }

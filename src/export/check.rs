@@ -58,6 +58,7 @@ struct JsonRow<'a> {
     observed: Option<Mib>,
     difference: Mib,
     exact: bool,
+    same: bool,
     reason: Option<String>,
 }
 
@@ -91,6 +92,7 @@ impl<'a> JsonRow<'a> {
             observed: row.observed.map(rounded),
             difference: rounded(row.difference()),
             exact: row.is_exact(),
+            same: row.is_same(),
             reason: row.reason.as_ref().map(ToString::to_string),
         }
     }
@@ -146,7 +148,7 @@ pub fn markdown(load: &Load, check: &Check) -> String {
             });
             format!(" ({})", at + 1)
         });
-        let difference = if row.is_exact() { "exact".to_owned() } else { format!("{:+.2}", row.difference().0) };
+        let difference = row.difference_text();
         let part = part_title(row);
         let device = row.device.replace('|', "\\|");
         let (planned, observed) = (figure(row.planned), figure(row.observed));

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use super::ExportInput;
 use super::shell::{comment, word};
-use crate::settings::{FlashAttn, Settings};
+use crate::settings::{FlashAttn, llama_server_variables};
 use crate::units::Bytes;
 
 /// The variable for the context, which a request can override.
@@ -51,43 +51,10 @@ pub fn variables(input: &ExportInput<'_>) -> Vec<Variable> {
         variables.push(Variable::new("OLLAMA_SCHED_SPREAD", 1));
     }
     if plan.engine.facts().starts_llama_server {
-        variables.extend(llama_server_variables(settings));
+        let inherited = llama_server_variables(settings).into_iter();
+        variables.extend(inherited.map(|(name, value)| Variable { name, value }));
     }
     variables
-}
-
-/// Variables of llama-server, which inherits Ollama's environment.
-fn llama_server_variables(settings: &Settings) -> Vec<Variable> {
-    let mut variables = Vec::new();
-    if settings.cache_type_k != settings.cache_type_v {
-        let types =
-            [("LLAMA_ARG_CACHE_TYPE_K", settings.cache_type_k), ("LLAMA_ARG_CACHE_TYPE_V", settings.cache_type_v)];
-        variables.extend(types.into_iter().filter_map(|(name, ty)| Some(Variable::new(name, ty?))));
-    }
-    if settings.kv_unified {
-        variables.push(Variable::new("LLAMA_ARG_KV_UNIFIED", 1));
-    }
-    if settings.no_kv_offload {
-        variables.push(Variable::new("LLAMA_ARG_KV_OFFLOAD", 0));
-    }
-    if settings.swa_full {
-        variables.push(Variable::new("LLAMA_ARG_SWA_FULL", 1));
-    }
-    if !settings.tensor_split.is_empty() {
-        variables.push(Variable::new("LLAMA_ARG_TENSOR_SPLIT", shares(&settings.tensor_split)));
-    }
-    if let Some(target) = settings.fit_target {
-        variables.push(Variable::new("LLAMA_ARG_FIT_TARGET", mebibytes(target)));
-    }
-    if let Some(layers) = settings.n_cpu_moe {
-        variables.push(Variable::new("LLAMA_ARG_N_CPU_MOE", layers));
-    }
-    variables
-}
-
-/// `3,1`
-pub(super) fn shares(split: &[f64]) -> String {
-    split.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Rounds up to whole MiB, the unit of llama-server's options.

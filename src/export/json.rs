@@ -1,12 +1,17 @@
 //! A plan as one JSON object; the keys are stable.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use crate::answer::ram::RamUse;
+use crate::engine::{ServerCommand, ServerStart, ServerStarts};
+use crate::machine::driver_memory::DriverMemory;
 use crate::machine::{DeviceKind, Origin};
 use crate::model::ModelSummary;
 use crate::plan::{
     Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, OllamaPs, Outcome, OwnCaches,
-    Plan, Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
+    Part, PartKind, PartMemory, Plan, Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
 };
 use crate::settings::{InEffect, Release};
 use crate::speed::Speed;
@@ -20,12 +25,25 @@ pub fn json(plan: &Plan) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&object(plan))
 }
 
-/// [`json`] with the modelled speed of the plan, if it can be known.
+/// What an object has besides its plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Besides<'a> {
+    /// The modelled speed of the plan, if it can be known.
+    pub speed: Option<&'a Speed>,
+    /// What it takes of RAM.
+    pub ram: Option<&'a RamUse>,
+    /// How Ollama starts llama-server for it.
+    pub starts: Option<&'a ServerStarts>,
+}
+
+/// [`json`] with what is known besides.
 ///
 /// # Errors
 /// As [`json`].
-pub fn json_with_speed(plan: &Plan, speed: Option<&Speed>) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(&Object { speed, ..Object::of(plan) })
+pub fn json_with(plan: &Plan, besides: &Besides<'_>) -> serde_json::Result<String> {
+    let Besides { speed, ram, starts } = *besides;
+    let launch = starts.and_then(LaunchRecord::of);
+    serde_json::to_string_pretty(&Object { speed, ram, launch, ..Object::of(plan) })
 }
 
 /// The object of [`json`], to embed in another.
@@ -44,6 +62,7 @@ struct Object<'a> {
     model: &'a ModelSummary,
     settings: &'a InEffect,
     devices: Vec<DeviceRecord<'a>>,
+    parts: Vec<PartRecord<'a>>,
     layers: Vec<LayerRecord<'a>>,
     graph: GraphRecord<'a>,
     totals: Totals,
@@ -63,6 +82,9 @@ struct Object<'a> {
     refused: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     speed: Option<&'a Speed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    launch: Option<LaunchRecord<'a>>,
+    ram: Option<&'a RamUse>,
     notes: &'a [String],
 }
 
@@ -86,6 +108,7 @@ impl<'a> Object<'a> {
             model: &plan.model,
             settings: &plan.settings,
             devices: plan.devices.iter().map(DeviceRecord::of).collect(),
+            parts: plan.parts.iter().map(|part| PartRecord::of(part, plan)).collect(),
             layers: plan.layers.iter().map(layer).collect(),
             graph: GraphRecord::of(&plan.graph),
             totals: plan.totals,
@@ -100,8 +123,32 @@ impl<'a> Object<'a> {
             outcome: plan.outcome(),
             refused: plan.refusal.as_deref(),
             speed: None,
+            launch: None,
+            ram: None,
             notes: &plan.notes,
         }
+    }
+}
+
+/// The first start of llama-server, and all of them.
+#[derive(Serialize)]
+struct LaunchRecord<'a> {
+    args: &'a [String],
+    env: &'a BTreeMap<String, String>,
+    gpus: &'a [usize],
+    predicted: u64,
+    /// What the fit keeps free on each GPU.
+    margin: Bytes,
+    starts: &'a [ServerStart],
+}
+
+impl<'a> LaunchRecord<'a> {
+    fn of(starts: &'a ServerStarts) -> Option<Self> {
+        let ServerStart { command, gpus, predicted, .. } = starts.starts.first()?;
+        let stated = command.env.get("LLAMA_ARG_FIT_TARGET").and_then(|mib| mib.parse().ok());
+        let margin = stated.map_or(Bytes::gib(1), Bytes::mib);
+        let ServerCommand { args, env, .. } = command;
+        Some(Self { args, env, gpus, predicted: *predicted, margin, starts: &starts.starts })
     }
 }
 
@@ -138,6 +185,8 @@ struct DeviceRecord<'a> {
     layers: &'a [usize],
     #[serde(skip_serializing_if = "Option::is_none")]
     computer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    driver: Option<DriverMemory>,
 }
 
 impl<'a> DeviceRecord<'a> {
@@ -157,7 +206,39 @@ impl<'a> DeviceRecord<'a> {
             reserves: &device.reserves,
             layers: &device.layers,
             computer: device.computer.as_deref(),
+            driver: device.driver,
         }
+    }
+}
+
+/// What is loaded together, each with its memory on every device.
+#[derive(Serialize)]
+struct PartRecord<'a> {
+    name: PartKind,
+    devices: Vec<PartDeviceRecord<'a>>,
+    file: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct PartDeviceRecord<'a> {
+    id: &'a str,
+    weights: Bytes,
+    cache: Bytes,
+    graph: Bytes,
+    graph_ready: Bytes,
+}
+
+impl<'a> PartRecord<'a> {
+    fn of(part: &'a Part, plan: &'a Plan) -> Self {
+        let record = |(device, memory): (&'a DevicePlan, &PartMemory)| PartDeviceRecord {
+            id: &device.id,
+            weights: memory.weights,
+            cache: memory.cache,
+            graph: memory.graph,
+            graph_ready: memory.graph_ready,
+        };
+        let devices = plan.devices.iter().zip(&part.devices).map(record).collect();
+        Self { name: part.kind, devices, file: part.file.as_deref() }
     }
 }
 

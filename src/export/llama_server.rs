@@ -1,18 +1,55 @@
-//! The shortest llama-server command that reproduces a plan.
+//! A llama-server command that reproduces a plan: what the user set, and what else makes a difference.
 //! Options: `common/arg.cpp`, 0.1.161.
 
-use super::environment::{mebibytes, shares};
+use super::environment::mebibytes;
 use super::shell::{comment, word};
 use super::{ExportInput, ModelLocation};
 use crate::engine::PlanRequest;
-use crate::engine::{self, EngineId, Launch};
+use crate::engine::{self, EngineId, Launch, ServerCommand};
 use crate::machine::{Backend, Gpu, Machine, rpc};
 use crate::plan::Plan;
-use crate::settings::{Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
+use crate::settings::{
+    Context, FlashAttn, GpuLayers, InEffect, MmprojDevice, MmprojOptions, Outputs, Settings, SpecType, shares,
+};
 use std::sync::Arc;
 
 /// Default port of ggml-rpc-server (`tools/rpc/README.md`, 0.1.161).
 const RPC_PORT: u16 = 50052;
+
+/// The complete command with which Ollama starts llama-server: its environment, then all arguments.
+fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
+    let version = input.request.settings.ollama.version;
+    let mut lines = comment(&format!("how Ollama {version} starts llama-server for this plan"));
+    if let Some(why) = &input.plan.refusal {
+        lines += &comment(&format!("which it refuses: {why}"));
+    }
+    let model = match input.location {
+        ModelLocation::File(path) => path.clone(),
+        ModelLocation::HuggingFace(name)
+        | ModelLocation::Url(name)
+        | ModelLocation::Ollama(name)
+        | ModelLocation::Unknown(name) => {
+            lines += &comment(&format!("replace model.gguf with the file of {name}"));
+            "model.gguf".to_owned()
+        }
+    };
+    let places =
+        [("PROJECTOR", "projector.gguf"), ("DRAFT", "draft.gguf"), ("ADAPTER", "adapter.gguf"), ("PORT", "8080")];
+    for (place, name) in places.into_iter().filter(|(place, _)| *place != "PORT") {
+        if server.args.iter().any(|argument| argument == place) {
+            lines += &comment(&format!("replace {name} with the model's {}", place.to_lowercase()));
+        }
+    }
+    let argument = |argument: &String| match places.iter().find(|(place, _)| argument == place) {
+        Some((_, name)) => (*name).to_owned(),
+        None if argument == "MODEL" => word(&model),
+        None => word(argument),
+    };
+    let mut words: Vec<String> = server.env.iter().map(|(name, value)| format!("{name}={}", word(value))).collect();
+    words.push("llama-server".to_owned());
+    words.extend(server.args.iter().map(argument));
+    lines + &words.join(" ") + "\n"
+}
 
 /// The command, preceded by comments on what it cannot express.
 ///
@@ -21,12 +58,16 @@ const RPC_PORT: u16 = 50052;
 pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     let PlanRequest { engine, model, machine, settings, .. } = input.request;
     let launched = engine::of(*engine).launch(model, machine, settings).map_err(|error| error.to_string())?;
+    if let Some(server) = launched.as_ref().and_then(|launch| launch.command.as_ref()) {
+        return Ok(complete(input, server));
+    }
     let estimated = launched.is_none();
     let launch = launched.unwrap_or_else(|| launch_as_estimated(input.plan));
     let visible = launch.machine(machine);
     let server = PlanRequest::new(EngineId::LlamaCpp, Arc::clone(model), visible.clone(), launch.options.clone());
     let server_plan = server.plan().map_err(|error| error.to_string())?;
-    let options = minimal_options(&server, &server_plan);
+    let set = if input.minimal { &Settings::default() } else { settings };
+    let options = needed_options(&server, &server_plan, set);
 
     let mut lines = String::new();
     let release = server_plan.settings.release.unwrap_or_default();
@@ -57,12 +98,27 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         lines += &comment(&format!("first, on {computer}, in a trusted network: {start}"));
     }
     let mut words = vec!["llama-server".to_owned(), place.to_owned(), word(&name)];
+    // from a repository, llama-server takes the projector beside the model by itself
+    let is_repository = matches!(input.location, ModelLocation::HuggingFace(_));
+    if let Some(projector) = options.projector.as_ref().filter(|_| !is_repository) {
+        words.extend(["--mmproj".to_owned(), word(&projector.file)]);
+    }
     words.extend(arguments(&options));
     if !computers.is_empty() {
         let servers: Vec<String> = computers.iter().map(|computer| format!("{computer}:{RPC_PORT}")).collect();
         words.extend(["--rpc".to_owned(), word(&servers.join(","))]);
     }
     words.extend(devices(machine, &launch));
+    if let (Some(_), MmprojDevice::Gpu(gpu)) = (&options.projector, options.mmproj.device) {
+        words.extend(device_name(&visible, gpu).into_iter().flat_map(|name| ["--mmproj-device".to_owned(), name]));
+    }
+    if let Some(draft) = model.draft() {
+        words.extend(["-md".to_owned(), word(&draft.file)]);
+    }
+    if let Some(of_draft) = &options.draft.devices {
+        let names: Vec<String> = of_draft.iter().filter_map(|gpu| device_name(&visible, *gpu)).collect();
+        words.extend(["-devd".to_owned(), if names.is_empty() { "none".to_owned() } else { names.join(",") }]);
+    }
     lines += &words.join(" ");
     lines.push('\n');
     Ok(lines)
@@ -93,7 +149,7 @@ fn launch_as_estimated(plan: &Plan) -> Launch {
         tensor_split: if gpus.len() > 1 { gpus.iter().map(|&gpu| counts[gpu] as f64).collect() } else { Vec::new() },
         ..Settings::default()
     };
-    Launch { options, gpus }
+    Launch { options, gpus, command: None, failures: 0 }
 }
 
 /// Whether llama.cpp places every block as estimated; `gpus` are the indices of its GPUs in the full machine.
@@ -103,10 +159,15 @@ fn same_placement(estimated: &Plan, placed: &Plan, gpus: &[usize]) -> bool {
         && estimated.layers.iter().zip(&placed.layers).all(|(a, b)| a.device == full_index(b.device))
 }
 
-/// `server`'s settings without those that make no difference to `plan`, its plan.
-pub fn minimal_options(server: &PlanRequest, plan: &Plan) -> Settings {
+/// `server`'s settings without those that make no difference to `plan`, its plan, and that are not set in `set`.
+pub fn needed_options(server: &PlanRequest, plan: &Plan, set: &Settings) -> Settings {
     let mut settings = server.settings.clone();
-    for reset in RESETS {
+    let is_unset = |reset: &fn(&mut Settings)| {
+        let mut without = set.clone();
+        reset(&mut without);
+        without == *set
+    };
+    for reset in RESETS.into_iter().filter(is_unset) {
         let mut fewer = settings.clone();
         reset(&mut fewer);
         let same = |other: Plan| same_effect(&other, plan);
@@ -118,7 +179,7 @@ pub fn minimal_options(server: &PlanRequest, plan: &Plan) -> Settings {
 }
 
 /// Each resets one option, or two related ones, to llama-server's default.
-const RESETS: [fn(&mut Settings); 18] = [
+const RESETS: [fn(&mut Settings); 26] = [
     |s| (s.parallel, s.kv_unified) = (None, false),
     |s| s.parallel = None,
     |s| s.kv_unified = false,
@@ -136,6 +197,14 @@ const RESETS: [fn(&mut Settings); 18] = [
     |s| s.swa_full = false,
     |s| s.fit_target = None,
     |s| s.fit_ctx = None,
+    |s| s.mmproj.image_min_tokens = None,
+    |s| s.mmproj.image_max_tokens = None,
+    |s| s.draft.gpu_layers = GpuLayers::Auto,
+    |s| s.draft.cache_type_k = None,
+    |s| s.draft.cache_type_v = None,
+    |s| s.draft.devices = None,
+    |s| s.draft.n_max = None,
+    |s| s.draft.types = None,
     |s| s.ctx = Context::Auto,
 ];
 
@@ -144,7 +213,7 @@ const RESETS: [fn(&mut Settings); 18] = [
 fn same_effect(a: &Plan, b: &Plan) -> bool {
     let effect = |plan: &Plan| InEffect { gpu_layers: 0, ..plan.settings.clone() };
     let device = |(a, b): (&crate::plan::DevicePlan, &crate::plan::DevicePlan)| {
-        (a.weights, a.cache, a.graph, &a.layers) == (b.weights, b.cache, b.graph, &b.layers)
+        (a.weights, a.cache, a.graph, a.growth, &a.layers) == (b.weights, b.cache, b.graph, b.growth, &b.layers)
     };
     effect(a) == effect(b) && a.devices.len() == b.devices.len() && a.devices.iter().zip(&b.devices).all(device)
 }
@@ -181,14 +250,37 @@ pub fn arguments(settings: &Settings) -> Vec<String> {
         },
     );
     option("-ts", (!settings.tensor_split.is_empty()).then(|| shares(&settings.tensor_split)));
+    let MmprojOptions { device, image_min_tokens, image_max_tokens, .. } = settings.mmproj;
+    let projector = settings.projector.as_ref();
+    if projector.is_some() {
+        option("--image-min-tokens", image_min_tokens.map(|n| n.to_string()));
+        option("--image-max-tokens", image_max_tokens.map(|n| n.to_string()));
+    }
     option("-ncmoe", settings.n_cpu_moe.map(|n| n.to_string()));
     option("-fitt", settings.fit_target.map(|bytes| mebibytes(bytes).to_string()));
     option("-fitc", settings.fit_ctx.map(|n| n.to_string()));
+    let draft = &settings.draft;
+    let kinds = |kinds: &Vec<SpecType>| kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    option("--spec-type", draft.types.as_ref().map(kinds));
+    option("--spec-draft-n-max", draft.n_max.map(|n| n.to_string()));
+    option(
+        "-ngld",
+        match draft.gpu_layers {
+            GpuLayers::Auto => None,
+            GpuLayers::All => Some("all".to_owned()),
+            GpuLayers::Count(count) => Some(count.to_string()),
+        },
+    );
+    option("-ctkd", draft.cache_type_k.map(|ty| ty.to_string()));
+    option("-ctvd", draft.cache_type_v.map(|ty| ty.to_string()));
+    option("--load-mode", settings.load_mode.map(|mode| mode.to_string()));
+    option("--cache-ram", settings.cache_ram.map(|bytes| mebibytes(bytes).to_string()));
     let switches = [
         ("-kvu", settings.kv_unified),
         ("-nkvo", settings.no_kv_offload),
         ("--no-op-offload", settings.no_op_offload),
         ("--swa-full", settings.swa_full),
+        ("--no-mmproj-offload", projector.is_some() && device == MmprojDevice::Cpu),
     ];
     words.extend(switches.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()));
     words
@@ -240,8 +332,15 @@ mod tests {
         let there = |name| card(name, Some("garage"));
         let gpus = vec![card("RTX 3090", None), card("RTX 4090", None), there("RTX 4090"), there("RTX 3060")];
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
-        let machine = Machine { os: Os::Linux, gpus, ram, origin: Origin::Described };
-        let launch = |gpus: &[usize]| Launch { options: Settings::default(), gpus: gpus.to_vec() };
+        let machine = Machine {
+            os: Os::Linux,
+            gpus,
+            ram,
+            origin: Origin::Described,
+            drivers: crate::machine::Drivers::default(),
+        };
+        let launch =
+            |gpus: &[usize]| Launch { options: Settings::default(), gpus: gpus.to_vec(), command: None, failures: 0 };
         assert_eq!(devices(&machine, &launch(&[0, 1, 2, 3])), Vec::<String>::new());
         assert_eq!(devices(&machine, &launch(&[1, 2, 3])), ["--device", "RPC0,RPC1,CUDA1"]);
         assert_eq!(devices(&machine, &launch(&[])), ["--device", "none"]);

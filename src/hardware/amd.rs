@@ -8,7 +8,7 @@ mod names;
 use super::sysfs::{self, DrmCard, SysfsTree};
 use super::visible::{VisibilityRule, visible};
 use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu};
-use crate::machine::{Backend, Gpu, Ram};
+use crate::machine::{Backend, Gpu, Listed, Ram};
 use crate::units::Bytes;
 
 const AMD: u32 = 0x1002;
@@ -139,6 +139,8 @@ fn read(card: &DrmCard) -> Result<FoundGpu, String> {
         driver_major: None,
         computer: None,
         vulkan: None,
+        listed: Listed { pci: card.pci.as_deref().map(Into::into), ..Listed::default() },
+        driver_memory: None,
     };
     Ok(FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) })
 }

@@ -41,11 +41,17 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGp
         driver_major: None,
         computer: None,
         vulkan: None,
+        listed: crate::machine::Listed::default(),
+        driver_memory: None,
     };
     let probe = move |_: &Ram| Ok(working_set - query().map_or(allocated, |metal| metal.allocated));
     let outcome = format!("1 GPU, {working_set} {how}");
     let found = FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) };
-    CollectedGpus { list: vec![found], tried: vec![CollectorResult { collector: "metal", outcome }] }
+    CollectedGpus {
+        list: vec![found],
+        tried: vec![CollectorResult { collector: "metal", outcome }],
+        ..CollectedGpus::default()
+    }
 }
 
 /// Queries Metal; none if it has no device.

@@ -99,6 +99,8 @@ fn read(card: &DrmCard) -> Result<FoundGpu, String> {
         driver_major: None,
         computer: None,
         vulkan: None,
+        listed: crate::machine::Listed::default(),
+        driver_memory: None,
     };
     Ok(FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) })
 }

@@ -11,7 +11,7 @@ use nvml_wrapper::Nvml;
 use self::card::NvmlGpu;
 use super::visible::{VisibilityRule, visible};
 use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe};
-use crate::machine::Ram;
+use crate::machine::{Drivers, Ram, drivers};
 use crate::units::Bytes;
 
 /// A GPU or one of its MIG instances: index of the card, index among its instances.
@@ -23,6 +23,7 @@ pub(super) fn collect(options: &DetectOptions, ram: Ram) -> CollectedGpus {
         Err(reason) => return CollectedGpus { tried: vec![tried(reason)], ..CollectedGpus::default() },
     };
     let driver = nvml.sys_driver_version().ok();
+    let branch = driver.as_deref().and_then(|version| drivers::major(version).ok());
     let cuda = nvml.sys_cuda_driver_version().ok();
     let driver = driver.map(|version| format!(", driver {version}")).unwrap_or_default();
     let version = cuda.map(|cuda| format!(", CUDA {}.{}", cuda / 1000, cuda % 1000 / 10)).unwrap_or_default();
@@ -45,7 +46,7 @@ pub(super) fn collect(options: &DetectOptions, ram: Ram) -> CollectedGpus {
         n => format!("{n} GPUs {through}"),
     };
     results.insert(0, tried(outcome));
-    CollectedGpus { list, tried: results }
+    CollectedGpus { list, tried: results, drivers: Drivers { nvidia: branch, jetpack: None } }
 }
 
 fn tried(outcome: String) -> CollectorResult {
@@ -174,6 +175,8 @@ mod tests {
             driver_major: Some(12),
             computer: None,
             vulkan: None,
+            listed: crate::machine::Listed::default(),
+            driver_memory: None,
         });
         NvmlGpu {
             uuid: format!("GPU-{name}"),

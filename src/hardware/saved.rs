@@ -57,11 +57,11 @@ impl SavedMachines {
         Ok(names.into_iter().map(|name| (name.clone(), open_file(&self.path(&name)))).collect())
     }
 
-    /// Keeps `machine` as `name`, in place of an earlier one; returns where.
+    /// Keeps `machine` as `name`; with `overwrite` in place of an earlier one. Returns where.
     ///
     /// # Errors
-    /// When the name is none, or the file cannot be written.
-    pub fn save(&self, name: &str, machine: &Machine) -> Result<PathBuf, String> {
+    /// When the name is none or taken, or the file cannot be written.
+    pub fn save(&self, name: &str, machine: &Machine, overwrite: bool) -> Result<PathBuf, String> {
         named(name)?;
         let path = self.path(name);
         let text = file::write(machine).map_err(|error| format!("'{name}' cannot be written: {error}"))?;
@@ -70,10 +70,19 @@ impl SavedMachines {
             fs::create_dir_all(&self.folder)?;
             let mut new = NamedTempFile::new_in(&self.folder)?;
             new.write_all(text.as_bytes())?;
-            new.persist(&path)?;
+            if overwrite {
+                new.persist(&path)?
+            } else {
+                new.persist_noclobber(&path)?
+            };
             Ok(())
         };
-        keep().map_err(|error| format!("'{}' cannot be written: {error}", path.display()))?;
+        keep().map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                format!("a machine '{name}' is saved already: choose another name, or overwrite it with --force")
+            }
+            _ => format!("'{}' cannot be written: {error}", path.display()),
+        })?;
         Ok(path)
     }
 
@@ -174,7 +183,13 @@ mod tests {
 
     fn machine() -> Machine {
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::ZERO, bandwidth: None };
-        Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described }
+        Machine {
+            os: Os::Linux,
+            gpus: Vec::new(),
+            ram,
+            origin: Origin::Described,
+            drivers: crate::machine::Drivers::default(),
+        }
     }
 
     #[test]
@@ -183,8 +198,10 @@ mod tests {
         let saved = SavedMachines::in_folder(folder.path().join("not/there/yet"));
         assert_eq!(saved.list(), Ok(Vec::new()));
         assert!(saved.open("garage").unwrap_err().contains("none is saved yet"));
-        saved.save("garage", &machine()).unwrap();
-        saved.save("attic", &machine()).unwrap();
+        saved.save("garage", &machine(), false).unwrap();
+        saved.save("attic", &machine(), false).unwrap();
+        assert!(saved.save("attic", &machine(), false).unwrap_err().contains("--force"));
+        saved.save("attic", &machine(), true).unwrap();
         assert_eq!(saved.open("garage"), Ok(machine()));
         let names: Vec<_> = saved.list().unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["attic", "garage"]);
@@ -197,7 +214,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let saved = SavedMachines::in_folder(folder.path().to_owned());
         for name in ["", "..", "../up", "a/b", "a\\b", ".hidden", "-flag", "line\nbreak", &"x".repeat(65)] {
-            assert!(saved.save(name, &machine()).is_err(), "{name}");
+            assert!(saved.save(name, &machine(), true).is_err(), "{name}");
             assert!(saved.remove(name).is_err(), "{name}");
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::vulkan::VulkanLimits;
-use super::{Backend, Gpu, Machine, Origin, Os, Ram};
+use super::{Backend, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
 use crate::machine::DeviceKind;
 use crate::units::{Bandwidth, Bytes};
 
@@ -22,6 +22,9 @@ pub struct MachineRecord<'a> {
     pub origin: Origin,
     /// Its operating system.
     pub os: Os,
+    /// Versions of its drivers.
+    #[serde(skip_serializing_if = "Drivers::is_unknown")]
+    pub drivers: Drivers,
     /// Its devices.
     pub devices: Vec<DeviceRecord<'a>>,
 }
@@ -50,7 +53,15 @@ pub struct DeviceRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vulkan: Option<VulkanLimits>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_memory: Option<Bytes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gfx: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pci: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub also_vulkan: Option<bool>,
 }
 
 impl<'a> MachineRecord<'a> {
@@ -58,7 +69,13 @@ impl<'a> MachineRecord<'a> {
     pub fn of(machine: &'a Machine) -> Self {
         let gpus = machine.gpus.iter().enumerate().map(|(index, gpu)| DeviceRecord::gpu(index, gpu));
         let devices = gpus.chain([DeviceRecord::cpu(machine.ram)]).collect();
-        Self { plimsoll: env!("CARGO_PKG_VERSION"), origin: machine.origin, os: machine.os, devices }
+        Self {
+            plimsoll: env!("CARGO_PKG_VERSION"),
+            origin: machine.origin,
+            os: machine.os,
+            drivers: machine.drivers,
+            devices,
+        }
     }
 }
 
@@ -82,7 +99,11 @@ impl<'a> DeviceRecord<'a> {
             driver_major: None,
             computer: None,
             vulkan: None,
+            driver_memory: None,
             bandwidth: ram.bandwidth,
+            gfx: None,
+            pci: None,
+            also_vulkan: None,
         }
     }
 
@@ -98,6 +119,10 @@ impl<'a> DeviceRecord<'a> {
             driver_major: gpu.driver_major,
             computer: gpu.computer.as_deref(),
             vulkan: gpu.vulkan,
+            gfx: gpu.listed.gfx.as_deref(),
+            pci: gpu.listed.pci.as_deref(),
+            also_vulkan: gpu.listed.also_vulkan.then_some(true),
+            driver_memory: gpu.driver_memory,
             ..Self::cpu(memory)
         }
     }
@@ -114,6 +139,8 @@ pub fn write(machine: &Machine) -> serde_json::Result<String> {
 #[derive(Deserialize)]
 struct Read {
     os: Option<Os>,
+    #[serde(default)]
+    drivers: Drivers,
     devices: Vec<ReadDevice>,
 }
 
@@ -139,8 +166,13 @@ struct ReadDevice {
     driver_major: Option<u32>,
     computer: Option<String>,
     vulkan: Option<VulkanLimits>,
+    driver_memory: Option<u64>,
     /// In bytes a second; only read of main memory.
     bandwidth: Option<u64>,
+    gfx: Option<String>,
+    pci: Option<String>,
+    #[serde(default)]
+    also_vulkan: bool,
 }
 
 /// Parses a machine file. The result counts as described even if it was detected where the file was written.
@@ -169,7 +201,7 @@ pub fn read(text: &str) -> Result<Machine, String> {
     gpus.sort_by_key(|gpu| gpu.computer.is_some());
     let ram = ram.ok_or("no device has kind \"cpu\", so there is no system RAM: add one with its total")?;
     let os = read.os.unwrap_or_else(|| Os::for_gpus(&gpus));
-    Ok(Machine { os, gpus, ram, origin: Origin::Described })
+    Ok(Machine { os, gpus, ram, origin: Origin::Described, drivers: read.drivers })
 }
 
 impl ReadDevice {
@@ -200,6 +232,12 @@ impl ReadDevice {
             driver_major: self.driver_major,
             computer: self.computer.filter(|name| !name.is_empty()).map(Into::into),
             vulkan: self.vulkan.map(VulkanLimits::checked).transpose()?,
+            listed: Listed {
+                gfx: self.gfx.map(Into::into),
+                pci: self.pci.map(Into::into),
+                also_vulkan: self.also_vulkan,
+            },
+            driver_memory: self.driver_memory.map(Bytes).filter(|bytes| *bytes <= memory.total),
         })
     }
 }
@@ -228,6 +266,8 @@ mod tests {
             driver_major: n.is_multiple_of(2).then_some(12),
             computer: (n >= 60).then(|| "garage".into()),
             vulkan: None,
+            listed: Listed::default(),
+            driver_memory: None,
         };
         let ram = Ram {
             total: Bytes::gib(64),
@@ -235,7 +275,13 @@ mod tests {
             swap_free: Bytes::gib(2),
             bandwidth: Some(Bandwidth::gbps(80)),
         };
-        Machine { os: Os::Windows, gpus: (0..gpus).map(gpu).collect(), ram, origin: Origin::Described }
+        Machine {
+            os: Os::Windows,
+            gpus: (0..gpus).map(gpu).collect(),
+            ram,
+            origin: Origin::Described,
+            drivers: Drivers::default(),
+        }
     }
 
     #[rstest]

@@ -6,13 +6,18 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::{Backend, Gpu, Ram, apple};
+use super::driver_memory::DriverRow;
+use super::{Backend, Gpu, Listed, Ram, apple};
 use crate::units::Bytes;
 
 pub use names::{find, matching, nearest, of_gpu};
 
 /// Share of a system's main memory that is free before a model is loaded. Assumed, not measured.
 pub const FREE_RAM: f64 = 0.85;
+
+/// Share of the memory of a GPU that is free before a model is loaded, if no preset says it: that of most presets.
+/// Assumed, not measured.
+pub const FREE_VRAM: f64 = 0.95;
 
 /// A known GPU or system.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -60,6 +65,8 @@ impl Preset {
             driver_major: None,
             computer: None,
             vulkan: None,
+            listed: Listed::default(),
+            driver_memory: None,
         }
     }
 
@@ -70,25 +77,36 @@ impl Preset {
     }
 }
 
-fn share(total: Bytes, share: f64) -> Bytes {
+/// A share of `total`.
+pub(super) fn share(total: Bytes, share: f64) -> Bytes {
     Bytes(((total.0 as f64 * share) as u64).min(total.0))
 }
 
 #[derive(Deserialize)]
 struct Asset {
     cards: Vec<Preset>,
+    drivers: Vec<DriverRow>,
+}
+
+/// What drivers take besides buffers, in the order of `assets/gpus.toml`.
+pub(super) fn drivers() -> &'static [DriverRow] {
+    &asset().drivers
 }
 
 /// Every preset, in the order of `assets/gpus.toml`.
 ///
 /// # Panics
 /// Never: the asset is part of the program and a test reads it.
-#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
 pub fn all() -> &'static [Preset] {
-    static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
-        toml::from_str::<Asset>(include_str!("../../assets/gpus.toml")).expect("assets/gpus.toml is well formed").cards
+    &asset().cards
+}
+
+#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
+fn asset() -> &'static Asset {
+    static ASSET: LazyLock<Asset> = LazyLock::new(|| {
+        toml::from_str(include_str!("../../assets/gpus.toml")).expect("assets/gpus.toml is well formed")
     });
-    &PRESETS
+    &ASSET
 }
 
 #[cfg(test)]

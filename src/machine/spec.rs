@@ -1,7 +1,7 @@
 //! Parses descriptions of a machine: `RTX 4090`, `24GiB`, `name=A,total=24GiB,free=22GiB,backend=CUDA`.
 
 use super::vulkan::VulkanLimits;
-use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, presets, rpc};
+use super::{Backend, Drivers, Gpu, Listed, Machine, Origin, Os, Ram, file, presets, rpc};
 use crate::units::{Bytes, NotABandwidth};
 
 /// User-given parts of a machine; the rest is detected.
@@ -13,6 +13,8 @@ pub struct MachineSpec {
     pub ram: Option<Ram>,
     /// The operating system, from a machine file.
     pub os: Option<Os>,
+    /// Versions of the drivers.
+    pub drivers: Drivers,
     /// The GPUs of other computers, which come last.
     pub joined: Vec<Gpu>,
     /// Assumptions, one sentence each.
@@ -25,6 +27,7 @@ impl From<Machine> for MachineSpec {
             gpus: Some(machine.gpus),
             ram: Some(machine.ram),
             os: Some(machine.os),
+            drivers: machine.drivers,
             joined: Vec::new(),
             notes: Vec::new(),
         }
@@ -72,7 +75,8 @@ impl MachineSpec {
         let mut notes = if self.gpus.is_some() { Vec::new() } else { earlier.notes };
         notes.extend(self.notes);
         let joined = [earlier.joined, self.joined].concat();
-        Self { gpus: self.gpus.or(earlier.gpus), ram: self.ram.or(earlier.ram), os, joined, notes }
+        let drivers = self.drivers.or(earlier.drivers);
+        Self { gpus: self.gpus.or(earlier.gpus), ram: self.ram.or(earlier.ram), os, drivers, joined, notes }
     }
 
     /// Adds the GPUs of `machine` over RPC, under the name `computer`.
@@ -85,18 +89,38 @@ impl MachineSpec {
 
     /// The machine, with everything that was not given taken from `detected`.
     pub fn complete(&self, detected: Machine) -> Machine {
-        if self.gpus.is_none() && self.ram.is_none() && self.joined.is_empty() {
+        let stated = self.os.is_some() || !self.drivers.is_unknown();
+        if self.gpus.is_none() && self.ram.is_none() && self.joined.is_empty() && !stated {
             return detected;
         }
         let os = self.os.unwrap_or_else(|| self.gpus.as_deref().map_or(detected.os, Os::for_gpus));
         let gpus = [self.gpus.clone().unwrap_or(detected.gpus), self.joined.clone()].concat();
-        Machine { os, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described }
+        // what was detected says nothing of a described machine's drivers
+        let known = if self.gpus.is_none() { detected.drivers } else { Drivers::default() };
+        let drivers = self.drivers.or(known);
+        Machine { os, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described, drivers }
     }
 }
 
 /// The keys of a GPU.
-const KEYS: [&str; 10] =
-    ["name", "total", "free", "backend", "integrated", "compute", "align", "host-align", "max-tensor", "max-buffer"];
+const KEYS: [&str; 13] = [
+    "name",
+    "total",
+    "free",
+    "backend",
+    "integrated",
+    "compute",
+    "align",
+    "host-align",
+    "max-tensor",
+    "max-buffer",
+    "gfx",
+    "pci",
+    ALSO_VULKAN,
+];
+
+/// A key that needs no value.
+const ALSO_VULKAN: &str = "also-vulkan";
 
 fn is_none(text: &str) -> bool {
     text.trim().eq_ignore_ascii_case("none")
@@ -115,7 +139,8 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     let (mut gpu, mut assumed) = match (first, stated_total) {
         (Some(first), None) => named(first)?,
         (Some(first), Some(_)) => return Err(format!("'{first}' already sets the memory: leave total= out")),
-        (None, Some(total)) => (blank(total), None),
+        // a GPU described by its figures has no other programs
+        (None, Some(total)) => (Gpu { free: total, ..blank(total).0 }, None),
         (None, None) => return Err(format!("'{text}' does not state the memory: add total=24GiB")),
     };
     if let Some(free) = stated_free {
@@ -131,12 +156,18 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
         gpu.backend = backend.parse()?;
     }
     if let Some(integrated) = pairs.take("integrated") {
-        gpu.integrated = yes(&integrated)?;
+        gpu.integrated = yes("integrated", &integrated)?;
     }
     if let Some(compute) = pairs.take("compute") {
         gpu.compute = Some(capability(&compute)?);
     }
     gpu.vulkan = vulkan_limits(&mut pairs, gpu.backend)?;
+    let also_vulkan = pairs.take(ALSO_VULKAN).map(|text| yes(ALSO_VULKAN, &text)).transpose()?;
+    gpu.listed = Listed {
+        gfx: pairs.take("gfx").map(Into::into).or(gpu.listed.gfx),
+        pci: pairs.take("pci").map(Into::into),
+        also_vulkan: also_vulkan.unwrap_or(false),
+    };
     Ok((gpu, assumed, system))
 }
 
@@ -166,15 +197,13 @@ fn vulkan_limits(pairs: &mut Pairs<'_>, backend: Backend) -> Result<Option<Vulka
 fn named(text: &str) -> Result<(Gpu, Option<String>), String> {
     if let Some(preset) = presets::find(text) {
         let gpu = preset.gpu();
-        let share = preset.free * 100.0;
         let memory = if preset.backend == Backend::Metal { "what Metal may use" } else { "its memory" };
-        let assumed = format!("{share:.0} % of {memory} is assumed free; use free= to state it");
-        return Ok((gpu, Some(assumed)));
+        return Ok((gpu, Some(assumed_free(preset.free, memory))));
     }
     match text.parse::<Bytes>() {
         Ok(total) if total >= Bytes::mib(1) => {
             file::plausible("total", total)?;
-            Ok((blank(total), None))
+            Ok(blank(total))
         }
         Ok(total) => {
             Err(format!("'{text}' is {} bytes: use a size such as 24GiB, a card such as 'RTX 4090', or none", total.0))
@@ -193,19 +222,26 @@ fn named(text: &str) -> Result<(Gpu, Option<String>), String> {
     }
 }
 
-/// A GPU with defaults for all but its size.
-fn blank(total: Bytes) -> Gpu {
-    Gpu {
+fn assumed_free(share: f64, memory: &str) -> String {
+    format!("{:.0} % of {memory} is assumed free; use free= to state it", share * 100.0)
+}
+
+/// A GPU with defaults for all but its size, and what was assumed.
+fn blank(total: Bytes) -> (Gpu, Option<String>) {
+    let gpu = Gpu {
         name: format!("{total} GPU"),
         backend: Backend::Cuda,
         total,
-        free: total,
+        free: presets::share(total, presets::FREE_VRAM),
         integrated: false,
         compute: None,
         driver_major: None,
         computer: None,
         vulkan: None,
-    }
+        driver_memory: None,
+        listed: crate::machine::Listed::default(),
+    };
+    (gpu, Some(assumed_free(presets::FREE_VRAM, "its memory")))
 }
 
 fn ram(text: &str) -> Result<Ram, String> {
@@ -235,11 +271,11 @@ fn size(key: &str, text: &str) -> Result<Bytes, String> {
     Ok(bytes)
 }
 
-fn yes(text: &str) -> Result<bool, String> {
+fn yes(key: &str, text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "1" => Ok(true),
         "false" | "no" | "0" => Ok(false),
-        _ => Err(format!("integrated: '{text}' is neither true nor false")),
+        _ => Err(format!("{key}: '{text}' is neither true nor false")),
     }
 }
 
@@ -265,8 +301,9 @@ impl<'a> Pairs<'a> {
         };
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for part in parts {
-            let (key, value) =
-                part.split_once('=').ok_or_else(|| format!("'{part}' is not KEY=VALUE: the keys are {known}"))?;
+            let bare = (part == ALSO_VULKAN).then_some((part, "true"));
+            let pair = part.split_once('=').or(bare);
+            let (key, value) = pair.ok_or_else(|| format!("'{part}' is not KEY=VALUE: the keys are {known}"))?;
             let (key, value) = (key.trim(), value.trim());
             if !keys.contains(&key) {
                 return Err(format!("unknown key '{key}': use {known}"));
@@ -308,6 +345,8 @@ mod tests {
             driver_major: None,
             computer: None,
             vulkan: None,
+            listed: crate::machine::Listed::default(),
+            driver_memory: None,
         };
         assert_eq!(gpu, expected);
         let ram = MachineSpec::read(&[], Some("total=68719476736,free=51539607552,swap=2147483648")).unwrap().ram;
@@ -337,9 +376,12 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_all_memory_free_and_cuda() {
-        let gpu = one("24GiB");
-        assert_eq!((gpu.total, gpu.free, gpu.backend), (Bytes::gib(24), Bytes::gib(24), Backend::Cuda));
+    fn a_size_is_assumed_as_free_as_a_card_and_a_described_gpu_is_free() {
+        let (gpu, card) = (one("24GiB"), one("RTX 4090"));
+        assert_eq!((gpu.total, gpu.backend), (Bytes::gib(24), Backend::Cuda));
+        assert!((gpu.free.share_of(gpu.total).0 - card.free.share_of(card.total).0).abs() < 1e-6);
+        let described = MachineSpec::read(&["24GiB".to_owned()], None).unwrap();
+        assert!(described.notes.iter().any(|note| note.contains("95 %")), "{:?}", described.notes);
         assert_eq!(one("total=8GiB").free, Bytes::gib(8));
         let ram = MachineSpec::read(&[], Some("16GiB")).unwrap().ram.unwrap();
         assert_eq!((ram.total, ram.free, ram.swap_free), (Bytes::gib(16), Bytes::gib(16), Bytes::ZERO));
@@ -361,6 +403,7 @@ mod tests {
             gpus: vec![one("name=found,total=8GiB")],
             ram: Ram { total: Bytes::gib(32), free: Bytes::gib(30), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Detected,
+            drivers: crate::machine::Drivers::default(),
         };
         let nothing = MachineSpec::default();
         assert_eq!(nothing.complete(detected.clone()), detected);

@@ -121,7 +121,7 @@ impl Load {
 
     /// Whether lines of buffers tell weights, caches and the compute buffers of every GPU; without a GPU, of the
     /// computer.
-    pub(super) fn has_all_buffers(&self) -> bool {
+    pub fn has_all_buffers(&self) -> bool {
         let any_gpu = self.observed.keys().any(|name| is_gpu(name));
         let devices = || self.observed.iter().filter(|(name, _)| !any_gpu || is_gpu(name));
         let somewhere = |term| devices().any(|(_, terms)| terms.contains_key(&term));

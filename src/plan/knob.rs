@@ -1,6 +1,7 @@
 //! The values of knobs in a plan.
 
 use super::Plan;
+use crate::settings::SpecType;
 use crate::settings::knob::value::{percent_of_first, place};
 use crate::settings::knob::{CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, QUANTISATIONS};
 
@@ -26,10 +27,16 @@ impl Knob {
             Self::Outputs => effect.outputs.unwrap_or_else(|| self.least()),
             Self::GpuLayers => plan.offloaded as u64,
             Self::CpuMoe => effect.n_cpu_moe.unwrap_or_else(|| self.least()),
+            Self::ImageTokens => effect.image_max_tokens.unwrap_or_else(|| self.least()),
             Self::TensorSplit => {
                 let layers: Vec<f64> = plan.shares();
                 percent_of_first(&layers).unwrap_or_else(|| self.least())
             }
+            Self::Draft => {
+                let named = effect.spec_type.as_deref().and_then(|name| name.parse().ok());
+                named.and_then(|kind| place(&SpecType::BY_MODEL, &kind)).unwrap_or(0)
+            }
+            Self::DraftMax => effect.spec_draft_n_max.unwrap_or_else(|| self.least()),
         }
     }
 }

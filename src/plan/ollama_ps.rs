@@ -13,7 +13,61 @@ pub struct OllamaPs {
     pub vram: Bytes,
 }
 
+/// A buffer that llama-server logs: `load_tensors: CUDA0 model buffer size = 4403.49 MiB`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedBuffer<'a> {
+    /// What logs it.
+    pub component: &'a str,
+    /// Where it is: `CUDA0`, `CPU_Mapped`, `CUDA_Host`.
+    pub backend: &'a str,
+    /// What it is for: `model`, `KV`, `compute`, `output`, `RS`.
+    pub kind: &'a str,
+    /// As logged, in hundredths of a MiB cut to whole bytes.
+    pub bytes: Bytes,
+}
+
+impl LoggedBuffer<'_> {
+    fn is_on_gpu(&self) -> bool {
+        let backend = self.backend;
+        backend != "CPU" && backend != "BLAS" && !backend.starts_with("CPU_") && !backend.ends_with("_Host")
+    }
+}
+
+/// What Ollama makes of a load's log. Source: `memoryParsingWriter` and `MemorySize`, `llm/llama_server.go`, Ollama,
+/// August 2026.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedLoad {
+    /// Bytes of the model's file.
+    pub file: Bytes,
+    /// All layers are offloaded, and none of them overflows.
+    pub is_whole: bool,
+    /// Weights that are mapped and on GPUs count once (from 0.30.11).
+    pub mapped_once: bool,
+}
+
 impl OllamaPs {
+    /// What Ollama adds up; of equal component, backend and kind the last counts.
+    pub fn of_log(buffers: &[LoggedBuffer<'_>], load: LoggedLoad) -> Self {
+        if buffers.is_empty() {
+            return Self { size: load.file, vram: load.file };
+        }
+        let key = |one: &LoggedBuffer<'_>| (one.component.to_owned(), one.backend.to_owned(), one.kind.to_owned());
+        let is_last = |(place, one): &(usize, &LoggedBuffer<'_>)| {
+            !buffers.iter().skip(place + 1).any(|later| key(later) == key(one))
+        };
+        let last: Vec<&LoggedBuffer<'_>> = buffers.iter().enumerate().filter(is_last).map(|(_, one)| one).collect();
+        let sum = |is: &dyn Fn(&LoggedBuffer<'_>) -> bool| -> Bytes {
+            last.iter().filter(|one| is(one)).map(|one| one.bytes).sum()
+        };
+        let vram = sum(&|one| one.is_on_gpu());
+        if load.is_whole {
+            return Self { size: vram, vram };
+        }
+        let mapped = sum(&|one| one.kind == "model" && !one.is_on_gpu() && one.backend.ends_with("_Mapped"));
+        let on_gpus = sum(&|one| one.kind == "model" && one.is_on_gpu());
+        let twice = if load.mapped_once { (on_gpus + mapped - load.file).min(mapped) } else { Bytes::ZERO };
+        Self { size: sum(&|_| true) - twice, vram }
+    }
     /// The column SIZE: decimal units, cut off from 10 up, one decimal below (`format.HumanBytes`, Ollama, August 2026).
     pub fn size_column(&self) -> String {
         let bytes = self.size.0;

@@ -1,6 +1,6 @@
 //! Command-line flags that some engines ignore.
 
-use super::{Outputs, Settings};
+use super::{DraftSettings, Outputs, Settings};
 use crate::units::Bytes;
 
 /// A flag that sets one of the [`Settings`].
@@ -21,6 +21,7 @@ pub enum Flag {
     Spread,
     RequireFull,
     CpuMoe,
+    Drafting,
     Release,
 }
 
@@ -42,6 +43,7 @@ impl Flag {
             Self::Spread => "--spread",
             Self::RequireFull => "--require-full",
             Self::CpuMoe => "--n-cpu-moe",
+            Self::Drafting => "drafting (--spec-type and its options)",
             Self::Release => "--release",
         }
     }
@@ -63,6 +65,7 @@ impl Flag {
             Self::Spread => settings.spread,
             Self::RequireFull => settings.require_full,
             Self::CpuMoe => settings.n_cpu_moe.is_some(),
+            Self::Drafting => settings.draft != DraftSettings::default(),
             Self::Release => settings.release.is_some(),
         }
     }

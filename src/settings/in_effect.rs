@@ -1,5 +1,7 @@
 //! The settings in effect.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{CacheType, FlashAttn, Release};
@@ -36,7 +38,19 @@ pub struct InEffect {
     /// Layers whose experts are kept in RAM by request; none for engines without that choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n_cpu_moe: Option<u64>,
+    /// Most tokens of an image; none without a projector that reads images of many sizes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_max_tokens: Option<u64>,
     /// Release of llama.cpp that was planned for; none for engines that do not run it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<Release>,
+    /// How tokens are drafted, as `--spec-type` has it; none if they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec_type: Option<String>,
+    /// Tokens drafted at most by a model; none if none drafts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec_draft_n_max: Option<u64>,
+    /// Who set a value, by its key, where it was not the request: `by VRAM, 24.0 GiB in all`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<&'static str, String>,
 }

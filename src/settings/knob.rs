@@ -8,7 +8,7 @@ pub(crate) mod value;
 
 pub use stops::Stops;
 
-use super::{CacheType, FlashAttn};
+use super::{CacheType, FlashAttn, SpecType};
 use crate::gguf::FileType;
 
 /// Largest value that can be typed for any knob.
@@ -109,8 +109,14 @@ pub enum Knob {
     GpuLayers,
     /// Layers whose experts stay in RAM, from the first on.
     CpuMoe,
+    /// Most tokens of an image.
+    ImageTokens,
     /// Share of the layers on the first GPU, in percent; the others keep their proportions.
     TensorSplit,
+    /// How a model drafts tokens.
+    Draft,
+    /// Tokens drafted at most.
+    DraftMax,
 }
 
 /// What a knob's range depends on.
@@ -122,17 +128,19 @@ pub struct Bounds {
     pub layer_count: u64,
     /// Whether the model is a mixture of experts, which MXFP4 needs.
     pub experts: bool,
+    /// How its own blocks or the draft beside it would draft, if there are any.
+    pub draft: Option<SpecType>,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { context_train: None, layer_count: 1, experts: false }
+        Self { context_train: None, layer_count: 1, experts: false, draft: None }
     }
 }
 
 impl Knob {
     /// Every knob, in the order of the screen.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Context,
         Self::Parallel,
         Self::Quant,
@@ -146,7 +154,10 @@ impl Knob {
         Self::Outputs,
         Self::GpuLayers,
         Self::CpuMoe,
+        Self::ImageTokens,
         Self::TensorSplit,
+        Self::Draft,
+        Self::DraftMax,
     ];
 
     /// Its name in JSON and, after two dashes, on the command line.
@@ -182,6 +193,7 @@ impl Knob {
             Self::CacheTypeK | Self::CacheTypeV => Some(CACHE_TYPES.iter().map(|ty| ty.name()).collect()),
             Self::FlashAttn => Some(FLASH_CHOICES.iter().map(|flash| flash.name()).collect()),
             Self::KvUnified => Some(vec!["off", "on"]),
+            Self::Draft => Some(SpecType::BY_MODEL.iter().map(|kind| kind.name()).collect()),
             _ => None,
         }
     }
@@ -205,6 +217,7 @@ impl Knob {
             Self::Parallel => doubling(1, 64).collect(),
             Self::Batch | Self::Ubatch => doubling(32, 4096).collect(),
             Self::Outputs => doubling(1, 4096).collect(),
+            Self::ImageTokens => doubling(64, 16_384).collect(),
             Self::GpuLayers => (0..=bounds.layer_count.min(4096)).collect(),
             Self::CpuMoe => (0..=bounds.layer_count.saturating_sub(1).min(4096)).collect(),
             Self::TensorSplit => (0..=20).map(|step| 5 * step).collect(),
@@ -216,6 +229,11 @@ impl Knob {
             Self::CacheTypeK | Self::CacheTypeV => choices(CACHE_TYPES.len()),
             Self::FlashAttn => choices(FLASH_CHOICES.len()),
             Self::KvUnified => choices(2),
+            Self::Draft => {
+                let offered = |kind: SpecType| kind == SpecType::None || bounds.draft == Some(kind);
+                (0u64..).zip(SpecType::BY_MODEL).filter(|&(_, kind)| offered(kind)).map(|(at, _)| at).collect()
+            }
+            Self::DraftMax => (1..=16).collect(),
         })
     }
 
@@ -242,7 +260,8 @@ impl Knob {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33, experts: false };
+    const BOUNDS: Bounds =
+        Bounds { context_train: Some(131_072), layer_count: 33, experts: false, draft: Some(SpecType::DraftMtp) };
 
     #[test]
     fn context_stops_are_common_sizes() {

@@ -80,7 +80,8 @@ pub(super) fn open(
         },
     };
     if let Some(projector) = projector(&file, &files) {
-        opened.remote_projector = session.tensor_bytes(&location(&projector), on_progress).map_err(refused)?;
+        opened.remote_projector =
+            Some(session.projector(&location(&projector), &projector, on_progress).map_err(refused)?);
     }
     Ok(opened)
 }

@@ -1,6 +1,7 @@
 //! Opens local files: one, or all shards of a split one.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::error::SourceError;
 use super::file::LocalFile;
@@ -9,6 +10,8 @@ use super::store::{EntryState, StoreEntry};
 use super::tag::TagParameters;
 use crate::gguf::split::{self, Shard, ShardName};
 use crate::gguf::{GgufError, Header, HeaderLimits, read};
+use crate::model::Projector;
+use crate::settings::OllamaVersion;
 use crate::units::Bytes;
 
 /// An opened model.
@@ -26,10 +29,12 @@ pub struct OpenedModel {
     pub adapters: Vec<PathBuf>,
     /// Bytes of the tensors of adapters on a server.
     pub remote_adapters: Bytes,
-    /// Bytes of the tensors of a projector on a server.
-    pub remote_projector: Bytes,
+    /// The projector on a server.
+    pub remote_projector: Option<Arc<Projector>>,
     /// Parameters of its tag.
     pub knobs: TagParameters,
+    /// The version of the running Ollama that it comes from.
+    pub ollama: Option<OllamaVersion>,
     /// An unambiguous reference to open it again, if the one that was given could later mean another model.
     pub reference: Option<String>,
 }
@@ -44,8 +49,9 @@ impl OpenedModel {
             projector: None,
             adapters: Vec::new(),
             remote_adapters: Bytes::ZERO,
-            remote_projector: Bytes::ZERO,
+            remote_projector: None,
             knobs: TagParameters::default(),
+            ollama: None,
             reference: None,
         }
     }
@@ -62,12 +68,21 @@ impl OpenedModel {
         Ok(sum)
     }
 
-    /// Bytes of its projector's tensors; zero without a projector.
+    /// Its projector, if it has one.
     ///
     /// # Errors
     /// As [`open`], for the projector.
-    pub fn projector_bytes(&self, on_progress: &mut ProgressCallback<'_>) -> Result<Bytes, SourceError> {
-        self.projector.as_ref().map_or(Ok(self.remote_projector), |path| Ok(open(path, on_progress)?.tensor_bytes()))
+    pub fn its_projector(&self, on_progress: &mut ProgressCallback<'_>) -> Result<Option<Arc<Projector>>, SourceError> {
+        match &self.projector {
+            Some(path) => Ok(Some(open(path, on_progress)?.into_projector())),
+            None => Ok(self.remote_projector.clone()),
+        }
+    }
+
+    /// This file as a projector.
+    pub fn into_projector(self) -> Arc<Projector> {
+        let file = self.paths.first().map_or(self.name, |path| path.display().to_string());
+        Projector::new(file, self.header)
     }
 
     /// Bytes of its own tensors.

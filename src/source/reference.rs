@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::catalogue::{self, CatalogueEntry};
 use super::error::SourceError;
 use super::open::{OpenedModel, open, stored};
-use super::progress::ProgressCallback;
+use super::progress::{ProgressCallback, no_progress};
 use super::roots::Roots;
+use super::store::files::beside;
 use super::store::ollama;
 use crate::gguf::NotAFileType;
 
@@ -47,7 +48,8 @@ pub fn load(
         return Err(SourceError::NotThere { reference: reference.to_owned(), reason });
     }
     if is_path(reference) || path.exists() {
-        return open(&path, on_progress);
+        let projector = beside(&path).filter(|path| open(path, &mut no_progress).is_ok());
+        return Ok(OpenedModel { projector, ..open(&path, on_progress)? });
     }
     let unknown = match name {
         Some(name) => match remote::name(reference, &name, roots, on_progress) {

@@ -58,7 +58,7 @@ pub(super) fn open(
     let mut opened = OpenedModel::new(header, short.clone());
     opened.knobs = knobs;
     if let Some(layer) = manifest.of_kind("projector").next() {
-        opened.remote_projector = session.tensor_bytes(&location(layer)?, on_progress)?;
+        opened.remote_projector = Some(session.projector(&location(layer)?, "projector", on_progress)?);
     }
     for layer in manifest.of_kind("adapter") {
         opened.remote_adapters += session.tensor_bytes(&location(layer)?, on_progress)?;

@@ -1,5 +1,6 @@
 //! Opens files on servers: one, or all shards; uses the cache if possible.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::cache::{Cache, CacheInfo};
@@ -9,6 +10,7 @@ use super::network::Network;
 use super::progress::{Progress, ProgressCallback};
 use crate::gguf::split::{self, Shard, ShardName};
 use crate::gguf::{GgufError, Header, HeaderLimits, HeaderOnly, read};
+use crate::model::Projector;
 use crate::units::Bytes;
 
 /// Maximum size of manifests and lists of files.
@@ -176,6 +178,17 @@ impl<'n> RemoteSession<'n> {
         }
         self.keep(&key, url, validator.as_deref(), total, &bytes);
         Ok(header)
+    }
+
+    /// A projector.
+    pub fn projector(
+        &mut self,
+        location: &FileLocation,
+        file: &str,
+        on_progress: &mut ProgressCallback<'_>,
+    ) -> Result<Arc<Projector>, SourceError> {
+        let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
+        Ok(Projector::new(file.to_owned(), self.header(location, on_progress, &mut progress)?))
     }
 
     /// Bytes of the tensors of a file.

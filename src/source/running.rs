@@ -17,6 +17,8 @@ use super::store::ollama::OllamaName;
 use super::tag::TagParameters;
 use crate::gguf::write::{Encoding, write};
 use crate::gguf::{HeaderLimits, HeaderOnly, read};
+use crate::observed::{Observation, PsRow};
+use crate::settings::OllamaVersion;
 use crate::units::Bytes;
 
 /// Maximum size of a response; vocabularies of a million tokens as JSON are large.
@@ -30,6 +32,9 @@ pub struct RunningModel {
     /// Total size of its files.
     pub size: Bytes,
 }
+
+/// Maximum size of the answer with a version.
+const MAX_VERSION: u64 = 4096;
 
 #[derive(Deserialize)]
 struct TagsResponse {
@@ -60,6 +65,18 @@ pub fn list_models(
     Ok(models.into_iter().map(|model| RunningModel { name: model.name, size: Bytes(model.size) }).collect())
 }
 
+/// The models that the running Ollama of `network` has loaded, by `/api/ps`; none if there is no such server.
+///
+/// # Errors
+/// As [`list_models`].
+pub fn loaded(network: &Network, on_progress: &mut ProgressCallback<'_>) -> Result<Vec<PsRow>, SourceError> {
+    let Some(server) = &network.ollama else { return Ok(Vec::new()) };
+    let session = RemoteSession::new(network);
+    let document = session.request(&HttpRequest::get(address(server)?.at("api/ps")), MAX_RESPONSE, on_progress)?;
+    let text = std::str::from_utf8(&document.bytes).ok().filter(|_| document.status == 200);
+    Ok(Observation::of(text.ok_or_else(|| unreadable(server, "its list of loaded models"))?).ps)
+}
+
 /// Opens the model `name` of the running Ollama at `server`; none if it has no such model.
 pub(super) fn open(
     session: &RemoteSession<'_>,
@@ -83,7 +100,17 @@ pub(super) fn open(
         .map_err(|error| SourceError::Header { path: short.clone().into(), error })?;
     let mut opened = OpenedModel::new(header, short);
     opened.knobs = TagParameters::of_text(shown.parameters.as_deref().unwrap_or_default());
+    opened.ollama = version(session, server, on_progress);
     Ok(Some(opened))
+}
+
+/// The version of the running Ollama at `server`; none if it does not say, or is too old for the engine.
+fn version(session: &RemoteSession<'_>, server: &str, on_progress: &mut ProgressCallback<'_>) -> Option<OllamaVersion> {
+    let request = HttpRequest::get(address(server).ok()?.at("api/version"));
+    let document =
+        session.request(&request, MAX_VERSION, on_progress).ok().filter(|document| document.status == 200)?;
+    let answer: serde_json::Value = serde_json::from_slice(&document.bytes).ok()?;
+    answer.get("version")?.as_str()?.parse().ok()
 }
 
 fn address(server: &str) -> Result<Url, SourceError> {

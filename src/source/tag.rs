@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use crate::settings::knob::MAX_VALUE;
-use crate::settings::{Context, GpuLayers, Settings};
+use crate::settings::knob::{Knob, MAX_VALUE};
+use crate::settings::{Context, GpuLayers, Settings, Source};
 
 /// The parameters of a tag that affect a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,7 @@ pub struct TagParameters {
 
 /// Knobs set by the user, which tags must not override.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a knob of its own")]
 pub struct ExplicitKnobs {
     /// The context.
     pub ctx: bool,
@@ -23,6 +24,8 @@ pub struct ExplicitKnobs {
     pub gpu_layers: bool,
     /// The projector.
     pub projector: bool,
+    /// Ollama's version.
+    pub ollama: bool,
 }
 
 impl TagParameters {
@@ -31,10 +34,12 @@ impl TagParameters {
         let mut notes = Vec::new();
         if let Some(tokens) = self.num_ctx.filter(|_| !held.ctx) {
             settings.ctx = Context::Tokens(tokens.min(MAX_VALUE));
+            settings.set_by(Knob::Context, Source::Modelfile);
             notes.push(format!("context set to {tokens} tokens by the model's tag (num_ctx)"));
         }
         if let Some(layers) = self.num_gpu.filter(|_| !held.gpu_layers) {
             settings.gpu_layers = u64::try_from(layers).map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(MAX_VALUE)));
+            settings.set_by(Knob::GpuLayers, Source::Modelfile);
             notes.push(format!("GPU layers set to {layers} by the model's tag (num_gpu)"));
         }
         notes

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Speed, Speeds};
+use super::{Speed, SpeedRange, Speeds};
 use crate::plan::Confidence;
 use crate::units::Tokens;
 
@@ -20,8 +20,8 @@ impl fmt::Display for Speeds {
         if self.start.depth > 0 {
             write!(f, " at {} tokens", Tokens(self.start.depth))?;
         }
-        let full = self.full.range();
-        if full != self.start.range() {
+        let full = self.full.range().to_string();
+        if full != self.start.range().to_string() {
             write!(f, ", {full} at full context")?;
         }
         let assumed = self.start.confidence == Confidence::Assumed;
@@ -29,16 +29,22 @@ impl fmt::Display for Speeds {
     }
 }
 
-impl Speed {
-    /// `28–34`: the range in tokens per second, with two significant digits.
-    pub fn range(&self) -> String {
+/// `28–34`: with two significant digits.
+impl fmt::Display for SpeedRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (low, high) = (two_digits(self.low), two_digits(self.high));
-        if low == high { format!("about {low}") } else { format!("{low}–{high}") }
+        f.pad(&if low == high { format!("about {low}") } else { format!("{low}–{high}") })
     }
+}
 
-    /// `≈ 31 tok/s`
-    pub fn headline(&self) -> String {
-        format!("≈ {} tok/s", two_digits(self.tokens_per_second))
+impl SpeedRange {
+    /// `about 4 times as fast`: how this compares with `now`; none where they are nearly the same.
+    pub fn against(&self, now: &Self) -> Option<String> {
+        let ratio = self.tokens_per_second / now.tokens_per_second;
+        if !ratio.is_finite() || (0.87..1.15).contains(&ratio) {
+            return None;
+        }
+        Some(format!("about {} times as fast", two_digits(ratio)))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::answer::machines::MachineResult;
 use crate::hardware::Detected;
 use crate::hardware::saved::SavedMachine;
 use crate::hardware::watch::MemoryUpdate;
+use crate::library::verify::Verified;
 use crate::library::{Item, ModelStatus};
 use crate::source::{self, Package};
 use crate::teach::PageContent;
@@ -40,6 +41,7 @@ pub enum Command {
     NextCliff,
     PreviousCliff,
     Lock,
+    SplitCache,
     Best,
     Sweep,
     Matrix,
@@ -65,6 +67,7 @@ pub enum Command {
     Join,
     CompareMachines,
     Export,
+    Verify,
     Complete,
     Sort,
     Reverse,
@@ -143,6 +146,13 @@ pub enum Action {
         item: Arc<Item>,
         /// Its new status.
         status: ModelStatus,
+    },
+    /// A log was compared with its plan, or why it cannot be.
+    Verified {
+        /// Id of the request.
+        id: u64,
+        /// The comparison, or one sentence.
+        result: Result<Box<Verified>, String>,
     },
     /// The saved machines, or why they cannot be listed.
     MachinesListed(Result<Vec<SavedMachine>, String>),

@@ -27,6 +27,7 @@ mod tag;
 pub mod teach;
 pub mod together;
 mod update;
+pub mod verify;
 
 use std::sync::Arc;
 
@@ -153,6 +154,7 @@ pub struct App {
     tag: Tag,
     query_id: u64,
     export_id: u64,
+    verify_id: u64,
     locations: ModelLocations,
     teach_id: u64,
     stale: Stale,
@@ -166,9 +168,10 @@ impl App {
     pub fn new(start: InitialState) -> Self {
         let (columns, rows) = start.size;
         let context = KnobContext {
-            model: start.model.as_deref().map(|model| &**model),
+            model: start.model.as_deref(),
             machine: &start.machine,
-            raw: start.settings.raw,
+            settings: &start.settings,
+            two_cache_types: false,
         };
         let knobs = start.engine.facts().knobs(&context);
         let here = Arc::new(start.machine);
@@ -206,6 +209,7 @@ impl App {
             tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
             query_id: 0,
             export_id: 0,
+            verify_id: 0,
             locations: ModelLocations::default(),
             teach_id: 0,
             stale: Stale::User,
@@ -248,6 +252,12 @@ impl App {
     /// The largest value of `knob` with every layer assigned to a GPU, experts in RAM or not.
     pub fn assigned_limit(&self, knob: Knob) -> Option<u64> {
         self.limits.found.as_ref().and_then(|limits| limits.all_layers.of(knob))
+    }
+
+    /// Who set the value of the knob in focus, where it was not the user.
+    pub fn source_of_focus(&self) -> Option<String> {
+        let plan = self.plan.as_ref()?;
+        plan.settings.sources.get(self.knobs.focus.name().replace('-', "_").as_str()).cloned()
     }
 
     /// Whether `panel` is shown: on a tabbed screen only the knobs and one other panel are.

@@ -12,7 +12,7 @@ use super::action::Action;
 use super::query::Query;
 use crate::machine::Machine;
 
-pub use request::{ExportJob, LimitsRequest, MachinesRequest, SurveyJob, TeachRequest};
+pub use request::{ExportJob, LimitsRequest, LogSource, MachinesRequest, SurveyJob, TeachRequest, VerifyRequest};
 pub use runner::Runner;
 pub use services::Services;
 
@@ -68,6 +68,8 @@ pub enum Effect {
     },
     /// Freeze live memory, or resume it.
     Freeze(bool),
+    /// Compare a log with its plan; the answer is [`Action::Verified`].
+    Verify(Box<VerifyRequest>),
     /// Export the plan; the answer is [`Action::Written`].
     Write(Box<ExportJob>),
     /// Write a text to a new file; the answer is [`Action::Saved`].

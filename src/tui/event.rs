@@ -5,6 +5,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModif
 use super::action::{Action, Gesture};
 use super::app::{App, Mode};
 use super::keymap;
+use super::regions::Panel;
 
 /// The action of a terminal's `event`; most events have none.
 pub fn action(event: &Event, app: &App) -> Option<Action> {
@@ -28,6 +29,12 @@ pub fn action(event: &Event, app: &App) -> Option<Action> {
 }
 
 fn from_key(key: KeyEvent, app: &App) -> Option<Action> {
+    if let (Mode::Plan, Panel::Knobs, KeyCode::Char(letter), KeyModifiers::NONE) =
+        (&app.mode, app.panels.focus, key.code, key.modifiers)
+        && app.word_by_letter(letter).is_some()
+    {
+        return Some(Action::Type(key));
+    }
     if let Some(command) = keymap::command(key, app.scopes()) {
         return Some(Action::Press(command));
     }
@@ -36,6 +43,7 @@ fn from_key(key: KeyEvent, app: &App) -> Option<Action> {
     match app.mode {
         Mode::Entry(_) | Mode::Browse(_) => Some(Action::Type(key)),
         Mode::Export(ref page) if page.naming.is_some() => Some(Action::Type(key)),
+        Mode::Verify(ref page) if page.accepts_text() => Some(Action::Type(key)),
         Mode::Machine(ref screen) if screen.accepts_text() => Some(Action::Type(key)),
         Mode::Plan if app.accepts_numbers() && starts_a_number => Some(Action::Type(key)),
         _ => None,

@@ -56,9 +56,20 @@ pub fn key_for(command: Command, scopes: &[Scope]) -> Option<String> {
     here.find(|binding| binding.command == command).and_then(|binding| binding.keys.first()).map(|key| key.name())
 }
 
+/// An entry of the footer with its keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FooterWord {
+    /// The names of the keys.
+    pub keys: String,
+    /// The word and its rank.
+    pub hint: Hint,
+    /// The command of the last of the keys, for a press with the mouse.
+    pub command: Command,
+}
+
 /// The footer where `scopes` are active: keys and words in the order of the table, for commands that `mean` something.
-pub fn footer(scopes: &[Scope], mean: impl Fn(Command) -> bool) -> Vec<(String, Hint)> {
-    let mut words: Vec<(String, Hint)> = Vec::new();
+pub fn footer(scopes: &[Scope], mean: impl Fn(Command) -> bool) -> Vec<FooterWord> {
+    let mut words: Vec<FooterWord> = Vec::new();
     let here: Vec<&Binding> = scopes.iter().flat_map(|scope| scope.bindings()).collect();
     for (at, binding) in here.iter().enumerate().filter(|(_, binding)| mean(binding.command)) {
         // skip keys that an earlier scope gives another command
@@ -67,9 +78,13 @@ pub fn footer(scopes: &[Scope], mean: impl Fn(Command) -> bool) -> Vec<(String, 
             continue;
         }
         let (Some(hint), Some(first)) = (binding.footer, binding.keys.first()) else { continue };
-        match words.last_mut().filter(|(_, last)| *last == hint) {
-            Some((keys, _)) => keys.push_str(first.name().trim_start_matches('⇧')),
-            None => words.push((first.name(), hint)),
+        let command = binding.command;
+        match words.last_mut().filter(|last| last.hint == hint) {
+            Some(last) => {
+                last.keys.push_str(first.name().trim_start_matches('⇧'));
+                last.command = command;
+            }
+            None => words.push(FooterWord { keys: first.name(), hint, command }),
         }
     }
     words
@@ -99,8 +114,8 @@ mod tests {
     #[test]
     fn the_footer_joins_keys_of_one_word() {
         let footer = footer(&[Scope::Knobs], |_| true);
-        assert_eq!((footer[0].0.as_str(), footer[0].1.word), ("↑↓", "knob"));
-        assert_eq!((footer[2].0.as_str(), footer[2].1.word), ("⇧←→", "fine"));
+        assert_eq!((footer[0].keys.as_str(), footer[0].hint.word), ("↑↓", "knob"));
+        assert_eq!((footer[2].keys.as_str(), footer[2].hint.word), ("⇧←→", "fine"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Queries that take longer than a key press may, as data. Answers are iterators of parts computed on demand, so that
 //! the caller can stop in between.
 
-use crate::answer::best::{Objective, Suggestion};
+use crate::answer::best::{BestRequest, Card, Objective};
 use crate::answer::cliffs::Cliff;
 use crate::answer::matrix::Axis;
 use crate::answer::sweep::{PlanFigures, Point};
@@ -9,6 +9,7 @@ use crate::answer::together::{LoadRequest, LoadedModels, load_together};
 use crate::answer::{Goal, Remedy};
 use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
+use crate::speed::Speeds;
 use std::sync::Arc;
 
 /// A query about a plan request.
@@ -29,8 +30,8 @@ pub enum QueryKind {
     Cliffs(Vec<Knob>),
     /// Changes that would bring this layer, or all layers, onto GPUs.
     Changes(usize),
-    /// The best settings with these knobs locked.
-    Best(Vec<Knob>),
+    /// The best settings.
+    Best(BestRequest),
     /// The figures of each of these values of a knob.
     Points(Knob, Vec<u64>),
     /// What fits over two axes: rows and columns.
@@ -55,8 +56,8 @@ pub enum QueryPart {
     Cliffs(Knob, Vec<Cliff>),
     /// Changes that help.
     Remedies(Vec<Remedy>),
-    /// The best settings for an objective.
-    Best(Objective, Vec<Suggestion>),
+    /// The best settings for one objective.
+    Best(Box<Card>),
     /// The figures of one value of the swept knob.
     Point(Box<Point>),
     /// The values along both axes of a matrix.
@@ -108,7 +109,7 @@ impl Query {
         match &self.about {
             QueryKind::Cliffs(knobs) => Box::new(knobs.iter().flat_map(|&knob| self.cliffs(knob)).chain(end)),
             QueryKind::Changes(layer) => Box::new(self.changes(*layer).chain(end)),
-            QueryKind::Best(held) => Box::new(self.best(held).chain(end)),
+            QueryKind::Best(question) => Box::new(self.best(question).chain(end)),
             QueryKind::Points(knob, values) => {
                 let point = |&value| Some(QueryPart::Point(Box::new(self.of.point(*knob, value))));
                 Box::new(values.iter().map(point).chain(end))
@@ -143,17 +144,18 @@ impl Query {
         })
     }
 
-    fn best<'a>(&'a self, held: &'a [Knob]) -> impl Iterator<Item = Option<QueryPart>> + 'a {
+    fn best<'a>(&'a self, question: &'a BestRequest) -> impl Iterator<Item = Option<QueryPart>> + 'a {
         Objective::ALL.into_iter().map(move |objective| {
-            let request = &self.of;
-            let plan = request.plan().ok()?;
-            Some(QueryPart::Best(objective, request.best(&plan, objective, held)))
+            let plan = self.of.plan().ok()?;
+            Some(QueryPart::Best(Box::new(self.of.card(objective, &plan, question)?)))
         })
     }
 
     fn together(&self, models: &[PlanRequest]) -> QueryPart {
-        let requests: Vec<_> =
-            models.iter().map(|model| LoadRequest { model: &model.model, settings: &model.settings }).collect();
+        let requests: Vec<_> = models
+            .iter()
+            .map(|model| LoadRequest { model: &model.model, path: None, settings: &model.settings })
+            .collect();
         let loaded_models = load_together(self.of.engine, &self.of.machine, &requests);
         QueryPart::Together(loaded_models.map(Box::new).map_err(|error| error.to_string()))
     }
@@ -182,7 +184,8 @@ impl Query {
         match then.plan() {
             Ok(plan) => {
                 let note = plan.notes.iter().find(|note| !plan_notes.contains(note)).cloned();
-                MatrixCell { figures: Ok(PlanFigures::of(&plan)), note, then: Some(then) }
+                let speeds = Speeds::of(&then.model, &then.machine, &plan, 0);
+                MatrixCell { figures: Ok(PlanFigures::of(&plan, speeds.as_ref())), note, then: Some(then) }
             }
             Err(error) => MatrixCell { figures: Err(error.to_string()), note: None, then: Some(then) },
         }

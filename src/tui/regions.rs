@@ -1,5 +1,6 @@
 //! Layout of the screen: a pure function of its size and the number of knobs, used for drawing and for the mouse.
 
+pub mod footer;
 pub mod graph;
 pub mod header;
 pub mod layers;
@@ -118,13 +119,14 @@ impl Regions {
             return regions;
         }
         regions.header = Rect { height: 1, ..screen };
-        regions.footer = Rect { y: rows - 1, height: 1, ..screen };
-        let body = Rect { y: 1, height: rows - 2, ..screen };
+        let below = footer::rows(columns, rows);
+        regions.footer = Rect { y: rows - below, height: below, ..screen };
+        let body = regions.body();
         let knobs = knob_count.min(usize::from(u16::MAX / 4)) as u16;
         if columns < 80 || rows < 24 {
             regions.shape = ScreenLayout::Tabbed;
             let (upper, verdict) = cut_top(body, body.height - 3);
-            let (knobs, lower) = cut_top(upper, (knobs + 2).min(upper.height - (MIN_BELOW - 1)));
+            let (knobs, lower) = cut_top(upper, (knobs + 2).min(upper.height - (MIN_BELOW - 2)));
             (regions.knobs, regions.verdict) = (knobs, verdict);
             (regions.layers, regions.memory, regions.graph) = (lower, lower, lower);
             return regions;
@@ -150,6 +152,12 @@ impl Regions {
         (regions.layers, regions.memory) = cut_top(right, layers_height);
         regions.verdict = below;
         regions
+    }
+
+    /// All between header and footer.
+    pub const fn body(&self) -> Rect {
+        let height = self.screen.height.saturating_sub(self.header.height + self.footer.height);
+        Rect { y: self.header.height, height, ..self.screen }
     }
 
     /// The area of `panel`.

@@ -5,10 +5,13 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::effect::Services;
+use super::effect::{LogSource, Services, VerifyRequest};
+use crate::hardware::programs;
 use crate::hardware::saved::{SavedMachine, SavedMachines};
+use crate::library::verify::{Verified, example, verify};
 use crate::library::{self, Item, ModelStatus, SurveyRequest};
 use crate::machine::Machine;
+use crate::observed::{Load, Observation};
 use crate::source::recent::{self, Recent};
 use crate::source::{self, Package, ProgressCallback, Roots};
 
@@ -22,6 +25,25 @@ impl Services for LocalServices {
     fn load(&self, reference: &str, watch: &mut ProgressCallback<'_>) -> Result<Package, String> {
         let opened = source::load(reference, &Roots::of_this_machine(), watch);
         opened.and_then(|opened| opened.package(watch)).map_err(|error| error.to_string())
+    }
+
+    fn verify(&self, request: &VerifyRequest) -> Result<Verified, String> {
+        let seen = match &request.log {
+            LogSource::Text(text) => Observation::of(text),
+            LogSource::File(path) if example(path).is_some() => Observation::of(example(path).unwrap_or_default()),
+            LogSource::File(path) => {
+                let file = File::open(expand_home(Path::new(path)));
+                let seen = file.and_then(|mut file| Observation::read(&mut file));
+                seen.map_err(|error| format!("'{path}' cannot be read: {error}"))?
+            }
+            LogSource::Running => {
+                let outputs = programs::outputs(&programs::servers()).into_iter();
+                let mut read = outputs.filter_map(|mut output| Observation::read(&mut output.text).ok());
+                let seen = read.find(|seen| seen.load().is_some_and(Load::has_memory));
+                seen.ok_or("no output of Ollama or llama-server with a load in it is readable here: paste its log")?
+            }
+        };
+        verify(&seen, &Roots::of_this_machine(), request.open.as_ref())
     }
 
     fn add_recent(&self, reference: &str) -> Result<(), String> {
@@ -55,7 +77,7 @@ impl Services for LocalServices {
     }
 
     fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String> {
-        let path = SavedMachines::here()?.save(name, machine)?;
+        let path = SavedMachines::here()?.save(name, machine, true)?;
         Ok(format!("Saved in {}; --machine '{name}' plans for it.", path.display()))
     }
 

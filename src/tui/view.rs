@@ -17,7 +17,8 @@
 //! ```
 //!
 //! The machine has its own screen, `machine`, and so has [`teach`]. Overlays: `help`, `models`, `explain`, `engines`,
-//! `engine_compare`, `notes`, `why`, `best`, `sweep`, `matrix`, `compare`, `together`, `export`. The layout is in
+//! `engine_compare`, `notes`, `why`, `best`, `sweep`, `matrix`, `compare`, `together`, `verify`,
+//! `export`. The layout is in
 //! [`super::regions`].
 
 mod best;
@@ -45,6 +46,7 @@ pub mod teach;
 mod together;
 mod too_small;
 mod verdict;
+mod verify;
 mod why;
 
 use ratatui::buffer::Buffer;
@@ -99,6 +101,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
             Mode::Matrix(page) => matrix::draw(app, page, buffer),
             Mode::Compare(page) => compare::pinned(app, *page, buffer),
             Mode::Together(page) => together::draw(app, page, buffer),
+            Mode::Verify(page) => verify::draw(app, page, buffer),
             Mode::Export(page) => export::draw(app, page, buffer),
             Mode::Help(scroll) => help::draw(app, *scroll, buffer),
         }

@@ -1,94 +1,100 @@
 //! The best settings while some knobs are held.
 
 use plimsoll::answer::Goal;
-use plimsoll::answer::best::{Cost, Gain, Objective};
+use plimsoll::answer::best::{BestRequest, Card, DEFAULT_MARGIN, Loss, Objective};
 use plimsoll::engine::{self, EngineId};
+use plimsoll::machine::{Machine, presets};
+use plimsoll::plan::{DevicePlan, Outcome};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, Settings};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
-use proptest::sample::{select, subsequence};
+use proptest::sample::subsequence;
 
 use super::{any_engine, machine, model, one_gpu, request, settings};
 use crate::laws;
 
-const WISHES: [Objective; 3] = [Objective::Context, Objective::Parallel, Objective::CacheType];
+fn question(held: &[Knob]) -> BestRequest {
+    BestRequest { held: held.to_vec(), margin: DEFAULT_MARGIN }
+}
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn suggestions_are_whole_plans_on_gpus_and_leave_held_knobs_alone(
+    fn cards_are_whole_plans_that_fit_and_leave_held_knobs_alone(
         engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(),
-        objective in select(&WISHES[..]), held in subsequence(Knob::ALL.to_vec(), 0..=3),
+        held in subsequence(Knob::ALL.to_vec(), 0..=3), margin in 0..2000u64,
     ) {
         let request = request(engine, model, &machine, &settings);
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let found = request.best(&plan, objective, &held);
-        prop_assert!(found.len() <= 3);
-        for one in &found {
-            let again = engine::plan(request.engine, model, &machine, &one.settings).unwrap();
-            prop_assert!(Goal::Vram.is_met_by(&again));
-            prop_assert_eq!(&again, &one.plan);
+        let question = BestRequest { margin: Bytes::mib(margin), ..question(&held) };
+        let cards = request.best(&plan, &question);
+        prop_assert!(cards.len() <= 4);
+        for card in &cards {
+            let again = engine::plan(card.request.engine, &card.request.model, &machine, &card.request.settings).unwrap();
+            prop_assert_eq!(&again, &card.plan);
+            prop_assert!(again.outcome() != Outcome::DoesNotFit);
             for knob in &held {
                 let value = |settings: &Settings| knob.chosen(settings, &request.bounds());
-                prop_assert_eq!(value(&one.settings), value(&settings), "{:?} was held", knob);
+                prop_assert_eq!(value(&card.request.settings), value(&settings), "{:?} was held", knob);
             }
-            match one.gain {
-                // llama.cpp rounds the context of each sequence up
-                Gain::Context(tokens) if engine == EngineId::LlamaCpp => {
-                    prop_assert!((tokens..tokens + 256 * again.settings.parallel).contains(&again.settings.ctx));
-                }
-                Gain::Context(tokens) => prop_assert_eq!(again.settings.ctx, tokens),
-                Gain::Parallel(sequences) => prop_assert_eq!(again.settings.parallel, sequences),
-                Gain::CacheType(ty) => prop_assert_eq!(again.settings.cache_type_k, ty),
+            if card.objectives.contains(&Objective::Safe) {
+                prop_assert!(Goal::VramWith(Bytes::mib(margin)).is_met_by(&again));
             }
         }
-        prop_assert!(found.windows(2).all(|pair| pair[0].costs.len() <= pair[1].costs.len()));
+        let titles: Vec<_> = cards.iter().flat_map(|card| &card.objectives).collect();
+        prop_assert!(titles.len() <= 4 && titles.iter().enumerate().all(|(at, one)| !titles[..at].contains(one)));
     }
 }
 
+fn preset(name: &str) -> Machine {
+    Machine { gpus: vec![presets::find(name).unwrap().gpu()], ..one_gpu(12) }
+}
+
+fn card(cards: &[Card], objective: Objective) -> &Card {
+    cards.iter().find(|card| card.objectives.contains(&objective)).unwrap()
+}
+
 #[test]
-fn more_context_is_bought_with_sequences_and_a_narrower_cache() {
+fn each_card_serves_its_objective() {
+    let (model, machine) = (model("llama3.1-8b"), preset("RTX 3060"));
+    let settings = Settings { ctx: Context::Tokens(65_536), ..Settings::default() };
+    let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
+    let plan = request.plan().unwrap();
+    assert_eq!(plan.outcome(), Outcome::LayersInRam);
+    let cards = request.best(&plan, &question(&[]));
+    let left = |card: &Card| card.plan.tightest_gpu().map(DevicePlan::left).unwrap();
+    // 65 536 tokens fit with a q8_0 cache, so that q4_0 is not tried
+    let safe = card(&cards, Objective::Safe);
+    assert_eq!((safe.plan.settings.ctx, safe.plan.settings.cache_type_k), (65_536, CacheType::Q8_0));
+    assert!(left(safe) >= DEFAULT_MARGIN);
+    assert_eq!(safe.gives_up, Some(Loss::CacheType { from: CacheType::F16, to: CacheType::Q8_0 }));
+    let longest = card(&cards, Objective::Context);
+    assert!(cards.iter().all(|card| card.plan.settings.ctx <= longest.plan.settings.ctx));
+    let fastest = card(&cards, Objective::Speed);
+    let speed = |card: &Card| card.speeds.as_ref().unwrap().start.tokens_per_second;
+    assert!(cards.iter().all(|card| speed(card) <= speed(fastest) * 1.05));
+    // the largest quantisation with this context, and the widest cache that leaves room for it
+    let quality = card(&cards, Objective::Quality);
+    assert!(cards.iter().all(|card| card.plan.model.bytes <= quality.plan.model.bytes));
+    assert_eq!(quality.plan.settings.ctx, 65_536);
+}
+
+#[test]
+fn nothing_is_safe_where_nothing_fits() {
+    let (model, machine) = (model("llama3.1-8b"), one_gpu(2));
+    let request = request(EngineId::Ollama, &model, &machine, &Settings::default());
+    let cards = request.best(&request.plan().unwrap(), &question(&[Knob::Quant]));
+    assert!(cards.iter().all(|card| !card.objectives.contains(&Objective::Safe)));
+    assert!(cards.iter().any(|card| card.objectives.contains(&Objective::Context)), "layers in RAM have a card");
+}
+
+#[test]
+fn a_held_context_stays() {
     let (model, machine) = (model("llama3.1-8b"), one_gpu(12));
-    let settings = Settings { ctx: Context::Tokens(8192), parallel: Some(4), ..Settings::default() };
-    let request = request(EngineId::Ollama024, &model, &machine, &settings);
-    let found = request.best(&request.plan().unwrap(), Objective::Context, &[]);
-    let tokens: Vec<u64> = found
-        .iter()
-        .map(|one| match one.gain {
-            Gain::Context(tokens) => tokens,
-            other => panic!("{other}"),
-        })
-        .collect();
-    assert_eq!(tokens.len(), 3);
-    assert!(tokens.is_sorted() && tokens[0] < tokens[2]);
-    assert_eq!(found[0].costs, []);
-    assert_eq!(found[1].costs, [Cost::Parallel { from: 4, to: 1 }]);
-    assert!(found[2].costs.contains(&Cost::CacheType { from: CacheType::F16, to: CacheType::Q4_0 }));
-    // with the cache and the sequences held, there is one way left
-    let held = [Knob::CacheType, Knob::FlashAttn, Knob::Parallel, Knob::Batch];
-    let found = request.best(&request.plan().unwrap(), Objective::Context, &held);
-    assert_eq!(found.len(), 1);
-    assert!(request.best(&request.plan().unwrap(), Objective::Context, &[Knob::Context]).is_empty());
-}
-
-#[test]
-fn a_context_below_the_batch_is_suggested_as_it_was_found() {
-    let model = model("qwen2.5-0.5b");
-    let settings =
-        Settings { ctx: Context::Tokens(8192), batch: Some(4096), ubatch: Some(4096), ..Settings::default() };
-    let mut machine = one_gpu(4);
-    let mut shortened = 0;
-    // where llama.cpp's batch, which no context rounds up, is what has to be smaller
-    for free in (1450..1650).step_by(40) {
-        machine.gpus[0].free = Bytes::mib(free);
-        let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
-        for one in request.best(&request.plan().unwrap(), Objective::CacheType, &[Knob::Batch, Knob::Ubatch]) {
-            let again = engine::plan(request.engine, &model, &machine, &one.settings).unwrap();
-            assert_eq!(again, one.plan, "{free} MiB: {} at {:?}", one.gain, one.settings.ctx);
-            shortened += u32::from(matches!(one.settings.ctx, Context::Tokens(tokens) if !tokens.is_multiple_of(256)));
-        }
-    }
-    assert!(shortened > 0, "no such context was found");
+    let settings = Settings { ctx: Context::Tokens(49_152), ..Settings::default() };
+    let request = request(EngineId::Ollama, &model, &machine, &settings);
+    let cards = request.best(&request.plan().unwrap(), &question(&[Knob::Context, Knob::Quant]));
+    assert!(!cards.is_empty() && cards.iter().all(|card| card.plan.settings.ctx == 49_152));
 }

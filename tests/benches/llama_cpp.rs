@@ -74,12 +74,15 @@ fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
         driver_major: Some(12),
         computer: None,
         vulkan: None,
+        listed: plimsoll::machine::Listed::default(),
+        driver_memory: None,
     };
     let machine = Machine {
         os: Os::Linux,
         gpus: vec![gpu; gpus],
         ram: Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None },
         origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
     };
     let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
     bencher.bench(|| engine::plan(EngineId::LlamaCpp, &model, &machine, &settings).unwrap());

@@ -10,10 +10,12 @@ mod harness;
 #[path = "../support.rs"]
 mod support;
 
+use std::sync::Arc;
+
 use divan::Bencher;
-use plimsoll::engine::EngineId;
+use plimsoll::engine::{DraftFile, EngineId, PreparedModel};
 use plimsoll::model::Model;
-use plimsoll::settings::Settings;
+use plimsoll::settings::{DraftSettings, Settings, SpecType};
 use plimsoll::teach::Page;
 use plimsoll::tui::action::Action;
 use plimsoll::tui::app::App;
@@ -39,8 +41,18 @@ fn redraw(app: &mut App, buffer: &mut Buffer, right: bool) -> usize {
 }
 
 fn bench(bencher: Bencher, engine: EngineId, model: Model, gpus: usize) {
+    bench_with(bencher, engine, model, gpus, Settings::default());
+}
+
+fn bench_with(
+    bencher: Bencher,
+    engine: EngineId,
+    model: impl Into<Arc<PreparedModel>>,
+    gpus: usize,
+    settings: Settings,
+) {
     let machine = harness::machine(gpus, "RTX 6000 Ada", 48, 256);
-    let mut harness = harness::Harness::by(engine, model, machine, (200, 60), Settings::default());
+    let mut harness = harness::Harness::by(engine, model, machine, (200, 60), settings);
     harness.press("Home → → → → →");
     let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
     let mut right = false;
@@ -48,6 +60,30 @@ fn bench(bencher: Bencher, engine: EngineId, model: Model, gpus: usize) {
         right = !right;
         redraw(&mut harness.app, &mut buffer, right)
     });
+}
+
+/// `model` with a draft beside it.
+fn with_draft(model: Model, draft: &str) -> PreparedModel {
+    let file = format!("{draft}.gguf");
+    PreparedModel::from(model).with_draft(Some(DraftFile { model: harness::model(draft).into(), file }))
+}
+
+fn drafting_by(kind: SpecType) -> Settings {
+    Settings { draft: DraftSettings { types: Some(vec![kind]), ..DraftSettings::default() }, ..Settings::default() }
+}
+
+/// With a draft that reads hidden states, for which both contexts are measured twice. Target: 2 ms.
+#[divan::bench]
+fn llama3_1_8b_with_a_draft(bencher: Bencher) {
+    let model = with_draft(harness::model("llama3.1-8b"), "llama3.1-8b-eagle3");
+    bench_with(bencher, EngineId::LlamaCpp, model, 1, drafting_by(SpecType::DraftEagle3));
+}
+
+/// With a small model as draft. Target: 4 ms.
+#[divan::bench]
+fn qwen3_235b_on_four_gpus_with_a_draft(bencher: Bencher) {
+    let model = with_draft(harness::qwen3_235b(), "qwen3-0.6b");
+    bench_with(bencher, EngineId::LlamaCpp, model, 4, drafting_by(SpecType::DraftSimple));
 }
 
 #[divan::bench]

@@ -70,6 +70,12 @@ fn markdown_is_a_table_with_numbered_reasons() {
 }
 
 #[test]
+fn the_example_agrees_to_the_printed_digit() {
+    let text = text(Sandbox::new().plimsoll().args(["check", "example"]), 0);
+    assert!(text.starts_with("Agrees: 7 of 7 figures are exact.") && text.contains("26 of 33, as planned"), "{text}");
+}
+
+#[test]
 fn a_log_is_read_from_standard_input_and_of_several_loads_one_is_chosen() {
     let sandbox = Sandbox::new();
     let both = format!("{}\n{}", raw("r26-110"), raw("r26-110").replace("--ctx-size 8192", "--ctx-size 8448"));
@@ -116,6 +122,33 @@ fn without_a_log_ollamas_own_file_is_read() {
     let output = sandbox.plimsoll().arg("check").assert().code(0).get_output().clone();
     let note = String::from_utf8(output.stderr).unwrap();
     assert!(note.starts_with("note: this is from ") && note.ends_with("server.log\n"), "{note}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_llama_server_that_says_nothing_is_planned_by_its_command_line() {
+    use std::os::unix::process::CommandExt;
+    use std::process::Stdio;
+
+    let sandbox = Sandbox::new();
+    // a shell that waits, under the server's name and with its options
+    let mut server = std::process::Command::new("/bin/sh")
+        .arg0("llama-server")
+        .args(["-s", "--", "-m", "/models/Qwen3-8B-Q4_K_M.gguf", "-c", "8192", "-np", "1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut command = sandbox.plimsoll();
+    let output = command.args(["check", "--gpu", "24GiB", "--ram", "64GiB"]).output().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(&format!("llama-server (process {})", server.id())), "{text}{:?}", output.stderr);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("8 192 tokens") && text.contains("no driver tells"), "{text}");
+    assert!(text.contains("-lv 4 2> server.log"), "{text}");
 }
 
 const CARD: [&str; 6] = ["--gpu", "name=card,total=8GiB,free=7600MiB", "--ram", "64GiB", "--ctx", "32768"];

@@ -206,6 +206,49 @@ fn the_graph_is_listed_term_by_term() {
 }
 
 #[test]
+fn a_draft_is_a_part_beside_the_model() {
+    let sandbox = Sandbox::new();
+    let draft = sandbox.model("llama3.2-1b");
+    let machine = ["--gpu", "24GiB", "--gpu", "12GiB", "--ctx", "8192"];
+    let drafts = ["--spec-type", "draft-simple", "-ctkd", "q8_0", "-devd", "GPU1", "-md"];
+    let plan = json(sandbox.plan_by("llama.cpp", "llama3.1-8b").args(machine).args(drafts).arg(&draft));
+    let [model, draft_part] = list(&plan, "parts") else { panic!("{}", plan["parts"]) };
+    assert_eq!((&model["name"], &draft_part["name"]), (&Value::from("model"), &Value::from("draft")));
+    assert_eq!(draft_part["file"], draft.to_str().unwrap());
+    for key in ["weights", "cache", "graph"] {
+        for (at, device) in list(&plan, "devices").iter().enumerate() {
+            let of = |part: &Value| {
+                let here = &part["devices"][at];
+                assert_eq!(here["id"], device["id"]);
+                here[key].as_u64().unwrap()
+            };
+            assert_eq!(device[key], of(model) + of(draft_part), "{key} of {}", device["id"]);
+        }
+    }
+    // only its second card holds the draft, with the cache types asked for
+    assert_eq!(draft_part["devices"][0]["cache"], 0);
+    assert_eq!(draft_part["devices"][1]["cache"], 16 * 8192 * (512 * 34 / 32 + 512 * 2));
+    assert_eq!((&plan["settings"]["spec_type"], &plan["settings"]["outputs"]), (&"draft-simple".into(), &16.into()));
+}
+
+#[test]
+fn drafting_without_what_it_needs_is_refused() {
+    let sandbox = Sandbox::new();
+    let refused = |more: &[&str]| {
+        let mut command = sandbox.plan_by("llama.cpp", "llama3.1-8b");
+        let output = command.args(["--gpu", "24GiB"]).args(more).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(refused(&["--spec-type", "draft-simple"]).contains("--model-draft"));
+    assert!(refused(&["--spec-type", "draft-mtp"]).contains("no MTP blocks"));
+    assert!(refused(&["--spec-type", "draft-quick"]).contains("draft-eagle3"));
+    let draft = sandbox.model("llama3.2-1b");
+    let draft = draft.to_str().unwrap();
+    assert!(refused(&["-md", draft, "--spec-type", "draft-eagle3"]).contains("not one for draft-eagle3"));
+}
+
+#[test]
 fn keys_keep_their_order() {
     let sandbox = Sandbox::new();
     let text = sandbox.plan("llama3.1-8b").args(["--gpu", "24GiB", "--json"]).output().unwrap().stdout;

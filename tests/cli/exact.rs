@@ -20,6 +20,8 @@ fn dev0() -> Gpu {
         driver_major: None,
         computer: None,
         vulkan: None,
+        listed: plimsoll::machine::Listed::default(),
+        driver_memory: None,
     }
 }
 
@@ -34,9 +36,10 @@ fn expected(model: &str, machine: &Machine, settings: &Settings) -> serde_json::
     serde_json::from_str(&export::json(&plan).unwrap()).unwrap()
 }
 
-/// Without the notes: the program adds its own, and the file on disk has no weights.
+/// Without the notes, as the program adds its own and the file on disk has no weights, and without what it says of RAM.
 fn silent(mut plan: serde_json::Value) -> serde_json::Value {
     plan.as_object_mut().unwrap().remove("notes").unwrap();
+    plan.as_object_mut().unwrap().remove("ram");
     plan
 }
 
@@ -83,7 +86,13 @@ fn raw_settings_are_used_as_given() {
         raw: true,
         ..Settings::default()
     };
-    let machine = Machine { os: Os::here(), gpus: vec![dev0()], ram: RAM, origin: Origin::Described };
+    let machine = Machine {
+        os: Os::here(),
+        gpus: vec![dev0()],
+        ram: RAM,
+        origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
+    };
     assert_eq!(silent(json(&mut command)), silent(expected("llama3.1-8b", &machine, &settings)));
 }
 
@@ -115,7 +124,13 @@ fn gpus_keep_their_order_and_backend() {
             ..dev0()
         });
     }
-    let machine = Machine { os: Os::here(), gpus, ram: RAM, origin: Origin::Described };
+    let machine = Machine {
+        os: Os::here(),
+        gpus,
+        ram: RAM,
+        origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
+    };
     let settings = Settings { ctx: Context::Tokens(50_000), ..Settings::default() };
     assert_eq!(silent(json(&mut command)), silent(expected("gemma3-4b", &machine, &settings)));
 }

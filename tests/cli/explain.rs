@@ -112,8 +112,8 @@ fn one_lesson_or_all_of_them_are_printed() {
 fn unknown_lessons_are_refused() {
     let sandbox = Sandbox::new();
     let ask = |page: &str, number: &str| refused(&mut explained(&sandbox, &["--page", page, "--lesson", number]), 2);
-    assert!(ask("lessons", "0").contains("1 to 10"));
-    assert!(ask("lessons", "11").contains("1 to 10"));
+    assert!(ask("lessons", "0").contains("1 to 11"));
+    assert!(ask("lessons", "12").contains("1 to 11"));
     assert!(ask("cache", "1").contains("--page lessons"));
 }
 

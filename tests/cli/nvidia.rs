@@ -15,6 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{Sandbox, json};
+use crate::observed::samples::samples;
 
 /// The shared library, built once. Without environment variables it reads the file next to it.
 pub(crate) fn stub() -> PathBuf {
@@ -194,6 +195,30 @@ fn programs_that_hold_memory_are_named() {
     for part in ["ollama (process 4242): 13.0 GiB", "PCI 00000000:01:00.0", "CUDA context, assumed 350 MiB"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn what_the_driver_took_is_remembered_until_it_is_forgotten() {
+    let sandbox = Sandbox::new();
+    let samples = samples();
+    let sample = samples.iter().find(|sample| sample["id"] == "r26-038").unwrap();
+    let log = sandbox.file("server.log", sample["raw"].as_str().unwrap().as_bytes());
+    let on_card = |words: &[&str]| {
+        let mut command = sandbox.plimsoll();
+        command.args(words).arg("--nvml").arg(stub());
+        command.env("STUB_GPUS", "NVIDIA GeForce RTX 5060 Ti;GPU-a;16609443840;16000000000;12.0");
+        command.output().unwrap()
+    };
+    let model = ["--model", "catalogue:deepseek-coder-v2-16b@Q5_K_M"];
+    let output = on_card(&[&["check", log.to_str().unwrap(), "--remember"][..], &model].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("remembered: CUDA takes 305 MiB besides buffers on RTX 5060 Ti"), "{said}");
+    let devices = || String::from_utf8(on_card(&["devices"]).stdout).unwrap().replace("\n      ", " ");
+    assert!(devices().contains("besides buffers CUDA takes 305 MiB, as measured on this machine"), "{}", devices());
+    let forget = || sandbox.plimsoll().args(["machine", "forget"]).assert().success().get_output().stdout.clone();
+    assert_eq!(forget(), b"forgot what drivers took on NVIDIA GeForce RTX 5060 Ti with CUDA\n");
+    assert!(devices().contains("CUDA context, assumed 350 MiB"), "{}", devices());
+    assert_eq!(forget(), b"nothing is remembered of this machine's drivers\n");
 }
 
 #[test]

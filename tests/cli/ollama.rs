@@ -27,8 +27,7 @@ fn the_plan_shows_what_ollama_ps_prints() {
 #[test]
 fn a_projector_file_is_measured() {
     let sandbox = Sandbox::new();
-    // any file with tensors will do
-    let projector = sandbox.model("qwen2.5-0.5b");
+    let projector = sandbox.projector("gemma3-4b-f16");
     let plan = |more: &[&str]| json(sandbox.plan_by("ollama", "gemma3-4b").args(["--gpu", "24GiB"]).args(more));
     let without = plan(&[]);
     let with = plan(&["--mmproj", projector.to_str().unwrap()]);

@@ -30,7 +30,7 @@ fn a_plan_reads_well(#[case] name: &str, #[case] model: &str, #[case] arguments:
 fn experts_in_ram_are_mentioned() {
     let output = Sandbox::new()
         .plimsoll()
-        .args(["plan", "catalogue:qwen3-30b-a3b", "--raw-settings", "--gpu", "8GiB", "--ram", "64GiB"])
+        .args(["plan", "catalogue:qwen3-30b-a3b", "--raw-settings", "--gpu", "total=8GiB", "--ram", "64GiB"])
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use plimsoll::library::verify::{Verified, example, verify};
 use plimsoll::library::{self, Item, ModelStatus, SurveyRequest};
 use plimsoll::machine::Machine;
+use plimsoll::observed::Observation;
 use plimsoll::source::{Package, Progress, ProgressCallback, Roots};
-use plimsoll::tui::effect::Services;
+use plimsoll::tui::effect::{LogSource, Services, VerifyRequest};
 
 /// What the fake services return, and what was asked of them.
 #[derive(Default)]
@@ -34,6 +36,18 @@ impl Services for Fakes {
         let running = self.running.iter().find(|(name, _)| *name == reference).map(|(_, package)| Ok(package.clone()));
         let package = self.models.get(reference).or(on_shelf).cloned().or(running);
         package.unwrap_or_else(|| Err(format!("{reference} is not there")))
+    }
+
+    fn verify(&self, request: &VerifyRequest) -> Result<Verified, String> {
+        let text = match &request.log {
+            LogSource::Text(text) => text.to_string(),
+            LogSource::File(path) => {
+                let written = self.files.lock().unwrap().get(path).cloned();
+                written.or(example(path).map(str::to_owned)).ok_or(format!("'{path}' is not there"))?
+            }
+            LogSource::Running => return Err("nothing runs here".to_owned()),
+        };
+        verify(&Observation::of(&text), &Roots::default(), request.open.as_ref())
     }
 
     fn add_recent(&self, reference: &str) -> Result<(), String> {

@@ -82,12 +82,15 @@ pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
         driver_major: Some(13),
         computer: None,
         vulkan: None,
+        listed: plimsoll::machine::Listed::default(),
+        driver_memory: None,
     };
     Machine {
         os: Os::Linux,
         gpus: (0..count as u64).map(gpu).collect(),
         ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram * 7 / 8), swap_free: Bytes::gib(2), bandwidth: None },
         origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
     }
 }
 

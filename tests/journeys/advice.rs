@@ -7,7 +7,7 @@ use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::tui::action::{Action, Command};
 use plimsoll::tui::app::Mode;
-use plimsoll::tui::app::advice::AnswerState;
+use plimsoll::tui::app::advice::{AnswerState, BestPage};
 use plimsoll::tui::effect::Effect;
 use plimsoll::tui::query::QueryPart;
 use plimsoll::tui::theme::Appearance;
@@ -72,7 +72,7 @@ fn the_page_says_if_nothing_helps_or_is_needed() {
     harness.press("Tab Enter");
     assert!(harness.text().contains("There is no GPU to move it to"), "{}", harness.text());
     harness.press("Esc s");
-    assert!(harness.text().contains("There is no GPU."), "{}", harness.text());
+    assert!(harness.text().contains("Safe: no settings were found"), "{}", harness.text());
 }
 
 #[test]
@@ -81,12 +81,12 @@ fn best_settings_keep_locked_knobs_and_apply_in_one_step() {
     harness.press("l s");
     let Mode::Best(page) = harness.app.mode.clone() else { panic!("s asks for the best settings") };
     let text = harness.text();
-    assert!(text.contains("context is locked") && text.contains("locked: context 49\u{2009}152"), "{text}");
-    let of = |objective| page.found.iter().find(|(other, _)| *other == objective).unwrap().1.clone();
-    assert!(of(Objective::Context).is_empty() && !of(Objective::CacheType).is_empty());
+    assert!(text.contains("locked: context 49\u{2009}152"), "{text}");
+    let has = |page: &BestPage, objective| page.cards.iter().any(|card| card.objectives.contains(&objective));
+    assert!(!has(&page, Objective::Context) && has(&page, Objective::Quality));
     let before = harness.app.plan_request().unwrap();
-    for (at, one) in page.suggestions().enumerate() {
-        assert!(text.contains(&one.gain.to_string()), "{text}");
+    for (at, one) in page.cards.iter().enumerate() {
+        assert!(text.contains(&one.title()) && text.contains(&one.headline()), "{text}");
         let downs = "↓ ".repeat(at);
         harness.press(&format!("{downs} Enter"));
         assert_eq!(harness.app.plan.as_deref(), Some(&one.plan));
@@ -98,7 +98,7 @@ fn best_settings_keep_locked_knobs_and_apply_in_one_step() {
     }
     harness.press("Esc l s");
     let Mode::Best(page) = &harness.app.mode else { panic!() };
-    assert!(!page.found[0].1.is_empty(), "with nothing held the context can be chosen");
+    assert!(has(page, Objective::Context), "with nothing held the context can be chosen");
 }
 
 #[test]

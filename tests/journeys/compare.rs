@@ -1,6 +1,6 @@
 //! Pinned plans: compared side by side, and resumed.
 
-use plimsoll::answer::compare::{ComparedValue, compare};
+use plimsoll::answer::compare::{ComparedPlan, ComparedValue, Difference, compare};
 use plimsoll::settings::{CacheType, Context};
 use plimsoll::tui::app::Mode;
 
@@ -87,16 +87,20 @@ fn a_plan_is_pinned_up_to_date_before_it_is_drawn() {
 #[test]
 fn comparison_rows_match_the_plans() {
     let mut harness = split();
-    let one = harness.app.plan.clone().unwrap();
+    let (one, before) = (harness.app.plan.clone().unwrap(), harness.app.speeds.clone().unwrap());
     harness.press("↓ ↓ ↓ ↓ → ↑ → →");
-    let other = harness.app.plan.clone().unwrap();
+    let (other, after) = (harness.app.plan.clone().unwrap(), harness.app.speeds.clone().unwrap());
     assert_eq!(other.settings.cache_type_k, CacheType::Q4_0);
-    let groups = compare(&[Some(&one), None, Some(&other)]);
+    let of = |plan, speeds| Some(ComparedPlan { plan, speeds: Some(speeds) });
+    let groups = compare(&[of(&one, &before), None, of(&other, &after)]);
     let row = |name: &str| groups.iter().flat_map(|group| &group.rows).find(|row| row.name == name).unwrap();
     assert_eq!(
         row("cache").figures,
         [ComparedValue::Size(one.totals.cache), ComparedValue::Nothing, ComparedValue::Size(other.totals.cache)]
     );
+    let ratio = after.full.tokens_per_second / before.full.tokens_per_second;
+    let full = &row("context full").figures;
+    assert_eq!(full[2].against(&full[0]), Difference::Times(ratio));
     assert!(
         row("KV cache").differs() && row("name").differs(),
         "a plan that is missing differs from one that is there"

@@ -28,12 +28,12 @@ fn go(harness: &mut Harness, knob: Knob) {
 fn only_effective_knobs_are_shown() {
     let knobs = |engine, model, gpus| by(engine, model, gpus, (140, 45)).app.knobs.offered;
     let dense = knobs(EngineId::LlamaCpp, "llama3.1-8b", 1);
-    assert!(dense.contains(&Knob::Ubatch) && dense.contains(&Knob::CacheTypeV) && !dense.contains(&Knob::CacheType));
+    assert!(dense.contains(&Knob::Ubatch) && dense.contains(&Knob::CacheType) && !dense.contains(&Knob::CacheTypeV));
     assert!(!dense.contains(&Knob::CpuMoe) && !dense.contains(&Knob::TensorSplit));
     let experts = knobs(EngineId::LlamaCpp, "gpt-oss-20b", 2);
     assert!(experts.contains(&Knob::CpuMoe) && experts.contains(&Knob::TensorSplit));
     let recurrent = knobs(EngineId::LlamaCpp, "mamba-2.8b", 1);
-    assert!(!recurrent.contains(&Knob::CacheTypeK) && !recurrent.contains(&Knob::FlashAttn));
+    assert!(!recurrent.contains(&Knob::CacheType) && !recurrent.contains(&Knob::FlashAttn));
     // Ollama's batch is also llama-server's ubatch
     assert!(!knobs(EngineId::Ollama, "llama3.1-8b", 1).contains(&Knob::Ubatch));
     assert_eq!(knobs(EngineId::Ollama024, "gpt-oss-20b", 2).len(), 7);
@@ -42,13 +42,13 @@ fn only_effective_knobs_are_shown() {
 #[test]
 fn hidden_knobs_scroll_into_view() {
     let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (60, 20));
-    assert!(harness.text().contains("1-6 of 13") && !harness.text().contains("GPU split"), "{}", harness.text());
+    assert!(harness.text().contains("1-6 of 12") && !harness.text().contains("GPU split"), "{}", harness.text());
     let first = harness.app.knob_row(Knob::Parallel);
     harness.press("↓ ↓ ↓ ↓ ↓");
     assert_eq!(harness.app.knob_row(Knob::Parallel), first, "nothing moves while the knob is in sight");
-    harness.press("↓ ↓ ↓ ↓ ↓ ↓ ↓");
+    harness.press("↓ ↓ ↓ ↓ ↓ ↓");
     assert_eq!(harness.app.knobs.focus, Knob::TensorSplit);
-    assert!(harness.text().contains("8-13 of 13") && harness.text().contains("▸ GPU split"), "{}", harness.text());
+    assert!(harness.text().contains("7-12 of 12") && harness.text().contains("▸ GPU split"), "{}", harness.text());
     harness.resize(140, 60);
     assert_eq!(harness.app.knobs.first, 0, "where all have room none is hidden");
     assert!(harness.text().contains("GPU split") && harness.text().contains("context"), "{}", harness.text());
@@ -57,6 +57,7 @@ fn hidden_knobs_scroll_into_view() {
 #[test]
 fn every_knob_is_turned_typed_and_reset() {
     let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (140, 60));
+    harness.press("K");
     let fresh = harness.app.settings.clone();
     for (knob, typed) in [
         (Knob::CacheTypeK, "q5_1"),
@@ -94,6 +95,7 @@ fn every_knob_is_turned_typed_and_reset() {
 #[test]
 fn another_engine_keeps_shared_knobs_and_remembers_the_rest() {
     let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (140, 60));
+    harness.press("K");
     for (knob, value) in [(Knob::Ubatch, "256"), (Knob::CpuMoe, "7"), (Knob::CacheTypeK, "q8_0"), (Knob::Batch, "1024")]
     {
         go(&mut harness, knob);
@@ -165,4 +167,39 @@ fn unified_kv_follows_parallel_auto() {
     harness.press("→");
     assert_eq!(harness.app.in_effect(Knob::KvUnified), Some(0));
     assert_eq!(harness.app.settings.gpu_layers, GpuLayers::Auto);
+}
+
+#[test]
+fn one_key_gives_k_and_v_a_type_each() {
+    let mut harness = by(EngineId::LlamaCpp, "llama3.1-8b", 1, (140, 45));
+    harness.press("K");
+    assert!(
+        harness.app.knobs.offered.contains(&Knob::CacheTypeV) && !harness.app.knobs.offered.contains(&Knob::CacheType)
+    );
+    go(&mut harness, Knob::CacheTypeK);
+    harness.press("Enter Back Back Back Back");
+    harness.write("q8_0");
+    harness.press("Enter K");
+    assert!(harness.app.knobs.offered.contains(&Knob::CacheType));
+    let settings = &harness.app.settings;
+    assert_eq!((settings.cache_type_k, settings.cache_type_v), (Some(CacheType::Q8_0), Some(CacheType::Q8_0)));
+    let mut harness = by(EngineId::Ollama024, "llama3.1-8b", 1, (140, 45));
+    harness.press("K");
+    assert!(harness.text().contains("one type for K and V"), "{}", harness.text());
+}
+
+#[test]
+fn a_letter_chooses_a_word() {
+    let mut harness = by(EngineId::Ollama, "llama3.1-8b", 1, (140, 45));
+    go(&mut harness, Knob::CacheType);
+    for expected in [CacheType::Q8_0, CacheType::Q4_0, CacheType::Q8_0] {
+        harness.press("q");
+        assert_eq!(harness.app.settings.cache_type_k, Some(expected));
+    }
+    harness.press("f");
+    assert_eq!(harness.app.settings.cache_type_v, Some(CacheType::F16));
+    assert!(harness.app.leave.is_none());
+    // no choice begins with it
+    harness.press("w");
+    assert!(harness.text().contains("Memory by"), "{}", harness.text());
 }

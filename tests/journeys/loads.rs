@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plimsoll::library::ModelOrigin;
+use plimsoll::model::Projector;
 use plimsoll::settings::{Context, GpuLayers, Settings};
 use plimsoll::source::store::Store;
 use plimsoll::source::{Package, Progress, TagParameters};
@@ -205,8 +206,11 @@ fn opened_models_are_kept_among_the_recent_ones() {
 fn a_tags_knobs_adapters_and_projector_are_used_and_reported() {
     let mut harness = harness();
     let knobs = TagParameters { num_ctx: Some(12_288), num_gpu: Some(5) };
-    let (adapters, projector) = (Bytes::mib(40), Bytes::mib(800));
-    harness.fakes.models.insert("m:1b".to_owned(), Ok(Package { adapters, projector, knobs, ..package("qwen3-8b") }));
+    let (adapters, projector) = (Bytes::mib(40), Projector::sized(Bytes::mib(800)));
+    harness.fakes.models.insert(
+        "m:1b".to_owned(),
+        Ok(Package { adapters, projector: projector.clone(), knobs, ..package("qwen3-8b") }),
+    );
     let before = harness.app.settings.clone();
     let open = |harness: &mut Harness, name: &str| {
         harness.press("b");

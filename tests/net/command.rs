@@ -99,3 +99,27 @@ fn the_list_names_the_models_of_a_running_ollama() {
     assert_eq!(refused["models"].as_array().unwrap().len(), told["models"].as_array().unwrap().len() - 1);
     assert!(refused["notes"].to_string().contains("cannot be reached"), "{}", refused["notes"]);
 }
+
+#[test]
+fn check_compares_what_a_running_ollama_lists() {
+    let home = tempfile::tempdir().unwrap();
+    let check = |size: u64, vram: u64, status: i32| -> Value {
+        let ps = json!({ "models": [{ "name": "qwen3-8b", "model": "qwen3-8b", "digest": "0123456789abcdef",
+                                      "size": size, "size_vram": vram, "context_length": 8192 }] });
+        let server = Server::start(move |seen| match seen.path.as_str() {
+            "/api/ps" => Reply::ok(ps.to_string()),
+            _ => Reply::status(404),
+        });
+        let mut command = plimsoll(home.path(), &server);
+        command.env("OLLAMA_HOST", &server.url).args(["check", "--json", "--gpu", "24GiB", "--ram", "64GiB"]);
+        let output = command.assert().code(status).get_output().clone();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let other = check(1, 1, 1);
+    let listed = &other["running"][0];
+    assert_eq!((&listed["ctx"], &listed["agrees"]), (&json!(8192), &json!(false)));
+    let planned = |key: &str| listed["ollama_ps"]["planned"][key].as_u64().unwrap();
+    let (size, vram) = (planned("size"), planned("size_vram"));
+    assert!(size == vram && size > 5_000_000_000, "{other}");
+    assert_eq!(check(size + 1000, vram, 0)["agrees"], true);
+}

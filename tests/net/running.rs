@@ -29,6 +29,7 @@ pub fn ollama(seen: &RecordedRequest) -> Reply {
         ),
         ("POST", "/api/show") if seen.body.contains("\"old:latest\"") => Reply::ok(json!({ "model_info": {} }).to_string()),
         ("POST", "/api/show") => Reply { body: b"{\"error\":\"model not found\"}".to_vec(), ..Reply::status(404) },
+        ("GET", "/api/version") => Reply::ok(json!({ "version": "0.31.2" }).to_string()),
         _ => Reply::status(404),
     }
 }
@@ -44,6 +45,7 @@ fn here(server: &Server) -> TestNetwork {
 fn a_model_of_a_running_ollama_is_planned_without_its_file() {
     let server = Server::start(ollama);
     let opened = here(&server).load("m:8b").unwrap();
+    assert_eq!(opened.ollama.map(|version| version.to_string()).as_deref(), Some("0.31.2"));
     let get = |key: &str| opened.header.metadata.get(key);
     assert_eq!(get("llama.rope.freq_base"), Some(&Value::F32(500_000.0)));
     assert_eq!(get("llama.block_count"), Some(&Value::U32(2)));

@@ -132,7 +132,13 @@ impl Line {
         let gpus: Vec<Gpu> = if cpu_only { Vec::new() } else { self.gpus.iter().map(gpu).collect::<Result<_, _>>()? };
         let total = Bytes::gib(2048);
         let ram = Ram { total, free: total, swap_free: Bytes::ZERO, bandwidth: self.bandwidth() };
-        Ok(Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described })
+        Ok(Machine {
+            os: Os::for_gpus(&gpus),
+            gpus,
+            ram,
+            origin: Origin::Described,
+            drivers: plimsoll::machine::Drivers::default(),
+        })
     }
 
     /// The bandwidth of RAM: as stated, or by its speed and channels of 64 bits; DDR5-5200 where DDR5 has no speed.

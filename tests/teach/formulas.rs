@@ -30,7 +30,13 @@ fn page(
 
 fn no_gpu() -> Machine {
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(512), swap_free: Bytes::ZERO, bandwidth: None };
-    Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described }
+    Machine {
+        os: Os::Linux,
+        gpus: Vec::new(),
+        ram,
+        origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
+    }
 }
 
 fn part<'n>(node: &'n FormulaNode, at: usize, name: &str) -> &'n FormulaNode {

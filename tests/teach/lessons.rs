@@ -74,7 +74,13 @@ fn the_setup_is_what_the_lesson_is_about() {
     let request = PlanRequest::new(setup.engine, model.clone(), setup.machine.clone(), setup.settings.clone());
     assert_eq!(rendered.figures["many_cache"], FigureValue::Bytes(request.plan().unwrap().totals.cache));
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
-    let bare = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
+    let bare = Machine {
+        os: Os::Linux,
+        gpus: Vec::new(),
+        ram,
+        origin: Origin::Described,
+        drivers: plimsoll::machine::Drivers::default(),
+    };
     assert_eq!(lesson.render(0, &model, &bare).unwrap().setup.machine.gpus.len(), 1);
 }
 

@@ -28,6 +28,7 @@ impl Line {
                 bandwidth: None,
             },
             origin: Origin::Described,
+            drivers: plimsoll::machine::Drivers::default(),
         };
         let cache = match input["kv_cache_type"].as_str().unwrap() {
             "" => None,
@@ -66,6 +67,8 @@ fn gpu(described: &Value) -> Gpu {
         driver_major: None,
         computer: None,
         vulkan: None,
+        listed: plimsoll::machine::Listed::default(),
+        driver_memory: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::machine::presets::{self, Preset};
 use crate::machine::spec::MachineSpec;
 use crate::machine::{Backend, Gpu, Machine, Origin, Os, Ram, short_name};
-use crate::observed::{Load, Mib, TablePhase, is_gpu};
+use crate::observed::{Load, Mib, ObservedDevice, OllamaEstimate, TablePhase, is_gpu};
 use crate::units::Bytes;
 
 /// Memory of the computer where the log does not tell it; it limits no plan that is compared.
@@ -35,7 +35,47 @@ pub fn of(load: &Load, described: &MachineSpec) -> ObservedMachine {
     };
     let os = described.os.unwrap_or_else(|| system(load, &gpus));
     let ram = described.ram.unwrap_or_else(|| ram(load));
-    ObservedMachine { machine: Machine { os, gpus, ram, origin: Origin::Described }, names, free_known }
+    ObservedMachine {
+        machine: Machine { os, gpus, ram, origin: Origin::Described, drivers: crate::machine::Drivers::default() },
+        names,
+        free_known,
+    }
+}
+
+/// The machine that an estimate of Ollama names: what was available on each GPU.
+pub fn of_estimate(load: &Load, seen: &OllamaEstimate, described: &MachineSpec) -> Machine {
+    let backend = match seen.library.as_deref() {
+        Some("rocm") => Backend::Rocm,
+        Some("metal") => Backend::Metal,
+        Some("oneapi") => Backend::Sycl,
+        Some("vulkan") => Backend::Vulkan,
+        _ => Backend::Cuda,
+    };
+    let listed: Vec<&ObservedDevice> = load.devices.iter().filter(|device| is_gpu(&device.name)).collect();
+    let is_cpu = seen.library.as_deref() == Some("cpu");
+    let found = seen.available.iter().filter(|_| !is_cpu).enumerate().map(|(at, &free)| {
+        let device = listed.get(at).filter(|_| listed.len() == seen.available.len());
+        let name = device.and_then(|device| device.description.as_deref());
+        let preset = name.and_then(|name| presets::find(short_name(name)));
+        let free = bytes(free);
+        Gpu {
+            name: name.map_or_else(|| format!("GPU{at}"), |name| short_name(name).to_owned()),
+            backend,
+            total: device.and_then(|device| device.total).map_or(free, bytes).max(free),
+            free,
+            integrated: false,
+            compute: preset.and_then(|preset| preset.compute),
+            driver_major: None,
+            computer: None,
+            vulkan: None,
+            driver_memory: None,
+            listed: crate::machine::Listed::default(),
+        }
+    });
+    let gpus = described.gpus.clone().unwrap_or_else(|| found.collect());
+    let os = described.os.unwrap_or_else(|| system(load, &gpus));
+    let ram = described.ram.unwrap_or_else(|| ram(load));
+    Machine { os, gpus, ram, origin: Origin::Described, drivers: crate::machine::Drivers::default() }
 }
 
 /// A name without what only tells kinds of memory on one device apart.
@@ -69,13 +109,14 @@ fn gpu_names(load: &Load) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-fn number(name: &str) -> u64 {
+/// The number at the end of a device's name.
+pub fn number(name: &str) -> u64 {
     let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
     digits.parse().unwrap_or(0)
 }
 
 /// The backend of a device's name, and whether it is on another computer.
-fn backend(name: &str) -> (Backend, bool) {
+pub fn backend(name: &str) -> (Backend, bool) {
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
     match kind {
         "ROCm" | "HIP" => (Backend::Rocm, false),
@@ -121,6 +162,8 @@ fn gpu(load: &Load, name: &str, count: usize, free_known: &mut bool) -> Gpu {
         driver_major: None,
         computer: remote.then(|| name.into()),
         vulkan: None,
+        listed: crate::machine::Listed::default(),
+        driver_memory: None,
     }
 }
 

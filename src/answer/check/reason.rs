@@ -13,8 +13,8 @@ use crate::settings::Release;
 pub enum Reason {
     /// This release agrees.
     Release(Release),
-    /// It agrees with logits reserved for every token of a ubatch, perhaps in another release.
-    AllOutputs(Option<Release>),
+    /// It agrees with logits reserved for every token of a ubatch.
+    AllOutputs,
     /// It agrees with caches of full size for sliding windows.
     FullSizeWindows,
     /// It agrees without flash attention; the program's words, if it says why.
@@ -55,6 +55,16 @@ pub enum Reason {
     UntoldLayers,
     /// The table is of a trial of the fit.
     FitTrial,
+    /// It agrees if what the backend needs besides results is not part of the buffer, as in older builds.
+    NothingBesides,
+    /// Two backends of the CPU print the same buffer each.
+    TwiceOnCpu,
+    /// It agrees with as many layers on each device as its caches show.
+    CachesShowLayers(String),
+    /// It is the sum of rows above that differ.
+    RowsAbove,
+    /// Ollama's estimator was another in this version, or the log names none.
+    OtherEstimator(Option<String>),
     /// No release that is known agrees; the build in the log.
     OtherBuild(Option<u64>),
     /// All of these at once.
@@ -64,10 +74,32 @@ pub enum Reason {
 impl Reason {
     /// This one on top of others that hold already.
     pub(super) fn with(self, others: &[Self]) -> Self {
-        match others {
-            [] => self,
-            others => Self::Together([others, &[self]].concat()),
+        // of two releases the later one holds
+        let kept = |other: &&Self| !(matches!(self, Self::Release(_)) && matches!(other, Self::Release(_)));
+        let mut all: Vec<Self> = others.iter().filter(kept).cloned().collect();
+        if all.is_empty() {
+            return self;
         }
+        all.push(self);
+        Self::Together(all)
+    }
+
+    /// Whether it was found by planning again, so that it is known to hold.
+    pub fn is_tried(&self) -> bool {
+        matches!(
+            self,
+            Self::Release(_)
+                | Self::AllOutputs
+                | Self::FullSizeWindows
+                | Self::FlashAttentionOff(_)
+                | Self::Setting(_)
+                | Self::NothingBesides
+                | Self::TwiceOnCpu
+                | Self::CachesShowLayers(_)
+                | Self::SavedStates(_)
+                | Self::ReservedAnew(_)
+                | Self::Together(_)
+        )
     }
 }
 
@@ -157,13 +189,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Release(release) => write!(f, "release {release} of llama.cpp agrees"),
-            Self::AllOutputs(None) => f.write_str(
+            Self::AllOutputs => f.write_str(
                 "this build reserves logits for every token of a ubatch, as llama-server did until mid-2026: --outputs \
                  ubatch agrees",
-            ),
-            Self::AllOutputs(Some(release)) => write!(
-                f,
-                "this build reserves logits for every token of a ubatch: release {release} with --outputs ubatch agrees"
             ),
             Self::FullSizeWindows => {
                 f.write_str("sliding windows have caches of the whole context here: --swa-full agrees")
@@ -211,8 +239,23 @@ impl fmt::Display for Reason {
             Self::OtherProgram(program) => write!(f, "{program} has code of its own here"),
             Self::Modelled(why) => write!(f, "the planned figure is not exact: {why}"),
             Self::Assumed(settings) => {
-                write!(f, "the log does not tell {}: the default was planned", settings.join(", "))
+                let settings = settings.join(", ");
+                write!(f, "the log does not tell {settings}: the default was planned, and no usual other value agrees")
             }
+            Self::NothingBesides => f.write_str(
+                "it agrees without what the backend needs besides results, which is not part of this build's buffer",
+            ),
+            Self::TwiceOnCpu => f.write_str("the CPU and its BLAS backend each reserve this buffer, as planned for one"),
+            Self::CachesShowLayers(split) => {
+                write!(f, "--tensor-split {split}, the layers that the caches show, agrees")
+            }
+            Self::RowsAbove => f.write_str("it follows from the rows above that differ"),
+            Self::OtherEstimator(Some(version)) => {
+                write!(f, "the estimator of Ollama 0.11 was planned, and the log is of {version}")
+            }
+            Self::OtherEstimator(None) => f.write_str(
+                "the estimator of Ollama 0.11 was planned, and the log names no version: it changed from 0.1 to 0.12",
+            ),
             Self::Failed => f.write_str("the load failed before this was complete"),
         }
     }

@@ -4,13 +4,37 @@ use std::collections::BTreeMap;
 
 use super::machine::device_name;
 use super::planned::{CPU, Planned};
-use super::{Aside, CheckedTerm, Compared, Part};
+use super::{Aside, CheckedTerm, Compared, Part, Precision};
 use crate::observed::{Load, Mib, Program, Term, is_gpu};
 
 /// What a line of two decimals may be off.
 const HUNDREDTH: f64 = 0.01;
-/// What a table of whole MiB, cut off, may be off.
-const WHOLE: f64 = 1.0;
+
+/// How a figure is printed, and over how many lines.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounding {
+    precision: Precision,
+    lines: f64,
+}
+
+/// Lines of two decimals.
+const LINE: Rounding = Rounding { precision: Precision::Hundredths, lines: 1.0 };
+/// A table of whole MiB, cut off.
+const WHOLE: Rounding = Rounding { precision: Precision::Whole, lines: 1.0 };
+/// Ollama's own figures, of one decimal of their unit.
+pub const ROUNDED: Rounding = Rounding { precision: Precision::Decimal, lines: 1.0 };
+
+impl Rounding {
+    /// What `mib` may be off.
+    pub fn of(self, mib: Mib) -> Mib {
+        Mib(match self.precision {
+            Precision::Hundredths => HUNDREDTH * self.lines,
+            Precision::Whole => 1.0,
+            Precision::Decimal if mib.0 >= 1024.0 => 51.2,
+            Precision::Decimal => 0.05,
+        })
+    }
+}
 
 /// Figures of one part by device and term, each with what it may be off.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +46,7 @@ pub struct Figures {
 struct Figure {
     mib: f64,
     tolerance: f64,
+    precision: Precision,
     /// Part of it is a span of a mapped file.
     mapped: bool,
 }
@@ -54,10 +79,11 @@ const TERMS: [(Term, CheckedTerm); 5] = [
 ];
 
 impl Figures {
-    fn add(&mut self, device: &str, term: CheckedTerm, mib: f64, tolerance: f64) {
+    fn add(&mut self, device: &str, term: CheckedTerm, mib: f64, rounding: Rounding) {
         let figure = self.by_term.entry((place(device), term)).or_default();
         figure.mib += mib;
-        figure.tolerance += tolerance;
+        figure.tolerance += rounding.of(Mib(mib)).0;
+        figure.precision = rounding.precision;
         figure.mapped |= device.ends_with("_Mapped") || device == REPACKED_COPY;
     }
 
@@ -100,12 +126,16 @@ impl Observed {
                 // a trial allocates no KV caches, though it says how large they are
                 let tried = load.is_trial && term == Term::Kv;
                 if let Some(mib) = of_target.filter(|_| !tried) {
-                    let tolerance = if prints { HUNDREDTH * lines } else { rounding(load, mib) };
-                    observed.target.add(device, compared, mib, tolerance);
+                    let rounding = if prints || load.program != Some(Program::Ollama) {
+                        Rounding { lines: if prints { lines } else { 1.0 }, ..LINE }
+                    } else {
+                        ROUNDED
+                    };
+                    observed.target.add(device, compared, mib, rounding);
                 }
                 let rest = all.0 - of_target.unwrap_or_default();
                 if rest > HUNDREDTH {
-                    observed.draft.add(device, compared, rest, HUNDREDTH * lines);
+                    observed.draft.add(device, compared, rest, Rounding { lines, ..LINE });
                 }
             }
         }
@@ -123,7 +153,7 @@ impl Observed {
         gpus.dedup();
         if let ([gpu], Some(context), true) = (gpus.as_slice(), load.contexts.first(), load.is_trial) {
             for cache in context.caches.iter().filter(|cache| cache.term == Term::Kv) {
-                self.target.add(gpu, CheckedTerm::Kv, cache.size.0, HUNDREDTH);
+                self.target.add(gpu, CheckedTerm::Kv, cache.size.0, LINE);
             }
         }
     }
@@ -170,7 +200,7 @@ impl Observed {
             }
         }
         for device in &devices {
-            for term in CheckedTerm::ALL {
+            for term in CheckedTerm::BUFFERS {
                 let seen = self.target.by_term.get(&(device.clone(), term));
                 // the plan's figure counts only where the text would tell the same
                 let split =
@@ -189,6 +219,7 @@ impl Observed {
                         planned: plans,
                         observed: seen.map(|figure| Mib(figure.mib)),
                         tolerance: Mib(seen.map_or(HUNDREDTH, |figure| figure.tolerance)),
+                        precision: seen.map_or(Precision::default(), |figure| figure.precision),
                         aside: seen.is_some_and(|figure| figure.mapped).then_some(Aside::Mapped),
                         reason: None,
                     },
@@ -203,6 +234,7 @@ impl Observed {
             planned: None,
             observed: Some(Mib(mib)),
             tolerance: Mib(HUNDREDTH),
+            precision: Precision::default(),
             aside: Some(Aside::NotPlanned),
             reason: None,
         };
@@ -214,14 +246,5 @@ impl Observed {
         let place = |row: &Compared| devices.iter().position(|name| *name == row.device).unwrap_or(devices.len());
         rows.sort_by_key(|row| (place(row), row.part));
         rows
-    }
-}
-
-/// What Ollama's own figures may be off: they have one decimal of their unit.
-fn rounding(load: &Load, mib: f64) -> f64 {
-    match load.program {
-        Some(Program::Ollama) if mib >= 1024.0 => 51.2,
-        Some(Program::Ollama) => 0.05,
-        _ => HUNDREDTH,
     }
 }

@@ -1,13 +1,13 @@
 //! The settings and the release of llama.cpp that a log shows.
 
 use crate::engine::EngineId;
-use crate::observed::{Event, Fit, FitResult, Load, Program, Term};
+use crate::observed::{Event, Fit, FitResult, Load, OllamaEstimate, Program, Term};
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
 use crate::units::Bytes;
 
 /// The last build that is nearer to release 2026-08 than to 2026-11: about halfway between b10488, which Ollama 0.33
 /// brought in August 2026, and b11342 of November.
-const LAST_OF_AUGUST: u64 = 10_900;
+pub const LAST_OF_AUGUST: u64 = 10_900;
 /// The first build that may reserve logits of one token per sequence only; `--fit` and its lines are older.
 const OUTPUTS_SINCE: u64 = 9_200;
 /// Build numbers of llama.cpp itself; distributors count from 1.
@@ -79,6 +79,16 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
         fit_ctx: seen.fit_ctx,
         n_cpu_moe: seen.n_cpu_moe,
         ..Settings::default()
+    }
+}
+
+/// Settings of Ollama's estimator that follow from the log.
+pub fn of_estimate(load: &Load, seen: &OllamaEstimate) -> Settings {
+    let asked = seen.layers_requested.and_then(|count| u64::try_from(count).ok());
+    Settings {
+        gpu_layers: asked.map_or(GpuLayers::Auto, GpuLayers::Count),
+        gpu_overhead: seen.gpu_overhead.map_or(Bytes::ZERO, |mib| Bytes((mib.0 * f64::from(1 << 20)) as u64)),
+        ..of(load, EngineId::Ollama011)
     }
 }
 

@@ -24,16 +24,20 @@ impl SplitCheck {
         let (observed, of) = load.layers_on_gpus()?;
         let plan = own.and_then(|own| own.plan().ok());
         let planned = plan.as_ref().map(|plan| plan.offloaded as u64);
-        let inequality = plan.as_ref().and_then(|plan| {
-            let spilled = plan.layers.iter().filter(|layer| layer.device + 1 == plan.devices.len());
-            let last = spilled.map(|layer| layer.index).max()?;
-            let answer = why::layer(plan, last)?;
-            answer.inequality.map(|inequality| inequality.to_string())
-        });
+        let inequality = own.and_then(Self::inequality);
         // further blocks, as for a draft, may be counted by one side only
         let same_count = of == placed.layers.1 as u64;
         let planned = planned.map(|count| if !same_count && count == placed.layers.1 as u64 { of } else { count });
         Some(Self { observed, of, planned, inequality })
+    }
+
+    /// The inequality that decides for the first layer in RAM.
+    pub fn inequality(own: &PlanRequest) -> Option<String> {
+        let plan = own.plan().ok()?;
+        let spilled = plan.layers.iter().filter(|layer| layer.device + 1 == plan.devices.len());
+        let last = spilled.map(|layer| layer.index).max()?;
+        let answer = why::layer(&plan, last)?;
+        answer.inequality.map(|inequality| inequality.to_string())
     }
 
     /// Whether the same number is on GPUs.

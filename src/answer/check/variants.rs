@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
+use super::estimate::{self, EstimateCheck};
 use super::machine::ObservedMachine;
 use super::planned::{self, CPU, Planned};
 use super::reason::{self, Reason};
 use super::rows::Observed;
+use super::search::{self, Search};
 use super::split::SplitCheck;
-use super::{Check, CheckRequest, CheckedTerm, Compared, Part, ReleaseChoice, machine, settings};
+use super::{Check, CheckRequest, CheckedTerm, Compared, ReleaseChoice, machine, settings};
 use crate::engine::{EngineError, EngineId, PlanRequest};
 use crate::gguf::FileType;
 use crate::observed::{Load, Mib, TablePhase};
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
-
-/// A change of the settings, with the reason that it stands for.
-type Trial = (Reason, Box<dyn Fn(&mut Settings)>);
+use crate::settings::{Context, GpuLayers, Release, Settings};
 
 /// What is known before anything is planned.
 pub struct Base<'a> {
@@ -24,12 +23,15 @@ pub struct Base<'a> {
     names: Vec<String>,
     free_known: bool,
     request: PlanRequest,
+    estimate: Option<EstimateCheck>,
 }
 
 impl<'a> Base<'a> {
     /// Derives engine, machine and settings.
     pub fn new(load: &'a Load, asked: &'a CheckRequest<'a>) -> Self {
         let engine = asked.engine.unwrap_or_else(|| settings::engine(load));
+        let estimate = asked.engine.is_none_or(|engine| engine == EngineId::Ollama011);
+        let estimate = if estimate { estimate::check(load, asked) } else { None };
         let ObservedMachine { mut machine, mut names, free_known } = machine::of(load, asked.machine);
         // `-sm none` uses one GPU
         if load.settings.split_mode.as_deref() == Some("none") && asked.machine.gpus.is_none() {
@@ -41,7 +43,7 @@ impl<'a> Base<'a> {
         let mut wanted = settings::of(load, engine);
         (asked.knobs)(&mut wanted);
         let request = PlanRequest::new(engine, Arc::clone(&asked.model), machine, wanted);
-        Self { load, asked, observed: Observed::of(load), names, free_known, request }
+        Self { load, asked, observed: Observed::of(load), names, free_known, request, estimate }
     }
 
     /// Plans, compares, and looks for reasons.
@@ -63,7 +65,20 @@ impl<'a> Base<'a> {
         };
         self.explain(&mut rows, &placed, &plan, &assumed);
         let split = SplitCheck::of(self.load, own.as_ref(), &plan);
-        Ok(Check { request: placed, names: self.names, release, quantisation, rows, split, assumed })
+        let check = Check {
+            request: placed,
+            names: self.names,
+            release,
+            quantisation,
+            rows,
+            split,
+            assumed,
+            inferred_context: None,
+        };
+        Ok(match self.estimate {
+            Some(estimate) => with_estimate(check, estimate),
+            None => check,
+        })
     }
 
     /// The request as the program decides it itself, if the log tells what it decides by.
@@ -135,7 +150,7 @@ impl<'a> Base<'a> {
     fn score(&self, plan: &Planned, seen: Option<(u64, u64)>) -> (bool, usize, i64) {
         let rows = self.observed.beside(plan, &self.names);
         let layers = seen.is_none_or(|(on, _)| on == plan.layers.0 as u64);
-        let exact = rows.iter().filter(|row| row.is_exact()).count();
+        let exact = rows.iter().filter(|row| row.is_same()).count();
         let off: f64 = rows.iter().filter(|row| !row.agrees()).map(|row| row.difference().0.abs()).sum();
         (layers, exact, -(off.min(1e9) as i64))
     }
@@ -158,11 +173,12 @@ impl<'a> Base<'a> {
 
     /// Gives each row that differs the first reason that holds.
     fn explain(&self, rows: &mut [Compared], placed: &PlanRequest, plan: &Planned, assumed: &[&'static str]) {
-        for row in rows.iter_mut().filter(|row| !row.is_exact()) {
+        for row in rows.iter_mut().filter(|row| !row.is_same()) {
             row.reason = reason::of_row(row, self.load);
         }
-        self.try_changes(rows, placed, plan);
-        let elsewhere = same_in_total(rows);
+        let told_layers = self.load.layers_on_gpus().is_some() || self.asked_for_all();
+        Search::new(self.load, &self.names, placed, plan, told_layers).explain(rows);
+        let elsewhere = search::same_in_total(rows);
         let told = self.load.layers_on_gpus().is_some() || settings::placement(self.load, &self.names).is_some();
         let own = self.own_placement().is_some();
         let one_device = self.names.is_empty();
@@ -191,100 +207,6 @@ impl<'a> Base<'a> {
         for row in rows.iter_mut().filter(|row| is_open(row)) {
             row.reason = reason::of_request(row, self.load, placed, plan, assumed);
         }
-    }
-
-    /// Tries one change after the other; one that makes rows agree is kept for the next.
-    fn try_changes(&self, rows: &mut [Compared], placed: &PlanRequest, plan: &Planned) {
-        let (mut now, mut held) = (placed.clone(), Vec::new());
-        let mut left = self.trials();
-        if let Some(tokens) = context_of(rows, plan).filter(|_| placed.settings.ctx == Context::Auto) {
-            let change = move |settings: &mut Settings| settings.ctx = Context::Tokens(tokens);
-            left.insert(0, (Reason::Setting(format!("--ctx {tokens}")), Box::new(change)));
-        }
-        while rows.iter().any(is_open) {
-            let mut found = None;
-            for (at, (reason, change)) in left.iter().enumerate() {
-                let request = now.changed(change);
-                if request == now {
-                    continue;
-                }
-                let Ok(tried) = planned::plan(&request, &self.names) else { continue };
-                let agrees = |row: &Compared| {
-                    let then = tried.get(&row.device, row.term).unwrap_or_default();
-                    row.observed.is_some_and(|seen| row.is_within(Mib(seen.0 - then.0)))
-                };
-                let because = reason.clone().with(&held);
-                let mut any = false;
-                for row in rows.iter_mut().filter(|row| is_open(row)) {
-                    if agrees(row) {
-                        (row.reason, any) = (Some(because.clone()), true);
-                    }
-                }
-                if any {
-                    found = Some((at, request));
-                    break;
-                }
-            }
-            let Some((at, request)) = found else { break };
-            held.push(left.remove(at).0);
-            now = request;
-        }
-    }
-
-    /// Changes of the request that a log does not always tell, the likeliest first.
-    fn trials(&self) -> Vec<Trial> {
-        let mut trials: Vec<Trial> = Vec::new();
-        let runs = !self.request.engine.facts().releases.is_empty();
-        let seen = &self.load.settings;
-        let sequences = if seen.n_seq_max.is_none() && self.load.command.is_none() { &[1, 2, 4, 8][..] } else { &[] };
-        for &sequences in sequences {
-            trials.push((
-                Reason::Setting(format!("--parallel {sequences}")),
-                Box::new(move |settings| settings.parallel = Some(sequences)),
-            ));
-        }
-        if runs {
-            for release in Release::ALL {
-                trials.push((Reason::Release(release), Box::new(move |settings| settings.release = Some(release))));
-            }
-            if seen.n_outputs_max.is_none() {
-                trials.push((Reason::AllOutputs(None), Box::new(|settings| settings.outputs = Outputs::Ubatch)));
-                for release in Release::ALL {
-                    trials.push((
-                        Reason::AllOutputs(Some(release)),
-                        Box::new(move |settings| {
-                            (settings.outputs, settings.release) = (Outputs::Ubatch, Some(release));
-                        }),
-                    ));
-                }
-            }
-        }
-        trials.push((Reason::FullSizeWindows, Box::new(|settings| settings.swa_full = true)));
-        if seen.flash_attn_in_use.is_none() {
-            let why = self.load.flash_attention_off().map(str::to_owned);
-            let off = |settings: &mut Settings| settings.flash_attn = FlashAttn::Off;
-            trials.push((Reason::FlashAttentionOff(why), Box::new(off)));
-        }
-        if seen.n_ubatch.is_none() && self.load.command.is_none() {
-            for ubatch in [512, 1024, 2048, 4096] {
-                trials.push((
-                    Reason::Setting(format!("--ubatch {ubatch}")),
-                    Box::new(move |settings| {
-                        settings.ubatch = Some(ubatch);
-                        settings.batch = settings.batch.map(|batch| batch.max(ubatch));
-                    }),
-                ));
-            }
-        }
-        if seen.cache_type_k.is_none() && self.load.command.is_none() {
-            for ty in [CacheType::Q8_0, CacheType::Q4_0, CacheType::Bf16, CacheType::F32] {
-                let change = move |settings: &mut Settings| {
-                    (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty));
-                };
-                trials.push((Reason::Setting(format!("--kv-type {ty}")), Box::new(change)));
-            }
-        }
-        trials
     }
 
     /// Whether as many layers were asked for as there are.
@@ -332,34 +254,18 @@ impl<'a> Base<'a> {
     }
 }
 
-/// Whether a row differs without a reason.
-fn is_open(row: &Compared) -> bool {
-    !row.agrees() && row.reason.is_none()
-}
-
-/// The context whose caches would be as large as those in the log, if caches grow with it; in steps of 1024, as people
-/// choose it.
-fn context_of(rows: &[Compared], plan: &Planned) -> Option<u64> {
-    let caches = rows.iter().filter(|row| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context));
-    let (mut planned, mut observed) = (0.0, 0.0);
-    for row in caches.filter(|row| row.part == Part::Model) {
-        planned += row.planned.unwrap_or_default().0;
-        observed += row.observed.unwrap_or_default().0;
+/// A comparison with the rows of an estimate; where there are no others, it is one of the estimate alone.
+fn with_estimate(mut check: Check, estimate: EstimateCheck) -> Check {
+    if check.rows.is_empty() {
+        (check.request, check.split) = (estimate.request, estimate.split);
+        (check.release, check.assumed) = (None, Vec::new());
     }
-    let tokens = (plan.tokens as f64 * observed / planned / 1024.0).round() * 1024.0;
-    (planned > 0.0 && (1024.0..1e9).contains(&tokens)).then_some(tokens as u64)
+    check.rows.extend(estimate.rows);
+    check.inferred_context = estimate.inferred_context;
+    check
 }
 
-/// Terms of which all devices together have what is planned.
-fn same_in_total(rows: &[Compared]) -> Vec<CheckedTerm> {
-    let of = |term: CheckedTerm| rows.iter().filter(move |row| row.term == term && row.part == Part::Model);
-    let same = |term: &CheckedTerm| {
-        let (planned, observed) = (
-            of(*term).filter_map(|row| row.planned).map(|mib| mib.0).sum::<f64>(),
-            of(*term).filter_map(|row| row.observed).map(|mib| mib.0).sum::<f64>(),
-        );
-        let off: f64 = of(*term).map(|row| row.tolerance.0).sum();
-        of(*term).count() > 1 && observed > 0.0 && (planned - observed).abs() <= off
-    };
-    [CheckedTerm::Model, CheckedTerm::Kv, CheckedTerm::Rs, CheckedTerm::Context].into_iter().filter(same).collect()
+/// Whether a row differs without a reason.
+pub fn is_open(row: &Compared) -> bool {
+    !row.agrees() && row.reason.is_none()
 }

@@ -64,6 +64,9 @@ impl RulesInEffect {
             Knob::Outputs => effect.outputs = None,
             Knob::GpuLayers => effect.gpu_layers = 0,
             Knob::CpuMoe => effect.n_cpu_moe = None,
+            Knob::ImageTokens => effect.image_max_tokens = None,
+            Knob::Draft => (effect.spec_type, effect.spec_draft_n_max, effect.outputs) = (None, None, None),
+            Knob::DraftMax => (effect.spec_draft_n_max, effect.outputs) = (None, None),
             Knob::FlashAttn => effect.flash_attn = FlashAttn::Auto,
             Knob::Context
             | Knob::Quant

@@ -10,8 +10,8 @@ use super::{KnobArgs, MachineArgs};
 
 #[derive(Debug, Args)]
 pub(in super::super) struct CheckArgs {
-    /// A file with the output of llama-server, Ollama or another program, or - for standard input. With --ps, the
-    /// model. Without it, the running Ollama and llama-server.
+    /// A file with the output of llama-server, Ollama or another program, - for standard input, or example for a log
+    /// that comes with this program. With --ps, the model. Without it, the running Ollama and llama-server.
     pub(in super::super) log: Option<PathBuf>,
     /// The model of the log, as for plan; without it, it is looked for by the names in the log.
     #[arg(long, value_name = "MODEL", help_heading = "Question")]
@@ -22,6 +22,10 @@ pub(in super::super) struct CheckArgs {
     /// Compare this load of several in the log, counted from 1.
     #[arg(long, value_name = "N", value_parser = value::count, help_heading = "Question")]
     pub(in super::super) load: Option<u64>,
+    /// Remember what the driver took on this machine besides buffers, for its later plans: the process's memory less
+    /// the buffers in the log. 'plimsoll machine forget' takes it back.
+    #[arg(long, help_heading = "Question", conflicts_with = "ps")]
+    pub(in super::super) remember: bool,
     #[command(flatten)]
     pub(in super::super) knobs: KnobArgs,
     #[command(flatten)]

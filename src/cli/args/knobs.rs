@@ -6,9 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::super::value;
+use super::DeviceList;
 use crate::engine::EngineId;
 use crate::gguf::FileType;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Release};
+use crate::machine::{Os, drivers};
+use crate::settings::{
+    CacheType, Context, FlashAttn, GpuLayers, ImageSize, LoadMode, MmprojDevice, Outputs, Release, SpecType,
+};
 use crate::units::Bytes;
 
 /// The knobs of an engine. What is not given, the engine chooses.
@@ -16,7 +20,7 @@ use crate::units::Bytes;
 #[command(next_help_heading = "Knobs")]
 pub(in super::super) struct KnobArgs {
     /// The engine that places the layers.
-    #[arg(long, value_name = "ENGINE", default_value_t)]
+    #[arg(long, value_name = "ENGINE", value_parser = value::engines(), default_value_t)]
     pub(in super::super) engine: EngineId,
     /// Context size in tokens (num_ctx per sequence, -c in total for llama.cpp), or max: the model's training context.
     #[arg(long, value_name = "N|max", value_parser = value::context, allow_hyphen_values = true)]
@@ -30,17 +34,17 @@ pub(in super::super) struct KnobArgs {
     /// Physical batch size: tokens computed at once (--ubatch-size).
     #[arg(long, value_name = "N", value_parser = value::count, allow_hyphen_values = true)]
     pub(in super::super) ubatch: Option<u64>,
-    /// Data type of the KV cache, for both K and V: f16, q8_0, q4_0, …
-    #[arg(long, value_name = "TYPE", conflicts_with_all = ["cache_type_k", "cache_type_v"])]
+    /// Data type of the KV cache, for both K and V.
+    #[arg(long, value_name = "TYPE", value_parser = value::cache_types(), conflicts_with_all = ["cache_type_k", "cache_type_v"])]
     pub(in super::super) kv_type: Option<CacheType>,
     /// Data type of the K cache.
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", value_parser = value::cache_types(), hide_possible_values = true)]
     pub(in super::super) cache_type_k: Option<CacheType>,
     /// Data type of the V cache.
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", value_parser = value::cache_types(), hide_possible_values = true)]
     pub(in super::super) cache_type_v: Option<CacheType>,
     /// Flash attention: auto (chosen by the engine), on or off.
-    #[arg(long, value_name = "auto|on|off", value_parser = value::flash_attn)]
+    #[arg(long, value_name = "auto|on|off", value_parser = value::flash_attns(), hide_possible_values = true)]
     pub(in super::super) flash_attn: Option<FlashAttn>,
     /// Layers on GPU, including the output layer (num_gpu, -ngl): auto (chosen by the engine), all, or a number.
     #[arg(long, value_name = "auto|all|N", value_parser = value::gpu_layers, allow_hyphen_values = true)]
@@ -57,6 +61,8 @@ pub(in super::super) struct KnobArgs {
     /// Use the knobs exactly as given, without the engine's adjustments and the OLLAMA_* variables.
     #[arg(long)]
     pub(in super::super) raw_settings: bool,
+    #[command(flatten)]
+    pub(in super::super) ollama: super::OllamaArgs,
     #[command(flatten)]
     pub(in super::super) others: OtherKnobArgs,
 }
@@ -92,11 +98,58 @@ pub(in super::super) struct OtherKnobArgs {
     /// Keep the MoE weights of the first N layers in RAM.
     #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true)]
     pub(in super::super) n_cpu_moe: Option<u64>,
+    /// How weights are read into RAM: mmap, mlock, none or dio [default: the engine's].
+    #[arg(long, value_name = "MODE")]
+    pub(in super::super) load_mode: Option<LoadMode>,
+    /// Limit in MiB of llama-server's prompt cache in RAM, 0 for none [default: 8192].
+    #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
+    pub(in super::super) cache_ram: Option<Bytes>,
     /// The model's vision or audio projector.
     #[arg(long, value_name = "FILE")]
     pub(in super::super) mmproj: Option<PathBuf>,
-    /// The llama.cpp release to plan for: 2026-11 or 2026-08 [default: the newest].
-    #[arg(long, value_name = "RELEASE")]
+    /// Plan without a projector, also if one is found with the model.
+    #[arg(long, conflicts_with = "mmproj")]
+    pub(in super::super) no_mmproj: bool,
+    /// The projector's device: GPU0, GPU1, …, or none for the CPU [default: the first GPU].
+    #[arg(long, value_name = "GPU1|none", conflicts_with = "no_mmproj_offload")]
+    pub(in super::super) mmproj_device: Option<MmprojDevice>,
+    /// Keep the projector in RAM.
+    #[arg(long)]
+    pub(in super::super) no_mmproj_offload: bool,
+    /// Minimum number of tokens of an image, for projectors that read many sizes.
+    #[arg(long, value_name = "N", value_parser = value::count, allow_hyphen_values = true)]
+    pub(in super::super) image_min_tokens: Option<u64>,
+    /// Maximum number of tokens of an image, for projectors that read many sizes.
+    #[arg(long, value_name = "N", value_parser = value::count, allow_hyphen_values = true)]
+    pub(in super::super) image_max_tokens: Option<u64>,
+    /// Plan for an image of this size in pixels, not for the largest one allowed.
+    #[arg(long, value_name = "WxH")]
+    pub(in super::super) image: Option<ImageSize>,
+    /// How tokens are drafted, several separated by commas: draft-mtp, draft-simple, draft-eagle3, draft-dflash,
+    /// draft-dspark, ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod, ngram-cache, or none [default: what the draft
+    /// model is for].
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    pub(in super::super) spec_type: Vec<SpecType>,
+    /// The model that drafts tokens: a file, or any other name of a model.
+    #[arg(long, value_name = "MODEL")]
+    pub(in super::super) model_draft: Option<PathBuf>,
+    /// Tokens drafted at most.
+    #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true)]
+    pub(in super::super) spec_draft_n_max: Option<u64>,
+    /// Layers of the draft on GPU: auto, all, or a number [default: all].
+    #[arg(long, value_name = "auto|all|N", value_parser = value::gpu_layers, allow_hyphen_values = true)]
+    pub(in super::super) gpu_layers_draft: Option<GpuLayers>,
+    /// Data type of the draft's K cache [default: f16].
+    #[arg(long, value_name = "TYPE", value_parser = value::cache_types(), hide_possible_values = true)]
+    pub(in super::super) cache_type_k_draft: Option<CacheType>,
+    /// Data type of the draft's V cache [default: f16].
+    #[arg(long, value_name = "TYPE", value_parser = value::cache_types(), hide_possible_values = true)]
+    pub(in super::super) cache_type_v_draft: Option<CacheType>,
+    /// GPUs of the draft, such as GPU1, or none [default: those of the model].
+    #[arg(long, value_name = "GPU,…", value_parser = value::devices)]
+    pub(in super::super) device_draft: Option<DeviceList>,
+    /// The llama.cpp release to plan for [default: the newest].
+    #[arg(long, value_name = "RELEASE", value_parser = value::releases())]
     pub(in super::super) release: Option<Release>,
     /// Plan as if the model had this quantisation: Q4_K_M, Q8_0, IQ4_XS, MXFP4, …
     #[arg(long, value_name = "TYPE")]
@@ -108,7 +161,7 @@ pub(in super::super) struct OtherKnobArgs {
 #[command(next_help_heading = "Machine")]
 pub(in super::super) struct MachineArgs {
     /// A GPU, once per GPU: a card ("RTX 4090"), a size (24GiB),
-    /// name=…,total=…,free=…,backend=…,integrated=…,compute=…, or none. If given, GPUs are not detected.
+    /// name=…,total=…,free=…,backend=…,integrated=…,compute=…,gfx=…,pci=…,also-vulkan, or none. If given, GPUs are not detected.
     #[arg(long, value_name = "GPU", allow_hyphen_values = true)]
     pub(in super::super) gpu: Vec<String>,
     /// System RAM: a size, or total=…,free=…,swap=…,bandwidth=80GB/s. If given, RAM is not detected.
@@ -121,6 +174,15 @@ pub(in super::super) struct MachineArgs {
     /// Another machine, saved or in a file, whose GPUs are added over llama.cpp's RPC; once per machine.
     #[arg(long, value_name = "NAME|FILE")]
     pub(in super::super) join: Vec<String>,
+    /// The machine's operating system: linux, macos or windows.
+    #[arg(long, value_name = "OS", value_parser = value::os)]
+    pub(in super::super) os: Option<Os>,
+    /// The branch of NVIDIA's driver, such as 580.
+    #[arg(long, value_name = "VERSION", value_parser = drivers::major)]
+    pub(in super::super) driver: Option<u32>,
+    /// The version of NVIDIA's JetPack on a Jetson.
+    #[arg(long, value_name = "VERSION", value_parser = drivers::major)]
+    pub(in super::super) jetpack: Option<u32>,
     /// Load NVIDIA's management library (NVML) from this path.
     #[arg(long, value_name = "PATH")]
     pub(in super::super) nvml: Option<PathBuf>,

@@ -7,10 +7,11 @@ use clap::Args;
 
 use super::super::value;
 use super::{KnobArgs, MachineArgs};
-use crate::answer::best::Objective;
+use crate::answer::best::{DEFAULT_MARGIN, Objective};
 use crate::export::ExportFormat;
 use crate::settings::knob::Knob;
 use crate::teach::Page;
+use crate::units::Bytes;
 
 /// A model, and everything that a plan of it depends on.
 #[derive(Debug, Args)]
@@ -27,8 +28,8 @@ pub(in super::super) struct QueryArgs {
 pub(in super::super) struct MaxArgs {
     #[command(flatten)]
     pub(in super::super) asked: QueryArgs,
-    /// The knob: ctx, parallel, batch, gpu-layers, or quant.
-    #[arg(long = "for", value_name = "KNOB", value_parser = value::number_knob_or_quant, default_value = "ctx", help_heading = "Question")]
+    /// The knob.
+    #[arg(long = "for", value_name = "KNOB", value_parser = value::number_knobs_or_quant(), default_value = "ctx", help_heading = "Question")]
     pub(in super::super) knob: KnobOrQuant,
     /// Allow experts in RAM as long as every layer is assigned to a GPU; otherwise all must be in VRAM.
     #[arg(long, help_heading = "Question", conflicts_with = "layers")]
@@ -64,9 +65,12 @@ pub(in super::super) struct WhyArgs {
 pub(in super::super) struct BestArgs {
     #[command(flatten)]
     pub(in super::super) asked: QueryArgs,
-    /// What to maximise: ctx, parallel or kv-type. Without it, each of them that is not given.
-    #[arg(long = "for", value_name = "KNOB", value_parser = value::objective, help_heading = "Question")]
+    /// Only this card.
+    #[arg(long = "for", value_name = "CARD", value_parser = value::objectives(), help_heading = "Question")]
     pub(in super::super) objective: Option<Objective>,
+    /// What the safe card leaves on every GPU besides what the engine keeps free.
+    #[arg(long, value_name = "SIZE", default_value_t = DEFAULT_MARGIN, help_heading = "Question")]
+    pub(in super::super) margin: Bytes,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(in super::super) json: bool,
@@ -91,7 +95,7 @@ pub(in super::super) struct ExplainArgs {
     #[command(flatten)]
     pub(in super::super) asked: QueryArgs,
     /// The page.
-    #[arg(long, value_name = "PAGE", value_parser = value::page, help_heading = "Question")]
+    #[arg(long, value_name = "PAGE", value_parser = value::pages(), help_heading = "Question")]
     pub(in super::super) page: Page,
     /// The number of the lesson; without it, Markdown and JSON contain all lessons.
     #[arg(long, value_name = "N", help_heading = "Question")]
@@ -111,8 +115,8 @@ pub(in super::super) struct ExplainArgs {
 pub(in super::super) struct SweepArgs {
     #[command(flatten)]
     pub(in super::super) asked: QueryArgs,
-    /// The knob: ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type, flash-attn or another with values.
-    #[arg(long, value_name = "KNOB", value_parser = value::knob, default_value = "ctx", help_heading = "Question")]
+    /// The knob.
+    #[arg(long, value_name = "KNOB", value_parser = value::knobs(), default_value = "ctx", help_heading = "Question")]
     pub(in super::super) over: Knob,
     /// Its values; without them, points spread over its range.
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question", conflicts_with = "points")]
@@ -128,11 +132,11 @@ pub(in super::super) struct SweepArgs {
 pub(in super::super) struct MatrixArgs {
     #[command(flatten)]
     pub(in super::super) asked: QueryArgs,
-    /// The knob of the rows: ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type, flash-attn, or quant.
-    #[arg(long, value_name = "KNOB", value_parser = value::knob_or_quant, default_value = "ctx", help_heading = "Question")]
+    /// The knob of the rows.
+    #[arg(long, value_name = "KNOB", value_parser = value::knobs_or_quant(), default_value = "ctx", help_heading = "Question")]
     pub(in super::super) rows: KnobOrQuant,
     /// The knob of the columns.
-    #[arg(long, value_name = "KNOB", value_parser = value::knob_or_quant, default_value = "kv-type", help_heading = "Question")]
+    #[arg(long, value_name = "KNOB", value_parser = value::knobs_or_quant(), hide_possible_values = true, default_value = "kv-type", help_heading = "Question")]
     pub(in super::super) columns: KnobOrQuant,
     /// Values of the rows; without them, 12 points spread over the range.
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question")]
@@ -148,9 +152,12 @@ pub(in super::super) struct MatrixArgs {
 pub(in super::super) struct ExportArgs {
     #[command(flatten)]
     pub(in super::super) asked: QueryArgs,
-    /// The format: modelfile, options, env, systemd, llama-server, json, markdown or svg.
-    #[arg(long = "as", value_name = "FORM", help_heading = "Output")]
+    /// The format [default: the engine's first].
+    #[arg(long = "as", value_name = "FORM", value_parser = value::formats(), help_heading = "Output")]
     pub(in super::super) form: Option<ExportFormat>,
+    /// Leave out options of llama-server that make no difference, even if they are given.
+    #[arg(long, help_heading = "Output")]
+    pub(in super::super) minimal: bool,
     /// Write to this new file instead of printing.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in super::super) output: Option<PathBuf>,

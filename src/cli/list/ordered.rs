@@ -73,7 +73,13 @@ mod tests {
         let items: Vec<_> = entries.map(|entry| Arc::new(Item::built_in(entry, None))).collect();
         let names: Vec<_> = items.iter().map(|item| item.name.clone()).collect();
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
-        let machine = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
+        let machine = Machine {
+            os: Os::Linux,
+            gpus: Vec::new(),
+            ram,
+            origin: Origin::Described,
+            drivers: crate::machine::Drivers::default(),
+        };
         let request = SurveyRequest {
             engine: EngineId::Ollama024,
             machine: Arc::new(machine),

@@ -7,9 +7,10 @@ use crate::answer::matrix::Matrix;
 use crate::answer::quant::LargestQuantisation;
 use crate::answer::sweep::{PlanFigures, Sweep};
 use crate::answer::why::{LayerAnswer, MemoryUser, nothing_to_move};
-use crate::answer::{Change, Goal, verdict};
+use crate::answer::{Goal, Remedy, verdict};
 use crate::plan::{Outcome, Plan, Why};
 use crate::settings::knob::Knob;
+use crate::speed::Speeds;
 use crate::units::Tokens;
 
 /// The answer of `plimsoll why`.
@@ -17,8 +18,9 @@ pub(in super::super) struct WhyAnswer<'a> {
     pub layers: &'a [LayerAnswer],
     /// Whether one layer was requested.
     pub one: bool,
-    pub changes: &'a [(Change, Goal)],
+    pub changes: &'a [Remedy],
     pub memory_users: &'a [MemoryUser],
+    pub speeds: Option<&'a Speeds>,
 }
 
 /// The largest value of `knob`, or the smallest, which fails already; `beyond` is the plan at the next value,
@@ -100,7 +102,7 @@ pub(in super::super) fn max_quantisation(
 fn kept_and_lacks(plan: &Plan, goal: Goal) -> (String, String) {
     let all = plan.layers.len();
     match goal {
-        Goal::Vram => ("all in VRAM".to_owned(), "not all is in VRAM".to_owned()),
+        Goal::Vram | Goal::VramWith(_) => ("all in VRAM".to_owned(), "not all is in VRAM".to_owned()),
         Goal::AllLayers => ("all layers on GPU".to_owned(), "not all layers are on GPU".to_owned()),
         Goal::AtLeast(layers) => (
             format!("at least {layers} of {all} layers on GPU"),
@@ -130,7 +132,7 @@ fn out_of_reach(least: &str, lacks: &str, style: &Style) -> String {
 /// Why layers are on their devices.
 pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
     let plan = &sanitize(plan.clone());
-    let sentence = verdict::sentence(plan, None, None);
+    let sentence = verdict::sentence(plan, None, explained.speeds);
     let mut out = style.wrap("", &format!("{}: {sentence}", verdict::headline(plan)));
     out += &layers(plan, explained, style);
     if !explained.memory_users.is_empty() {
@@ -146,15 +148,18 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
     } else {
         out += &format!("\n{}\n", style.paint(Hue::Strong, "Single changes that help (each was tested)"));
     }
-    for (change, goal) in explained.changes {
+    for Remedy { change, goal, speed, .. } in explained.changes {
         let brings = match goal {
-            Goal::Vram => "brings all into VRAM".to_owned(),
+            Goal::Vram | Goal::VramWith(_) => "brings all into VRAM".to_owned(),
             Goal::AllLayers => "brings all layers onto GPUs, with experts in RAM".to_owned(),
             Goal::Layer(index) if index + 1 == plan.layers.len() => "brings the output layer onto a GPU".to_owned(),
             Goal::AtLeast(_) | Goal::Layer(_) => format!("brings {goal} onto a GPU"),
         };
         let options = change.options().map_or_else(String::new, |options| format!(" ({options})"));
-        out += &style.wrap("- ", &format!("{change}{options} {brings}"));
+        let now = explained.speeds.map(|speeds| speeds.start.range());
+        let times = speed.and_then(|then| then.against(&now?)).map_or_else(String::new, |times| format!(", {times}"));
+        let speed = speed.map_or_else(String::new, |speed| format!(": {speed} tok/s{times}"));
+        out += &style.wrap("- ", &format!("{change}{options} {brings}{speed}"));
     }
     out.push('\n');
     out += &source(plan, style);
@@ -229,6 +234,8 @@ fn is_output(plan: &Plan, layer: &LayerAnswer) -> bool {
 /// Widths of the value column and of an amount.
 const VALUE: usize = 11;
 const AMOUNT: usize = 10;
+/// Width of a speed with the context full.
+const SPEED: usize = 10;
 /// Columns with byte amounts.
 const AMOUNTS: [&str; 4] = ["weights", "cache", "graph", "RAM"];
 
@@ -236,27 +243,34 @@ const AMOUNTS: [&str; 4] = ["weights", "cache", "graph", "RAM"];
 pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> String {
     let plan = &sanitize(plan.clone());
     let knob = sweep.knob;
-    let mut head = format!("{:>VALUE$}  {:<14}{:>9}", knob.title(), "verdict", "on GPU");
+    // the words of a table where there is no room for headlines
+    let words = if style.lines < 92 { 8 } else { 14 };
+    let mut head = format!("{:>VALUE$}  {:<words$}{:>9}", knob.title(), "verdict", "on GPU");
     if !style.is_narrow() {
         head.extend(AMOUNTS.map(|name| format!("{name:>AMOUNT$}")));
+        head += &format!("{:>SPEED$}", "tok/s");
     }
+    let word = |outcome: Outcome| if words == 8 { outcome.short() } else { outcome.headline() };
     let mut out = format!("{}\n", style.paint(Hue::Strong, &head));
     for point in &sweep.points {
         let value = knob.show(point.value);
         match &point.figures {
             Ok(figures) => {
                 let totals = &figures.totals;
-                let word = style.paint(Hue::of(figures.outcome), &format!("{:<14}", figures.outcome.headline()));
+                let word = style.paint(Hue::of(figures.outcome), &format!("{:<words$}", word(figures.outcome)));
                 let layers = format!("{}/{}", figures.on_gpus(), figures.layer_count);
                 out += &format!("{value:>VALUE$}  {word}{layers:>9}");
+                let speed = figures.speed_at_full_context;
                 let amounts = [totals.weights, totals.cache, totals.graph, totals.cpu];
                 if style.is_narrow() {
                     out.push('\n');
-                    let facts: Vec<_> =
+                    let mut facts: Vec<_> =
                         AMOUNTS.iter().zip(amounts).map(|(name, bytes)| format!("{name} {bytes}")).collect();
+                    facts.extend(speed.map(|range| format!("{range} tok/s")));
                     out += &style.below(VALUE + 2, &facts);
                 } else {
                     out.extend(amounts.map(|bytes| format!("{:>AMOUNT$}", bytes.to_string())));
+                    out += &format!("{:>SPEED$}", speed.map_or_else(|| "–".to_owned(), |range| range.to_string()));
                     out.push('\n');
                 }
             }

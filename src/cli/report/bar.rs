@@ -77,6 +77,7 @@ mod tests {
 
     fn device(total: u64, free: u64, [weights, cache, graph, reserved]: [u64; 4]) -> DevicePlan {
         DevicePlan {
+            driver: None,
             id: "GPU0".to_owned(),
             kind: DeviceKind::Gpu,
             name: "a GPU".to_owned(),
@@ -88,6 +89,7 @@ mod tests {
             parts: Bytes::ZERO,
             cache: Bytes(cache),
             graph: Bytes(graph),
+            growth: Bytes::ZERO,
             reserves: vec![Reserve { name: "minimum memory", bytes: Bytes(reserved) }],
             layers: Vec::new(),
             computer: None,

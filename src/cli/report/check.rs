@@ -3,7 +3,7 @@
 use super::super::style::{Hue, Style};
 use super::one_line;
 use crate::answer::check::ps::{PsAnswer, PsCandidate};
-use crate::answer::check::{CPU, Check, Compared};
+use crate::answer::check::{CPU, Check, Compared, Precision};
 use crate::engine::PlanRequest;
 use crate::export::check::{name, part_title};
 use crate::library::observed::FoundModel;
@@ -71,7 +71,7 @@ pub(in super::super) fn ps(request: &PlanRequest, answer: &PsAnswer, notes: &[St
 }
 
 fn headline(check: &Check, style: &Style) -> String {
-    let (compared, exact) = (check.compared(), check.exact());
+    let (compared, same) = (check.compared(), check.same());
     let (hue, word) = match (compared, check.agrees()) {
         (0, _) => (Hue::Cache, "Nothing to compare"),
         (_, true) => (Hue::Graph, "Agrees"),
@@ -81,10 +81,10 @@ fn headline(check: &Check, style: &Style) -> String {
     let rows = if compared == 1 { "figure is" } else { "figures are" };
     match compared {
         0 => format!("{word}: the log and the plan have no figure in common.\n"),
-        _ if check.rows.iter().all(|row| row.tolerance.0 < 1.0) => {
-            format!("{word}: {exact} of {compared} {rows} exact.\n")
+        _ if check.rows.iter().all(|row| row.precision == Precision::Hundredths) => {
+            format!("{word}: {same} of {compared} {rows} exact.\n")
         }
-        _ => format!("{word}: {exact} of {compared} {rows} the same, as far as the log's rounding tells.\n"),
+        _ => format!("{word}: {same} of {compared} {rows} the same, as far as the log's rounding tells.\n"),
     }
 }
 
@@ -137,9 +137,8 @@ fn table(check: &Check, style: &Style) -> String {
         let shown = if name == before { String::new() } else { name.clone() };
         before = name;
         let (planned, observed) = (figure(row.planned), figure(row.observed));
-        let difference = if row.is_exact() { "exact".to_owned() } else { format!("{:+.2}", row.difference().0) };
-        let difference = format!("{difference:>FIGURE$}");
-        let difference = match (row.is_exact(), row.agrees()) {
+        let difference = format!("{:>FIGURE$}", row.difference_text());
+        let difference = match (row.is_same(), row.agrees()) {
             (true, _) => difference,
             (_, true) => style.paint(Hue::Faint, &difference),
             _ => style.paint(Hue::Over, &difference),
@@ -184,6 +183,12 @@ fn notes(seen: &Observation, chosen: usize, check: &Check) -> Vec<String> {
     if !check.assumed.is_empty() {
         let assumed = check.assumed.join(", ");
         notes.push(format!("the log does not tell {assumed}: defaults are planned; --ctx, --parallel, … state others"));
+    }
+    if let Some(tokens) = check.inferred_context {
+        let tokens = Tokens(tokens);
+        notes.push(format!(
+            "the estimate's context of {tokens} is taken from the size of its cache; --ctx states another"
+        ));
     }
     if seen.loads.len() > 1 {
         let others = seen.loads.iter().enumerate().filter(|&(at, _)| at != chosen);

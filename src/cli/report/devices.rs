@@ -3,7 +3,7 @@
 use super::super::style::{BarGlyphs, Hue, Style};
 use super::{amount, bar};
 use crate::machine::{DeviceKind, short_name};
-use crate::plan::{DevicePlan, Plan};
+use crate::plan::{DevicePlan, PartKind, PartMemory, Plan};
 use crate::units::Bytes;
 
 const COLUMNS: [&str; 6] = ["weights", "cache", "graph", "reserved", "free", "left"];
@@ -16,7 +16,29 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     if style.bars != BarGlyphs::None {
         out += &bar::legend(ID, style);
     }
-    out
+    out + &drivers(plan, style)
+}
+
+/// What drivers take besides on the GPUs with layers, which no column has; alike GPUs together.
+fn drivers(plan: &Plan, style: &Style) -> String {
+    let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
+    for gpu in plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()) {
+        let Some(driver) = gpu.driver else { continue };
+        let mut words = format!("{} {}", driver.backend.name(), driver.loaded);
+        let growth = driver.first_prompt(plan.model.experts.is_some());
+        if growth > Bytes::ZERO {
+            words += &format!(", up to {growth} more at the first prompt");
+        }
+        words += &format!(" ({})", driver.known_from());
+        match lines.iter_mut().find(|(_, known)| *known == words) {
+            Some((ids, _)) => ids.push(&gpu.id),
+            None => lines.push((vec![&gpu.id], words)),
+        }
+    }
+    lines
+        .iter()
+        .map(|(ids, words)| style.wrap("", &format!("besides, not counted: {words} on {}", ids.join(", "))))
+        .collect()
 }
 
 /// The devices with figures below their names, for narrow terminals.
@@ -25,12 +47,17 @@ fn list(plan: &Plan, style: &Style) -> String {
     let facts = |amounts: &[Bytes]| -> Vec<String> {
         COLUMNS.into_iter().zip(amounts).map(|(column, bytes)| format!("{column} {}", amount(*bytes))).collect()
     };
-    for device in &plan.devices {
+    for (at, device) in plan.devices.iter().enumerate() {
         out += &style.wrap(&format!("{:<ID$}", device.id), short_name(&device.label()));
         out += &format!("{:ID$}{}\n", "", below(device, plan, style));
         let mut of = facts(&[device.weights, device.cache, device.graph, device.reserved(), device.free]);
         of.push(format!("left {}", left(device)));
         out += &style.below(ID, &of);
+        for (part, memory) in parts(plan, at) {
+            let amounts = [memory.weights, memory.cache, memory.graph];
+            let own: Vec<String> = facts(&amounts).into_iter().map(|fact| format!("{} {fact}", part.name())).collect();
+            out += &style.below(ID, &own);
+        }
     }
     let totals = plan.totals;
     let mut all = facts(&[totals.weights, totals.cache, totals.graph]);
@@ -48,7 +75,7 @@ fn table(plan: &Plan, style: &Style) -> String {
         out += &style.paint(hue, &format!("{column:>AMOUNT$}"));
     }
     out.push('\n');
-    for device in &plan.devices {
+    for (at, device) in plan.devices.iter().enumerate() {
         let head = format!("{:<ID$}{:<name$}", device.id, cell(short_name(&device.label()), name - 1));
         let amounts = [device.weights, device.cache, device.graph, device.reserved(), device.free];
         out += &head;
@@ -57,11 +84,25 @@ fn table(plan: &Plan, style: &Style) -> String {
         out += &if is_lacking(device) { style.paint(Hue::Over, &left) } else { left };
         out.push('\n');
         out += &format!("{:ID$}{}\n", "", below(device, plan, style));
+        for (part, memory) in parts(plan, at) {
+            let amounts = [memory.weights, memory.cache, memory.graph].map(column).concat();
+            let row = format!("{:ID$}{:<name$}{amounts}", "", format!("  {}", part.name()));
+            out += &format!("{}\n", style.paint(Hue::Faint, &row));
+        }
     }
     let totals = plan.totals;
     let sums = [totals.weights, totals.cache, totals.graph].map(column).concat();
     out += &format!("{:<width$}{sums}   {} total\n", "all", amount(totals.all), width = ID + name);
     out
+}
+
+/// What each part of the plan takes on device `at`, if there are several parts.
+fn parts(plan: &Plan, at: usize) -> Vec<(PartKind, PartMemory)> {
+    let several = plan.parts.iter().filter(|_| plan.parts.len() > 1);
+    several
+        .filter_map(|part| Some((part.kind, *part.devices.get(at)?)))
+        .filter(|(_, memory)| memory.asked() > Bytes::ZERO)
+        .collect()
 }
 
 /// The share of each computer, if there are several.

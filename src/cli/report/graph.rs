@@ -12,24 +12,26 @@ const GAUGE: usize = 8;
 /// Minimum width for the bars.
 const MIN_WIDTH_FOR_GAUGE: usize = 96;
 
-pub(super) fn section(plan: &Plan, style: &Style) -> String {
+/// The graph in use, and the other one too if `both`.
+pub(super) fn section(plan: &Plan, both: bool, style: &Style) -> String {
     let graph = &plan.graph;
+    let shown = sizes(graph, both);
     let mut out = format!("{}\n", style.paint(Hue::Strong, "Compute graph"));
-    for (name, size, when) in sizes(graph) {
+    for &(name, size, when) in &shown {
         let why = if when == graph.used { format!("used: {}", graph.why) } else { String::new() };
         let line = style.wrap(&format!("  {name:<8}{:>10}   ", amount(size.bytes)), &why);
         out += &format!("{}\n", line.trim_end());
     }
-    let (used, other): (Vec<_>, Vec<_>) = sizes(graph).into_iter().partition(|(_, _, when)| *when == graph.used);
+    let (used, other): (Vec<_>, Vec<_>) = shown.into_iter().partition(|(_, _, when)| *when == graph.used);
     for (name, size, _) in used.into_iter().chain(other) {
         out += &breakdown(name, size, style);
     }
-    out + &letters(graph, style)
+    out + &letters(graph, both, style)
 }
 
 /// The meaning of the letters in the formulas.
-fn letters(graph: &GraphPlan, style: &Style) -> String {
-    let winners = sizes(graph).into_iter().flat_map(|(_, size, _)| size.terms());
+fn letters(graph: &GraphPlan, both: bool, style: &Style) -> String {
+    let winners = sizes(graph, both).into_iter().flat_map(|(_, size, _)| size.terms());
     let formulas: Vec<_> = winners.map(|term| term.formula.as_str()).collect();
     let occurs_in = |formula: &&str, letter: &str| {
         let mut words = formula.split(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -42,8 +44,9 @@ fn letters(graph: &GraphPlan, style: &Style) -> String {
     if lines.is_empty() { lines } else { format!("  where\n{lines}") }
 }
 
-fn sizes(graph: &GraphPlan) -> [(&'static str, &GraphSize, GraphUse); 2] {
-    [("partial", &graph.partial, GraphUse::Partial), ("full", &graph.full, GraphUse::Full)]
+fn sizes(graph: &GraphPlan, both: bool) -> Vec<(&'static str, &GraphSize, GraphUse)> {
+    let sizes = [("partial", &graph.partial, GraphUse::Partial), ("full", &graph.full, GraphUse::Full)];
+    sizes.into_iter().filter(|(_, _, when)| both || *when == graph.used).collect()
 }
 
 /// The largest branch with its terms, and the sizes of all branches.

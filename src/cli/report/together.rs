@@ -33,7 +33,7 @@ pub(in super::super) fn text(
     out += &style.wrap("", &source.to_string());
     if loaded_models.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. })) {
         let order = "all models are assumed idle. Ollama unloads the idle model whose file digest sorts first; \
-                     digests are not known here, so the one loaded first is unloaded first";
+                     where digests are not known, the one loaded first goes first";
         out += &style.wrap("- ", order);
     }
     out.extend(notes.iter().map(|note| style.wrap("- ", &one_line(note))));

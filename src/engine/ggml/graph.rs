@@ -136,6 +136,14 @@ impl Graph {
         Operands { first, count: N as u8 }
     }
 
+    /// Marks a tensor as read from outside, and those whose bytes it views (`ggml_set_output`, 0.1.161).
+    pub fn set_output(&mut self, id: TensorId) {
+        self[id].output = true;
+        if let Some(of) = self[id].view_of.get() {
+            self[of].output = true;
+        }
+    }
+
     /// Sets a tensor's label and layer.
     pub fn name(&mut self, id: TensorId, label: &'static str, layer: i16) -> TensorId {
         let tensor = &mut self[id];

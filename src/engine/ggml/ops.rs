@@ -6,7 +6,7 @@ use super::tensor::{Op, Tensor, TensorId, UnaryOp, contiguous};
 
 /// Shapes and strides in ggml's order: fastest dimension first.
 impl Graph {
-    fn like<const N: usize>(&mut self, op: Op, src: [TensorId; N]) -> TensorId {
+    pub(super) fn like<const N: usize>(&mut self, op: Op, src: [TensorId; N]) -> TensorId {
         let Tensor { ty, ne, .. } = self[src[0]];
         self.compute(op, ty, ne, src)
     }
@@ -191,7 +191,7 @@ impl Graph {
     }
 
     /// Indices of the `k` largest elements of each row.
-    pub fn top_k(&mut self, a: TensorId, k: u64) -> TensorId {
+    pub fn argsort_top_k(&mut self, a: TensorId, k: u64) -> TensorId {
         let ne = self[a].ne;
         let order = self.compute(Op::Argsort, Type::I32, ne, [a]);
         let layer = self[a].layer;
@@ -199,6 +199,18 @@ impl Graph {
         let [_, x, y, z] = ne;
         let nb = self[order].nb;
         self.view(order, [k, x, y, z], nb)
+    }
+
+    /// The same by an operation of its own, in any order.
+    pub fn top_k(&mut self, a: TensorId, k: u64) -> TensorId {
+        let [_, x, y, z] = self[a].ne;
+        self.compute(Op::TopK, Type::I32, [k, x, y, z], [a])
+    }
+
+    /// Index of the largest element of each row.
+    pub fn argmax(&mut self, a: TensorId) -> TensorId {
+        let rows = self[a].ne[1];
+        self.compute(Op::Argmax, Type::I32, [rows, 1, 1, 1], [a])
     }
 
     /// Concatenates `a` and `b` along `dim`.
@@ -294,16 +306,16 @@ impl Graph {
     }
 
     /// Selective scan of a state-space model: outputs followed by the new states.
-    pub fn ssm_scan(&mut self, operands: [TensorId; 7]) -> TensorId {
+    pub fn ssm_scan(&mut self, operands: [TensorId; 7], snapshots: u64) -> TensorId {
         let [state, x, .., ids] = operands.map(|id| self[id]);
-        let states = state.ne[0] * state.ne[1] * state.ne[2] * ids.ne[0];
+        let states = state.ne[0] * state.ne[1] * state.ne[2] * ids.ne[0] * snapshots;
         self.compute(Op::SsmScan, Type::F32, [x.elements() + states, 1, 1, 1], operands)
     }
 
     /// Gated delta rule (q, k, v, gate, beta, state): outputs followed by the new states.
-    pub fn gated_delta_net(&mut self, operands: [TensorId; 6]) -> TensorId {
+    pub fn gated_delta_net(&mut self, operands: [TensorId; 6], snapshots: u64) -> TensorId {
         let v = self[operands[2]].ne;
-        let rows = v[2] * v[3] + v[0] * v[3];
+        let rows = v[2] * v[3] + v[0] * v[3] * snapshots;
         self.compute(Op::GatedDeltaNet, Type::F32, [v[0] * v[1], rows, 1, 1], operands)
     }
 

@@ -14,6 +14,8 @@ fn gpu(backend: Backend, free: u64) -> Gpu {
         driver_major: None,
         computer: None,
         vulkan: None,
+        listed: crate::machine::Listed::default(),
+        driver_memory: None,
     }
 }
 
@@ -23,7 +25,7 @@ fn cuda(free: u64) -> Gpu {
 
 fn machine(gpus: Vec<Gpu>, ram: u64) -> Machine {
     let ram = Ram { total: Bytes::mib(ram), free: Bytes::mib(ram), swap_free: Bytes::ZERO, bandwidth: None };
-    Machine { os: Os::Linux, gpus, ram, origin: Origin::Described }
+    Machine { os: Os::Linux, gpus, ram, origin: Origin::Described, drivers: crate::machine::Drivers::default() }
 }
 
 /// Ten layers of 10 MiB; a graph of 25 MiB.

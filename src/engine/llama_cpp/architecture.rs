@@ -158,6 +158,12 @@ architectures! {
     ModernBert: "modern-bert";
     /// `EuroBERT`.
     EuroBert: "eurobert";
+    /// EAGLE 3: one block that drafts for another model.
+    Eagle3: "eagle3";
+    /// `DFlash` and `DSpark`: blocks that draft several tokens at once for another model.
+    DFlash: "dflash";
+    /// Gemma 4's assistant, which drafts for it and shares its caches.
+    Gemma4Assistant: "gemma4-assistant";
     /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
@@ -211,6 +217,43 @@ impl Architecture {
         !matches!(self, Self::Bert | Self::NomicBert | Self::ModernBert | Self::EuroBert)
     }
 
+    /// Whether there is an encoder besides the decoder, which prepares hidden states of another model
+    /// (`llama_model_has_encoder`, 0.1.161).
+    pub const fn has_encoder(self) -> bool {
+        matches!(self, Self::Eagle3 | Self::DFlash)
+    }
+
+    /// Whether every block is an MTP block, so that there is no model without them.
+    pub const fn only_drafts(self) -> bool {
+        matches!(self, Self::Gemma4Assistant)
+    }
+
+    /// Whether the graph can give the inputs of its layers to a draft (`t_layer_inp` in `models/*.cpp`, 0.1.161).
+    pub const fn gives_layer_inputs(self) -> bool {
+        matches!(
+            self,
+            Self::Llama
+                | Self::GptOss
+                | Self::Qwen3
+                | Self::Qwen3Moe
+                | Self::Qwen3Next
+                | Self::Qwen35
+                | Self::Qwen35Moe
+                | Self::Gemma4
+                | Self::Lfm2
+                | Self::NemotronH
+                | Self::MiniMaxM2
+                | Self::HunyuanVl
+                | Self::Unlisted
+        )
+    }
+
+    /// Whether the token embeddings are loaded as output weights too if there are none. A draft without them uses those
+    /// of its partner.
+    pub const fn ties_output(self) -> bool {
+        self.loads_output() && !matches!(self, Self::Eagle3)
+    }
+
     /// Whether later blocks use the KV caches of earlier ones.
     pub const fn shares_caches(self) -> bool {
         matches!(self, Self::Gemma4)
@@ -220,7 +263,7 @@ impl Architecture {
     pub const fn has_several_positions(self, sections: bool) -> bool {
         match self {
             Self::Qwen2Vl | Self::Qwen3Vl | Self::Qwen3VlMoe | Self::Qwen35 | Self::Qwen35Moe => true,
-            Self::Glm4 | Self::Glm4Moe | Self::HunyuanVl => sections,
+            Self::Glm4 | Self::Glm4Moe | Self::HunyuanVl | Self::DFlash => sections,
             _ => false,
         }
     }

@@ -1,8 +1,10 @@
 //! KV caches and recurrent states: sizes, shapes and devices (`llama-kv-cache*.cpp`, `llama-memory-*.cpp`, 0.1.161).
 
+use super::LoadedModel;
 use super::architecture::Architecture;
-use super::context::Cparams;
+use super::context::{ContextType, Cparams};
 use super::hparams::Hparams;
+use super::partner::Partner;
 use super::placement::Placement;
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::ggml::tensor::{BackendId, Tensor, row};
@@ -19,6 +21,8 @@ pub struct KvCache {
     pub v_transposed: bool,
     /// Per block, its part of this cache if it has one.
     pub layers: Vec<Option<KvLayer>>,
+    /// The cells are those of another context's cache.
+    pub shared: bool,
     /// Side of the Hadamard matrix that rotates K before it is quantised; 0 for none.
     pub rotation_k: u64,
     /// The same for V.
@@ -45,8 +49,10 @@ pub struct KvLayer {
 /// States of recurrent blocks.
 #[derive(Clone, Debug)]
 pub struct Recurrent {
-    /// One row per sequence.
-    pub rows: u64,
+    /// Sequences with their own states.
+    pub sequences: u64,
+    /// States of each sequence: the current one, and snapshots to roll back to.
+    pub states: u64,
     /// Elements of the rolling state.
     pub r: u64,
     /// Elements of the recurrent state.
@@ -69,14 +75,24 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Lays out the caches and states for `context`.
-    pub fn new(hparams: &Hparams, architecture: Architecture, context: &Cparams, placement: &Placement) -> Self {
-        let recurrent = (architecture.is_recurrent() || architecture.is_hybrid() || hparams.is_recr.contains(&true))
-            .then(|| Recurrent::new(hparams, context, placement));
+    /// Lays out the caches and states of `model` for `context`, which a draft may share with its `partner`.
+    pub fn new(model: &LoadedModel, context: &Cparams, placement: &Placement, partner: Option<&Partner<'_>>) -> Self {
+        let LoadedModel { hparams, release, family, .. } = model;
+        let architecture = family.architecture;
+        if architecture == Architecture::Gemma4Assistant {
+            return Self::shared(hparams, partner);
+        }
+        let drafts = context.ctx_type == ContextType::Mtp;
+        let is_recurrent = architecture.is_recurrent() || architecture.is_hybrid() || hparams.is_recr.contains(&true);
+        let recurrent = (is_recurrent && !drafts).then(|| Recurrent::new(hparams, context, placement));
         if architecture.is_recurrent() || hparams.reads_only {
             return Self { recurrent, ..Self::default() };
         }
-        let attends = |il: usize| il < hparams.n_layer() && hparams.attends[il];
+        let all = release.caches_mtp_blocks.contains(&architecture);
+        let attends = |il: usize| {
+            let is_mtp = il >= hparams.n_layer();
+            if drafts { is_mtp } else { hparams.attends[il] && (all || !is_mtp) }
+        };
         let cache =
             |size, holds: &dyn Fn(usize) -> bool| KvCache::new(hparams, architecture, context, placement, size, holds);
         let Some(window) = hparams.n_swa else {
@@ -96,6 +112,27 @@ impl Memory {
         }
     }
 
+    /// The caches of `partner`: blocks with a sliding window use that of its last block but one, the others that of its
+    /// last (`llama_model::create_memory`, 0.1.161).
+    fn shared(hparams: &Hparams, partner: Option<&Partner<'_>>) -> Self {
+        let Some(Partner { model, memory, .. }) = partner else { return Self::default() };
+        let cache = |cache: Option<&KvCache>, windowed: bool| {
+            let from = model.hparams.n_layer().checked_sub(if windowed { 2 } else { 1 })?;
+            let cache = cache?;
+            let layer = cache.layers.get(from).copied().flatten()?;
+            let layer = KvLayer { place: partner?.place(layer.place)?, ..layer };
+            let owner = hparams.is_swa.iter().position(|is_swa| *is_swa == windowed)?;
+            let own = |il: usize| (hparams.is_swa[il] == windowed).then_some(KvLayer { owner, ..layer });
+            Some(KvCache { shared: true, layers: (0..hparams.n_layer_all).map(own).collect(), ..cache.clone() })
+        };
+        Self {
+            full: cache(memory.full.as_ref(), false),
+            window: cache(memory.window.as_ref(), true),
+            recurrent: None,
+            n_swa: hparams.n_swa,
+        }
+    }
+
     /// See [`KvCache::v_transposed`]; none without a KV cache.
     pub fn v_transposed(&self) -> Option<bool> {
         self.full.iter().chain(&self.window).map(|cache| cache.v_transposed).next()
@@ -103,7 +140,7 @@ impl Memory {
 
     /// Bytes of a block's caches, on any device.
     pub fn of_block(&self, il: usize) -> u64 {
-        let kv = self.full.iter().chain(&self.window).filter_map(|cache| {
+        let kv = self.full.iter().chain(&self.window).filter(|cache| !cache.shared).filter_map(|cache| {
             let layer = cache.layers.get(il).copied().flatten().filter(|layer| layer.owner == il)?;
             let cells = cache.size * cache.streams;
             let v = layer.v.map_or(0, |v| row(layer.ty_v, v) * cells);
@@ -111,7 +148,7 @@ impl Memory {
         });
         let states = self.recurrent.iter().filter_map(|recurrent| {
             recurrent.layers.get(il).copied().flatten()?;
-            Some((row(Type::F32, recurrent.r) + row(Type::F32, recurrent.s)) * recurrent.rows)
+            Some((row(Type::F32, recurrent.r) + row(Type::F32, recurrent.s)) * recurrent.rows())
         });
         kv.sum::<u64>() + states.sum::<u64>()
     }
@@ -136,7 +173,7 @@ impl Memory {
 
     /// Calls `see` with every allocated tensor and its device.
     fn tensors(&self, mut see: impl FnMut(BackendId, &Tensor)) {
-        for cache in self.full.iter().chain(&self.window) {
+        for cache in self.full.iter().chain(&self.window).filter(|cache| !cache.shared) {
             for (il, layer) in cache.layers.iter().enumerate() {
                 let Some(layer) = layer.filter(|layer| layer.owner == il) else { continue };
                 see(layer.place, &Tensor::new(layer.ty_k, [layer.k, cache.size, cache.streams, 1]));
@@ -145,10 +182,10 @@ impl Memory {
                 }
             }
         }
-        if let Some(Recurrent { rows, r, s, layers }) = &self.recurrent {
-            for place in layers.iter().flatten() {
-                see(*place, &Tensor::new(Type::F32, [*r, *rows, 1, 1]));
-                see(*place, &Tensor::new(Type::F32, [*s, *rows, 1, 1]));
+        if let Some(recurrent) = &self.recurrent {
+            for place in recurrent.layers.iter().flatten() {
+                see(*place, &Tensor::new(Type::F32, [recurrent.r, recurrent.rows(), 1, 1]));
+                see(*place, &Tensor::new(Type::F32, [recurrent.s, recurrent.rows(), 1, 1]));
             }
         }
     }
@@ -158,11 +195,17 @@ impl Recurrent {
     fn new(hparams: &Hparams, context: &Cparams, placement: &Placement) -> Self {
         let device = |il: usize| if context.offload_kqv { placement.layers[il] } else { placement.cpu };
         Self {
-            rows: context.n_seq_max.max(1),
+            sequences: context.n_seq_max.max(1),
+            states: 1 + context.n_rs_seq,
             r: hparams.n_embd_r(),
             s: hparams.n_embd_s(),
             layers: (0..hparams.n_layer()).map(|il| hparams.is_recr[il].then(|| device(il))).collect(),
         }
+    }
+
+    /// One row per state.
+    pub const fn rows(&self) -> u64 {
+        self.sequences * self.states
     }
 }
 
@@ -216,6 +259,7 @@ impl KvCache {
             streams: if context.kv_unified { 1 } else { context.n_seq_max },
             v_transposed,
             layers,
+            shared: false,
             rotation_k,
             rotation_v: if v_rotates { 64 } else { 0 },
         }

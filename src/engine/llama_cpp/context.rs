@@ -1,6 +1,7 @@
 //! The rules that turn the context options into those in effect: context, batches, outputs, flash attention
 //! (`llama_context` and `llama_init_from_model` in `llama-context.cpp`, 0.1.161).
 
+use super::LoadedModel;
 use super::error::LoadError;
 use super::hparams::Hparams;
 use super::release::ReleaseTraits;
@@ -21,6 +22,14 @@ pub struct ContextParams {
     pub n_seq_max: u64,
     /// Tokens of a batch with logits; 0 for all.
     pub n_outputs_max: u64,
+    /// The same of one sequence; 0 for the same as over all.
+    pub n_outputs_max_per_seq: u64,
+    /// Snapshots of recurrent states to roll back to, per sequence.
+    pub n_rs_seq: u64,
+    /// Whether it runs the model or its MTP blocks.
+    pub ctx_type: ContextType,
+    /// What drafting asks of the context after it is made.
+    pub drafting: DraftingOutputs,
     /// Format of the K cache.
     pub type_k: Type,
     /// Format of the V cache.
@@ -37,6 +46,40 @@ pub struct ContextParams {
     pub swa_full: bool,
 }
 
+/// `llama_context_type` (`llama.h`, 0.1.161).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContextType {
+    /// The model without its MTP blocks.
+    #[default]
+    Default,
+    /// The MTP blocks alone, which draft tokens.
+    Mtp,
+}
+
+/// What drafting asks of a context besides logits. Each makes the context reserve its memory again
+/// (`common/speculative.cpp`, 0.1.161).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DraftingOutputs {
+    /// The best tokens of every sequence, chosen by the device of the output layer.
+    pub samplers: bool,
+    /// The hidden states before the output layer.
+    pub embeddings_nextn: NextnRows,
+    /// The inputs of these layers.
+    pub layer_inputs: Vec<usize>,
+}
+
+/// The tokens whose hidden states are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NextnRows {
+    /// None.
+    #[default]
+    None,
+    /// Those with logits (masked).
+    Outputs,
+    /// All.
+    All,
+}
+
 impl Default for ContextParams {
     /// `llama_context_default_params`, 0.1.161, with the batches of llama-server.
     fn default() -> Self {
@@ -46,6 +89,10 @@ impl Default for ContextParams {
             n_ubatch: 512,
             n_seq_max: 1,
             n_outputs_max: 0,
+            n_outputs_max_per_seq: 0,
+            n_rs_seq: 0,
+            ctx_type: ContextType::Default,
+            drafting: DraftingOutputs::default(),
             type_k: Type::F16,
             type_v: Type::F16,
             flash_attn: FlashAttn::Auto,
@@ -70,6 +117,10 @@ pub struct Cparams {
     pub n_ubatch: u64,
     pub n_seq_max: u64,
     pub n_outputs_max: u64,
+    pub n_outputs_max_per_seq: u64,
+    pub n_rs_seq: u64,
+    pub ctx_type: ContextType,
+    pub drafting: DraftingOutputs,
     pub type_k: Type,
     pub type_v: Type,
     pub flash_attn: bool,
@@ -109,8 +160,10 @@ impl Cparams {
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
-    pub fn new(options: &ContextParams, hparams: &Hparams, release: &ReleaseTraits) -> Result<Self, LoadError> {
+    pub fn new(options: &ContextParams, model: &LoadedModel) -> Result<Self, LoadError> {
+        let LoadedModel { hparams, release, family, .. } = model;
         check(options, hparams, release)?;
+        let architecture = family.architecture;
         let n_seq_max = options.n_seq_max.max(1);
         let asked = if options.n_ctx == 0 { hparams.n_ctx_train } else { options.n_ctx };
         let n_batch = if hparams.causal { asked.min(options.n_batch) } else { options.n_batch };
@@ -126,13 +179,20 @@ impl Cparams {
                 "a context of {asked} tokens is too small for {n_seq_max} sequences: raise it"
             )));
         }
+        let all_rows = options.n_outputs_max == 0 || architecture.has_encoder();
+        let n_outputs_max = if all_rows { n_batch } else { options.n_outputs_max };
+        let per_seq = if options.n_outputs_max_per_seq == 0 { n_outputs_max } else { options.n_outputs_max_per_seq };
         Ok(Self {
             n_ctx,
             n_ctx_seq,
             n_batch,
             n_ubatch,
             n_seq_max,
-            n_outputs_max: if options.n_outputs_max == 0 { n_batch } else { options.n_outputs_max },
+            n_outputs_max,
+            n_outputs_max_per_seq: per_seq.min(n_outputs_max),
+            n_rs_seq: if release.rolls_back.contains(&architecture) { options.n_rs_seq } else { 0 },
+            ctx_type: options.ctx_type,
+            drafting: options.drafting.clone(),
             type_k: options.type_k,
             type_v: options.type_v,
             flash_attn: options.flash_attn != FlashAttn::Off,
@@ -167,6 +227,11 @@ fn check(options: &ContextParams, hparams: &Hparams, release: &ReleaseTraits) ->
         if tokens > MAX_TOKENS {
             return refuse(format!("a {name} of {tokens} tokens is too large for llama.cpp: use at most {MAX_TOKENS}"));
         }
+    }
+    if options.ctx_type == ContextType::Mtp && hparams.n_layer_nextn == 0 {
+        return refuse(
+            "the model has no MTP blocks, so it cannot draft with draft-mtp: use another --spec-type".to_owned(),
+        );
     }
     if options.n_ctx == 0 && hparams.n_ctx_train == 0 {
         return refuse("the model has no training context: set a context".to_owned());

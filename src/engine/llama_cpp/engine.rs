@@ -45,7 +45,7 @@ impl Engine for LlamaCpp {
     }
 
     fn launch(&self, _: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Option<Launch>, EngineError> {
-        Ok(Some(Launch { options: settings.clone(), gpus: llama_cpp::visible(machine) }))
+        Ok(Some(Launch { options: settings.clone(), gpus: llama_cpp::visible(machine), command: None, failures: 0 }))
     }
 
     fn resolve(

@@ -7,6 +7,7 @@ mod layers;
 use std::rc::Rc;
 
 use super::context::{ContextParams, Cparams};
+use super::draft::{DeviceBytes, DraftRequest};
 use super::error::LoadError;
 use super::measure::Measurer;
 use super::placement::Placement;
@@ -52,12 +53,43 @@ pub struct NoRoom {
     pub room: u64,
 }
 
-/// A measured placement: context, placement and breakdown.
-type Measurement = (u64, Placement, Rc<MemoryBreakdown>);
+/// A measured placement.
+struct Measurement {
+    n_ctx: u64,
+    placement: Placement,
+    /// Of the model.
+    main: Rc<MemoryBreakdown>,
+    /// With the draft.
+    all: Rc<MemoryBreakdown>,
+}
+
+/// A draft that every trial counts.
+struct FittedDraft<'f> {
+    request: &'f DraftRequest<'f>,
+    model: &'f LoadedModel,
+    /// As the user split the layers.
+    spread: LayerSplit,
+    /// Its memory at the contexts tried.
+    measured: Vec<(u64, DeviceBytes)>,
+}
+
+impl FittedDraft<'_> {
+    fn at(&mut self, n_ctx: u64, devices: &[Device]) -> &DeviceBytes {
+        let known = self.measured.iter().position(|(at, _)| *at == n_ctx);
+        let at = known.unwrap_or_else(|| {
+            self.measured.push((n_ctx, self.request.for_fit(self.model, devices, n_ctx, &self.spread)));
+            self.measured.len() - 1
+        });
+        &self.measured[at].1
+    }
+}
 
 /// The state of a fit.
 struct Fitter<'f, 'a> {
     measurer: &'f mut Measurer<'a>,
+    draft: Option<FittedDraft<'f>>,
+    /// MTP blocks are loaded.
+    load_mtp: bool,
     limits: &'f FitLimits,
     options: ContextParams,
     fit_goal: FitGoal,
@@ -80,7 +112,22 @@ pub fn fit(
     options: &ContextParams,
     limits: &FitLimits,
 ) -> Result<FitResult, LoadError> {
-    fit_for(FitGoal::Most, &mut Measurer::new(model, devices), spread, options, limits)
+    fit_for(FitGoal::Most, &mut Measurer::new(model, devices), None, spread, options, limits)
+}
+
+/// The same with a draft beside the model.
+///
+/// # Errors
+/// As [`fit`].
+pub fn fit_with_draft(
+    model: &LoadedModel,
+    devices: &[Device],
+    draft: Option<&DraftRequest<'_>>,
+    spread: &LayerSplit,
+    options: &ContextParams,
+    limits: &FitLimits,
+) -> Result<FitResult, LoadError> {
+    fit_for(FitGoal::Most, &mut Measurer::new(model, devices), draft, spread, options, limits)
 }
 
 /// The same with a goal: with `AllLayers` the fit may stop early if not all layers fit.
@@ -90,12 +137,15 @@ pub fn fit(
 pub(super) fn fit_for(
     fit_goal: FitGoal,
     measurer: &mut Measurer<'_>,
+    draft: Option<&DraftRequest<'_>>,
     spread: &LayerSplit,
     options: &ContextParams,
     limits: &FitLimits,
 ) -> Result<FitResult, LoadError> {
-    let devices = measurer.devices;
-    let mut fitter = Fitter { measurer, limits, options: options.clone(), fit_goal, measurements: Vec::new() };
+    let (devices, model, load_mtp) = (measurer.devices, measurer.model, spread.load_mtp);
+    let draft = draft.map(|request| FittedDraft { request, model, spread: spread.clone(), measured: Vec::new() });
+    let options = options.clone();
+    let mut fitter = Fitter { measurer, draft, load_mtp, limits, options, fit_goal, measurements: Vec::new() };
     if fitter.shrink_context(spread)? {
         return fitter.end(spread.clone(), None, None);
     }
@@ -157,22 +207,39 @@ impl Fitter<'_, '_> {
     /// What `spread` takes; each placement is measured once, even if different splits lead to it.
     fn measure(&mut self, spread: &LayerSplit) -> Result<Rc<MemoryBreakdown>, LoadError> {
         let (n_ctx, placement) = (self.options.n_ctx, self.model().place(self.measurer.devices, spread));
-        if let Some((.., measured)) =
-            self.measurements.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement))
-        {
-            return Ok(Rc::clone(measured));
+        if let Some(known) = self.measured(n_ctx, &placement) {
+            return Ok(Rc::clone(&known.all));
         }
-        let measured = Rc::new(self.measurer.measure(&placement, &self.options)?);
-        self.measurements.push((n_ctx, placement, Rc::clone(&measured)));
-        Ok(measured)
+        let main = Rc::new(self.measurer.measure(&placement, &self.options)?);
+        let all = match &mut self.draft {
+            Some(draft) => Rc::new(main.with(draft.at(n_ctx, self.measurer.devices))),
+            None => Rc::clone(&main),
+        };
+        self.measurements.push(Measurement { n_ctx, placement, main, all: Rc::clone(&all) });
+        Ok(all)
+    }
+
+    fn measured(&self, n_ctx: u64, placement: &Placement) -> Option<&Measurement> {
+        self.measurements.iter().find(|known| (known.n_ctx, &known.placement) == (n_ctx, placement))
+    }
+
+    /// The same without the draft.
+    fn measure_main(&mut self, spread: &LayerSplit) -> Result<Rc<MemoryBreakdown>, LoadError> {
+        let all = self.measure(spread)?;
+        let placement = self.model().place(self.measurer.devices, spread);
+        Ok(self.measured(self.options.n_ctx, &placement).map_or(all, |known| Rc::clone(&known.main)))
     }
 
     /// Bytes of weights and caches per device for `spread`: a lower bound for any graph.
     fn without_graph(&self, spread: &LayerSplit) -> Result<Vec<i64>, LoadError> {
         let (model, devices) = (self.model(), self.measurer.devices);
-        let context = Cparams::new(&self.options, &model.hparams, model.release)?;
+        let context = Cparams::new(&self.options, model)?;
         let bytes = model.without_graph(&model.place(devices, spread), &context, &super::backends(devices));
-        Ok(bytes.into_iter().map(|bytes| bytes as i64).collect())
+        let of_draft = |at: usize| {
+            let measured = self.draft.iter().flat_map(|draft| &draft.measured);
+            measured.filter(|(n_ctx, _)| *n_ctx == self.options.n_ctx).map(|(_, draft)| draft.total(at)).sum::<u64>()
+        };
+        Ok(bytes.into_iter().enumerate().map(|(at, bytes)| (bytes + of_draft(at)) as i64).collect())
     }
 
     /// Whether llama.cpp may accept these options for one placement and refuse them for another.
@@ -187,12 +254,13 @@ impl Fitter<'_, '_> {
         failure: Option<&'static str>,
         refused: Option<NoRoom>,
     ) -> Result<FitResult, LoadError> {
-        Ok(FitResult { n_ctx: self.options.n_ctx, measured: self.measure(&spread)?, spread, failure, refused })
+        Ok(FitResult { n_ctx: self.options.n_ctx, measured: self.measure_main(&spread)?, spread, failure, refused })
     }
 
     /// Layers that can go to GPUs, without the output layer.
     fn layers(&self) -> u32 {
-        self.model().hparams.n_layer() as u32
+        let hparams = &self.model().hparams;
+        (if self.load_mtp { hparams.n_layer_all } else { hparams.n_layer() }) as u32
     }
 
     fn has_experts(&self) -> bool {

@@ -7,14 +7,19 @@
 
 mod attention;
 mod delta_net;
+mod dflash;
+mod eagle3;
 mod experts;
 mod feed_forward;
 mod gemma4;
+mod gemma4_assistant;
 mod hybrid;
 mod input;
 mod mamba;
 mod mla;
+mod mtp;
 mod recurrent;
+mod sampling;
 mod sparse;
 mod transformer;
 mod weight;
@@ -24,14 +29,28 @@ use crate::engine::ggml::tensor::{TensorId, UnaryOp};
 use crate::engine::llama_cpp::LoadedModel;
 use crate::engine::llama_cpp::architecture::Architecture as A;
 use crate::engine::llama_cpp::cache::Memory;
-use crate::engine::llama_cpp::context::{Batch, Cparams};
+use crate::engine::llama_cpp::context::{Batch, ContextType, Cparams};
 use crate::engine::llama_cpp::error::LoadError;
 use crate::engine::llama_cpp::hparams::Hparams;
+use crate::engine::llama_cpp::partner::Partner;
 use crate::engine::llama_cpp::placement::Placement;
 use crate::engine::llama_cpp::release::ReleaseTraits;
 use crate::engine::llama_cpp::weights::{LlmTensor, Weights};
 use attention::AttentionInput;
 use transformer::Transformer;
+
+/// A model on its devices.
+#[derive(Clone, Copy, Debug)]
+pub struct GraphModel<'a> {
+    /// The model.
+    pub model: &'a LoadedModel,
+    /// The device of every tensor.
+    pub placement: &'a Placement,
+    /// Its caches.
+    pub memory: &'a Memory,
+    /// The model that it drafts for, if it uses tensors of that.
+    pub partner: Option<&'a Partner<'a>>,
+}
 
 /// A graph under construction and its inputs.
 struct GraphBuilder<'a> {
@@ -42,6 +61,7 @@ struct GraphBuilder<'a> {
     weights: &'a Weights,
     placement: &'a Placement,
     memory: &'a Memory,
+    partner: Option<&'a Partner<'a>>,
     cx: &'a Cparams,
     batch: Batch,
     /// Weights already in the graph, by weight and device.
@@ -54,6 +74,8 @@ struct GraphBuilder<'a> {
     window: Option<AttentionInput>,
     /// The first required tensor missing in the file.
     missing: Option<String>,
+    /// The logits, once the graph is complete.
+    logits: TensorId,
     /// The input embeddings, including deepstack levels.
     inp_embd: TensorId,
 }
@@ -61,17 +83,16 @@ struct GraphBuilder<'a> {
 /// Builds the graph of `model` into `graph`, replacing its contents.
 ///
 /// # Errors
-/// When the file lacks a tensor that its architecture requires.
-pub fn build(
-    model: &LoadedModel,
-    context: &Cparams,
-    batch: Batch,
-    placement: &Placement,
-    memory: &Memory,
-    graph: &mut Graph,
-) -> Result<(), LoadError> {
-    let mut build = GraphBuilder::new(model, context, batch, placement, memory, graph);
+/// When the file lacks a tensor that its architecture requires, or the context is for MTP blocks and it has none.
+pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &mut Graph) -> Result<(), LoadError> {
+    let model = loaded.model;
+    let mut build = GraphBuilder::new(loaded, context, batch, graph);
+    build.check_drafting()?;
     match build.architecture {
+        A::Eagle3 => build.eagle3(),
+        A::DFlash => build.dflash(),
+        A::Gemma4Assistant => build.gemma4_assistant(),
+        _ if context.ctx_type == ContextType::Mtp => build.mtp_block(),
         A::Llama4 => build.llama4(),
         A::GptOss => build.gpt_oss(),
         A::Gemma4 => build.gemma4(),
@@ -84,6 +105,9 @@ pub fn build(
             build.transformer(&kind);
         }
     }
+    if context.drafting.samplers {
+        build.sample();
+    }
     match build.missing {
         Some(name) => Err(LoadError::model(format!(
             "the file has no tensor {name}, which its architecture requires: \
@@ -94,15 +118,8 @@ pub fn build(
 }
 
 /// Builds into `graph`, replacing its contents, only the attention of every block that has a cache.
-pub fn build_attention(
-    model: &LoadedModel,
-    context: &Cparams,
-    batch: Batch,
-    placement: &Placement,
-    memory: &Memory,
-    graph: &mut Graph,
-) {
-    GraphBuilder::new(model, context, batch, placement, memory, graph).attention_alone();
+pub fn build_attention(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &mut Graph) {
+    GraphBuilder::new(loaded, context, batch, graph).attention_alone();
 }
 
 /// The kind of normalisation.
@@ -113,14 +130,8 @@ enum Norm {
 }
 
 impl<'a> GraphBuilder<'a> {
-    fn new(
-        model: &'a LoadedModel,
-        context: &'a Cparams,
-        batch: Batch,
-        placement: &'a Placement,
-        memory: &'a Memory,
-        graph: &'a mut Graph,
-    ) -> Self {
+    fn new(loaded: &GraphModel<'a>, context: &'a Cparams, batch: Batch, graph: &'a mut Graph) -> Self {
+        let GraphModel { model, placement, memory, partner } = *loaded;
         let hp = &model.hparams;
         let devices = usize::from(placement.cpu) + 1;
         graph.clear();
@@ -133,6 +144,7 @@ impl<'a> GraphBuilder<'a> {
             weights: &model.weights,
             placement,
             memory,
+            partner,
             cx: context,
             batch,
             known: vec![TensorId::NONE; model.weights.all.len() * devices],
@@ -141,6 +153,7 @@ impl<'a> GraphBuilder<'a> {
             full: None,
             window: None,
             missing: None,
+            logits: TensorId::NONE,
             inp_embd: TensorId::NONE,
         }
     }
@@ -260,7 +273,32 @@ impl GraphBuilder<'_> {
 
     /// Adds the logits and everything they depend on to the graph.
     fn close(&mut self, logits: TensorId) {
-        self.g[logits].output = true;
+        self.g.set_output(logits);
         self.g.expand(logits);
+        self.logits = logits;
+    }
+
+    /// Marks the input of layer `il` as an output if a draft reads it.
+    fn layer_input(&mut self, il: usize, x: TensorId) {
+        if self.cx.drafting.layer_inputs.contains(&il) {
+            self.g.set_output(x);
+        }
+    }
+
+    /// Whether drafting can read what it asks for.
+    fn check_drafting(&self) -> Result<(), LoadError> {
+        let asked = self.cx.drafting.layer_inputs.iter();
+        let last = self.hp.n_layer();
+        let ends = |il: usize| il < last || (il == last && self.architecture == A::NemotronH);
+        if asked.clone().next().is_some()
+            && !(self.architecture.gives_layer_inputs() && asked.clone().all(|il| ends(*il)))
+        {
+            return Err(LoadError::settings(
+                "llama.cpp would end with an error: its graph of this model does not give the hidden states that the \
+                 draft reads: use another draft"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
     }
 }

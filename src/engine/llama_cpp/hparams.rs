@@ -3,6 +3,7 @@
 
 mod blocks;
 mod bounds;
+mod drafts;
 mod keys;
 mod per_architecture;
 
@@ -20,6 +21,8 @@ pub struct Hparams {
     pub n_ctx_train: u64,
     pub n_ctx_orig_yarn: u64,
     pub n_embd: u64,
+    /// Tokens of the vocabulary; 0 if the header does not say.
+    pub n_vocab: u64,
     pub n_embd_per_layer: u64,
     pub n_layer_all: usize,
     pub n_layer_nextn: usize,
@@ -69,6 +72,27 @@ pub struct Hparams {
     pub causal: bool,
     /// An encoder: whole texts, no cache, no logits.
     pub reads_only: bool,
+    pub draft: DraftHparams,
+}
+
+/// Hyperparameters of models that draft for another one.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct DraftHparams {
+    /// The layers of the other model whose inputs they read.
+    pub target_layers: Vec<usize>,
+    /// Elements of the other model's hidden state, if they read that.
+    pub n_embd_out: u64,
+    pub norm_before_residual: bool,
+    pub attn_value_scale: bool,
+    /// Tokens drafted at once at most.
+    pub block_size: u64,
+    /// The first of them is drafted too.
+    pub sample_from_anchor: bool,
+    pub conv_kernel_size: u64,
+    pub conv_group_size: u64,
+    pub selector_rank: u64,
+    pub selector_top_k: u64,
 }
 
 /// Sizes of a state-space or delta-net block.
@@ -130,6 +154,7 @@ impl Hparams {
             n_ctx_train,
             n_ctx_orig_yarn: keys.number("rope.scaling.original_context_length").unwrap_or(n_ctx_train),
             n_embd,
+            n_vocab: keys.vocabulary(),
             n_layer_all,
             n_layer_nextn: keys.count("nextn_predict_layers").unwrap_or(0),
             n_head,
@@ -150,7 +175,7 @@ impl Hparams {
             causal: keys.flag("attention.causal").unwrap_or(true),
             ..Self::default()
         };
-        if hparams.n_layer_nextn >= n_layer_all {
+        if hparams.n_layer_nextn >= n_layer_all && !architecture.only_drafts() {
             return Err(LoadError::model(
                 "nextn_predict_layers leaves no block: block_count must be larger".to_owned(),
             ));
@@ -170,7 +195,13 @@ impl Hparams {
 
     /// Blocks in the graph; the rest are MTP blocks.
     pub fn n_layer(&self) -> usize {
-        self.n_layer_all - self.n_layer_nextn
+        self.n_layer_all.saturating_sub(self.n_layer_nextn)
+    }
+
+    /// Blocks of the graph that a context of default type runs: those that are no MTP blocks, or all if there are no
+    /// others.
+    pub fn n_layer_graph(&self) -> usize {
+        if self.n_layer() == 0 { self.n_layer_all } else { self.n_layer() }
     }
 
     /// Size of a K head of block `il`.

@@ -3,7 +3,8 @@
 use super::cache::Memory;
 use super::context::{ContextParams, Cparams};
 use super::error::LoadError;
-use super::graph;
+use super::graph::{self, GraphModel};
+use super::partner::Partner;
 use super::pipeline::Pipeline;
 use super::placement::Placement;
 use super::probe::Probe;
@@ -19,6 +20,8 @@ use crate::units::Bytes;
 pub struct Measurer<'a> {
     pub model: &'a LoadedModel,
     pub devices: &'a [Device],
+    /// The context beside which a draft is made.
+    partner: Option<&'a Partner<'a>>,
     /// The devices' properties, RAM last.
     backends: Vec<BackendRef>,
     /// The last measured graph, with the scheduler's copies.
@@ -39,7 +42,13 @@ struct MeasureLayout {
 impl<'a> Measurer<'a> {
     pub fn new(model: &'a LoadedModel, devices: &'a [Device]) -> Self {
         let (graph, schedule, latest) = Default::default();
-        Self { model, devices, backends: super::backends(devices), graph, schedule, latest }
+        Self { model, devices, partner: None, backends: super::backends(devices), graph, schedule, latest }
+    }
+
+    /// The same for a draft beside `partner`.
+    #[must_use]
+    pub fn beside(self, partner: &'a Partner<'a>) -> Self {
+        Self { partner: Some(partner), ..self }
     }
 
     /// Measures what llama.cpp allocates on the devices and in RAM.
@@ -90,10 +99,15 @@ impl<'a> Measurer<'a> {
 
     /// Everything but the graph.
     fn lay_out(&mut self, placement: &Placement, options: &ContextParams) -> Result<MeasureLayout, LoadError> {
-        let LoadedModel { release, family, hparams, .. } = self.model;
-        let mut context = Cparams::new(options, hparams, release)?;
-        let memory = Memory::new(hparams, family.architecture, &context, placement);
-        let probe = Probe { model: self.model, placement, memory: &memory, backends: &self.backends };
+        if self.partner.is_none() && self.model.needs_partner() {
+            return Err(LoadError::settings(
+                "this model only drafts for another one: use it as the draft model of that one".to_owned(),
+            ));
+        }
+        let mut context = Cparams::new(options, self.model)?;
+        let memory = Memory::new(self.model, &context, placement, self.partner);
+        let probe =
+            Probe { model: self.model, placement, memory: &memory, partner: self.partner, backends: &self.backends };
         probe.resolve(&mut context, options, &mut self.graph)?;
         let pipeline = Pipeline::of(self.devices, placement, &context);
         Ok(MeasureLayout { context, placement: placement.clone(), memory, pipeline })
@@ -108,9 +122,10 @@ impl<'a> Measurer<'a> {
     ) -> Result<MeasureLayout, LoadError> {
         self.latest = None;
         let layout = self.lay_out(placement, options)?;
-        let Self { model, backends, graph, schedule, .. } = self;
+        let Self { model, partner, backends, graph, schedule, .. } = self;
         let MeasureLayout { context, memory, pipeline, .. } = &layout;
-        graph::build(model, context, context.reserved(), placement, memory, graph)?;
+        let loaded = GraphModel { model, placement, memory, partner: *partner };
+        graph::build(&loaded, context, context.reserved(), graph)?;
         if let Some(tensor) = refused_cache(graph, backends) {
             return Err(LoadError::settings(format!(
                 "llama.cpp would end with an error: one layer's cache takes {}, more than a GPU here can use at once, or \

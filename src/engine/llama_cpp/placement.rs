@@ -45,6 +45,8 @@ pub struct SplitRequest<'a> {
     pub free: &'a [u64],
     /// Tensor overrides; the first that matches a tensor counts.
     pub overrides: &'a [TensorOverride],
+    /// MTP blocks are loaded.
+    pub load_mtp: bool,
 }
 
 /// The device of every layer.
@@ -58,6 +60,8 @@ pub struct Placement {
     pub cpu: BackendId,
     /// All layers are on GPUs, including the output layer.
     pub full_offload: bool,
+    /// MTP blocks are loaded.
+    load_mtp: bool,
     /// The weights that GPUs refuse, which are in RAM.
     homes: WeightHomes,
     /// Sorted by block; within a block in the given order.
@@ -89,6 +93,7 @@ impl Placement {
             output: place(blocks),
             cpu,
             full_offload: asked > blocks,
+            load_mtp: request.load_mtp,
             homes: WeightHomes::default(),
             overrides,
         }
@@ -135,16 +140,16 @@ impl Placement {
             Some(slot) if LlmTensor::INPUT_LAYER.contains(&slot) => self.cpu,
             Some(LlmTensor::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
             Some(LlmTensor::Output | LlmTensor::OutputNorm) | None => self.output,
+            Some(slot) if slot.is_in_output_layer_of_draft() => self.output,
             Some(_) => self.layers[0],
         }
     }
 
     /// Bytes of weights per device, the CPU last. (Tensors unused by the graph are not loaded.)
     pub fn weights(&self, model: &LoadedModel, backends: &[BackendRef]) -> Vec<u64> {
-        let LoadedModel { release, hparams, weights: tensors, .. } = model;
+        let LoadedModel { hparams, weights: tensors, .. } = model;
         let architecture = model.family.architecture;
-        let blocks =
-            if release.loads_mtp_blocks.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
+        let blocks = model.loaded_blocks(self.load_mtp);
         let mut bytes = vec![0; backends.len()];
         // in RAM, what a GPU can use is in its host buffers
         let mut put = |index: usize, weight: &Weight, device: BackendId| {
@@ -165,7 +170,7 @@ impl Placement {
                 (None, _) => put(index, weight, self.of_model(slot, architecture)),
             }
         }
-        let tied = architecture.loads_output()
+        let tied = architecture.ties_output()
             && tensors.find_global(LlmTensor::Output, weights::TensorSuffix::Weight).is_none();
         if let (true, Some(index)) = (tied, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight)) {
             // Gemma 4 creates the output's copy before the embeddings, so both exist even in RAM
@@ -180,8 +185,9 @@ impl Placement {
 
     /// The devices of rope factors: every device whose blocks use them has a copy.
     fn rope_devices(&self, hparams: &Hparams, architecture: Architecture) -> Vec<BackendId> {
-        let uses = |il: &usize| architecture != Architecture::Gemma4 || !hparams.is_swa[*il];
-        let mut layer_devices: Vec<_> = (0..hparams.n_layer()).filter(uses).map(|il| self.layers[il]).collect();
+        let gemma = matches!(architecture, Architecture::Gemma4 | Architecture::Gemma4Assistant);
+        let uses = |il: &usize| !gemma || !hparams.is_swa[*il];
+        let mut layer_devices: Vec<_> = (0..hparams.n_layer_graph()).filter(uses).map(|il| self.layers[il]).collect();
         layer_devices.sort_unstable();
         layer_devices.dedup();
         layer_devices
@@ -200,12 +206,12 @@ impl Placement {
         found.map(|index| tensors.all[index].on(&Cpu::default())).sum()
     }
 
-    /// Bytes of the weights of every block and of the output layer, on any device.
-    pub fn weights_by_layer(model: &LoadedModel) -> Vec<u64> {
-        let LoadedModel { family, hparams, weights: tensors, .. } = model;
-        let blocks = hparams.n_layer();
+    /// Bytes of the weights of every loaded block and of the output layer, on any device.
+    pub fn weights_by_layer(&self, model: &LoadedModel) -> Vec<u64> {
+        let LoadedModel { family, weights: tensors, .. } = model;
+        let blocks = model.loaded_blocks(self.load_mtp);
         let mut bytes = vec![0; blocks + 1];
-        let mut has_output = !family.architecture.loads_output();
+        let mut has_output = !family.architecture.ties_output();
         for weight in &tensors.all {
             match (weight.block, weight.role.map(|role| role.0)) {
                 (Some(il), _) if il < blocks => bytes[il] += weight.bytes,
@@ -226,7 +232,7 @@ impl Placement {
 
     /// Bytes of the experts of every block.
     pub fn expert_weights(model: &LoadedModel) -> Vec<u64> {
-        let mut bytes = vec![0; model.hparams.n_layer()];
+        let mut bytes = vec![0; model.hparams.n_layer_all];
         for weight in &model.weights.all {
             let experts = weight.role.is_some_and(|(slot, _)| OverrideGroup::Experts.covers(slot));
             if let Some(block) = weight.block.filter(|_| experts).and_then(|block| bytes.get_mut(block)) {
@@ -238,8 +244,7 @@ impl Placement {
 
     /// Bytes of the weights of every block that are on another device than the block.
     pub fn weights_elsewhere(&self, model: &LoadedModel) -> Vec<u64> {
-        // without MTP blocks
-        let mut bytes = vec![0; model.hparams.n_layer()];
+        let mut bytes = vec![0; model.loaded_blocks(self.load_mtp)];
         if self.has_overrides() || self.homes.refuses_any() {
             for (index, weight) in model.weights.all.iter().enumerate() {
                 let Some(il) = weight.block.filter(|il| *il < bytes.len()) else { continue };

@@ -1,9 +1,11 @@
 //! A plan for llama-server.
 
 mod confidence;
+mod drafts;
 mod params;
 mod placed;
 mod preflight;
+mod projector;
 
 use std::sync::Arc;
 
@@ -17,8 +19,8 @@ use crate::engine::preflight::Preflight;
 use crate::engine::prepared::PreparedModel;
 use crate::machine::Machine;
 use crate::plan::{
-    DevicePlan, GraphPlan, GraphSize, GraphUse, LayerPlan, Peak, Plan, PlanSummary, Term, Totals, Uncertainty, Verdict,
-    Why,
+    Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, LayerPlan, Part, Peak, Plan, PlanSummary, Term, Totals,
+    Uncertainty, Verdict, Why,
 };
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
@@ -34,10 +36,10 @@ pub use params::gpus as visible;
 /// When llama.cpp cannot read the model or refuses the settings.
 pub fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let params = ServerParams::new(loaded, machine, settings);
+    let params = ServerParams::new(model, loaded, machine, settings)?;
     let devices = params.devices.clone();
     let mut measurer = Measurer::new(loaded, &devices);
-    let placed = PlacedModel::new(&mut measurer, params, machine, settings, FitGoal::Most)?;
+    let placed = PlacedModel::new(&mut measurer, model, params, machine, settings, FitGoal::Most)?;
     let (_, details) = measurer.measure_traced(&placed.placement(), &placed.params.options, None)?;
     Ok(PlanBuilder { model, placed, details }.plan())
 }
@@ -53,9 +55,9 @@ pub fn summary(
     fit_goal: FitGoal,
 ) -> Result<PlanSummary, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let params = ServerParams::new(loaded, machine, settings);
+    let params = ServerParams::new(model, loaded, machine, settings)?;
     let devices = params.devices.clone();
-    Ok(PlacedModel::new(&mut Measurer::new(loaded, &devices), params, machine, settings, fit_goal)?.summary())
+    Ok(PlacedModel::new(&mut Measurer::new(loaded, &devices), model, params, machine, settings, fit_goal)?.summary())
 }
 
 /// An upper bound known before planning.
@@ -64,7 +66,7 @@ pub fn summary(
 /// As [`plan`].
 pub fn preflight(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Preflight, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    Ok(preflight::preflight(loaded, machine, settings)?)
+    preflight::preflight(model, loaded, machine, settings)
 }
 
 /// The request to llama.cpp after the fit.
@@ -73,9 +75,10 @@ pub fn preflight(model: &PreparedModel, machine: &Machine, settings: &Settings) 
 /// As [`plan`].
 pub fn resolve(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<ResolvedRequest, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let params = ServerParams::new(loaded, machine, settings);
+    let params = ServerParams::new(model, loaded, machine, settings)?;
     let devices = params.devices.clone();
-    let placed = PlacedModel::new(&mut Measurer::new(loaded, &devices), params, machine, settings, FitGoal::Most)?;
+    let placed =
+        PlacedModel::new(&mut Measurer::new(loaded, &devices), model, params, machine, settings, FitGoal::Most)?;
     let ServerParams { gpus, devices, spread, options, .. } = placed.params;
     Ok(ResolvedRequest { loaded: loaded.clone(), gpus, devices, spread, options })
 }
@@ -97,8 +100,9 @@ struct PlanBuilder<'a> {
 
 impl PlanBuilder<'_> {
     fn plan(self) -> Plan {
+        let parts = self.placed.parts();
         let devices = self.placed.devices();
-        let layers = self.layers(&devices);
+        let layers = self.layers(&devices, &parts[0]);
         let totals = Totals::of(&devices);
         let offloaded = self.placed.measured().offloaded();
         let verdict = Verdict::of(&devices, offloaded, layers.len(), false);
@@ -114,6 +118,7 @@ impl PlanBuilder<'_> {
             notes: self.notes(&uncertainties),
             uncertainties,
             decided: Vec::new(),
+            parts,
             devices,
             layers,
             totals,
@@ -130,16 +135,27 @@ impl PlanBuilder<'_> {
     fn uncertainties(&self) -> Vec<Uncertainty> {
         let PlacedModel { loaded, params, machine, .. } = &self.placed;
         let gpus = params.gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
-        confidence::uncertainties(loaded.family, loaded.release, &self.model.architecture, machine.os, gpus)
+        let architecture = &self.model.architecture;
+        let mut found = confidence::uncertainties(loaded.family, loaded.release, architecture, machine.os, gpus);
+        let draft = params.draft.as_ref().and_then(|draft| draft.model);
+        found.extend(draft.and_then(confidence::of_draft));
+        let modelled = params.projector.as_ref().and_then(|projector| projector.modelled.clone());
+        found.extend(modelled.map(|reason| Uncertainty { confidence: Confidence::Modelled, reason }));
+        found
     }
 
-    fn layers(&self, devices: &[DevicePlan]) -> Vec<LayerPlan> {
-        let weights = Placement::weights_by_layer(self.placed.loaded);
-        let elsewhere = self.placed.placement().weights_elsewhere(self.placed.loaded);
+    fn layers(&self, devices: &[DevicePlan], model: &Part) -> Vec<LayerPlan> {
+        let placement = self.placed.placement();
+        let weights = placement.weights_by_layer(self.placed.loaded);
+        let elsewhere = placement.weights_elsewhere(self.placed.loaded);
         let outputs = weights.len().saturating_sub(1);
         let mut room: Vec<DeviceRoom> = devices
             .iter()
-            .map(|device| DeviceRoom { left: device.free - device.graph, margin: device.reserved() })
+            .zip(&model.devices)
+            .map(|(device, own)| {
+                let others = device.asked() - own.asked();
+                DeviceRoom { left: device.free - own.graph - others, margin: device.reserved() }
+            })
             .collect();
         let experts = Placement::expert_weights(self.placed.loaded);
         let experts = |index: usize| Bytes(experts.get(index).copied().unwrap_or(0));
@@ -235,10 +251,14 @@ impl PlanBuilder<'_> {
         if let Some(failure) = &self.placed.fitted.failure {
             notes.push(format!("the fit failed: {failure}"));
         }
+        if let Some(projector) = &self.placed.params.projector {
+            notes.extend(projector.notes.iter().cloned());
+        }
         let overridden = self.placed.fitted.spread.overrides.len();
         if overridden > 0 {
             notes.push(format!("{overridden} layers have weights on another device: experts or feed-forward tensors"));
         }
+        notes.extend(self.placed.notes_on_draft());
         for option in super::facts::FACTS.ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));
         }

@@ -5,7 +5,8 @@ use super::LoadedModel;
 use super::cache::Memory;
 use super::context::{Batch, ContextParams, Cparams};
 use super::error::LoadError;
-use super::graph;
+use super::graph::{self, GraphModel};
+use super::partner::Partner;
 use super::placement::Placement;
 use super::weights::LlmTensor;
 use crate::engine::ggml::schedule::Scheduler;
@@ -19,6 +20,7 @@ pub struct Probe<'a> {
     pub model: &'a LoadedModel,
     pub placement: &'a Placement,
     pub memory: &'a Memory,
+    pub partner: Option<&'a Partner<'a>>,
     pub backends: &'a [BackendRef],
 }
 
@@ -47,10 +49,14 @@ impl Probe<'_> {
         Ok(())
     }
 
+    const fn graph_model(&self) -> GraphModel<'_> {
+        GraphModel { model: self.model, placement: self.placement, memory: self.memory, partner: self.partner }
+    }
+
     /// Whether the device of every block with a cache can compute its attention.
     fn attention_is_supported(&self, context: &Cparams, graph: &mut Graph) -> bool {
-        let Self { model, placement, memory, backends } = *self;
-        graph::build_attention(model, context, context.probe(1), placement, memory, graph);
+        let Self { placement, backends, .. } = *self;
+        graph::build_attention(&self.graph_model(), context, context.probe(1), graph);
         let mut attention = graph.computed.iter().map(|id| &graph[*id]).filter(|tensor| tensor.op == Op::FlashAttn);
         attention.all(|tensor| {
             let device = usize::try_from(tensor.layer).ok().and_then(|il| placement.layers.get(il));
@@ -64,7 +70,7 @@ impl Probe<'_> {
     /// few tokens. If some blocks are recurrent, the next block's state may come first, and that may be on a GPU; if
     /// all are recurrent, there is no attention.
     fn attention_follows_caches(&self, context: &Cparams) -> bool {
-        let Self { model, placement, memory, backends } = self;
+        let Self { model, placement, memory, backends, .. } = self;
         let caches = || memory.full.iter().chain(&memory.window);
         let mut recurrent = model.hparams.is_recr.iter().take(model.hparams.n_layer());
         if caches().next().is_none() {
@@ -72,6 +78,9 @@ impl Probe<'_> {
         }
         let in_ram = |il: usize| placement.layers.get(il) == Some(&placement.cpu);
         let own = caches().all(|cache| {
+            if cache.shared {
+                return false;
+            }
             let mut layers = cache.layers.iter().enumerate();
             layers.all(|(il, layer)| layer.is_none_or(|layer| layer.owner == il) || !in_ram(il))
         });
@@ -89,11 +98,11 @@ impl Probe<'_> {
         op: Op,
         graph: &mut Graph,
     ) -> Result<bool, LoadError> {
-        let Self { model, placement, memory, backends } = *self;
+        let Self { model, placement, backends, .. } = *self;
         if backends.len() == 1 {
             return Ok(true);
         }
-        graph::build(model, context, batch, placement, memory, graph)?;
+        graph::build(&self.graph_model(), context, batch, graph)?;
         let scheduler = Scheduler {
             backends,
             op_offload: context.op_offload,
@@ -158,10 +167,17 @@ mod tests {
                     ContextParams { n_ctx: 8192, n_seq_max: sequences, kv_unified: true, ..ContextParams::default() };
                 let devices = vec![Device { backend: Arc::new(Plain), free: 1 << 34 }; 2];
                 let placement = loaded.place(&devices, &LayerSplit { gpu_layers: layers, ..LayerSplit::default() });
-                let Ok(context) = Cparams::new(&options, &loaded.hparams, loaded.release) else { continue };
-                let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, &placement);
+                let Ok(context) = Cparams::new(&options, &loaded) else { continue };
+                let memory = Memory::new(&loaded, &context, &placement, None);
                 let backends = super::super::backends(&devices);
-                check(&Probe { model: &loaded, placement: &placement, memory: &memory, backends: &backends }, &context);
+                let probe = Probe {
+                    model: &loaded,
+                    placement: &placement,
+                    memory: &memory,
+                    partner: None,
+                    backends: &backends,
+                };
+                check(&probe, &context);
             }
         }
     }

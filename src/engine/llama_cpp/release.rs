@@ -7,11 +7,12 @@
 
 use super::architecture::Architecture;
 use super::architecture::Architecture as A;
+use super::projector::rules::ClipRules;
 use crate::engine::ggml::backend::cuda::CudaRules;
 use crate::engine::ggml::backend::metal::MetalRules;
 use crate::engine::ggml::backend::vulkan::VulkanRules;
 use crate::engine::ggml::schedule::SchedulerRules;
-use crate::settings::Release;
+use crate::settings::{Release, SpecType};
 
 /// A release's traits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct ReleaseTraits {
     pub vulkan: VulkanRules,
     /// Rules of the Metal backend.
     pub metal: MetalRules,
+    /// Rules of clip, which encodes images and sounds.
+    pub clip: ClipRules,
     /// The graph has inputs for batches that mix tokens and embeddings (`llama-graph.cpp`, 0.1.161).
     pub mixed_batches: bool,
     /// Clamping is in place (`ggml_clamp` in `ggml.c`, 0.1.150).
@@ -38,6 +41,19 @@ pub struct ReleaseTraits {
     pub keeps_last_rows: &'static [Architecture],
     /// Architectures whose MTP blocks are loaded although the graph does not use them.
     pub loads_mtp_blocks: &'static [Architecture],
+    /// Architectures whose MTP blocks have a KV cache beside the model's own.
+    pub caches_mtp_blocks: &'static [Architecture],
+    /// Architectures that keep snapshots of their recurrent states to roll back to (`llm_arch_supports_rs_rollback` in
+    /// `llama-arch.cpp`).
+    pub rolls_back: &'static [Architecture],
+    /// The ways to draft that it knows (`--spec-type`).
+    pub drafts: &'static [SpecType],
+    /// The ways to draft for which recurrent states are kept as snapshots.
+    pub rolls_back_for: &'static [SpecType],
+    /// Architectures whose files with MTP blocks it cannot load.
+    pub refuses_mtp_blocks: &'static [Architecture],
+    /// `--fit` measures the draft in every trial; otherwise once, at the model's full context, as a part of the margins.
+    pub fits_draft: bool,
     /// Rotary positions of MLA's decompressed queries are applied by one operation on the tail of each head; otherwise
     /// the parts are split and concatenated (`models/deepseek2.cpp`, 0.1.150).
     pub single_mla_rope: bool,
@@ -72,10 +88,17 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
         cuda: CudaRules::NOVEMBER_2026,
         vulkan: VulkanRules::NOVEMBER_2026,
         metal: MetalRules::NOVEMBER_2026,
+        clip: ClipRules::NOVEMBER_2026,
         mixed_batches: true,
         clamps_in_place: false,
         keeps_last_rows: &[A::Gemma4, A::GptOss, A::NemotronH, A::Qwen3Next, A::Qwen35, A::Qwen35Moe],
         loads_mtp_blocks: &[],
+        caches_mtp_blocks: &[],
+        rolls_back: &[A::Qwen35, A::Qwen35Moe, A::NemotronH, A::Lfm2],
+        drafts: &SpecType::ALL,
+        rolls_back_for: &[SpecType::DraftMtp, SpecType::DraftEagle3, SpecType::DraftDflash, SpecType::DraftDspark],
+        refuses_mtp_blocks: &[],
+        fits_draft: true,
         single_mla_rope: true,
         gathers_states_once: true,
         delta_net_rms: true,
@@ -93,10 +116,27 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
         cuda: CudaRules::AUGUST_2026,
         vulkan: VulkanRules::AUGUST_2026,
         metal: MetalRules::AUGUST_2026,
+        clip: ClipRules::AUGUST_2026,
         mixed_batches: false,
         clamps_in_place: true,
         keeps_last_rows: &[A::Gemma4, A::Qwen35, A::Qwen35Moe],
         loads_mtp_blocks: &[A::Qwen35, A::Qwen35Moe],
+        caches_mtp_blocks: &[A::Glm4Moe],
+        rolls_back: &[A::Qwen35, A::Qwen35Moe],
+        drafts: &[
+            SpecType::None,
+            SpecType::DraftSimple,
+            SpecType::DraftMtp,
+            SpecType::DraftEagle3,
+            SpecType::NgramSimple,
+            SpecType::NgramMapK,
+            SpecType::NgramMapK4v,
+            SpecType::NgramMod,
+            SpecType::NgramCache,
+        ],
+        rolls_back_for: &[SpecType::DraftMtp],
+        refuses_mtp_blocks: &[A::Qwen3Next, A::DeepSeek2],
+        fits_draft: false,
         single_mla_rope: false,
         gathers_states_once: false,
         delta_net_rms: false,

@@ -69,9 +69,15 @@ impl WeightHomes {
 fn operation(weight: &Weight) -> Option<Op> {
     let (slot, TensorSuffix::Weight) = weight.role? else { return None };
     Some(match slot {
-        LlmTensor::TokenEmbd | LlmTensor::PositionEmbd | LlmTensor::TokenTypes | LlmTensor::PerLayerTokenEmbd => {
-            Op::GetRows
-        }
+        LlmTensor::TokenEmbd
+        | LlmTensor::PositionEmbd
+        | LlmTensor::TokenTypes
+        | LlmTensor::PerLayerTokenEmbd
+        | LlmTensor::NextnEmbedTokens
+        | LlmTensor::D2t
+        | LlmTensor::DsparkMarkovW1
+        | LlmTensor::DflashSelectorPrev
+        | LlmTensor::DflashSelectorNext => Op::GetRows,
         LlmTensor::FfnGateExps | LlmTensor::FfnUpExps | LlmTensor::FfnGateUpExps | LlmTensor::FfnDownExps => {
             Op::MulMatId
         }
@@ -113,7 +119,7 @@ fn can_use(backend: &dyn Backend, op: Op, weight: &Weight, hparams: &Hparams, gr
             let dt = operand(Type::F32, [heads, TOKENS, SEQUENCES, 1]);
             let [b, c] = [0; 2].map(|_| operand(Type::F32, [state, groups, TOKENS, SEQUENCES]));
             let ids = operand(Type::I32, [SEQUENCES, 1, 1, 1]);
-            graph.ssm_scan([s, x, dt, w, b, c, ids])
+            graph.ssm_scan([s, x, dt, w, b, c, ids], 1)
         }
         _ => {
             let input = operand(Type::F32, [rows, TOKENS, x, y]);

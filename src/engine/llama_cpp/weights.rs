@@ -116,11 +116,58 @@ slots! {
     ShortConvConv = "shortconv.conv",
     ShortConvIn = "shortconv.in_proj",
     ShortConvOut = "shortconv.out_proj",
+    NextnEhProj = "nextn.eh_proj",
+    NextnEnorm = "nextn.enorm",
+    NextnHnorm = "nextn.hnorm",
+    NextnEmbedTokens = "nextn.embed_tokens",
+    NextnSharedHeadHead = "nextn.shared_head_head",
+    NextnSharedHeadNorm = "nextn.shared_head_norm",
+    NextnProjPre = "nextn.pre_projection",
+    NextnProjPost = "nextn.post_projection",
+    MaskedEmbdCentroids = "masked_embd_centroids",
+    MaskedEmbdOrdering = "masked_embd_ordering",
+    Fc = "fc",
+    EncOutputNorm = "enc.output_norm",
+    D2t = "d2t",
+    DsparkMarkovW1 = "markov_w1",
+    DsparkMarkovW2 = "markov_w2",
+    DsparkConfProj = "conf_proj",
+    DflashAttnConvBase = "attn_conv_base",
+    DflashAttnConvProj = "attn_conv_proj",
+    DflashFfnConvBase = "ffn_conv_base",
+    DflashFfnConvProj = "ffn_conv_proj",
+    DflashSelectorPrev = "selector_predecessor",
+    DflashSelectorNext = "selector_successor",
+    DflashSelectorHidden = "selector_hidden",
 }
 
 impl LlmTensor {
     /// Tensors of the input layer, which llama.cpp always keeps in RAM (`load_tensors` in `llama-model.cpp`, 0.1.161).
-    pub const INPUT_LAYER: [Self; 4] = [Self::TokenEmbd, Self::PerLayerTokenEmbd, Self::PositionEmbd, Self::TokenTypes];
+    pub const INPUT_LAYER: [Self; 6] = [
+        Self::TokenEmbd,
+        Self::PerLayerTokenEmbd,
+        Self::PositionEmbd,
+        Self::TokenTypes,
+        Self::MaskedEmbdCentroids,
+        Self::MaskedEmbdOrdering,
+    ];
+
+    /// Model-wide tensors of drafts that belong to the output layer (`LLM_TENSOR_INFOS` in `llama-arch.cpp`, 0.1.161).
+    pub const fn is_in_output_layer_of_draft(self) -> bool {
+        matches!(
+            self,
+            Self::Fc
+                | Self::EncOutputNorm
+                | Self::D2t
+                | Self::NextnProjPost
+                | Self::DsparkMarkovW1
+                | Self::DsparkMarkovW2
+                | Self::DsparkConfProj
+                | Self::DflashSelectorPrev
+                | Self::DflashSelectorNext
+                | Self::DflashSelectorHidden
+        )
+    }
 }
 
 /// A tensor of the file.

@@ -104,13 +104,19 @@ pub(super) fn memory(gpu: &Gpu) -> Bytes {
     if gpu.free == Bytes::ZERO || less { gpu.total } else { gpu.free }
 }
 
-/// The batch of an embedding model, requested or default: at most the whole context of `tokens`.
-pub(super) fn of_embeddings(asked: Option<u64>, tokens: u64) -> (u64, Option<String>) {
-    let batch = asked.unwrap_or(EMBEDDING).min(tokens);
+/// The batch of an embedding model, given or by the context `ctx` that was asked for (0 for none): at most the whole
+/// context of `tokens`.
+pub(super) fn of_embeddings(asked: Option<u64>, ctx: u64, tokens: u64) -> (u64, Option<String>) {
+    let batch = before_lowering(asked, ctx).min(tokens);
     let note = match asked {
         Some(asked) if batch < asked => format!("batch lowered to {}: it cannot exceed the context", Tokens(batch)),
         Some(_) => return (batch, None),
         None => format!("batch {batch}: Ollama processes up to {EMBEDDING} tokens at once with an embedding model"),
     };
     (batch, Some(note))
+}
+
+/// The same before it is lowered to the whole context.
+pub(super) fn before_lowering(asked: Option<u64>, ctx: u64) -> u64 {
+    asked.unwrap_or(if ctx == 0 { EMBEDDING } else { EMBEDDING.min(ctx) })
 }

@@ -3,7 +3,7 @@
 use super::facts::FACTS;
 use crate::engine::admission::Admission;
 use crate::engine::facts::EngineFacts;
-use crate::engine::id::{EngineError, FitGoal, Launch};
+use crate::engine::id::{EngineError, FitGoal, Launch, ServerStarts};
 use crate::engine::llama_cpp::resolved::ResolvedRequest;
 use crate::engine::preflight::Preflight;
 use crate::engine::prepared::PreparedModel;
@@ -55,6 +55,16 @@ impl Engine for Ollama {
         ollama::launch(model, &local_gpus_only(machine), settings).map(Some)
     }
 
+    fn starts(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+        failures: usize,
+    ) -> Result<Option<ServerStarts>, EngineError> {
+        ollama::starts(model, &local_gpus_only(machine), settings, failures).map(Some)
+    }
+
     fn resolve(
         &self,
         model: &PreparedModel,
@@ -65,8 +75,8 @@ impl Engine for Ollama {
     }
 
     fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
-        let eviction = ollama::eviction_reason(model, &local_gpus_only(machine), settings)?;
-        eviction.map_or_else(|| self.plan(model, machine, settings).map(Admission::load), Ok)
+        // what goes before is decided by the scheduler, which knows the loaded models
+        self.plan(model, machine, settings).map(Admission::load)
     }
 
     fn rule_edges(&self, knob: Knob, settings: &Settings) -> Vec<u64> {

@@ -14,8 +14,9 @@ pub(super) fn of(plan: &Plan, model: &PreparedModel) -> OllamaPs {
     let logged = |amounts: [Bytes; 3]| amounts.into_iter().map(as_logged).sum::<Bytes>();
     let windows = Windows::of(model);
     let vram = plan.gpus().iter().map(|gpu| logged([gpu.weights, windows.counted(gpu, plan), gpu.graph])).sum();
-    // with all layers on GPUs, the rest in RAM is not counted
-    if plan.offloaded == plan.layers.len() {
+    // with all layers on GPUs, the rest in RAM is not counted, unless the fit had to leave parts of layers there
+    let spills = plan.parts_in_ram() > Bytes::ZERO && plan.settings.gpu_layers < 0;
+    if plan.offloaded == plan.layers.len() && !spills {
         return OllamaPs { size: vram, vram };
     }
     let cpu = plan.cpu();

@@ -3,13 +3,17 @@
 //! Ollama, August 2026.
 
 use super::batch::memory;
-use crate::machine::Gpu;
+use super::release::ReleaseTraits;
+use crate::machine::{Backend, Gpu};
 use crate::model::Model;
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
 
 /// Reserved for the projector's buffers, in addition to its weights.
 const HEADROOM: Bytes = Bytes::gib(1);
+
+/// The memory of every GPU up to which versions before 0.30.11 kept a projector in RAM.
+const SMALL: Bytes = Bytes::gib(10);
 
 /// Architectures whose projector may be in the model's file.
 const INLINE: [&str; 12] = [
@@ -27,32 +31,67 @@ const INLINE: [&str; 12] = [
     "qwen3vlmoe",
 ];
 
-/// Bytes of the projector's tensors, in its own file or in the model's; zero without a projector.
-pub(super) fn bytes(model: &Model, settings: &Settings) -> Bytes {
-    let tensors = &model.header.tensors;
-    let has_vision = || tensors.iter().any(|tensor| tensor.name.starts_with("v."));
-    if settings.projector > Bytes::ZERO || !INLINE.contains(&model.architecture.as_str()) || !has_vision() {
-        return settings.projector;
-    }
-    let inline = tensors.iter().filter(|tensor| ["v.", "mm.", "a."].iter().any(|start| tensor.name.starts_with(start)));
-    inline.map(|tensor| tensor.bytes).sum()
+/// A model's projector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Projector {
+    /// In a file of its own, with tensors of this size.
+    Separate(Bytes),
+    /// In the model's file, with tensors of this size.
+    Inline(Bytes),
 }
 
-/// Bytes that must be free for a projector of `bytes`, in whole MiB; also the fit's margin on every GPU.
-pub(super) fn margin(bytes: Bytes) -> Bytes {
-    Bytes((bytes + HEADROOM).0.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX))
-}
-
-/// Why a projector of `bytes` stays in RAM, if it does.
-pub(super) fn in_ram(bytes: Bytes, layers: GpuLayers, blocks: usize, gpus: &[Gpu]) -> Option<String> {
-    match layers {
-        GpuLayers::Count(0) => return Some("0 layers on GPU were requested".to_owned()),
-        GpuLayers::Count(count) if count < blocks as u64 + 1 => {
-            return Some("not all layers were requested on GPU".to_owned());
+impl Projector {
+    /// That of `model`, with the file in `settings`.
+    pub fn of(model: &Model, settings: &Settings) -> Option<Self> {
+        let tensors = &model.header.tensors;
+        if settings.projector.is_some() {
+            return Some(Self::Separate(settings.projector_bytes()));
         }
-        _ => {}
+        let has_vision = || tensors.iter().any(|tensor| tensor.name.starts_with("v."));
+        if !INLINE.contains(&model.architecture.as_str()) || !has_vision() {
+            return None;
+        }
+        let inside = |name: &str| ["v.", "mm.", "a."].iter().any(|start| name.starts_with(start));
+        Some(Self::Inline(tensors.iter().filter(|tensor| inside(&tensor.name)).map(|tensor| tensor.bytes).sum()))
     }
-    let needed = bytes + HEADROOM;
-    let short = gpus.iter().find(|gpu| memory(gpu) > Bytes::ZERO && memory(gpu) < needed)?;
-    Some(format!("with its buffers it needs {needed}, but {} has {}", short.name, memory(short)))
+
+    /// Bytes of its tensors.
+    pub const fn bytes(self) -> Bytes {
+        match self {
+            Self::Separate(bytes) | Self::Inline(bytes) => bytes,
+        }
+    }
+
+    /// Bytes that must be free for it.
+    pub fn needed(self) -> Bytes {
+        self.bytes() + HEADROOM
+    }
+
+    /// The same in whole MiB: the fit's margin on every GPU.
+    pub fn margin(self) -> Bytes {
+        Bytes(self.needed().0.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX))
+    }
+
+    /// Why it stays in RAM, if it does.
+    pub fn in_ram(self, layers: GpuLayers, blocks: usize, gpus: &[Gpu], traits: &ReleaseTraits) -> Option<String> {
+        match layers {
+            GpuLayers::Count(0) => return Some("0 layers on GPU were requested".to_owned()),
+            GpuLayers::Count(count) if count < blocks as u64 + 1 => {
+                return Some("not all layers were requested on GPU".to_owned());
+            }
+            _ => {}
+        }
+        if !traits.projector_margin
+            && let Some(gpu) = gpus.iter().find(|gpu| gpu.integrated && gpu.backend != Backend::Metal)
+        {
+            return Some(format!("{} is integrated", gpu.name));
+        }
+        if !traits.projector_by_size {
+            let small = gpus.iter().find(|gpu| memory(gpu) <= SMALL)?;
+            return Some(format!("{} has no more than {SMALL}", small.name));
+        }
+        let needed = self.needed();
+        let short = gpus.iter().find(|gpu| memory(gpu) < needed)?;
+        Some(format!("with its buffers it needs {needed}, but {} has {}", short.name, memory(short)))
+    }
 }

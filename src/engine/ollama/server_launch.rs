@@ -2,15 +2,25 @@
 //! llama-server's options.
 //! Source: `server/routes.go`, `server/sched.go` and `llm/llama_server.go`, Ollama, August 2026.
 
-use super::gpu_selection::{GpuSelection, available, select_gpus};
-use super::{batch, predict, projector};
+use std::collections::BTreeMap;
+
+use super::command::{CommandInputs, ProjectorArgument};
+use super::discovery::{CountedGpu, Discovery, discover};
+use super::gpu_selection::{GpuSelection, SelectionInputs, available, select_gpus};
+use super::load_mode::LoadModeInputs;
+use super::projector::Projector;
+use super::release::ReleaseTraits;
+use super::server_options::{BatchSizes, server_options, server_refusal, visible_machine};
+use super::sources::sources;
+use super::{batch, predict};
 use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
-use crate::engine::id::EngineError;
+use crate::engine::id::{EngineError, ServerStart};
 use crate::engine::ollama_024::rules::supports_flash;
 use crate::engine::request;
-use crate::machine::{Gpu, Machine};
+use crate::machine::{Backend, Gpu, Machine};
 use crate::model::Model;
-use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Settings};
+use crate::settings::ollama::Endpoint;
+use crate::settings::{Context, FlashAttn, GpuLayers, Settings};
 use crate::units::{Bytes, Tokens};
 
 /// Maximum of llama-server's options, which are C's `int`.
@@ -23,14 +33,26 @@ pub(super) struct ServerLaunch {
     pub ctx: u64,
     /// llama-server's options.
     pub options: Settings,
-    /// The GPUs visible to it, as indices in the machine.
+    /// The GPUs that its backend lists, as indices in the machine.
     pub gpus: Vec<usize>,
-    /// Predicted bytes.
-    pub predicted: u64,
+    /// The GPUs that were chosen, as Ollama sees them.
+    pub chosen: Vec<CountedGpu>,
+    /// The GPUs that count.
+    pub counted: Vec<CountedGpu>,
+    /// The command and what led to it.
+    pub start: ServerStart,
     /// An embedding model.
     pub embedding: bool,
+    /// A projector that is on a GPU.
+    pub has_projector_on_gpu: bool,
+    /// The starts before it that ran out of memory.
+    pub failures: usize,
+    /// Why llama-server refuses its options, if it does.
+    pub refusal: Option<String>,
     /// The machine with only the visible GPUs.
     pub machine: Machine,
+    /// Who set a value, where it was not the request.
+    pub sources: BTreeMap<&'static str, String>,
     /// One sentence each.
     pub notes: Vec<String>,
     /// The notes on decisions that the user did not ask for, most surprising first.
@@ -40,6 +62,7 @@ pub(super) struct ServerLaunch {
 /// Decisions that the user did not ask for, most surprising first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Decision {
+    Dropped,
     Gpus,
     Batch,
     FlashAttention,
@@ -68,20 +91,47 @@ impl DecisionNotes {
     }
 }
 
-/// Makes the decisions. `lowered` is the context after a start that ran out of memory.
+/// What a start changes after one that ran out of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Retry {
+    /// A lower context, in tokens.
+    pub ctx: Option<u64>,
+    /// The projector stays in RAM.
+    pub projector_in_ram: bool,
+}
+
+/// Makes the decisions.
 ///
 /// # Errors
-/// When llama-server could not parse the settings, or Ollama's rules cannot read the header.
+/// When Ollama refuses the request, llama-server could not parse the settings, or Ollama's rules cannot read the header.
 pub(super) fn decide(
     model: &Model,
     machine: &Machine,
     settings: &Settings,
-    lowered: Option<u64>,
+    retry: Retry,
+) -> Result<ServerLaunch, EngineError> {
+    decide_beside(model, machine, settings, retry, 0)
+}
+
+/// The same beside loaded models that have mapped files of `mapped` bytes.
+pub(super) fn decide_beside(
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    retry: Retry,
+    mapped: u64,
 ) -> Result<ServerLaunch, EngineError> {
     let mut log = DecisionNotes::default();
+    let traits = ReleaseTraits::of(settings.ollama.version);
     let embedding = OllamaKeys { model, release: OllamaRelease::August2026 }.has("pooling_type");
-    let ctx = context(model, machine, settings, lowered, &mut log.notes)?;
-    log.mark(Decision::Context, 0);
+    refuse(model, settings, embedding)?;
+    let Discovery { counted, vulkan, notes } =
+        if settings.raw { as_described(machine) } else { discover(machine, settings, &traits) };
+    log.notes.extend(notes);
+    log.mark(Decision::Dropped, 0);
+    let from = log.notes.len();
+    let (ctx, asked_ctx) = context(model, &counted, machine, settings, retry.ctx, &mut log.notes)?;
+    log.mark(Decision::Context, from);
     let from = log.notes.len();
     let parallel = request::at_least_one(settings.parallel, 1, "--parallel")?;
     let one_at_a_time = embedding || request::ONE_SEQUENCE.contains(&model.architecture.as_str());
@@ -90,111 +140,194 @@ pub(super) fn decide(
     let tokens = c_int(ctx.saturating_mul(parallel), "tokens of context in total")?;
 
     let predicted = predict::predicted(model, tokens)?;
-    let GpuSelection { gpus, note } = match settings.gpu_layers {
-        GpuLayers::Count(0) if !settings.raw => {
-            let note = "no GPU is used: 0 layers on GPU were requested".to_owned();
-            GpuSelection { gpus: Vec::new(), note: (!machine.gpus.is_empty()).then_some(note) }
-        }
-        _ if settings.raw => GpuSelection { gpus: (0..machine.gpus.len()).collect(), note: None },
-        _ => select_gpus(machine, predicted, settings.spread),
-    };
+    let GpuSelection { chosen, main_gpu, note } = selection(&counted, machine, settings, predicted);
     let from = log.notes.len();
     log.notes.extend(note);
     log.mark(Decision::Gpus, from);
-    let seen: Vec<Gpu> = gpus.iter().filter_map(|&index| machine.gpus.get(index).cloned()).collect();
+    let gpus: Vec<Gpu> = chosen.iter().map(|one| one.gpu.clone()).collect();
+    let available = available(&gpus, machine.ram.free);
 
     let from = log.notes.len();
-    let flash_attn = if settings.raw { settings.flash_attn } else { flash_attention(settings, &seen, &mut log.notes) };
+    let flash_attn =
+        if settings.raw { settings.flash_attn } else { flash_attention(settings, &gpus, &traits, &mut log.notes) };
     log.mark(Decision::FlashAttention, from);
-    let asked = settings.batch.map(|_| request::at_least_one(settings.batch, 0, "--batch")).transpose()?;
-    let (batch, note) = match asked {
-        _ if embedding => batch::of_embeddings(asked, tokens),
-        Some(batch) => (batch, None),
-        None if settings.raw => (request::DEFAULT_BATCH, None),
-        None => {
-            let available = available(&seen, machine.ram.free);
-            batch::automatic(&batch::BatchInputs { tokens, predicted, available, flash_attn, gpus: &seen })
-        }
-    };
+    let inputs = batch::BatchInputs { tokens, predicted, available, flash_attn, gpus: &gpus };
+    let (batch, sent, note) = batch(settings, embedding, asked_ctx, &inputs);
     let from = log.notes.len();
     log.notes.extend(note);
     log.mark(Decision::Batch, from);
-    let batch = c_int(batch, "tokens per batch")?;
+    let sent = c_int(sent, "tokens per batch")?;
 
     let from = log.notes.len();
-    let margin = if settings.raw { None } else { projector_margin(model, settings, &seen, &mut log.notes) };
+    let projector = if settings.raw { None } else { Projector::of(model, settings) };
+    let (projector, margin) = place_projector(projector, model, settings, &gpus, &traits, retry, &mut log.notes);
     log.mark(Decision::Projector, from);
-    if !settings.raw {
-        log.notes.extend(unsupported_options(settings));
-    }
-    if settings.adapters > Bytes::ZERO {
-        let adapters = settings.adapters;
-        log.notes.push(format!(
-            "the adapters ({adapters}) are not included: llama-server loads them after placing the layers"
-        ));
-    }
-    let if_raw = |asked: bool| asked && settings.raw;
-    let options = Settings {
-        ctx: Context::Tokens(tokens),
-        parallel: Some(parallel),
-        batch: Some(batch),
-        ubatch: Some(settings.ubatch.filter(|_| settings.raw).unwrap_or(batch)),
+    log.notes.extend(unsupported_options(settings));
+    log.notes.extend(adapters_note(settings));
+    let blocks = model.block_count();
+    let mapped = mapped.saturating_add(model.file_bytes.0);
+    let reading =
+        LoadModeInputs { machine, settings, traits: &traits, gpus: &gpus, blocks, predicted, available, mapped };
+    let (load_mode, mmap_auto_off) = reading.load_mode();
+    let command = CommandInputs {
+        model,
+        machine,
+        settings,
+        traits: &traits,
+        tokens,
+        parallel,
+        batch: sent,
+        embedding,
         flash_attn,
-        fit_target: settings.fit_target.or(margin),
-        no_op_offload: if_raw(settings.no_op_offload),
-        outputs: if settings.raw { settings.outputs } else { Outputs::default() },
-        gpu_overhead: Bytes::ZERO,
-        adapters: Bytes::ZERO,
-        projector: Bytes::ZERO,
-        spread: false,
-        raw: false,
-        require_full: if_raw(settings.require_full),
-        ..settings.clone()
+        projector,
+        load_mode,
+        chosen: &chosen,
+        main_gpu,
+        vulkan: &vulkan,
+        margin,
+    }
+    .command();
+    let start = ServerStart {
+        gpus: chosen.iter().map(|one| one.index).collect(),
+        predicted,
+        available,
+        margin,
+        num_ctx: ctx,
+        parallel,
+        num_batch: batch,
+        ctx_auto: is_automatic(settings),
+        batch_auto: settings.batch.is_none() && !embedding,
+        mmap_auto_off,
+        command,
     };
-    let machine = Machine { gpus: seen, ..machine.clone() };
+    let sizes = BatchSizes { tokens, batch: sent };
+    let options = server_options(settings, &start, flash_attn, sizes, margin, projector.device(settings));
+    let sees = start.command.sees.clone();
+    let refusal = server_refusal(settings, &start, main_gpu);
+    let visible = visible_machine(machine, &chosen, &sees);
     let decided = log.decided();
-    Ok(ServerLaunch { ctx, options, gpus, predicted, embedding, machine, notes: log.notes, decided })
+    let sources = sources(settings, &counted, retry);
+    Ok(ServerLaunch {
+        ctx,
+        sources,
+        options,
+        gpus: sees,
+        chosen,
+        counted,
+        embedding,
+        has_projector_on_gpu: margin.is_some() || matches!(projector, ProjectorArgument::File { in_ram: false, .. }),
+        failures: 0,
+        refusal,
+        start,
+        machine: visible,
+        notes: log.notes,
+        decided,
+    })
 }
 
-/// Tokens per sequence.
+/// The batch before it is lowered to the context, the one that is sent, and a note.
+fn batch(
+    settings: &Settings,
+    embedding: bool,
+    asked_ctx: u64,
+    inputs: &batch::BatchInputs<'_>,
+) -> (u64, u64, Option<String>) {
+    match settings.batch {
+        asked if embedding => {
+            let (sent, note) = batch::of_embeddings(asked, asked_ctx, inputs.tokens);
+            (batch::before_lowering(asked, asked_ctx), sent, note)
+        }
+        Some(batch) => (batch, batch, None),
+        None if settings.raw => (request::DEFAULT_BATCH, request::DEFAULT_BATCH, None),
+        None => {
+            let (batch, note) = batch::automatic(inputs);
+            (batch, batch, note)
+        }
+    }
+}
+
+/// What Ollama itself refuses.
+fn refuse(model: &Model, settings: &Settings, embedding: bool) -> Result<(), EngineError> {
+    let refused = if embedding && settings.ollama.endpoint == Endpoint::Generate {
+        format!("{} does not support completion", model.name)
+    } else if model.architecture == "mllama" && settings.projector.is_some() {
+        "'llama3.2-vision' is no longer compatible with your version of Ollama and has been replaced by a newer version. \
+         To re-download, run 'ollama pull llama3.2-vision'"
+            .to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(EngineError::Settings(refused))
+}
+
+/// All GPUs of a machine as they are.
+fn as_described(machine: &Machine) -> Discovery {
+    let counted = machine.gpus.iter().enumerate();
+    let counted = counted.map(|(index, gpu)| CountedGpu { index, gpu: gpu.clone(), folder: None, number: index });
+    Discovery { counted: counted.collect(), vulkan: (0..machine.gpus.len()).collect(), notes: Vec::new() }
+}
+
+fn selection(counted: &[CountedGpu], machine: &Machine, settings: &Settings, predicted: u64) -> GpuSelection {
+    let main_gpu = settings.ollama.main_gpu;
+    match settings.gpu_layers {
+        _ if settings.raw => GpuSelection { chosen: counted.to_vec(), main_gpu: None, note: None },
+        GpuLayers::Count(0) => {
+            let note = "no GPU is used: 0 layers on GPU were requested".to_owned();
+            GpuSelection { chosen: Vec::new(), main_gpu, note: (!counted.is_empty()).then_some(note) }
+        }
+        _ => {
+            let ram_free = machine.ram.free;
+            select_gpus(&SelectionInputs { counted, predicted, main_gpu, spread: settings.spread, ram_free })
+        }
+    }
+}
+
+/// Tokens per sequence, and the same as it was asked for.
 fn context(
     model: &Model,
+    counted: &[CountedGpu],
     machine: &Machine,
     settings: &Settings,
     lowered: Option<u64>,
     notes: &mut Vec<String>,
-) -> Result<u64, EngineError> {
+) -> Result<(u64, u64), EngineError> {
     if let Some(lowered) = lowered {
-        return Ok(lowered);
+        return Ok((lowered, lowered));
     }
     let keys = OllamaKeys { model, release: OllamaRelease::August2026 };
-    let vision = keys.has("vision.block_count") || settings.projector > Bytes::ZERO;
-    let default = || request::default_context(machine, settings.gpu_overhead);
+    let vision = keys.has("vision.block_count") || settings.projector.is_some();
+    let seen = Machine { gpus: counted.iter().map(|one| one.gpu.clone()).collect(), ..machine.clone() };
+    let default = || request::default_context(&seen, settings.gpu_overhead);
     let ctx = request::context(settings.ctx, model, OllamaRelease::August2026, default)?;
     if settings.raw {
-        return Ok(ctx);
+        return Ok((ctx, ctx));
     }
     if settings.ctx == Context::Auto {
-        let together = match machine.gpus.as_slice() {
+        let together = match seen.gpus.as_slice() {
             [] => "there is no GPU".to_owned(),
             gpus => format!("the GPUs have {} in total", gpus.iter().map(|gpu| gpu.total).sum::<Bytes>()),
         };
         notes.push(format!("context {}: Ollama chooses it by VRAM, and {together}", Tokens(ctx)));
     }
-    Ok(request::context_in_bounds(ctx, model, OllamaRelease::August2026, vision, notes))
+    Ok((request::context_in_bounds(ctx, model, OllamaRelease::August2026, vision, notes), ctx))
+}
+
+/// Whether Ollama chose the context, and may lower it.
+fn is_automatic(settings: &Settings) -> bool {
+    settings.ctx == Context::Auto && !settings.ollama.ctx_is_given && !settings.raw
 }
 
 /// The context of a second attempt after one with `ctx` tokens per sequence ran out of memory; none if the user set the
 /// context, or it is already small. Source: `nextLowerAutoNumCtx`, `server/sched.go`.
 pub(super) fn lower_context(settings: &Settings, ctx: u64) -> Option<u64> {
-    let automatic = settings.ctx == Context::Auto && !settings.raw;
-    [32_768, 4096].into_iter().find(|&lower| automatic && ctx > lower)
+    [32_768, 4096].into_iter().find(|&lower| is_automatic(settings) && ctx > lower)
 }
 
 /// As `LlamaServerFlashAttention` in `llm/llama_server.go` and `FlashAttentionSupported` in `ml/device.go`. Unknown
 /// properties of a described GPU count as sufficient.
-fn flash_attention(settings: &Settings, gpus: &[Gpu], notes: &mut Vec<String>) -> FlashAttn {
-    let too_old = |gpu: &Gpu| gpu.compute.is_some_and(|(major, _)| major < 6);
+fn flash_attention(settings: &Settings, gpus: &[Gpu], traits: &ReleaseTraits, notes: &mut Vec<String>) -> FlashAttn {
+    let too_old =
+        |gpu: &Gpu| gpu.backend == Backend::Cuda && gpu.compute.is_some_and(|compute| compute < traits.flash_from);
     match settings.flash_attn {
         FlashAttn::Auto => match gpus.iter().find(|gpu| !supports_flash(gpu) || too_old(gpu)) {
             Some(gpu) => {
@@ -207,28 +340,58 @@ fn flash_attention(settings: &Settings, gpus: &[Gpu], notes: &mut Vec<String>) -
     }
 }
 
-/// The fit's margin on every GPU if the projector is on one.
-fn projector_margin(model: &Model, settings: &Settings, gpus: &[Gpu], notes: &mut Vec<String>) -> Option<Bytes> {
-    let bytes = projector::bytes(model, settings);
-    if bytes == Bytes::ZERO || gpus.is_empty() {
-        return None;
-    }
-    if let Some(why) = projector::in_ram(bytes, settings.gpu_layers, model.block_count(), gpus) {
-        notes.push(format!("the projector ({bytes}) stays in RAM: {why}"));
-        return None;
-    }
-    let margin = projector::margin(bytes);
-    notes.push(match settings.fit_target {
-        Some(given) => {
-            format!("--fit-target ({given}) overrides the {margin} that Ollama keeps free for a projector")
+/// Where the projector is, and the fit's margin on every GPU if it is on one.
+fn place_projector(
+    projector: Option<Projector>,
+    model: &Model,
+    settings: &Settings,
+    gpus: &[Gpu],
+    traits: &ReleaseTraits,
+    retry: Retry,
+    notes: &mut Vec<String>,
+) -> (ProjectorArgument, Option<Bytes>) {
+    let Some(projector) = projector else { return (ProjectorArgument::None, None) };
+    let name = match projector {
+        Projector::Separate(_) => "PROJECTOR",
+        Projector::Inline(_) => "MODEL",
+    };
+    let bytes = projector.bytes();
+    let by_rule = projector.in_ram(settings.gpu_layers, model.block_count(), gpus, traits);
+    let again = retry.projector_in_ram.then(|| "with it on a GPU, loading runs out of memory".to_owned());
+    if let Some(why) = again.or(by_rule) {
+        if !gpus.is_empty() {
+            notes.push(format!("the projector ({bytes}) stays in RAM: {why}"));
         }
-        None => format!("{margin} is kept free on each GPU, not 1 GiB, for the projector ({bytes}) and its buffers"),
-    });
-    Some(margin)
+        return (ProjectorArgument::File { name, in_ram: true }, None);
+    }
+    let on_gpu = ProjectorArgument::File { name, in_ram: false };
+    if !traits.projector_margin {
+        return (on_gpu, None);
+    }
+    let margin = projector.margin();
+    if !gpus.is_empty() {
+        notes.push(match settings.fit_target {
+            Some(given) => {
+                format!("--fit-target ({given}) overrides the {margin} that Ollama keeps free for a projector")
+            }
+            None => {
+                format!("{margin} is kept free on each GPU, not 1 GiB, for the projector ({bytes}) and its buffers")
+            }
+        });
+    }
+    (on_gpu, Some(margin).filter(|_| settings.fit_target.is_none()))
+}
+
+fn adapters_note(settings: &Settings) -> Option<String> {
+    let adapters = Some(settings.adapters).filter(|&adapters| adapters > Bytes::ZERO)?;
+    Some(format!("the adapters ({adapters}) are not included: llama-server loads them after placing the layers"))
 }
 
 /// Notes on options that Ollama lacks: llama-server reads some from its environment, the others are ignored.
 fn unsupported_options(settings: &Settings) -> Vec<String> {
+    if settings.raw {
+        return Vec::new();
+    }
     let differ = settings.cache_type_k != settings.cache_type_v;
     let by_variable = [
         ("different types for K and V", differ, "LLAMA_ARG_CACHE_TYPE_K and LLAMA_ARG_CACHE_TYPE_V"),

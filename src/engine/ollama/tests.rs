@@ -7,7 +7,7 @@ use super::super::ollama_024;
 use super::*;
 use crate::gguf::{GgmlType, Header, Tensor, Value};
 use crate::machine::{Backend, Gpu};
-use crate::model::Model;
+use crate::model::{Model, Projector};
 use crate::settings::{CacheType, Context, FlashAttn, Outputs};
 use crate::units::Bytes;
 
@@ -18,7 +18,7 @@ fn ctx(tokens: u64) -> Settings {
 }
 
 fn started(model: &Model, machine: &Machine, settings: &Settings) -> ServerLaunch {
-    server_launch::decide(model, machine, settings, None).unwrap()
+    server_launch::decide(model, machine, settings, Retry::default()).unwrap()
 }
 
 fn has_note(start: &ServerLaunch, words: &str) -> bool {
@@ -75,7 +75,7 @@ fn the_context_is_limited_by_the_training_context() {
     assert_eq!(started(&llama, &card(), &ctx(2)).ctx, 4);
     let sees = model("gemma3", &[("vision.block_count", Value::U32(27))]);
     assert_eq!(started(&sees, &card(), &ctx(512)).ctx, 2048);
-    let projector = Settings { projector: Bytes::mib(600), ..ctx(512) };
+    let projector = Settings { projector: Projector::sized(Bytes::mib(600)), ..ctx(512) };
     assert_eq!(started(&llama, &card(), &projector).ctx, 2048);
 }
 
@@ -135,8 +135,12 @@ fn a_model_that_fits_with_a_fifth_to_spare_runs_on_one_gpu() {
     // 80 % of 10 GiB is not enough for 8 GiB and a cache
     assert_eq!(chosen(&llama, vec![cuda(10), cuda(10)], &ctx(4096)), [0, 1]);
     // discrete before integrated, even if smaller
-    assert_eq!(chosen(&llama, vec![integrated(40), cuda(12)], &ctx(4096)), [1]);
-    assert_eq!(chosen(&llama, vec![integrated(40), cuda(8)], &ctx(4096)), [0]);
+    let mut with_integrated = ctx(4096);
+    with_integrated.ollama.server.igpu_enable = Some(true);
+    assert_eq!(chosen(&llama, vec![integrated(40), cuda(12)], &with_integrated), [1]);
+    assert_eq!(chosen(&llama, vec![integrated(40), cuda(8)], &with_integrated), [0]);
+    // which it leaves out by itself
+    assert_eq!(chosen(&llama, vec![integrated(40), cuda(8)], &ctx(4096)), [1]);
     // by free memory, not total
     let busy = Gpu { free: Bytes::gib(6), ..cuda(24) };
     assert_eq!(chosen(&llama, vec![busy, cuda(12)], &ctx(4096)), [1]);
@@ -247,7 +251,9 @@ fn flash_attention_stays_auto_if_all_gpus_support_it(
     #[case] compute: Option<(u32, u32)>,
     #[case] expected: FlashAttn,
 ) {
-    let machine = machine(vec![Gpu { compute, ..gpu(backend, Bytes::gib(24)) }]);
+    // 7.2 is only in Jetsons
+    let integrated = compute == Some((7, 2));
+    let machine = machine(vec![Gpu { integrated, compute, ..gpu(backend, Bytes::gib(24)) }]);
     let start = started(&large(1), &machine, &ctx(2048));
     assert_eq!(start.options.flash_attn, expected);
     assert_eq!(has_note(&start, "flash attention is off"), expected == FlashAttn::Off);
@@ -291,7 +297,7 @@ fn without_gpu_layers_no_gpu_is_visible() {
 #[test]
 fn a_projector_reserves_one_more_gibibyte() {
     let with = |gibibytes: &[u64], gpu_layers, bytes| {
-        let settings = Settings { projector: bytes, gpu_layers, ..ctx(4096) };
+        let settings = Settings { projector: Projector::sized(bytes), gpu_layers, ..ctx(4096) };
         started(&large(1), &cards(gibibytes), &settings)
     };
     let odd = Bytes(Bytes::mib(600).0 + 1);
@@ -309,7 +315,7 @@ fn a_projector_reserves_one_more_gibibyte() {
     assert_eq!(cpu_only.options.fit_target, None);
     assert_eq!(with(&[24], GpuLayers::Auto, Bytes::ZERO).options.fit_target, None);
 
-    let given = Settings { projector: odd, fit_target: Some(Bytes::mib(300)), ..ctx(4096) };
+    let given = Settings { projector: Projector::sized(odd), fit_target: Some(Bytes::mib(300)), ..ctx(4096) };
     assert_eq!(started(&large(1), &card(), &given).options.fit_target, Some(Bytes::mib(300)));
 }
 
@@ -354,7 +360,7 @@ fn raw_settings_are_taken_as_given() {
         parallel: Some(4),
         ubatch: Some(64),
         outputs: Outputs::Ubatch,
-        projector: Bytes::mib(600),
+        projector: Projector::sized(Bytes::mib(600)),
         gpu_layers: GpuLayers::Count(0),
         raw: true,
         ..ctx(65_536)
@@ -370,11 +376,11 @@ fn raw_settings_are_taken_as_given() {
 
 #[test]
 fn numbers_beyond_c_int_are_refused() {
-    let refused = |settings: &Settings| server_launch::decide(&large(1), &card(), settings, None).unwrap_err();
+    let refused =
+        |settings: &Settings| server_launch::decide(&large(1), &card(), settings, Retry::default()).unwrap_err();
     for settings in [
         Settings { parallel: Some(2), ..ctx(1 << 30) },
         Settings { parallel: Some(0), ..ctx(1) },
-        Settings { batch: Some(0), ..ctx(1) },
         Settings { batch: Some(1 << 31), ..ctx(1) },
         Settings { parallel: Some(u64::MAX), ..ctx(u64::MAX) },
     ] {

@@ -14,8 +14,8 @@ use crate::engine::request::ResolvedSettings;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::Model;
 use crate::plan::{
-    Confidence, DevicePlan, Estimate, GraphPlan, GraphUse, LayerPlan, OwnCaches, Plan, Reserve, Term, Totals, Verdict,
-    Why,
+    Confidence, DevicePlan, Estimate, GraphPlan, GraphUse, LayerPlan, OwnCaches, Part, Plan, Reserve, Term, Totals,
+    Verdict, Why,
 };
 use crate::settings::Settings;
 use crate::units::Bytes;
@@ -53,6 +53,7 @@ pub(super) fn plan(mut parts: PlanInputs<'_>) -> Plan {
         settings: parts.effect.settings,
         own_caches: parts.own_caches,
         v_transposed: None,
+        parts: Part::alone(&devices),
         devices,
         layers,
         totals,

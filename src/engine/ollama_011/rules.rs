@@ -30,7 +30,7 @@ pub(super) fn resolve_settings(
     let mut wanted = RequestedSizes::of(settings, model, RELEASE, || DEFAULT_CONTEXT)?;
     if !settings.raw {
         wanted.ctx = raise_for_gpt_oss(wanted.ctx, model, machine, settings.gpu_overhead, &mut notes);
-        let vision = traits.vision || settings.projector > Bytes::ZERO;
+        let vision = traits.vision || settings.projector.is_some();
         wanted.ctx = request::context_in_bounds(wanted.ctx, model, RELEASE, vision, &mut notes);
         wanted.parallel = request::sequences(wanted.parallel, traits.one_sequence, traits.embedding, &mut notes);
     }

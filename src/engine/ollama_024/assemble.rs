@@ -11,7 +11,7 @@ use crate::engine::request::ResolvedSettings;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::Model;
 use crate::plan::{
-    Confidence, DevicePlan, GraphPlan, GraphUse, LayerPlan, OwnCaches, Plan, Reserve, Term, Totals, Verdict, Why,
+    Confidence, DevicePlan, GraphPlan, GraphUse, LayerPlan, OwnCaches, Part, Plan, Reserve, Term, Totals, Verdict, Why,
 };
 use crate::settings::Settings;
 use crate::units::Bytes;
@@ -47,6 +47,7 @@ pub(super) fn plan(mut parts: PlanInputs<'_>) -> Plan {
         origin: parts.machine.origin,
         model: parts.model.summary(),
         settings: parts.effect.settings,
+        parts: Part::alone(&devices),
         devices,
         layers,
         graph,

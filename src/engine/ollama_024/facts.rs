@@ -28,6 +28,7 @@ pub const FACTS: EngineFacts = EngineFacts {
         Flag::FitTarget,
         Flag::FitCtx,
         Flag::CpuMoe,
+        Flag::Drafting,
         Flag::Release,
     ],
     reserve_setting: ReserveSetting::Overhead,

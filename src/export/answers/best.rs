@@ -3,66 +3,70 @@
 use serde::Serialize;
 
 use super::AnswerSource;
-use crate::answer::best::{Objective, Suggestion};
+use crate::answer::best::{BestRequest, Card};
 use crate::answer::sweep::PlanFigures;
-use crate::plan::Plan;
+use crate::plan::{DevicePlan, Outcome, Plan};
 use crate::settings::Settings;
-use crate::settings::knob::Knob;
+use crate::units::Bytes;
 
 #[derive(Serialize)]
-struct Object {
+struct Object<'a> {
     #[serde(flatten)]
     source: AnswerSource,
     held: Vec<&'static str>,
-    wishes: Vec<ObjectiveRecord>,
+    margin: Bytes,
+    cards: Vec<CardRecord<'a>>,
 }
 
 #[derive(Serialize)]
-struct ObjectiveRecord {
-    knob: &'static str,
-    suggestions: Vec<SuggestionRecord>,
-}
-
-#[derive(Serialize)]
-struct SuggestionRecord {
-    value: super::JsonValue,
-    costs: Vec<CostRecord>,
-    says: String,
+struct CardRecord<'a> {
+    names: Vec<&'static str>,
+    outcome: Outcome,
+    ctx: u64,
+    cache_type_k: String,
+    cache_type_v: String,
+    quant: Option<&'a str>,
+    margin: Option<Bytes>,
+    gives_up: Option<LossRecord>,
     options: String,
     plan: PlanFigures,
 }
 
 #[derive(Serialize)]
-struct CostRecord {
-    knob: &'static str,
+struct LossRecord {
+    what: &'static str,
     says: String,
 }
 
-/// `{…,"held":["ctx"],"wishes":[{"knob","suggestions":[{"value","costs":[{"knob","says"}],"says","options","plan"}]}]}`;
-/// `options` are the command line options that turn `asked` into the suggestion.
+impl<'a> CardRecord<'a> {
+    fn of(card: &'a Card, asked: &Settings) -> Self {
+        let Card { objectives, plan, speeds, gives_up, .. } = card;
+        Self {
+            names: objectives.iter().map(|objective| objective.name()).collect(),
+            outcome: plan.outcome(),
+            ctx: plan.settings.ctx,
+            cache_type_k: plan.settings.cache_type_k.to_string(),
+            cache_type_v: plan.settings.cache_type_v.to_string(),
+            quant: plan.model.file_type.as_deref(),
+            margin: plan.tightest_gpu().map(DevicePlan::left),
+            gives_up: gives_up.as_ref().map(|loss| LossRecord { what: loss.name(), says: loss.to_string() }),
+            options: card.options(asked),
+            plan: PlanFigures::of(plan, speeds.as_ref()),
+        }
+    }
+}
+
+/// `{…,"held":["ctx"],"margin":N,"cards":[{"names":["safe"],"outcome","ctx","cache_type_k","cache_type_v","quant",
+/// "margin","gives_up":{"what","says"},"options","plan"}]}`; `margin` is what the
+/// fullest GPU has left, `options` are the command line options that turn `asked` into the card's settings.
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn json(
-    plan: &Plan,
-    asked: &Settings,
-    held: &[Knob],
-    found: &[(Objective, Vec<Suggestion>)],
-) -> serde_json::Result<String> {
-    let suggested = |one: &Suggestion| SuggestionRecord {
-        value: super::JsonValue::of_gain(one.gain),
-        costs: one.costs.iter().map(|cost| CostRecord { knob: cost.knob().name(), says: cost.to_string() }).collect(),
-        says: one.gain.to_string(),
-        options: one.options(asked),
-        plan: PlanFigures::of(&one.plan),
-    };
-    let wishes = found.iter().map(|(objective, found)| ObjectiveRecord {
-        knob: objective.knob().name(),
-        suggestions: found.iter().map(suggested).collect(),
-    });
+pub fn json(plan: &Plan, asked: &Settings, question: &BestRequest, cards: &[Card]) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&Object {
         source: AnswerSource::of(plan),
-        held: held.iter().map(|knob| knob.name()).collect(),
-        wishes: wishes.collect(),
+        held: question.held.iter().map(|knob| knob.name()).collect(),
+        margin: question.margin,
+        cards: cards.iter().map(|card| CardRecord::of(card, asked)).collect(),
     })
 }

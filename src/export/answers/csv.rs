@@ -3,11 +3,14 @@
 
 use crate::answer::matrix::Matrix;
 use crate::answer::sweep::{PlanFigures, Sweep};
+use crate::speed::SpeedRange;
 
 const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,gpu,cpu,all";
 
-/// One line per point: the value, `COLUMNS`, weights, cache, graph and free bytes of each device, and the weights in
-/// RAM of layers that count as on GPUs.
+/// Weights in RAM of layers that count as on GPUs, and the speed at the start and with a full cache.
+const LAST_COLUMNS: &str = "parts_in_ram,tokens_per_second,tokens_per_second_at_full_context";
+
+/// One line per point: the value, `COLUMNS`, weights, cache, graph and free bytes of each device, then `LAST_COLUMNS`.
 pub fn sweep(sweep: &Sweep) -> String {
     let devices =
         sweep.points.iter().find_map(|point| point.figures.as_ref().ok()).map_or(&[][..], |first| &first.devices);
@@ -17,7 +20,7 @@ pub fn sweep(sweep: &Sweep) -> String {
             csv.push_str(&format!(",{}_{part}", device.id));
         }
     }
-    csv.push_str(",parts_in_ram\n");
+    csv.push_str(&format!(",{LAST_COLUMNS}\n"));
     for point in &sweep.points {
         csv.push_str(&sweep.knob.plain(point.value));
         csv.push(',');
@@ -29,24 +32,28 @@ pub fn sweep(sweep: &Sweep) -> String {
                 None => ",,,,".to_owned(),
             });
         }
-        csv.push_str(&format!(",{}\n", parts_in_ram(&point.figures)));
+        csv.push_str(&format!(",{}\n", last_fields(&point.figures)));
     }
     csv
 }
 
-/// One line per cell: both values, `COLUMNS`, and the weights in RAM of layers that count as on GPUs.
+/// One line per cell: both values, `COLUMNS` and `LAST_COLUMNS`.
 pub fn matrix(matrix: &Matrix) -> String {
     let (rows, columns) = (matrix.rows.plain(), matrix.columns.plain());
-    let mut csv = format!("{},{},{COLUMNS},parts_in_ram\n", matrix.rows.name(), matrix.columns.name());
+    let mut csv = format!("{},{},{COLUMNS},{LAST_COLUMNS}\n", matrix.rows.name(), matrix.columns.name());
     let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
     for ((row, column), cell) in pairs.zip(&matrix.cells) {
-        csv.push_str(&format!("{row},{column},{},{}\n", fields(cell), parts_in_ram(cell)));
+        csv.push_str(&format!("{row},{column},{},{}\n", fields(cell), last_fields(cell)));
     }
     csv
 }
 
-fn parts_in_ram(figures: &Result<PlanFigures, String>) -> String {
-    figures.as_ref().map_or_else(|_| String::new(), |figures| figures.parts_in_ram.0.to_string())
+/// The fields of `LAST_COLUMNS`, empty without a plan or a speed.
+fn last_fields(figures: &Result<PlanFigures, String>) -> String {
+    let Ok(figures) = figures else { return ",,".to_owned() };
+    let speed =
+        |range: Option<SpeedRange>| range.map_or_else(String::new, |range| format!("{:.2}", range.tokens_per_second));
+    format!("{},{},{}", figures.parts_in_ram.0, speed(figures.speed), speed(figures.speed_at_full_context))
 }
 
 /// The fields of `COLUMNS`; if there is no plan, the verdict is `refused` and the rest is empty.

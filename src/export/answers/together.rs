@@ -30,7 +30,9 @@ impl<'a> LoadRecord<'a> {
     fn of(model: &'a str, figures: &'a LoadOutcome) -> Self {
         let (by, why, plan) = (None, None, None);
         match figures {
-            LoadOutcome::Loaded(plan) => Self { model, fate: "loaded", by, why, plan: Some(PlanFigures::of(plan)) },
+            LoadOutcome::Loaded(plan) => {
+                Self { model, fate: "loaded", by, why, plan: Some(PlanFigures::of(plan, None)) }
+            }
             LoadOutcome::Shares(host) => Self { model, fate: "shares", by: Some(*host), why, plan },
             LoadOutcome::Evicted { by, why } => Self { model, fate: "evicted", by: Some(*by), why: Some(why), plan },
             LoadOutcome::Refused(why) => Self { model, fate: "refused", by, why: Some(why), plan },

@@ -104,6 +104,8 @@ fn describe(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gp
         driver_major: cuda.and_then(|version| (version / 1000).try_into().ok()),
         computer: None,
         vulkan: None,
+        listed: crate::machine::Listed::default(),
+        driver_memory: None,
     });
     NvmlGpu { uuid, gpu, facts, shares_ram, ..NvmlGpu::unresponsive(String::new()) }
 }

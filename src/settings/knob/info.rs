@@ -111,12 +111,35 @@ impl Knob {
                 least: 0,
                 fine: 1,
             },
+            Self::ImageTokens => KnobInfo {
+                name: "image-max-tokens",
+                title: "image tokens",
+                description: "Most tokens of an image (--image-max-tokens), for projectors that read images of many \
+                       sizes. Auto: what the projector's type allows.",
+                least: 1,
+                fine: 16,
+            },
             Self::TensorSplit => KnobInfo {
                 name: "tensor-split",
                 title: "GPU split",
                 description: "Share of the layers on the first GPU in use, in percent (--tensor-split). The other GPUs \
                        keep their proportions; type shares like 3,1,1 to set all of them.",
                 least: 0,
+                fine: 1,
+            },
+            Self::Draft => KnobInfo {
+                name: "spec-type",
+                title: "draft",
+                description: "How tokens are drafted, which the model then checks several at a time (--spec-type): by its \
+                       own MTP blocks, or by the draft model. Auto: what the draft model is for.",
+                least: 0,
+                fine: 1,
+            },
+            Self::DraftMax => KnobInfo {
+                name: "spec-draft-n-max",
+                title: "draft n-max",
+                description: "Tokens drafted at most (--spec-draft-n-max). Recurrent states are kept once more for each.",
+                least: 1,
                 fine: 1,
             },
         }

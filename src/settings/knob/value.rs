@@ -1,7 +1,7 @@
 //! Reads and writes a knob's value in the settings.
 
 use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, MAX_VALUE, QUANTISATIONS};
-use crate::settings::{CacheType, Context, GpuLayers, Outputs, Settings};
+use crate::settings::{CacheType, Context, GpuLayers, Outputs, Settings, SpecType};
 
 impl Knob {
     /// The value set by the user; `None` if the engine decides.
@@ -33,7 +33,13 @@ impl Knob {
                 GpuLayers::Count(n) => Some(n),
             },
             Self::CpuMoe => settings.n_cpu_moe,
+            Self::ImageTokens => settings.mmproj.image_max_tokens,
             Self::TensorSplit => percent_of_first(&settings.tensor_split),
+            Self::Draft => match settings.draft.types.as_deref()? {
+                [one] => place(&SpecType::BY_MODEL, one),
+                _ => None,
+            },
+            Self::DraftMax => settings.draft.n_max,
         }
     }
 
@@ -58,7 +64,10 @@ impl Knob {
             Self::Outputs => settings.outputs = Outputs::Tokens(value),
             Self::GpuLayers => settings.gpu_layers = GpuLayers::Count(value),
             Self::CpuMoe => settings.n_cpu_moe = Some(value),
+            Self::ImageTokens => settings.mmproj.image_max_tokens = Some(value),
             Self::TensorSplit => settings.tensor_split = with_first(&settings.tensor_split, value.min(100)),
+            Self::Draft => settings.draft.types = SpecType::BY_MODEL.get(at).map(|kind| vec![*kind]),
+            Self::DraftMax => settings.draft.n_max = Some(value),
         }
     }
 
@@ -83,7 +92,10 @@ impl Knob {
             Self::Outputs => to.outputs = from.outputs,
             Self::GpuLayers => to.gpu_layers = from.gpu_layers,
             Self::CpuMoe => to.n_cpu_moe = from.n_cpu_moe,
+            Self::ImageTokens => to.mmproj.image_max_tokens = from.mmproj.image_max_tokens,
             Self::TensorSplit => to.tensor_split.clone_from(&from.tensor_split),
+            Self::Draft => to.draft.types.clone_from(&from.draft.types),
+            Self::DraftMax => to.draft.n_max = from.draft.n_max,
         }
     }
 }
@@ -123,7 +135,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33, experts: false };
+    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33, experts: false, draft: None };
 
     proptest! {
         #[test]

@@ -134,6 +134,22 @@ pub(super) fn size_of(path: &Path) -> Result<Bytes, String> {
     }
 }
 
+/// The projector in the folder of the model at `path`, if that is not a projector itself.
+pub(in crate::source) fn beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?.to_owned();
+    let folder = path.parent()?;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    if mmproj_prefix(&name).is_some() {
+        return None;
+    }
+    let files = fs::read_dir(folder).ok()?.take(MAX_FILES).filter_map(|file| file.ok()?.file_name().into_string().ok());
+    let mut projectors: Vec<String> =
+        files.filter(|file| mmproj_prefix(file).is_some() && file.to_ascii_lowercase().ends_with(".gguf")).collect();
+    projectors.sort();
+    let stem = ShardName::parse(&name).map_or(name, |shard| shard.stem);
+    projector_of(&stem, &projectors.iter().collect::<Vec<_>>()).map(|file| folder.join(file))
+}
+
 /// The part before `mmproj` in a projector's file name.
 fn mmproj_prefix(file: &str) -> Option<&str> {
     file.to_ascii_lowercase().find("mmproj").and_then(|at| file.get(..at))

@@ -40,12 +40,12 @@ pub(super) fn caches(
         if count > 0 {
             define("R", "elements of a block's convolution state", states.r);
             define("S", "elements of a block's recurrent state", states.s);
-            define("N_p", "sequences, each with its own state", states.rows);
-            let bytes = states.r.saturating_add(states.s).saturating_mul(states.rows).saturating_mul(4 * count);
+            define("N_p", "sequences, each with its own state", states.rows());
+            let bytes = states.r.saturating_add(states.s).saturating_mul(states.rows()).saturating_mul(4 * count);
             parts.push(FormulaNode::leaf(
                 format!("recurrent states of {count} blocks"),
                 "n·(R + S)·4·N_p",
-                format!("{count}·({} + {})·4·{}", states.r, states.s, states.rows),
+                format!("{count}·({} + {})·4·{}", states.r, states.s, states.rows()),
                 Bytes(bytes),
             ));
         }

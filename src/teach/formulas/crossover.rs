@@ -9,7 +9,6 @@ use crate::engine::formulas::{
 use crate::plan::{GraphUse, Plan};
 use crate::settings::knob::Knob;
 use crate::settings::{InEffect, Settings};
-use crate::units::Bytes;
 
 /// Number of samples for drawing a curve.
 const SAMPLES: usize = 64;
@@ -169,7 +168,7 @@ impl<'a> KnobValues<'a> {
             batch: settings.batch.unwrap_or(DEFAULT_BATCH),
             raw: settings.raw,
             embedding,
-            vision: vision || settings.projector > Bytes::ZERO,
+            vision: vision || settings.projector.is_some(),
             one_sequence,
             context_train: plan.model.context_train.filter(|_| !settings.raw),
         }

@@ -36,6 +36,7 @@ impl App {
             Command::NextCliff => self.step_to_cliff(true),
             Command::PreviousCliff => self.step_to_cliff(false),
             Command::Lock => self.lock(),
+            Command::SplitCache => self.split_cache(),
             Command::Reset => {
                 let mut settings = self.settings.clone();
                 knob.reset(&mut settings);

@@ -3,7 +3,7 @@
 
 use super::{App, LiveMemory, Mode};
 use crate::answer::Remedy;
-use crate::answer::best::{Objective, Suggestion};
+use crate::answer::best::{BestRequest, Card, DEFAULT_MARGIN};
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
@@ -36,21 +36,14 @@ pub struct WhyPage {
 /// The page on the best settings.
 #[derive(Clone, Debug, Default)]
 pub struct BestPage {
-    /// The suggestions for each objective.
-    pub found: Vec<(Objective, Vec<Suggestion>)>,
+    /// A card for each objective, or for several.
+    pub cards: Vec<Card>,
     /// Whether these are all.
     pub progress: AnswerState,
-    /// Index of the selected suggestion among those of all objectives.
+    /// The selected card.
     pub chosen: usize,
     /// Scrolled lines.
     pub scroll: u16,
-}
-
-impl BestPage {
-    /// All suggestions, in the order of the page.
-    pub fn suggestions(&self) -> impl Iterator<Item = &Suggestion> {
-        self.found.iter().flat_map(|(_, found)| found)
-    }
 }
 
 impl App {
@@ -107,17 +100,12 @@ impl App {
                 return;
             }
             Command::Enter => {
-                let settings = page.suggestions().nth(page.chosen).map(|chosen| chosen.settings.clone());
-                if let Some(plan_request) = settings.zip(self.plan_request()).map(|(settings, now)| now.with(settings))
-                {
-                    self.apply_request(plan_request);
+                if let Some(card) = page.cards.get(page.chosen) {
+                    self.apply_request(card.request.clone());
                     return;
                 }
             }
-            _ => {
-                let count = page.suggestions().count();
-                page.chosen = moved(page.chosen, count, &mut page.scroll, command);
-            }
+            _ => page.chosen = moved(page.chosen, page.cards.len(), &mut page.scroll, command),
         }
         self.mode = Mode::Best(page);
     }
@@ -132,6 +120,11 @@ impl App {
             self.knobs.locked.push(knob);
             self.notice = Some(format!("{} locked: s suggests the best settings that keep it.", knob.title()));
         }
+    }
+
+    /// The question that the page on the best settings answers.
+    pub fn best_request(&self) -> BestRequest {
+        BestRequest { held: self.knobs.locked.clone(), margin: DEFAULT_MARGIN }
     }
 
     /// Whether suggestions must not change `knob`.

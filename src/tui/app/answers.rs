@@ -17,7 +17,7 @@ impl App {
             }
             Mode::Best(page) => {
                 **page = BestPage::default();
-                QueryKind::Best(self.knobs.locked.clone())
+                QueryKind::Best(self.best_request())
             }
             Mode::Matrix(page) => {
                 **page = MatrixPage::new(page.sides);
@@ -49,7 +49,7 @@ impl App {
             _ if !fresh => {}
             (Mode::Why(page), QueryPart::Remedies(remedies)) => page.remedies.extend(remedies),
             (Mode::Why(page), QueryPart::End) => page.progress = AnswerState::Done,
-            (Mode::Best(page), QueryPart::Best(objective, found)) => page.found.push((objective, found)),
+            (Mode::Best(page), QueryPart::Best(card)) => card.join(&mut page.cards),
             (Mode::Best(page), QueryPart::End) => page.progress = AnswerState::Done,
             (Mode::Together(page), QueryPart::Together(answer)) => page.answer = Some(answer),
             (Mode::Matrix(_), QueryPart::Axes(rows, columns)) => self.set_axes(rows, columns),

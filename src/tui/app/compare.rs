@@ -4,6 +4,7 @@ use super::update::scrolled;
 use super::{App, Mode};
 use crate::engine::PlanRequest;
 use crate::plan::Plan;
+use crate::speed::Speeds;
 use crate::tui::action::Command;
 
 /// Maximum number of plans side by side.
@@ -18,6 +19,8 @@ pub struct Pin {
     pub plan_request: PlanRequest,
     /// The plan.
     pub plan: Box<Plan>,
+    /// Its speeds.
+    pub speeds: Option<Speeds>,
 }
 
 /// The state of the page.
@@ -67,7 +70,8 @@ impl App {
             let free = ('A'..='D').find(|letter| self.pins.iter().all(|pin| pin.letter != *letter));
             if let Some(letter) = free {
                 chosen = Some(self.pins.len());
-                self.pins.push(Pin { letter, plan_request, plan });
+                let speeds = Speeds::of(&plan_request.model, &plan_request.machine, &plan, 0);
+                self.pins.push(Pin { letter, plan_request, plan, speeds });
                 if self.pins.len() == 1 {
                     self.notice = Some(format!("Pinned as {letter}. Change something, then press c to compare."));
                     return;

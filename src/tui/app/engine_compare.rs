@@ -4,6 +4,7 @@ use super::update::scrolled;
 use super::{App, Mode};
 use crate::engine::{self, EngineVersion};
 use crate::plan::Plan;
+use crate::speed::Speeds;
 use crate::tui::action::Command;
 
 /// The state of the page.
@@ -13,6 +14,8 @@ pub struct EngineComparison {
     pub choice: EngineVersion,
     /// Its plan, or why there is none.
     pub plan: Result<Box<Plan>, String>,
+    /// Its speeds.
+    pub speeds: Option<Speeds>,
     /// Scrolled lines.
     pub scroll: u16,
 }
@@ -47,7 +50,8 @@ impl App {
         choice.apply(&mut settings);
         let plan = engine::plan(choice.engine, model, &self.machine, &settings);
         let plan = plan.map(Box::new).map_err(|error| error.to_string());
-        self.mode = Mode::EngineCompare(Box::new(EngineComparison { choice, plan, scroll }));
+        let speeds = plan.as_ref().ok().and_then(|plan| Speeds::of(model, &self.machine, plan, 0));
+        self.mode = Mode::EngineCompare(Box::new(EngineComparison { choice, plan, speeds, scroll }));
     }
 
     pub(super) fn press_on_engine_compare(&mut self, mut page: Box<EngineComparison>, command: Command) {

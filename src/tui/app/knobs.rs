@@ -18,6 +18,8 @@ pub struct KnobList {
     pub first: usize,
     /// The locked ones, which suggestions must not change.
     pub locked: Vec<Knob>,
+    /// Whether K and V get a cache type each, on engines that have two.
+    pub two_cache_types: bool,
     /// Values of knobs that are not offered now.
     pub(super) stashed: StashedKnobs,
     pub(super) drag: Option<Drag>,
@@ -31,6 +33,7 @@ impl KnobList {
             focus: Knob::Context,
             first: 0,
             locked: Vec::new(),
+            two_cache_types: false,
             stashed: StashedKnobs::default(),
             drag: None,
         }
@@ -48,12 +51,38 @@ impl App {
         }
     }
 
+    /// Gives K and V a cache type each, or one type again: that of K, if both can have it.
+    pub(super) fn split_cache(&mut self) {
+        if self.engine.facts().has_one_cache_type() {
+            self.notice = Some(format!("{} has one type for K and V.", self.engine.title()));
+            return;
+        }
+        let two = self.knobs.offered.contains(&Knob::CacheTypeK);
+        self.knobs.two_cache_types = !two;
+        let mut settings = self.settings.clone();
+        if two && settings.has_two_cache_types() {
+            settings.use_one_cache_type();
+        }
+        self.change_settings(settings);
+        self.update_offered_knobs();
+    }
+
+    /// The word of the focused knob, if it is shown as words, that begins with `letter` and comes next.
+    pub fn word_by_letter(&self, letter: char) -> Option<u64> {
+        let words = self.knobs.focus.words()?;
+        let now = usize::try_from(self.value(self.knobs.focus)).ok()?;
+        let begins = |at: &usize| words[*at].starts_with(letter.to_ascii_lowercase());
+        let found = (now + 1..words.len()).chain(0..words.len().min(now + 1)).find(begins)?;
+        Some(found as u64)
+    }
+
     /// What decides which knobs apply.
     pub(super) fn knob_context(&self) -> KnobContext<'_> {
         KnobContext {
-            model: self.model.as_deref().map(|model| &**model),
+            model: self.model.as_deref(),
             machine: &self.machine,
-            raw: self.settings.raw,
+            settings: &self.settings,
+            two_cache_types: self.knobs.two_cache_types,
         }
     }
 

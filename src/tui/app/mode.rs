@@ -14,8 +14,10 @@ use super::matrix::MatrixPage;
 use super::sweep::SweepPage;
 use super::teach::TeachScreen;
 use super::together::TogetherPage;
+use super::verify::VerifyPage;
 use super::{App, ExplainTarget, Panel};
-use crate::tui::keymap::Scope;
+use crate::tui::keymap::{self, Scope};
+use crate::tui::regions::footer::{self, PlacedWord};
 
 /// What is shown over the planner.
 #[derive(Clone, Debug)]
@@ -48,6 +50,8 @@ pub enum Mode {
     Compare(ComparePage),
     /// Several models loaded at once.
     Together(Box<TogetherPage>),
+    /// A log beside its plan.
+    Verify(Box<VerifyPage>),
     /// The export page.
     Export(Box<ExportPage>),
     /// The teach screen.
@@ -102,6 +106,15 @@ impl TextEntry {
 }
 
 impl App {
+    /// The footer's entries.
+    pub fn footer(&self) -> Vec<PlacedWord> {
+        let mean = |command| match &self.mode {
+            Mode::Teach(teach) if teach.help.is_none() => teach.handles(command),
+            _ => true,
+        };
+        footer::places(&keymap::footer(self.scopes(), mean), self.regions.footer)
+    }
+
     /// The active scopes, in order of precedence.
     pub fn scopes(&self) -> &'static [Scope] {
         match (&self.mode, self.panels.focus) {
@@ -122,6 +135,8 @@ impl App {
             (Mode::Sweep(_), _) => &[Scope::Sweep, Scope::Everywhere],
             (Mode::Matrix(_), _) => &[Scope::Matrix, Scope::Everywhere],
             (Mode::Compare(_), _) => &[Scope::Compare, Scope::Page, Scope::Everywhere],
+            (Mode::Verify(page), _) if page.accepts_text() => &[Scope::Field, Scope::Everywhere],
+            (Mode::Verify(_), _) => &[Scope::Verify, Scope::Everywhere],
             (Mode::Export(page), _) if page.naming.is_some() => &[Scope::Field, Scope::Everywhere],
             (Mode::Export(_), _) => &[Scope::Export, Scope::Everywhere],
             (Mode::Teach(teach), _) if teach.help.is_none() => &[Scope::Teach, Scope::Everywhere],

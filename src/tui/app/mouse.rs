@@ -9,6 +9,7 @@ use crate::settings::knob::Knob;
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::browse::{Filter, SortOrder};
 use crate::tui::effect::Effect;
+use crate::tui::regions::footer;
 use crate::tui::regions::machine::MachineRegions;
 use crate::tui::regions::models::{self, ModelsRegions};
 use crate::tui::regions::{self, KnobRow};
@@ -16,6 +17,10 @@ use crate::tui::widget::slider;
 
 impl App {
     pub(super) fn mouse(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
+        if gesture == Gesture::Down && self.regions.footer.contains((x, y).into()) {
+            let pressed = footer::command_at(&self.footer(), x, y);
+            return pressed.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
+        }
         if let (Mode::Machine(screen), Gesture::Down) = (&self.mode, gesture) {
             let mut screen = screen.clone();
             self.point_at_machine(&mut screen, x, y);

@@ -79,6 +79,7 @@ impl App {
             context_train: plan.model.context_train,
             layer_count: plan.layers.len() as u64,
             experts: model.hyper.experts.is_some(),
+            draft: model.drafts_by(),
         };
         self.panels.cursors.layer = self.panels.cursors.layer.min(plan.layers.len().saturating_sub(1));
         self.panels.cursors.device = self.panels.cursors.device.min(plan.devices.len().saturating_sub(1));

@@ -1,16 +1,17 @@
 //! Handles actions.
 
-use ratatui::crossterm::event::{Event, KeyEvent};
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 
 use super::browse::ModelBrowser;
 use super::machine::MachinePrompt;
 use super::machine::cards::CardPicker;
+use super::verify::{VerifyState, is_log};
 use super::{App, Mode, Panel, TextEntry};
 use crate::engine::EngineVersion;
 use crate::tui::action::{Action, Command, ExitReason};
-use crate::tui::effect::Effect;
+use crate::tui::effect::{Effect, LogSource};
 use crate::tui::regions::Regions;
 
 impl App {
@@ -67,6 +68,7 @@ impl App {
             | Action::PageReady { .. }
             | Action::Tick { .. }
             | Action::Fade { .. } => {}
+            Action::Verified { id, result } => self.verified(id, result),
             Action::Written { id, text } => self.written(id, text),
             Action::Saved(result) => self.saved(result),
             Action::TaskPanicked(what) => self.notice = Some(what),
@@ -130,6 +132,7 @@ impl App {
                 self.press_on_together(page, command);
                 Vec::new()
             }
+            Mode::Verify(page) => self.press_on_verify(page, command),
             Mode::Export(page) => self.press_on_export(page, command),
             Mode::Teach(teach) => self.press_on_teach(teach, command),
             Mode::Explain(subject, scroll) => {
@@ -158,6 +161,7 @@ impl App {
             }
             Command::Machine => self.mode = Mode::Machine(Box::default()),
             Command::Together => return self.open_together(),
+            Command::Verify => self.open_verify(),
             Command::Export => return self.open_export(),
             Command::Freeze => return self.freeze(),
             Command::Teach => return self.open_teach(),
@@ -231,6 +235,7 @@ impl App {
     fn typed(&mut self, key: KeyEvent) -> Vec<Effect> {
         self.notice = None;
         let (event, begins) = (Event::Key(key), self.accepts_numbers());
+        let word = if let KeyCode::Char(letter) = key.code { self.word_by_letter(letter) } else { None };
         match &mut self.mode {
             Mode::Entry(entry) => entry.typed(key),
             Mode::Browse(browse) => {
@@ -255,6 +260,12 @@ impl App {
                     entry.typed(key);
                 }
             }
+            Mode::Plan if let Some(word) = word => self.set_knob(self.knobs.focus, word),
+            Mode::Verify(page) => {
+                if let VerifyState::Asking(entry) = &mut page.state {
+                    entry.typed(key);
+                }
+            }
             Mode::Plan if begins => {
                 let mut entry = TextEntry::default();
                 entry.typed(key);
@@ -266,6 +277,10 @@ impl App {
     }
 
     fn pasted(&mut self, text: &str) -> Vec<Effect> {
+        let logs = matches!(&self.mode, Mode::Plan | Mode::Verify(_));
+        if logs && is_log(text) {
+            return self.verify(LogSource::Text(text.into()));
+        }
         let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
         match &mut self.mode {
             Mode::Entry(entry) => entry.pasted(&line),
@@ -285,6 +300,11 @@ impl App {
             Mode::Browse(browse) => {
                 browse.input = Input::new(format!("{}{line}", browse.input.value()));
                 browse.edited();
+            }
+            Mode::Verify(page) => {
+                if let VerifyState::Asking(entry) = &mut page.state {
+                    entry.pasted(&line);
+                }
             }
             // text pasted onto the planner is taken as a model
             Mode::Plan if !line.trim().is_empty() => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::PlanRequest;
+use crate::engine::{PlanRequest, PreparedModel};
 use crate::export::{ExportFormat, ExportInput, ModelLocation};
 use crate::library::{self, Item};
 use crate::machine::Machine;
@@ -25,6 +25,27 @@ impl LimitsRequest {
     pub fn answer(&self) -> Action {
         Action::Limits { id: self.id, limits: Box::new(self.of.limits(&self.plan)) }
     }
+}
+
+/// A request to compare a log with its plan.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct VerifyRequest {
+    pub id: u64,
+    pub log: LogSource,
+    /// The open model, which stands in for one that the log names and that is not found.
+    pub open: Option<Arc<PreparedModel>>,
+}
+
+/// Where a log is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogSource {
+    /// A pasted text.
+    Text(Arc<str>),
+    /// A file, as the user typed its path.
+    File(String),
+    /// What runs on this computer.
+    Running,
 }
 
 /// A request to plan one model on several machines.
@@ -83,7 +104,7 @@ pub struct ExportJob {
 impl ExportJob {
     /// Writes the export.
     pub fn answer(&self) -> Action {
-        let input = ExportInput { request: &self.of, plan: &self.plan, location: &self.location };
+        let input = ExportInput { request: &self.of, plan: &self.plan, location: &self.location, minimal: false };
         Action::Written { id: self.id, text: self.format.write(&input) }
     }
 }

@@ -99,6 +99,12 @@ impl Runner {
                 self.spawn(move || Action::MachineSaved(services.save_machine(&name, &machine)));
             }
             Effect::Freeze(frozen) => self.watch.iter().for_each(|watch| watch.freeze(frozen)),
+            Effect::Verify(request) => {
+                self.spawn(move || Action::Verified {
+                    id: request.id,
+                    result: services.verify(&request).map(Box::new),
+                });
+            }
             Effect::Write(job) => self.spawn(move || job.answer()),
             Effect::Save { path, text } => self.spawn(move || Action::Saved(services.save(&path, &text))),
             Effect::Suspend | Effect::Copy(_) => {}

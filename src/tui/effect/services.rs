@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::VerifyRequest;
 use crate::hardware::saved::SavedMachine;
+use crate::library::verify::Verified;
 use crate::library::{self, Item, ModelStatus};
 use crate::machine::Machine;
 use crate::source::{self, Package};
@@ -15,6 +17,12 @@ pub trait Services: Send + Sync + 'static {
     /// # Errors
     /// One sentence: what, where, what to do.
     fn load(&self, reference: &str, watch: &mut source::ProgressCallback<'_>) -> Result<Package, String>;
+
+    /// Compares a log with the plan of what it shows.
+    ///
+    /// # Errors
+    /// One sentence: what is missing, what to do.
+    fn verify(&self, request: &VerifyRequest) -> Result<Verified, String>;
 
     /// Adds `reference` to the recent models.
     ///

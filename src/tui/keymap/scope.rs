@@ -31,6 +31,8 @@ pub enum Scope {
     Matrix,
     /// On the compare page.
     Compare,
+    /// On the page of a log beside its plan.
+    Verify,
     /// On the export page.
     Export,
     /// On the pages of the teach screen.
@@ -61,6 +63,7 @@ impl Scope {
             Self::Sweep => "Sweep",
             Self::Matrix => "Matrix",
             Self::Compare => "Compare",
+            Self::Verify => "Planned and observed",
             Self::Export => "Export",
             Self::Teach => "Teach",
             Self::Page => "Pop-up pages",
@@ -68,7 +71,7 @@ impl Scope {
     }
 
     /// Every scope, in the order of the help.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Knobs,
         Self::Lists,
         Self::Plan,
@@ -76,6 +79,7 @@ impl Scope {
         Self::Sweep,
         Self::Matrix,
         Self::Compare,
+        Self::Verify,
         Self::Export,
         Self::Machine,
         Self::CardPicker,

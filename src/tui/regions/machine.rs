@@ -28,7 +28,7 @@ impl MachineRegions {
         if screen.width < MIN_SCREEN.0 || screen.height < MIN_SCREEN.1 {
             return Self { devices: none, details: none, memory: none, verdict: none };
         }
-        let body = Rect { y: 1, height: screen.height - 2, ..screen };
+        let body = regions.body();
         let below = match screen.height {
             36.. => 5,
             24.. => 3,
@@ -84,7 +84,7 @@ mod tests {
                 }
             }
             let filled: u32 = parts.iter().map(|part| u32::from(part.width) * u32::from(part.height)).sum();
-            prop_assert_eq!(filled, u32::from(columns) * u32::from(rows - 2));
+            prop_assert_eq!(filled, u32::from(columns) * u32::from(regions.body().height));
             prop_assert!(places.devices.height > AROUND && places.details.height >= 7);
         }
     }

@@ -82,8 +82,7 @@ const COLUMNS: [ListColumn; 9] = [
 impl ModelsRegions {
     /// The layout of the page.
     pub fn of(regions: &Regions) -> Self {
-        let frame =
-            Rect { y: regions.header.bottom(), height: regions.screen.height.saturating_sub(2), ..regions.screen };
+        let frame = regions.body();
         let inner = inside(frame);
         let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
         let (field, rest) = cut_top(inner, 1);

@@ -24,7 +24,7 @@ pub struct TeachRegions {
 impl Regions {
     /// The parts of the teach screen.
     pub fn teach(&self) -> TeachRegions {
-        let body = Rect { y: 1, height: self.screen.height.saturating_sub(2), ..self.screen };
+        let body = self.body();
         let (tabs, rest) = cut_top(body, 1);
         let (knobs, page) = cut_top(rest, 1);
         TeachRegions { tabs, knobs, page }

@@ -1,43 +1,31 @@
-//! The page on the best settings: what each objective gains with every layer on GPUs, and what it costs.
+//! The page on the best settings: a card for each objective, with what it brings and what it gives up.
 
 use ratatui::buffer::Buffer;
 use ratatui::text::Span;
 
-use super::figure;
 use super::page::TextPage;
-use crate::answer::best::{Objective, Suggestion};
-use crate::plan::DevicePlan;
+use crate::answer::best::{BestRequest, Card, Objective};
 use crate::tui::app::App;
 use crate::tui::app::advice::{AnswerState, BestPage};
 use crate::tui::theme::Hue;
-use crate::units::Bytes;
 
 /// Draws the page.
 pub fn draw(app: &App, best: &BestPage, buffer: &mut Buffer) {
     let Some(plan) = &app.plan else { return };
     let mut page = TextPage::new(app);
-    page.text(
-        "All suggestions keep all in VRAM; figures are the GPU memory used of what is free. Enter applies the \
-         selected one, u undoes it.",
-        Hue::Dim,
-    );
+    let question = app.best_request();
+    let safe = format!("Safe leaves {} on every GPU. Enter applies the selected card, u undoes it.", question.margin);
+    page.text(&safe, Hue::Dim);
     page.text(&held(app), Hue::Dim);
-    let mut at = 0;
-    for (objective, found) in &best.found {
-        page.heading(objective.title());
-        for one in found {
-            suggestion(app, one, at == best.chosen, &mut page);
-            at += 1;
-        }
-        if found.is_empty() {
-            page.text_indented(&nothing(app, *objective), 2, Hue::Dim);
-        }
-    }
-    if best.progress == AnswerState::Working {
+    for (at, card) in best.cards.iter().enumerate() {
         page.blank();
-        page.text("Testing settings…", Hue::Dim);
+        draw_card(app, card, at == best.chosen, &mut page);
     }
     page.blank();
+    match best.progress {
+        AnswerState::Working => page.text("Testing settings…", Hue::Dim),
+        AnswerState::Done => missing(&question, best, &mut page),
+    }
     page.text(&plan.source(), Hue::Dim);
     page.draw(app, "Best settings", best.scroll, buffer);
 }
@@ -51,24 +39,18 @@ fn held(app: &App) -> String {
     }
 }
 
-fn nothing(app: &App, objective: Objective) -> String {
-    if app.is_locked(objective.knob()) {
-        return format!("{} is locked.", objective.knob().title());
+fn missing(question: &BestRequest, best: &BestPage, page: &mut TextPage) {
+    if !best.cards.iter().any(|card| card.objectives.contains(&Objective::Safe)) {
+        page.text(&question.nothing_is_safe(), Hue::Dim);
+        page.blank();
     }
-    if app.machine.gpus.is_empty() {
-        return "There is no GPU.".to_owned();
-    }
-    "No settings were found that keep all in VRAM.".to_owned()
 }
 
-fn suggestion(app: &App, one: &Suggestion, chosen: bool, page: &mut TextPage) {
+fn draw_card(app: &App, card: &Card, chosen: bool, page: &mut TextPage) {
     let theme = app.theme;
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
-    let gain = one.gain.to_string();
-    let used: Bytes = one.plan.gpus().iter().map(DevicePlan::asked).sum();
-    let free: Bytes = one.plan.gpus().iter().map(|gpu| gpu.free).sum();
-    let figure = figure::of(used, free);
-    let room = usize::from(page.columns()).saturating_sub(4 + figure.chars().count());
-    page.choice(chosen, vec![Span::styled(format!("{gain:<room$}  "), ink), Span::styled(figure, theme.ink(Hue::Dim))]);
-    page.text_indented(&one.cost_text(), 4, Hue::Dim);
+    page.choice(chosen, vec![Span::styled(card.title(), ink)]);
+    page.text_indented(&card.headline(), 4, Hue::Text);
+    page.text_indented(&card.room_and_speed(), 4, Hue::Dim);
+    page.text_indented(&card.gives_up_text(), 4, Hue::Dim);
 }

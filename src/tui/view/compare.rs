@@ -15,9 +15,10 @@ use ratatui::layout::Rect;
 use super::figure;
 use super::memory;
 use super::verdict::sign;
-use crate::answer::compare::{ComparedValue, ComparisonGroup, ComparisonRow, Difference, compare};
+use crate::answer::compare::{self, ComparedValue, ComparisonGroup, ComparisonRow, Difference, compare};
 use crate::model::ModelSummary;
 use crate::plan::{DevicePlan, Plan};
+use crate::speed::Speeds;
 use crate::tui::app::App;
 use crate::tui::app::compare::{ComparePage, ComparedPlan};
 use crate::tui::theme::{Hue, Theme};
@@ -42,6 +43,8 @@ pub struct PlanColumn<'a> {
     pub title: String,
     /// The plan, or the engine's error.
     pub plan: Result<&'a Plan, String>,
+    /// Its speeds.
+    pub speeds: Option<&'a Speeds>,
 }
 
 /// Selection and scrolling.
@@ -55,7 +58,7 @@ pub struct CompareView {
 
 /// Draws the pinned plans and the present one.
 pub fn pinned(app: &App, page: ComparePage, buffer: &mut Buffer) {
-    let columns: Vec<PlanColumn> = app.compared().iter().map(column).collect();
+    let columns: Vec<PlanColumn> = app.compared().iter().map(|compared| column(app, compared)).collect();
     let place = app.regions.overlay(u16::MAX, height(&columns, app.regions.screen.width).saturating_add(2));
     let right_title = match columns.len() {
         0 | 1 => "change something, then press c to compare".to_owned(),
@@ -65,12 +68,13 @@ pub fn pinned(app: &App, page: ComparePage, buffer: &mut Buffer) {
     draw(&columns, CompareView { chosen: Some(page.chosen), scroll: page.scroll }, inner, app.theme, buffer);
 }
 
-fn column<'a>(compared: &ComparedPlan<'a>) -> PlanColumn<'a> {
-    match *compared {
-        ComparedPlan::Pinned(pin, true) => PlanColumn { title: format!("{} · now", pin.letter), plan: Ok(&pin.plan) },
-        ComparedPlan::Pinned(pin, false) => PlanColumn { title: pin.letter.to_string(), plan: Ok(&pin.plan) },
-        ComparedPlan::Now(plan) => PlanColumn { title: "now".to_owned(), plan: Ok(plan) },
-    }
+fn column<'a>(app: &'a App, compared: &ComparedPlan<'a>) -> PlanColumn<'a> {
+    let (title, plan, speeds) = match *compared {
+        ComparedPlan::Pinned(pin, true) => (format!("{} · now", pin.letter), &*pin.plan, pin.speeds.as_ref()),
+        ComparedPlan::Pinned(pin, false) => (pin.letter.to_string(), &*pin.plan, pin.speeds.as_ref()),
+        ComparedPlan::Now(plan) => ("now".to_owned(), plan, app.speeds.as_ref()),
+    };
+    PlanColumn { title, plan: Ok(plan), speeds }
 }
 
 /// A line of the scrolled part.
@@ -87,7 +91,8 @@ enum CompareLine<'a> {
 pub fn height(columns: &[PlanColumn<'_>], screen: u16) -> u16 {
     let plans = plans(columns);
     // plus the frame and a blank on either side
-    lines(&compare(&plans), &plans).len() as u16 + ColumnLayout::of(columns, None, screen.saturating_sub(4)).head
+    lines(&compare(&compared(columns)), &plans).len() as u16
+        + ColumnLayout::of(columns, None, screen.saturating_sub(4)).head
 }
 
 /// The visible columns, their width including the gap, and the rows of their heads.
@@ -118,6 +123,12 @@ fn quantisation(model: &ModelSummary) -> String {
     model.file_type.as_ref().map_or_else(String::new, |fact| format!(" · {fact}"))
 }
 
+fn compared<'a>(columns: &[PlanColumn<'a>]) -> Vec<Option<compare::ComparedPlan<'a>>> {
+    let speeds = columns.iter().map(|column| column.speeds);
+    let compared = |(plan, speeds): (Option<&'a Plan>, _)| plan.map(|plan| compare::ComparedPlan { plan, speeds });
+    plans(columns).into_iter().zip(speeds).map(compared).collect()
+}
+
 fn plans<'a>(columns: &[PlanColumn<'a>]) -> Vec<Option<&'a Plan>> {
     columns.iter().map(|column| column.plan.as_ref().ok().copied()).collect()
 }
@@ -126,7 +137,7 @@ fn plans<'a>(columns: &[PlanColumn<'a>]) -> Vec<Option<&'a Plan>> {
 pub fn draw(columns: &[PlanColumn<'_>], view: CompareView, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let area = area.intersection(buffer.area);
     let plans = plans(columns);
-    let groups = compare(&plans);
+    let groups = compare(&compared(columns));
     let lines = lines(&groups, &plans);
 
     let ColumnLayout { first, fit, wide, head: rows } = ColumnLayout::of(columns, view.chosen, area.width);
@@ -246,6 +257,7 @@ fn figures(row: &ComparisonRow, at: usize, place: Rect, theme: Theme, buffer: &m
     let (direction, by) = match against {
         Difference::More(by) => (" ▲", format!(" {by}")),
         Difference::Less(by) => (" ▼", format!(" {by}")),
+        Difference::Times(ratio) => (if ratio < 1.0 { " ▼" } else { " ▲" }, format!(" × {ratio:.2}")),
         Difference::Higher => (" ▲", String::new()),
         Difference::Lower => (" ▼", String::new()),
         Difference::Same | Difference::Other => return,
@@ -269,7 +281,10 @@ fn bar(plans: &[Option<&Plan>], at: usize, gpu: Option<usize>, place: Rect, them
     let largest = (0..plans.len()).filter_map(|at| device(plans, at, gpu)).map(|device| device.total).max();
     let share = own.total.share_of(largest.unwrap_or(Bytes::ZERO)).0;
     let cells = (share * f64::from(place.width)).round().clamp(1.0, f64::from(place.width).max(1.0)) as u16;
-    memory::draw_bar(own, Rect { width: cells, ..place }, theme, buffer);
+    let plan = plans.get(at).copied().flatten();
+    let index = plan.map_or(0, |plan| gpu.unwrap_or(plan.gpus().len()));
+    let of_model = plan.map(|plan| memory::of_model(plan, index)).unwrap_or_default();
+    memory::draw_bar(own, &of_model, Rect { width: cells, ..place }, theme, buffer);
 }
 
 fn asked(plans: &[Option<&Plan>], at: usize, gpu: Option<usize>, place: Rect, theme: Theme, buffer: &mut Buffer) {

@@ -11,8 +11,12 @@ use crate::tui::widget::panel;
 pub fn draw(app: &App, page: &EngineComparison, buffer: &mut Buffer) {
     let Some(plan) = &app.plan else { return };
     let columns = [
-        PlanColumn { title: app.choice().to_string(), plan: Ok(plan) },
-        PlanColumn { title: page.choice.to_string(), plan: page.plan.as_deref().map_err(Clone::clone) },
+        PlanColumn { title: app.choice().to_string(), plan: Ok(plan), speeds: app.speeds.as_ref() },
+        PlanColumn {
+            title: page.choice.to_string(),
+            plan: page.plan.as_deref().map_err(Clone::clone),
+            speeds: page.speeds.as_ref(),
+        },
     ];
     let place = app.regions.overlay(u16::MAX, compare::height(&columns, app.regions.screen.width).saturating_add(2));
     let right_title = "←→ engine, Enter applies";

@@ -8,10 +8,13 @@ use super::graph;
 use super::layers::{device_name, layer_name};
 use super::page::TextPage;
 use super::peaks;
+use crate::answer::ram::RamUse;
 use crate::gguf::Tensor;
+use crate::machine::DeviceKind;
 use crate::model::{Model, TensorGroup};
 use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, OwnCache, Plan, Term};
 use crate::settings::knob::Knob;
+use crate::speed::Speeds;
 use crate::tui::app::{App, ExplainTarget};
 use crate::tui::regions;
 use crate::tui::theme::Hue;
@@ -172,6 +175,16 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         page.pair(name, NAMES, &exactly(bytes), text);
     }
     page.pair("total", NAMES, &exactly(device.asked()), app.theme.bold(Hue::Text));
+    if device.growth > Bytes::ZERO {
+        page.pair("grows by", NAMES, &exactly(device.growth), text);
+    }
+    for part in plan.parts.iter().filter(|_| plan.parts.len() > 1) {
+        let memory = part.devices.get(index).copied().unwrap_or_default();
+        page.heading(&format!("Of these, the {}", part.kind.name()));
+        for (name, bytes) in [("weights", memory.weights), ("cache", memory.cache), ("graph", memory.graph)] {
+            page.pair(name, NAMES, &exactly(bytes), text);
+        }
+    }
     page.heading("Available");
     page.pair("total", NAMES, &exactly(device.total), text);
     page.pair("free", NAMES, &exactly(device.free), text);
@@ -192,6 +205,25 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
             page.pair(reserve.name, NAMES, &exactly(reserve.bytes), text);
         }
     }
+    on_speed(app, page);
+    if let Some(request) = app.plan_request().filter(|_| device.kind == DeviceKind::Cpu) {
+        let ram = RamUse::of(&request, plan);
+        page.heading("Of that, in RAM");
+        page.pair("must stay", NAMES, &exactly(ram.must), text);
+        page.pair("should stay", NAMES, &exactly(ram.warm), text);
+        page.pair("may be paged out", NAMES, &exactly(ram.may_page), text);
+        page.pair("weights are read", NAMES, &format!("{} (--load-mode)", ram.load_mode), text);
+        ram.in_use().into_iter().chain(ram.shortage(plan)).for_each(|sentence| page.text(&sentence, Hue::Text));
+    }
+    if let Some(driver) = device.driver {
+        page.heading("Besides, for the driver; not counted");
+        page.pair("after the load", NAMES, &driver.loaded.to_string(), text);
+        if driver.first_prompt.is_some() {
+            let growth = driver.first_prompt(plan.model.experts.is_some());
+            page.pair("at the first prompt", NAMES, &format!("up to {growth} more"), text);
+        }
+        page.pair("how sure", NAMES, &driver.known_from(), text);
+    }
     if let Some(own) = &plan.own_caches {
         page.heading("Caches of Ollama's own engine on this device");
         let here = device.layers.iter().filter_map(|&layer| own.layers.get(layer));
@@ -199,6 +231,23 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     }
     if let Some(estimate) = &plan.estimate {
         on_estimate(app, estimate, device, page);
+    }
+}
+
+/// What a token's time consists of, on all devices: they work one after the other.
+fn on_speed(app: &App, page: &mut TextPage) {
+    let Some(Speeds { start, full }) = &app.speeds else { return };
+    for (title, speed) in [("Time of a token at the start, modelled", start), ("With the context full", full)] {
+        page.heading(title);
+        for part in &speed.terms {
+            page.pair(&part.name, 28, &format!("{:.2} ms", part.milliseconds), app.theme.ink(Hue::Text));
+            page.pair("", 2, &part.formula, app.theme.ink(Hue::Dim));
+        }
+        let whole: f64 = speed.terms.iter().map(|part| part.milliseconds).sum();
+        page.pair("together", 28, &format!("{whole:.2} ms: {speed}"), app.theme.bold(Hue::Text));
+    }
+    if let Some(reason) = &start.reason {
+        page.text(&capitalised(reason), Hue::Dim);
     }
 }
 

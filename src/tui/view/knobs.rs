@@ -37,7 +37,10 @@ fn right_titles(app: &App) -> Vec<String> {
     if app.assigned_limit(app.knobs.focus) != app.limit(app.knobs.focus) {
         in_vram.insert(0, "┊ all in VRAM ╎ all layers".to_owned());
     }
+    let source = app.source_of_focus();
+    in_vram.splice(0..0, source.iter().map(|source| format!("{source} ─ ┊ max in VRAM")).collect::<Vec<_>>());
     match (seen < count, marks) {
+        (false, false) if source.is_some() => source.into_iter().collect(),
         (true, true) => vec![format!("{range} ─ ┊ max in VRAM"), format!("{range} ─ ┊ max"), range],
         (true, false) => vec![range],
         (false, true) => in_vram,

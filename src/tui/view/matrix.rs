@@ -144,8 +144,9 @@ fn reading(page: &MatrixPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
         Some(MatrixCell { figures: Ok(figures), note, .. }) => {
             let (_, hue) = sign(figures.outcome);
             let but = note.as_ref().map(|note| format!(" Note: {note}.")).unwrap_or_default();
+            let speed = figures.speed.map_or_else(String::new, |speed| format!("; {speed} tok/s"));
             let text = format!(
-                ", {} of {} layers on GPU; GPU {}, RAM {}.{but}",
+                ", {} of {} layers on GPU; GPU {}, RAM {}{speed}.{but}",
                 figures.on_gpus(),
                 figures.layer_count,
                 figures.totals.gpu,

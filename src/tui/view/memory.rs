@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::figure;
 use crate::machine::{DeviceKind, short_name};
-use crate::plan::{DevicePlan, Plan};
+use crate::plan::{DevicePlan, PartMemory, Plan};
 use crate::tui::app::{App, Detection};
 use crate::tui::regions::Panel;
 use crate::tui::regions::memory::{DeviceRows, ENTRY, RowShape, indent, legend_width, name_width};
@@ -64,7 +64,8 @@ fn right_title(app: &App, plan: &Plan) -> String {
         return "detecting GPUs…".to_owned();
     }
     let totals = &plan.totals;
-    format!("GPU {}, RAM {}", totals.gpu, totals.cpu)
+    let beside = plan.parts.iter().skip(1).map(|part| format!(", of it {} {}", part.kind.name(), part.total()));
+    format!("GPU {}, RAM {}{}", totals.gpu, totals.cpu, beside.collect::<String>())
 }
 
 #[allow(clippy::too_many_arguments, reason = "one device's rows: what it is, what it was, where, and how")]
@@ -116,7 +117,7 @@ fn draw_device(
         let width = if beside { place.width.saturating_sub(name + 1 + FIGURE + 2) } else { 0 };
         Rect { x: place.x + name + 1, width, height: shape.bar, ..place }
     };
-    draw_bar(device, bar, theme, buffer);
+    draw_bar(device, &of_model(plan, index), bar, theme, buffer);
     if shape.legend > 0 {
         let indent = indent(place);
         let y = place.y + shape.head + shape.bar;
@@ -136,13 +137,19 @@ fn kept(device: &DevicePlan) -> Bytes {
     device.reserved().min(device.free - device.asked())
 }
 
-/// Draws the bar of one device.
-pub(super) fn draw_bar(device: &DevicePlan, row: Rect, theme: Theme, buffer: &mut Buffer) {
+/// What the model takes on device `index`, without what is loaded beside it.
+pub(super) fn of_model(plan: &Plan, index: usize) -> PartMemory {
+    plan.parts.first().and_then(|model| model.devices.get(index)).copied().unwrap_or_default()
+}
+
+/// Draws the bar of one device, on which the model takes `own`.
+pub(super) fn draw_bar(device: &DevicePlan, own: &PartMemory, row: Rect, theme: Theme, buffer: &mut Buffer) {
     let beyond = device.asked() - device.free;
     let mut parts = vec![
-        (BarPart::Weights, device.weights),
-        (BarPart::Cache, device.cache),
-        (BarPart::Graph, device.graph),
+        (BarPart::Weights, own.weights),
+        (BarPart::Cache, own.cache),
+        (BarPart::Graph, own.graph),
+        (BarPart::Beside, device.asked() - own.asked()),
         (BarPart::Reserved, kept(device)),
         (BarPart::InUse, device.in_use()),
     ];

@@ -25,6 +25,7 @@ use crate::tui::app::App;
 use crate::tui::app::cliffs::edge;
 use crate::tui::app::sweep::{LogAxis, SweepPage};
 use crate::tui::regions::sweep::{AMOUNTS, place};
+use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::area::{self, ChartScale};
 use crate::tui::widget::bar::BarPart;
@@ -34,7 +35,7 @@ use crate::units::Bytes;
 
 /// Rows of the readings above the charts, and of the scale below.
 const ABOVE: u16 = 2;
-const BELOW: u16 = 3;
+const BELOW: u16 = 4;
 /// Minimum rows of a chart, including its title.
 const MIN_CHART_ROWS: u16 = 5;
 
@@ -56,6 +57,8 @@ pub fn draw(app: &App, page: &SweepPage, buffer: &mut Buffer) {
         width: inner.width.saturating_sub(AMOUNTS),
         height: BELOW.min(inner.height),
     };
+    speeds(page, &axis, Rect { height: 1, ..scale }, theme, buffer);
+    let scale = Rect { y: scale.y.saturating_add(1), height: scale.height.saturating_sub(1), ..scale };
     verdicts(page, &axis, scale, theme, buffer);
     changes(app, page, &axis, scale, buffer);
     labels(page.knob, &axis, scale, theme, buffer);
@@ -84,6 +87,12 @@ fn readings(page: &SweepPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
             let sums = format!("   GPU {}, RAM {}", figures.totals.gpu, figures.totals.cpu);
             if width(&sums) <= writer.room() {
                 writer.put(&sums, theme.ink(Hue::Dim));
+            }
+            if let (Some(start), Some(full)) = (figures.speed, figures.speed_at_full_context) {
+                let speed = format!("   {start} tok/s, {full} with the context full");
+                if width(&speed) <= writer.room() {
+                    writer.put(&speed, theme.ink(Hue::Text));
+                }
             }
         }
         Some(Err(why)) => drop(writer.put("✗ ", theme.bold(Hue::Over)).put(why, theme.ink(Hue::Over))),
@@ -179,6 +188,26 @@ fn reading(sums: &DeviceSums, room: Bytes, writer: &mut RowWriter<'_>, theme: Th
         let text = format!("{} {bytes}  ", part.word());
         if width(&text) <= writer.room() {
             writer.put(&text, theme.ink(Hue::Dim));
+        }
+    }
+}
+
+/// Draws the speed with the context full as a line of bars, the fastest the highest.
+fn speeds(page: &SweepPage, axis: &LogAxis, row: Rect, theme: Theme, buffer: &mut Buffer) {
+    let speed = |figures: &PlanFigures| Some(figures.speed_at_full_context?.tokens_per_second);
+    let known = page.points.values().flatten().filter_map(speed);
+    let fastest = known.fold(0.0, f64::max);
+    if fastest <= 0.0 {
+        return;
+    }
+    let name = Rect { x: row.x.saturating_sub(AMOUNTS), width: AMOUNTS.saturating_sub(1), ..row };
+    RowWriter::new(buffer, name, 0).put(&format!("{:>8}", "tok/s"), theme.ink(Hue::Dim));
+    for column in 0..row.width {
+        let Some(Ok(figures)) = page.points.get(&axis.value(column)) else { continue };
+        let Some(here) = speed(figures) else { continue };
+        let eighths = (here / fastest * 8.0).ceil().clamp(1.0, 8.0) as usize;
+        if let Some(cell) = buffer.cell_mut((row.x.saturating_add(column), row.y)) {
+            cell.set_symbol(LOWER[eighths - 1]).set_style(theme.ink(Hue::Text));
         }
     }
 }

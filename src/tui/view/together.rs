@@ -54,7 +54,7 @@ pub fn draw(app: &App, together: &TogetherPage, buffer: &mut Buffer) {
     }
     if app.engine.facts().evicts {
         let order = "All models are assumed idle. Ollama unloads the idle model whose file digest sorts first; \
-                     digests are not known here, so the one loaded first is unloaded first.";
+                     where digests are not known, the one loaded first goes first.";
         page.text(order, Hue::Dim);
     }
     page.draw(app, "Load together", together.scroll, buffer);

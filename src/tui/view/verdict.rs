@@ -5,7 +5,7 @@ mod loading;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::answer::verdict;
+use crate::answer::{ram, verdict};
 use crate::plan::Outcome;
 use crate::tui::action::Command;
 use crate::tui::app::{App, Detection, Load};
@@ -119,11 +119,9 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
     let (sign, hue) = sign(plan.outcome());
-    (
-        format!("{sign} {}:", verdict::headline(plan)),
-        hue,
-        verdict::sentence(plan, app.limits.found.as_ref(), app.speeds.as_ref()),
-    )
+    let sentence = verdict::sentence(plan, app.limits.found.as_ref(), app.speeds.as_ref());
+    let sentences: Vec<String> = std::iter::once(sentence).chain(ram::spills(&app.machine, plan)).collect();
+    (format!("{sign} {}:", verdict::headline(plan)), hue, sentences.join(" "))
 }
 
 /// The sign and colour of a fit status.

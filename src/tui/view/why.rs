@@ -95,7 +95,8 @@ fn remedies(app: &App, plan: &Plan, why_page: &WhyPage, page: &mut TextPage) {
     for (at, remedy) in why_page.remedies.iter().enumerate() {
         let chosen = at == why_page.chosen;
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
-        let brings = brings(plan, remedy);
+        let speed = remedy.speed.map_or_else(String::new, |speed| format!(" · {speed} tok/s"));
+        let brings = brings(plan, remedy) + &speed;
         let room = usize::from(page.columns()).saturating_sub(2 + brings.chars().count() + 2);
         let mut text = remedy.change.to_string();
         if text.chars().count() > room {
@@ -122,7 +123,7 @@ fn remedies(app: &App, plan: &Plan, why_page: &WhyPage, page: &mut TextPage) {
 fn brings(plan: &Plan, remedy: &Remedy) -> String {
     let all = plan.layers.len();
     match remedy.goal {
-        Goal::Vram => "all in VRAM".to_owned(),
+        Goal::Vram | Goal::VramWith(_) => "all in VRAM".to_owned(),
         Goal::AllLayers => format!("all {all} layers"),
         Goal::Layer(_) => format!("this layer, {} of {all}", remedy.offloaded),
         Goal::AtLeast(_) => format!("{} of {all} layers", remedy.offloaded),

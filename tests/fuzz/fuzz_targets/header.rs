@@ -9,8 +9,11 @@
 use std::io;
 
 use libfuzzer_sys::fuzz_target;
+use plimsoll::engine::llama_cpp::projector::{LoadedProjector, ProjectorOptions};
+use plimsoll::engine::llama_cpp::release::ReleaseTraits;
 use plimsoll::gguf::split::Shard;
 use plimsoll::gguf::{HeaderLimits, ByteSource, read};
+use plimsoll::settings::Release;
 
 /// Gives a few bytes at a time, a number of its own at each offset.
 struct Trickle<'b>(&'b [u8]);
@@ -35,5 +38,9 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(format!("{whole:?}"), format!("{piecemeal:?}"));
     if let Ok(header) = whole {
         let _ = Shard::of(&header.metadata, &limits);
+        if let Ok(projector) = LoadedProjector::new(&header) {
+            let release = ReleaseTraits::of(Release::default());
+            let _ = projector.measure(release, &ProjectorOptions::default(), None);
+        }
     }
 });

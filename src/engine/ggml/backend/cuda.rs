@@ -91,6 +91,10 @@ impl Backend for Cuda {
                 }
             }),
             Op::SsmConv => operand(0).is_none_or(|columns| columns.ne[1].is_multiple_of(128)),
+            Op::Im2Col | Op::Conv2d => graph.sources(tensor).all(|source| graph.is_contiguous(source)),
+            Op::Unary | Op::Roll => graph.sources(tensor).all(|source| graph.is_contiguous(source)),
+            Op::Concat => graph.sources(tensor).all(|source| graph[source].ty == tensor.ty),
+            Op::Repeat => operand(0).is_none_or(|from| matches!(from.ty, Type::F32 | Type::F16)),
             _ => true,
         }
     }
@@ -117,7 +121,7 @@ impl Cuda {
             | Type::Q5_1
             | Type::Q8_0 => true,
             Type::Iq4Nl | Type::Mxfp4 => self.rules.looks_up_k_quants && tensor.ne[0].is_multiple_of(256),
-            Type::Q8K | Type::Tq1_0 | Type::Tq2_0 | Type::Nvfp4 => false,
+            Type::I8 | Type::I16 | Type::I64 | Type::F64 | Type::Q8K | Type::Tq1_0 | Type::Tq2_0 | Type::Nvfp4 => false,
             _ => self.rules.looks_up_k_quants,
         }
     }

@@ -58,9 +58,9 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
     /// Runs both steps. Returns the split and the first layer that did not fit.
     pub fn run(mut self) -> Result<(LayerSplit, Option<NoRoom>), LoadError> {
         let all_layers = self.fitter.fit_goal == FitGoal::AllLayers;
-        // MTP blocks are not counted here, so one block always stays in RAM
+        // MTP blocks that are not loaded are not counted here, so one block always stays in RAM
         let hparams = &self.fitter.model().hparams;
-        if all_layers && hparams.n_layer() < hparams.n_layer_all {
+        if all_layers && !self.fitter.load_mtp && hparams.n_layer() < hparams.n_layer_all {
             return Ok((self.spread(&self.best.shares), None));
         }
         for gpu in (0..self.targets.len()).rev() {
@@ -88,7 +88,11 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         let blocks = self.fitter.model().hparams.n_layer_all;
         let overrides =
             (0..blocks).map(|block| TensorOverride { block, part: OverrideGroup::Experts, gpu: None }).collect();
-        let used = totals(&*self.fitter.measure(&LayerSplit { overrides, ..LayerSplit::default() })?);
+        let used = totals(&*self.fitter.measure(&LayerSplit {
+            overrides,
+            load_mtp: self.fitter.load_mtp,
+            ..LayerSplit::default()
+        })?);
         Ok(self.targets.iter().zip(used).map(|(target, used)| target - used).sum())
     }
 
@@ -109,7 +113,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         }
         let split = shares.iter().map(|share| share.layers as f32);
         let tensor_split = if shares.len() > 1 { split.collect() } else { Vec::new() };
-        LayerSplit { gpu_layers: Some(layers.into()), tensor_split, overrides }
+        LayerSplit { gpu_layers: Some(layers.into()), tensor_split, overrides, load_mtp: self.fitter.load_mtp }
     }
 
     fn attempt(&mut self, shares: Vec<GpuShare>, dense_from: usize) -> Result<Attempt, LoadError> {

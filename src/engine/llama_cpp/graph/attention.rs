@@ -60,7 +60,7 @@ impl GraphBuilder<'_> {
             let mut caches = self.memory.full.iter().chain(&self.memory.window);
             caches.any(|cache| cache.layers.get(*il).is_some_and(Option::is_some))
         };
-        let blocks: Vec<usize> = (0..self.hp.n_layer()).filter(cached).collect();
+        let blocks: Vec<usize> = (0..self.hp.n_layer_all).filter(cached).collect();
         for il in blocks {
             let q = self.g.input(Type::F32, [self.hp.head_k(il), self.hp.n_head[il], n, 1], "Qcur");
             // only MLA's values have a size that its cache does not tell
@@ -219,7 +219,7 @@ impl GraphBuilder<'_> {
                 self.g.expand(x);
             }
         }
-        let (k, v) = self.store_and_view_cache(cache, &layer, input, qkv);
+        let (k, v) = self.store_and_view_cache(il, cache, &layer, input, qkv);
         let x = self.attend(il, qkv.q, k, v, input.mask, extras);
         self.label(x, "kqv_out", Some(il));
         if input.rotation_v.is_some() && !compressed { self.rotated(x, input.rotation_v) } else { x }
@@ -259,6 +259,7 @@ impl GraphBuilder<'_> {
     /// Stores keys and values, and returns views of the whole cache.
     fn store_and_view_cache(
         &mut self,
+        il: usize,
         cache: &KvCache,
         layer: &KvLayer,
         input: AttentionInput,
@@ -270,7 +271,6 @@ impl GraphBuilder<'_> {
             let stored = self.store(k_all, qkv.k, input.k_rows);
             self.g.expand(stored);
         }
-        let il = layer.owner;
         let (head_k, head_v, heads) = (self.hp.head_k(il), self.hp.head_v(il), self.hp.n_head_kv[il]);
         let bytes = |ty: Type, n: u64| row(ty, n);
         let (tk, wide) = (layer.ty_k, layer.k);

@@ -22,6 +22,7 @@ impl GraphBuilder<'_> {
         let positions = self.positions();
         let out_ids = self.out_ids();
         for il in 0..self.hp.n_layer() {
+            self.layer_input(il, x);
             let residual = x;
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             self.g.expand(y);
@@ -54,7 +55,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Attention whose result is multiplied by a gate projected together with the queries.
-    fn gated_attention(&mut self, il: usize, x: TensorId, positions: TensorId) -> TensorId {
+    pub(super) fn gated_attention(&mut self, il: usize, x: TensorId, positions: TensorId) -> TensorId {
         let (head, n) = (self.hp.head_v(il), self.batch.n_tokens);
         let (heads, heads_kv) = (self.hp.n_head[il], self.hp.n_head_kv[il]);
         let [both, k, v] = self.qkv_flat(il, x, [2 * head * heads, head * heads_kv, head * heads_kv]);
@@ -122,9 +123,11 @@ impl GraphBuilder<'_> {
             }
         }
         let operands = DeltaRuleInputs { q, k, v, gate, beta, state };
-        let (y, new) = if fused { self.fused_delta_rule(il, &operands) } else { self.delta_rule(&operands) };
+        let keeps = self.cx.n_rs_seq > 0;
+        let (y, new) = if fused || keeps { self.fused_delta_rule(il, &operands) } else { self.delta_rule(&operands) };
         let (size, stride) = (self.hp.n_embd_s(), self.g[recurrent].nb[1]);
-        let target = self.g.window(recurrent, [size, n_seqs, 1, 1], [stride]);
+        let written = if keeps { self.g[new].ne[2] } else { 1 };
+        let target = self.g.window(recurrent, [size, n_seqs, written, 1], [stride, stride * n_seqs]);
         let stored = self.g.cpy(new, target);
         self.g.expand(stored);
 
@@ -146,12 +149,18 @@ impl GraphBuilder<'_> {
         } else {
             state
         };
-        let both = self.g.gated_delta_net([q, k, v, gate, beta, state]);
+        let states = 1 + self.cx.n_rs_seq;
+        let both = self.g.gated_delta_net([q, k, v, gate, beta, state], states);
         self.label(both, "delta_net", Some(il));
         let element = self.g[both].nb[0];
         let (row, block) = (element * head, element * head * heads);
         let y = self.g.window(both, [head, heads, n, n_seqs], [row, block, block * n]);
-        let new = self.g.window(both, [head, head, heads, n_seqs], [row, row * head, row * head * heads]);
+        let new = if states > 1 {
+            let size = head * head * heads;
+            self.g.window(both, [size, n_seqs, states.min(n), 1], [element * size, element * size * n_seqs])
+        } else {
+            self.g.window(both, [head, head, heads, n_seqs], [row, row * head, row * head * heads])
+        };
         (y, new)
     }
 
@@ -211,7 +220,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Routed experts plus a gated shared expert, or a dense feed-forward part.
-    fn gated_experts(&mut self, il: usize, x: TensorId) -> TensorId {
+    pub(super) fn gated_experts(&mut self, il: usize, x: TensorId) -> TensorId {
         if !self.weight(il, LlmTensor::FfnGateInp).is_some() {
             return self.feed_forward(il, x, Activation::Gated);
         }

@@ -100,7 +100,7 @@ impl GraphBuilder<'_> {
         if self.hp.n_expert_groups > 1 {
             ranking = self.best_groups(ranking, experts, n);
         }
-        let chosen = self.g.top_k(ranking, used);
+        let chosen = self.g.argsort_top_k(ranking, used);
         self.label(chosen, "ffn_moe_topk", Some(il));
         let probabilities = self.g.reshape(probabilities, [1, experts, n, 1]);
         let mut weights = self.g.get_rows(probabilities, chosen);
@@ -128,7 +128,7 @@ impl GraphBuilder<'_> {
         let (groups, used) = (self.hp.n_expert_groups, self.hp.n_group_used);
         let per_group = experts / groups;
         let grouped = self.g.reshape(ranking, [per_group, groups, n, 1]);
-        let best = self.g.top_k(grouped, 2);
+        let best = self.g.argsort_top_k(grouped, 2);
         let apart = self.g.reshape(grouped, [1, per_group, groups, n]);
         let scores = self.g.get_rows(apart, best);
         let [_, x, y, z] = self.g[scores].ne;
@@ -136,7 +136,7 @@ impl GraphBuilder<'_> {
         let scores = self.g.sum_rows(scores);
         let [_, x, y, _] = self.g[scores].ne;
         let scores = self.g.reshape(scores, [x, y, 1, 1]);
-        let best = self.g.top_k(scores, used);
+        let best = self.g.argsort_top_k(scores, used);
         let kept = self.g.get_rows(grouped, best);
         let masked = self.g.fill(grouped);
         let masked = self.g.set_rows(masked, kept, best);

@@ -18,6 +18,7 @@ impl GraphBuilder<'_> {
         let out_ids = self.out_ids();
         let per_layer = self.per_layer_inputs(x);
         for il in 0..self.hp.n_layer() {
+            self.layer_input(il, x);
             let residual = x;
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let factors = if self.hp.is_swa[il] { TensorId::NONE } else { self.rope_factors(il) };

@@ -17,6 +17,7 @@ impl GraphBuilder<'_> {
         self.attention_inputs();
         let out_ids = self.out_ids();
         for il in 0..self.hp.n_layer() {
+            self.layer_input(il, x);
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let y = if self.hp.is_recr[il] {
                 self.mamba2_block(states, il, y)
@@ -30,10 +31,11 @@ impl GraphBuilder<'_> {
             x = self.g.add(y, residual);
             self.label(x, "l_out", Some(il));
         }
+        self.layer_input(self.hp.n_layer(), x);
         self.close_selected(x, out_ids);
     }
 
-    fn nemotron_feed_forward(&mut self, il: usize, x: TensorId) -> TensorId {
+    pub(super) fn nemotron_feed_forward(&mut self, il: usize, x: TensorId) -> TensorId {
         if !self.weight(il, LlmTensor::FfnGateInp).is_some() {
             return self.feed_forward(il, x, Activation::Squared);
         }
@@ -91,6 +93,7 @@ impl GraphBuilder<'_> {
         let positions = self.positions();
         let out_ids = self.out_ids();
         for il in 0..self.hp.n_layer() {
+            self.layer_input(il, x);
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let y = if self.hp.is_recr[il] {
                 self.short_convolution(states, il, y)

@@ -63,7 +63,7 @@ impl GraphBuilder<'_> {
         let rows = self.g[state].ne[1];
         let mut scan = |build: &mut Self, states: TensorId, ids: TensorId| {
             let states = build.g.reshape(states, [d_state, 1, d_inner, rows]);
-            build.g.ssm_scan([states, heads, dt, a, b, c, ids])
+            build.g.ssm_scan([states, heads, dt, a, b, c, ids], 1)
         };
         let scanned = self.carry_state(input, state, Some(&mut scan));
         let size = d_state * d_inner * n_seqs;
@@ -117,16 +117,19 @@ impl GraphBuilder<'_> {
         let state = self.state(il, RecurrentState::Recurrent);
         let rows = self.g[state].ne[1];
         let mut scan = |build: &mut Self, states: TensorId, ids: TensorId| {
+            let snapshots = 1 + build.cx.n_rs_seq;
             let states = build.g.reshape(states, [d_state, head, heads, rows]);
-            build.g.ssm_scan([states, x, dt, a, b, c, ids])
+            build.g.ssm_scan([states, x, dt, a, b, c, ids], snapshots)
         };
         let scanned = self.carry_state(input, state, Some(&mut scan));
+        let input_rows = self.memory.recurrent.as_ref().map_or(1, |recurrent| recurrent.sequences);
         let size = d_state * d_inner;
         let row = size * self.g[scanned].nb[0];
         let (new, target) = if as_rows {
             let stride = self.g[state].nb[1];
-            let new = self.g.window(scanned, [size, n_seqs, 1, 1], [row, row * n_seqs]);
-            (new, self.g.window(state, [size, n_seqs, 1, 1], [stride, row * rows]))
+            let written = (1 + self.cx.n_rs_seq).min(n);
+            let new = self.g.window(scanned, [size, n_seqs, written, 1], [row, row * n_seqs]);
+            (new, self.g.window(state, [size, n_seqs, written, 1], [stride, row * input_rows]))
         } else {
             [scanned, state].map(|x| self.g.window(x, [size * n_seqs, 1, 1, 1], [])).into()
         };

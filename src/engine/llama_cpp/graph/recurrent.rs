@@ -3,6 +3,7 @@
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId};
+use crate::engine::llama_cpp::architecture::Architecture;
 
 /// The state rows of the batch's sequences.
 #[derive(Clone, Copy)]
@@ -32,9 +33,10 @@ impl<'a> GraphBuilder<'a> {
 
     /// Inputs for the recurrent blocks.
     pub(super) fn recurrent_input(&mut self) -> RecurrentInput {
-        let rows = self.memory.recurrent.as_ref().map_or(1, |recurrent| recurrent.rows);
+        let rows = self.memory.recurrent.as_ref().map_or(1, |recurrent| recurrent.sequences);
         let copy = self.g.input(Type::I32, [rows, 1, 1, 1], "rs_s_copy");
         let main = self.g.window(copy, [self.cx.n_seq_max, 1, 1, 1], []);
+        // all sequences but the first, or those of the batch
         let n_rest = if self.release.gathers_states_once { rows - 1 } else { rows - self.cx.n_seq_max };
         let rest = self.g.window(copy, [n_rest, 1, 1, 1], []);
         RecurrentInput { copy, main, rest }
@@ -51,7 +53,7 @@ impl<'a> GraphBuilder<'a> {
                 RecurrentState::Rolling => (recurrent.r, "cache_r"),
                 RecurrentState::Recurrent => (recurrent.s, "cache_s"),
             };
-            let ne = [elements, recurrent.rows, 1, 1];
+            let ne = [elements, recurrent.rows(), 1, 1];
             self.states[il][at] = self.g.given(Type::F32, ne, Buffer::Cache(place), label, il as i16);
         }
         self.states[il][at]
@@ -71,6 +73,7 @@ impl<'a> GraphBuilder<'a> {
     ) -> TensorId {
         let [size, rows, ..] = self.g[state].ne;
         let n_seqs = self.cx.n_seq_max;
+        let others = self.g[input.copy].ne[0] - n_seqs;
         let states = self.g.reshape(state, [size, rows, 1, 1]);
         let cleared = self.g.window(states, [size, 1, 1, 1], []);
         let cleared = self.g.scale_in_place(cleared);
@@ -86,14 +89,14 @@ impl<'a> GraphBuilder<'a> {
         };
         self.g.expand(output);
 
-        let others = if self.release.gathers_states_once {
-            self.g.window(gathered, [size, rows - n_seqs, 1, 1], [gap])
+        let kept = if self.release.gathers_states_once {
+            self.g.window(gathered, [size, others, 1, 1], [gap])
         } else {
             gathered
         };
         let stride = self.g[state].nb[1];
-        let target = self.g.window(state, [size, rows - n_seqs, 1, 1], [stride]);
-        let moved = self.g.cpy(others, target);
+        let target = self.g.window(state, [size, others, 1, 1], [stride]);
+        let moved = self.g.cpy(kept, target);
         self.g.expand(moved);
         output
     }
@@ -119,8 +122,21 @@ impl<'a> GraphBuilder<'a> {
         all
     }
 
-    /// Writes the last columns of a convolution's input back to its state.
+    /// Writes the last columns of a convolution's input back to its state, and those before as snapshots.
     pub(super) fn store_columns(&mut self, state: TensorId, all: TensorId, columns: u64, flat: bool) {
+        for _ in 0..self.snapshots_written() {
+            self.store_last_columns(state, all, columns, flat);
+        }
+    }
+
+    /// States that a batch writes: no more than its tokens, except in delta nets.
+    fn snapshots_written(&self) -> u64 {
+        let states = 1 + self.cx.n_rs_seq;
+        let all = matches!(self.architecture, Architecture::Qwen35 | Architecture::Qwen35Moe);
+        if all { states } else { states.min(self.n_seq_tokens()) }
+    }
+
+    fn store_last_columns(&mut self, state: TensorId, all: TensorId, columns: u64, flat: bool) {
         let n_seqs = self.cx.n_seq_max;
         let Tensor { ne, nb, .. } = self.g[all];
         let last = self.g.window(all, [columns, ne[1], ne[2], 1], [nb[1], nb[2]]);

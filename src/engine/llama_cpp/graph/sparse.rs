@@ -17,6 +17,7 @@ impl GraphBuilder<'_> {
         let out_ids = self.out_ids();
         let rot = self.hp.n_rot[0];
         for il in 0..self.hp.n_layer() {
+            self.layer_input(il, x);
             let residual = x;
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let heads = [self.hp.n_head[il], self.hp.n_head_kv[il], self.hp.n_head_kv[il]];

@@ -169,6 +169,7 @@ impl GraphBuilder<'_> {
         self.attention_inputs();
         let out_ids = self.out_ids();
         for il in 0..self.hp.n_layer() {
+            self.layer_input(il, x);
             if il > 0 && self.hp.deepstack_mapping[il] >= 0 {
                 x = self.add_deepstack_level(x);
             }
@@ -182,6 +183,20 @@ impl GraphBuilder<'_> {
             }
         }
         self.output_head(kind, x);
+    }
+
+    /// An MTP block of such an architecture, from its normalised input.
+    pub(super) fn mtp_transformer(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        x: TensorId,
+        normed: TensorId,
+        positions: TensorId,
+    ) -> TensorId {
+        let inputs = Inputs { positions, temperature: TensorId::NONE, states: None };
+        let y = self.attention_half(kind, il, x, normed, inputs);
+        self.feed_forward_half(kind, il, y, x, normed)
     }
 
     /// Token embeddings.

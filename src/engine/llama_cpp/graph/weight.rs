@@ -4,6 +4,7 @@ use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId};
 use crate::engine::llama_cpp::cache::KvLayer;
+use crate::engine::llama_cpp::partner::Partner;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 impl GraphBuilder<'_> {
@@ -95,6 +96,67 @@ impl GraphBuilder<'_> {
         match self.weights.find_global(LlmTensor::TokenEmbd, TensorSuffix::Weight) {
             Some(index) => self.weight_on(index, self.placement.tied_output()),
             None => self.lacking("output.weight".to_owned()),
+        }
+    }
+
+    /// The token embeddings of a draft: its own, or those of the model that it drafts for.
+    pub(super) fn draft_embeddings(&mut self) -> TensorId {
+        let own = self.global_weight(LlmTensor::TokenEmbd);
+        if own.is_some() { own } else { self.partner_embeddings() }
+    }
+
+    /// The token embeddings of the model that a draft is for.
+    pub(super) fn partner_embeddings(&mut self) -> TensorId {
+        let cpu = |partner: &Partner<'_>| partner.placement.cpu;
+        self.of_partner(LlmTensor::TokenEmbd, TensorSuffix::Weight, cpu)
+    }
+
+    /// The output matrix of a draft: its own, its embeddings, or that of the model that it drafts for.
+    pub(super) fn draft_output(&mut self) -> TensorId {
+        let own = self.global_weight(LlmTensor::Output);
+        if own.is_some() {
+            return own;
+        }
+        let embeddings = self.weights.find_global(LlmTensor::TokenEmbd, TensorSuffix::Weight);
+        if let (Some(index), true) = (embeddings, self.architecture.ties_output()) {
+            return self.weight_on(index, self.placement.tied_output());
+        }
+        let of = |slot| self.partner.and_then(|partner| partner.model.weights.find_global(slot, TensorSuffix::Weight));
+        match of(LlmTensor::Output) {
+            Some(index) => self.of_partner(LlmTensor::Output, TensorSuffix::Weight, |partner| {
+                partner.placement.home(partner.placement.output, index)
+            }),
+            None => {
+                self.of_partner(LlmTensor::TokenEmbd, TensorSuffix::Weight, |partner| partner.placement.tied_output())
+            }
+        }
+    }
+
+    /// The scale of the output matrix, if it has one.
+    pub(super) fn draft_output_scale(&mut self) -> TensorId {
+        let own = self.weights.find_global(LlmTensor::Output, TensorSuffix::Weight).is_some();
+        let has =
+            |partner: &Partner<'_>| partner.model.weights.find_global(LlmTensor::Output, TensorSuffix::Scale).is_some();
+        if own || !self.partner.is_some_and(has) {
+            return self.global_scale(LlmTensor::Output);
+        }
+        self.of_partner(LlmTensor::Output, TensorSuffix::Scale, |partner| partner.placement.output)
+    }
+
+    /// A model-wide tensor of the model that a draft is for, on the device that `home` says.
+    fn of_partner(
+        &mut self,
+        slot: LlmTensor,
+        part: TensorSuffix,
+        home: impl FnOnce(&Partner<'_>) -> BackendId,
+    ) -> TensorId {
+        let found = self.partner.and_then(|partner| {
+            let index = partner.model.weights.find_global(slot, part)?;
+            Some((&partner.model.weights.all[index], partner.place(home(partner))?))
+        });
+        match found {
+            Some((weight, place)) => self.g.given(weight.ty, weight.ne, Buffer::Weights(place), slot.name(), -1),
+            None => self.lacking(format!("{}.weight", slot.name())),
         }
     }
 

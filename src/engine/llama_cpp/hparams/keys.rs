@@ -32,6 +32,12 @@ impl<'a> HeaderKeys<'a> {
         self.get(name)?.as_f64()
     }
 
+    /// Tokens of the vocabulary; 0 if unknown.
+    pub fn vocabulary(&self) -> u64 {
+        let tokens = self.header.metadata.get("tokenizer.ggml.tokens").and_then(Value::as_array);
+        tokens.map(|tokens| tokens.len).or_else(|| self.number("vocab_size")).unwrap_or(0)
+    }
+
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.get(name)?.as_bool()
     }

@@ -88,6 +88,9 @@ impl Hparams {
                     .map(|il| il < n_layer && self.n_head_kv[il] == 0 && self.n_ff[il] == 0)
                     .collect();
             }
+            A::Eagle3 => self.eagle3(keys)?,
+            A::DFlash => self.dflash(keys)?,
+            A::Gemma4Assistant => self.gemma4_assistant(keys)?,
             A::Lfm2 => {
                 self.n_shortconv_l_cache = keys.need("shortconv.l_cache")?;
                 self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();

@@ -1,5 +1,6 @@
 //! How sure the figures are: exact only where they were compared with what llama.cpp's own backends decide.
 
+use super::super::LoadedModel;
 use super::super::architecture::GraphFamily;
 use super::super::release::ReleaseTraits;
 use crate::machine::vulkan::VulkanLimits;
@@ -80,6 +81,18 @@ pub fn uncertainties<'g>(
         });
     }
     found
+}
+
+/// Why the figures of a draft are not exact.
+pub fn of_draft(draft: &LoadedModel) -> Option<Uncertainty> {
+    let reason = if draft.hparams.draft.selector_top_k > 0 {
+        "the convolutions and the selector of DFlash 2 are not counted in the draft's graph"
+    } else if !draft.family.exact {
+        "the draft's graph is modelled on the closest known architecture, judging by its tensors"
+    } else {
+        return None;
+    };
+    Some(Uncertainty { confidence: Confidence::Modelled, reason: reason.to_owned() })
 }
 
 /// A Vulkan device of an unknown maker.

@@ -3,13 +3,19 @@
 use std::sync::Arc;
 
 use super::super::context::{self, ContextParams};
+use super::super::draft::DraftRequest;
 use super::super::fit::FitLimits;
 use super::super::placement::{OverrideGroup, TensorOverride};
 use super::super::release::ReleaseTraits;
+use super::super::speculative::Speculation;
 use super::super::{Device, LayerSplit, LoadedModel};
+use super::drafts;
+use super::projector::PlacedProjector;
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::backend::cuda::MatrixUnits;
 use crate::engine::ggml::backend::{Cuda, Metal, Plain, Remote, Sycl, Vulkan};
+use crate::engine::id::EngineError;
+use crate::engine::prepared::PreparedModel;
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::{Backend, Gpu, Machine, Os};
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
@@ -27,17 +33,34 @@ const MARGIN: Bytes = Bytes::mib(1024);
 const MIN_CONTEXT: u64 = 4096;
 
 /// The request to llama.cpp.
-pub struct ServerParams {
+pub struct ServerParams<'a> {
     /// The GPUs used, as indices in the machine.
     pub gpus: Vec<usize>,
     pub devices: Vec<Device>,
     pub spread: LayerSplit,
     pub options: ContextParams,
     pub limits: FitLimits,
+    /// The draft, if one is loaded.
+    pub draft: Option<DraftRequest<'a>>,
+    pub speculation: Speculation,
+    /// The projector.
+    pub projector: Option<PlacedProjector>,
+    /// Bytes that the fit leaves free per GPU besides the projector.
+    pub margin: u64,
 }
 
-impl ServerParams {
-    pub fn new(model: &LoadedModel, machine: &Machine, settings: &Settings) -> Self {
+impl<'a> ServerParams<'a> {
+    /// The request for a model as loaded by its release, `prepared` being the same with what is beside it.
+    ///
+    /// # Errors
+    /// When llama-server refuses the options of drafting, or the projector cannot be loaded.
+    pub fn new(
+        prepared: &'a PreparedModel,
+        model: &'a LoadedModel,
+        machine: &Machine,
+        settings: &Settings,
+    ) -> Result<Self, EngineError> {
+        let speculation = drafts::speculation(prepared, model.release, settings)?;
         let gpus = gpus(machine);
         let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
         let devices: Vec<Device> =
@@ -51,20 +74,40 @@ impl ServerParams {
                 GpuLayers::Count(count) => Some(count),
             },
             tensor_split: settings.tensor_split.iter().map(|share| *share as f32).collect(),
+            load_mtp: speculation.is_mtp(),
             overrides: (0..settings.n_cpu_moe.unwrap_or(0).min(blocks)).map(experts).collect(),
         };
         let margin = settings.fit_target.unwrap_or(MARGIN).0;
-        let limits = FitLimits {
-            margins: vec![margin; gpus.len().max(1)],
-            min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT),
-            ram: machine.ram.total.0,
-        };
-        Self { gpus, devices, spread, options: options(model, settings), limits }
+        let options = speculation.main(options(model, settings, &speculation), model.release);
+        let draft = drafts::request(prepared, model, &gpus, settings, &spread, &options, &speculation)?;
+        let n_ubatch = options.n_ubatch.min(options.n_batch);
+        let n_embd = model.hparams.n_embd_inp();
+        let projector = PlacedProjector::new(machine, settings, model.release, n_ubatch, n_embd)?;
+        let mut margins = vec![margin; gpus.len().max(1)];
+        if let Some((projector, gpu)) = projector.as_ref().and_then(|projector| Some((projector, projector.gpu?)))
+            && let Some(margin) = margins.get_mut(gpu)
+        {
+            *margin += projector.fit_bytes();
+        }
+        let limits = FitLimits { margins, min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT), ram: machine.ram.total.0 };
+        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, margin })
+    }
+}
+
+impl ServerParams<'_> {
+    /// The limits of a fit that does not measure the draft in its trials: it is a part of the margins.
+    pub fn limits_with_draft(&self, model: &LoadedModel) -> FitLimits {
+        let mut limits = self.limits.clone();
+        let Some(draft) = self.draft.as_ref().filter(|_| !model.release.fits_draft) else { return limits };
+        let n_ctx = if self.options.n_ctx == 0 { model.hparams.n_ctx_train } else { self.options.n_ctx };
+        let draft = draft.for_fit(model, &self.devices, n_ctx, &self.spread);
+        limits.margins.iter_mut().enumerate().for_each(|(at, margin)| *margin += draft.total(at));
+        limits
     }
 }
 
 /// What llama.cpp's backend for `gpu` decides in this release.
-fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
+pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
     let own: BackendRef = match gpu.backend {
         Backend::Cuda => Arc::new(Cuda { units: MatrixUnits::of(gpu.compute), rules: release.cuda, events: true }),
         Backend::Rocm => Arc::new(Cuda { units: MatrixUnits::None, rules: release.cuda, events: true }),
@@ -94,20 +137,21 @@ pub fn gpus(machine: &Machine) -> Vec<usize> {
     [remote, local].concat()
 }
 
-fn options(model: &LoadedModel, settings: &Settings) -> ContextParams {
+fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) -> ContextParams {
     let (type_k, type_v) = cache_types(settings);
     let n_seq_max = settings.parallel.unwrap_or(SLOTS);
+    let n_batch = settings.batch.unwrap_or(BATCH);
     ContextParams {
         n_ctx: match settings.ctx {
             Context::Auto => 0,
             Context::Tokens(tokens) => tokens,
             Context::Max => model.hparams.n_ctx_train,
         },
-        n_batch: settings.batch.unwrap_or(BATCH),
+        n_batch,
         n_ubatch: settings.ubatch.unwrap_or(UBATCH),
         n_seq_max,
         n_outputs_max: match settings.outputs {
-            Outputs::Parallel => n_seq_max,
+            Outputs::Parallel => speculation.outputs(n_seq_max, n_batch),
             Outputs::Ubatch => 0,
             Outputs::Tokens(tokens) => tokens,
         },
@@ -118,13 +162,14 @@ fn options(model: &LoadedModel, settings: &Settings) -> ContextParams {
         offload_kqv: !settings.no_kv_offload,
         op_offload: !settings.no_op_offload,
         swa_full: settings.swa_full,
+        ..ContextParams::default()
     }
 }
 
 /// The settings in effect.
 pub fn in_effect(
     context: &context::Cparams,
-    spread: &LayerSplit,
+    params: &ServerParams<'_>,
     model: &LoadedModel,
     settings: &Settings,
 ) -> InEffect {
@@ -141,12 +186,16 @@ pub fn in_effect(
         flash_attn: if context.flash_attn { FlashAttn::On } else { FlashAttn::Off },
         gpu_layers: match settings.gpu_layers {
             GpuLayers::Auto => -1,
-            _ => i64::try_from(spread.gpu_layers.unwrap_or(0)).unwrap_or(i64::MAX),
+            _ => i64::try_from(params.spread.gpu_layers.unwrap_or(0)).unwrap_or(i64::MAX),
         },
         kv_unified: Some(context.kv_unified),
         outputs: Some(context.reserved().n_outputs),
         n_cpu_moe: Some(settings.n_cpu_moe.unwrap_or(0).min(model.hparams.n_layer_all as u64)),
+        image_max_tokens: None,
         release: Some(model.release.name),
+        spec_type: params.speculation.names(),
+        spec_draft_n_max: params.speculation.has_context().then_some(params.speculation.n_max),
+        sources: std::collections::BTreeMap::new(),
     }
 }
 

@@ -1,13 +1,16 @@
 //! The result of the fit, before any explanations.
 
+use super::super::draft::DraftMemory;
 use super::super::fit::{FitResult, fit_for};
 use super::super::measure::Measurer;
 use super::super::placement::Placement;
 use super::super::{LoadedModel, MemoryBreakdown};
 use super::params::{self, ServerParams};
+use super::projector::PlacedProjector;
 use crate::engine::id::{EngineError, FitGoal};
+use crate::engine::prepared::PreparedModel;
 use crate::machine::Machine;
-use crate::plan::{DevicePlan, PlanSummary, Reserve, Verdict};
+use crate::plan::{DevicePlan, Part, PartKind, PartMemory, PlanSummary, Reserve, Verdict};
 use crate::settings::{InEffect, Settings};
 use crate::units::Bytes;
 
@@ -17,8 +20,12 @@ pub struct PlacedModel<'a> {
     pub settings: &'a Settings,
     pub loaded: &'a LoadedModel,
     /// As left by the fit.
-    pub params: ServerParams,
+    pub params: ServerParams<'a>,
     pub fitted: FitResult,
+    /// The draft, if one stays loaded.
+    pub draft: Option<DraftMemory>,
+    /// Its file as the user named it.
+    draft_file: Option<&'a str>,
 }
 
 impl<'a> PlacedModel<'a> {
@@ -28,16 +35,25 @@ impl<'a> PlacedModel<'a> {
     /// When llama.cpp refuses the settings.
     pub fn new(
         measurer: &mut Measurer<'a>,
-        mut params: ServerParams,
+        prepared: &'a PreparedModel,
+        mut params: ServerParams<'a>,
         machine: &'a Machine,
         settings: &'a Settings,
         fit_goal: FitGoal,
     ) -> Result<Self, EngineError> {
         let loaded = measurer.model;
-        let fitted = fit_for(fit_goal, measurer, &params.spread, &params.options, &params.limits)?;
+        let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
+        let limits = params.limits_with_draft(loaded);
+        let fitted = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
         params.options.n_ctx = fitted.n_ctx;
         params.spread = fitted.spread.clone();
-        Ok(Self { machine, settings, loaded, params, fitted })
+        let used = params.draft.as_ref().filter(|_| params.speculation.has_context());
+        let n_ctx = fitted.measured.parameters.n_ctx;
+        let draft = used
+            .map(|draft| draft.measure(loaded, &params.devices, &params.spread, &params.options, n_ctx))
+            .transpose()?;
+        let draft_file = prepared.draft().map(|draft| draft.file.as_str());
+        Ok(Self { machine, settings, loaded, params, fitted, draft, draft_file })
     }
 
     /// The plan without its explanations.
@@ -57,13 +73,19 @@ impl<'a> PlacedModel<'a> {
         self.loaded.place(&self.params.devices, &self.params.spread)
     }
 
+    fn blocks(&self) -> usize {
+        self.loaded.loaded_blocks(self.params.spread.load_mtp)
+    }
+
     /// Number of blocks plus the output layer.
     pub fn layer_count(&self) -> usize {
-        self.loaded.hparams.n_layer() + 1
+        self.blocks() + 1
     }
 
     pub fn in_effect(&self) -> InEffect {
-        params::in_effect(&self.measured().parameters, &self.params.spread, self.loaded, self.settings)
+        let image_max_tokens = self.params.projector.as_ref().and_then(PlacedProjector::image_max_tokens);
+        let effect = params::in_effect(&self.measured().parameters, &self.params, self.loaded, self.settings);
+        InEffect { image_max_tokens, ..effect }
     }
 
     /// The plan's device for a device of the schedule.
@@ -73,36 +95,87 @@ impl<'a> PlacedModel<'a> {
 
     /// The device of this layer: a block, or the output layer after the blocks.
     pub fn layer_device(&self, layer: usize) -> usize {
+        let blocks = self.blocks();
         let layer_devices = &self.measured().layer_devices;
-        let block = layer_devices.get(layer).filter(|_| layer < self.loaded.hparams.n_layer());
+        let block = layer_devices.get(layer).filter(|_| layer < blocks);
         self.device_of(usize::from(block.or(layer_devices.last()).copied().unwrap_or(0)))
     }
 
+    /// The devices with the sums over all parts.
     pub fn devices(&self) -> Vec<DevicePlan> {
         let gpus = self.machine.gpus.iter().enumerate();
         let mut devices: Vec<DevicePlan> =
             gpus.map(|(at, gpu)| DevicePlan { reserves: self.reserves(at), ..DevicePlan::of_gpu(at, gpu) }).collect();
         devices.push(DevicePlan::of_ram(self.machine.ram));
-        let MemoryBreakdown { model, context, compute, .. } = self.measured();
-        for (place, ((weights, cache), graph)) in model.iter().zip(context).zip(compute).enumerate() {
-            if let Some(device) = devices.get_mut(self.device_of(place)) {
-                (device.weights, device.cache, device.graph) = (Bytes(*weights), Bytes(*cache), Bytes(*graph));
-            }
-        }
+        let parts = self.parts();
+        Part::sum_into(&parts, &mut devices);
         for layer in 0..self.layer_count() {
             if let Some(device) = devices.get_mut(self.layer_device(layer)) {
                 device.layers.push(layer);
             }
         }
         if let Some(ram) = devices.last_mut().filter(|ram| ram.layers.is_empty()) {
-            ram.parts = ram.weights - Bytes(Placement::input_layer_weights(&self.loaded.weights));
+            let of_model = parts.first().and_then(|model| model.devices.last());
+            ram.parts = of_model.map_or(Bytes::ZERO, |model| model.weights)
+                - Bytes(Placement::input_layer_weights(&self.loaded.weights));
         }
         devices
     }
 
+    /// The model, its projector and its draft.
+    pub fn parts(&self) -> Vec<Part> {
+        let MemoryBreakdown { model, context, compute, .. } = self.measured();
+        let ready = self.draft.as_ref().and_then(|draft| draft.main_ready.as_ref()).unwrap_or(compute);
+        let own = self.part(PartKind::Model, None, [model, context, compute, ready]);
+        let draft = self.draft.as_ref().map(|DraftMemory { draft, draft_ready, .. }| {
+            let file = self.draft_file.map(str::to_owned);
+            self.part(PartKind::Draft, file, [&draft.model, &draft.context, &draft.compute, draft_ready])
+        });
+        let count = self.machine.gpus.len() + 1;
+        let projector = self.params.projector.iter().flat_map(|projector| projector.parts(count));
+        [own].into_iter().chain(projector).chain(draft).collect()
+    }
+
+    /// A part from its weights, caches, graphs and final graphs per device.
+    fn part(&self, kind: PartKind, file: Option<String>, bytes: [&Vec<u64>; 4]) -> Part {
+        let [weights, cache, graph, ready] = bytes;
+        let memory =
+            weights.iter().zip(cache).zip(graph.iter().zip(ready)).map(|((weights, cache), (graph, ready))| {
+                let (weights, cache) = (Bytes(*weights), Bytes(*cache));
+                PartMemory { weights, cache, graph: Bytes(*graph), graph_ready: Bytes(*ready) }
+            });
+        let places: Vec<usize> = (0..weights.len()).map(|place| self.device_of(place)).collect();
+        Part { kind, file, devices: memory.collect() }.spread_over(&places, self.machine.gpus.len() + 1)
+    }
+
+    /// What the user should know about the draft, one sentence each.
+    pub fn notes_on_draft(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let states = self.measured().parameters.n_rs_seq;
+        if states > 0 && self.loaded.hparams.is_recr.contains(&true) {
+            notes.push(format!("recurrent states are kept {} times, to roll back drafted tokens", states + 1));
+        }
+        if self.params.draft.is_some() && self.draft.is_none() {
+            notes.push("the draft model is loaded, counted by the fit and freed again: nothing uses it".to_owned());
+        }
+        let parts = self.parts();
+        let drafting: Vec<&Part> =
+            parts.iter().filter(|part| matches!(part.kind, PartKind::Model | PartKind::Draft)).collect();
+        for (at, device) in self.devices().iter().enumerate() {
+            let memory = || drafting.iter().filter_map(|part| part.devices.get(at));
+            let (graph, ready) = (
+                memory().map(|memory| memory.graph).sum::<Bytes>(),
+                memory().map(|memory| memory.graph_ready).sum::<Bytes>(),
+            );
+            if ready > graph {
+                notes.push(format!("compute buffers on {} grow by {} when drafting begins", device.id, ready - graph));
+            }
+        }
+        notes
+    }
+
     fn reserves(&self, gpu: usize) -> Vec<Reserve> {
-        let margin =
-            self.params.gpus.iter().position(|used| *used == gpu).and_then(|at| self.params.limits.margins.get(at));
-        margin.map(|bytes| Reserve { name: "fit margin", bytes: Bytes(*bytes) }).into_iter().collect()
+        let used = self.params.gpus.contains(&gpu);
+        used.then_some(Reserve { name: "fit margin", bytes: Bytes(self.params.margin) }).into_iter().collect()
     }
 }

@@ -1,13 +1,14 @@
 //! An upper bound of a plan: weights and caches must be placed somewhere, whatever the graph adds.
 
 use super::super::context::Cparams;
-use super::super::error::LoadError;
 use super::super::placement::{OverrideGroup, Placement, SplitRequest, TensorOverride};
 use super::super::{LayerSplit, LoadedModel};
 use super::params::{ServerParams, in_effect};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::backend::Cpu;
+use crate::engine::id::EngineError;
 use crate::engine::preflight::{Preflight, UpperBound};
+use crate::engine::prepared::PreparedModel;
 use crate::machine::Machine;
 use crate::settings::Settings;
 use crate::units::Bytes;
@@ -17,21 +18,26 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When llama.cpp refuses the settings.
-pub fn preflight(loaded: &LoadedModel, machine: &Machine, settings: &Settings) -> Result<Preflight, LoadError> {
-    let mut params = ServerParams::new(loaded, machine, settings);
+pub fn preflight(
+    prepared: &PreparedModel,
+    loaded: &LoadedModel,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Preflight, EngineError> {
+    let mut params = ServerParams::new(prepared, loaded, machine, settings)?;
     if params.options.n_ctx == 0 {
         params.options.n_ctx = params.limits.min_context(loaded, &params.options);
     }
-    let context = Cparams::new(&params.options, &loaded.hparams, loaded.release)?;
+    let context = Cparams::new(&params.options, loaded)?;
     let gpus = (0..machine.gpus.len()).map(|gpu| params.gpus.contains(&gpu)).collect();
     let upper_bound = LowerBound { loaded, params: &params, context: &context, machine }.upper_bound();
-    Ok(Preflight { settings: in_effect(&context, &params.spread, loaded, settings), gpus, upper_bound })
+    Ok(Preflight { settings: in_effect(&context, &params, loaded, settings), gpus, upper_bound })
 }
 
 /// The minimum memory of a request.
 struct LowerBound<'a> {
     loaded: &'a LoadedModel,
-    params: &'a ServerParams,
+    params: &'a ServerParams<'a>,
     context: &'a Cparams,
     machine: &'a Machine,
 }
@@ -68,7 +74,16 @@ impl LowerBound<'_> {
         let movable = if hparams.n_expert > 0 { hparams.n_layer_all } else { 0 };
         let in_ram = |block| TensorOverride { block, part: OverrideGroup::FeedForward, gpu: None };
         let overrides: Vec<TensorOverride> = (0..movable).map(in_ram).collect();
-        Placement::new(hparams, &SplitRequest { gpu_layers: None, tensor_split: &[], free, overrides: &overrides })
+        Placement::new(
+            hparams,
+            &SplitRequest {
+                gpu_layers: None,
+                tensor_split: &[],
+                free,
+                overrides: &overrides,
+                load_mtp: self.params.spread.load_mtp,
+            },
+        )
     }
 
     /// Weights and caches per device for GPUs of these kinds, RAM last.

@@ -30,7 +30,7 @@ impl PlanInputs<'_> {
         if self.vision.unknown_patch {
             say("the header has no image patch size, so no graph is counted for images".to_owned());
         }
-        if self.settings.projector > Bytes::ZERO && self.traits.own_engine {
+        if self.settings.projector.is_some() && self.traits.own_engine {
             say(format!("the separate projector is not counted: {} has a built-in one", self.model.architecture));
         }
         if self.settings.adapters > Bytes::ZERO {

@@ -3,6 +3,7 @@ use crate::engine::fixtures::{card, gpu, machine, model};
 use crate::engine::graph_size::ModelFacts;
 use crate::gguf::Value;
 use crate::machine::Backend;
+use crate::model::Projector;
 use crate::settings::{Context, GpuLayers};
 
 fn ask(model: &Model, machine: &Machine, settings: &Settings) -> Result<ResolvedSettings, EngineError> {
@@ -52,7 +53,7 @@ fn a_context_is_kept_within_its_bounds() {
     assert_eq!(asked(&trained, &tokens(1)).settings.ctx, 4);
     let sees = model("gemma3", &[("vision.block_count", Value::U32(2))]);
     assert_eq!(asked(&sees, &tokens(5)).settings.ctx, 2048);
-    let projector = Settings { projector: Bytes::mib(600), ..tokens(5) };
+    let projector = Settings { projector: Projector::sized(Bytes::mib(600)), ..tokens(5) };
     assert_eq!(asked(&trained, &projector).settings.ctx, 2048);
     assert_eq!(asked(&trained, &Settings { raw: true, ..tokens(10_000) }).settings.ctx, 10_000);
 }

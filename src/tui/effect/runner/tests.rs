@@ -4,10 +4,12 @@ use std::sync::mpsc::{Receiver, channel};
 use super::*;
 use crate::engine::EngineId;
 use crate::hardware::saved::SavedMachine;
+use crate::library::verify::Verified;
 use crate::library::{self, Item};
 use crate::machine::{Machine, Origin, Os, Ram};
 use crate::settings::Settings;
 use crate::source::{self, Package, Progress};
+use crate::tui::effect::VerifyRequest;
 use crate::units::Bytes;
 
 /// Services whose loads end only when stopped.
@@ -23,6 +25,10 @@ impl Services for Slow {
             thread::yield_now();
         }
         Err("there is nothing".to_owned())
+    }
+
+    fn verify(&self, _: &VerifyRequest) -> Result<Verified, String> {
+        Err("there is no log".to_owned())
     }
 
     fn add_recent(&self, reference: &str) -> Result<(), String> {
@@ -100,6 +106,7 @@ fn a_newer_survey_stops_an_older_one() {
             gpus: Vec::new(),
             ram: Ram { total: Bytes::gib(1), free: Bytes::gib(1), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
+            drivers: crate::machine::Drivers::default(),
         }),
         settings: Settings::default(),
         held: source::ExplicitKnobs::default(),

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use crate::engine::backend;
+use crate::machine::driver_memory::DriverMemory;
 use crate::machine::presets;
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::what_if::GpuSlot;
@@ -201,8 +202,8 @@ fn notes(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Ve
 /// Adds the rules for the GPU's backend, with sources.
 fn rules(slot: &GpuSlot, os: Os, columns: u16, notes: &mut Vec<(Hue, String)>) {
     let rules = backend::of(slot.gpu.backend);
-    if let Some(words) = rules.context_in_words() {
-        notes.push((Hue::Cache, words));
+    if let Some(memory) = DriverMemory::of(&slot.gpu) {
+        notes.extend(wrap(&memory.to_string(), columns).into_iter().map(|line| (Hue::Cache, line)));
     }
     if slot.gpu.backend == Backend::Vulkan {
         let (limits, driver, guessed) = VulkanLimits::of(&slot.gpu, os);

@@ -7,7 +7,6 @@ use ratatui::style::Style;
 use crate::answer::FitSummary;
 use crate::library::{ModelOrigin, ModelStatus};
 use crate::plan::{Outcome, Plan};
-use crate::speed::Speed;
 use crate::tui::app::browse::{ModelBrowser, SortOrder};
 use crate::tui::app::library::ModelRow;
 use crate::tui::regions::models::{ListColumn, ModelsRegions};
@@ -106,7 +105,7 @@ pub fn draw(
             },
             ListColumn::Speed => {
                 let speed = row.status.fit_summary().and_then(|summary| summary.speed.as_deref());
-                writer.right(&speed.map_or_else(|| "–".to_owned(), Speed::range), figures)
+                writer.right(&speed.map_or_else(|| "–".to_owned(), |speed| speed.range().to_string()), figures)
             }
         };
     }

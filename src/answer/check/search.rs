@@ -1,0 +1,301 @@
+//! The search for what explains differences: changes of the request that a log does not always tell are planned, and one
+//! that makes rows agree is a reason that holds.
+
+use super::planned::{self, Planned};
+use super::reason::Reason;
+use super::variants::is_open;
+use super::{CPU, CheckedTerm, Compared, Part};
+use crate::engine::PlanRequest;
+use crate::machine::{Backend, Machine};
+use crate::observed::{Load, Mib};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
+
+/// A change of a request.
+type Change = Box<dyn Fn(&PlanRequest) -> PlanRequest>;
+/// A change, with the reason that it stands for.
+type Trial = (Reason, Change);
+
+/// Terms that are compared over all devices too.
+const SUMMED: [CheckedTerm; 4] = [CheckedTerm::Model, CheckedTerm::Kv, CheckedTerm::Rs, CheckedTerm::Context];
+/// Physical batches that people choose.
+const UBATCHES: [u64; 4] = [512, 1024, 2048, 4096];
+
+/// What is searched, and what was found so far.
+pub struct Search<'a> {
+    load: &'a Load,
+    names: &'a [String],
+    /// Whether the log tells how many layers are on GPUs.
+    told_layers: bool,
+    /// The request with every change that is kept.
+    now: PlanRequest,
+    plan: Planned,
+    held: Vec<Reason>,
+}
+
+impl<'a> Search<'a> {
+    /// Begins with the request that was compared.
+    pub fn new(load: &'a Load, names: &'a [String], placed: &PlanRequest, plan: &Planned, told_layers: bool) -> Self {
+        Self { load, names, told_layers, now: placed.clone(), plan: plan.clone(), held: Vec::new() }
+    }
+
+    /// Gives rows that agree after some change that change as their reason.
+    pub fn explain(mut self, rows: &mut [Compared]) {
+        let mut left = self.trials();
+        if let Some(tokens) = self.context(rows).filter(|_| self.now.settings.ctx == Context::Auto) {
+            let change = setting(move |settings| settings.ctx = Context::Tokens(tokens));
+            left.insert(0, (Reason::Setting(format!("--ctx {tokens}")), change));
+        }
+        while rows.iter().any(is_open) {
+            let Some(found) = left.iter().position(|trial| self.keep(trial, rows)) else { break };
+            drop(left.remove(found));
+            if let Some(split) = self.split(rows) {
+                self.keep(&split, rows);
+            }
+        }
+        if let Some(placement) = self.placement(rows) {
+            self.keep(&placement, rows);
+        }
+        self.combine(rows);
+    }
+
+    /// Plans a change on top of those that are kept, and keeps it if rows agree with it that did not, or if all devices
+    /// together have what the log says.
+    fn keep(&mut self, (reason, change): &Trial, rows: &mut [Compared]) -> bool {
+        let request = change(&self.now);
+        if request == self.now {
+            return false;
+        }
+        let Ok(tried) = planned::plan(&request, self.names) else { return false };
+        let because = reason.clone().with(&self.held);
+        let mut any = false;
+        for row in rows.iter_mut().filter(|row| is_open(row)) {
+            if agrees(row, &tried) {
+                (row.reason, any) = (Some(because.clone()), true);
+            }
+        }
+        let sums = |plan: &Planned| SUMMED.into_iter().filter(|term| is_same_sum(rows, plan, *term)).count();
+        any |= sums(&tried) > sums(&self.plan);
+        if any {
+            if matches!(reason, Reason::Release(_)) {
+                self.held.retain(|held| !matches!(held, Reason::Release(_)));
+            }
+            self.held.push(reason.clone());
+            (self.now, self.plan) = (request, tried);
+        }
+        any
+    }
+
+    /// The context whose caches would be as large as those in the log, if caches grow with it; in steps of 1024, as
+    /// people choose it.
+    fn context(&self, rows: &[Compared]) -> Option<u64> {
+        let caches = rows.iter().filter(|row| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context));
+        let (mut planned, mut observed) = (0.0, 0.0);
+        for row in caches.filter(|row| row.part == Part::Model) {
+            planned += row.planned.unwrap_or_default().0;
+            observed += row.observed.unwrap_or_default().0;
+        }
+        let tokens = (self.plan.tokens as f64 * observed / planned / 1024.0).round() * 1024.0;
+        (planned > 0.0 && (1024.0..1e9).contains(&tokens)).then_some(tokens as u64)
+    }
+
+    /// Changes of the request that a log does not always tell, the likeliest first.
+    fn trials(&self) -> Vec<Trial> {
+        let mut trials: Vec<Trial> = Vec::new();
+        let seen = &self.load.settings;
+        let unwritten = self.load.command.is_none();
+        let sequences = if seen.n_seq_max.is_none() && unwritten { &[1, 2, 4, 8][..] } else { &[] };
+        for &sequences in sequences {
+            let change = setting(move |settings| settings.parallel = Some(sequences));
+            trials.push((Reason::Setting(format!("--parallel {sequences}")), change));
+        }
+        if seen.cache_type_k.is_none() && unwritten {
+            for ty in [CacheType::Q8_0, CacheType::Q4_0, CacheType::Bf16, CacheType::F32] {
+                let change =
+                    setting(move |settings| (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)));
+                trials.push((Reason::Setting(format!("--kv-type {ty}")), change));
+            }
+        }
+        trials.push((Reason::FullSizeWindows, setting(|settings| settings.swa_full = true)));
+        trials.extend(self.of_compute().into_iter().flatten());
+        trials
+    }
+
+    /// Changes that move compute buffers; of each group one holds.
+    fn of_compute(&self) -> Vec<Vec<Trial>> {
+        let seen = &self.load.settings;
+        let runs = !self.now.engine.facts().releases.is_empty();
+        let mut groups: Vec<Vec<Trial>> = Vec::new();
+        if runs {
+            let release = |release| (Reason::Release(release), setting(move |s| s.release = Some(release)));
+            groups.push(Release::ALL.into_iter().map(release).collect());
+        }
+        if runs && seen.n_outputs_max.is_none() {
+            groups.push(vec![(Reason::AllOutputs, setting(|settings| settings.outputs = Outputs::Ubatch))]);
+        }
+        if runs && self.load.build.is_none_or(|build| build < super::settings::LAST_OF_AUGUST) {
+            let plain = |request: &PlanRequest| {
+                let mut machine = Machine::clone(&request.machine);
+                machine.gpus.iter_mut().for_each(|gpu| gpu.backend = Backend::Plain);
+                request.on_machine(machine)
+            };
+            groups.push(vec![(Reason::NothingBesides, Box::new(plain))]);
+        }
+        if seen.n_ubatch.is_none() && self.load.command.is_none() {
+            let ubatch = |ubatch: u64| {
+                let change = setting(move |settings| {
+                    settings.ubatch = Some(ubatch);
+                    settings.batch = settings.batch.map(|batch| batch.max(ubatch));
+                });
+                (Reason::Setting(format!("--ubatch {ubatch}")), change)
+            };
+            groups.push(UBATCHES.into_iter().map(ubatch).collect());
+        }
+        if seen.flash_attn_in_use.is_none() {
+            let why = self.load.flash_attention_off().map(str::to_owned);
+            let off = setting(|settings| settings.flash_attn = FlashAttn::Off);
+            groups.push(vec![(Reason::FlashAttentionOff(why), off)]);
+        }
+        groups
+    }
+
+    /// The layers of each GPU that its caches show, where the log tells no split.
+    fn split(&self, rows: &[Compared]) -> Option<Trial> {
+        if self.names.len() < 2 || !self.now.settings.tensor_split.is_empty() {
+            return None;
+        }
+        let term = [CheckedTerm::Kv, CheckedTerm::Context].into_iter().find(|term| {
+            rows.iter().any(|row| row.term == *term && is_open(row)) && is_same_sum(rows, &self.plan, *term)
+        })?;
+        let held = |name: &String| {
+            let row = rows.iter().find(|row| row.term == term && row.part == Part::Model && row.device == *name)?;
+            row.observed.map(|mib| mib.0)
+        };
+        let held: Vec<f64> = self.names.iter().map(held).collect::<Option<_>>()?;
+        let (all, blocks) = (held.iter().sum::<f64>(), self.plan.layers.1.saturating_sub(1) as f64);
+        let mut counts: Vec<f64> = held.iter().map(|mib| (mib / all * blocks).round()).collect();
+        // the output is on the last
+        *counts.last_mut()? += 1.0;
+        let text = counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let change = setting(move |settings| settings.tensor_split.clone_from(&counts));
+        Some((Reason::CachesShowLayers(text), change))
+    }
+
+    /// How many layers, or layers' experts, are in RAM by the weights there, where the log does not tell it.
+    fn placement(&self, rows: &[Compared]) -> Option<Trial> {
+        let in_ram = rows.iter().find(|row| row.term == CheckedTerm::Model && row.device == CPU && is_open(row))?;
+        if self.told_layers || self.names.is_empty() || super::reason::is_trial(self.load) {
+            return None;
+        }
+        let seen = in_ram.observed?;
+        let layers = self.now.model.block_count() as u64;
+        let experts = self.now.model.summary().experts.is_some();
+        let trial = |count: u64| -> Trial {
+            let (option, change) = if experts {
+                let change = setting(move |settings| {
+                    (settings.n_cpu_moe, settings.gpu_layers) = (Some(count), GpuLayers::All);
+                });
+                (format!("--n-cpu-moe {count}"), change)
+            } else {
+                let on = layers + 1 - count;
+                (format!("--gpu-layers {on}"), setting(move |settings| settings.gpu_layers = GpuLayers::Count(on)))
+            };
+            (Reason::Setting(option), change)
+        };
+        let weights = |count: u64| {
+            let plan = planned::plan(&trial(count).1(&self.now), self.names).ok()?;
+            plan.get(CPU, CheckedTerm::Model)
+        };
+        // more of them need more RAM
+        let (mut least, mut most) = (1, layers);
+        while least < most {
+            let middle = u64::midpoint(least, most);
+            if weights(middle)?.0 + in_ram.tolerance.0 < seen.0 { least = middle + 1 } else { most = middle }
+        }
+        in_ram.is_within(Mib(seen.0 - weights(least)?.0)).then(|| trial(least))
+    }
+
+    /// Several changes at once, for compute buffers that no single one explains: the fewest that explain the most.
+    fn combine(&self, rows: &mut [Compared]) {
+        let is_wanted = |row: &&Compared| row.term == CheckedTerm::Compute && is_open(row);
+        if !rows.iter().any(|row| is_wanted(&row)) {
+            return;
+        }
+        // without a word of it in the log, no flash attention together with others would often agree by chance
+        let told = |trial: &Trial| !matches!(trial.0, Reason::FlashAttentionOff(None));
+        let groups: Vec<Vec<Trial>> = self.of_compute().into_iter().filter(|group| group.iter().all(told)).collect();
+        let mut best: Option<(usize, Vec<Reason>, Planned)> = None;
+        for number in 0..groups.iter().map(|group| group.len() + 1).product::<usize>() {
+            let (mut rest, mut request, mut reasons) = (number, self.now.clone(), self.held.clone());
+            for group in &groups {
+                let choice = rest % (group.len() + 1);
+                rest /= group.len() + 1;
+                let Some((reason, change)) = choice.checked_sub(1).and_then(|at| group.get(at)) else { continue };
+                let changed = change(&request);
+                if changed != request {
+                    if matches!(reason, Reason::Release(_)) {
+                        reasons.retain(|held| !matches!(held, Reason::Release(_)));
+                    }
+                    reasons.push(reason.clone());
+                    request = changed;
+                }
+            }
+            let Ok(plan) = planned::plan(&request, self.names) else { continue };
+            let explained = rows.iter().filter(is_wanted).filter(|row| agrees(row, &plan) || is_twice(row, &plan));
+            let count = explained.count();
+            let better =
+                best.as_ref().is_none_or(|(than, of, _)| count > *than || count == *than && reasons.len() < of.len());
+            if count > 0 && better {
+                best = Some((count, reasons, plan));
+            }
+        }
+        let Some((_, reasons, plan)) = best else { return };
+        let together = |reasons: &[Reason]| match reasons {
+            [only] => only.clone(),
+            all => Reason::Together(all.to_vec()),
+        };
+        for row in rows.iter_mut().filter(|row| row.term == CheckedTerm::Compute && is_open(row)) {
+            if agrees(row, &plan) {
+                row.reason = Some(together(&reasons));
+            } else if is_twice(row, &plan) {
+                row.reason = Some(together(&[reasons.as_slice(), &[Reason::TwiceOnCpu]].concat()));
+            }
+        }
+    }
+}
+
+/// A change of settings.
+fn setting(change: impl Fn(&mut Settings) + 'static) -> Change {
+    Box::new(move |request| request.changed(&change))
+}
+
+fn agrees(row: &Compared, plan: &Planned) -> bool {
+    let then = plan.get(&row.device, row.term).unwrap_or_default();
+    row.observed.is_some_and(|seen| row.is_within(Mib(seen.0 - then.0)))
+}
+
+/// Whether RAM has the buffer of two backends, as with Metal: the CPU's and that of BLAS.
+fn is_twice(row: &Compared, plan: &Planned) -> bool {
+    let then = plan.get(&row.device, row.term).unwrap_or_default();
+    row.device == CPU && row.observed.is_some_and(|seen| (seen.0 - 2.0 * then.0).abs() <= 2.0 * row.tolerance.0)
+}
+
+/// Whether all devices together have as much of a term in `plan` as in the log.
+fn is_same_sum(rows: &[Compared], plan: &Planned, term: CheckedTerm) -> bool {
+    let of = || rows.iter().filter(move |row| row.term == term && row.part == Part::Model);
+    let sum = |mib: &dyn Fn(&Compared) -> Option<Mib>| of().filter_map(mib).map(|mib| mib.0).sum::<f64>();
+    let (planned, observed) = (sum(&|row| plan.get(&row.device, term)), sum(&|row| row.observed));
+    let off: f64 = of().map(|row| row.tolerance.0).sum();
+    of().count() > 1 && observed > 0.0 && (planned - observed).abs() <= off
+}
+
+/// Terms of which all devices together have what is planned.
+pub fn same_in_total(rows: &[Compared]) -> Vec<CheckedTerm> {
+    let of = |term: CheckedTerm| rows.iter().filter(move |row| row.term == term && row.part == Part::Model);
+    let same = |term: &CheckedTerm| {
+        let sum = |mib: &dyn Fn(&Compared) -> Option<Mib>| of(*term).filter_map(mib).map(|mib| mib.0).sum::<f64>();
+        let (planned, observed) = (sum(&|row| row.planned), sum(&|row| row.observed));
+        let off: f64 = of(*term).map(|row| row.tolerance.0).sum();
+        of(*term).count() > 1 && observed > 0.0 && (planned - observed).abs() <= off
+    };
+    SUMMED.into_iter().filter(same).collect()
+}

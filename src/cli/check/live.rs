@@ -1,0 +1,234 @@
+//! `plimsoll check` without a log: what runs on this computer.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::super::args::CheckArgs;
+use super::super::error::{self, CliError, one_line};
+use super::super::resolve::{self, MachineSource, ParsedArgs};
+use super::super::style::{Hue, Style};
+use super::{DIFFERS, apply, compare, model, remember};
+use crate::answer::check::held::{self, HeldMemory, ListedModel};
+use crate::engine::PlanRequest;
+use crate::hardware::programs::{self, ServerProcess};
+use crate::hardware::{self, DetectOptions, Detected};
+use crate::observed::{Load, Observation, ProcessMemory, PsRow};
+use crate::plan::Plan;
+use crate::settings::Context;
+use crate::source::Roots;
+use crate::units::Tokens;
+
+/// What was found.
+pub(super) enum Live {
+    /// Output with a load in it.
+    Said(Observation),
+    /// llama-server processes whose output tells nothing.
+    Servers(Vec<ServerProcess>),
+    /// Models that a running Ollama lists.
+    Listed(Vec<PsRow>),
+}
+
+/// Looks for what runs: output with a load in it first, then command lines, then Ollama's own list.
+pub(super) fn look() -> Result<Live, CliError> {
+    let servers = programs::servers();
+    let (mut looked, mut quiet) = (Vec::new(), None);
+    for mut output in programs::outputs(&servers) {
+        match Observation::read(&mut output.text) {
+            Ok(seen) if seen.load().is_some_and(Load::has_memory) => {
+                eprintln!("note: this is from {}", one_line(&output.name));
+                return Ok(Live::Said(seen));
+            }
+            Ok(seen) if !seen.loads.is_empty() => quiet = quiet.or_else(|| seen.missing.first().copied()),
+            _ => {}
+        }
+        looked.push(output.name);
+    }
+    // an Ollama that the user named comes first
+    let (listed, is_named) = listed();
+    if !listed.is_empty() && (is_named || servers.is_empty()) {
+        return Ok(Live::Listed(listed));
+    }
+    if !servers.is_empty() {
+        return Ok(Live::Servers(servers));
+    }
+    Err(CliError::Model(match quiet {
+        Some(missing) => missing.to_string(),
+        None if looked.is_empty() => {
+            "no output of Ollama or llama-server is readable here, and no Ollama answers: give \
+                                      a log with 'plimsoll check FILE'"
+                .to_owned()
+        }
+        None => {
+            format!("no model is loaded in {}: load one, or give a log with 'plimsoll check FILE'", looked.join(" or "))
+        }
+    }))
+}
+
+/// The models that a running Ollama lists, and whether the user named it.
+#[cfg(feature = "net")]
+fn listed() -> (Vec<PsRow>, bool) {
+    let Some(network) = Roots::of_this_machine().network else { return (Vec::new(), false) };
+    let loaded = crate::source::running::loaded(&network, &mut crate::source::no_progress);
+    (loaded.unwrap_or_default(), network.ollama_is_named)
+}
+
+/// None: built without network access.
+#[cfg(not(feature = "net"))]
+fn listed() -> (Vec<PsRow>, bool) {
+    (Vec::new(), false)
+}
+
+/// Compares programs that say nothing with plans of what they were asked for.
+pub(super) fn check(args: &CheckArgs, live: Live) -> Result<ExitCode, CliError> {
+    let detected = hardware::detect(&DetectOptions { gpus: true, ..MachineSource::read(&args.machine)?.search });
+    let checks = match live {
+        Live::Said(_) => Vec::new(),
+        Live::Servers(servers) => {
+            servers.iter().map(|server| of_server(args, server, &detected)).collect::<Result<Vec<_>, _>>()?
+        }
+        Live::Listed(rows) => rows.iter().map(|row| of_row(args, row, &detected)).collect::<Result<Vec<_>, _>>()?,
+    };
+    let agrees = checks.iter().all(RunningCheck::agrees);
+    let text = if args.json {
+        let all: Vec<_> = checks.iter().map(RunningCheck::json).collect();
+        error::json("check", serde_json::to_string_pretty(&serde_json::json!({ "running": all, "agrees": agrees })))?
+    } else {
+        checks.iter().map(|check| check.text(&Style::of_stdout())).collect::<Vec<_>>().join("\n")
+    };
+    super::super::print(&text)?;
+    Ok(if agrees { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
+}
+
+/// What the driver says of the program of `load`, as text; empty where it says nothing.
+pub(super) fn held(args: &CheckArgs, load: &Load) -> String {
+    let Ok(source) = MachineSource::read(&args.machine) else { return String::new() };
+    let detected = hardware::detect(&DetectOptions { gpus: true, ..source.search });
+    let Ok(found) = crate::answer::check::besides::of(load, &remember::processes(&detected)) else {
+        return String::new();
+    };
+    let line = |besides: crate::answer::check::besides::Besides| {
+        let (process, mib) = (besides.process.0, besides.mib().0);
+        let text = format!("the driver says {process:.0} MiB on {}: {mib:.0} MiB besides its buffers", besides.device);
+        Style::of_stdout().wrap("- ", &format!("{text}; --remember keeps that for later plans"))
+    };
+    found.into_iter().map(line).collect()
+}
+
+/// A running program beside the plan of what it was asked for.
+struct RunningCheck {
+    name: String,
+    plan: Plan,
+    listed: Option<ListedModel>,
+    held: Vec<HeldMemory>,
+    /// The command line that says more, for a server that says too little.
+    hint: Option<String>,
+}
+
+/// A llama-server by its command line.
+fn of_server(args: &CheckArgs, server: &ServerProcess, detected: &Detected) -> Result<RunningCheck, CliError> {
+    let seen = Observation::of(&server.command);
+    let load = seen.loads.first().ok_or_else(|| {
+        CliError::Model(format!("the command line of llama-server (process {}) cannot be read", server.pid))
+    })?;
+    let found = model(args, load)?;
+    let own: Vec<ProcessMemory> = remember::processes(detected);
+    let own: Vec<ProcessMemory> = own.into_iter().filter(|process| process.pid == u64::from(server.pid)).collect();
+    // the settings of the command, on the machine as it was before
+    let settings = compare(args, load, &found)?.request;
+    let machine = held::before(&resolved(args, detected)?, &own);
+    let plan = PlanRequest { machine: Arc::new(machine), ..settings }.plan()?;
+    Ok(RunningCheck {
+        name: format!("llama-server (process {})", server.pid),
+        held: HeldMemory::of(&plan, &own),
+        listed: None,
+        plan,
+        hint: Some(format!(
+            "it prints no buffers: start it as '{} -lv 4 2> server.log', then check that file",
+            server.command
+        )),
+    })
+}
+
+/// A model that Ollama lists.
+fn of_row(args: &CheckArgs, row: &PsRow, detected: &Detected) -> Result<RunningCheck, CliError> {
+    let start = ParsedArgs::read(&args.knobs, &args.machine)?;
+    let package = resolve::model(Path::new(&row.name))?;
+    let ready = start.with(&package).complete();
+    let mut request = ready.request(&package.model);
+    if let Some(tokens) = row.context.filter(|_| args.knobs.ctx.is_none()) {
+        request.settings.ctx = Context::Tokens(tokens);
+    }
+    apply(&args.knobs, &mut request.settings);
+    let is_own = |process: &ProcessMemory| process.name.contains("ollama") || process.name.contains("llama-server");
+    let own: Vec<ProcessMemory> = remember::processes(detected).into_iter().filter(is_own).collect();
+    request.machine = Arc::new(held::before(&request.machine, &own));
+    let plan = request.plan()?;
+    let name = format!("{}, loaded by Ollama", one_line(&row.name));
+    Ok(RunningCheck { name, listed: ListedModel::of(&plan, row), held: HeldMemory::of(&plan, &own), plan, hint: None })
+}
+
+/// The detected machine with what the user described over it.
+fn resolved(args: &CheckArgs, detected: &Detected) -> Result<crate::machine::Machine, CliError> {
+    Ok(MachineSource::read(&args.machine)?.described.complete(detected.machine.clone()))
+}
+
+impl RunningCheck {
+    fn agrees(&self) -> bool {
+        let any = self.listed.is_some() || !self.held.is_empty();
+        any && self.listed.as_ref().is_none_or(ListedModel::agrees) && self.held.iter().all(HeldMemory::agrees)
+    }
+
+    fn text(&self, style: &Style) -> String {
+        let (hue, word) = match (self.listed.is_none() && self.held.is_empty(), self.agrees()) {
+            (true, _) => (Hue::Cache, "Nothing to compare"),
+            (_, true) => (Hue::Graph, "Agrees"),
+            _ => (Hue::Over, "Differs"),
+        };
+        let mut out = format!("{}: {}.\n", style.paint(Hue::Strong, &style.paint(hue, word)), self.name);
+        let plan = &self.plan;
+        let planned = format!(
+            "{}, planned for {} at {} tokens: {} on GPUs, {} in RAM.",
+            plan.model.name,
+            plan.engine_title(),
+            Tokens(plan.settings.ctx),
+            plan.totals.gpu,
+            plan.totals.cpu
+        );
+        out += &style.wrap("", &one_line(&planned));
+        if let Some(listed) = &self.listed {
+            let columns = |ps: crate::plan::OllamaPs| format!("{}, {}", ps.size_column(), ps.processor_column());
+            let of = |ps: crate::plan::OllamaPs| format!("{} ({} B, {} B on GPUs)", columns(ps), ps.size.0, ps.vram.0);
+            let planned = listed.planned.map_or_else(|| "not known of this engine".to_owned(), of);
+            out += &style.wrap("- ", &format!("ollama ps planned:  {planned}"));
+            out += &style.wrap("- ", &format!("ollama ps observed: {}", of(listed.observed)));
+        }
+        for held in &self.held {
+            out += &style.wrap("- ", &format!("the driver says {}", held.clause()));
+        }
+        if self.held.is_empty() {
+            out += &style.wrap("- ", "no driver tells what its process holds");
+        }
+        out.extend(self.hint.iter().map(|hint| style.wrap("- ", &one_line(hint))));
+        out
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let ps = |ps: crate::plan::OllamaPs| serde_json::json!({ "size": ps.size, "size_vram": ps.vram });
+        let held = |held: &HeldMemory| {
+            serde_json::json!({
+                "device": held.device, "planned": held.planned, "observed": held.observed, "agrees": held.agrees(),
+            })
+        };
+        serde_json::json!({
+            "name": self.name,
+            "model": self.plan.model.name,
+            "ctx": self.plan.settings.ctx,
+            "ollama_ps": self.listed.as_ref().map(|listed| serde_json::json!({
+                "planned": listed.planned.map(ps), "observed": ps(listed.observed), "agrees": listed.agrees(),
+            })),
+            "held": self.held.iter().map(held).collect::<Vec<_>>(),
+            "agrees": self.agrees(),
+        })
+    }
+}

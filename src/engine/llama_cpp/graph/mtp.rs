@@ -1,0 +1,103 @@
+//! An MTP block (NextN): the hidden state of a token and the embedding of the next one through one block of the model,
+//! which drafts the token after (`graph_mtp` in `models/*.cpp`, 0.1.161).
+
+use super::attention::AttentionExtras;
+use super::transformer::Transformer;
+use super::{GraphBuilder, Norm};
+use crate::engine::ggml::Type;
+use crate::engine::ggml::tensor::TensorId;
+use crate::engine::llama_cpp::architecture::Architecture as A;
+use crate::engine::llama_cpp::context::NextnRows;
+use crate::engine::llama_cpp::weights::LlmTensor;
+
+impl GraphBuilder<'_> {
+    /// The first MTP block.
+    pub(super) fn mtp_block(&mut self) {
+        let il = self.hp.n_layer();
+        let x = self.mtp_input(il);
+        let positions = if self.architecture == A::NemotronH { TensorId::NONE } else { self.positions() };
+        let out_ids = self.out_ids();
+        self.attention_inputs();
+        let normed = self.rms(x, LlmTensor::AttnNorm, il);
+        match self.architecture {
+            A::Qwen35 | A::Qwen35Moe => {
+                let y = self.gated_attention(il, normed, positions);
+                let x = self.mtp_gated_half(il, y, x);
+                self.mtp_output(il, x, out_ids);
+            }
+            A::Qwen3Next => {
+                let y = self.gated_attention(il, normed, positions);
+                let [y, x] = [y, x].map(|x| self.g.get_rows(x, out_ids));
+                let x = self.mtp_gated_half(il, y, x);
+                self.mtp_output(il, x, TensorId::NONE);
+            }
+            A::NemotronH => self.mtp_nemotron_h(il, x, normed, out_ids),
+            other => {
+                let kind = Transformer::of(other).unwrap_or_else(|| Transformer::nearest(self.weights, self.hp));
+                let x = self.mtp_transformer(&kind, il, x, normed, positions);
+                self.mtp_output(il, x, out_ids);
+            }
+        }
+    }
+
+    /// The embedding of each token beside the hidden state before it, both normalised, projected to the model's width.
+    fn mtp_input(&mut self, il: usize) -> TensorId {
+        let n = self.batch.n_tokens;
+        let own = self.weight(il, LlmTensor::NextnEmbedTokens);
+        let table = if own.is_some() { own } else { self.need_global(LlmTensor::TokenEmbd) };
+        let tokens = self.g.input(Type::I32, [n, 1, 1, 1], "inp_tokens");
+        let embedded = self.g.get_rows(table, tokens);
+        self.label(embedded, "mtp_tok_embd", Some(il));
+        let hidden = self.g.input(Type::F32, [self.hp.n_embd, n, 1, 1], "mtp_h_input");
+        let embedded = self.rms(embedded, LlmTensor::NextnEnorm, il);
+        let hidden = self.rms(hidden, LlmTensor::NextnHnorm, il);
+        let both = self.g.concat(embedded, hidden, 0);
+        let x = self.linear(il, LlmTensor::NextnEhProj, both);
+        self.label(x, "mtp_eh_proj", Some(il))
+    }
+
+    /// The residual, and the feed-forward half of a block with gated attention.
+    fn mtp_gated_half(&mut self, il: usize, y: TensorId, x: TensorId) -> TensorId {
+        let half = self.g.add(y, x);
+        let y = self.rms(half, LlmTensor::AttnPostNorm, il);
+        let y = self.gated_experts(il, y);
+        self.g.add(y, half)
+    }
+
+    /// Nemotron H: attention without positions, then experts.
+    fn mtp_nemotron_h(&mut self, il: usize, x: TensorId, normed: TensorId, out_ids: TensorId) {
+        let qkv = self.qkv(il, normed);
+        let y = self.attention(il, qkv, AttentionExtras::default());
+        let mut half = self.g.add(y, x);
+        let crops = self.cx.drafting.embeddings_nextn != NextnRows::All;
+        if crops {
+            half = self.g.get_rows(half, out_ids);
+        }
+        let y = self.rms(half, LlmTensor::AttnPostNorm, il);
+        let y = self.nemotron_feed_forward(il, y);
+        let x = self.g.add(y, half);
+        self.mtp_output(il, x, if crops { TensorId::NONE } else { out_ids });
+    }
+
+    /// The hidden states that the next draft starts from, and the logits of the rows `out_ids`, or of all.
+    fn mtp_output(&mut self, il: usize, x: TensorId, out_ids: TensorId) {
+        let own = self.weight(il, LlmTensor::NextnSharedHeadNorm);
+        let weight = if own.is_some() { own } else { self.need_global(LlmTensor::OutputNorm) };
+        let mut x = self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None);
+        self.g.set_output(x);
+        self.label(x, "h_nextn", None);
+        if out_ids.is_some() {
+            x = self.g.get_rows(x, out_ids);
+        }
+        let own = self.weight(il, LlmTensor::NextnSharedHeadHead);
+        let logits = if own.is_some() {
+            let scale = self.scale_of(il, LlmTensor::NextnSharedHeadHead);
+            let logits = self.g.mul_mat(own, x);
+            if scale.is_some() { self.g.mul(logits, scale) } else { logits }
+        } else {
+            self.logits(x)
+        };
+        self.label(logits, "result_output", None);
+        self.close(logits);
+    }
+}

@@ -1,0 +1,375 @@
+//! The graph of an encoder: one image, or one piece of audio, as clip builds it (`clip.cpp` and `models/*.cpp` in
+//! `tools/mtmd`, 0.1.161).
+//!
+//! Most types are a patch embedding, the blocks of `vit`, and a projector of their own; the files are named like clip's.
+
+mod gemma4;
+mod gemma4a;
+mod glm4v;
+mod input;
+mod internvl;
+mod kimivl;
+mod llama4;
+mod llava;
+mod minicpmv;
+mod nearest;
+mod pixtral;
+mod qwen_vl;
+mod siglip;
+mod vit;
+mod whisper;
+
+use super::Encoder;
+use super::hparams::Activation;
+use super::kind::ProjectorType as P;
+use super::measure::Input;
+use super::rules::ClipRules;
+use crate::engine::ggml::Type;
+use crate::engine::ggml::graph::Graph;
+use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId, UnaryOp};
+use crate::engine::llama_cpp::error::LoadError;
+use crate::engine::llama_cpp::release::ReleaseTraits;
+
+/// Nodes of clip's graphs (`clip_ctx::max_nodes` in `clip.cpp`, 0.1.161).
+const MAX_NODES: usize = 8192;
+
+/// A weight and its bias.
+type Affine = [&'static str; 2];
+
+/// The kind of normalisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Norm {
+    Rms,
+    Layer,
+}
+
+/// A graph under construction.
+struct ClipGraph<'a> {
+    g: &'a mut Graph,
+    encoder: &'a Encoder,
+    /// Pixels, or frames and mel bins.
+    nx: u64,
+    ny: u64,
+    n_batch: u64,
+    flash_attn: bool,
+    /// Matrix products of Gemma 4 are limited to a range before and after.
+    clamps: Option<Clamp>,
+    rules: ClipRules,
+    /// The device of the weights.
+    place: BackendId,
+    /// Weights already in the graph.
+    known: Vec<TensorId>,
+    /// What of the file does not fit together.
+    misfit: Option<String>,
+}
+
+/// How elements are limited to a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clamp {
+    InPlace,
+    Copied,
+}
+
+/// Whether clip's own graph of this type is built.
+pub(super) const fn is_built(kind: P) -> bool {
+    matches!(
+        kind,
+        P::Mlp
+            | P::MiniCpmV
+            | P::MiniCpmV46
+            | P::Qwen2Vl
+            | P::Qwen25Vl
+            | P::Qwen3Vl
+            | P::Gemma3
+            | P::Gemma4V
+            | P::Gemma4A
+            | P::Gemma4Uv
+            | P::Gemma4Ua
+            | P::Phi4
+            | P::Idefics3
+            | P::Pixtral
+            | P::Ultravox
+            | P::InternVl
+            | P::Llama4
+            | P::Qwen2A
+            | P::GlmA
+            | P::Voxtral
+            | P::Meralion
+            | P::MusicFlamingo
+            | P::Lfm2
+            | P::KimiVl
+            | P::LightOnOcr
+            | P::JanusPro
+            | P::Glm4V
+            | P::Glm5V
+    )
+}
+
+/// Whether its graph is built, but there are no figures to check it by: of clip's source alone.
+pub(super) const fn is_unchecked(kind: P) -> bool {
+    matches!(
+        kind,
+        P::MiniCpmV46
+            | P::Phi4
+            | P::GlmA
+            | P::Voxtral
+            | P::Meralion
+            | P::MusicFlamingo
+            | P::LightOnOcr
+            | P::JanusPro
+            | P::Glm5V
+    )
+}
+
+/// Builds the graph of `input` into `graph`, replacing its contents.
+///
+/// # Errors
+/// When the tensors of the file do not fit together.
+pub(super) fn build(
+    encoder: &Encoder,
+    input: Input,
+    flash_attn: bool,
+    place: BackendId,
+    release: &ReleaseTraits,
+    graph: &mut Graph,
+) -> Result<(), LoadError> {
+    graph.clear();
+    let (nx, ny, n_batch) = input.shape(&encoder.hparams);
+    let clamp = if release.clamps_in_place { Clamp::InPlace } else { Clamp::Copied };
+    let mut build = ClipGraph {
+        g: graph,
+        encoder,
+        nx,
+        ny,
+        n_batch,
+        flash_attn,
+        clamps: matches!(encoder.kind, P::Gemma4V | P::Gemma4A).then_some(clamp),
+        rules: release.clip,
+        place,
+        known: vec![TensorId::NONE; encoder.weights.all.len()],
+        misfit: None,
+    };
+    let result = match encoder.kind {
+        P::Gemma3 | P::Idefics3 | P::Lfm2 | P::JanusPro | P::Phi4 => build.siglip(),
+        P::Gemma4V => build.gemma4v(),
+        P::Gemma4Uv => build.gemma4uv(),
+        P::Gemma4Ua => build.gemma4ua(),
+        P::Gemma4A => build.gemma4a(),
+        P::Pixtral | P::LightOnOcr => build.pixtral(),
+        P::Qwen2Vl | P::Qwen25Vl => build.qwen2vl(),
+        P::Qwen3Vl => build.qwen3vl(),
+        P::MiniCpmV => build.minicpmv(),
+        P::MiniCpmV46 => build.minicpmv4_6(),
+        P::InternVl => build.internvl(),
+        P::Llama4 => build.llama4(),
+        P::Ultravox | P::Voxtral | P::Qwen2A | P::GlmA | P::Meralion | P::MusicFlamingo => build.whisper(),
+        P::KimiVl => build.kimivl(),
+        P::Mlp => build.llava(),
+        P::Glm4V | P::Glm5V => build.glm4v(),
+        _ => build.nearest(),
+    };
+    build.g.expand(result);
+    if build.g.nodes.len() > MAX_NODES {
+        let nodes = build.g.nodes.len();
+        build.misfit.get_or_insert(format!("its graph has {nodes} nodes, and clip's at most {MAX_NODES}"));
+    }
+    match build.misfit {
+        Some(what) => Err(LoadError::model(format!("the projector's file does not fit its type: {what}"))),
+        None => Ok(()),
+    }
+}
+
+impl ClipGraph<'_> {
+    const fn patches_x(&self) -> u64 {
+        self.nx / self.encoder.hparams.patch_size
+    }
+
+    const fn patches_y(&self) -> u64 {
+        self.ny / self.encoder.hparams.patch_size
+    }
+
+    const fn patches(&self) -> u64 {
+        self.patches_x() * self.patches_y()
+    }
+
+    const fn n_embd(&self) -> u64 {
+        self.encoder.hparams.n_embd
+    }
+
+    fn shape(&self, x: TensorId) -> [u64; 4] {
+        self.g[x].ne
+    }
+
+    fn weight(&mut self, index: usize) -> TensorId {
+        if !self.known[index].is_some() {
+            let weight = &self.encoder.weights.all[index];
+            self.known[index] = self.g.given(weight.ty, weight.ne, Buffer::Weights(self.place), "", weight.layer);
+        }
+        self.known[index]
+    }
+
+    /// The tensor outside blocks with this name; none if the file has none.
+    fn tensor(&mut self, name: &str) -> TensorId {
+        self.encoder.weights.global(name).map_or(TensorId::NONE, |index| self.weight(index))
+    }
+
+    /// The same, or a misfit.
+    fn need(&mut self, name: &str) -> TensorId {
+        let id = self.tensor(name);
+        if id.is_some() { id } else { self.lacking(name) }
+    }
+
+    fn lacking(&mut self, name: &str) -> TensorId {
+        self.misfit.get_or_insert_with(|| format!("it has no tensor {name}"));
+        self.g.given(Type::F32, [1; 4], Buffer::Weights(self.place), "", -1)
+    }
+
+    /// The tensor of block `il` with this name; none if the file has none.
+    fn layer(&mut self, il: usize, name: &'static str) -> TensorId {
+        self.encoder.weights.in_block(il, name).map_or(TensorId::NONE, |index| self.weight(index))
+    }
+
+    fn need_layer(&mut self, il: usize, name: &'static str) -> TensorId {
+        let id = self.layer(il, name);
+        if id.is_some() { id } else { self.lacking(&format!("{name} in block {il}")) }
+    }
+
+    fn input(&mut self, ty: Type, ne: [u64; 4], label: &'static str) -> TensorId {
+        self.g.input(ty, ne, label)
+    }
+
+    /// Positions or row numbers.
+    fn indices(&mut self, count: u64, label: &'static str) -> TensorId {
+        self.input(Type::I32, [count, 1, 1, 1], label)
+    }
+
+    fn misfit(&mut self, x: TensorId, ne: [u64; 4]) -> TensorId {
+        let from = self.shape(x);
+        self.misfit.get_or_insert_with(|| format!("{from:?} elements are taken as {ne:?}"));
+        x
+    }
+
+    /// `x` in another shape of as many elements.
+    fn reshape(&mut self, x: TensorId, ne: [u64; 4]) -> TensorId {
+        if elements(ne) != Some(self.g[x].elements()) {
+            return self.misfit(x, ne);
+        }
+        self.g.reshape(x, ne)
+    }
+
+    /// `x` made contiguous in another shape of as many elements.
+    fn cont_as(&mut self, x: TensorId, ne: [u64; 4]) -> TensorId {
+        if elements(ne) != Some(self.g[x].elements()) {
+            return self.misfit(x, ne);
+        }
+        self.g.cont_as(x, ne)
+    }
+
+    fn permuted(&mut self, x: TensorId, to: [usize; 4]) -> TensorId {
+        let x = self.g.permute(x, to);
+        self.g.cont(x)
+    }
+
+    fn transposed(&mut self, x: TensorId) -> TensorId {
+        let x = self.g.transpose(x);
+        self.g.cont(x)
+    }
+
+    /// `a · b` as ggml computes it: rows of both have one length, and batches of `b` are a multiple of those of `a`.
+    fn product(&mut self, a: TensorId, b: TensorId) -> TensorId {
+        let (x, y) = (self.shape(a), self.shape(b));
+        let fits = x[0] == y[0] && [2, 3].into_iter().all(|i| x[i] > 0 && y[i].is_multiple_of(x[i]));
+        if !fits {
+            self.misfit.get_or_insert_with(|| format!("{x:?} cannot be multiplied with {y:?}"));
+        }
+        self.g.mul_mat(a, b)
+    }
+
+    /// A weight matrix times `x`.
+    fn mm(&mut self, weight: TensorId, x: TensorId) -> TensorId {
+        match self.clamps {
+            None => self.product(weight, x),
+            Some(clamp) => {
+                let x = self.clamp(x, clamp);
+                let y = self.product(weight, x);
+                self.clamp(y, clamp)
+            }
+        }
+    }
+
+    fn clamp(&mut self, x: TensorId, clamp: Clamp) -> TensorId {
+        match clamp {
+            Clamp::InPlace => self.g.clamp_in_place(x),
+            Clamp::Copied => self.g.clamp(x),
+        }
+    }
+
+    /// `x + y`, unless `y` is none.
+    fn plus(&mut self, x: TensorId, y: TensorId) -> TensorId {
+        if y.is_some() { self.g.add(x, y) } else { x }
+    }
+
+    /// `x · y`, unless `y` is none.
+    fn times(&mut self, x: TensorId, y: TensorId) -> TensorId {
+        if y.is_some() { self.g.mul(x, y) } else { x }
+    }
+
+    fn norm(&mut self, x: TensorId, weight: TensorId, bias: TensorId, kind: Norm) -> TensorId {
+        let y = match kind {
+            Norm::Rms => self.g.rms_norm(x),
+            Norm::Layer => self.g.layer_norm(x),
+        };
+        let y = self.times(y, weight);
+        self.plus(y, bias)
+    }
+
+    /// Normalisation with tensors outside blocks, which may be missing.
+    fn norm_by(&mut self, x: TensorId, names: Affine, kind: Norm) -> TensorId {
+        let [weight, bias] = names.map(|name| self.tensor(name));
+        self.norm(x, weight, bias, kind)
+    }
+
+    /// Normalisation with tensors of a block, which may be missing.
+    fn norm_in(&mut self, il: usize, x: TensorId, names: Affine, kind: Norm) -> TensorId {
+        let [weight, bias] = names.map(|name| self.layer(il, name));
+        self.norm(x, weight, bias, kind)
+    }
+
+    /// A matrix of a block times `x`, and its bias if there is one.
+    fn linear_in(&mut self, il: usize, x: TensorId, [weight, bias]: Affine) -> TensorId {
+        let weight = self.need_layer(il, weight);
+        let y = self.mm(weight, x);
+        let bias = self.layer(il, bias);
+        self.plus(y, bias)
+    }
+
+    /// The same outside blocks.
+    fn linear(&mut self, x: TensorId, [weight, bias]: Affine) -> TensorId {
+        let weight = self.need(weight);
+        let y = self.mm(weight, x);
+        let bias = self.tensor(bias);
+        self.plus(y, bias)
+    }
+
+    fn activate(&mut self, x: TensorId, activation: Activation) -> TensorId {
+        let function = match activation {
+            Activation::Gelu => UnaryOp::Gelu,
+            Activation::GeluErf => UnaryOp::GeluErf,
+            Activation::GeluQuick => UnaryOp::GeluQuick,
+            Activation::Silu => UnaryOp::Silu,
+        };
+        self.g.unary(x, function)
+    }
+
+    /// Two matrices with a function between them.
+    fn mlp(&mut self, x: TensorId, up: Affine, down: Affine, activation: Activation) -> TensorId {
+        let x = self.linear(x, up);
+        let x = self.activate(x, activation);
+        self.linear(x, down)
+    }
+}
+
+/// Elements of a tensor of this shape.
+fn elements(ne: [u64; 4]) -> Option<u64> {
+    ne.into_iter().try_fold(1, |product: u64, n| product.checked_mul(n))
+}

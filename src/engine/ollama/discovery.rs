@@ -1,0 +1,291 @@
+//! The GPUs that Ollama counts: it asks llama-server for its devices, one backend's folder after the other, and drops
+//! some. Source: `discover/runner.go` and `discover/gpu.go`, Ollama, August 2026.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::release::ReleaseTraits;
+use crate::machine::{Backend, Gpu, Machine, Os};
+use crate::settings::Settings;
+use crate::settings::ollama::ServerVariables;
+use crate::units::Bytes;
+
+/// The one folder with ROCm's backend.
+pub(super) const ROCM: &str = "rocm_v7_2";
+/// The folder with Vulkan's backend.
+pub(super) const VULKAN: &str = "vulkan";
+
+/// Compute capabilities of the build for CUDA 12, which runs on Maxwell and later.
+const V12: [(u32, u32); 12] =
+    [(5, 0), (5, 2), (6, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)];
+
+/// A GPU that counts.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CountedGpu {
+    /// Its index in the machine.
+    pub index: usize,
+    /// As Ollama sees it: by this backend, with sizes in whole MiB.
+    pub gpu: Gpu,
+    /// The folder of the backend that listed it; none on macOS.
+    pub folder: Option<&'static str>,
+    /// Its number in the variable that makes it visible.
+    pub number: usize,
+}
+
+/// What Ollama finds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Discovery {
+    /// The GPUs that count, in its order.
+    pub counted: Vec<CountedGpu>,
+    /// All devices that its Vulkan backend lists, as indices in the machine.
+    pub vulkan: Vec<usize>,
+    /// Why GPUs do not count, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The GPUs of `machine` that count.
+pub(super) fn discover(machine: &Machine, settings: &Settings, traits: &ReleaseTraits) -> Discovery {
+    let listing = Listing { machine, server: &settings.ollama.server, traits };
+    let vulkan_all = listing.of(|gpu| gpu.backend == Backend::Vulkan || gpu.listed.also_vulkan);
+    let vulkan = listing.visible(vulkan_all.clone(), "GGML_VK_VISIBLE_DEVICES");
+    let mut found = listing.cuda();
+    found.extend(listing.rocm());
+    let others = listing.of(|gpu| matches!(gpu.backend, Backend::Metal | Backend::Sycl | Backend::Plain));
+    found.extend(others.into_iter().map(|index| (index, machine_backend(machine, index), None, index)));
+    if !listing.server.no_vulkan && listing.wants(VULKAN) {
+        let seen: Vec<usize> = found.iter().map(|(index, ..)| *index).collect();
+        let is_new = |index: &usize| !seen.iter().any(|&other| listing.is_same(other, *index));
+        let number = |index: usize| vulkan_all.iter().position(|&other| other == index).unwrap_or(0);
+        found.extend(
+            vulkan.iter().copied().filter(is_new).map(|index| (index, Backend::Vulkan, Some(VULKAN), number(index))),
+        );
+    }
+    let mut discovery = Discovery { vulkan, ..Discovery::default() };
+    for (index, backend, folder, number) in found {
+        let Some(gpu) = machine.gpus.get(index) else { continue };
+        let whole = |bytes: Bytes| Bytes(bytes.0 >> 20 << 20);
+        let seen = Gpu { backend, total: whole(gpu.total), free: whole(gpu.free), ..gpu.clone() };
+        if seen.total > Bytes::ZERO && listing.takes(&seen) {
+            discovery.counted.push(CountedGpu { index, gpu: seen, folder, number });
+        }
+    }
+    discovery.notes = listing.left_out(&discovery.counted);
+    discovery
+}
+
+fn machine_backend(machine: &Machine, index: usize) -> Backend {
+    machine.gpus.get(index).map_or(Backend::Plain, |gpu| gpu.backend)
+}
+
+/// Index in the machine, backend, its folder, number in the backend's variable.
+type Found = (usize, Backend, Option<&'static str>, usize);
+
+struct Listing<'a> {
+    machine: &'a Machine,
+    server: &'a ServerVariables,
+    traits: &'a ReleaseTraits,
+}
+
+impl Listing<'_> {
+    fn of(&self, is: impl Fn(&Gpu) -> bool) -> Vec<usize> {
+        self.machine.gpus.iter().enumerate().filter(|(_, gpu)| is(gpu)).map(|(index, _)| index).collect()
+    }
+
+    /// Whether `OLLAMA_LLM_LIBRARY` leaves `folder`.
+    fn wants(&self, folder: &str) -> bool {
+        self.server.llm_library.as_deref().is_none_or(|only| only == folder)
+    }
+
+    /// Those of `gpus` that `variable` leaves, in its order; a number that is none of theirs ends the list.
+    fn visible(&self, gpus: Vec<usize>, variable: &str) -> Vec<usize> {
+        let Some(value) = self.server.inherited.get(variable) else { return gpus };
+        value.split(',').map_while(|number| gpus.get(number.trim().parse::<usize>().ok()?).copied()).collect()
+    }
+
+    fn cuda(&self) -> Vec<Found> {
+        let all = self.of(|gpu| gpu.backend == Backend::Cuda);
+        let cards = self.visible(all.clone(), "CUDA_VISIBLE_DEVICES");
+        let by_folder: BTreeMap<&'static str, Vec<usize>> = self
+            .cuda_folders(&cards)
+            .into_iter()
+            .filter(|(folder, _)| self.wants(folder))
+            .map(|(folder, runs)| (folder, cards.iter().copied().filter(|&card| self.runs(card, runs)).collect()))
+            .collect();
+        let sorted = |cards: &Vec<usize>| {
+            let mut cards = cards.clone();
+            cards.sort_unstable();
+            cards
+        };
+        let mut lists = by_folder.iter().collect::<Vec<_>>();
+        // the newest where all list the same; else the oldest, and from the others what it lacks
+        if lists.iter().all(|(_, cards)| lists.first().is_some_and(|(_, first)| sorted(first) == sorted(cards))) {
+            lists.sort_by_key(|(folder, _)| Reverse(**folder));
+        }
+        let mut found: Vec<Found> = Vec::new();
+        for (folder, cards) in lists {
+            for &card in cards {
+                if !found.iter().any(|(other, ..)| *other == card) {
+                    let number = all.iter().position(|&other| other == card).unwrap_or(0);
+                    found.push((card, Backend::Cuda, Some(*folder), number));
+                }
+            }
+        }
+        found
+    }
+
+    /// The folders of builds for CUDA, and which compute capabilities each runs on.
+    fn cuda_folders(&self, cards: &[usize]) -> Vec<(&'static str, Build)> {
+        if self.machine.os == Os::Linux
+            && let Some(jetpack) = self.jetpack(cards)
+        {
+            return match jetpack {
+                5 => vec![("cuda_jetpack5", Build::JetPack5)],
+                6 => vec![("cuda_jetpack6", Build::JetPack6)],
+                _ => vec![("cuda_v13", Build::V13)],
+            };
+        }
+        vec![("cuda_v12", Build::V12), ("cuda_v13", Build::V13)]
+    }
+
+    /// The `JetPack` of a Jetson. If that is not stated, its card tells: with version 5 the driver has none.
+    fn jetpack(&self, cards: &[usize]) -> Option<u32> {
+        let drivers = self.machine.drivers;
+        let jetson = |card: &usize| self.machine.gpus.get(*card).filter(|gpu| gpu.integrated)?.compute;
+        drivers.jetpack.or_else(|| match cards.iter().find_map(jetson)? {
+            (7, 2) => Some(5),
+            (8, 7) if drivers.nvidia == Some(0) => Some(5),
+            (8, 7) => Some(6),
+            _ => None,
+        })
+    }
+
+    /// Whether a build runs on a card, with the driver that is there; what is unknown is new enough.
+    fn runs(&self, card: usize, build: Build) -> bool {
+        let Some(gpu) = self.machine.gpus.get(card) else { return false };
+        let driver = self.machine.drivers.nvidia.filter(|&driver| driver > 0).unwrap_or(u32::MAX);
+        let compute = gpu.compute;
+        match build {
+            Build::JetPack5 => compute.is_none_or(|compute| [(7, 2), (8, 7)].contains(&compute)),
+            Build::JetPack6 => compute.is_none_or(|compute| compute == (8, 7)),
+            Build::V13 => driver >= 580 && compute.is_none_or(|compute| compute >= (7, 5)),
+            Build::V12 => {
+                let old = compute.is_some_and(|compute| compute < (7, 0));
+                let least = match old {
+                    true => 570,
+                    false if self.traits.driver_for_all => 550,
+                    false => 0,
+                };
+                driver >= least && compute.is_none_or(|compute| V12.contains(&compute))
+            }
+        }
+    }
+
+    fn rocm(&self) -> Vec<Found> {
+        if !self.wants(ROCM) && !self.wants("rocm") {
+            return Vec::new();
+        }
+        let all = self.of(|gpu| gpu.backend == Backend::Rocm);
+        let mut left = all.clone();
+        if self.machine.os != Os::Windows {
+            left = self.visible(left, "ROCR_VISIBLE_DEVICES");
+        }
+        // without its own variable HIP reads CUDA's
+        let hip = ["HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"];
+        if let Some(name) = hip.into_iter().find(|name| self.server.inherited.contains_key(*name)) {
+            left = self.visible(left, name);
+        }
+        let number = |index: usize| all.iter().position(|&other| other == index).unwrap_or(0);
+        left.into_iter().map(|index| (index, Backend::Rocm, Some(ROCM), number(index))).collect()
+    }
+
+    /// Whether two GPUs of the machine are the same card, listed by two backends.
+    fn is_same(&self, one: usize, other: usize) -> bool {
+        let (Some(a), Some(b)) = (self.machine.gpus.get(one), self.machine.gpus.get(other)) else { return false };
+        one == other
+            || match (&a.listed.pci, &b.listed.pci) {
+                (Some(a), Some(b)) => a == b,
+                _ => a.backend != b.backend && a.name == b.name && a.total == b.total,
+            }
+    }
+
+    /// Whether Ollama takes a GPU: most integrated ones only if it is told to.
+    fn takes(&self, gpu: &Gpu) -> bool {
+        let by_rule = match gpu.backend {
+            Backend::Metal | Backend::Plain => return true,
+            Backend::Cuda => true,
+            Backend::Rocm => is_gfx1151(gpu),
+            Backend::Vulkan | Backend::Sycl => false,
+        };
+        !gpu.integrated || self.server.igpu_enable.unwrap_or(by_rule)
+    }
+
+    /// Why GPUs do not count, one sentence each.
+    fn left_out(&self, counted: &[CountedGpu]) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (index, gpu) in self.machine.gpus.iter().enumerate() {
+            let same = counted.iter().find(|one| self.is_same(one.index, index));
+            match same {
+                Some(one) if one.index == index && one.gpu.backend == gpu.backend => {}
+                Some(one) if one.index == index => notes.push(format!(
+                    "GPU{index} {} is used through {}: {}",
+                    gpu.name,
+                    one.gpu.backend.name(),
+                    self.why_not(gpu)
+                )),
+                Some(one) => notes.push(format!(
+                    "GPU{index} {} does not count: it is GPU{}, which {} lists too",
+                    gpu.name,
+                    one.index,
+                    gpu.backend.name()
+                )),
+                None => notes.push(format!("GPU{index} {} is not used by Ollama: {}", gpu.name, self.why_not(gpu))),
+            }
+        }
+        notes
+    }
+
+    fn why_not(&self, gpu: &Gpu) -> String {
+        let driver = self.machine.drivers.nvidia.unwrap_or_default();
+        if gpu.total < Bytes::mib(1) {
+            return "it has no memory".to_owned();
+        }
+        if gpu.integrated && !self.takes(gpu) {
+            return match self.server.igpu_enable {
+                Some(_) => "OLLAMA_IGPU_ENABLE leaves out integrated GPUs".to_owned(),
+                None => "it is integrated, and OLLAMA_IGPU_ENABLE=1 is not set".to_owned(),
+            };
+        }
+        if let Some(only) = &self.server.llm_library {
+            return format!("OLLAMA_LLM_LIBRARY={only} leaves out the other backends");
+        }
+        let hidden = ["CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES"];
+        match gpu.backend {
+            Backend::Vulkan if self.server.no_vulkan => return "OLLAMA_VULKAN=0 leaves out Vulkan".to_owned(),
+            Backend::Cuda if (1..580).contains(&driver) => {
+                return format!("NVIDIA's driver {driver} is too old for it: update the driver");
+            }
+            _ => {}
+        }
+        match hidden.into_iter().find(|name| self.server.inherited.contains_key(*name)) {
+            Some(name) => format!("{name} hides it"),
+            None => "no backend of Ollama's supports it".to_owned(),
+        }
+    }
+}
+
+/// A build of the CUDA backend.
+#[derive(Clone, Copy)]
+enum Build {
+    V12,
+    V13,
+    JetPack5,
+    JetPack6,
+}
+
+/// Whether it is ROCm's gfx1151, by its architecture or, where that is unknown, by its name.
+pub(super) fn is_gfx1151(gpu: &Gpu) -> bool {
+    match &gpu.listed.gfx {
+        Some(gfx) => gfx.as_ref() == "gfx1151",
+        None => ["8060S", "8050S", "Strix Halo"].iter().any(|name| gpu.name.contains(name)),
+    }
+}

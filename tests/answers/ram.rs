@@ -1,0 +1,67 @@
+//! RAM in three figures, and what may happen silently.
+
+use plimsoll::answer::ram::{self, PROMPT_CACHE, RamUse};
+use plimsoll::answer::verdict;
+use plimsoll::engine::{EngineId, PlanRequest};
+use plimsoll::machine::{Backend, Machine, Os};
+use plimsoll::settings::{Context, LoadMode, Settings};
+use plimsoll::units::Bytes;
+use rstest::rstest;
+
+use crate::harness;
+
+fn request(model: &str, machine: Machine, ctx: u64) -> PlanRequest {
+    let settings = Settings { ctx: Context::Tokens(ctx), parallel: Some(1), ..Settings::default() };
+    PlanRequest::new(EngineId::LlamaCpp, std::sync::Arc::new(harness::model(model).into()), machine, settings)
+}
+
+#[rstest]
+#[case("llama3.1-8b", 65_536)]
+#[case("qwen3-30b-a3b", 16_384)]
+fn the_figures_sum_to_what_is_planned(#[case] model: &str, #[case] ctx: u64) {
+    let request = request(model, harness::machine(1, "RTX 3060", 12, 32), ctx);
+    let plan = request.plan().unwrap();
+    let mapped = RamUse::of(&request, &plan);
+    assert_eq!(mapped.must + mapped.warm + mapped.may_page, plan.cpu().asked());
+    assert_eq!((mapped.load_mode, mapped.prompt_cache), (LoadMode::Mmap, Some(PROMPT_CACHE)));
+    // of the mixture only experts are in RAM, and the embeddings
+    assert!(mapped.may_page > Bytes::ZERO, "{mapped:?}");
+    assert_eq!(mapped.warm > Bytes::ZERO, model == "llama3.1-8b", "{mapped:?}");
+    let locked = request.changed(|settings| settings.load_mode = Some(LoadMode::Locked));
+    let locked = RamUse::of(&locked, &plan);
+    assert_eq!((locked.must, locked.warm, locked.may_page), (plan.cpu().asked(), Bytes::ZERO, Bytes::ZERO));
+    // one sequence has all of the cache
+    assert_eq!(mapped.one_prompt, plan.totals.cache);
+}
+
+#[test]
+fn a_prompt_cache_that_ram_lacks_is_said_and_can_be_limited() {
+    let request = request("llama3.1-8b", harness::machine(1, "RTX 3090", 24, 8), 8192);
+    let plan = request.plan().unwrap();
+    let short = RamUse::of(&request, &plan).shortage(&plan).unwrap();
+    assert!(short.contains("may grow to 8.0 GiB") && short.contains("--cache-ram"), "{short}");
+    let limited = request.changed(|settings| settings.cache_ram = Some(Bytes::gib(1)));
+    assert_eq!(RamUse::of(&limited, &plan).shortage(&plan), None);
+    let off = request.changed(|settings| settings.cache_ram = Some(Bytes::ZERO));
+    assert_eq!(RamUse::of(&off, &plan).in_use().as_deref(), Some("The prompt cache is off."));
+}
+
+#[test]
+fn what_windows_does_silently_is_said_there_only() {
+    let mut machine = harness::machine(1, "RTX 3060", 12, 32);
+    let mut tight = request("llama3.1-8b", machine.clone(), 32_768);
+    tight.settings.gpu_layers = plimsoll::settings::GpuLayers::All;
+    let plan = tight.plan().unwrap();
+    machine.gpus[0].free = plan.gpus()[0].asked() + Bytes::mib(300);
+    let on = |os: Os, machine: &Machine| {
+        let request = tight.on_machine(Machine { os, ..machine.clone() });
+        ram::spills(&request.machine, &request.plan().unwrap())
+    };
+    assert_eq!(on(Os::Linux, &machine), Vec::<String>::new());
+    assert!(on(Os::Windows, &machine)[0].contains("With 300 MiB left on GPU0, Windows may move memory"));
+    let plan = tight.on_machine(machine.clone()).plan().unwrap();
+    let sentence = verdict::sentence(&plan, None, None);
+    assert!(sentence.contains("CUDA itself takes 350 MiB (assumed), and GPU0 has 300 MiB"), "{sentence}");
+    (machine.gpus[0].backend, machine.gpus[0].free) = (Backend::Vulkan, machine.gpus[0].total - Bytes::mib(768));
+    assert!(on(Os::Windows, &machine)[0].contains("Vulkan driver says that all but 768 MiB of GPU0 is free"));
+}

@@ -1,0 +1,105 @@
+//! `plimsoll plan --mmproj`: the projector as a part of the plan.
+
+use serde_json::Value;
+
+use super::{Sandbox, json};
+
+const MACHINE: [&str; 2] = ["--gpu", "name=card,total=80GiB,backend=plain"];
+
+fn plan(sandbox: &Sandbox, model: &str, projector: &str, more: &[&str]) -> Value {
+    let projector = sandbox.projector(projector);
+    let mut command = sandbox.plan_by("llama.cpp", model);
+    command.args(MACHINE).arg("--ctx").arg("4096").arg("--mmproj").arg(projector).args(more);
+    json(&mut command)
+}
+
+fn part<'p>(plan: &'p Value, name: &str) -> &'p Value {
+    plan["parts"].as_array().unwrap().iter().find(|part| part["name"] == name).unwrap()
+}
+
+/// A part's figure on the GPU and on the CPU.
+fn figures(part: &Value, key: &str) -> [u64; 2] {
+    [0, 1].map(|device| part["devices"][device][key].as_u64().unwrap())
+}
+
+#[test]
+fn a_projector_is_a_part_of_the_plan() {
+    let sandbox = Sandbox::new();
+    let with = plan(&sandbox, "gemma3-4b", "gemma3-4b-f16", &[]);
+    let vision = part(&with, "vision");
+    assert!(vision["file"].as_str().unwrap().ends_with("mmproj-gemma3-4b-f16.gguf"));
+    assert_eq!(figures(vision, "cache"), [0, 0]);
+    // every device is the sum of its parts
+    for (at, device) in with["devices"].as_array().unwrap().iter().enumerate() {
+        for key in ["weights", "cache", "graph"] {
+            let sum: u64 =
+                with["parts"].as_array().unwrap().iter().map(|p| p["devices"][at][key].as_u64().unwrap()).sum();
+            assert_eq!(device[key], sum, "{key} of device {at}");
+        }
+    }
+}
+
+#[test]
+fn a_larger_image_grows_the_buffers() {
+    let sandbox = Sandbox::new();
+    let plan = |more: &[&str]| plan(&sandbox, "qwen3-vl-30b-a3b", "qwen3-vl-4b-q8_0", more);
+    let (small, largest) = (plan(&["--image", "640x384"]), plan(&[]));
+    let vision = part(&small, "vision");
+    assert_eq!(figures(vision, "graph"), [338_153_728, 26_136_832]);
+    assert_eq!(figures(vision, "graph_ready"), figures(vision, "graph"), "smaller than the dummy image");
+    assert!(small["notes"].to_string().contains("640x384 becomes 640x384, 240 tokens"), "{}", small["notes"]);
+    assert!(figures(part(&largest, "vision"), "graph_ready")[0] > 338_153_728);
+    let limited = plan(&["--image-max-tokens", "1024"]);
+    let vision = part(&limited, "vision");
+    assert_eq!(figures(vision, "graph_ready"), figures(vision, "graph"), "the dummy image is the largest");
+}
+
+#[test]
+fn a_projector_may_stay_in_ram() {
+    let sandbox = Sandbox::new();
+    let in_ram = |more: &[&str]| plan(&sandbox, "gemma3-4b", "gemma3-4b-f16", more);
+    let [one, other] = [in_ram(&["--no-mmproj-offload"]), in_ram(&["--mmproj-device", "none"])];
+    assert_eq!(figures(part(&one, "vision"), "weights")[0], 0);
+    assert!(figures(part(&one, "vision"), "weights")[1] > 800 << 20);
+    assert_eq!(one["parts"], other["parts"]);
+}
+
+#[test]
+fn two_encoders_are_two_parts() {
+    let sandbox = Sandbox::new();
+    let both = plan(&sandbox, "gemma-4-e2b", "gemma-4-e2b-bf16", &[]);
+    assert_eq!(figures(part(&both, "vision"), "weights"), [369_827_840, 0]);
+    assert_eq!(figures(part(&both, "audio"), "graph"), [106_109_824, 1_661_824]);
+}
+
+#[test]
+fn the_fit_leaves_room_for_the_projector() {
+    let sandbox = Sandbox::new();
+    let gpu = ["--gpu", "name=card,total=12GiB,free=12GiB,backend=plain", "--ram", "64GiB", "--engine", "llama.cpp"];
+    let model = sandbox.model("gemma3-27b");
+    let projector = sandbox.projector("gemma3-27b-bf16");
+    let offloaded = |more: &[&str]| {
+        let mut command = sandbox.plimsoll();
+        command.arg("plan").arg(&model).args(gpu).args(["--ctx", "4096"]).args(more);
+        json(&mut command)["offloaded"].as_u64().unwrap()
+    };
+    let (alone, beside) = (offloaded(&[]), offloaded(&["--mmproj", projector.to_str().unwrap()]));
+    assert!(beside < alone, "{beside} of {alone} layers");
+    let in_ram = offloaded(&["--mmproj", projector.to_str().unwrap(), "--no-mmproj-offload"]);
+    assert_eq!(in_ram, alone);
+}
+
+#[test]
+fn what_is_no_projector_is_refused_in_one_sentence() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.model("llama3.2-1b");
+    let mut command = sandbox.plan_by("llama.cpp", "gemma3-4b");
+    command.args(MACHINE).arg("--mmproj").arg(file);
+    let output = command.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), error.lines().count()), (Some(3), 1), "{error}");
+    assert!(error.contains("is no projector"), "{error}");
+    let mut command = sandbox.plan_by("llama.cpp", "gemma3-4b");
+    command.args(MACHINE).arg("--mmproj").arg(sandbox.projector("gemma3-4b-f16")).args(["--mmproj-device", "GPU7"]);
+    assert_eq!(command.output().unwrap().status.code(), Some(2));
+}
