@@ -43,7 +43,7 @@ pub struct Besides<'a> {
 pub fn json_with(plan: &Plan, besides: &Besides<'_>) -> serde_json::Result<String> {
     let Besides { speed, ram, starts } = *besides;
     let launch = starts.and_then(LaunchRecord::of);
-    serde_json::to_string_pretty(&Object { speed, ram, launch, ..Object::of(plan) })
+    serde_json::to_string_pretty(&Object { speed, launch, ram, ..Object::of(plan) })
 }
 
 /// The object of [`json`], to embed in another.
@@ -84,6 +84,7 @@ struct Object<'a> {
     speed: Option<&'a Speed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     launch: Option<LaunchRecord<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ram: Option<&'a RamUse>,
     notes: &'a [String],
 }

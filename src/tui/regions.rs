@@ -126,7 +126,7 @@ impl Regions {
         if columns < 80 || rows < 24 {
             regions.shape = ScreenLayout::Tabbed;
             let (upper, verdict) = cut_top(body, body.height - 3);
-            let (knobs, lower) = cut_top(upper, (knobs + 2).min(upper.height - (MIN_BELOW - 2)));
+            let (knobs, lower) = cut_top(upper, (knobs + 2).min(upper.height - (MIN_BELOW - 1)));
             (regions.knobs, regions.verdict) = (knobs, verdict);
             (regions.layers, regions.memory, regions.graph) = (lower, lower, lower);
             return regions;

@@ -47,3 +47,89 @@ fn ollama_variables_are_used() {
     assert_eq!((&settings["ctx"], &settings["ctx_total"]), (&16_384.into(), &32_768.into()));
     assert_eq!((&settings["flash_attn"], &settings["batch"]), (&"off".into(), &512.into()));
 }
+
+/// The arguments in the log of an Ollama 0.33 without a GPU; the names of files and the port are replaced.
+#[test]
+fn llama_server_is_started_as_a_real_log_shows() {
+    let log = "--model MODEL --port PORT --host 127.0.0.1 --no-webui --offline -c 8192 -np 2 --log-verbosity 4 \
+               --no-log-prefix --no-log-timestamps --mmproj PROJECTOR --load-mode none --flash-attn auto -b 1024 \
+               -ub 1024 --context-shift --keep 4";
+    let sandbox = Sandbox::new();
+    let projector = sandbox.projector("ministral-3-3b-bf16");
+    let mut command = sandbox.plan_by("ollama", "ministral-3-3b");
+    command.arg("--mmproj").arg(projector).args(["--gpu", "none", "--ram", "6858MiB"]);
+    let plan = json(command.args(["--ctx", "4096", "--parallel", "2"]));
+    let arguments: Vec<&str> =
+        plan["launch"]["args"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    assert_eq!(arguments.join(" "), log);
+}
+
+/// From 0.32 on both Ollama and llama-server keep room for a projector: 802.5 and 867 MiB besides the usual 1,024.
+#[test]
+fn a_projector_is_kept_free_twice() {
+    const MIB: u64 = 1 << 20;
+    let sandbox = Sandbox::new();
+    let projector = sandbox.projector("ministral-3-3b-bf16");
+    let plan = |free: &str| {
+        let mut command = sandbox.plan_by("ollama", "ministral-3-3b");
+        command.arg("--mmproj").arg(&projector).args(["--gpu", &format!("name=card,total=24GiB,free={free}")]);
+        json(command.args(["--ctx", "4096", "--parallel", "2"]))
+    };
+    let roomy = plan("20GiB");
+    let model = &roomy["parts"][0]["devices"][0];
+    let used: u64 = ["weights", "cache", "graph"].iter().map(|term| model[term].as_u64().unwrap()).sum();
+    let all_layers_with = |margin: u64| {
+        let plan = plan(&format!("{}MiB", used.div_ceil(MIB) + margin));
+        plan["offloaded"] == plan["layer_count"]
+    };
+    assert_eq!((all_layers_with(2693), all_layers_with(2694)), (false, true));
+}
+
+#[test]
+fn requests_modelfiles_and_the_server_choose_settings() {
+    let sandbox = Sandbox::new();
+    let modelfile = sandbox.file("Modelfile", b"FROM llama3.1:8b\nPARAMETER num_ctx 12288\nPARAMETER num_batch 256\n");
+    let modelfile = modelfile.to_str().unwrap();
+    let settings = |more: &[&str]| {
+        let mut command = sandbox.plan_by("ollama", "llama3.1-8b");
+        let plan = json(command.args(["--gpu", "24GiB"]).args(more));
+        ["ctx", "batch"].map(|setting| plan["settings"][setting].as_u64().unwrap())
+    };
+    let server = ["--server-env", "OLLAMA_CONTEXT_LENGTH=16384"];
+    assert_eq!(settings(&server), [16_384, 2048]);
+    let with_modelfile = [&server[..], &["--modelfile", modelfile]].concat();
+    assert_eq!(settings(&with_modelfile), [12_288, 256]);
+    let with_request = [&with_modelfile[..], &["--option", "num_ctx=8192", "--option", "num_batch=null"]].concat();
+    assert_eq!(settings(&with_request), [8192, 256]);
+}
+
+#[test]
+fn what_ollama_does_not_take_is_refused_in_its_words() {
+    let sandbox = Sandbox::new();
+    let said = |arguments: &[&str]| {
+        let mut command = sandbox.plan_by("ollama", "llama3.1-8b");
+        let output = command.args(["--gpu", "24GiB"]).args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for (arguments, text) in [
+        (["--option", "num_ctx=long"], "option \"num_ctx\" must be of type integer"),
+        (["--ollama", "0.12"], "Ollama 0.12 has its own estimator: use --engine ollama-0.24 or ollama-0.11"),
+        (["--server-env", "LLAMA_ARG_FIT_TARGET"], "'LLAMA_ARG_FIT_TARGET' is not NAME=VALUE"),
+        (["--modelfile", "/none/Modelfile"], "'/none/Modelfile' cannot be read"),
+    ] {
+        let (status, message) = said(&arguments);
+        assert_eq!(status, Some(2), "{message}");
+        assert!(message.contains(text), "{message}");
+    }
+}
+
+/// GPUs that today's Ollama leaves out are named with the reason and get no layers.
+#[test]
+fn gpus_that_ollama_drops_get_nothing() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plan_by("ollama", "llama3.1-8b");
+    command.args(["--gpu", "RTX 3090", "--gpu", "name=igpu,total=16GiB,backend=vulkan,integrated=true"]);
+    let plan = json(command.args(["--ctx", "8192", "--os", "linux"]));
+    assert_eq!(plan["launch"]["gpus"], serde_json::json!([0]));
+    assert!(notes(&plan).contains("igpu"), "{}", notes(&plan));
+}

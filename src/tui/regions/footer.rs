@@ -11,7 +11,7 @@ pub const fn rows(columns: u16, rows: u16) -> u16 {
     match columns {
         180.. => 1,
         80.. => 2,
-        _ if rows < 24 => 2,
+        _ if rows < 24 => 1,
         _ => 3,
     }
 }
