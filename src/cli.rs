@@ -15,6 +15,7 @@ mod export;
 mod knobs;
 mod list;
 mod machines;
+mod measured;
 mod modelfile;
 mod presets;
 mod progress;
@@ -99,8 +100,9 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
 fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let start = ParsedArgs::read(&args.knobs, &args.machine)?;
     let opened = resolve::package(&args.model, &args.knobs)?;
-    let ready = start.with(&opened).complete();
-    let plan = ready.plan(&opened.model)?;
+    let mut ready = start.with(&opened).complete();
+    let mut plan = ready.plan(&opened.model)?;
+    measured::apply(args, &mut ready, &opened.model, &mut plan)?;
     let text = if args.json {
         let speed = Speed::of(&opened.model, &ready.machine, &plan, args.depth);
         let starts = ready.starts(&opened.model)?;

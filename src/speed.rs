@@ -8,11 +8,13 @@
 //! - [`family`]: devices with the same constants, and their bandwidth.
 //! - [`work`]: the work of every device under a plan, and its time.
 //! - [`constants`]: what was fitted on measurements.
+//! - [`measured`]: what a measured speed tells of RAM.
 //! - [`range`]: how far measurements are from the model.
 //! - `text`: as users read it.
 
 pub mod constants;
 pub mod family;
+pub mod measured;
 pub mod range;
 mod reads;
 mod terms;

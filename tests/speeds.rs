@@ -17,7 +17,9 @@ use plimsoll::source::catalogue;
 use plimsoll::speed::Speed;
 use plimsoll::speed::constants::{FITTED, spread};
 use plimsoll::speed::family::Family;
+use plimsoll::speed::measured::ram_bandwidth;
 use plimsoll::speed::range::Class;
+use plimsoll::speed::work::Work;
 use plimsoll::units::{Bandwidth, Bytes};
 use proptest::prelude::*;
 
@@ -184,6 +186,25 @@ fn experts_in_ram_are_slower_and_layers_in_ram_slower_still() {
     let few = speed(&moe, &machine, &settings(GpuLayers::All, Some(10)), 0);
     let names: Vec<_> = few.terms.iter().map(|term| term.name.as_str()).collect();
     assert!(names.contains(&"CPU weights") && names.contains(&"waiting for RAM"), "{names:?}");
+}
+
+#[test]
+fn a_measured_speed_tells_the_bandwidth_of_ram() {
+    let moe = model("qwen3-30b-a3b", FileType::Q4KM);
+    let work = |layers, n_cpu_moe, ram| {
+        let (machine, settings) = (machine(vec![card("RTX 4090")], ram), settings(layers, n_cpu_moe));
+        Work::of(&moe, &machine, &plan(&moe, &machine, &settings), 4096).unwrap()
+    };
+    for (layers, n_cpu_moe) in [(GpuLayers::All, Some(10)), (GpuLayers::Count(20), None), (GpuLayers::Count(0), None)] {
+        let made = Speed::of_work(&work(layers, n_cpu_moe, Some(83)), 4096).unwrap().tokens_per_second;
+        let found = ram_bandwidth(&work(layers, n_cpu_moe, None), made).unwrap();
+        assert!((found.per_second() / 83e9 - 1.0).abs() < 1e-3, "{found}");
+    }
+    let split = work(GpuLayers::All, Some(10), None);
+    assert!(ram_bandwidth(&split, 1e6).unwrap_err().contains("1000000 tokens per second cannot be"));
+    assert!(ram_bandwidth(&split, 0.001).unwrap_err().contains("not plausible"));
+    let vram = work(GpuLayers::All, None, None);
+    assert!(ram_bandwidth(&vram, 50.0).unwrap_err().contains("nothing of this plan is read from RAM"));
 }
 
 #[test]

@@ -124,6 +124,10 @@ pub(super) struct PlanArgs {
     /// Tokens in the cache for which the speed is shown.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Output")]
     pub(super) depth: u64,
+    /// Tokens per second that you measured with this plan, at this depth: tells how fast RAM is read, which is
+    /// remembered with the machine.
+    #[arg(long, value_name = "TOKENS/S", value_parser = value::speed, help_heading = "Output")]
+    pub(super) measured: Option<f64>,
     /// Also show the compute graph that is not in use.
     #[arg(long, help_heading = "Output")]
     pub(super) verbose: bool,

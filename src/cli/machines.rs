@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::error::{self, CliError, one_line};
 use super::style::{Hue, Style};
-use crate::hardware::remembered::RememberedDriver;
+use crate::hardware::remembered::Measurements;
 use crate::hardware::saved::SavedMachine;
 use crate::machine::Machine;
 
@@ -18,12 +18,15 @@ pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> St
 }
 
 /// A sentence on what was forgotten.
-pub(super) fn forgotten(entries: &[RememberedDriver]) -> String {
-    if entries.is_empty() {
-        return "nothing is remembered of this machine's drivers\n".to_owned();
+pub(super) fn forgotten(measured: &Measurements) -> String {
+    let drivers = measured.drivers.iter();
+    let mut each: Vec<String> =
+        drivers.map(|entry| format!("what {} takes on {}", entry.backend.name(), one_line(&entry.gpu))).collect();
+    each.extend(measured.ram.map(|_| "how fast RAM is read".to_owned()));
+    if each.is_empty() {
+        return "nothing that was measured on this machine is remembered\n".to_owned();
     }
-    let each = entries.iter().map(|entry| format!("{} with {}", one_line(&entry.gpu), entry.backend.name()));
-    format!("forgot what drivers took on {}\n", each.collect::<Vec<_>>().join(", "))
+    format!("forgot {}\n", each.join(", "))
 }
 
 /// The saved machines as text.

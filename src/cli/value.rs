@@ -24,6 +24,12 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     number(text, 1)
 }
 
+/// Tokens per second.
+pub(super) fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.trim().parse::<f64>().ok().filter(|speed| speed.is_finite() && *speed > 0.0);
+    speed.ok_or_else(|| format!("'{text}' is not a speed: use tokens per second, such as 23.4"))
+}
+
 /// A number of layers, 0 allowed.
 pub(super) fn layers(text: &str) -> Result<u64, String> {
     number(text, 0)

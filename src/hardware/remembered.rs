@@ -1,4 +1,5 @@
-//! What drivers took on this machine besides buffers, as `plimsoll check --remember` measured it.
+//! What was measured on this machine: what drivers take besides buffers (`plimsoll check --remember`), and how fast RAM
+//! is read (`plimsoll plan --measured`).
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -7,8 +8,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
-use crate::machine::{Backend, Machine, short_name};
-use crate::units::Bytes;
+use crate::machine::{Backend, Machine, Ram, short_name};
+use crate::units::{Bandwidth, Bytes};
 
 /// The file has a line or two per GPU; one of more than this is something else.
 const MAX_FILE: u64 = 1 << 20;
@@ -17,6 +18,37 @@ const MAX_FILE: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
     path: PathBuf,
+}
+
+/// All that is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Measurements {
+    /// Of drivers.
+    pub drivers: Vec<RememberedDriver>,
+    /// Of RAM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ram: Option<RememberedRam>,
+}
+
+/// How fast RAM is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RememberedRam {
+    /// Bytes of RAM: other RAM has another bandwidth.
+    total: u64,
+    /// Bytes a second.
+    bandwidth: u64,
+}
+
+impl RememberedRam {
+    /// That `ram` is read at `bandwidth`.
+    pub const fn of(ram: &Ram, bandwidth: Bandwidth) -> Self {
+        Self { total: ram.total.0, bandwidth: bandwidth.per_second() as u64 }
+    }
+
+    fn bandwidth_of(self, ram: &Ram) -> Option<Bandwidth> {
+        Bandwidth::checked(self.bandwidth).ok().filter(|_| self.total == ram.total.0)
+    }
 }
 
 /// What one GPU's driver took with one backend.
@@ -44,14 +76,14 @@ impl Remembered {
         Self { path }
     }
 
-    /// That of this person: `drivers.json` in the configuration folder of this program.
+    /// That of this person: `measured.json` in the configuration folder of this program.
     ///
     /// # Errors
     /// When the operating system knows no home.
     pub fn here() -> Result<Self, String> {
         let dirs = directories::ProjectDirs::from("", "", "plimsoll");
         let dirs = dirs.ok_or("there is no home folder to remember anything in: set HOME")?;
-        Ok(Self::in_file(dirs.config_dir().join("drivers.json")))
+        Ok(Self::in_file(dirs.config_dir().join("measured.json")))
     }
 
     /// Where it is.
@@ -63,11 +95,11 @@ impl Remembered {
     ///
     /// # Errors
     /// One sentence, if the file cannot be read.
-    pub fn list(&self) -> Result<Vec<RememberedDriver>, String> {
+    pub fn list(&self) -> Result<Measurements, String> {
         let cannot = |why: String| format!("'{}' cannot be read: {why}", self.path.display());
         let file = match fs::File::open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Measurements::default()),
             Err(error) => return Err(cannot(error.to_string())),
         };
         let mut text = String::new();
@@ -80,10 +112,24 @@ impl Remembered {
     /// # Errors
     /// One sentence, if the file cannot be written.
     pub fn keep(&self, entries: &[RememberedDriver]) -> Result<(), String> {
+        self.change(|all| {
+            all.drivers.retain(|old| !entries.iter().any(|new| new.is_of(&old.gpu, old.backend)));
+            all.drivers.extend(entries.iter().cloned());
+        })
+    }
+
+    /// Remembers how fast RAM is read.
+    ///
+    /// # Errors
+    /// As [`Self::keep`].
+    pub fn keep_ram(&self, ram: RememberedRam) -> Result<(), String> {
+        self.change(|all| all.ram = Some(ram))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Measurements)) -> Result<(), String> {
         // a damaged file is replaced
         let mut all = self.list().unwrap_or_default();
-        all.retain(|old| !entries.iter().any(|new| new.is_of(&old.gpu, old.backend)));
-        all.extend(entries.iter().cloned());
+        change(&mut all);
         let cannot = |why: String| format!("'{}' cannot be written: {why}", self.path.display());
         let text = serde_json::to_string_pretty(&all).map_err(|error| cannot(error.to_string()))?;
         let write = || -> io::Result<()> {
@@ -101,7 +147,7 @@ impl Remembered {
     ///
     /// # Errors
     /// One sentence, if the file cannot be removed.
-    pub fn forget(&self) -> Result<Vec<RememberedDriver>, String> {
+    pub fn forget(&self) -> Result<Measurements, String> {
         let entries = self.list().unwrap_or_default();
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -111,11 +157,12 @@ impl Remembered {
         }
     }
 
-    /// Writes what is remembered into the GPUs of this machine; a file that cannot be read is as none.
+    /// Writes what is remembered into this machine; a file that cannot be read is as none.
     pub fn apply_to(&self, machine: &mut Machine) {
-        let entries = self.list().unwrap_or_default();
+        let Measurements { drivers, ram } = self.list().unwrap_or_default();
+        machine.ram.bandwidth = machine.ram.bandwidth.or(ram.and_then(|ram| ram.bandwidth_of(&machine.ram)));
         for gpu in &mut machine.gpus {
-            let entry = entries.iter().find(|entry| entry.is_of(&gpu.name, gpu.backend));
+            let entry = drivers.iter().find(|entry| entry.is_of(&gpu.name, gpu.backend));
             gpu.driver_memory = entry.map(|entry| Bytes(entry.bytes)).filter(|bytes| *bytes < gpu.total);
         }
     }
@@ -129,8 +176,8 @@ mod tests {
     #[test]
     fn an_entry_is_kept_applied_replaced_and_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = Remembered::in_file(folder.path().join("new/drivers.json"));
-        assert_eq!(kept.forget(), Ok(Vec::new()));
+        let kept = Remembered::in_file(folder.path().join("new/measured.json"));
+        assert_eq!(kept.forget(), Ok(Measurements::default()));
         let entry = |mib: u64| RememberedDriver {
             gpu: "NVIDIA GeForce RTX 4090".to_owned(),
             backend: Backend::Cuda,
@@ -148,9 +195,15 @@ mod tests {
             })
             .machine,
         );
+        let ram = RememberedRam::of(&machine.ram, Bandwidth::gbps(61));
+        kept.keep_ram(ram).unwrap();
         kept.apply_to(&mut machine);
         assert_eq!(machine.gpus[0].driver_memory, Some(Bytes::mib(410)));
-        assert_eq!(kept.forget(), Ok(vec![entry(410)]));
+        assert_eq!(machine.ram.bandwidth, Some(Bandwidth::gbps(61)));
+        (machine.ram.total, machine.ram.bandwidth) = (Bytes(machine.ram.total.0 + 1), None);
+        kept.apply_to(&mut machine);
+        assert_eq!(machine.ram.bandwidth, None, "other RAM");
+        assert_eq!(kept.forget(), Ok(Measurements { drivers: vec![entry(410)], ram: Some(ram) }));
         kept.apply_to(&mut machine);
         assert_eq!(machine.gpus[0].driver_memory, None);
         assert!(!kept.path.exists());
@@ -159,10 +212,10 @@ mod tests {
     #[test]
     fn a_damaged_file_is_as_none_and_can_be_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = Remembered::in_file(folder.path().join("drivers.json"));
+        let kept = Remembered::in_file(folder.path().join("measured.json"));
         fs::write(&kept.path, b"\xff{").unwrap();
         assert!(kept.list().unwrap_err().contains("cannot be read"));
         kept.keep(&[]).unwrap();
-        assert_eq!(kept.list(), Ok(Vec::new()));
+        assert_eq!(kept.list(), Ok(Measurements::default()));
     }
 }

@@ -140,7 +140,8 @@ impl SavedMachines {
     }
 }
 
-fn is_file(text: &str) -> bool {
+/// Whether a text names a machine file rather than a saved machine.
+pub fn is_file(text: &str) -> bool {
     text.contains(['/', '\\']) || text.to_ascii_lowercase().ends_with(".json") || Path::new(text).exists()
 }
 

@@ -94,6 +94,21 @@ pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
     all().iter().find(|entry| entry.names().any(|name| plain(name) == wanted))
 }
 
+/// The entry that a name of another place means, and the quantisation in it: `qwen3:8b-q8_0`, `hf://Qwen/Qwen3-8B-GGUF:Q8_0`,
+/// `https://…/Qwen3-8B-Q8_0.gguf`.
+pub fn described_by(reference: &str) -> Option<(&'static CatalogueEntry, Option<FileType>)> {
+    let last = reference.rsplit('/').next()?;
+    let last = last.strip_suffix(".gguf").unwrap_or(last);
+    let without_format = |name: &str| find(name.strip_suffix("-GGUF").or(name.strip_suffix("-gguf")).unwrap_or(name));
+    if let Some(entry) = without_format(last) {
+        return Some((entry, None));
+    }
+    last.match_indices([':', '-', '.']).find_map(|(at, _)| {
+        let quantisation = last.get(at + 1..)?.parse().ok()?;
+        Some((without_format(last.get(..at)?)?, Some(quantisation)))
+    })
+}
+
 /// The model with this name, in its usual quantisation.
 pub fn model(name: &str) -> Option<Model> {
     let entry = find(name)?;

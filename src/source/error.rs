@@ -55,6 +55,8 @@ pub enum SourceError {
     NoEntry { name: String, near: String },
     #[error("{error}; similar models in the catalogue, which needs no network: {near}")]
     Near { error: Box<Self>, near: String },
+    #[error("{error}; the catalogue, which needs no network, has it as {offer}")]
+    InCatalogue { error: Box<Self>, offer: String },
     #[error("stopped by the user")]
     Cancelled,
 }

@@ -39,7 +39,7 @@ pub fn load(
         return built_in(entry);
     }
     if remote::is_remote(reference) {
-        return remote::load(reference, roots, on_progress);
+        return remote::load(reference, roots, on_progress).map_err(|error| with_offer(error, reference));
     }
     if let (None, Some((kind, _))) = (&name, reference.split_once("://")) {
         let reason = format!(
@@ -63,6 +63,9 @@ pub fn load(
         Ok(mut found) => {
             found.header.notes.push(format!("Planned from the catalogue's description: {unknown}"));
             Ok(found)
+        }
+        Err(SourceError::NoEntry { .. }) if catalogue::described_by(reference).is_some() => {
+            Err(with_offer(unknown, reference))
         }
         Err(SourceError::NoEntry { near, .. }) if near.is_empty() => Err(unknown),
         Err(SourceError::NoEntry { near, .. }) => Err(SourceError::Near { error: Box::new(unknown), near }),
@@ -119,6 +122,20 @@ pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
         reference: Some(format!("{CATALOGUE}{name}")),
         ..OpenedModel::new(model.header, entry.title.clone())
     })
+}
+
+/// `error` with the catalogue's own name of the model, if it has the model.
+fn with_offer(error: SourceError, reference: &str) -> SourceError {
+    match catalogue::described_by(reference) {
+        Some((entry, quantisation)) if !matches!(error, SourceError::Cancelled) => {
+            let offer = match quantisation.filter(|quantisation| *quantisation != entry.quantisation) {
+                Some(quantisation) => format!("{CATALOGUE}{}@{quantisation}", entry.name),
+                None => format!("{CATALOGUE}{}", entry.name),
+            };
+            SourceError::InCatalogue { error: Box::new(error), offer }
+        }
+        _ => error,
+    }
 }
 
 /// The names of the first five `entries`, and the number of others.

@@ -216,9 +216,9 @@ fn what_the_driver_took_is_remembered_until_it_is_forgotten() {
     let devices = || String::from_utf8(on_card(&["devices"]).stdout).unwrap().replace("\n      ", " ");
     assert!(devices().contains("besides buffers CUDA takes 305 MiB, as measured on this machine"), "{}", devices());
     let forget = || sandbox.plimsoll().args(["machine", "forget"]).assert().success().get_output().stdout.clone();
-    assert_eq!(forget(), b"forgot what drivers took on NVIDIA GeForce RTX 5060 Ti with CUDA\n");
+    assert_eq!(forget(), b"forgot what CUDA takes on NVIDIA GeForce RTX 5060 Ti\n");
     assert!(devices().contains("CUDA context, assumed 350 MiB"), "{}", devices());
-    assert_eq!(forget(), b"nothing is remembered of this machine's drivers\n");
+    assert_eq!(forget(), b"nothing that was measured on this machine is remembered\n");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn llama_server_is_started_as_a_real_log_shows() {
     let sandbox = Sandbox::new();
     let projector = sandbox.projector("ministral-3-3b-bf16");
     let mut command = sandbox.plan_by("ollama", "ministral-3-3b");
-    command.arg("--mmproj").arg(projector).args(["--gpu", "none", "--ram", "6858MiB"]);
+    command.arg("--mmproj").arg(projector).args(["--gpu", "none"]);
     let plan = json(command.args(["--ctx", "4096", "--parallel", "2"]));
     let arguments: Vec<&str> =
         plan["launch"]["args"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
@@ -96,11 +96,11 @@ fn requests_modelfiles_and_the_server_choose_settings() {
         ["ctx", "batch"].map(|setting| plan["settings"][setting].as_u64().unwrap())
     };
     let server = ["--server-env", "OLLAMA_CONTEXT_LENGTH=16384"];
-    assert_eq!(settings(&server), [16_384, 2048]);
+    assert_eq!(settings(&server), [16_384, 1024]);
     let with_modelfile = [&server[..], &["--modelfile", modelfile]].concat();
     assert_eq!(settings(&with_modelfile), [12_288, 256]);
     let with_request = [&with_modelfile[..], &["--option", "num_ctx=8192", "--option", "num_batch=null"]].concat();
-    assert_eq!(settings(&with_request), [8192, 256]);
+    assert_eq!(settings(&with_request), [8192, 512], "null is the default");
 }
 
 #[test]

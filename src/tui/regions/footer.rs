@@ -9,9 +9,9 @@ use crate::tui::widget::row_writer::width;
 /// Rows of the footer on a screen of this size: as many as the planner's keys need, where there is room.
 pub const fn rows(columns: u16, rows: u16) -> u16 {
     match columns {
+        _ if rows < 24 => 1,
         180.. => 1,
         80.. => 2,
-        _ if rows < 24 => 1,
         _ => 3,
     }
 }
