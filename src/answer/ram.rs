@@ -35,7 +35,7 @@ pub struct RamUse {
     pub prompt_cache: Option<Bytes>,
     /// A saved prompt of the whole context of one sequence, of that cache.
     pub one_prompt: Bytes,
-    /// What checkpoints of recurrent states may grow to besides.
+    /// What checkpoints of recurrent states and sliding windows may grow to besides.
     pub checkpoints: Bytes,
 }
 
@@ -52,7 +52,7 @@ impl RamUse {
         };
         let serves = request.engine == EngineId::LlamaCpp || plan.engine.facts().starts_llama_server;
         let sequences = plan.settings.parallel.max(1);
-        let states = if serves { states(request) } else { Bytes::ZERO };
+        let checkpoint = if serves { checkpoint(request) } else { Bytes::ZERO };
         Self {
             load_mode,
             must,
@@ -60,7 +60,7 @@ impl RamUse {
             may_page,
             prompt_cache: serves.then(|| request.settings.cache_ram.unwrap_or(PROMPT_CACHE)),
             one_prompt: Bytes(plan.totals.cache.0 / sequences),
-            checkpoints: Bytes(states.0 * CHECKPOINTS),
+            checkpoints: Bytes(checkpoint.0 * CHECKPOINTS),
         }
     }
 
@@ -81,7 +81,7 @@ impl RamUse {
         let most = self.prompt_cache?;
         let checkpoints = match self.checkpoints {
             Bytes::ZERO => String::new(),
-            bytes => format!("; checkpoints of its states add up to {bytes}"),
+            bytes => format!("; {CHECKPOINTS} checkpoints of each sequence add up to {bytes}"),
         };
         let Some(room) = Some(most).filter(|most| *most > Bytes::ZERO) else {
             return Some(format!("The prompt cache is off{checkpoints}."));
@@ -103,16 +103,16 @@ impl RamUse {
     }
 }
 
-/// Recurrent states of one sequence on all devices.
-fn states(request: &PlanRequest) -> Bytes {
-    let recurrent = [".ssm.", ".wkv.", ".shortconv."];
+/// One checkpoint of every sequence, at most: recurrent states and the cells of sliding windows.
+fn checkpoint(request: &PlanRequest) -> Bytes {
+    let saved = [".ssm.", ".wkv.", ".shortconv.", ".attention.sliding_window"];
     let mut keys = request.model.header.metadata.iter().map(|(key, _)| key);
-    if !keys.any(|key| recurrent.iter().any(|part| key.contains(part))) {
+    if !keys.any(|key| saved.iter().any(|part| key.contains(part))) {
         return Bytes::ZERO;
     }
     let resolved = engine::of(request.engine).resolve(&request.model, &request.machine, &request.settings);
     let buffers = resolved.ok().flatten().and_then(|resolved| resolved.buffers().ok());
-    buffers.map_or(Bytes::ZERO, |buffers| buffers.devices.iter().map(|device| device.states).sum())
+    buffers.map_or(Bytes::ZERO, |buffers| buffers.checkpoints)
 }
 
 /// Weights in RAM that no token reads as a whole: experts of layers there, and token embeddings that are not the output.

@@ -65,3 +65,17 @@ fn what_windows_does_silently_is_said_there_only() {
     (machine.gpus[0].backend, machine.gpus[0].free) = (Backend::Vulkan, machine.gpus[0].total - Bytes::mib(768));
     assert!(on(Os::Windows, &machine)[0].contains("Vulkan driver says that all but 768 MiB of GPU0 is free"));
 }
+
+/// Of gpt-oss, 12 blocks have windows of 128 tokens: 768 cells with a batch of 512, of 2 KiB each in every block.
+#[test]
+fn checkpoints_hold_windows_and_states_but_no_full_caches() {
+    let checkpoints = |model: &str, swa_full: bool| {
+        let mut request = request(model, harness::machine(1, "RTX 3090", 24, 64), 16_384);
+        request.settings.swa_full = swa_full;
+        RamUse::of(&request, &request.plan().unwrap()).checkpoints
+    };
+    assert_eq!(checkpoints("gpt-oss-20b", false), Bytes::mib(32 * 18));
+    assert_eq!(checkpoints("gpt-oss-20b", true), Bytes::ZERO);
+    assert_eq!(checkpoints("llama3.1-8b", false), Bytes::ZERO);
+    assert!(checkpoints("qwen3.5-9b", false) > Bytes::gib(1));
+}

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use divan::Bencher;
 use plimsoll::engine::{DraftFile, EngineId, PreparedModel};
-use plimsoll::model::Model;
+use plimsoll::model::{Model, Projector};
 use plimsoll::settings::{DraftSettings, Settings, SpecType};
 use plimsoll::teach::Page;
 use plimsoll::tui::action::Action;
@@ -77,6 +77,15 @@ fn drafting_by(kind: SpecType) -> Settings {
 fn llama3_1_8b_with_a_draft(bencher: Bencher) {
     let model = with_draft(harness::model("llama3.1-8b"), "llama3.1-8b-eagle3");
     bench_with(bencher, EngineId::LlamaCpp, model, 1, drafting_by(SpecType::DraftEagle3));
+}
+
+/// With the audio projector of Ultravox, which was made for this model. Target: 2 ms.
+#[divan::bench]
+fn llama3_1_8b_with_a_projector(bencher: Bencher) {
+    let header = support::description::header(&support::projector_json("ultravox-v0.5-8b-f16")).unwrap();
+    let projector = Some(Projector::new("mmproj.gguf".to_owned(), header));
+    let settings = Settings { projector, ..Settings::default() };
+    bench_with(bencher, EngineId::LlamaCpp, harness::model("llama3.1-8b"), 1, settings);
 }
 
 /// With a small model as draft. Target: 4 ms.

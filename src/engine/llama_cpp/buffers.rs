@@ -27,6 +27,8 @@ pub struct RequestBuffers {
     pub gpus: Vec<usize>,
     /// Their buffers in that order, then those in RAM.
     pub devices: Vec<DeviceBuffers>,
+    /// A checkpoint of every sequence, at most.
+    pub checkpoints: Bytes,
     /// Logits of one token per sequence, in RAM; none for a model that computes embeddings only.
     pub outputs: Option<Bytes>,
     /// Layers on GPUs, including the output layer.
@@ -59,6 +61,7 @@ impl ResolvedRequest {
         Ok(RequestBuffers {
             devices: devices.collect(),
             gpus: self.gpus.clone(),
+            checkpoints: Bytes(details.memory.checkpoint_bytes(&self.backends())),
             outputs: outputs(&self.loaded, parameters.n_seq_max),
             offloaded: measured.offloaded(),
             layers: layer_devices.len(),

@@ -171,6 +171,14 @@ impl Memory {
         Self { recurrent: self.recurrent.clone(), ..Self::default() }.bytes(backends)
     }
 
+    /// Bytes of what llama-server saves in a checkpoint of every sequence, on all devices, at most: recurrent states, and
+    /// the cells of windows unless they are kept at full size (`server-context.cpp`, 0.1.161).
+    pub fn checkpoint_bytes(&self, backends: &[BackendRef]) -> u64 {
+        let full = self.full.as_ref().map_or(0, |cache| cache.size);
+        let window = self.window.clone().filter(|cache| cache.size < full);
+        Self { window, recurrent: self.recurrent.clone(), ..Self::default() }.bytes(backends).iter().sum()
+    }
+
     /// Calls `see` with every allocated tensor and its device.
     fn tensors(&self, mut see: impl FnMut(BackendId, &Tensor)) {
         for cache in self.full.iter().chain(&self.window).filter(|cache| !cache.shared) {
