@@ -58,6 +58,8 @@ architectures! {
     CommandR: "command-r";
     /// `DeepSeek` 2, 3 and all with MLA.
     DeepSeek2: "deepseek2";
+    /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
+    DeepSeek2Ocr: "deepseek2-ocr";
     /// GLM 4.
     Glm4: "glm4";
     /// GLM 4.5 with experts.
@@ -164,6 +166,40 @@ architectures! {
     DFlash: "dflash";
     /// Gemma 4's assistant, which drafts for it and shares its caches.
     Gemma4Assistant: "gemma4-assistant";
+    /// Baichuan: of 40 blocks without rotary positions.
+    Baichuan: "baichuan";
+    /// `CodeShell`.
+    CodeShell: "codeshell";
+    /// Jais 1: positions as a bias of attention.
+    Jais: "jais";
+    /// Jais 2.
+    Jais2: "jais2";
+    /// Maincoder.
+    MainCoder: "maincoder";
+    /// openPangu Embedded.
+    Pangu: "pangu-embedded";
+    /// Refact: positions as a bias of attention.
+    Refact: "refact";
+    /// K-EXAONE.
+    ExaoneMoe: "exaone-moe";
+    /// Tencent Hy3.
+    HyV3: "hy_v3";
+    /// `JetBrains` Mellum 2.
+    Mellum: "mellum";
+    /// `MiMo` V2.
+    Mimo2: "mimo2";
+    /// The text part of `PaddleOCR`-VL.
+    PaddleOcr: "paddleocr";
+    /// `OpenELM`.
+    OpenElm: "openelm";
+    /// `PLaMo`.
+    Plamo: "plamo";
+    /// Dream and `LLaDA`, which fill in a whole text at once.
+    Dream: "dream" | "llada";
+    /// The same with experts.
+    LladaMoe: "llada-moe";
+    /// RND1, a diffusion model of Qwen 3's blocks.
+    Rnd1: "rnd1";
     /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
@@ -210,6 +246,11 @@ impl Architecture {
     /// An encoder: reads whole texts, caches nothing, and its graph has no logits.
     pub const fn reads_only(self) -> bool {
         !self.loads_output() || matches!(self, Self::GemmaEmbedding)
+    }
+
+    /// Fills in whole texts: caches nothing either, and its graph has logits (`llm_arch_is_diffusion`, 0.1.161).
+    pub const fn is_diffusion(self) -> bool {
+        matches!(self, Self::Dream | Self::LladaMoe | Self::Rnd1)
     }
 
     /// Whether the output weights are loaded (possibly the token embeddings), used by the graph or not.
@@ -262,7 +303,7 @@ impl Architecture {
     /// Whether positions have several axes (`llama_model_rope_type`, 0.1.161).
     pub const fn has_several_positions(self, sections: bool) -> bool {
         match self {
-            Self::Qwen2Vl | Self::Qwen3Vl | Self::Qwen3VlMoe | Self::Qwen35 | Self::Qwen35Moe => true,
+            Self::Qwen2Vl | Self::Qwen3Vl | Self::Qwen3VlMoe | Self::Qwen35 | Self::Qwen35Moe | Self::PaddleOcr => true,
             Self::Glm4 | Self::Glm4Moe | Self::HunyuanVl | Self::DFlash => sections,
             _ => false,
         }

@@ -59,6 +59,8 @@ pub struct Hparams {
     pub deepstack_mapping: Vec<i64>,
     pub mrope: bool,
     pub has_rope: bool,
+    /// The output of attention is multiplied by a constant.
+    pub attention_scale: bool,
     pub use_kq_norm: bool,
     pub clamp_kqv: bool,
     pub attn_soft_cap: bool,
@@ -171,7 +173,8 @@ impl Hparams {
             is_recr: vec![architecture.is_recurrent(); n_layer_all],
             deepstack_mapping: vec![-1; n_layer_all],
             has_rope: true,
-            reads_only: architecture.reads_only(),
+            attention_scale: false,
+            reads_only: architecture.reads_only() || architecture.is_diffusion(),
             causal: keys.flag("attention.causal").unwrap_or(true),
             ..Self::default()
         };

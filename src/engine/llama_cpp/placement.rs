@@ -162,7 +162,7 @@ impl Placement {
             let slot = weight.role.map(|(slot, _)| slot);
             match (weight.block, slot) {
                 // MTP blocks
-                (Some(il), _) if il >= blocks && il < hparams.n_layer_all => {}
+                (Some(il), slot) if il >= blocks && il < hparams.n_layer_all && !stays(architecture, slot) => {}
                 (Some(il), _) => put(index, weight, self.in_block(il, slot)),
                 (None, Some(LlmTensor::RopeFreqs | LlmTensor::RopeLong | LlmTensor::RopeShort)) => {
                     self.rope_devices(hparams, architecture).into_iter().for_each(|place| put(index, weight, place));
@@ -322,4 +322,27 @@ mod tests {
             assert_eq!(part.covers(slot), begins, "{}", slot.name());
         }
     }
+}
+
+/// Whether a tensor of a skipped MTP block is loaded all the same: those that the loader does not mark with the block
+/// (`models/hy-v3.cpp`, 0.1.161).
+const fn stays(architecture: Architecture, slot: Option<LlmTensor>) -> bool {
+    use LlmTensor as T;
+    let Some(slot) = slot else { return false };
+    matches!(architecture, Architecture::HyV3)
+        && !matches!(
+            slot,
+            T::AttnNorm
+                | T::AttnQ
+                | T::AttnK
+                | T::AttnV
+                | T::AttnQkv
+                | T::AttnOutput
+                | T::AttnQNorm
+                | T::AttnKNorm
+                | T::FfnNorm
+                | T::NextnEhProj
+                | T::NextnEnorm
+                | T::NextnHnorm
+        )
 }

@@ -91,7 +91,7 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
         clip: ClipRules::NOVEMBER_2026,
         mixed_batches: true,
         clamps_in_place: false,
-        keeps_last_rows: &[A::Gemma4, A::GptOss, A::NemotronH, A::Qwen3Next, A::Qwen35, A::Qwen35Moe],
+        keeps_last_rows: &[A::Gemma4, A::GptOss, A::HyV3, A::NemotronH, A::Qwen3Next, A::Qwen35, A::Qwen35Moe],
         loads_mtp_blocks: &[],
         caches_mtp_blocks: &[],
         rolls_back: &[A::Qwen35, A::Qwen35Moe, A::NemotronH, A::Lfm2],

@@ -127,6 +127,8 @@ pub(super) enum ResidualOrder {
     InTurn,
     /// The same, but residual + output in the second half.
     InTurnResidualLast,
+    /// The same, but residual + output in the first half.
+    InTurnResidualFirst,
     /// The same, but residual + output in both halves.
     ResidualFirst,
     /// In parallel: the sum of the three in this order.
@@ -182,7 +184,7 @@ impl GraphBuilder<'_> {
                 x = self.add_deepstack_level(x);
             }
         }
-        self.output_head(kind, x);
+        self.output_head(kind, x, out_ids);
     }
 
     /// An MTP block of such an architecture, from its normalised input.
@@ -226,7 +228,7 @@ impl GraphBuilder<'_> {
     }
 
     /// The final norm and the logits; encoders have no logits, and some no final norm.
-    fn output_head(&mut self, kind: &Transformer, x: TensorId) {
+    fn output_head(&mut self, kind: &Transformer, x: TensorId, out_ids: TensorId) {
         let without = self.weights.find_global(LlmTensor::OutputNorm, TensorSuffix::Weight).is_none();
         let x = if kind.attention.before == PreNorm::Bare {
             let x = self.norm_with(x, TensorId::NONE, TensorId::NONE, kind.norm, None);
@@ -237,9 +239,10 @@ impl GraphBuilder<'_> {
         } else {
             self.final_norm(x, kind.norm)
         };
-        if self.hp.reads_only {
+        if self.hp.reads_only && !self.architecture.is_diffusion() {
             return self.close(x);
         }
+        let x = if self.keeps_last_rows() { self.g.get_rows(x, out_ids) } else { x };
         let logits = self.logits(x);
         let mut logits = self.output_bias(logits);
         if self.hp.logit_scale {

@@ -51,6 +51,21 @@ impl Hparams {
             A::Mpt | A::Olmo | A::Dbrx => self.clamp_kqv = keys.float("attention.clamp_kqv").unwrap_or(0.0) > 0.0,
             A::Olmo2 => self.optional_window(keys, 4),
             A::Llama4 => self.llama4(keys)?,
+            A::Baichuan => self.has_rope = self.n_layer() == 32,
+            A::HyV3 if self.expert_gating == gating::NONE => self.expert_gating = gating::SIGMOID,
+            A::Mellum => self.optional_window(keys, 4),
+            A::Mimo2 => {
+                self.n_swa = Some(keys.need("attention.sliding_window")?);
+                self.swa_pattern(keys, 1);
+                let scale = keys.float("attention.value_scale").unwrap_or(0.0);
+                self.attention_scale = scale != 0.0 && scale as f32 != 1.0;
+            }
+            A::Dream | A::LladaMoe | A::Rnd1 => self.causal = false,
+            A::DeepSeek2Ocr if self.expert_gating == gating::NONE => self.expert_gating = gating::SOFTMAX,
+            A::ExaoneMoe => {
+                self.n_swa = Some(keys.need("attention.sliding_window")?);
+                self.swa_pattern(keys, 4);
+            }
             A::SmolLm3 => self.no_rope_layer_step = 4,
             A::CommandR => self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0,
             A::Mistral3 => self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0,

@@ -70,7 +70,9 @@ impl GraphBuilder<'_> {
         let (mut qkv, extras) = if self.has(il, LlmTensor::AttnKvAMqa) {
             self.latent_qkv(il, y, inputs.positions)
         } else {
-            (self.rotated_qkv(kind, il, y, inputs.positions), AttentionExtras::default())
+            let sinks = self.weight(il, LlmTensor::AttnSinks);
+            let extras = AttentionExtras { sinks, ..AttentionExtras::default() };
+            (self.rotated_qkv(kind, il, y, inputs.positions), extras)
         };
         if inputs.temperature.is_some() {
             qkv.q = self.g.mul(qkv.q, inputs.temperature);
@@ -78,7 +80,8 @@ impl GraphBuilder<'_> {
         if kind.scales_queries {
             qkv.q = self.g.scale(qkv.q);
         }
-        self.attention(il, qkv, extras)
+        let x = self.attention(il, qkv, extras);
+        if self.hp.attention_scale { self.g.scale(x) } else { x }
     }
 
     fn rotated_qkv(&mut self, kind: &Transformer, il: usize, x: TensorId, positions: TensorId) -> Qkv {
@@ -155,7 +158,10 @@ impl GraphBuilder<'_> {
         let parallel = match kind.sum {
             ResidualOrder::SideBySide(terms) => Some(terms),
             ResidualOrder::FromHeader(terms) => self.hp.parallel_residual.then_some(terms),
-            ResidualOrder::InTurn | ResidualOrder::InTurnResidualLast | ResidualOrder::ResidualFirst => None,
+            ResidualOrder::InTurn
+            | ResidualOrder::InTurnResidualLast
+            | ResidualOrder::InTurnResidualFirst
+            | ResidualOrder::ResidualFirst => None,
         };
         if let Some(terms) = parallel.filter(|_| !kind.lenient || (y.is_some() && self.feeds_forward(il))) {
             let z = self.half_input(kind, il, residual, kind.feed_forward.before, normed);
@@ -170,7 +176,7 @@ impl GraphBuilder<'_> {
         }
         let half = if y.is_some() {
             let y = self.half_output(kind, il, y, kind.attention.after);
-            let half = if kind.sum == ResidualOrder::ResidualFirst {
+            let half = if matches!(kind.sum, ResidualOrder::InTurnResidualFirst | ResidualOrder::ResidualFirst) {
                 self.g.add(residual, y)
             } else {
                 self.g.add(y, residual)

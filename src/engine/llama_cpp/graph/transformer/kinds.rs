@@ -108,15 +108,23 @@ impl Transformer {
             | A::InternLm2
             | A::Xverse
             | A::Apertus
+            | A::Baichuan
+            | A::Mellum
+            | A::PaddleOcr
+            | A::Pangu
+            | A::Dream
+            | A::Rnd1
             | A::EuroBert => Self::LLAMA,
             A::SmolLm3 => Self { rotation: RopeLayers::ButEveryNth, ..Self::LLAMA },
             A::Arcee => Self { squares: true, ..Self::LLAMA },
-            A::Hunyuan | A::HunyuanVl => Self { heads: QkNorm::EachRotated, ..Self::LLAMA },
-            A::Qwen2Moe | A::DeepSeek => Self { experts: ExpertRouting::SOFTMAX_AS_IS, ..Self::LLAMA },
+            A::Hunyuan | A::HunyuanVl | A::MainCoder => Self { heads: QkNorm::EachRotated, ..Self::LLAMA },
+            A::Qwen2Moe | A::DeepSeek | A::LladaMoe => Self { experts: ExpertRouting::SOFTMAX_AS_IS, ..Self::LLAMA },
             A::BailingMoe => {
                 Self { experts: ExpertRouting { normalised: None, ..ExpertRouting::SOFTMAX }, ..Self::LLAMA }
             }
-            A::Dots1 | A::DeepSeek2 => Self { experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
+            A::Dots1 | A::DeepSeek2 | A::DeepSeek2Ocr | A::HyV3 => {
+                Self { experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA }
+            }
             A::Jamba => Self {
                 rotation: RopeLayers::Never,
                 sum: ResidualOrder::ResidualFirst,
@@ -151,10 +159,22 @@ impl Transformer {
             A::Exaone4 => Self { rotation: RopeLayers::WindowsIfAny, ..Self::POST_NORM },
             A::Phi3 | A::PhiMoe => Self { scales_queries: true, sum: ResidualOrder::InTurnResidualLast, ..Self::LLAMA },
             A::Olmo => Self { attention: Norms::BARE, feed_forward: Norms::BARE, ..Self::LAYER },
-            A::StarCoder2 | A::Orion => Self::LAYER,
-            A::Gpt2 | A::Bloom => Self { rotation: RopeLayers::Never, ..Self::LAYER },
+            A::StarCoder2 | A::Orion | A::CodeShell => Self::LAYER,
+            A::Mimo2 => Self {
+                experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX },
+                ..Self::LLAMA
+            },
+            A::Plamo => Self {
+                norm: Norm::Rms,
+                sum: ResidualOrder::SideBySide([FeedForward, Attention, Residual]),
+                ..Self::PARALLEL
+            },
+            A::OpenElm => Self { sum: ResidualOrder::InTurnResidualFirst, ..Self::LLAMA },
+            A::Refact => Self { rotation: RopeLayers::Never, ..Self::LLAMA },
+            A::ExaoneMoe => Self { rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
+            A::Gpt2 | A::Bloom | A::Jais => Self { rotation: RopeLayers::Never, ..Self::LAYER },
             A::Mpt => Self { rotation: RopeLayers::Never, heads: QkNorm::AcrossSplit, ..Self::LAYER },
-            A::Nemotron => Self { squares: true, ..Self::LAYER },
+            A::Nemotron | A::Jais2 => Self { squares: true, ..Self::LAYER },
             A::StableLm => Self { feed_forward: Norms::SHARED_INPUT, ..Self::LAYER },
             A::Dbrx => Self { feed_forward: Norms::before(LlmTensor::AttnOutNorm), ..Self::LAYER },
             A::CommandR => Self::PARALLEL,
