@@ -223,6 +223,31 @@ impl GraphFamily {
 }
 
 impl Architecture {
+    /// Whether its graph was only compared for the release of November 2026, and only on CUDA.
+    pub const fn is_compared_on_cuda_only(self) -> bool {
+        matches!(
+            self,
+            Self::Baichuan
+                | Self::CodeShell
+                | Self::DeepSeek2Ocr
+                | Self::Dream
+                | Self::ExaoneMoe
+                | Self::HyV3
+                | Self::Jais
+                | Self::Jais2
+                | Self::LladaMoe
+                | Self::MainCoder
+                | Self::Mellum
+                | Self::Mimo2
+                | Self::OpenElm
+                | Self::PaddleOcr
+                | Self::Pangu
+                | Self::Plamo
+                | Self::Refact
+                | Self::Rnd1
+        )
+    }
+
     /// Whether all blocks are recurrent.
     pub const fn is_recurrent(self) -> bool {
         matches!(self, Self::Mamba | Self::Mamba2)

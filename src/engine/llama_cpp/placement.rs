@@ -305,25 +305,6 @@ fn bounds(request: &SplitRequest<'_>) -> Vec<f32> {
     sums.into_iter().map(|bound| bound / sum).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    /// As in llama.cpp's patterns (`common/fit.cpp`, 0.1.161).
-    #[rstest]
-    #[case(OverrideGroup::Experts, &["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps"])]
-    #[case(OverrideGroup::FeedForward, &["ffn_gate", "ffn_up", "ffn_down"])]
-    #[case(OverrideGroup::GateAndDown, &["ffn_gate", "ffn_down"])]
-    #[case(OverrideGroup::Down, &["ffn_down"])]
-    fn override_groups_match_llama_cpps_patterns(#[case] part: OverrideGroup, #[case] patterns: &[&str]) {
-        for slot in LlmTensor::ALL {
-            let begins = patterns.iter().any(|pattern| slot.name().starts_with(pattern));
-            assert_eq!(part.covers(slot), begins, "{}", slot.name());
-        }
-    }
-}
-
 /// Whether a tensor of a skipped MTP block is loaded all the same: those that the loader does not mark with the block
 /// (`models/hy-v3.cpp`, 0.1.161).
 const fn stays(architecture: Architecture, slot: Option<LlmTensor>) -> bool {
@@ -345,4 +326,23 @@ const fn stays(architecture: Architecture, slot: Option<LlmTensor>) -> bool {
                 | T::NextnEnorm
                 | T::NextnHnorm
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    /// As in llama.cpp's patterns (`common/fit.cpp`, 0.1.161).
+    #[rstest]
+    #[case(OverrideGroup::Experts, &["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps"])]
+    #[case(OverrideGroup::FeedForward, &["ffn_gate", "ffn_up", "ffn_down"])]
+    #[case(OverrideGroup::GateAndDown, &["ffn_gate", "ffn_down"])]
+    #[case(OverrideGroup::Down, &["ffn_down"])]
+    fn override_groups_match_llama_cpps_patterns(#[case] part: OverrideGroup, #[case] patterns: &[&str]) {
+        for slot in LlmTensor::ALL {
+            let begins = patterns.iter().any(|pattern| slot.name().starts_with(pattern));
+            assert_eq!(part.covers(slot), begins, "{}", slot.name());
+        }
+    }
 }

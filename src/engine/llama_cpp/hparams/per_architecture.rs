@@ -28,18 +28,13 @@ impl Hparams {
                 self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
             }
             A::Gemma4 => self.gemma4(keys)?,
-            A::GptOss => {
-                self.n_swa = Some(keys.need("attention.sliding_window")?);
-                self.swa_pattern(keys, 2);
-            }
+            A::GptOss => self.needed_window(keys, 2)?,
             A::GemmaEmbedding => {
-                self.n_swa = Some(keys.need("attention.sliding_window")?);
-                self.swa_pattern(keys, 6);
+                self.needed_window(keys, 6)?;
                 self.causal = false;
             }
             A::Cohere2 => {
-                self.n_swa = Some(keys.need("attention.sliding_window")?);
-                self.swa_pattern(keys, 4);
+                self.needed_window(keys, 4)?;
                 self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0;
             }
             A::Exaone4 if self.n_layer() == 64 => {
@@ -49,23 +44,14 @@ impl Hparams {
             A::ModernBert => self.dense_first_window(keys, 3),
             A::GptNeoX => self.parallel_residual = keys.flag("use_parallel_residual").unwrap_or(true),
             A::Mpt | A::Olmo | A::Dbrx => self.clamp_kqv = keys.float("attention.clamp_kqv").unwrap_or(0.0) > 0.0,
-            A::Olmo2 => self.optional_window(keys, 4),
+            A::Olmo2 | A::Mellum => self.optional_window(keys, 4),
             A::Llama4 => self.llama4(keys)?,
             A::Baichuan => self.has_rope = self.n_layer() == 32,
             A::HyV3 if self.expert_gating == gating::NONE => self.expert_gating = gating::SIGMOID,
-            A::Mellum => self.optional_window(keys, 4),
-            A::Mimo2 => {
-                self.n_swa = Some(keys.need("attention.sliding_window")?);
-                self.swa_pattern(keys, 1);
-                let scale = keys.float("attention.value_scale").unwrap_or(0.0);
-                self.attention_scale = scale != 0.0 && scale as f32 != 1.0;
-            }
+            A::Mimo2 => self.mimo2(keys)?,
             A::Dream | A::LladaMoe | A::Rnd1 => self.causal = false,
             A::DeepSeek2Ocr if self.expert_gating == gating::NONE => self.expert_gating = gating::SOFTMAX,
-            A::ExaoneMoe => {
-                self.n_swa = Some(keys.need("attention.sliding_window")?);
-                self.swa_pattern(keys, 4);
-            }
+            A::ExaoneMoe => self.needed_window(keys, 4)?,
             A::SmolLm3 => self.no_rope_layer_step = 4,
             A::CommandR => self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0,
             A::Mistral3 => self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0,
@@ -164,6 +150,20 @@ impl Hparams {
                 self.is_swa[il] = period == 0 || !(il as u64).is_multiple_of(period);
             }
         }
+    }
+
+    fn needed_window(&mut self, keys: &HeaderKeys<'_>, period: u64) -> Result<(), LoadError> {
+        self.n_swa = Some(keys.need("attention.sliding_window")?);
+        self.swa_pattern(keys, period);
+        Ok(())
+    }
+
+    #[allow(clippy::float_cmp, reason = "exactly these two values mean nothing")]
+    fn mimo2(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.needed_window(keys, 1)?;
+        let scale = keys.float("attention.value_scale").unwrap_or(0.0);
+        self.attention_scale = scale != 0.0 && scale as f32 != 1.0;
+        Ok(())
     }
 
     fn optional_window(&mut self, keys: &HeaderKeys<'_>, period: u64) {

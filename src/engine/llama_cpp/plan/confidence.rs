@@ -6,6 +6,7 @@ use super::super::release::ReleaseTraits;
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::{Backend, Gpu, Os};
 use crate::plan::{Confidence, Uncertainty};
+use crate::settings::Release;
 
 /// How a backend's decisions are known. The comparisons are in `tests/llama_cpp/BACKEND`, and a test there checks that
 /// every measured backend was compared for all releases and known architectures.
@@ -44,6 +45,15 @@ pub fn uncertainties<'g>(
             reason: format!(
                 "the graph of {architecture} is modelled on the closest known architecture, judging by its tensors"
             ),
+        });
+    }
+    let gpus: Vec<&Gpu> = gpus.collect();
+    let compared = |gpu: &&Gpu| matches!(gpu.backend, Backend::Plain | Backend::Cuda | Backend::Rocm);
+    let newest = ReleaseTraits::of(Release::default()).name;
+    if family.architecture.is_compared_on_cuda_only() && (release.name != newest || !gpus.iter().all(compared)) {
+        found.push(Uncertainty {
+            confidence: Confidence::Modelled,
+            reason: format!("the graph of {architecture} was compared for release {newest} on CUDA only"),
         });
     }
     let mut remote = Vec::new();

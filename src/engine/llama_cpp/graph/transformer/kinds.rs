@@ -158,20 +158,27 @@ impl Transformer {
             A::Olmo2 => Self { heads: QkNorm::Across, ..Self::POST_NORM },
             A::Exaone4 => Self { rotation: RopeLayers::WindowsIfAny, ..Self::POST_NORM },
             A::Phi3 | A::PhiMoe => Self { scales_queries: true, sum: ResidualOrder::InTurnResidualLast, ..Self::LLAMA },
-            A::Olmo => Self { attention: Norms::BARE, feed_forward: Norms::BARE, ..Self::LAYER },
-            A::StarCoder2 | A::Orion | A::CodeShell => Self::LAYER,
             A::Mimo2 => Self {
                 experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX },
                 ..Self::LLAMA
             },
+            A::OpenElm => Self { sum: ResidualOrder::InTurnResidualFirst, ..Self::LLAMA },
+            A::Refact => Self { rotation: RopeLayers::Never, ..Self::LLAMA },
+            A::ExaoneMoe => Self { rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
+            _ => return Self::with_layer_norm(architecture),
+        })
+    }
+
+    /// The same of those whose norms have mean and variance, and of all whose halves run in parallel.
+    const fn with_layer_norm(architecture: A) -> Option<Self> {
+        Some(match architecture {
+            A::Olmo => Self { attention: Norms::BARE, feed_forward: Norms::BARE, ..Self::LAYER },
+            A::StarCoder2 | A::Orion | A::CodeShell => Self::LAYER,
             A::Plamo => Self {
                 norm: Norm::Rms,
                 sum: ResidualOrder::SideBySide([FeedForward, Attention, Residual]),
                 ..Self::PARALLEL
             },
-            A::OpenElm => Self { sum: ResidualOrder::InTurnResidualFirst, ..Self::LLAMA },
-            A::Refact => Self { rotation: RopeLayers::Never, ..Self::LLAMA },
-            A::ExaoneMoe => Self { rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
             A::Gpt2 | A::Bloom | A::Jais => Self { rotation: RopeLayers::Never, ..Self::LAYER },
             A::Mpt => Self { rotation: RopeLayers::Never, heads: QkNorm::AcrossSplit, ..Self::LAYER },
             A::Nemotron | A::Jais2 => Self { squares: true, ..Self::LAYER },
