@@ -172,27 +172,17 @@ fn measures_like(backend: &BackendRef, line: &Value) -> Result<(), String> {
     }
 }
 
-/// Models whose graph is not built, with how many lines of each backend therefore differ: the indexer of `DeepSeek` 3.2.
-/// Their drafts agree.
-const KNOWN_TO_DIFFER: [(&str, usize); 1] = [("deepseek-v3.2-small-mtp", 15)];
-
-/// The lines of a file that are known to differ.
-fn known(path: &Path) -> usize {
-    let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".jsonl.gz")).unwrap();
-    KNOWN_TO_DIFFER.iter().find(|(model, _)| *model == name).map_or(0, |(_, lines)| *lines)
-}
-
-fn all_agree_but(known: usize, results: &[Result<(), String>]) {
+fn all_agree(results: &[Result<(), String>]) {
     let wrong: Vec<_> = results.iter().filter_map(|result| result.clone().err()).collect();
     assert!(!results.is_empty(), "the file has no lines");
     let first = wrong.first().map_or("", String::as_str);
-    assert!(wrong.len() == known, "{} of {} lines differ, first\n{first}", wrong.len(), results.len());
+    assert!(wrong.is_empty(), "{} of {} lines differ, first\n{first}", wrong.len(), results.len());
 }
 
 #[rstest]
 fn both_contexts_agree_to_the_byte(#[files("tests/server/*/memory/*.jsonl.gz")] path: PathBuf) {
     let backend = backend(&path);
-    all_agree_but(known(&path), &lines(&path).iter().map(|line| measures_like(&backend, line)).collect::<Vec<_>>());
+    all_agree(&lines(&path).iter().map(|line| measures_like(&backend, line)).collect::<Vec<_>>());
 }
 
 fn fits_like(backend: &BackendRef, line: &Value) -> Result<(), String> {
@@ -222,7 +212,7 @@ fn fits_like(backend: &BackendRef, line: &Value) -> Result<(), String> {
 #[rstest]
 fn a_fit_counts_the_draft(#[files("tests/server/*/fit/*.jsonl.gz")] path: PathBuf) {
     let backend = backend(&path);
-    all_agree_but(0, &lines(&path).iter().map(|line| fits_like(&backend, line)).collect::<Vec<_>>());
+    all_agree(&lines(&path).iter().map(|line| fits_like(&backend, line)).collect::<Vec<_>>());
 }
 
 /// A line as settings of the planner; none if it has options that the planner lacks.
@@ -302,6 +292,5 @@ fn plans_like(line: &Value) -> Result<(), String> {
 fn a_plan_has_the_parts_of_both_contexts(#[files("tests/server/plain/memory/*.jsonl.gz")] path: PathBuf) {
     let lines = lines(&path);
     let asked: Vec<_> = lines.iter().filter(|line| settings(&line["in"]).is_some()).collect();
-    let known = known(&path).min(asked.len());
-    all_agree_but(known, &asked.into_iter().map(plans_like).collect::<Vec<_>>());
+    all_agree(&asked.into_iter().map(plans_like).collect::<Vec<_>>());
 }

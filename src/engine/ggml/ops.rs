@@ -319,6 +319,12 @@ impl Graph {
         self.compute(Op::GatedDeltaNet, Type::F32, [v[0] * v[1], rows, 1, 1], operands)
     }
 
+    /// Scores of an indexer: every query with every key, weighted and masked.
+    pub fn lightning_indexer(&mut self, q: TensorId, k: TensorId, weights: TensorId, mask: TensorId) -> TensorId {
+        let (keys, queries) = (self[k].ne, self[q].ne);
+        self.compute(Op::LightningIndexer, Type::F32, [keys[2], queries[2], 1, queries[3]], [q, k, weights, mask])
+    }
+
     /// Whether `a` is dense, with dimensions in order (`ggml_is_contiguous`, 0.1.161).
     pub fn is_contiguous(&self, a: TensorId) -> bool {
         is_contiguous(&self[a])

@@ -58,6 +58,10 @@ architectures! {
     CommandR: "command-r";
     /// `DeepSeek` 2, 3 and all with MLA.
     DeepSeek2: "deepseek2";
+    /// `DeepSeek` 3.2: the same with sparse attention.
+    DeepSeek32: "deepseek32";
+    /// GLM 5: `DeepSeek` 3.2's blocks, some of which share an indexer.
+    GlmDsa: "glm-dsa";
     /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
     DeepSeek2Ocr: "deepseek2-ocr";
     /// GLM 4.
@@ -230,8 +234,10 @@ impl Architecture {
             Self::Baichuan
                 | Self::CodeShell
                 | Self::DeepSeek2Ocr
+                | Self::DeepSeek32
                 | Self::Dream
                 | Self::ExaoneMoe
+                | Self::GlmDsa
                 | Self::HyV3
                 | Self::Jais
                 | Self::Jais2

@@ -3,7 +3,7 @@
 use super::LoadedModel;
 use super::architecture::Architecture;
 use super::context::{ContextType, Cparams};
-use super::hparams::Hparams;
+use super::hparams::{Hparams, Indexer};
 use super::partner::Partner;
 use super::placement::Placement;
 use crate::engine::ggml::backend::Cpu;
@@ -68,6 +68,8 @@ pub struct Memory {
     pub full: Option<KvCache>,
     /// KV cache of blocks with a sliding window.
     pub window: Option<KvCache>,
+    /// Keys of the indexer of sparse attention.
+    pub indexer: Option<KvCache>,
     /// States of recurrent blocks.
     pub recurrent: Option<Recurrent>,
     /// Window size in tokens.
@@ -96,7 +98,10 @@ impl Memory {
         let cache =
             |size, holds: &dyn Fn(usize) -> bool| KvCache::new(hparams, architecture, context, placement, size, holds);
         let Some(window) = hparams.n_swa else {
-            return Self { full: Some(cache(context.n_ctx_seq, &attends)), recurrent, ..Self::default() };
+            let full = Some(cache(context.n_ctx_seq, &attends));
+            let indexer = hparams.indexer.as_ref().filter(|_| !drafts);
+            let indexer = indexer.map(|indexer| KvCache::indexer(hparams, indexer, context, placement));
+            return Self { full, indexer, recurrent, ..Self::default() };
         };
         let size = if context.swa_full {
             context.n_ctx_seq
@@ -109,6 +114,7 @@ impl Memory {
             window: Some(cache(size, &|il| attends(il) && hparams.is_swa[il])),
             recurrent,
             n_swa: Some(window),
+            ..Self::default()
         }
     }
 
@@ -128,19 +134,24 @@ impl Memory {
         Self {
             full: cache(memory.full.as_ref(), false),
             window: cache(memory.window.as_ref(), true),
-            recurrent: None,
             n_swa: hparams.n_swa,
+            ..Self::default()
         }
+    }
+
+    /// All KV caches.
+    pub fn caches(&self) -> impl Iterator<Item = &KvCache> {
+        self.full.iter().chain(&self.window).chain(&self.indexer)
     }
 
     /// See [`KvCache::v_transposed`]; none without a KV cache.
     pub fn v_transposed(&self) -> Option<bool> {
-        self.full.iter().chain(&self.window).map(|cache| cache.v_transposed).next()
+        self.caches().map(|cache| cache.v_transposed).next()
     }
 
     /// Bytes of a block's caches, on any device.
     pub fn of_block(&self, il: usize) -> u64 {
-        let kv = self.full.iter().chain(&self.window).filter(|cache| !cache.shared).filter_map(|cache| {
+        let kv = self.caches().filter(|cache| !cache.shared).filter_map(|cache| {
             let layer = cache.layers.get(il).copied().flatten().filter(|layer| layer.owner == il)?;
             let cells = cache.size * cache.streams;
             let v = layer.v.map_or(0, |v| row(layer.ty_v, v) * cells);
@@ -181,7 +192,7 @@ impl Memory {
 
     /// Calls `see` with every allocated tensor and its device.
     fn tensors(&self, mut see: impl FnMut(BackendId, &Tensor)) {
-        for cache in self.full.iter().chain(&self.window).filter(|cache| !cache.shared) {
+        for cache in self.caches().filter(|cache| !cache.shared) {
             for (il, layer) in cache.layers.iter().enumerate() {
                 let Some(layer) = layer.filter(|layer| layer.owner == il) else { continue };
                 see(layer.place, &Tensor::new(layer.ty_k, [layer.k, cache.size, cache.streams, 1]));
@@ -254,13 +265,8 @@ impl KvCache {
             }
         }
         let rotates = |ty: Type, head: u64, first: u64| ty.block() > 1 && head > 0 && first.is_multiple_of(64);
-        let mut rotation_k = 0;
-        if rotates(context.type_k, head_k, hparams.head_k(0)) {
-            rotation_k = 64;
-            while head_k.is_multiple_of(2 * rotation_k) {
-                rotation_k *= 2;
-            }
-        }
+        let rotates_k = rotates(context.type_k, head_k, hparams.head_k(0));
+        let rotation_k = if rotates_k { largest_rotation(head_k) } else { 0 };
         let v_rotates = hparams.mla.is_none() && rotates(context.type_v, head_v, hparams.head_v(0));
         Self {
             size,
@@ -272,4 +278,34 @@ impl KvCache {
             rotation_v: if v_rotates { 64 } else { 0 },
         }
     }
+
+    /// The keys of an indexer, one head per token, always rotated (`llama-kv-cache-dsa.cpp`, 0.1.161).
+    fn indexer(hparams: &Hparams, indexer: &Indexer, context: &Cparams, placement: &Placement) -> Self {
+        let own = |il: usize| KvLayer {
+            owner: il,
+            place: if context.offload_kqv { placement.layers[il] } else { placement.cpu },
+            ty_k: context.type_k,
+            ty_v: context.type_v,
+            k: indexer.head_size,
+            v: None,
+        };
+        Self {
+            size: context.n_ctx_seq,
+            streams: if context.kv_unified { 1 } else { context.n_seq_max },
+            v_transposed: !context.flash_attn,
+            layers: (0..hparams.n_layer()).map(|il| indexer.is_full[il].then(|| own(il))).collect(),
+            shared: false,
+            rotation_k: largest_rotation(indexer.head_size),
+            rotation_v: 0,
+        }
+    }
+}
+
+/// Side of the largest Hadamard matrix that divides a head, at least 64.
+const fn largest_rotation(head: u64) -> u64 {
+    let mut side = 64;
+    while head > 0 && head.is_multiple_of(2 * side) {
+        side *= 2;
+    }
+    side
 }

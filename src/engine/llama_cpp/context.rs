@@ -128,6 +128,8 @@ pub struct Cparams {
     pub fused_delta_chunks: bool,
     /// The same for batches of one token per sequence.
     pub fused_delta_token: bool,
+    /// The scores of an indexer are a fused operation.
+    pub fused_indexer: bool,
     pub kv_unified: bool,
     pub offload_kqv: bool,
     pub op_offload: bool,
@@ -198,6 +200,7 @@ impl Cparams {
             flash_attn: options.flash_attn != FlashAttn::Off,
             fused_delta_chunks: true,
             fused_delta_token: true,
+            fused_indexer: true,
             kv_unified: options.kv_unified,
             offload_kqv: options.offload_kqv,
             op_offload: options.op_offload,

@@ -14,6 +14,7 @@ mod feed_forward;
 mod gemma4;
 mod gemma4_assistant;
 mod hybrid;
+mod indexer;
 mod input;
 mod mamba;
 mod mla;
@@ -37,6 +38,7 @@ use crate::engine::llama_cpp::placement::Placement;
 use crate::engine::llama_cpp::release::ReleaseTraits;
 use crate::engine::llama_cpp::weights::{LlmTensor, Weights};
 use attention::AttentionInput;
+use indexer::IndexerInput;
 use transformer::Transformer;
 
 /// A model on its devices.
@@ -68,10 +70,15 @@ struct GraphBuilder<'a> {
     known: Vec<TensorId>,
     /// KV caches already in the graph: per block, K and V.
     caches: Vec<[TensorId; 2]>,
+    /// The same of an indexer's keys.
+    indexer_keys: Vec<TensorId>,
     /// States already in the graph: per recurrent block, rolling and recurrent state.
     states: Vec<[TensorId; 2]>,
     full: Option<AttentionInput>,
     window: Option<AttentionInput>,
+    indexer: Option<IndexerInput>,
+    /// The tokens that the latest indexer chose.
+    top_k: TensorId,
     /// The first required tensor missing in the file.
     missing: Option<String>,
     /// The logits, once the graph is complete.
@@ -149,9 +156,12 @@ impl<'a> GraphBuilder<'a> {
             batch,
             known: vec![TensorId::NONE; model.weights.all.len() * devices],
             caches: vec![[TensorId::NONE; 2]; hp.n_layer_all],
+            indexer_keys: vec![TensorId::NONE; hp.n_layer_all],
             states: vec![[TensorId::NONE; 2]; hp.n_layer_all],
             full: None,
             window: None,
+            indexer: None,
+            top_k: TensorId::NONE,
             missing: None,
             logits: TensorId::NONE,
             inp_embd: TensorId::NONE,

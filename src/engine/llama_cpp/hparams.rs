@@ -6,6 +6,7 @@ mod bounds;
 mod drafts;
 mod keys;
 mod per_architecture;
+mod sparse;
 
 use super::architecture::Architecture;
 use super::error::LoadError;
@@ -46,6 +47,8 @@ pub struct Hparams {
     /// Head sizes of K and V after MLA's compressed cache is decompressed.
     pub mla: Option<(u64, u64)>,
     pub n_lora_kv: u64,
+    /// The lightning indexer of sparse attention, if the model has one.
+    pub indexer: Option<Indexer>,
     /// The sliding window in tokens, if some blocks have one.
     pub n_swa: Option<u64>,
     pub is_swa: Vec<bool>,
@@ -95,6 +98,19 @@ pub struct DraftHparams {
     pub conv_group_size: u64,
     pub selector_rank: u64,
     pub selector_top_k: u64,
+}
+
+/// The lightning indexer (DSA): scores every cached token by small keys of its own, so that attention reads only the best.
+#[derive(Clone, Debug, Default)]
+pub struct Indexer {
+    /// Heads of its queries; its keys have one.
+    pub n_head: u64,
+    /// Size of a head.
+    pub head_size: u64,
+    /// Tokens that attention reads at most.
+    pub top_k: u64,
+    /// Per block, whether it has an indexer; the others use the choice of the block before.
+    pub is_full: Vec<bool>,
 }
 
 /// Sizes of a state-space or delta-net block.

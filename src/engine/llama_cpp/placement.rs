@@ -306,10 +306,13 @@ fn bounds(request: &SplitRequest<'_>) -> Vec<f32> {
 }
 
 /// Whether a tensor of a skipped MTP block is loaded all the same: those that the loader does not mark with the block
-/// (`models/hy-v3.cpp`, 0.1.161).
+/// (`models/hy-v3.cpp`, `models/glm-dsa.cpp`, 0.1.161).
 const fn stays(architecture: Architecture, slot: Option<LlmTensor>) -> bool {
     use LlmTensor as T;
     let Some(slot) = slot else { return false };
+    if matches!(architecture, Architecture::DeepSeek32 | Architecture::GlmDsa) {
+        return matches!(slot, T::ExpProbsB);
+    }
     matches!(architecture, Architecture::HyV3)
         && !matches!(
             slot,

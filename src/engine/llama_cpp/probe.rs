@@ -46,6 +46,10 @@ impl Probe<'_> {
             context.fused_delta_chunks =
                 self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
         }
+        if self.memory.indexer.is_some() {
+            context.fused_indexer =
+                self.runs_on_layer_device(context, context.probe(1), Op::LightningIndexer, graph)?;
+        }
         Ok(())
     }
 
@@ -87,7 +91,7 @@ impl Probe<'_> {
         let sinks = model.release.rules.sinks_decide && model.weights.has(LlmTensor::AttnSinks);
         let few = backends.iter().all(|b| b.offload_batch().is_none_or(|least| context.probe(1).n_tokens < least));
         let stays = few || !placement.layers.contains(&placement.cpu);
-        context.offload_kqv && own && !sinks && stays && !recurrent.any(|is| *is)
+        context.offload_kqv && own && memory.indexer.is_none() && !sinks && stays && !recurrent.any(|is| *is)
     }
 
     /// Whether every `op` of a graph for `batch` runs on the device of its block.

@@ -20,8 +20,11 @@ pub(super) fn caches(
     let mut parts = Vec::new();
     let mut legend = Vec::new();
     let mut define = |letter, meaning, value: u64| legend.push(Symbol { letter, meaning, value: value.to_string() });
-    for (cache, letter, name) in [(&memory.full, "N", "KV cache"), (&memory.window, "N_w", "KV cache, sliding window")]
-    {
+    for (cache, letter, name) in [
+        (&memory.full, "N", "KV cache"),
+        (&memory.window, "N_w", "KV cache, sliding window"),
+        (&memory.indexer, "N", "indexer keys"),
+    ] {
         let Some(cache) = cache else { continue };
         let kinds = kinds(cache);
         if kinds.is_empty() {
@@ -32,7 +35,9 @@ pub(super) fn caches(
         } else {
             "cells of a sliding-window cache, all sequences together"
         };
-        define(letter, meaning, cells(cache));
+        if name != "indexer keys" {
+            define(letter, meaning, cells(cache));
+        }
         parts.extend(kinds.into_iter().map(|(layer, count)| kv(name, letter, cache, &layer, count)));
     }
     if let Some(states) = &memory.recurrent {

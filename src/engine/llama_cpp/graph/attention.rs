@@ -50,6 +50,7 @@ impl GraphBuilder<'_> {
         }
         self.full = memory.full.as_ref().map(|cache| self.attention_input(cache));
         self.window = memory.window.as_ref().map(|cache| self.attention_input(cache));
+        self.indexer = memory.indexer.as_ref().map(|cache| self.indexer_input(cache));
     }
 
     /// Only the attention of every block that has a cache.
@@ -220,7 +221,8 @@ impl GraphBuilder<'_> {
             }
         }
         let (k, v) = self.store_and_view_cache(il, cache, &layer, input, qkv);
-        let x = self.attend(il, qkv.q, k, v, input.mask, extras);
+        let mask = if self.top_k.is_some() { self.mask_of_chosen(input.mask) } else { input.mask };
+        let x = self.attend(il, qkv.q, k, v, mask, extras);
         self.label(x, "kqv_out", Some(il));
         if input.rotation_v.is_some() && !compressed { self.rotated(x, input.rotation_v) } else { x }
     }
@@ -303,7 +305,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Stores one row per token.
-    fn store(&mut self, cache: TensorId, x: TensorId, rows: TensorId) -> TensorId {
+    pub(super) fn store(&mut self, cache: TensorId, x: TensorId, rows: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self.g[x];
         let flat = self.g.window(x, [ne[0] * ne[1], ne[2], 1, 1], [nb[2]]);
         let of = self.g[cache].ne;

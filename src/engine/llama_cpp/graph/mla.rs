@@ -18,6 +18,7 @@ impl GraphBuilder<'_> {
         } else {
             let q = self.multiply(il, LlmTensor::AttnQA, x);
             let q = self.rms(q, LlmTensor::AttnQANorm, il);
+            self.choose_tokens(il, x, q, positions);
             self.multiply(il, LlmTensor::AttnQB, q)
         };
         let q = self.g.reshape(q, [head_k, heads, n, 1]);

@@ -19,6 +19,7 @@ impl Hparams {
     pub(super) fn check_bounds(&self) -> Result<(), LoadError> {
         let Ssm { d_conv, d_inner, d_state, dt_rank, n_group, .. } = self.ssm;
         let max = |list: &[u64]| list.iter().copied().max().unwrap_or(0);
+        let indexer = self.indexer.clone().unwrap_or_default();
         let numbers = [
             ("context_length", self.n_ctx_train, u64::from(u32::MAX)),
             ("embedding_length", self.n_embd, MAX_WIDTH),
@@ -37,6 +38,9 @@ impl Hparams {
             ("n_deepstack_layers", self.n_deepstack_layers, 64),
             ("shortconv.l_cache", self.n_shortconv_l_cache, MAX_COUNT),
             ("attention.kv_lora_rank", self.n_lora_kv, MAX_COUNT),
+            ("attention.indexer.head_count", indexer.n_head, MAX_COUNT),
+            ("attention.indexer.key_length", indexer.head_size, MAX_COUNT),
+            ("attention.indexer.top_k", indexer.top_k, u64::from(u32::MAX)),
             ("embedding_length_out", self.draft.n_embd_out, MAX_WIDTH),
             ("block_size", self.draft.block_size, MAX_COUNT),
             ("vocabulary", self.n_vocab, u64::from(u32::MAX)),

@@ -1,0 +1,120 @@
+//! The lightning indexer of sparse attention (DSA): small queries and keys score every cached token, and attention reads
+//! only those with the best scores (`models/deepseek32.cpp`, `models/glm-dsa.cpp`, 0.1.161).
+
+use super::{GraphBuilder, Norm};
+use crate::engine::ggml::Type;
+use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId, UnaryOp, row};
+use crate::engine::llama_cpp::cache::KvCache;
+use crate::engine::llama_cpp::weights::LlmTensor;
+
+/// A batch's inputs for the indexer.
+#[derive(Clone, Copy)]
+pub(super) struct IndexerInput {
+    rows: TensorId,
+    mask: TensorId,
+    rotation: TensorId,
+}
+
+impl GraphBuilder<'_> {
+    pub(super) fn indexer_input(&mut self, cache: &KvCache) -> IndexerInput {
+        let n = self.batch.n_tokens;
+        let mask = if self.cx.fused_indexer { Type::F16 } else { Type::F32 };
+        let side = cache.rotation_k;
+        IndexerInput {
+            rows: self.g.input(Type::I64, [n, 1, 1, 1], "attn_inp_k_idxs"),
+            mask: self.g.input(mask, [cache.size, n / cache.streams, 1, cache.streams], "attn_inp_kq_mask"),
+            rotation: self.g.input(Type::F32, [side, side, 1, 1], "attn_inp_k_rot"),
+        }
+    }
+
+    /// Chooses the tokens that block `il` attends to from its input `x` and compressed queries `q`, if it has an indexer;
+    /// otherwise those of the block before stay chosen.
+    pub(super) fn choose_tokens(&mut self, il: usize, x: TensorId, q: TensorId, positions: TensorId) {
+        let memory = self.memory;
+        let (Some(indexer), Some(cache), Some(input)) = (&self.hp.indexer, &memory.indexer, self.indexer) else {
+            return;
+        };
+        if !indexer.is_full[il] {
+            return;
+        }
+        let n = self.batch.n_tokens;
+        let q = self.linear(il, LlmTensor::IndexerAttnQB, q);
+        let q = self.g.reshape(q, [indexer.head_size, indexer.n_head, n, 1]);
+        let q = self.g.rope(q, positions, TensorId::NONE);
+        let k = self.linear(il, LlmTensor::IndexerAttnK, x);
+        let k = self.norm(k, LlmTensor::IndexerKNorm, Norm::Layer, il);
+        let k = self.g.reshape(k, [indexer.head_size, 1, n, 1]);
+        let k = self.g.rope(k, positions, TensorId::NONE);
+        let q = self.g.mul_mat(input.rotation, q);
+        let k = self.g.mul_mat(input.rotation, k);
+
+        let keys = self.indexer_keys(il, cache);
+        let stored = self.store(keys, k, input.rows);
+        self.g.expand(stored);
+
+        let weights = self.linear(il, LlmTensor::IndexerProj, x);
+        let (ty, streams) = (self.g[keys].ty, cache.streams);
+        let strides = [row(ty, indexer.head_size), row(ty, indexer.head_size), row(ty, indexer.head_size) * cache.size];
+        let k = self.g.window(keys, [indexer.head_size, 1, cache.size, streams], strides);
+        let [q, weights] = [(q, 2), (weights, 1)].map(|(x, dim)| self.by_stream(x, dim, streams));
+        let weights = self.g.scale(weights);
+        let scores = if self.cx.fused_indexer {
+            self.g.lightning_indexer(q, k, weights, input.mask)
+        } else {
+            self.scores_in_steps(q, k, weights, input.mask)
+        };
+        self.label(scores, "indexer_score", Some(il));
+        let chosen = self.g.top_k(scores, indexer.top_k.min(cache.size));
+        let chosen = self.g.cont(chosen);
+        self.top_k = self.label(chosen, "top_k", Some(il));
+    }
+
+    /// The keys of block `il`'s indexer.
+    fn indexer_keys(&mut self, il: usize, cache: &KvCache) -> TensorId {
+        if let (false, Some(layer)) = (self.indexer_keys[il].is_some(), cache.layers[il]) {
+            let ne = [layer.k, cache.size, cache.streams, 1];
+            self.indexer_keys[il] = self.g.given(layer.ty_k, ne, Buffer::Cache(layer.place), "cache_k", il as i16);
+        }
+        self.indexer_keys[il]
+    }
+
+    /// A view of `x` that splits its dimension `dim`, the tokens, by stream.
+    fn by_stream(&mut self, x: TensorId, dim: usize, streams: u64) -> TensorId {
+        let Tensor { mut ne, mut nb, .. } = self.g[x];
+        ne[dim] /= streams;
+        ne[3] = streams;
+        for stride in &mut nb[dim + 1..] {
+            *stride /= streams;
+        }
+        self.g.view(x, ne, nb)
+    }
+
+    fn scores_in_steps(&mut self, q: TensorId, k: TensorId, weights: TensorId, mask: TensorId) -> TensorId {
+        let q = self.g.permute(q, [0, 2, 1, 3]);
+        let k = self.g.permute(k, [0, 2, 1, 3]);
+        let kq = self.g.mul_mat(k, q);
+        let kq = self.g.permute(kq, [2, 1, 0, 3]);
+        let kq = self.g.cont(kq);
+        let scores = self.g.unary(kq, UnaryOp::Relu);
+        let scores = self.g.mul(scores, weights);
+        let scores = self.g.sum_rows(scores);
+        let scores = self.g.permute(scores, [2, 1, 0, 3]);
+        let scores = self.g.cont(scores);
+        self.g.add(scores, mask)
+    }
+
+    /// `mask` with all but the chosen tokens masked.
+    pub(super) fn mask_of_chosen(&mut self, mask: TensorId) -> TensorId {
+        let nothing = self.g.fill(mask);
+        let Tensor { ne, nb, .. } = self.g[nothing];
+        let single = self.g.view(nothing, [1, ne[0], ne[1], ne[3]], [nb[0], nb[0], nb[1], nb[2]]);
+        let Tensor { ne: [k, tokens, _, streams], nb, .. } = self.g[self.top_k];
+        let chosen = self.g.view(self.top_k, [k, tokens, streams, 1], [nb[0], nb[1], nb[2], nb[3] * streams]);
+        let zeros = self.g.add_tensor(Tensor::new(Type::F32, [1, k, tokens, streams]));
+        let zeros = self.g.fill(zeros);
+        let open = self.g.set_rows(single, zeros, chosen);
+        let nb = self.g[open].nb;
+        let open = self.g.view(open, ne, [nb[0], nb[2], nb[3], nb[3]]);
+        self.g.add(open, mask)
+    }
+}

@@ -1,0 +1,47 @@
+//! Sparse attention: the indexer and the blocks that have one.
+
+use super::keys::HeaderKeys;
+use super::{Hparams, Indexer, gating};
+use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::error::LoadError;
+
+/// The training context from which GLM's blocks share indexers if the header does not say which (`glm-dsa.cpp`, 0.1.161).
+const GLM_SHARES_FROM: u64 = 1 << 20;
+
+impl Hparams {
+    /// `DeepSeek` 3.2 and GLM 5: compressed attention with an indexer (`deepseek32.cpp`, `glm-dsa.cpp`, 0.1.161).
+    pub(super) fn sparse_latent(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) -> Result<(), LoadError> {
+        keys.need("attention.q_lora_rank")?;
+        keys.need("attention.kv_lora_rank")?;
+        self.read_latent(keys);
+        if self.mla.is_none() {
+            return Err(LoadError::model(
+                "the header lacks attention.key_length_mla and attention.value_length_mla: convert the model again"
+                    .to_owned(),
+            ));
+        }
+        let glm = architecture == Architecture::GlmDsa;
+        if glm && self.expert_gating == gating::NONE {
+            self.expert_gating = gating::SIGMOID;
+        }
+        let mut is_full = vec![true; self.n_layer_all];
+        if glm && self.n_ctx_train >= GLM_SHARES_FROM {
+            // GLM 5.2: the first two blocks, then every fourth
+            is_full.iter_mut().enumerate().for_each(|(il, full)| *full = il < 2 || il % 4 == 2);
+        }
+        if glm && let Some(list) = keys.each("attention.indexer.types", self.n_layer())? {
+            is_full.iter_mut().zip(list).for_each(|(full, listed)| *full = listed != 0);
+        }
+        self.read_indexer(keys, is_full)
+    }
+
+    fn read_indexer(&mut self, keys: &HeaderKeys<'_>, is_full: Vec<bool>) -> Result<(), LoadError> {
+        self.indexer = Some(Indexer {
+            n_head: keys.need("attention.indexer.head_count")?,
+            head_size: keys.need("attention.indexer.key_length")?,
+            top_k: keys.need("attention.indexer.top_k")?,
+            is_full,
+        });
+        Ok(())
+    }
+}
