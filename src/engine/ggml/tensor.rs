@@ -256,6 +256,8 @@ pub struct Tensor {
     pub op: Op,
     /// The function of [`Op::Unary`].
     pub unary: Option<UnaryOp>,
+    /// A product whose second operand must stay in f32 (`ggml_prec_set_src`, 0.1.161).
+    pub f32_operand: bool,
     /// Set from outside before the graph runs.
     pub input: bool,
     /// Read from outside after the graph ran.
@@ -284,6 +286,7 @@ impl Tensor {
             ty,
             op: Op::None,
             unary: None,
+            f32_operand: false,
             input: false,
             output: false,
             visited: false,

@@ -58,6 +58,8 @@ architectures! {
     CommandR: "command-r";
     /// `DeepSeek` 2, 3 and all with MLA.
     DeepSeek2: "deepseek2";
+    /// Mistral Small 4: `DeepSeek` 2's blocks.
+    Mistral4: "mistral4";
     /// `DeepSeek` 3.2: the same with sparse attention.
     DeepSeek32: "deepseek32";
     /// GLM 5: `DeepSeek` 3.2's blocks, some of which share an indexer.
@@ -245,6 +247,7 @@ impl Architecture {
                 | Self::MainCoder
                 | Self::Mellum
                 | Self::Mimo2
+                | Self::Mistral4
                 | Self::OpenElm
                 | Self::PaddleOcr
                 | Self::Pangu

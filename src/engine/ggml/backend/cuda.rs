@@ -79,7 +79,7 @@ impl Backend for Cuda {
             Op::FlashAttn => self.flash_attention_supported(graph, tensor),
             Op::MulMat | Op::MulMatId => {
                 let f16 = |at: usize| operand(at).is_some_and(|operand| operand.ty == Type::F16);
-                !f16(1) || f16(0)
+                (!f16(1) || f16(0)) && !(tensor.op == Op::MulMatId && tensor.f32_operand)
             }
             Op::GetRows => operand(0).is_none_or(|rows| self.looks_up(rows)),
             Op::SsmScan => operand(0).zip(operand(3)).is_none_or(|(state, a)| {

@@ -94,6 +94,7 @@ fn supports_op(graph: &Graph, tensor: &Tensor, rules: VulkanRules) -> bool {
                 && (is_plain(a.ty) || a.ty == Type::Bf16 || is_dense(a))
                 && (is_plain(b.ty) || is_dense(b))
                 && !(a.ty == Type::Bf16 && b.ty == Type::F16)
+                && !(tensor.op == Op::MulMatId && tensor.f32_operand)
         }
         Op::FlashAttn => operand(1).zip(operand(2)).is_none_or(|(k, v)| {
             let heads = k.ne[0].is_multiple_of(8) && v.ne[0].is_multiple_of(8);

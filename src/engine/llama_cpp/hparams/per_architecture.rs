@@ -55,7 +55,7 @@ impl Hparams {
             A::SmolLm3 => self.no_rope_layer_step = 4,
             A::CommandR => self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0,
             A::Mistral3 => self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0,
-            A::DeepSeek2 => self.deepseek2(keys)?,
+            A::DeepSeek2 | A::Mistral4 => self.deepseek2(keys)?,
             A::DeepSeek32 | A::GlmDsa => self.sparse_latent(keys, architecture)?,
             A::Glm4 | A::Glm4Moe | A::HunyuanVl => {
                 let sections = keys.list("rope.dimension_sections").unwrap_or_default();

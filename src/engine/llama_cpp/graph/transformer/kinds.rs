@@ -122,7 +122,7 @@ impl Transformer {
             A::BailingMoe => {
                 Self { experts: ExpertRouting { normalised: None, ..ExpertRouting::SOFTMAX }, ..Self::LLAMA }
             }
-            A::Dots1 | A::DeepSeek2 | A::DeepSeek2Ocr | A::DeepSeek32 | A::GlmDsa | A::HyV3 => {
+            A::Dots1 | A::DeepSeek2 | A::Mistral4 | A::DeepSeek2Ocr | A::DeepSeek32 | A::GlmDsa | A::HyV3 => {
                 Self { experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA }
             }
             A::Jamba => Self {
