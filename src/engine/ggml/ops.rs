@@ -325,6 +325,12 @@ impl Graph {
         self.compute(Op::LightningIndexer, Type::F32, [keys[2], queries[2], 1, queries[3]], [q, k, weights, mask])
     }
 
+    /// The weighted sum of several residual streams (`[embedding, streams, tokens]`).
+    pub fn hc_pre(&mut self, streams: TensorId, weights: TensorId) -> TensorId {
+        let [n_embd, _, n_tokens, _] = self[streams].ne;
+        self.compute(Op::HcPre, Type::F32, [n_embd, n_tokens, 1, 1], [streams, weights])
+    }
+
     /// Whether `a` is dense, with dimensions in order (`ggml_is_contiguous`, 0.1.161).
     pub fn is_contiguous(&self, a: TensorId) -> bool {
         is_contiguous(&self[a])

@@ -206,6 +206,12 @@ architectures! {
     LladaMoe: "llada-moe";
     /// RND1, a diffusion model of Qwen 3's blocks.
     Rnd1: "rnd1";
+    /// Kimi Linear: delta attention, and compressed attention without positions.
+    KimiLinear: "kimi-linear";
+    /// Ling 3: the same with rotary positions and a gate on attention.
+    BailingMoe3: "bailingmoe3";
+    /// Kimi K3: Kimi Linear's blocks, whose residuals are banked and mixed by attention.
+    KimiK3: "kimi-k3";
     /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
@@ -234,6 +240,7 @@ impl Architecture {
         matches!(
             self,
             Self::Baichuan
+                | Self::BailingMoe3
                 | Self::CodeShell
                 | Self::DeepSeek2Ocr
                 | Self::DeepSeek32
@@ -243,6 +250,8 @@ impl Architecture {
                 | Self::HyV3
                 | Self::Jais
                 | Self::Jais2
+                | Self::KimiK3
+                | Self::KimiLinear
                 | Self::LladaMoe
                 | Self::MainCoder
                 | Self::Mellum
@@ -255,6 +264,11 @@ impl Architecture {
                 | Self::Refact
                 | Self::Rnd1
         )
+    }
+
+    /// Whether memory is reserved for a batch of one sequence besides (`sched_reserve` in `llama-context.cpp`, 0.1.161).
+    pub const fn reserves_one_sequence(self) -> bool {
+        matches!(self, Self::KimiLinear)
     }
 
     /// Whether all blocks are recurrent.
@@ -274,6 +288,9 @@ impl Architecture {
                 | Self::Lfm2
                 | Self::FalconH1
                 | Self::Jamba
+                | Self::KimiLinear
+                | Self::KimiK3
+                | Self::BailingMoe3
         )
     }
 
@@ -338,7 +355,7 @@ impl Architecture {
     pub const fn has_several_positions(self, sections: bool) -> bool {
         match self {
             Self::Qwen2Vl | Self::Qwen3Vl | Self::Qwen3VlMoe | Self::Qwen35 | Self::Qwen35Moe | Self::PaddleOcr => true,
-            Self::Glm4 | Self::Glm4Moe | Self::HunyuanVl | Self::DFlash => sections,
+            Self::Glm4 | Self::Glm4Moe | Self::HunyuanVl | Self::DFlash | Self::BailingMoe3 => sections,
             _ => false,
         }
     }

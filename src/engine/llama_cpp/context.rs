@@ -128,8 +128,6 @@ pub struct Cparams {
     pub fused_delta_chunks: bool,
     /// The same for batches of one token per sequence.
     pub fused_delta_token: bool,
-    /// The scores of an indexer are a fused operation.
-    pub fused_indexer: bool,
     pub kv_unified: bool,
     pub offload_kqv: bool,
     pub op_offload: bool,
@@ -181,6 +179,14 @@ impl Cparams {
                 "a context of {asked} tokens is too small for {n_seq_max} sequences: raise it"
             )));
         }
+        if architecture.reserves_one_sequence() && !options.kv_unified && !n_ctx.min(n_ubatch).is_multiple_of(n_seq_max)
+        {
+            return Err(LoadError::settings(format!(
+                "llama.cpp would end with an error: a ubatch of {} tokens cannot be split over {n_seq_max} sequences: use \
+                 a multiple of {n_seq_max}, or a unified cache",
+                n_ctx.min(n_ubatch)
+            )));
+        }
         let all_rows = options.n_outputs_max == 0 || architecture.has_encoder();
         let n_outputs_max = if all_rows { n_batch } else { options.n_outputs_max };
         let per_seq = if options.n_outputs_max_per_seq == 0 { n_outputs_max } else { options.n_outputs_max_per_seq };
@@ -200,7 +206,6 @@ impl Cparams {
             flash_attn: options.flash_attn != FlashAttn::Off,
             fused_delta_chunks: true,
             fused_delta_token: true,
-            fused_indexer: true,
             kv_unified: options.kv_unified,
             offload_kqv: options.offload_kqv,
             op_offload: options.op_offload,

@@ -16,6 +16,8 @@ mod gemma4_assistant;
 mod hybrid;
 mod indexer;
 mod input;
+mod kda;
+mod kimi_k3;
 mod mamba;
 mod mla;
 mod mtp;
@@ -107,6 +109,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::NemotronH => build.nemotron_h(),
         A::Lfm2 => build.lfm2(),
         A::FalconH1 => build.falcon_h1(),
+        A::KimiK3 => build.kimi_k3(),
         other => {
             let kind = Transformer::of(other).unwrap_or_else(|| Transformer::nearest(&model.weights, &model.hparams));
             build.transformer(&kind);

@@ -5,6 +5,7 @@ mod blocks;
 mod bounds;
 mod drafts;
 mod keys;
+mod linear;
 mod per_architecture;
 mod sparse;
 
@@ -58,6 +59,14 @@ pub struct Hparams {
     pub attends: Vec<bool>,
     pub ssm: Ssm,
     pub n_shortconv_l_cache: u64,
+    /// Size of a head of Kimi's delta attention; 0 for none.
+    pub n_embd_head_kda: u64,
+    /// The decay of Kimi's delta attention is bounded from below.
+    pub bounded_decay: bool,
+    /// Blocks after which the residual is banked again; 0 for none.
+    pub residual_bank: usize,
+    /// The up part of the gated activation is bounded too.
+    pub scales_up: bool,
     pub n_deepstack_layers: u64,
     pub deepstack_mapping: Vec<i64>,
     pub mrope: bool,
@@ -253,12 +262,19 @@ impl Hparams {
         if self.n_shortconv_l_cache != 0 {
             return self.n_embd * (self.n_shortconv_l_cache - 1);
         }
+        if self.n_embd_head_kda != 0 {
+            let columns = if self.ssm.d_conv == 0 { 3 } else { self.ssm.d_conv - 1 };
+            return 3 * columns * self.n_head[0] * self.n_embd_head_kda;
+        }
         let Ssm { d_conv, d_inner, d_state, n_group, .. } = self.ssm;
         d_conv.saturating_sub(1) * (d_inner + 2 * n_group * d_state)
     }
 
     /// Elements of the recurrent state of a block, per sequence.
     pub fn n_embd_s(&self) -> u64 {
+        if self.n_embd_head_kda != 0 {
+            return self.n_embd_head_kda * self.n_embd_head_kda * self.n_head[0];
+        }
         self.ssm.d_state * self.ssm.d_inner
     }
 

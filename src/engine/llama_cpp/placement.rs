@@ -139,7 +139,7 @@ impl Placement {
         match slot {
             Some(slot) if LlmTensor::INPUT_LAYER.contains(&slot) => self.cpu,
             Some(LlmTensor::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
-            Some(LlmTensor::Output | LlmTensor::OutputNorm) | None => self.output,
+            Some(LlmTensor::Output | LlmTensor::OutputNorm | LlmTensor::OutputResScore) | None => self.output,
             Some(slot) if slot.is_in_output_layer_of_draft() => self.output,
             Some(_) => self.layers[0],
         }

@@ -46,10 +46,6 @@ impl Probe<'_> {
             context.fused_delta_chunks =
                 self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
         }
-        if self.memory.indexer.is_some() {
-            context.fused_indexer =
-                self.runs_on_layer_device(context, context.probe(1), Op::LightningIndexer, graph)?;
-        }
         Ok(())
     }
 

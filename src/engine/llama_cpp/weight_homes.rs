@@ -41,7 +41,8 @@ impl WeightHomes {
                 tried.push((key, refused));
                 refused
             };
-            let refused = |(at, weight): (usize, &Weight)| refuses(operation(weight)?, weight).then_some(at);
+            let refused =
+                |(at, weight): (usize, &Weight)| refuses(operation(weight, &model.hparams)?, weight).then_some(at);
             homes.refused.push(model.weights.all.iter().enumerate().filter_map(refused).collect());
             let output = tied.map(|index| &model.weights.all[index]);
             homes.refuses_tied_output.push(output.is_some_and(|output| refuses(Op::MulMat, output)));
@@ -66,7 +67,7 @@ impl WeightHomes {
 }
 
 /// The operation that a weight is used in, if a device may refuse it (`LLM_TENSOR_INFOS` in `llama-arch.cpp`, 0.1.161).
-fn operation(weight: &Weight) -> Option<Op> {
+fn operation(weight: &Weight, hparams: &Hparams) -> Option<Op> {
     let (slot, TensorSuffix::Weight) = weight.role? else { return None };
     Some(match slot {
         LlmTensor::TokenEmbd
@@ -82,7 +83,8 @@ fn operation(weight: &Weight) -> Option<Op> {
             Op::MulMatId
         }
         LlmTensor::SsmConv1d | LlmTensor::ShortConvConv => Op::SsmConv,
-        // the delta nets' has one dimension and is no operand of a scan
+        // that of delta nets is a factor, and no operand of a scan
+        LlmTensor::SsmA if hparams.n_embd_head_kda > 0 => return None,
         LlmTensor::SsmA if weight.ne[1] > 1 => Op::SsmScan,
         _ if weight.ne[1] > 1 && slot != LlmTensor::SsmD => Op::MulMat,
         _ => return None,

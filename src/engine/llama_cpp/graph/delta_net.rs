@@ -11,7 +11,7 @@ use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::hparams::Ssm;
 use crate::engine::llama_cpp::weights::LlmTensor;
-use steps::DeltaRuleInputs;
+pub(super) use steps::DeltaRuleInputs;
 
 impl GraphBuilder<'_> {
     /// Qwen 3 Next and 3.5, dense or with experts.
@@ -100,15 +100,8 @@ impl GraphBuilder<'_> {
         let mut k = part(self, head_k, heads_k);
         let v = part(self, head_v, heads_v);
         for x in [&mut q, &mut k] {
-            if self.release.delta_net_rms {
-                *x = self.g.rms_norm(*x);
-                *x = self.g.scale(*x);
-            } else {
-                *x = self.g.l2_norm(*x);
-            }
+            *x = self.delta_norm(*x);
         }
-        let chunks = n > 1;
-        let fused = if chunks { self.cx.fused_delta_chunks } else { self.cx.fused_delta_token };
         let all_fused = self.cx.fused_delta_chunks && self.cx.fused_delta_token;
         if heads_k != heads_v && self.architecture != Architecture::Qwen3Next && !all_fused {
             for x in [&mut q, &mut k] {
@@ -123,13 +116,7 @@ impl GraphBuilder<'_> {
             }
         }
         let operands = DeltaRuleInputs { q, k, v, gate, beta, state };
-        let keeps = self.cx.n_rs_seq > 0;
-        let (y, new) = if fused || keeps { self.fused_delta_rule(il, &operands) } else { self.delta_rule(&operands) };
-        let (size, stride) = (self.hp.n_embd_s(), self.g[recurrent].nb[1]);
-        let written = if keeps { self.g[new].ne[2] } else { 1 };
-        let target = self.g.window(recurrent, [size, n_seqs, written, 1], [stride, stride * n_seqs]);
-        let stored = self.g.cpy(new, target);
-        self.g.expand(stored);
+        let y = self.delta_step(il, &operands, recurrent);
 
         let z = self.g.reshape(z, [head_v, heads_v, n, n_seqs]);
         let y = self.rms(y, LlmTensor::SsmNorm, il);
@@ -138,6 +125,28 @@ impl GraphBuilder<'_> {
         let y = self.g.reshape(y, [head_v * heads_v, n, n_seqs, 1]);
         let y = self.linear(il, LlmTensor::SsmOut, y);
         self.g.reshape(y, [self.hp.n_embd, n * n_seqs, 1, 1])
+    }
+
+    /// Queries or keys of a delta net, normalised.
+    pub(super) fn delta_norm(&mut self, x: TensorId) -> TensorId {
+        if !self.release.delta_net_rms {
+            return self.g.l2_norm(x);
+        }
+        let x = self.g.rms_norm(x);
+        self.g.scale(x)
+    }
+
+    /// The result of the delta rule; the new states are written to `recurrent`.
+    pub(super) fn delta_step(&mut self, il: usize, operands: &DeltaRuleInputs, recurrent: TensorId) -> TensorId {
+        let fused = if self.n_seq_tokens() > 1 { self.cx.fused_delta_chunks } else { self.cx.fused_delta_token };
+        let keeps = self.cx.n_rs_seq > 0;
+        let (y, new) = if fused || keeps { self.fused_delta_rule(il, operands) } else { self.delta_rule(operands) };
+        let (size, stride, n_seqs) = (self.hp.n_embd_s(), self.g[recurrent].nb[1], self.cx.n_seq_max);
+        let written = if keeps { self.g[new].ne[2] } else { 1 };
+        let target = self.g.window(recurrent, [size, n_seqs, written, 1], [stride, stride * n_seqs]);
+        let stored = self.g.cpy(new, target);
+        self.g.expand(stored);
+        y
     }
 
     /// The delta rule as one operation, whose result also holds the new state.

@@ -15,6 +15,8 @@ pub(super) enum Activation {
     Plain,
     /// Squared `ReLU`.
     Squared,
+    /// Separate gate matrix; Kimi K3's bounded activation.
+    Situ,
 }
 
 /// The matrices of a feed-forward part.
@@ -53,6 +55,10 @@ impl GraphBuilder<'_> {
                 self.label(gate, "ffn_gate", Some(il));
                 self.g.glu_split(gate, up)
             }
+            Activation::Situ => {
+                let gate = self.biased(il, matrices.gate, x);
+                self.situ(gate, up)
+            }
             Activation::GatedInOne => self.g.glu(up),
             Activation::Plain => {
                 let y = self.g.unary(up, UnaryOp::Gelu);
@@ -67,6 +73,24 @@ impl GraphBuilder<'_> {
         self.label(y, "ffn_act", Some(il));
         let y = self.biased(il, matrices.down, y);
         self.label(y, "ffn_out", Some(il))
+    }
+
+    /// Kimi K3's activation (`kimi_k3_situ` in `models/kimi-k3.cpp`, 0.1.161).
+    pub(super) fn situ(&mut self, gate: TensorId, mut up: TensorId) -> TensorId {
+        let bounded = self.bounded(gate);
+        let opened = self.g.unary(gate, UnaryOp::Sigmoid);
+        let activated = self.g.mul(bounded, opened);
+        if self.hp.scales_up {
+            up = self.bounded(up);
+        }
+        self.g.mul(activated, up)
+    }
+
+    /// `x` between two limits, by a hyperbolic tangent.
+    fn bounded(&mut self, x: TensorId) -> TensorId {
+        let x = self.g.scale(x);
+        let x = self.g.unary(x, UnaryOp::Tanh);
+        self.g.scale(x)
     }
 
     /// `weight · x + bias`, scaled; bias and scale are optional.

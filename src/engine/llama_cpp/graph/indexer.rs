@@ -3,7 +3,7 @@
 
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
-use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId, UnaryOp, row};
+use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId, row};
 use crate::engine::llama_cpp::cache::KvCache;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
@@ -18,11 +18,10 @@ pub(super) struct IndexerInput {
 impl GraphBuilder<'_> {
     pub(super) fn indexer_input(&mut self, cache: &KvCache) -> IndexerInput {
         let n = self.batch.n_tokens;
-        let mask = if self.cx.fused_indexer { Type::F16 } else { Type::F32 };
         let side = cache.rotation_k;
         IndexerInput {
             rows: self.g.input(Type::I64, [n, 1, 1, 1], "attn_inp_k_idxs"),
-            mask: self.g.input(mask, [cache.size, n / cache.streams, 1, cache.streams], "attn_inp_kq_mask"),
+            mask: self.g.input(Type::F16, [cache.size, n / cache.streams, 1, cache.streams], "attn_inp_kq_mask"),
             rotation: self.g.input(Type::F32, [side, side, 1, 1], "attn_inp_k_rot"),
         }
     }
@@ -58,11 +57,7 @@ impl GraphBuilder<'_> {
         let k = self.g.window(keys, [indexer.head_size, 1, cache.size, streams], strides);
         let [q, weights] = [(q, 2), (weights, 1)].map(|(x, dim)| self.by_stream(x, dim, streams));
         let weights = self.g.scale(weights);
-        let scores = if self.cx.fused_indexer {
-            self.g.lightning_indexer(q, k, weights, input.mask)
-        } else {
-            self.scores_in_steps(q, k, weights, input.mask)
-        };
+        let scores = self.g.lightning_indexer(q, k, weights, input.mask);
         self.label(scores, "indexer_score", Some(il));
         let chosen = self.g.top_k(scores, indexer.top_k.min(cache.size));
         let chosen = self.g.cont(chosen);
@@ -87,20 +82,6 @@ impl GraphBuilder<'_> {
             *stride /= streams;
         }
         self.g.view(x, ne, nb)
-    }
-
-    fn scores_in_steps(&mut self, q: TensorId, k: TensorId, weights: TensorId, mask: TensorId) -> TensorId {
-        let q = self.g.permute(q, [0, 2, 1, 3]);
-        let k = self.g.permute(k, [0, 2, 1, 3]);
-        let kq = self.g.mul_mat(k, q);
-        let kq = self.g.permute(kq, [2, 1, 0, 3]);
-        let kq = self.g.cont(kq);
-        let scores = self.g.unary(kq, UnaryOp::Relu);
-        let scores = self.g.mul(scores, weights);
-        let scores = self.g.sum_rows(scores);
-        let scores = self.g.permute(scores, [2, 1, 0, 3]);
-        let scores = self.g.cont(scores);
-        self.g.add(scores, mask)
     }
 
     /// `mask` with all but the chosen tokens masked.

@@ -9,7 +9,9 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 impl GraphBuilder<'_> {
     /// A recurrent block of the kind whose tensors the file has.
     pub(super) fn recurrent_block(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
-        if self.has(il, LlmTensor::ShortConvIn) {
+        if self.has(il, LlmTensor::SsmConv1dQ) {
+            self.kimi_delta(input, il, x)
+        } else if self.has(il, LlmTensor::ShortConvIn) {
             self.short_convolution(input, il, x)
         } else if self.has(il, LlmTensor::SsmX) {
             self.mamba_block(input, il, x)

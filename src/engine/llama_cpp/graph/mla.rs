@@ -2,7 +2,7 @@
 
 use super::GraphBuilder;
 use super::attention::{AttentionExtras, Qkv};
-use crate::engine::ggml::tensor::{Tensor, TensorId, row};
+use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
@@ -27,7 +27,7 @@ impl GraphBuilder<'_> {
         let stride = row(self.g[both].ty, lora + rope);
         let compressed = self.g.window(both, [lora, n, 1, 1], [stride]);
         let rotated = self.g.window(both, [rope, 1, n, 1], [stride, stride]);
-        let rotated = self.g.rope(rotated, positions, TensorId::NONE);
+        let rotated = self.latent_rope(rotated, positions);
         let compressed = self.rms(compressed, LlmTensor::AttnKvANorm, il);
 
         if self.hp.mla.is_none() {
@@ -49,7 +49,7 @@ impl GraphBuilder<'_> {
             return (Qkv { q, k, v }, AttentionExtras::default());
         }
         let [q_plain, q_rotated] = self.q_parts(q, [plain, rope]);
-        let q_rotated = self.g.rope(q_rotated, positions, TensorId::NONE);
+        let q_rotated = self.latent_rope(q_rotated, positions);
         let q_plain = self.g.permute(q_plain, [0, 2, 1, 3]);
         let absorbed = self.multiply(il, LlmTensor::AttnKB, q_plain);
         let absorbed = self.g.permute(absorbed, [0, 2, 1, 3]);
@@ -58,6 +58,30 @@ impl GraphBuilder<'_> {
         let k = self.g.concat(v, rotated, 0);
         let v_unfold = self.need(il, LlmTensor::AttnVB);
         (Qkv { q, k, v }, AttentionExtras { v_unfold, ..AttentionExtras::default() })
+    }
+
+    /// Attention whose result is multiplied by a gate from `x`: a value per head, or one per element.
+    pub(super) fn gated_latent(&mut self, il: usize, x: TensorId, qkv: Qkv, extras: AttentionExtras) -> TensorId {
+        let (heads, n) = (self.hp.n_head[il], self.batch.n_tokens);
+        let mut y = self.attention_unprojected(il, qkv, extras);
+        let mut gate = self.linear(il, LlmTensor::AttnGate, x);
+        let wide = self.g[y].ne[0];
+        if self.g[gate].ne[0] == wide {
+            gate = self.g.unary(gate, UnaryOp::Sigmoid);
+            y = self.g.mul(y, gate);
+        } else {
+            gate = self.g.reshape(gate, [1, heads, n, 1]);
+            gate = self.g.unary(gate, UnaryOp::Sigmoid);
+            y = self.g.reshape(y, [wide / heads, heads, n, 1]);
+            y = self.g.mul(y, gate);
+            y = self.g.cont_as(y, [wide, n, 1, 1]);
+        }
+        self.linear(il, LlmTensor::AttnOutput, y)
+    }
+
+    /// Rotary positions, unless the model has none.
+    fn latent_rope(&mut self, x: TensorId, positions: TensorId) -> TensorId {
+        if self.hp.has_rope { self.g.rope(x, positions, TensorId::NONE) } else { x }
     }
 
     /// The parts of every query, of `sizes` elements.

@@ -81,8 +81,10 @@ impl GraphBuilder<'_> {
 
     /// The hidden states that the next draft starts from, and the logits of the rows `out_ids`, or of all.
     fn mtp_output(&mut self, il: usize, x: TensorId, out_ids: TensorId) {
-        let own = self.weight(il, LlmTensor::NextnSharedHeadNorm);
-        let weight = if own.is_some() { own } else { self.need_global(LlmTensor::OutputNorm) };
+        let names = [LlmTensor::NextnSharedHeadNorm, LlmTensor::LayerOutNorm];
+        let own = names.into_iter().find(|slot| self.has(il, *slot));
+        let weight = own.map_or(TensorId::NONE, |slot| self.weight(il, slot));
+        let weight = if weight.is_some() { weight } else { self.need_global(LlmTensor::OutputNorm) };
         let mut x = self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None);
         self.g.set_output(x);
         self.label(x, "h_nextn", None);

@@ -56,10 +56,10 @@ impl Hparams {
             A::CommandR => self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0,
             A::Mistral3 => self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0,
             A::DeepSeek2 | A::Mistral4 => self.deepseek2(keys)?,
+            A::KimiLinear | A::KimiK3 | A::BailingMoe3 => self.kimi_delta(keys, architecture)?,
             A::DeepSeek32 | A::GlmDsa => self.sparse_latent(keys, architecture)?,
             A::Glm4 | A::Glm4Moe | A::HunyuanVl => {
-                let sections = keys.list("rope.dimension_sections").unwrap_or_default();
-                self.mrope = sections.len() > 1 && sections[0] > 0 && sections[1] > 0;
+                self.read_rope_sections(keys);
                 if architecture == A::Glm4Moe && self.expert_gating == gating::NONE {
                     self.expert_gating = gating::SIGMOID;
                 }
@@ -104,6 +104,12 @@ impl Hparams {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether rotary positions have several axes.
+    pub(super) fn read_rope_sections(&mut self, keys: &HeaderKeys<'_>) {
+        let sections = keys.list("rope.dimension_sections").unwrap_or_default();
+        self.mrope = sections.len() > 1 && sections[0] > 0 && sections[1] > 0;
     }
 
     fn read_experts(&mut self, keys: &HeaderKeys<'_>) {

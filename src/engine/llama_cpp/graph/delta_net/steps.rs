@@ -7,7 +7,7 @@ use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 const CHUNK: u64 = 64;
 
 /// Operands of the delta rule.
-pub(super) struct DeltaRuleInputs {
+pub(in super::super) struct DeltaRuleInputs {
     pub q: TensorId,
     pub k: TensorId,
     pub v: TensorId,

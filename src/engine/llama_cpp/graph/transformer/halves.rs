@@ -80,7 +80,8 @@ impl GraphBuilder<'_> {
         if kind.scales_queries {
             qkv.q = self.g.scale(qkv.q);
         }
-        let x = self.attention(il, qkv, extras);
+        let gated = extras.v_unfold.is_some() && self.has(il, LlmTensor::AttnGate);
+        let x = if gated { self.gated_latent(il, y, qkv, extras) } else { self.attention(il, qkv, extras) };
         if self.hp.attention_scale { self.g.scale(x) } else { x }
     }
 

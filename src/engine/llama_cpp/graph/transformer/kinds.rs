@@ -122,9 +122,14 @@ impl Transformer {
             A::BailingMoe => {
                 Self { experts: ExpertRouting { normalised: None, ..ExpertRouting::SOFTMAX }, ..Self::LLAMA }
             }
-            A::Dots1 | A::DeepSeek2 | A::Mistral4 | A::DeepSeek2Ocr | A::DeepSeek32 | A::GlmDsa | A::HyV3 => {
-                Self { experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA }
-            }
+            A::Dots1
+            | A::DeepSeek2
+            | A::Mistral4
+            | A::DeepSeek2Ocr
+            | A::DeepSeek32
+            | A::GlmDsa
+            | A::BailingMoe3
+            | A::HyV3 => Self { experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
             A::Jamba => Self {
                 rotation: RopeLayers::Never,
                 sum: ResidualOrder::ResidualFirst,
@@ -132,6 +137,7 @@ impl Transformer {
                 ..Self::LLAMA
             },
             A::Mamba | A::Mamba2 => Self { lenient: true, ..Self::LLAMA },
+            A::KimiLinear => Self { experts: ExpertRouting { normalised: Some(true), gating: None }, ..Self::LLAMA },
             A::MiniMaxM2 => Self {
                 heads: QkNorm::Across,
                 experts: ExpertRouting { gating: None, ..ExpertRouting::SOFTMAX },
