@@ -325,6 +325,13 @@ impl Graph {
         self.compute(Op::LightningIndexer, Type::F32, [keys[2], queries[2], 1, queries[3]], [q, k, weights, mask])
     }
 
+    /// A step of linear attention (`RwkvWkv6`, `RwkvWkv7` or `GatedLinearAttn`): outputs followed by the new states. The
+    /// last operand is the state.
+    pub fn linear_attention<const N: usize>(&mut self, op: Op, operands: [TensorId; N]) -> TensorId {
+        let ([head, heads, n_tokens, _], [_, n_seqs, ..]) = (self[operands[0]].ne, self[operands[N - 1]].ne);
+        self.compute(op, Type::F32, [head * heads, n_tokens + head * n_seqs, 1, 1], operands)
+    }
+
     /// The weighted sum of several residual streams (`[embedding, streams, tokens]`).
     pub fn hc_pre(&mut self, streams: TensorId, weights: TensorId) -> TensorId {
         let [n_embd, _, n_tokens, _] = self[streams].ne;

@@ -212,6 +212,14 @@ architectures! {
     BailingMoe3: "bailingmoe3";
     /// Kimi K3: Kimi Linear's blocks, whose residuals are banked and mixed by attention.
     KimiK3: "kimi-k3";
+    /// RWKV 6.
+    Rwkv6: "rwkv6";
+    /// RWKV 6's time mixing in Qwen 2's body (QRWKV).
+    Rwkv6Qwen2: "rwkv6qwen2";
+    /// RWKV 7.
+    Rwkv7: "rwkv7";
+    /// RWKV 7's time mixing in Qwen 2's body.
+    Arwkv7: "arwkv7";
     /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
@@ -239,7 +247,8 @@ impl Architecture {
     pub const fn is_compared_on_cuda_only(self) -> bool {
         matches!(
             self,
-            Self::Baichuan
+            Self::Arwkv7
+                | Self::Baichuan
                 | Self::BailingMoe3
                 | Self::CodeShell
                 | Self::DeepSeek2Ocr
@@ -263,6 +272,9 @@ impl Architecture {
                 | Self::Plamo
                 | Self::Refact
                 | Self::Rnd1
+                | Self::Rwkv6
+                | Self::Rwkv6Qwen2
+                | Self::Rwkv7
         )
     }
 
@@ -273,7 +285,7 @@ impl Architecture {
 
     /// Whether all blocks are recurrent.
     pub const fn is_recurrent(self) -> bool {
-        matches!(self, Self::Mamba | Self::Mamba2)
+        matches!(self, Self::Mamba | Self::Mamba2 | Self::Rwkv6 | Self::Rwkv6Qwen2 | Self::Rwkv7 | Self::Arwkv7)
     }
 
     /// Whether some blocks are recurrent and some have attention.

@@ -22,6 +22,7 @@ mod mamba;
 mod mla;
 mod mtp;
 mod recurrent;
+mod rwkv;
 mod sampling;
 mod sparse;
 mod transformer;
@@ -110,6 +111,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::Lfm2 => build.lfm2(),
         A::FalconH1 => build.falcon_h1(),
         A::KimiK3 => build.kimi_k3(),
+        A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => build.rwkv(),
         other => {
             let kind = Transformer::of(other).unwrap_or_else(|| Transformer::nearest(&model.weights, &model.hparams));
             build.transformer(&kind);

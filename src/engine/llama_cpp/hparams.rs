@@ -59,6 +59,11 @@ pub struct Hparams {
     pub attends: Vec<bool>,
     pub ssm: Ssm,
     pub n_shortconv_l_cache: u64,
+    /// Size of a head of RWKV's time mixing; 0 for none.
+    pub wkv_head_size: u64,
+    /// Tokens of RWKV's rolling state: that before in each half.
+    pub token_shift_count: u64,
+    pub rescale_every_n_layers: usize,
     /// Size of a head of Kimi's delta attention; 0 for none.
     pub n_embd_head_kda: u64,
     /// The decay of Kimi's delta attention is bounded from below.
@@ -259,6 +264,9 @@ impl Hparams {
 
     /// Elements of the rolling state of a recurrent block, per sequence.
     pub fn n_embd_r(&self) -> u64 {
+        if self.wkv_head_size != 0 {
+            return self.token_shift_count * self.n_embd;
+        }
         if self.n_shortconv_l_cache != 0 {
             return self.n_embd * (self.n_shortconv_l_cache - 1);
         }
@@ -272,6 +280,9 @@ impl Hparams {
 
     /// Elements of the recurrent state of a block, per sequence.
     pub fn n_embd_s(&self) -> u64 {
+        if self.wkv_head_size != 0 {
+            return self.n_embd * self.wkv_head_size;
+        }
         if self.n_embd_head_kda != 0 {
             return self.n_embd_head_kda * self.n_embd_head_kda * self.n_head[0];
         }

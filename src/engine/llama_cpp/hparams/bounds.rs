@@ -44,6 +44,8 @@ impl Hparams {
             ("embedding_length_out", self.draft.n_embd_out, MAX_WIDTH),
             ("block_size", self.draft.block_size, MAX_COUNT),
             ("vocabulary", self.n_vocab, u64::from(u32::MAX)),
+            ("wkv.head_size", self.wkv_head_size, MAX_COUNT),
+            ("token_shift_count", self.token_shift_count, 64),
             ("kda.head_dim", self.n_embd_head_kda, MAX_COUNT),
             ("ssm.conv_kernel", d_conv, MAX_COUNT),
             ("ssm.inner_size", d_inner, MAX_WIDTH),
@@ -54,7 +56,7 @@ impl Hparams {
         if let Some((key, value, most)) = numbers.into_iter().find(|(_, value, most)| value > most) {
             return Err(LoadError::model(format!("{key} is {value}: more than {most} is not supported")));
         }
-        let sized = self.n_shortconv_l_cache != 0 || self.n_embd_head_kda != 0;
+        let sized = self.n_shortconv_l_cache != 0 || self.n_embd_head_kda != 0 || self.wkv_head_size != 0;
         if self.is_recr.contains(&true) && !sized && [d_conv, d_inner, d_state].contains(&0) {
             let why =
                 "recurrent blocks need ssm.conv_kernel, ssm.inner_size and ssm.state_size: convert the model again";

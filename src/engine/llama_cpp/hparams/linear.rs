@@ -1,4 +1,4 @@
-//! Kimi's delta attention (KDA): recurrent blocks between blocks with compressed attention.
+//! Linear attention: Kimi's delta attention (KDA) between blocks with compressed attention, and RWKV.
 
 use super::Hparams;
 use super::keys::HeaderKeys;
@@ -6,6 +6,14 @@ use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::LoadError;
 
 impl Hparams {
+    /// RWKV 6 and 7 (`rwkv6.cpp`, `rwkv7.cpp`, 0.1.161).
+    pub(super) fn rwkv(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.wkv_head_size = keys.need("wkv.head_size")?;
+        self.token_shift_count = keys.number("token_shift_count").unwrap_or(2);
+        self.rescale_every_n_layers = keys.count("rescale_every_n_layers").unwrap_or(0);
+        Ok(())
+    }
+
     /// Kimi Linear, Kimi K3 and Ling 3 (`kimi-linear.cpp`, `kimi-k3.cpp`, `bailingmoe3.cpp`, 0.1.161). Blocks without KV heads are recurrent.
     pub(super) fn kimi_delta(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) -> Result<(), LoadError> {
         keys.need("attention.kv_lora_rank")?;

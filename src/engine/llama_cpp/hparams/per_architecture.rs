@@ -56,6 +56,7 @@ impl Hparams {
             A::CommandR => self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0,
             A::Mistral3 => self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0,
             A::DeepSeek2 | A::Mistral4 => self.deepseek2(keys)?,
+            A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => self.rwkv(keys)?,
             A::KimiLinear | A::KimiK3 | A::BailingMoe3 => self.kimi_delta(keys, architecture)?,
             A::DeepSeek32 | A::GlmDsa => self.sparse_latent(keys, architecture)?,
             A::Glm4 | A::Glm4Moe | A::HunyuanVl => {
