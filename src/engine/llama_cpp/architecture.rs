@@ -220,6 +220,18 @@ architectures! {
     Rwkv7: "rwkv7";
     /// RWKV 7's time mixing in Qwen 2's body.
     Arwkv7: "arwkv7";
+    /// Step 3.5.
+    Step35: "step35";
+    /// Cohere's models with experts.
+    Cohere2Moe: "cohere2moe";
+    /// `SmallThinker`, which routes by the input of the block.
+    SmallThinker: "smallthinker";
+    /// `DeciLM` and Nemotron Ultra: blocks differ in their heads and feed-forward parts, and some lack one.
+    Deci: "deci";
+    /// Grok.
+    Grok: "grok";
+    /// Arcee Trinity.
+    AfMoe: "afmoe";
     /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
@@ -247,15 +259,19 @@ impl Architecture {
     pub const fn is_compared_on_cuda_only(self) -> bool {
         matches!(
             self,
-            Self::Arwkv7
+            Self::AfMoe
+                | Self::Arwkv7
                 | Self::Baichuan
                 | Self::BailingMoe3
                 | Self::CodeShell
+                | Self::Cohere2Moe
+                | Self::Deci
                 | Self::DeepSeek2Ocr
                 | Self::DeepSeek32
                 | Self::Dream
                 | Self::ExaoneMoe
                 | Self::GlmDsa
+                | Self::Grok
                 | Self::HyV3
                 | Self::Jais
                 | Self::Jais2
@@ -275,7 +291,14 @@ impl Architecture {
                 | Self::Rwkv6
                 | Self::Rwkv6Qwen2
                 | Self::Rwkv7
+                | Self::SmallThinker
+                | Self::Step35
         )
+    }
+
+    /// Whether flash attention is off whatever is asked (`llama_init_from_model` in `llama-context.cpp`, 0.1.161).
+    pub const fn forbids_flash_attention(self) -> bool {
+        matches!(self, Self::Grok)
     }
 
     /// Whether memory is reserved for a batch of one sequence besides (`sched_reserve` in `llama-context.cpp`, 0.1.161).

@@ -124,6 +124,8 @@ pub struct Cparams {
     pub type_k: Type,
     pub type_v: Type,
     pub flash_attn: bool,
+    /// Flash attention is on if the devices can compute it.
+    pub auto_fa: bool,
     /// The delta rule is a fused operation for batches of several tokens per sequence.
     pub fused_delta_chunks: bool,
     /// The same for batches of one token per sequence.
@@ -162,8 +164,9 @@ impl Cparams {
     /// When llama.cpp refuses these options for this model.
     pub fn new(options: &ContextParams, model: &LoadedModel) -> Result<Self, LoadError> {
         let LoadedModel { hparams, release, family, .. } = model;
-        check(options, hparams, release)?;
         let architecture = family.architecture;
+        let flash = if architecture.forbids_flash_attention() { FlashAttn::Off } else { options.flash_attn };
+        check(options, flash, hparams, release)?;
         let n_seq_max = options.n_seq_max.max(1);
         let asked = if options.n_ctx == 0 { hparams.n_ctx_train } else { options.n_ctx };
         let n_batch = if hparams.causal { asked.min(options.n_batch) } else { options.n_batch };
@@ -203,7 +206,8 @@ impl Cparams {
             drafting: options.drafting.clone(),
             type_k: options.type_k,
             type_v: options.type_v,
-            flash_attn: options.flash_attn != FlashAttn::Off,
+            flash_attn: flash != FlashAttn::Off,
+            auto_fa: flash == FlashAttn::Auto,
             fused_delta_chunks: true,
             fused_delta_token: true,
             kv_unified: options.kv_unified,
@@ -226,7 +230,12 @@ impl Cparams {
     }
 }
 
-fn check(options: &ContextParams, hparams: &Hparams, release: &ReleaseTraits) -> Result<(), LoadError> {
+fn check(
+    options: &ContextParams,
+    flash: FlashAttn,
+    hparams: &Hparams,
+    release: &ReleaseTraits,
+) -> Result<(), LoadError> {
     let refuse = |why: String| Err(LoadError::settings(why));
     if options.n_batch == 0 && options.n_ubatch == 0 {
         return refuse("batch and ubatch are both 0: set one of them".to_owned());
@@ -257,7 +266,7 @@ fn check(options: &ContextParams, hparams: &Hparams, release: &ReleaseTraits) ->
                                {type_v}"
         ));
     }
-    let flash = options.flash_attn != FlashAttn::Off;
+    let flash = flash != FlashAttn::Off;
     if type_v.block() > 1 && !flash {
         return refuse(format!("a V cache of {type_v} needs flash attention: turn it on or use f16"));
     }

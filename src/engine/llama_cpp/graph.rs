@@ -6,6 +6,7 @@
 #![allow(clippy::cast_possible_wrap, reason = "there are at most 512 blocks")]
 
 mod attention;
+mod deci;
 mod delta_net;
 mod dflash;
 mod eagle3;
@@ -42,7 +43,6 @@ use crate::engine::llama_cpp::release::ReleaseTraits;
 use crate::engine::llama_cpp::weights::{LlmTensor, Weights};
 use attention::AttentionInput;
 use indexer::IndexerInput;
-use transformer::Transformer;
 
 /// A model on its devices.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,6 @@ struct GraphBuilder<'a> {
 /// # Errors
 /// When the file lacks a tensor that its architecture requires, or the context is for MTP blocks and it has none.
 pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &mut Graph) -> Result<(), LoadError> {
-    let model = loaded.model;
     let mut build = GraphBuilder::new(loaded, context, batch, graph);
     build.check_drafting()?;
     match build.architecture {
@@ -112,8 +111,9 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::FalconH1 => build.falcon_h1(),
         A::KimiK3 => build.kimi_k3(),
         A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => build.rwkv(),
-        other => {
-            let kind = Transformer::of(other).unwrap_or_else(|| Transformer::nearest(&model.weights, &model.hparams));
+        A::Deci => build.deci(),
+        _ => {
+            let kind = build.transformer_kind();
             build.transformer(&kind);
         }
     }

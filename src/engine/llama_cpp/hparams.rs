@@ -41,6 +41,14 @@ pub struct Hparams {
     pub expert_weights_scale: f64,
     pub expert_gating: u64,
     pub no_rope_layer_step: u64,
+    /// The first blocks, which have no experts.
+    pub n_layer_dense_lead: usize,
+    /// Blocks whose experts limit the gated activation; empty for none.
+    pub swiglu_clamp_exp: Vec<bool>,
+    /// The same of dense parts and shared experts.
+    pub swiglu_clamp_shexp: Vec<bool>,
+    /// Norms are root-mean-square ones where the header decides.
+    pub norm_rms: bool,
     /// Head sizes of blocks with full attention and of blocks with a sliding window.
     pub n_embd_head_k: [u64; 2],
     pub n_embd_head_v: [u64; 2],

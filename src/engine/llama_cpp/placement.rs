@@ -313,7 +313,13 @@ const fn stays(architecture: Architecture, slot: Option<LlmTensor>) -> bool {
     if matches!(architecture, Architecture::DeepSeek32 | Architecture::GlmDsa) {
         return matches!(slot, T::ExpProbsB);
     }
-    matches!(architecture, Architecture::HyV3)
+    if matches!(architecture, Architecture::Cohere2Moe) {
+        return matches!(slot, T::NextnEmbedTokens | T::NextnSharedHeadHead | T::NextnSharedHeadNorm);
+    }
+    if matches!(architecture, Architecture::Step35) && matches!(slot, T::AttnQNorm | T::AttnKNorm) {
+        return true;
+    }
+    matches!(architecture, Architecture::HyV3 | Architecture::Step35)
         && !matches!(
             slot,
             T::AttnNorm

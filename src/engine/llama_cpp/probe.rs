@@ -12,7 +12,6 @@ use super::weights::LlmTensor;
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::tensor::Op;
 use crate::engine::ggml::{BackendRef, Graph, Type};
-use crate::settings::FlashAttn;
 
 /// The input of a probe graph.
 #[derive(Clone, Copy)]
@@ -32,7 +31,7 @@ impl Probe<'_> {
     pub fn resolve(&self, context: &mut Cparams, options: &ContextParams, graph: &mut Graph) -> Result<(), LoadError> {
         let LoadedModel { release, hparams, .. } = self.model;
         let quantised = options.type_v.block() > 1;
-        if options.flash_attn == FlashAttn::Auto && !(quantised && release.quantised_v_forces_flash) {
+        if context.auto_fa && !(quantised && release.quantised_v_forces_flash) {
             context.flash_attn = self.attention_is_supported(context, graph)
                 && (self.attention_follows_caches(context)
                     || self.runs_on_layer_device(context, context.probe(1), Op::FlashAttn, graph)?);

@@ -93,6 +93,7 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
         clamps_in_place: false,
         keeps_last_rows: &[
             A::BailingMoe3,
+            A::Cohere2Moe,
             A::Gemma4,
             A::GptOss,
             A::HyV3,
@@ -100,6 +101,7 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
             A::Qwen3Next,
             A::Qwen35,
             A::Qwen35Moe,
+            A::Step35,
         ],
         loads_mtp_blocks: &[],
         caches_mtp_blocks: &[A::BailingMoe3],

@@ -59,7 +59,7 @@ impl GraphBuilder<'_> {
         let n = self.batch.n_tokens;
         let cached = |il: &usize| {
             let mut caches = self.memory.full.iter().chain(&self.memory.window);
-            caches.any(|cache| cache.layers.get(*il).is_some_and(Option::is_some))
+            caches.any(|cache| cache.layers.get(*il).copied().flatten().is_some_and(|layer| layer.k > 0))
         };
         let blocks: Vec<usize> = (0..self.hp.n_layer_all).filter(cached).collect();
         for il in blocks {
@@ -225,6 +225,24 @@ impl GraphBuilder<'_> {
         let x = self.attend(il, qkv.q, k, v, mask, extras);
         self.label(x, "kqv_out", Some(il));
         if input.rotation_v.is_some() && !compressed { self.rotated(x, input.rotation_v) } else { x }
+    }
+
+    /// The same multiplied by a gate from `x` before the projection: a value per element, or one per head.
+    pub(super) fn gated_by_heads(&mut self, il: usize, x: TensorId, qkv: Qkv, extras: AttentionExtras) -> TensorId {
+        let (heads, n) = (self.hp.n_head[il], self.batch.n_tokens);
+        let mut y = self.attention_unprojected(il, qkv, extras);
+        let gate = self.linear(il, LlmTensor::AttnGate, x);
+        let gate = self.g.unary(gate, UnaryOp::Sigmoid);
+        let wide = self.g[y].ne[0];
+        if self.g[gate].ne[0] == wide {
+            y = self.g.mul(y, gate);
+        } else {
+            y = self.g.reshape(y, [wide / heads, heads, n, 1]);
+            let gate = self.g.reshape(gate, [1, heads, n, 1]);
+            y = self.g.mul(y, gate);
+            y = self.g.reshape(y, [wide, n, 1, 1]);
+        }
+        self.linear(il, LlmTensor::AttnOutput, y)
     }
 
     fn attention_uncached(&mut self, il: usize, qkv: Qkv, extras: AttentionExtras) -> TensorId {

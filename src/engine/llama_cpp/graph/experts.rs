@@ -160,7 +160,10 @@ impl GraphBuilder<'_> {
         if self.weight(il, LlmTensor::FfnGateExps).is_some() {
             let gate = self.expert_matrix(il, LlmTensor::FfnGateExps, x, chosen);
             self.label(gate, "ffn_moe_gate", Some(il));
-            return if activation == Activation::Situ { self.situ(gate, up) } else { self.g.glu_split(gate, up) };
+            if activation == Activation::Situ {
+                return self.situ(gate, up);
+            }
+            return self.swiglu(gate, up, self.hp.swiglu_clamp_exp.get(il) == Some(&true));
         }
         let y = self.g.unary(up, UnaryOp::Relu);
         if activation == Activation::Squared { self.g.sqr(y) } else { y }

@@ -53,7 +53,7 @@ impl GraphBuilder<'_> {
             Activation::Gated => {
                 let gate = self.biased(il, matrices.gate, x);
                 self.label(gate, "ffn_gate", Some(il));
-                self.g.glu_split(gate, up)
+                self.swiglu(gate, up, self.hp.swiglu_clamp_shexp.get(il) == Some(&true))
             }
             Activation::Situ => {
                 let gate = self.biased(il, matrices.gate, x);
@@ -73,6 +73,17 @@ impl GraphBuilder<'_> {
         self.label(y, "ffn_act", Some(il));
         let y = self.biased(il, matrices.down, y);
         self.label(y, "ffn_out", Some(il))
+    }
+
+    /// The gated activation, whose operands some blocks limit.
+    pub(super) fn swiglu(&mut self, gate: TensorId, up: TensorId, clamped: bool) -> TensorId {
+        if !clamped {
+            return self.g.glu_split(gate, up);
+        }
+        let up = self.clamp(up);
+        let gate = self.g.unary(gate, UnaryOp::Silu);
+        let gate = self.clamp(gate);
+        self.g.mul(gate, up)
     }
 
     /// Kimi K3's activation (`kimi_k3_situ` in `models/kimi-k3.cpp`, 0.1.161).

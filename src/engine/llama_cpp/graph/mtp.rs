@@ -2,7 +2,6 @@
 //! which drafts the token after (`graph_mtp` in `models/*.cpp`, 0.1.161).
 
 use super::attention::AttentionExtras;
-use super::transformer::Transformer;
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::TensorId;
@@ -32,8 +31,8 @@ impl GraphBuilder<'_> {
                 self.mtp_output(il, x, TensorId::NONE);
             }
             A::NemotronH => self.mtp_nemotron_h(il, x, normed, out_ids),
-            other => {
-                let kind = Transformer::of(other).unwrap_or_else(|| Transformer::nearest(self.weights, self.hp));
+            _ => {
+                let kind = self.transformer_kind();
                 let x = self.mtp_transformer(&kind, il, x, normed, positions);
                 self.mtp_output(il, x, out_ids);
             }

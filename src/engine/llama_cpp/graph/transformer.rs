@@ -7,6 +7,7 @@ mod kinds;
 use super::recurrent::RecurrentInput;
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::tensor::TensorId;
+use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 /// The traits of such an architecture. Parts without tensors in the file are left out: biases, QK norms, gates,
@@ -66,6 +67,10 @@ pub(super) enum RopeLayers {
     ButEveryNth,
     /// Those with a sliding window.
     Windows,
+    /// All except the first of every n.
+    ButFirstOfNth,
+    /// Those with a sliding window, and the first blocks, which have no experts.
+    WindowsAndDense,
     /// Those with a sliding window, or all if there are none.
     WindowsIfAny,
     /// None.
@@ -116,6 +121,10 @@ pub(super) enum PostNorm {
     Nothing,
     /// Pinned to the block's device.
     Norm(LlmTensor),
+    /// The same by the first of the two that the file has.
+    NormOr(LlmTensor, LlmTensor),
+    /// Pinned, and of all tokens before those without logits are dropped.
+    NormOfAll(LlmTensor),
     /// Not pinned.
     FreeNorm(LlmTensor),
 }
@@ -155,9 +164,19 @@ pub(super) struct ExpertRouting {
     pub gating: Option<u64>,
     /// Weights are normalised to a sum of 1; none for the header's value.
     pub normalised: Option<bool>,
+    /// The router reads the input of the block.
+    pub by_block_input: bool,
+    /// The sum with the shared expert is halved.
+    pub halved: bool,
 }
 
 impl GraphBuilder<'_> {
+    /// The traits of the model's architecture, or of the nearest one.
+    pub(super) fn transformer_kind(&self) -> Transformer {
+        let kind = Transformer::of(self.architecture).unwrap_or_else(|| Transformer::nearest(self.weights, self.hp));
+        if self.hp.norm_rms { Transformer { norm: Norm::Rms, ..kind } } else { kind }
+    }
+
     /// The graph of such an architecture.
     pub(super) fn transformer(&mut self, kind: &Transformer) {
         let mut x = self.input_embeddings(kind);
@@ -177,8 +196,9 @@ impl GraphBuilder<'_> {
             }
             let normed = self.half_input(kind, il, x, kind.attention.before, x);
             let y = self.attention_half(kind, il, x, normed, inputs);
-            let [y, residual, normed] = self.keep_outputs(il, out_ids, [y, x, normed]);
-            x = self.feed_forward_half(kind, il, y, residual, normed);
+            let logits = if kind.experts.by_block_input { self.router(il, x) } else { TensorId::NONE };
+            let [y, residual, normed, logits] = self.keep_outputs(il, out_ids, [y, x, normed, logits]);
+            x = self.feed_forward_half(kind, il, y, [residual, normed, logits]);
             self.label(x, "l_out", Some(il));
             if !self.hp.maps_deepstack() && (il as u64) < self.hp.n_deepstack_layers {
                 x = self.add_deepstack_level(x);
@@ -198,7 +218,7 @@ impl GraphBuilder<'_> {
     ) -> TensorId {
         let inputs = Inputs { positions, temperature: TensorId::NONE, states: None };
         let y = self.attention_half(kind, il, x, normed, inputs);
-        self.feed_forward_half(kind, il, y, x, normed)
+        self.feed_forward_half(kind, il, y, [x, normed, TensorId::NONE])
     }
 
     /// Token embeddings.
@@ -228,7 +248,14 @@ impl GraphBuilder<'_> {
     }
 
     /// The final norm and the logits; encoders have no logits, and some no final norm.
-    fn output_head(&mut self, kind: &Transformer, x: TensorId, out_ids: TensorId) {
+    fn output_head(&mut self, kind: &Transformer, mut x: TensorId, out_ids: TensorId) {
+        let keeps = self.keeps_last_rows();
+        let norms_kept = self.architecture == Architecture::Step35;
+        if keeps && norms_kept {
+            // a draft reads the hidden states before the norm
+            self.g.set_output(x);
+            x = self.g.get_rows(x, out_ids);
+        }
         let without = self.weights.find_global(LlmTensor::OutputNorm, TensorSuffix::Weight).is_none();
         let x = if kind.attention.before == PreNorm::Bare {
             let x = self.norm_with(x, TensorId::NONE, TensorId::NONE, kind.norm, None);
@@ -242,7 +269,7 @@ impl GraphBuilder<'_> {
         if self.hp.reads_only && !self.architecture.is_diffusion() {
             return self.close(x);
         }
-        let x = if self.keeps_last_rows() { self.g.get_rows(x, out_ids) } else { x };
+        let x = if keeps && !norms_kept { self.g.get_rows(x, out_ids) } else { x };
         let logits = self.logits(x);
         let mut logits = self.output_bias(logits);
         if self.hp.logit_scale {

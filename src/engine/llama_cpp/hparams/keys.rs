@@ -61,6 +61,17 @@ impl<'a> HeaderKeys<'a> {
         })
     }
 
+    /// One number per block: from a list of them, or the same for all; empty if there is none.
+    pub fn floats(&self, name: &str, count: usize) -> Vec<f64> {
+        if let Some(number) = self.float(name) {
+            return vec![number; count];
+        }
+        match self.get(name).and_then(Value::as_array).map(|list| &list.elements) {
+            Some(Elements::F32(list)) => list.iter().map(|number| f64::from(*number)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// One number per block: from a list, or the same for all.
     pub fn each(&self, name: &str, count: usize) -> Result<Option<Vec<u64>>, LoadError> {
         if let Some(number) = self.number(name) {

@@ -29,6 +29,7 @@ impl Hparams {
         self.is_recr = self.n_head_kv.iter().enumerate().map(|(il, heads)| il < n_layer && *heads == 0).collect();
         if architecture == Architecture::BailingMoe3 {
             self.read_rope_sections(keys);
+            self.read_swiglu_clamps(keys);
         } else {
             self.has_rope = false;
         }

@@ -47,7 +47,7 @@ impl Hparams {
             A::Olmo2 | A::Mellum => self.optional_window(keys, 4),
             A::Llama4 => self.llama4(keys)?,
             A::Baichuan => self.has_rope = self.n_layer() == 32,
-            A::HyV3 if self.expert_gating == gating::NONE => self.expert_gating = gating::SIGMOID,
+            A::HyV3 => self.sigmoid_by_default(),
             A::Mimo2 => self.mimo2(keys)?,
             A::Dream | A::LladaMoe | A::Rnd1 => self.causal = false,
             A::DeepSeek2Ocr if self.expert_gating == gating::NONE => self.expert_gating = gating::SOFTMAX,
@@ -56,13 +56,39 @@ impl Hparams {
             A::CommandR => self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0,
             A::Mistral3 => self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0,
             A::DeepSeek2 | A::Mistral4 => self.deepseek2(keys)?,
+            A::Step35 => {
+                self.needed_window(keys, 4)?;
+                self.sigmoid_by_default();
+                self.read_swiglu_clamps(keys);
+            }
+            A::Cohere2Moe => {
+                keys.need("attention.sliding_window")?;
+                self.dense_first_window(keys, 4);
+                self.sigmoid_by_default();
+                self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0;
+                self.norm_rms = keys.float("attention.layer_norm_rms_epsilon").unwrap_or(0.0) != 0.0;
+            }
+            A::SmallThinker => {
+                self.dense_first_window(keys, 4);
+                self.n_swa = self.n_swa.map(|_| 4096);
+                self.no_rope_layer_step = if self.has_swa() { 4 } else { self.n_layer() as u64 };
+            }
+            A::Grok => {
+                (self.embedding_scale, self.logit_scale, self.attn_soft_cap) = (true, true, true);
+                self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
+            }
+            A::AfMoe => {
+                self.optional_window(keys, 4);
+                self.sigmoid_by_default();
+                self.no_rope_layer_step = 4;
+            }
             A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => self.rwkv(keys)?,
             A::KimiLinear | A::KimiK3 | A::BailingMoe3 => self.kimi_delta(keys, architecture)?,
             A::DeepSeek32 | A::GlmDsa => self.sparse_latent(keys, architecture)?,
             A::Glm4 | A::Glm4Moe | A::HunyuanVl => {
                 self.read_rope_sections(keys);
-                if architecture == A::Glm4Moe && self.expert_gating == gating::NONE {
-                    self.expert_gating = gating::SIGMOID;
+                if architecture == A::Glm4Moe {
+                    self.sigmoid_by_default();
                 }
             }
             A::Qwen3Vl | A::Qwen3VlMoe => self.n_deepstack_layers = keys.number("n_deepstack_layers").unwrap_or(0),
@@ -113,7 +139,21 @@ impl Hparams {
         self.mrope = sections.len() > 1 && sections[0] > 0 && sections[1] > 0;
     }
 
+    /// Experts are chosen by sigmoid unless the header says otherwise.
+    pub(super) fn sigmoid_by_default(&mut self) {
+        if self.expert_gating == gating::NONE {
+            self.expert_gating = gating::SIGMOID;
+        }
+    }
+
+    /// The blocks with a limit of their gated activation.
+    pub(super) fn read_swiglu_clamps(&mut self, keys: &HeaderKeys<'_>) {
+        let limited = |name| keys.floats(name, self.n_layer_all).iter().map(|limit| *limit > 1e-6).collect();
+        (self.swiglu_clamp_exp, self.swiglu_clamp_shexp) = (limited("swiglu_clamp_exp"), limited("swiglu_clamp_shexp"));
+    }
+
     fn read_experts(&mut self, keys: &HeaderKeys<'_>) {
+        self.n_layer_dense_lead = keys.count("leading_dense_block_count").unwrap_or(0);
         self.expert_weights_norm = keys.flag("expert_weights_norm").unwrap_or(false);
         self.expert_weights_scale = keys.float("expert_weights_scale").unwrap_or(0.0);
         self.expert_gating = keys.number("expert_gating_func").unwrap_or(gating::NONE);

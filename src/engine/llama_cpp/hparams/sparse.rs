@@ -1,7 +1,7 @@
 //! Sparse attention: the indexer and the blocks that have one.
 
 use super::keys::HeaderKeys;
-use super::{Hparams, Indexer, gating};
+use super::{Hparams, Indexer};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::LoadError;
 
@@ -21,8 +21,8 @@ impl Hparams {
             ));
         }
         let glm = architecture == Architecture::GlmDsa;
-        if glm && self.expert_gating == gating::NONE {
-            self.expert_gating = gating::SIGMOID;
+        if glm {
+            self.sigmoid_by_default();
         }
         let mut is_full = vec![true; self.n_layer_all];
         if glm && self.n_ctx_train >= GLM_SHARES_FROM {

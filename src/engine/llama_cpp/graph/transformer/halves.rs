@@ -37,7 +37,8 @@ impl GraphBuilder<'_> {
     /// The output of a half, with its norm and residual scale if the architecture has them.
     pub(super) fn half_output(&mut self, kind: &Transformer, il: usize, x: TensorId, after: PostNorm) -> TensorId {
         let (slot, pin) = match after {
-            PostNorm::Nothing => (None, None),
+            PostNorm::Nothing | PostNorm::NormOfAll(_) => (None, None),
+            PostNorm::NormOr(slot, other) => (Some(if self.has(il, slot) { slot } else { other }), Some(il)),
             PostNorm::Norm(slot) => (Some(slot), Some(il)),
             PostNorm::FreeNorm(slot) => (Some(slot), None),
         };
@@ -80,8 +81,16 @@ impl GraphBuilder<'_> {
         if kind.scales_queries {
             qkv.q = self.g.scale(qkv.q);
         }
-        let gated = extras.v_unfold.is_some() && self.has(il, LlmTensor::AttnGate);
-        let x = if gated { self.gated_latent(il, y, qkv, extras) } else { self.attention(il, qkv, extras) };
+        let gated = self.has(il, LlmTensor::AttnGate);
+        let x = match (gated, extras.v_unfold.is_some()) {
+            (false, _) => self.attention(il, qkv, extras),
+            (true, false) => self.gated_by_heads(il, y, qkv, extras),
+            (true, true) => self.gated_latent(il, y, qkv, extras),
+        };
+        let x = match kind.attention.after {
+            PostNorm::NormOfAll(slot) => self.norm(x, slot, kind.norm, il),
+            _ => x,
+        };
         if self.hp.attention_scale { self.g.scale(x) } else { x }
     }
 
@@ -101,6 +110,11 @@ impl GraphBuilder<'_> {
             RopeLayers::ButEveryNth => {
                 self.hp.no_rope_layer_step == 0 || !(il as u64 + 1).is_multiple_of(self.hp.no_rope_layer_step)
             }
+            RopeLayers::ButFirstOfNth => {
+                let step = self.hp.no_rope_layer_step;
+                step == self.hp.n_layer() as u64 || step == 0 || !(il as u64).is_multiple_of(step)
+            }
+            RopeLayers::WindowsAndDense => windowed || il < self.hp.n_layer_dense_lead,
             RopeLayers::Windows => windowed,
             RopeLayers::WindowsIfAny => windowed || !self.hp.has_swa(),
             RopeLayers::Never => false,
@@ -153,8 +167,7 @@ impl GraphBuilder<'_> {
         kind: &Transformer,
         il: usize,
         y: TensorId,
-        residual: TensorId,
-        normed: TensorId,
+        [residual, normed, logits]: [TensorId; 3],
     ) -> TensorId {
         let parallel = match kind.sum {
             ResidualOrder::SideBySide(terms) => Some(terms),
@@ -166,7 +179,7 @@ impl GraphBuilder<'_> {
         };
         if let Some(terms) = parallel.filter(|_| !kind.lenient || (y.is_some() && self.feeds_forward(il))) {
             let z = self.half_input(kind, il, residual, kind.feed_forward.before, normed);
-            let z = self.dense_or_experts(kind, il, z);
+            let z = self.dense_or_experts(kind, il, z, logits);
             let [a, b, c] = terms.map(|term| match term {
                 ResidualTerm::Residual => residual,
                 ResidualTerm::Attention => y,
@@ -191,7 +204,7 @@ impl GraphBuilder<'_> {
             return half;
         }
         let z = self.half_input(kind, il, half, kind.feed_forward.before, normed);
-        let z = self.dense_or_experts(kind, il, z);
+        let z = self.dense_or_experts(kind, il, z, logits);
         let z = self.half_output(kind, il, z, kind.feed_forward.after);
         let x = if matches!(kind.sum, ResidualOrder::InTurnResidualLast | ResidualOrder::ResidualFirst) {
             self.g.add(half, z)
@@ -222,18 +235,20 @@ impl GraphBuilder<'_> {
         self.norm(x, LlmTensor::AttnNorm2, kind.norm, il)
     }
 
-    /// A dense part, experts, or both, by the file's tensors.
-    fn dense_or_experts(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
+    /// A dense part, experts, or both, by the file's tensors. The router's `logits` may be given.
+    fn dense_or_experts(&mut self, kind: &Transformer, il: usize, x: TensorId, logits: TensorId) -> TensorId {
         if !self.has(il, LlmTensor::FfnGateInp) {
             return self.dense_part(kind, il, x);
         }
         let gating = kind.experts.gating.unwrap_or(self.hp.expert_gating);
         let normalised = kind.experts.normalised.unwrap_or(self.hp.expert_weights_norm);
         let routing = Routing { gating, normalised, scaled: self.experts_scaled(), ..Routing::SOFTMAX };
-        let chosen = self.experts(il, x, routing);
+        let logits = if logits.is_some() { logits } else { self.router(il, x) };
+        let chosen = self.experts_by(il, x, logits, routing);
         if self.has(il, LlmTensor::FfnUpShexp) && (self.has(il, LlmTensor::FfnDownShexp) || !kind.lenient) {
             let shared = self.shared_expert(kind, il, x);
-            return self.g.add(chosen, shared);
+            let both = self.g.add(chosen, shared);
+            return if kind.experts.halved { self.g.scale(both) } else { both };
         }
         if self.has(il, LlmTensor::FfnUp) {
             let dense = self.dense_part(kind, il, x);

@@ -30,11 +30,11 @@ impl Norms {
 
 impl ExpertRouting {
     /// From the header.
-    const FROM_HEADER: Self = Self { gating: None, normalised: None };
+    const FROM_HEADER: Self = Self { gating: None, normalised: None, by_block_input: false, halved: false };
     /// Softmax over all experts; weights normalised to a sum of 1.
-    const SOFTMAX: Self = Self { gating: Some(gating::SOFTMAX), normalised: Some(true) };
+    const SOFTMAX: Self = Self { gating: Some(gating::SOFTMAX), normalised: Some(true), ..Self::FROM_HEADER };
     /// Softmax over all experts; weights as they are.
-    const SOFTMAX_AS_IS: Self = Self { gating: Some(gating::SOFTMAX), normalised: Some(false) };
+    const SOFTMAX_AS_IS: Self = Self { gating: Some(gating::SOFTMAX), normalised: Some(false), ..Self::FROM_HEADER };
 }
 
 impl Transformer {
@@ -137,7 +137,9 @@ impl Transformer {
                 ..Self::LLAMA
             },
             A::Mamba | A::Mamba2 => Self { lenient: true, ..Self::LLAMA },
-            A::KimiLinear => Self { experts: ExpertRouting { normalised: Some(true), gating: None }, ..Self::LLAMA },
+            A::KimiLinear => {
+                Self { experts: ExpertRouting { normalised: Some(true), ..ExpertRouting::FROM_HEADER }, ..Self::LLAMA }
+            }
             A::MiniMaxM2 => Self {
                 heads: QkNorm::Across,
                 experts: ExpertRouting { gating: None, ..ExpertRouting::SOFTMAX },
@@ -168,6 +170,36 @@ impl Transformer {
                 experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX },
                 ..Self::LLAMA
             },
+            A::SmallThinker => Self {
+                rotation: RopeLayers::ButFirstOfNth,
+                experts: ExpertRouting { normalised: Some(true), by_block_input: true, ..ExpertRouting::FROM_HEADER },
+                ..Self::LLAMA
+            },
+            A::Grok => Self {
+                attention: Norms {
+                    after: PostNorm::Norm(LlmTensor::AttnOutNorm),
+                    ..Norms::before(LlmTensor::AttnNorm)
+                },
+                feed_forward: Norms {
+                    after: PostNorm::NormOr(LlmTensor::LayerOutNorm, LlmTensor::FfnPostNorm),
+                    ..Norms::before(LlmTensor::FfnNorm)
+                },
+                ..Self::LLAMA
+            },
+            A::AfMoe => Self {
+                embeddings: EmbeddingScale::Scaled,
+                rotation: RopeLayers::ButEveryNth,
+                attention: Norms {
+                    after: PostNorm::NormOfAll(LlmTensor::AttnPostNorm),
+                    ..Norms::before(LlmTensor::AttnNorm)
+                },
+                feed_forward: Norms {
+                    after: PostNorm::Norm(LlmTensor::FfnPostNorm),
+                    ..Norms::before(LlmTensor::FfnNorm)
+                },
+                experts: ExpertRouting::FROM_HEADER,
+                ..Self::LLAMA
+            },
             A::OpenElm => Self { sum: ResidualOrder::InTurnResidualFirst, ..Self::LLAMA },
             A::Refact => Self { rotation: RopeLayers::Never, ..Self::LLAMA },
             A::ExaoneMoe => Self { rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
@@ -192,6 +224,11 @@ impl Transformer {
             A::Dbrx => Self { feed_forward: Norms::before(LlmTensor::AttnOutNorm), ..Self::LAYER },
             A::CommandR => Self::PARALLEL,
             A::Cohere2 => Self { rotation: RopeLayers::Windows, ..Self::PARALLEL },
+            A::Cohere2Moe => Self {
+                rotation: RopeLayers::WindowsAndDense,
+                experts: ExpertRouting { halved: true, ..ExpertRouting::FROM_HEADER },
+                ..Self::PARALLEL
+            },
             A::Phi2 => Self {
                 scales_queries: true,
                 sum: ResidualOrder::SideBySide([Attention, FeedForward, Residual]),
