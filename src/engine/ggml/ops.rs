@@ -190,6 +190,12 @@ impl Graph {
         self.compute(Op::SumRows, ty, ne, [a])
     }
 
+    /// Means of rows.
+    pub fn mean(&mut self, a: TensorId) -> TensorId {
+        let [_, x, y, z] = self[a].ne;
+        self.compute(Op::Mean, Type::F32, [1, x, y, z], [a])
+    }
+
     /// Indices of the `k` largest elements of each row.
     pub fn argsort_top_k(&mut self, a: TensorId, k: u64) -> TensorId {
         let ne = self[a].ne;
@@ -211,6 +217,11 @@ impl Graph {
     pub fn argmax(&mut self, a: TensorId) -> TensorId {
         let rows = self[a].ne[1];
         self.compute(Op::Argmax, Type::I32, [rows, 1, 1, 1], [a])
+    }
+
+    /// Elementwise square root.
+    pub fn sqrt(&mut self, a: TensorId) -> TensorId {
+        self.like(Op::Sqrt, [a])
     }
 
     /// Concatenates `a` and `b` along `dim`.

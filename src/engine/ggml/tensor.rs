@@ -84,6 +84,7 @@ pub enum Op {
     Im2Col,
     L2Norm,
     LightningIndexer,
+    Mean,
     Mul,
     MulMat,
     MulMatId,
@@ -106,6 +107,7 @@ pub enum Op {
     SoftMax,
     SolveTri,
     Sqr,
+    Sqrt,
     SsmConv,
     SsmScan,
     Sub,
@@ -148,6 +150,7 @@ impl Op {
             Self::HcPre => "DSV4_HC_PRE",
             Self::Im2Col => "IM2COL",
             Self::L2Norm => "L2_NORM",
+            Self::Mean => "MEAN",
             Self::LightningIndexer => "LIGHTNING_INDEXER",
             Self::Mul => "MUL",
             Self::MulMat => "MUL_MAT",
@@ -171,6 +174,7 @@ impl Op {
             Self::SoftMax => "SOFT_MAX",
             Self::SolveTri => "SOLVE_TRI",
             Self::Sqr => "SQR",
+            Self::Sqrt => "SQRT",
             Self::SsmConv => "SSM_CONV",
             Self::SsmScan => "SSM_SCAN",
             Self::Sub => "SUB",
@@ -201,6 +205,7 @@ impl Op {
                 | Self::Mul
                 | Self::Div
                 | Self::Sqr
+                | Self::Sqrt
                 | Self::Unary
                 | Self::Rope
                 | Self::RmsNorm

@@ -46,6 +46,8 @@ architectures! {
     Gemma2: "gemma2";
     /// Gemma 3.
     Gemma3: "gemma3";
+    /// Gemma 3n.
+    Gemma3n: "gemma3n";
     /// Gemma 4.
     Gemma4: "gemma4";
     /// gpt-oss.
@@ -270,6 +272,7 @@ impl Architecture {
                 | Self::DeepSeek32
                 | Self::Dream
                 | Self::ExaoneMoe
+                | Self::Gemma3n
                 | Self::GlmDsa
                 | Self::Grok
                 | Self::HyV3
@@ -383,7 +386,7 @@ impl Architecture {
 
     /// Whether later blocks use the KV caches of earlier ones.
     pub const fn shares_caches(self) -> bool {
-        matches!(self, Self::Gemma4)
+        matches!(self, Self::Gemma3n | Self::Gemma4)
     }
 
     /// Whether positions have several axes (`llama_model_rope_type`, 0.1.161).

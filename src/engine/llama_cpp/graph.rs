@@ -12,6 +12,7 @@ mod dflash;
 mod eagle3;
 mod experts;
 mod feed_forward;
+mod gemma3n;
 mod gemma4;
 mod gemma4_assistant;
 mod hybrid;
@@ -104,6 +105,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         _ if context.ctx_type == ContextType::Mtp => build.mtp_block(),
         A::Llama4 => build.llama4(),
         A::GptOss => build.gpt_oss(),
+        A::Gemma3n => build.gemma3n(),
         A::Gemma4 => build.gemma4(),
         A::Qwen3Next | A::Qwen35 | A::Qwen35Moe => build.qwen3_next(),
         A::NemotronH => build.nemotron_h(),

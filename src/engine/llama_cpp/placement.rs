@@ -139,7 +139,14 @@ impl Placement {
         match slot {
             Some(slot) if LlmTensor::INPUT_LAYER.contains(&slot) => self.cpu,
             Some(LlmTensor::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
-            Some(LlmTensor::Output | LlmTensor::OutputNorm | LlmTensor::OutputResScore) | None => self.output,
+            Some(
+                LlmTensor::Output
+                | LlmTensor::OutputNorm
+                | LlmTensor::OutputResScore
+                | LlmTensor::AltupProj
+                | LlmTensor::AltupUnembdProj,
+            )
+            | None => self.output,
             Some(slot) if slot.is_in_output_layer_of_draft() => self.output,
             Some(_) => self.layers[0],
         }
@@ -173,9 +180,10 @@ impl Placement {
         let tied = architecture.ties_output()
             && tensors.find_global(LlmTensor::Output, weights::TensorSuffix::Weight).is_none();
         if let (true, Some(index)) = (tied, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight)) {
-            // Gemma 4 creates the output's copy before the embeddings, so both exist even in RAM
+            // Gemma 3n and 4 create the output's copy before the embeddings, so both exist even in RAM
             let home = self.tied_output();
-            let twice = architecture == Architecture::Gemma4 || tensors.embeddings_twice_in_ram(&self.homes);
+            let first = matches!(architecture, Architecture::Gemma3n | Architecture::Gemma4);
+            let twice = first || tensors.embeddings_twice_in_ram(&self.homes);
             if home != self.cpu || twice {
                 bytes[usize::from(home)] += tensors.all[index].on(&*backends[usize::from(home)]);
             }

@@ -48,7 +48,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Queries, and keys and values if the block has its own cache.
-    fn gemma4_qkv(&mut self, il: usize, x: TensorId, positions: TensorId, factors: TensorId) -> Qkv {
+    pub(super) fn gemma4_qkv(&mut self, il: usize, x: TensorId, positions: TensorId, factors: TensorId) -> Qkv {
         let (head, n) = (self.hp.head_k(il), self.batch.n_tokens);
         let (heads, heads_kv) = (self.hp.n_head[il], self.hp.n_head_kv[il]);
         let fused = if self.weight(il, LlmTensor::AttnQkv).is_some() {
@@ -101,7 +101,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Per-layer embeddings: looked up by token, plus a projection of the input embeddings.
-    fn per_layer_inputs(&mut self, x: TensorId) -> TensorId {
+    pub(super) fn per_layer_inputs(&mut self, x: TensorId) -> TensorId {
         if self.weights.find_global(LlmTensor::PerLayerTokenEmbd, TensorSuffix::Weight).is_none() {
             return TensorId::NONE;
         }

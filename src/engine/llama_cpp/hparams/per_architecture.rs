@@ -27,6 +27,12 @@ impl Hparams {
                 self.optional_window(keys, 6);
                 self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
             }
+            A::Gemma3n => {
+                self.needed_window(keys, 5)?;
+                // constants of llama.cpp, whatever the header says
+                (self.n_layer_kv_from_start, self.n_embd_per_layer) = (Some(20), 256);
+                self.final_soft_cap = true;
+            }
             A::Gemma4 => self.gemma4(keys)?,
             A::GptOss => self.needed_window(keys, 2)?,
             A::GemmaEmbedding => {
