@@ -234,6 +234,8 @@ architectures! {
     Grok: "grok";
     /// Arcee Trinity.
     AfMoe: "afmoe";
+    /// Tencent Hy4: compressed, gated attention over several residual streams.
+    HyV4: "hy_v4";
     /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
@@ -276,6 +278,7 @@ impl Architecture {
                 | Self::GlmDsa
                 | Self::Grok
                 | Self::HyV3
+                | Self::HyV4
                 | Self::Jais
                 | Self::Jais2
                 | Self::KimiK3

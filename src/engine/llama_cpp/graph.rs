@@ -15,7 +15,9 @@ mod feed_forward;
 mod gemma3n;
 mod gemma4;
 mod gemma4_assistant;
+mod hy_v4;
 mod hybrid;
+mod hyper_connections;
 mod indexer;
 mod input;
 mod kda;
@@ -105,6 +107,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         _ if context.ctx_type == ContextType::Mtp => build.mtp_block(),
         A::Llama4 => build.llama4(),
         A::GptOss => build.gpt_oss(),
+        A::HyV4 => build.hy_v4(),
         A::Gemma3n => build.gemma3n(),
         A::Gemma4 => build.gemma4(),
         A::Qwen3Next | A::Qwen35 | A::Qwen35Moe => build.qwen3_next(),

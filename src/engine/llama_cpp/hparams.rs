@@ -67,6 +67,8 @@ pub struct Hparams {
     pub attends: Vec<bool>,
     pub ssm: Ssm,
     pub n_shortconv_l_cache: u64,
+    /// Parallel residual streams (hyper-connections); 0 for one.
+    pub n_hyper_connections: u64,
     /// Size of a head of RWKV's time mixing; 0 for none.
     pub wkv_head_size: u64,
     /// Tokens of RWKV's rolling state: that before in each half.

@@ -143,6 +143,9 @@ impl Placement {
                 LlmTensor::Output
                 | LlmTensor::OutputNorm
                 | LlmTensor::OutputResScore
+                | LlmTensor::HcHeadFn
+                | LlmTensor::HcHeadBase
+                | LlmTensor::HcHeadScale
                 | LlmTensor::AltupProj
                 | LlmTensor::AltupUnembdProj,
             )

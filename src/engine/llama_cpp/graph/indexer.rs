@@ -4,6 +4,7 @@
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId, row};
+use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::cache::KvCache;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
@@ -44,8 +45,9 @@ impl GraphBuilder<'_> {
         let k = self.norm(k, LlmTensor::IndexerKNorm, Norm::Layer, il);
         let k = self.g.reshape(k, [indexer.head_size, 1, n, 1]);
         let k = self.g.rope(k, positions, TensorId::NONE);
-        let q = self.g.mul_mat(input.rotation, q);
-        let k = self.g.mul_mat(input.rotation, k);
+        // Hy4 leaves the rotation out, which changes no score
+        let rotates = self.architecture != Architecture::HyV4;
+        let [q, k] = [q, k].map(|x| if rotates { self.g.mul_mat(input.rotation, x) } else { x });
 
         let keys = self.indexer_keys(il, cache);
         let stored = self.store(keys, k, input.rows);

@@ -57,7 +57,8 @@ impl GraphBuilder<'_> {
         let v = self.g.reshape(compressed, [lora, 1, n, 1]);
         let k = self.g.concat(v, rotated, 0);
         let v_unfold = self.need(il, LlmTensor::AttnVB);
-        (Qkv { q, k, v }, AttentionExtras { v_unfold, ..AttentionExtras::default() })
+        let sinks = self.weight(il, LlmTensor::AttnSinks);
+        (Qkv { q, k, v }, AttentionExtras { v_unfold, sinks })
     }
 
     /// Attention whose result is multiplied by a gate from `x`: a value per head, or one per element.

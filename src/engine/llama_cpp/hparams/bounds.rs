@@ -44,6 +44,7 @@ impl Hparams {
             ("embedding_length_out", self.draft.n_embd_out, MAX_WIDTH),
             ("block_size", self.draft.block_size, MAX_COUNT),
             ("vocabulary", self.n_vocab, u64::from(u32::MAX)),
+            ("hyper_connection.count", self.n_hyper_connections, 64),
             ("wkv.head_size", self.wkv_head_size, MAX_COUNT),
             ("token_shift_count", self.token_shift_count, 64),
             ("kda.head_dim", self.n_embd_head_kda, MAX_COUNT),

@@ -90,7 +90,7 @@ impl Hparams {
             }
             A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => self.rwkv(keys)?,
             A::KimiLinear | A::KimiK3 | A::BailingMoe3 => self.kimi_delta(keys, architecture)?,
-            A::DeepSeek32 | A::GlmDsa => self.sparse_latent(keys, architecture)?,
+            A::DeepSeek32 | A::GlmDsa | A::HyV4 => self.sparse_latent(keys, architecture)?,
             A::Glm4 | A::Glm4Moe | A::HunyuanVl => {
                 self.read_rope_sections(keys);
                 if architecture == A::Glm4Moe {

@@ -9,7 +9,8 @@ use crate::engine::llama_cpp::error::LoadError;
 const GLM_SHARES_FROM: u64 = 1 << 20;
 
 impl Hparams {
-    /// `DeepSeek` 3.2 and GLM 5: compressed attention with an indexer (`deepseek32.cpp`, `glm-dsa.cpp`, 0.1.161).
+    /// `DeepSeek` 3.2, GLM 5 and Hy4: compressed attention with an indexer (`deepseek32.cpp`, `glm-dsa.cpp`, `hy-v4.cpp`,
+    /// 0.1.161). Of Hy4 there are files without one.
     pub(super) fn sparse_latent(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) -> Result<(), LoadError> {
         keys.need("attention.q_lora_rank")?;
         keys.need("attention.kv_lora_rank")?;
@@ -29,7 +30,16 @@ impl Hparams {
             // GLM 5.2: the first two blocks, then every fourth
             is_full.iter_mut().enumerate().for_each(|(il, full)| *full = il < 2 || il % 4 == 2);
         }
-        if glm && let Some(list) = keys.each("attention.indexer.types", self.n_layer())? {
+        let hy4 = architecture == Architecture::HyV4;
+        if hy4 {
+            self.n_hyper_connections = keys.need("hyper_connection.count")?;
+            if keys.number("attention.indexer.top_k").unwrap_or(0) == 0 {
+                return Ok(());
+            }
+        }
+        if (glm || hy4)
+            && let Some(list) = keys.each("attention.indexer.types", self.n_layer())?
+        {
             is_full.iter_mut().zip(list).for_each(|(full, listed)| *full = listed != 0);
         }
         self.read_indexer(keys, is_full)

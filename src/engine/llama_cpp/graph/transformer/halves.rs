@@ -236,7 +236,13 @@ impl GraphBuilder<'_> {
     }
 
     /// A dense part, experts, or both, by the file's tensors. The router's `logits` may be given.
-    fn dense_or_experts(&mut self, kind: &Transformer, il: usize, x: TensorId, logits: TensorId) -> TensorId {
+    pub(in super::super) fn dense_or_experts(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        x: TensorId,
+        logits: TensorId,
+    ) -> TensorId {
         if !self.has(il, LlmTensor::FfnGateInp) {
             return self.dense_part(kind, il, x);
         }

@@ -129,6 +129,7 @@ impl Transformer {
             | A::DeepSeek32
             | A::GlmDsa
             | A::BailingMoe3
+            | A::HyV4
             | A::HyV3 => Self { experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
             A::Jamba => Self {
                 rotation: RopeLayers::Never,
