@@ -75,6 +75,11 @@ impl Graph {
         self.like(Op::Fill, [a])
     }
 
+    /// A copy of `a` with `part` written into it.
+    pub fn set(&mut self, a: TensorId, part: TensorId) -> TensorId {
+        self.like(Op::Set, [a, part])
+    }
+
     /// `part`, written into `a`.
     pub fn set_in_place(&mut self, a: TensorId, part: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[a];

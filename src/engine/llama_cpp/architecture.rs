@@ -236,6 +236,32 @@ architectures! {
     AfMoe: "afmoe";
     /// Tencent Hy4: compressed, gated attention over several residual streams.
     HyV4: "hy_v4";
+    /// Muse Glimmer.
+    MuseGlimmer: "muse-glimmer";
+    /// Spark 2.5.
+    Spark25: "spark2_5";
+    /// Maple.
+    Maple: "maple";
+    /// Laguna.
+    Laguna: "laguna";
+    /// Arctic: a dense part in every block, and experts that read its input.
+    Arctic: "arctic";
+    /// `GroveMoE`: a second set of experts, shared by groups of the first.
+    GroveMoe: "grovemoe";
+    /// `BitNet`: norms inside both halves.
+    BitNet: "bitnet";
+    /// `PLaMo` 3.
+    Plamo3: "plamo3";
+    /// `MiniCPM` 3: compressed attention that caches full heads.
+    MiniCpm3: "minicpm3";
+    /// PLM: the same without compressed queries.
+    Plm: "plm";
+    /// Chameleon.
+    Chameleon: "chameleon";
+    /// Talkie: norms without weights, and the embeddings added after every block.
+    Talkie: "talkie";
+    /// Llama used for embeddings: its attention does not read the cache.
+    LlamaEmbed: "llama-embed";
     /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
@@ -264,9 +290,12 @@ impl Architecture {
         matches!(
             self,
             Self::AfMoe
+                | Self::Arctic
                 | Self::Arwkv7
                 | Self::Baichuan
                 | Self::BailingMoe3
+                | Self::BitNet
+                | Self::Chameleon
                 | Self::CodeShell
                 | Self::Cohere2Moe
                 | Self::Deci
@@ -277,34 +306,55 @@ impl Architecture {
                 | Self::Gemma3n
                 | Self::GlmDsa
                 | Self::Grok
+                | Self::GroveMoe
                 | Self::HyV3
                 | Self::HyV4
                 | Self::Jais
                 | Self::Jais2
                 | Self::KimiK3
                 | Self::KimiLinear
+                | Self::Laguna
                 | Self::LladaMoe
+                | Self::LlamaEmbed
                 | Self::MainCoder
+                | Self::Maple
                 | Self::Mellum
                 | Self::Mimo2
+                | Self::MiniCpm3
                 | Self::Mistral4
+                | Self::MuseGlimmer
                 | Self::OpenElm
                 | Self::PaddleOcr
                 | Self::Pangu
                 | Self::Plamo
+                | Self::Plamo3
+                | Self::Plm
                 | Self::Refact
                 | Self::Rnd1
                 | Self::Rwkv6
                 | Self::Rwkv6Qwen2
                 | Self::Rwkv7
                 | Self::SmallThinker
+                | Self::Spark25
                 | Self::Step35
+                | Self::Talkie
         )
     }
 
     /// Whether flash attention is off whatever is asked (`llama_init_from_model` in `llama-context.cpp`, 0.1.161).
     pub const fn forbids_flash_attention(self) -> bool {
         matches!(self, Self::Grok)
+    }
+
+    /// Whether llama.cpp ends with an error unless flash attention is off: values have no heads (`models/plm.cpp`,
+    /// 0.1.161).
+    pub const fn needs_flash_attention_off(self) -> bool {
+        matches!(self, Self::Plm)
+    }
+
+    /// Whether attention does not read its cache.
+    pub const fn ignores_cache(self) -> bool {
+        matches!(self, Self::LlamaEmbed)
     }
 
     /// Whether memory is reserved for a batch of one sequence besides (`sched_reserve` in `llama-context.cpp`, 0.1.161).
@@ -377,6 +427,8 @@ impl Architecture {
                 | Self::NemotronH
                 | Self::MiniMaxM2
                 | Self::HunyuanVl
+                | Self::BailingMoe3
+                | Self::MuseGlimmer
                 | Self::Unlisted
         )
     }
@@ -384,7 +436,7 @@ impl Architecture {
     /// Whether the token embeddings are loaded as output weights too if there are none. A draft without them uses those
     /// of its partner.
     pub const fn ties_output(self) -> bool {
-        self.loads_output() && !matches!(self, Self::Eagle3)
+        self.loads_output() && !matches!(self, Self::Eagle3 | Self::BitNet)
     }
 
     /// Whether later blocks use the KV caches of earlier ones.

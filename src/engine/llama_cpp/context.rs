@@ -166,6 +166,12 @@ impl Cparams {
         let LoadedModel { hparams, release, family, .. } = model;
         let architecture = family.architecture;
         let flash = if architecture.forbids_flash_attention() { FlashAttn::Off } else { options.flash_attn };
+        if architecture.needs_flash_attention_off() && flash != FlashAttn::Off {
+            return Err(LoadError::settings(
+                "llama.cpp would end with an error: its graph of this model cannot use flash attention: turn it off"
+                    .to_owned(),
+            ));
+        }
         check(options, flash, hparams, release)?;
         let n_seq_max = options.n_seq_max.max(1);
         let asked = if options.n_ctx == 0 { hparams.n_ctx_train } else { options.n_ctx };

@@ -5,7 +5,9 @@
 //! same parts: `attention`, `feed_forward`, `experts`, `recurrent`, `input`.
 #![allow(clippy::cast_possible_wrap, reason = "there are at most 512 blocks")]
 
+mod arctic;
 mod attention;
+mod bitnet;
 mod deci;
 mod delta_net;
 mod dflash;
@@ -29,6 +31,7 @@ mod recurrent;
 mod rwkv;
 mod sampling;
 mod sparse;
+mod talkie;
 mod transformer;
 mod weight;
 
@@ -107,6 +110,9 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         _ if context.ctx_type == ContextType::Mtp => build.mtp_block(),
         A::Llama4 => build.llama4(),
         A::GptOss => build.gpt_oss(),
+        A::Arctic => build.arctic(),
+        A::BitNet => build.bitnet(),
+        A::Talkie => build.talkie(),
         A::HyV4 => build.hy_v4(),
         A::Gemma3n => build.gemma3n(),
         A::Gemma4 => build.gemma4(),

@@ -47,6 +47,12 @@ pub struct Hparams {
     pub swiglu_clamp_exp: Vec<bool>,
     /// The same of dense parts and shared experts.
     pub swiglu_clamp_shexp: Vec<bool>,
+    /// Experts of the first set that share one of the second; 0 without a second set.
+    pub n_group_experts: u64,
+    /// Norms follow both halves instead of preceding them.
+    pub swin_norm: bool,
+    /// The final norm's result is multiplied by a constant.
+    pub scales_final: bool,
     /// Norms are root-mean-square ones where the header decides.
     pub norm_rms: bool,
     /// Head sizes of blocks with full attention and of blocks with a sliding window.

@@ -277,11 +277,17 @@ impl OverrideGroup {
             Self::Experts => {
                 matches!(
                     slot,
-                    LlmTensor::FfnGateExps | LlmTensor::FfnUpExps | LlmTensor::FfnGateUpExps | LlmTensor::FfnDownExps
+                    LlmTensor::FfnGateExps
+                        | LlmTensor::FfnUpExps
+                        | LlmTensor::FfnGateUpExps
+                        | LlmTensor::FfnDownExps
+                        | LlmTensor::FfnGateChexps
+                        | LlmTensor::FfnUpChexps
+                        | LlmTensor::FfnDownChexps
                 )
             }
             Self::FeedForward => {
-                matches!(slot, LlmTensor::FfnUp | LlmTensor::FfnUpExps | LlmTensor::FfnUpShexp)
+                matches!(slot, LlmTensor::FfnUp | LlmTensor::FfnUpExps | LlmTensor::FfnUpChexps | LlmTensor::FfnUpShexp)
                     || Self::GateAndDown.covers(slot)
             }
             Self::GateAndDown => {
@@ -292,10 +298,14 @@ impl OverrideGroup {
                         | LlmTensor::FfnGateInpShexp
                         | LlmTensor::FfnGateExps
                         | LlmTensor::FfnGateUpExps
+                        | LlmTensor::FfnGateChexps
                         | LlmTensor::FfnGateShexp
                 ) || Self::Down.covers(slot)
             }
-            Self::Down => matches!(slot, LlmTensor::FfnDown | LlmTensor::FfnDownExps | LlmTensor::FfnDownShexp),
+            Self::Down => matches!(
+                slot,
+                LlmTensor::FfnDown | LlmTensor::FfnDownExps | LlmTensor::FfnDownChexps | LlmTensor::FfnDownShexp
+            ),
         }
     }
 }
@@ -355,7 +365,7 @@ mod tests {
 
     /// As in llama.cpp's patterns (`common/fit.cpp`, 0.1.161).
     #[rstest]
-    #[case(OverrideGroup::Experts, &["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps"])]
+    #[case(OverrideGroup::Experts, &["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps", "ffn_up_chexps", "ffn_down_chexps", "ffn_gate_chexps"])]
     #[case(OverrideGroup::FeedForward, &["ffn_gate", "ffn_up", "ffn_down"])]
     #[case(OverrideGroup::GateAndDown, &["ffn_gate", "ffn_down"])]
     #[case(OverrideGroup::Down, &["ffn_down"])]

@@ -79,9 +79,13 @@ fn operation(weight: &Weight, hparams: &Hparams) -> Option<Op> {
         | LlmTensor::DsparkMarkovW1
         | LlmTensor::DflashSelectorPrev
         | LlmTensor::DflashSelectorNext => Op::GetRows,
-        LlmTensor::FfnGateExps | LlmTensor::FfnUpExps | LlmTensor::FfnGateUpExps | LlmTensor::FfnDownExps => {
-            Op::MulMatId
-        }
+        LlmTensor::FfnGateExps
+        | LlmTensor::FfnUpExps
+        | LlmTensor::FfnGateUpExps
+        | LlmTensor::FfnDownExps
+        | LlmTensor::FfnGateChexps
+        | LlmTensor::FfnUpChexps
+        | LlmTensor::FfnDownChexps => Op::MulMatId,
         LlmTensor::SsmConv1d | LlmTensor::ShortConvConv => Op::SsmConv,
         // that of delta nets is a factor, and no operand of a scan
         LlmTensor::SsmA if hparams.n_embd_head_kda > 0 => return None,

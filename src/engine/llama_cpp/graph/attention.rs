@@ -3,6 +3,7 @@
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
+use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
@@ -43,7 +44,7 @@ impl GraphBuilder<'_> {
     /// Creates the inputs of all caches. MLA's compressed cache holds only K and is not rotated.
     pub(super) fn attention_inputs(&mut self) {
         let memory = self.memory;
-        if self.hp.reads_only {
+        if self.is_uncached() {
             self.full = Some(self.uncached_input());
             self.window = self.hp.has_swa().then(|| self.uncached_input());
             return;
@@ -51,6 +52,11 @@ impl GraphBuilder<'_> {
         self.full = memory.full.as_ref().map(|cache| self.attention_input(cache));
         self.window = memory.window.as_ref().map(|cache| self.attention_input(cache));
         self.indexer = memory.indexer.as_ref().map(|cache| self.indexer_input(cache));
+    }
+
+    /// Whether tokens only attend to those of the same batch.
+    const fn is_uncached(&self) -> bool {
+        self.hp.reads_only || self.architecture.ignores_cache()
     }
 
     /// Only the attention of every block that has a cache.
@@ -61,7 +67,8 @@ impl GraphBuilder<'_> {
             let mut caches = self.memory.full.iter().chain(&self.memory.window);
             caches.any(|cache| cache.layers.get(*il).copied().flatten().is_some_and(|layer| layer.k > 0))
         };
-        let blocks: Vec<usize> = (0..self.hp.n_layer_all).filter(cached).collect();
+        let uncached = self.is_uncached();
+        let blocks: Vec<usize> = (0..self.hp.n_layer_all).filter(|il| !uncached && cached(il)).collect();
         for il in blocks {
             let q = self.g.input(Type::F32, [self.hp.head_k(il), self.hp.n_head[il], n, 1], "Qcur");
             // only MLA's values have a size that its cache does not tell
@@ -182,7 +189,8 @@ impl GraphBuilder<'_> {
         for (slot, x) in [(LlmTensor::AttnQNorm, &mut out.q), (LlmTensor::AttnKNorm, &mut out.k)] {
             let weight = self.weight(il, slot);
             if weight.is_some() {
-                *x = self.norm_with(*x, weight, TensorId::NONE, kind, Some(il));
+                let bias = if kind == Norm::Layer { self.bias(il, slot) } else { TensorId::NONE };
+                *x = self.norm_with(*x, weight, bias, kind, Some(il));
             }
         }
         out
@@ -197,7 +205,7 @@ impl GraphBuilder<'_> {
     /// The same without the projection. A block without its own keys uses the cache of another one.
     pub(super) fn attention_unprojected(&mut self, il: usize, mut qkv: Qkv, extras: AttentionExtras) -> TensorId {
         let memory = self.memory;
-        if self.hp.reads_only {
+        if self.is_uncached() {
             return self.attention_uncached(il, qkv, extras);
         }
         let (cache, input) = match (self.hp.is_swa[il], &memory.window, self.window) {
@@ -232,7 +240,8 @@ impl GraphBuilder<'_> {
         let (heads, n) = (self.hp.n_head[il], self.batch.n_tokens);
         let mut y = self.attention_unprojected(il, qkv, extras);
         let gate = self.linear(il, LlmTensor::AttnGate, x);
-        let gate = self.g.unary(gate, UnaryOp::Sigmoid);
+        let function = if self.architecture == Architecture::Laguna { UnaryOp::Softplus } else { UnaryOp::Sigmoid };
+        let gate = self.g.unary(gate, function);
         let wide = self.g[y].ne[0];
         if self.g[gate].ne[0] == wide {
             y = self.g.mul(y, gate);

@@ -2,6 +2,7 @@
 
 use super::GraphBuilder;
 use super::feed_forward::Activation;
+use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::hparams::gating;
@@ -20,6 +21,31 @@ pub(super) struct Routing {
     pub activation: Activation,
     /// Tokens are weighted before the experts rather than after.
     pub weigh_first: bool,
+    /// The expert of a group of experts is meant.
+    pub grouped: bool,
+}
+
+/// The matrices of a set of experts.
+struct ExpertMatrices {
+    gate_up: Option<LlmTensor>,
+    gate: LlmTensor,
+    up: LlmTensor,
+    down: LlmTensor,
+}
+
+impl ExpertMatrices {
+    const ALL: Self = Self {
+        gate_up: Some(LlmTensor::FfnGateUpExps),
+        gate: LlmTensor::FfnGateExps,
+        up: LlmTensor::FfnUpExps,
+        down: LlmTensor::FfnDownExps,
+    };
+    const OF_GROUPS: Self = Self {
+        gate_up: None,
+        gate: LlmTensor::FfnGateChexps,
+        up: LlmTensor::FfnUpChexps,
+        down: LlmTensor::FfnDownChexps,
+    };
 }
 
 impl Routing {
@@ -30,6 +56,7 @@ impl Routing {
         scaled: false,
         activation: Activation::Gated,
         weigh_first: false,
+        grouped: false,
     };
 }
 
@@ -57,18 +84,39 @@ impl GraphBuilder<'_> {
 
     /// The same with given logits.
     pub(super) fn experts_by(&mut self, il: usize, x: TensorId, logits: TensorId, routing: Routing) -> TensorId {
+        let used = self.hp.n_expert_used[il];
+        let chosen = self.choose(il, logits, used, routing);
+        self.apply(il, x, chosen, &ExpertMatrices::ALL, routing)
+    }
+
+    /// The second set of experts, which groups of the first share: chosen by the same logits.
+    pub(super) fn group_experts(&mut self, il: usize, x: TensorId, logits: TensorId, routing: Routing) -> TensorId {
+        let groups = self.hp.n_expert / self.hp.n_group_experts.max(1);
+        let chosen =
+            self.choose(il, logits, self.hp.n_expert_used[il].min(groups), Routing { grouped: true, ..routing });
+        self.apply(il, x, chosen, &ExpertMatrices::OF_GROUPS, routing)
+    }
+
+    /// The chosen experts applied to `x`, and the weighted sum of their results.
+    fn apply(
+        &mut self,
+        il: usize,
+        x: TensorId,
+        (chosen, weights): (TensorId, TensorId),
+        matrices: &ExpertMatrices,
+        routing: Routing,
+    ) -> TensorId {
         let Tensor { ne: [n_embd, n, ..], .. } = self.g[x];
-        let (chosen, weights) = self.choose(il, logits, n, routing);
+        let used = self.g[chosen].ne[0];
         self.g.expand(weights);
 
         let mut x = self.g.reshape(x, [n_embd, 1, n, 1]);
         if routing.weigh_first {
-            let used = self.hp.n_expert_used[il];
             x = self.g.repeat(x, [n_embd, used, n, 1]);
             x = self.g.mul(x, weights);
         }
-        let x = self.expert_up(il, x, chosen, routing.activation);
-        let mut x = self.expert_matrix(il, LlmTensor::FfnDownExps, x, chosen);
+        let x = self.expert_up(il, x, chosen, matrices, routing.activation);
+        let mut x = self.expert_matrix(il, matrices.down, x, chosen);
         self.label(x, "ffn_moe_down", Some(il));
         if !routing.weigh_first {
             x = self.g.mul(x, weights);
@@ -79,8 +127,8 @@ impl GraphBuilder<'_> {
     }
 
     /// Selected experts and their weights, per token.
-    fn choose(&mut self, il: usize, logits: TensorId, n: u64, routing: Routing) -> (TensorId, TensorId) {
-        let (experts, used) = (self.g[logits].ne[0], self.hp.n_expert_used[il]);
+    fn choose(&mut self, il: usize, logits: TensorId, used: u64, routing: Routing) -> (TensorId, TensorId) {
+        let [experts, n, ..] = self.g[logits].ne;
         let probabilities = match routing.gating {
             gating::SOFTMAX => self.g.soft_max(logits, TensorId::NONE, TensorId::NONE),
             gating::SIGMOID => self.g.unary(logits, UnaryOp::Sigmoid),
@@ -98,11 +146,19 @@ impl GraphBuilder<'_> {
         if routing.weigh_first {
             ranking = logits;
         }
+        if self.hp.n_group_experts > 0 {
+            ranking = self.g.unary(logits, UnaryOp::Sigmoid);
+        }
         if self.hp.n_expert_groups > 1 {
             ranking = self.best_groups(ranking, experts, n);
         }
-        let chosen = self.g.argsort_top_k(ranking, used);
+        let mut chosen = self.g.argsort_top_k(ranking, used);
         self.label(chosen, "ffn_moe_topk", Some(il));
+        if routing.grouped {
+            let number = self.g.cast(chosen, Type::F32);
+            let number = self.g.scale(number);
+            chosen = self.g.cast(number, Type::I32);
+        }
         let probabilities = self.g.reshape(probabilities, [1, experts, n, 1]);
         let mut weights = self.g.get_rows(probabilities, chosen);
         self.label(weights, "ffn_moe_weights", Some(il));
@@ -145,9 +201,16 @@ impl GraphBuilder<'_> {
     }
 
     /// The experts' up and gate matrices with the activation.
-    fn expert_up(&mut self, il: usize, x: TensorId, chosen: TensorId, activation: Activation) -> TensorId {
-        if self.weight(il, LlmTensor::FfnGateUpExps).is_some() {
-            let both = self.expert_matrix(il, LlmTensor::FfnGateUpExps, x, chosen);
+    fn expert_up(
+        &mut self,
+        il: usize,
+        x: TensorId,
+        chosen: TensorId,
+        matrices: &ExpertMatrices,
+        activation: Activation,
+    ) -> TensorId {
+        if let Some(slot) = matrices.gate_up.filter(|slot| self.has(il, *slot)) {
+            let both = self.expert_matrix(il, slot, x, chosen);
             self.label(both, "ffn_moe_gate_up", Some(il));
             let Tensor { ne, nb, .. } = self.g[both];
             let half = [ne[0] / 2, ne[1], ne[2], 1];
@@ -155,10 +218,10 @@ impl GraphBuilder<'_> {
             let up = self.g.window(both, half, [nb[1], nb[2]]);
             return self.g.glu_split(gate, up);
         }
-        let up = self.expert_matrix(il, LlmTensor::FfnUpExps, x, chosen);
+        let up = self.expert_matrix(il, matrices.up, x, chosen);
         self.label(up, "ffn_moe_up", Some(il));
-        if self.weight(il, LlmTensor::FfnGateExps).is_some() {
-            let gate = self.expert_matrix(il, LlmTensor::FfnGateExps, x, chosen);
+        if self.has(il, matrices.gate) {
+            let gate = self.expert_matrix(il, matrices.gate, x, chosen);
             self.label(gate, "ffn_moe_gate", Some(il));
             if activation == Activation::Situ {
                 return self.situ(gate, up);
@@ -190,7 +253,7 @@ impl GraphBuilder<'_> {
     /// The sum over the selected experts.
     fn sum(&mut self, il: usize, x: TensorId, n: u64) -> TensorId {
         let Tensor { ne, nb, .. } = self.g[x];
-        let used = self.hp.n_expert_used[il];
+        let used = ne[1];
         let mut views = Vec::with_capacity(used as usize);
         for _ in 0..used {
             let view = self.g.window(x, [ne[0], n, 1, 1], [nb[2]]);

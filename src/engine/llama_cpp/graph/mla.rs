@@ -3,6 +3,7 @@
 use super::GraphBuilder;
 use super::attention::{AttentionExtras, Qkv};
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
+use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
@@ -27,7 +28,8 @@ impl GraphBuilder<'_> {
         let stride = row(self.g[both].ty, lora + rope);
         let compressed = self.g.window(both, [lora, n, 1, 1], [stride]);
         let rotated = self.g.window(both, [rope, 1, n, 1], [stride, stride]);
-        let rotated = self.latent_rope(rotated, positions);
+        let factors = if self.architecture == Architecture::MiniCpm3 { self.rope_factors(il) } else { TensorId::NONE };
+        let rotated = self.latent_rope(rotated, positions, factors);
         let compressed = self.rms(compressed, LlmTensor::AttnKvANorm, il);
 
         if self.hp.mla.is_none() {
@@ -38,10 +40,10 @@ impl GraphBuilder<'_> {
             let v = self.g.window(kv, [head_v, heads, n, 1], strides);
             let v = self.g.cont(v);
             let q = if self.release.single_mla_rope {
-                self.g.rope(q, positions, TensorId::NONE)
+                self.g.rope(q, positions, factors)
             } else {
                 let [q_plain, q_rotated] = self.q_parts(q, [plain, rope]);
-                let q_rotated = self.g.rope(q_rotated, positions, TensorId::NONE);
+                let q_rotated = self.g.rope(q_rotated, positions, factors);
                 self.g.concat(q_plain, q_rotated, 0)
             };
             let rotated = self.g.repeat(rotated, [rope, heads, n, 1]);
@@ -49,7 +51,7 @@ impl GraphBuilder<'_> {
             return (Qkv { q, k, v }, AttentionExtras::default());
         }
         let [q_plain, q_rotated] = self.q_parts(q, [plain, rope]);
-        let q_rotated = self.latent_rope(q_rotated, positions);
+        let q_rotated = self.latent_rope(q_rotated, positions, factors);
         let q_plain = self.g.permute(q_plain, [0, 2, 1, 3]);
         let absorbed = self.multiply(il, LlmTensor::AttnKB, q_plain);
         let absorbed = self.g.permute(absorbed, [0, 2, 1, 3]);
@@ -81,8 +83,8 @@ impl GraphBuilder<'_> {
     }
 
     /// Rotary positions, unless the model has none.
-    fn latent_rope(&mut self, x: TensorId, positions: TensorId) -> TensorId {
-        if self.hp.has_rope { self.g.rope(x, positions, TensorId::NONE) } else { x }
+    fn latent_rope(&mut self, x: TensorId, positions: TensorId, factors: TensorId) -> TensorId {
+        if self.hp.has_rope { self.g.rope(x, positions, factors) } else { x }
     }
 
     /// The parts of every query, of `sizes` elements.

@@ -6,7 +6,8 @@ mod kinds;
 
 use super::recurrent::RecurrentInput;
 use super::{GraphBuilder, Norm};
-use crate::engine::ggml::tensor::TensorId;
+use crate::engine::ggml::Type;
+use crate::engine::ggml::tensor::{Tensor, TensorId};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
@@ -52,6 +53,8 @@ struct Inputs {
 pub(super) enum EmbeddingScale {
     /// Nothing.
     Plain,
+    /// Normalised without weights.
+    Normalised,
     /// A constant for all rows.
     Scaled,
     /// A constant for the rows of tokens, not for given embeddings.
@@ -82,6 +85,8 @@ pub(super) enum RopeLayers {
 pub(super) enum QkNorm {
     /// Per head.
     Each,
+    /// Per head, by mean and variance whatever the other norms are.
+    EachWithMean,
     /// Per head, after rotary positions are applied.
     EachRotated,
     /// Across all heads.
@@ -123,6 +128,8 @@ pub(super) enum PostNorm {
     Norm(LlmTensor),
     /// The same by the first of the two that the file has.
     NormOr(LlmTensor, LlmTensor),
+    /// Not pinned, and of all tokens before those without logits are dropped.
+    FreeNormOfAll(LlmTensor),
     /// Pinned, and of all tokens before those without logits are dropped.
     NormOfAll(LlmTensor),
     /// Not pinned.
@@ -174,7 +181,13 @@ impl GraphBuilder<'_> {
     /// The traits of the model's architecture, or of the nearest one.
     pub(super) fn transformer_kind(&self) -> Transformer {
         let kind = Transformer::of(self.architecture).unwrap_or_else(|| Transformer::nearest(self.weights, self.hp));
-        if self.hp.norm_rms { Transformer { norm: Norm::Rms, ..kind } } else { kind }
+        if self.hp.swin_norm {
+            kind.after_halves()
+        } else if self.hp.norm_rms {
+            Transformer { norm: Norm::Rms, ..kind }
+        } else {
+            kind
+        }
     }
 
     /// The graph of such an architecture.
@@ -224,7 +237,11 @@ impl GraphBuilder<'_> {
     /// Token embeddings.
     fn input_embeddings(&mut self, kind: &Transformer) -> TensorId {
         let x = self.embeddings(kind.embeddings == EmbeddingScale::ScaledTokens);
-        if kind.embeddings == EmbeddingScale::Scaled { self.g.scale(x) } else { x }
+        match kind.embeddings {
+            EmbeddingScale::Scaled => self.g.scale(x),
+            EmbeddingScale::Normalised => self.g.rms_norm(x),
+            EmbeddingScale::Plain | EmbeddingScale::ScaledTokens => x,
+        }
     }
 
     /// Adds learned positions and token types, then normalises, each if the file has the tensors.
@@ -266,16 +283,31 @@ impl GraphBuilder<'_> {
         } else {
             self.final_norm(x, kind.norm)
         };
-        if self.hp.reads_only && !self.architecture.is_diffusion() {
+        let embeds = self.hp.reads_only || self.architecture.ignores_cache();
+        if embeds && !self.architecture.is_diffusion() {
             return self.close(x);
         }
         let x = if keeps && !norms_kept { self.g.get_rows(x, out_ids) } else { x };
+        let x = if self.hp.scales_final { self.g.scale(x) } else { x };
         let logits = self.logits(x);
         let mut logits = self.output_bias(logits);
         if self.hp.logit_scale {
             logits = self.g.scale(logits);
         }
-        let logits = self.soft_capped(logits);
+        let mut logits = self.soft_capped(logits);
+        if self.architecture == Architecture::Chameleon {
+            logits = self.without_images(logits);
+        }
         self.close(logits);
     }
+
+    /// `logits` with those of image tokens pushed down (`models/chameleon.cpp`, 0.1.161).
+    fn without_images(&mut self, logits: TensorId) -> TensorId {
+        let images = self.g.add_tensor(Tensor::new(Type::F32, [CHAMELEON_IMAGE_TOKENS, 1, 1, 1]));
+        let images = self.g.clamp(images);
+        self.g.set(logits, images)
+    }
 }
+
+/// Image tokens of Chameleon's vocabulary (`models/chameleon.cpp`, 0.1.161).
+const CHAMELEON_IMAGE_TOKENS: u64 = 8192;

@@ -62,6 +62,26 @@ impl Hparams {
             A::CommandR => self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0,
             A::Mistral3 => self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0,
             A::DeepSeek2 | A::Mistral4 => self.deepseek2(keys)?,
+            A::MuseGlimmer => {
+                self.needed_window(keys, 4)?;
+                self.logit_scale = true;
+                self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
+            }
+            A::Spark25 | A::Maple => self.needed_window(keys, 4)?,
+            A::Laguna => {
+                self.dense_first_window(keys, 4);
+                self.sigmoid_by_default();
+            }
+            A::GroveMoe => self.n_group_experts = keys.need("experts_per_group")?,
+            A::Plamo3 => self.optional_window(keys, 8),
+            A::MiniCpm3 => {
+                keys.need("attention.q_lora_rank")?;
+                self.n_lora_kv = keys.need("attention.kv_lora_rank")?;
+                (self.residual_scale, self.scales_final) = (true, true);
+            }
+            A::Plm => self.n_lora_kv = keys.need("attention.kv_lora_rank")?,
+            A::Chameleon => self.swin_norm = keys.flag("swin_norm").unwrap_or(false),
+            A::Talkie => self.logit_scale = true,
             A::Step35 => {
                 self.needed_window(keys, 4)?;
                 self.sigmoid_by_default();

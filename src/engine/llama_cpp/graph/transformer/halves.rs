@@ -37,7 +37,7 @@ impl GraphBuilder<'_> {
     /// The output of a half, with its norm and residual scale if the architecture has them.
     pub(super) fn half_output(&mut self, kind: &Transformer, il: usize, x: TensorId, after: PostNorm) -> TensorId {
         let (slot, pin) = match after {
-            PostNorm::Nothing | PostNorm::NormOfAll(_) => (None, None),
+            PostNorm::Nothing | PostNorm::NormOfAll(_) | PostNorm::FreeNormOfAll(_) => (None, None),
             PostNorm::NormOr(slot, other) => (Some(if self.has(il, slot) { slot } else { other }), Some(il)),
             PostNorm::Norm(slot) => (Some(slot), Some(il)),
             PostNorm::FreeNorm(slot) => (Some(slot), None),
@@ -89,6 +89,7 @@ impl GraphBuilder<'_> {
         };
         let x = match kind.attention.after {
             PostNorm::NormOfAll(slot) => self.norm(x, slot, kind.norm, il),
+            PostNorm::FreeNormOfAll(slot) => self.unpinned_rms(x, slot, il),
             _ => x,
         };
         if self.hp.attention_scale { self.g.scale(x) } else { x }
@@ -129,6 +130,10 @@ impl GraphBuilder<'_> {
             QkNorm::Each => {
                 let qkv = self.qkv(il, x);
                 self.norm_heads(il, qkv, kind.norm)
+            }
+            QkNorm::EachWithMean => {
+                let qkv = self.qkv(il, x);
+                self.norm_heads(il, qkv, Norm::Layer)
             }
             QkNorm::EachRotated => self.qkv(il, x),
             QkNorm::Across => {
@@ -251,6 +256,11 @@ impl GraphBuilder<'_> {
         let routing = Routing { gating, normalised, scaled: self.experts_scaled(), ..Routing::SOFTMAX };
         let logits = if logits.is_some() { logits } else { self.router(il, x) };
         let chosen = self.experts_by(il, x, logits, routing);
+        if self.hp.n_group_experts > 0 {
+            let shared = self.group_experts(il, chosen, logits, routing);
+            let shared = self.g.scale(shared);
+            return self.g.add(chosen, shared);
+        }
         if self.has(il, LlmTensor::FfnUpShexp) && (self.has(il, LlmTensor::FfnDownShexp) || !kind.lenient) {
             let shared = self.shared_expert(kind, il, x);
             let both = self.g.add(chosen, shared);

@@ -114,6 +114,9 @@ impl Transformer {
             | A::Pangu
             | A::Dream
             | A::Rnd1
+            | A::Spark25
+            | A::GroveMoe
+            | A::LlamaEmbed
             | A::EuroBert => Self::LLAMA,
             A::SmolLm3 => Self { rotation: RopeLayers::ButEveryNth, ..Self::LLAMA },
             A::Arcee => Self { squares: true, ..Self::LLAMA },
@@ -201,6 +204,34 @@ impl Transformer {
                 experts: ExpertRouting::FROM_HEADER,
                 ..Self::LLAMA
             },
+            A::MuseGlimmer => Self {
+                embeddings: EmbeddingScale::Normalised,
+                rotation: RopeLayers::Windows,
+                attention: Norms {
+                    after: PostNorm::FreeNormOfAll(LlmTensor::AttnPostNorm),
+                    ..Norms::before(LlmTensor::AttnNorm)
+                },
+                feed_forward: Norms {
+                    after: PostNorm::FreeNorm(LlmTensor::FfnPostNorm),
+                    ..Norms::before(LlmTensor::FfnNorm)
+                },
+                ..Self::LLAMA
+            },
+            A::Maple => Self { rotation: RopeLayers::Windows, ..Self::LLAMA },
+            A::Plamo3 => Self {
+                attention: Norms {
+                    after: PostNorm::Norm(LlmTensor::AttnPostNorm),
+                    ..Norms::before(LlmTensor::AttnNorm)
+                },
+                feed_forward: Norms {
+                    after: PostNorm::Norm(LlmTensor::FfnPostNorm),
+                    ..Norms::before(LlmTensor::FfnNorm)
+                },
+                ..Self::LLAMA
+            },
+            A::MiniCpm3 => Self { embeddings: EmbeddingScale::Scaled, ..Self::LLAMA },
+            A::Plm => Self { squares: true, ..Self::LLAMA },
+            A::Chameleon => Self { heads: QkNorm::EachWithMean, ..Self::LLAMA },
             A::OpenElm => Self { sum: ResidualOrder::InTurnResidualFirst, ..Self::LLAMA },
             A::Refact => Self { rotation: RopeLayers::Never, ..Self::LLAMA },
             A::ExaoneMoe => Self { rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
@@ -245,6 +276,15 @@ impl Transformer {
             A::NomicBert => Self::BERT,
             _ => return None,
         })
+    }
+
+    /// The same with the norms of both inputs on both outputs.
+    pub(super) const fn after_halves(self) -> Self {
+        Self {
+            attention: Norms { after: PostNorm::Norm(LlmTensor::AttnNorm), ..Norms::NOTHING },
+            feed_forward: Norms { after: PostNorm::Norm(LlmTensor::FfnNorm), ..Norms::NOTHING },
+            ..self
+        }
     }
 
     /// The closest traits for an unlisted architecture, by the tensors of its blocks.
