@@ -262,6 +262,16 @@ architectures! {
     Talkie: "talkie";
     /// Llama used for embeddings: its attention does not read the cache.
     LlamaEmbed: "llama-embed";
+    /// Granite with sliding windows.
+    GraniteSwa: "granite_swa";
+    /// `NeoBERT`: an encoder with rotary positions.
+    NeoBert: "neo-bert";
+    /// The language part of `CogVLM` 2, whose weights for images are others.
+    CogVlm: "cogvlm";
+    /// dots 3 note: compressed attention of two sizes, with windows or an indexer.
+    Dots3Note: "dots3note";
+    /// `MiniMax` 01: lightning attention and full attention.
+    MiniMax01: "minimax-01";
     /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
@@ -297,14 +307,17 @@ impl Architecture {
                 | Self::BitNet
                 | Self::Chameleon
                 | Self::CodeShell
+                | Self::CogVlm
                 | Self::Cohere2Moe
                 | Self::Deci
                 | Self::DeepSeek2Ocr
                 | Self::DeepSeek32
+                | Self::Dots3Note
                 | Self::Dream
                 | Self::ExaoneMoe
                 | Self::Gemma3n
                 | Self::GlmDsa
+                | Self::GraniteSwa
                 | Self::Grok
                 | Self::GroveMoe
                 | Self::HyV3
@@ -321,8 +334,10 @@ impl Architecture {
                 | Self::Mellum
                 | Self::Mimo2
                 | Self::MiniCpm3
+                | Self::MiniMax01
                 | Self::Mistral4
                 | Self::MuseGlimmer
+                | Self::NeoBert
                 | Self::OpenElm
                 | Self::PaddleOcr
                 | Self::Pangu
@@ -352,6 +367,16 @@ impl Architecture {
         matches!(self, Self::Plm)
     }
 
+    /// Whether logits are computed for every token of a batch, wanted or not.
+    pub const fn gives_all_logits(self) -> bool {
+        matches!(self, Self::CogVlm)
+    }
+
+    /// Whether a batch may mix tokens and embeddings (`llm_arch_supports_mixed_batch`, 0.1.161).
+    pub const fn mixes_batches(self) -> bool {
+        !matches!(self, Self::CogVlm)
+    }
+
     /// Whether attention does not read its cache.
     pub const fn ignores_cache(self) -> bool {
         matches!(self, Self::LlamaEmbed)
@@ -359,7 +384,7 @@ impl Architecture {
 
     /// Whether memory is reserved for a batch of one sequence besides (`sched_reserve` in `llama-context.cpp`, 0.1.161).
     pub const fn reserves_one_sequence(self) -> bool {
-        matches!(self, Self::KimiLinear)
+        matches!(self, Self::KimiLinear | Self::MiniMax01)
     }
 
     /// Whether all blocks are recurrent.
@@ -382,6 +407,7 @@ impl Architecture {
                 | Self::KimiLinear
                 | Self::KimiK3
                 | Self::BailingMoe3
+                | Self::MiniMax01
         )
     }
 
@@ -397,7 +423,7 @@ impl Architecture {
 
     /// Whether the output weights are loaded (possibly the token embeddings), used by the graph or not.
     pub const fn loads_output(self) -> bool {
-        !matches!(self, Self::Bert | Self::NomicBert | Self::ModernBert | Self::EuroBert)
+        !matches!(self, Self::Bert | Self::NomicBert | Self::ModernBert | Self::EuroBert | Self::NeoBert)
     }
 
     /// Whether there is an encoder besides the decoder, which prepares hidden states of another model
@@ -428,6 +454,7 @@ impl Architecture {
                 | Self::MiniMaxM2
                 | Self::HunyuanVl
                 | Self::BailingMoe3
+                | Self::MiniMax01
                 | Self::MuseGlimmer
                 | Self::Unlisted
         )

@@ -109,7 +109,9 @@ impl Memory {
             let sequences = if context.kv_unified { context.n_seq_max } else { 1 };
             context.n_ctx_seq.min(window * sequences + context.n_ubatch).next_multiple_of(256)
         };
+        let indexer = hparams.indexer.as_ref().filter(|_| !drafts);
         Self {
+            indexer: indexer.map(|indexer| KvCache::indexer(hparams, indexer, context, placement)),
             full: Some(cache(context.n_ctx_seq, &|il| attends(il) && !hparams.is_swa[il])),
             window: Some(cache(size, &|il| attends(il) && hparams.is_swa[il])),
             recurrent,

@@ -25,6 +25,7 @@ mod input;
 mod kda;
 mod kimi_k3;
 mod mamba;
+mod minimax_01;
 mod mla;
 mod mtp;
 mod recurrent;
@@ -110,6 +111,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         _ if context.ctx_type == ContextType::Mtp => build.mtp_block(),
         A::Llama4 => build.llama4(),
         A::GptOss => build.gpt_oss(),
+        A::MiniMax01 => build.minimax_01(),
         A::Arctic => build.arctic(),
         A::BitNet => build.bitnet(),
         A::Talkie => build.talkie(),
@@ -240,7 +242,7 @@ impl GraphBuilder<'_> {
     /// In the last block, keeps only the rows whose logits are needed.
     fn keep_outputs<const N: usize>(&mut self, il: usize, out_ids: TensorId, of: [TensorId; N]) -> [TensorId; N] {
         let last = il + 1 == self.hp.n_layer();
-        if !last || self.keeps_last_rows() {
+        if !last || self.keeps_last_rows() || self.architecture.gives_all_logits() {
             return of;
         }
         of.map(|x| if x.is_some() { self.g.get_rows(x, out_ids) } else { x })

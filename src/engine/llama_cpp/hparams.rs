@@ -41,6 +41,8 @@ pub struct Hparams {
     pub expert_weights_scale: f64,
     pub expert_gating: u64,
     pub no_rope_layer_step: u64,
+    /// Blocks with rotary positions; empty for all.
+    pub rope_pattern: Vec<bool>,
     /// The first blocks, which have no experts.
     pub n_layer_dense_lead: usize,
     /// Blocks whose experts limit the gated activation; empty for none.
@@ -62,6 +64,8 @@ pub struct Hparams {
     /// Head sizes of K and V after MLA's compressed cache is decompressed.
     pub mla: Option<(u64, u64)>,
     pub n_lora_kv: u64,
+    /// The same two of blocks with a sliding window, where they differ.
+    pub latent_swa: Option<((u64, u64), u64)>,
     /// The lightning indexer of sparse attention, if the model has one.
     pub indexer: Option<Indexer>,
     /// The sliding window in tokens, if some blocks have one.
@@ -80,6 +84,8 @@ pub struct Hparams {
     /// Tokens of RWKV's rolling state: that before in each half.
     pub token_shift_count: u64,
     pub rescale_every_n_layers: usize,
+    /// Size of a head of lightning attention; 0 for none.
+    pub n_embd_head_la: u64,
     /// Size of a head of Kimi's delta attention; 0 for none.
     pub n_embd_head_kda: u64,
     /// The decay of Kimi's delta attention is bounded from below.
@@ -301,6 +307,9 @@ impl Hparams {
         }
         if self.n_embd_head_kda != 0 {
             return self.n_embd_head_kda * self.n_embd_head_kda * self.n_head[0];
+        }
+        if self.n_embd_head_la != 0 {
+            return self.n_embd_head_la * self.n_embd_head_la * self.n_head[0];
         }
         self.ssm.d_state * self.ssm.d_inner
     }

@@ -222,14 +222,16 @@ impl GraphBuilder<'_> {
         }
         self.g.expand(qkv.q);
         // with sliding windows, llama.cpp expands keys before values
-        let order = if memory.window.is_some() { [qkv.k, qkv.v] } else { [qkv.v, qkv.k] };
+        let keys_first = memory.window.is_some() && !compressed;
+        let order = if keys_first { [qkv.k, qkv.v] } else { [qkv.v, qkv.k] };
         for x in order {
             if x.is_some() {
                 self.g.expand(x);
             }
         }
         let (k, v) = self.store_and_view_cache(il, cache, &layer, input, qkv);
-        let mask = if self.top_k.is_some() { self.mask_of_chosen(input.mask) } else { input.mask };
+        let mask =
+            if self.top_k.is_some() && !self.hp.is_swa[il] { self.mask_of_chosen(input.mask) } else { input.mask };
         let x = self.attend(il, qkv.q, k, v, mask, extras);
         self.label(x, "kqv_out", Some(il));
         if input.rotation_v.is_some() && !compressed { self.rotated(x, input.rotation_v) } else { x }

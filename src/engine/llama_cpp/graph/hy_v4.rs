@@ -18,7 +18,7 @@ impl GraphBuilder<'_> {
             let (y, post) = self.independent_pre(il, x, OF_ATTENTION);
             let y = self.rms(y, LlmTensor::AttnNorm, il);
             let (qkv, extras) = self.latent_qkv(il, y, positions);
-            let y = self.gated_latent(il, y, qkv, extras);
+            let y = self.gated_by_heads(il, y, qkv, extras);
             x = self.independent_post(y, x, post);
 
             let (y, post) = self.independent_pre(il, x, OF_FEED_FORWARD);

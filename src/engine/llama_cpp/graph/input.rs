@@ -17,7 +17,7 @@ impl GraphBuilder<'_> {
 
         self.g.expand(looked_up);
         self.g.expand(given);
-        if self.release.mixed_batches {
+        if self.mixes_batches() {
             self.mixed_embeddings(table);
         }
         let mut x = looked_up;
@@ -31,7 +31,7 @@ impl GraphBuilder<'_> {
             x = self.contiguous(x);
             x = self.g.scale(x);
         }
-        if scaled && !self.release.mixed_batches {
+        if scaled && !self.mixes_batches() {
             x = self.g.scale(x);
         } else if scaled || only_tokens {
             let rows = self.g.input(Type::F32, [1, n_tokens, 1, 1], "inp_scale_rows");
@@ -41,6 +41,11 @@ impl GraphBuilder<'_> {
         self.label(x, "embd", None);
         self.g.expand(x);
         x
+    }
+
+    /// Whether the graph has inputs for batches that mix tokens and embeddings.
+    const fn mixes_batches(&self) -> bool {
+        self.release.mixed_batches && self.architecture.mixes_batches()
     }
 
     /// Mixed batch: given rows, some replaced by token embeddings.

@@ -27,7 +27,7 @@ impl GraphBuilder<'_> {
             } else {
                 let (qkv, extras) = self.latent_qkv(il, y, TensorId::NONE);
                 if self.has(il, LlmTensor::AttnGate) {
-                    self.gated_latent(il, y, qkv, extras)
+                    self.gated_by_heads(il, y, qkv, extras)
                 } else {
                     self.attention(il, qkv, extras)
                 }

@@ -10,8 +10,10 @@ impl GraphBuilder<'_> {
     /// Queries, and the compressed vector with its rotary part: as cached, or decompressed to keys and values.
     pub(super) fn latent_qkv(&mut self, il: usize, x: TensorId, positions: TensorId) -> (Qkv, AttentionExtras) {
         let (n, heads) = (self.batch.n_tokens, self.hp.n_head[il]);
-        let (head_k, head_v) = self.hp.mla.unwrap_or((self.hp.head_k(il), self.hp.head_v(il)));
-        let (rope, lora) = (self.hp.n_rot[0], self.hp.n_lora_kv);
+        let everywhere = (self.hp.mla.unwrap_or((self.hp.head_k(il), self.hp.head_v(il))), self.hp.n_lora_kv);
+        let in_windows = self.hp.latent_swa.filter(|_| self.hp.is_swa[il]);
+        let ((head_k, head_v), lora) = in_windows.unwrap_or(everywhere);
+        let rope = self.hp.n_rot[0];
         let plain = head_k.saturating_sub(rope);
 
         let q = if self.weight(il, LlmTensor::AttnQ).is_some() {
@@ -29,6 +31,8 @@ impl GraphBuilder<'_> {
         let compressed = self.g.window(both, [lora, n, 1, 1], [stride]);
         let rotated = self.g.window(both, [rope, 1, n, 1], [stride, stride]);
         let factors = if self.architecture == Architecture::MiniCpm3 { self.rope_factors(il) } else { TensorId::NONE };
+        let rotated =
+            if self.has(il, LlmTensor::AttnKNorm) { self.rms(rotated, LlmTensor::AttnKNorm, il) } else { rotated };
         let rotated = self.latent_rope(rotated, positions, factors);
         let compressed = self.rms(compressed, LlmTensor::AttnKvANorm, il);
 
@@ -63,22 +67,18 @@ impl GraphBuilder<'_> {
         (Qkv { q, k, v }, AttentionExtras { v_unfold, sinks })
     }
 
-    /// Attention whose result is multiplied by a gate from `x`: a value per head, or one per element.
+    /// Attention whose result is multiplied by a gate from `x`, a value per head, and then made contiguous
+    /// (`models/bailingmoe3.cpp`, 0.1.161).
     pub(super) fn gated_latent(&mut self, il: usize, x: TensorId, qkv: Qkv, extras: AttentionExtras) -> TensorId {
         let (heads, n) = (self.hp.n_head[il], self.batch.n_tokens);
-        let mut y = self.attention_unprojected(il, qkv, extras);
-        let mut gate = self.linear(il, LlmTensor::AttnGate, x);
+        let y = self.attention_unprojected(il, qkv, extras);
         let wide = self.g[y].ne[0];
-        if self.g[gate].ne[0] == wide {
-            gate = self.g.unary(gate, UnaryOp::Sigmoid);
-            y = self.g.mul(y, gate);
-        } else {
-            gate = self.g.reshape(gate, [1, heads, n, 1]);
-            gate = self.g.unary(gate, UnaryOp::Sigmoid);
-            y = self.g.reshape(y, [wide / heads, heads, n, 1]);
-            y = self.g.mul(y, gate);
-            y = self.g.cont_as(y, [wide, n, 1, 1]);
-        }
+        let gate = self.linear(il, LlmTensor::AttnGate, x);
+        let gate = self.g.reshape(gate, [1, heads, n, 1]);
+        let gate = self.g.unary(gate, UnaryOp::Sigmoid);
+        let y = self.g.reshape(y, [wide / heads, heads, n, 1]);
+        let y = self.g.mul(y, gate);
+        let y = self.g.cont_as(y, [wide, n, 1, 1]);
         self.linear(il, LlmTensor::AttnOutput, y)
     }
 

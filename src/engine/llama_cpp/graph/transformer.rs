@@ -273,11 +273,16 @@ impl GraphBuilder<'_> {
             self.g.set_output(x);
             x = self.g.get_rows(x, out_ids);
         }
+        let encoder = self.global_weight(LlmTensor::EncOutputNorm);
         let without = self.weights.find_global(LlmTensor::OutputNorm, TensorSuffix::Weight).is_none();
         let x = if kind.attention.before == PreNorm::Bare {
             let x = self.norm_with(x, TensorId::NONE, TensorId::NONE, kind.norm, None);
             self.g[x].output = true;
             self.label(x, "result_norm", None)
+        } else if self.hp.reads_only && encoder.is_some() {
+            let x = self.norm_with(x, encoder, TensorId::NONE, kind.norm, None);
+            self.g[x].output = true;
+            x
         } else if without && (self.hp.reads_only || kind.lenient) {
             x
         } else {

@@ -57,7 +57,10 @@ impl Hparams {
         if let Some((key, value, most)) = numbers.into_iter().find(|(_, value, most)| value > most) {
             return Err(LoadError::model(format!("{key} is {value}: more than {most} is not supported")));
         }
-        let sized = self.n_shortconv_l_cache != 0 || self.n_embd_head_kda != 0 || self.wkv_head_size != 0;
+        let sized = self.n_shortconv_l_cache != 0
+            || self.n_embd_head_kda != 0
+            || self.wkv_head_size != 0
+            || self.n_embd_head_la != 0;
         if self.is_recr.contains(&true) && !sized && [d_conv, d_inner, d_state].contains(&0) {
             let why =
                 "recurrent blocks need ssm.conv_kernel, ssm.inner_size and ssm.state_size: convert the model again";

@@ -6,6 +6,13 @@ use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::LoadError;
 
 impl Hparams {
+    /// `MiniMax` 01: seven of eight blocks have lightning attention unless the header says otherwise (`minimax-01.cpp`,
+    /// 0.1.161).
+    pub(super) fn lightning(&mut self, keys: &HeaderKeys<'_>) {
+        self.n_embd_head_la = self.n_embd_head_k[0];
+        self.recurrent_interval(keys, 8);
+    }
+
     /// RWKV 6 and 7 (`rwkv6.cpp`, `rwkv7.cpp`, 0.1.161).
     pub(super) fn rwkv(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         self.wkv_head_size = keys.need("wkv.head_size")?;

@@ -82,6 +82,15 @@ impl Hparams {
             A::Plm => self.n_lora_kv = keys.need("attention.kv_lora_rank")?,
             A::Chameleon => self.swin_norm = keys.flag("swin_norm").unwrap_or(false),
             A::Talkie => self.logit_scale = true,
+            A::GraniteSwa => {
+                self.granite(keys, architecture);
+                self.has_rope = true;
+                self.needed_window(keys, 4)?;
+                let pattern = keys.list("attention.rope_pattern").unwrap_or_default();
+                self.rope_pattern = pattern.into_iter().map(|rotates| rotates != 0).collect();
+            }
+            A::Dots3Note => self.windowed_latent(keys)?,
+            A::MiniMax01 => self.lightning(keys),
             A::Step35 => {
                 self.needed_window(keys, 4)?;
                 self.sigmoid_by_default();
@@ -134,7 +143,7 @@ impl Hparams {
             }
             A::Qwen3Next | A::Qwen35 | A::Qwen35Moe => {
                 self.read_ssm(keys)?;
-                self.recurrent_interval(keys);
+                self.recurrent_interval(keys, 4);
             }
             A::NemotronH => {
                 self.read_ssm(keys)?;
@@ -248,14 +257,14 @@ impl Hparams {
     }
 
     /// The recurrent blocks: from a list in the header, or all but every n-th.
-    fn recurrent_interval(&mut self, keys: &HeaderKeys<'_>) {
+    pub(super) fn recurrent_interval(&mut self, keys: &HeaderKeys<'_>, interval: usize) {
         if let Some(list) = keys.list("attention.recurrent_layers") {
             for (il, recurrent) in list.into_iter().take(self.n_layer_all).enumerate() {
                 self.is_recr[il] = recurrent != 0;
             }
             return;
         }
-        let interval = keys.count("full_attention_interval").unwrap_or(4).max(1);
+        let interval = keys.count("full_attention_interval").unwrap_or(interval).max(1);
         for il in 0..self.n_layer() {
             self.is_recr[il] = !(il + 1).is_multiple_of(interval);
         }
@@ -272,11 +281,12 @@ impl Hparams {
     }
 
     fn granite(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) {
-        self.logit_scale = architecture == Architecture::Granite || keys.float("logit_scale").unwrap_or(0.0) != 0.0;
+        let mapped = matches!(architecture, Architecture::Granite | Architecture::GraniteSwa);
+        self.logit_scale = mapped || keys.float("logit_scale").unwrap_or(0.0) != 0.0;
         self.residual_scale = keys.float("residual_scale").unwrap_or(0.0) != 0.0;
         self.embedding_scale = keys.float("embedding_scale").unwrap_or(0.0) != 0.0;
         self.has_rope = keys.flag("rope.scaling.finetuned").unwrap_or(true);
-        if architecture == Architecture::Granite {
+        if mapped {
             if let Some(list) = keys.list("deepstack_mapping") {
                 for (il, level) in list.into_iter().take(self.n_layer_all).enumerate() {
                     self.deepstack_mapping[il] = level;

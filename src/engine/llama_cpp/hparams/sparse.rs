@@ -45,6 +45,23 @@ impl Hparams {
         self.read_indexer(keys, is_full)
     }
 
+    /// dots 3 note: blocks with a window have compressed caches of another size, the others an indexer
+    /// (`dots3note.cpp`, 0.1.161).
+    pub(super) fn windowed_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        keys.need("attention.q_lora_rank")?;
+        keys.need("attention.kv_lora_rank")?;
+        self.read_latent(keys);
+        self.n_swa = Some(keys.need("attention.sliding_window")?);
+        self.swa_pattern(keys, 4);
+        let heads = (keys.need("attention.key_length_mla_swa")?, keys.need("attention.value_length_mla_swa")?);
+        self.latent_swa = Some((heads, keys.need("attention.kv_lora_rank_swa")?));
+        let mut is_full = vec![false; self.n_layer_all];
+        if let Some(list) = keys.each("attention.indexer.types", self.n_layer())? {
+            is_full.iter_mut().zip(list).for_each(|(full, listed)| *full = listed != 0);
+        }
+        self.read_indexer(keys, is_full)
+    }
+
     fn read_indexer(&mut self, keys: &HeaderKeys<'_>, is_full: Vec<bool>) -> Result<(), LoadError> {
         self.indexer = Some(Indexer {
             n_head: keys.need("attention.indexer.head_count")?,

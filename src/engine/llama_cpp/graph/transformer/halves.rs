@@ -2,6 +2,7 @@
 
 use super::{Inputs, PostNorm, PreNorm, QkNorm, ResidualOrder, ResidualTerm, RopeLayers, Transformer};
 use crate::engine::ggml::tensor::{TensorId, UnaryOp};
+use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::graph::attention::{AttentionExtras, Qkv};
 use crate::engine::llama_cpp::graph::experts::Routing;
 use crate::engine::llama_cpp::graph::feed_forward::{Activation, FfnWeights};
@@ -84,8 +85,8 @@ impl GraphBuilder<'_> {
         let gated = self.has(il, LlmTensor::AttnGate);
         let x = match (gated, extras.v_unfold.is_some()) {
             (false, _) => self.attention(il, qkv, extras),
-            (true, false) => self.gated_by_heads(il, y, qkv, extras),
-            (true, true) => self.gated_latent(il, y, qkv, extras),
+            (true, true) if self.architecture == Architecture::BailingMoe3 => self.gated_latent(il, y, qkv, extras),
+            (true, _) => self.gated_by_heads(il, y, qkv, extras),
         };
         let x = match kind.attention.after {
             PostNorm::NormOfAll(slot) => self.norm(x, slot, kind.norm, il),
@@ -107,7 +108,7 @@ impl GraphBuilder<'_> {
     fn rotates(&self, rotation: RopeLayers, il: usize) -> bool {
         let windowed = self.hp.is_swa[il];
         match rotation {
-            RopeLayers::Every => self.hp.has_rope,
+            RopeLayers::Every => self.hp.has_rope && self.hp.rope_pattern.get(il) != Some(&false),
             RopeLayers::ButEveryNth => {
                 self.hp.no_rope_layer_step == 0 || !(il as u64 + 1).is_multiple_of(self.hp.no_rope_layer_step)
             }
@@ -298,7 +299,13 @@ impl GraphBuilder<'_> {
     /// The shared expert, with its gate if the file has one.
     fn shared_expert(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
         let ungated = kind.lenient && !self.has(il, LlmTensor::FfnGateShexp);
-        let activation = if ungated { kind.ungated() } else { Activation::Gated };
+        let activation = if ungated {
+            kind.ungated()
+        } else if self.has(il, LlmTensor::FfnGateShexp) {
+            Activation::Gated
+        } else {
+            Activation::GatedInOne
+        };
         let gate = self.weight(il, LlmTensor::FfnGateInpShexp);
         if !gate.is_some() {
             return self.feed_forward_of(il, x, activation, FfnWeights::SHARED);

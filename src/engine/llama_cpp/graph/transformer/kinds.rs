@@ -115,6 +115,9 @@ impl Transformer {
             | A::Dream
             | A::Rnd1
             | A::Spark25
+            | A::GraniteSwa
+            | A::NeoBert
+            | A::CogVlm
             | A::GroveMoe
             | A::LlamaEmbed
             | A::EuroBert => Self::LLAMA,
