@@ -86,6 +86,12 @@ impl Graph {
         self.compute(Op::Pool2d, Type::F32, ne, [a])
     }
 
+    /// The largest of every `length` consecutive elements of rows, as ggml's 2-D pooling.
+    pub fn pool_rows(&mut self, a: TensorId, length: u64) -> TensorId {
+        let (steps, x) = (Steps { stride: length, padding: 0 }, self[a].ne);
+        self.compute(Op::Pool2d, Type::F32, [steps.positions(x[0], length), x[1], x[2], x[3]], [a])
+    }
+
     /// Averages of `length` consecutive elements.
     pub fn pool_1d(&mut self, a: TensorId, length: u64) -> TensorId {
         let (steps, x) = (Steps { stride: length, padding: 0 }, self[a].ne);

@@ -16,6 +16,12 @@ impl Graph {
         self.like(Op::Add, [a, b])
     }
 
+    /// `a + b`, in place.
+    pub fn add_in_place(&mut self, a: TensorId, b: TensorId) -> TensorId {
+        let Tensor { ne, nb, .. } = self[a];
+        self.compute_view(Op::Add, a, ne, nb, [a, b])
+    }
+
     /// `a - b`.
     pub fn sub(&mut self, a: TensorId, b: TensorId) -> TensorId {
         self.like(Op::Sub, [a, b])

@@ -272,6 +272,8 @@ architectures! {
     Dots3Note: "dots3note";
     /// `MiniMax` 01: lightning attention and full attention.
     MiniMax01: "minimax-01";
+    /// `MiniMax` M3: an indexer chooses blocks of positions.
+    MiniMaxM3: "minimax-m3";
     /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
@@ -335,6 +337,7 @@ impl Architecture {
                 | Self::Mimo2
                 | Self::MiniCpm3
                 | Self::MiniMax01
+                | Self::MiniMaxM3
                 | Self::Mistral4
                 | Self::MuseGlimmer
                 | Self::NeoBert

@@ -289,7 +289,8 @@ impl KvCache {
             ty_k: context.type_k,
             ty_v: context.type_v,
             k: indexer.head_size,
-            v: None,
+            // that of blocks has values too, which nothing reads
+            v: (indexer.block_size > 0).then(|| hparams.head_v(il)),
         };
         Self {
             size: context.n_ctx_seq,

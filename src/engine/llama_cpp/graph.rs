@@ -26,6 +26,7 @@ mod kda;
 mod kimi_k3;
 mod mamba;
 mod minimax_01;
+mod minimax_m3;
 mod mla;
 mod mtp;
 mod recurrent;
@@ -111,6 +112,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         _ if context.ctx_type == ContextType::Mtp => build.mtp_block(),
         A::Llama4 => build.llama4(),
         A::GptOss => build.gpt_oss(),
+        A::MiniMaxM3 => build.minimax_m3(),
         A::MiniMax01 => build.minimax_01(),
         A::Arctic => build.arctic(),
         A::BitNet => build.bitnet(),

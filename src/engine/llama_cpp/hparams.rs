@@ -143,8 +143,10 @@ pub struct Indexer {
     pub n_head: u64,
     /// Size of a head.
     pub head_size: u64,
-    /// Tokens that attention reads at most.
+    /// Tokens, or blocks of them, that attention reads at most.
     pub top_k: u64,
+    /// Positions of a block; 0 if tokens are chosen.
+    pub block_size: u64,
     /// Per block, whether it has an indexer; the others use the choice of the block before.
     pub is_full: Vec<bool>,
 }

@@ -112,7 +112,8 @@ impl Probe<'_> {
         let mut places = Vec::new();
         scheduler.assign(graph, &mut places, |_, _| {});
         let device = |layer: i16| usize::try_from(layer).ok().and_then(|il| placement.layers.get(il));
-        let mut tried = graph.computed.iter().filter(|id| graph[**id].op == op);
+        // sparse attention over blocks is not tried, and belongs to no block
+        let mut tried = graph.computed.iter().filter(|id| graph[**id].op == op && graph[**id].layer >= 0);
         Ok(tried.all(|id| device(graph[*id].layer) == Some(&places[id.index()])))
     }
 }

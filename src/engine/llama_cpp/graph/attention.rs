@@ -12,9 +12,9 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 pub(super) struct AttentionInput {
     k_rows: TensorId,
     v_rows: TensorId,
-    mask: TensorId,
+    pub mask: TensorId,
     rotation_k: TensorId,
-    rotation_v: TensorId,
+    pub rotation_v: TensorId,
 }
 
 /// Queries, keys and values by head: `[head size, heads, tokens]`.
@@ -266,7 +266,7 @@ impl GraphBuilder<'_> {
         self.label(x, "kqv_out", Some(il))
     }
 
-    fn hadamard(&mut self, qkv: Qkv, input: AttentionInput) -> Qkv {
+    pub(super) fn hadamard(&mut self, qkv: Qkv, input: AttentionInput) -> Qkv {
         let rotated = |build: &mut Self, x: TensorId, by: TensorId| {
             if by.is_some() && x.is_some() { build.rotated(x, by) } else { x }
         };
@@ -278,7 +278,7 @@ impl GraphBuilder<'_> {
     }
 
     /// `x` multiplied block by block by the matrix `by`.
-    fn rotated(&mut self, x: TensorId, by: TensorId) -> TensorId {
+    pub(super) fn rotated(&mut self, x: TensorId, by: TensorId) -> TensorId {
         let side = self.g[by].ne[0];
         let shape = self.g[x];
         let pieces = [side, shape.elements() / side, 1, 1];
@@ -288,7 +288,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Stores keys and values, and returns views of the whole cache.
-    fn store_and_view_cache(
+    pub(super) fn store_and_view_cache(
         &mut self,
         il: usize,
         cache: &KvCache,

@@ -67,7 +67,7 @@ impl GraphBuilder<'_> {
     }
 
     /// The keys of block `il`'s indexer.
-    fn indexer_keys(&mut self, il: usize, cache: &KvCache) -> TensorId {
+    pub(super) fn indexer_keys(&mut self, il: usize, cache: &KvCache) -> TensorId {
         if let (false, Some(layer)) = (self.indexer_keys[il].is_some(), cache.layers[il]) {
             let ne = [layer.k, cache.size, cache.streams, 1];
             self.indexer_keys[il] = self.g.given(layer.ty_k, ne, Buffer::Cache(layer.place), "cache_k", il as i16);

@@ -40,6 +40,7 @@ impl Hparams {
             ("attention.kv_lora_rank", self.n_lora_kv, MAX_COUNT),
             ("attention.indexer.head_count", indexer.n_head, MAX_COUNT),
             ("attention.indexer.key_length", indexer.head_size, MAX_COUNT),
+            ("attention.indexer.block_size", indexer.block_size, MAX_COUNT),
             ("attention.indexer.top_k", indexer.top_k, u64::from(u32::MAX)),
             ("embedding_length_out", self.draft.n_embd_out, MAX_WIDTH),
             ("block_size", self.draft.block_size, MAX_COUNT),

@@ -89,6 +89,7 @@ impl Hparams {
                 let pattern = keys.list("attention.rope_pattern").unwrap_or_default();
                 self.rope_pattern = pattern.into_iter().map(|rotates| rotates != 0).collect();
             }
+            A::MiniMaxM3 => self.block_sparse(keys)?,
             A::Dots3Note => self.windowed_latent(keys)?,
             A::MiniMax01 => self.lightning(keys),
             A::Step35 => {

@@ -62,11 +62,21 @@ impl Hparams {
         self.read_indexer(keys, is_full)
     }
 
+    /// `MiniMax` M3: all blocks with experts have an indexer, which chooses blocks of positions (`minimax-m3.cpp`,
+    /// 0.1.161).
+    pub(super) fn block_sparse(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        if keys.need("attention.indexer.block_size")? == 0 {
+            return Err(LoadError::model("attention.indexer.block_size is 0: convert the model again".to_owned()));
+        }
+        self.read_indexer(keys, (0..self.n_layer_all).map(|il| il >= self.n_layer_dense_lead).collect())
+    }
+
     fn read_indexer(&mut self, keys: &HeaderKeys<'_>, is_full: Vec<bool>) -> Result<(), LoadError> {
         self.indexer = Some(Indexer {
             n_head: keys.need("attention.indexer.head_count")?,
             head_size: keys.need("attention.indexer.key_length")?,
             top_k: keys.need("attention.indexer.top_k")?,
+            block_size: keys.number("attention.indexer.block_size").unwrap_or(0),
             is_full,
         });
         Ok(())

@@ -135,7 +135,11 @@ impl Transformer {
             | A::DeepSeek32
             | A::GlmDsa
             | A::BailingMoe3
+            | A::Dots3Note
             | A::HyV4
+            | A::Laguna
+            | A::MiniMaxM3
+            | A::Step35
             | A::HyV3 => Self { experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
             A::Jamba => Self {
                 rotation: RopeLayers::Never,

@@ -1,0 +1,209 @@
+//! `MiniMax` M3: in blocks with experts an indexer scores blocks of positions, and attention reads only the best
+//! (`models/minimax-m3.cpp`, 0.1.161).
+
+use super::attention::{AttentionExtras, AttentionInput, Qkv};
+use super::{GraphBuilder, Norm};
+use crate::engine::ggml::Type;
+use crate::engine::ggml::tensor::{Tensor, TensorId, row};
+use crate::engine::llama_cpp::hparams::Indexer;
+use crate::engine::llama_cpp::weights::LlmTensor;
+
+/// Positions of an empty cache (`llama_kv_cache_msa_context::get_n_pos`, 0.1.161).
+const RESERVED_POSITIONS: u64 = 256;
+
+/// A batch's inputs for choosing blocks of positions.
+#[derive(Clone, Copy)]
+struct BlockInput {
+    rows: TensorId,
+    /// Which blocks are near enough to be chosen in any case.
+    bias: TensorId,
+    /// Positions without a cell.
+    pos_mask: TensorId,
+    /// The cell of every position.
+    pos_slot: TensorId,
+    /// The block of every cell.
+    cell_block: TensorId,
+    /// The attention mask in f32.
+    mask: TensorId,
+    /// Blocks of positions.
+    blocks: u64,
+}
+
+/// The tensors of one block's sparse attention.
+#[derive(Clone, Copy)]
+struct Sparse {
+    /// The indexer's queries, and its keys in the cache.
+    iq: TensorId,
+    ik: TensorId,
+    q: TensorId,
+    /// The caches.
+    k: TensorId,
+    v: TensorId,
+}
+
+impl GraphBuilder<'_> {
+    pub(super) fn minimax_m3(&mut self) {
+        let kind = self.transformer_kind();
+        let mut x = self.embeddings(false);
+        let positions = self.positions();
+        self.attention_inputs();
+        let blocks = self.block_input();
+        let out_ids = self.out_ids();
+        for il in 0..self.hp.n_layer() {
+            let y = self.rms(x, LlmTensor::AttnNorm, il);
+            let qkv = self.qkv(il, y);
+            let qkv = self.norm_heads(il, qkv, Norm::Rms);
+            let qkv = self.rotate(qkv, positions, TensorId::NONE);
+            let y = match (&self.hp.indexer, blocks, self.full) {
+                (Some(indexer), Some(blocks), Some(input)) if indexer.is_full[il] => {
+                    let y = self.block_sparse_attention(il, y, qkv, positions, (indexer, blocks, input));
+                    self.linear(il, LlmTensor::AttnOutput, y)
+                }
+                _ => self.attention(il, qkv, AttentionExtras::default()),
+            };
+            let [y, residual] = self.keep_outputs(il, out_ids, [y, x]);
+            let half = self.g.add(y, residual);
+            let y = self.rms(half, LlmTensor::FfnNorm, il);
+            let y = self.dense_or_experts(&kind, il, y, TensorId::NONE);
+            x = self.g.add(y, half);
+            self.label(x, "l_out", Some(il));
+        }
+        let logits = self.finish(x, Norm::Rms);
+        self.close(logits);
+    }
+
+    /// The inputs of sparse attention; none if it is dense: without flash attention, or if sequences share a cache.
+    fn block_input(&mut self) -> Option<BlockInput> {
+        let (indexer, cache, input) = (self.hp.indexer.as_ref()?, self.memory.indexer.as_ref()?, self.full?);
+        if !self.cx.flash_attn || (self.cx.kv_unified && self.cx.n_seq_max > 1) {
+            return None;
+        }
+        let (n, streams) = (self.batch.n_tokens, cache.streams);
+        // an empty cache is reserved for, which has no positions
+        let blocks = RESERVED_POSITIONS.div_ceil(indexer.block_size);
+        let positions = blocks * indexer.block_size;
+        Some(BlockInput {
+            rows: self.g.input(Type::I64, [n, 1, 1, 1], "attn_inp_k_idxs"),
+            bias: self.g.input(Type::F32, [blocks, n, 1, 1], "msa_bias"),
+            pos_mask: self.g.input(Type::F32, [positions, n, 1, 1], "msa_pos_mask"),
+            pos_slot: self.g.input(Type::I32, [positions, streams, 1, 1], "msa_pos_slot"),
+            cell_block: self.g.input(Type::I32, [cache.size, streams, 1, 1], "msa_cell_blk"),
+            mask: self.g.cast(input.mask, Type::F32),
+            blocks,
+        })
+    }
+
+    fn block_sparse_attention(
+        &mut self,
+        il: usize,
+        x: TensorId,
+        qkv: Qkv,
+        positions: TensorId,
+        (indexer, blocks, input): (&Indexer, BlockInput, AttentionInput),
+    ) -> TensorId {
+        let memory = self.memory;
+        let (Some(keys), Some(cache)) = (&memory.indexer, &memory.full) else { return qkv.q };
+        let Some(layer) = cache.layers[il] else { return qkv.q };
+        let (n, size) = (self.batch.n_tokens, indexer.head_size);
+        let [iq, ik] = [
+            (LlmTensor::IndexerQProj, LlmTensor::IndexerQNorm, indexer.n_head),
+            (LlmTensor::IndexerKProj, LlmTensor::IndexerKNorm, 1),
+        ]
+        .map(|(matrix, norm, heads)| {
+            let x = self.linear(il, matrix, x);
+            let x = self.g.reshape(x, [size, heads, n, 1]);
+            let x = self.rms(x, norm, il);
+            self.g.rope(x, positions, TensorId::NONE)
+        });
+        let stored = self.indexer_keys(il, keys);
+        let written = self.store(stored, ik, blocks.rows);
+        self.g.expand(written);
+        let ty = self.g[stored].ty;
+        let (one, all) = (row(ty, size), row(ty, size) * keys.size);
+        let ik = self.g.window(stored, [size, 1, keys.size, keys.streams], [one, one, all]);
+
+        let qkv = self.hadamard(qkv, input);
+        for x in [qkv.q, qkv.k, qkv.v] {
+            self.g.expand(x);
+        }
+        let (k, v) = self.store_and_view_cache(il, cache, &layer, input, qkv);
+        let sparse = Sparse { iq, ik, q: qkv.q, k, v };
+        let mut all = TensorId::NONE;
+        for _ in 0..keys.streams {
+            let mask = self.block_mask(indexer, blocks, &sparse);
+            let y = self.attend_to_blocks(&sparse, mask);
+            all = if all.is_some() { self.g.concat(all, y, 1) } else { y };
+        }
+        if input.rotation_v.is_some() { self.rotated(all, input.rotation_v) } else { all }
+    }
+
+    /// The mask of one stream that leaves only the cells of chosen blocks, by KV head.
+    fn block_mask(&mut self, indexer: &Indexer, blocks: BlockInput, sparse: &Sparse) -> TensorId {
+        let (heads, size) = (indexer.n_head, indexer.head_size);
+        let Tensor { ne: [_, _, cells, streams], nb: key, .. } = self.g[sparse.ik];
+        let n = self.batch.n_tokens / streams;
+        let (count, positions) = (blocks.blocks, blocks.blocks * indexer.block_size);
+        let iq = self.g[sparse.iq].nb;
+        let iq = self.g.window(sparse.iq, [size, heads, n, 1], [iq[1], iq[2]]);
+        let ik = self.g.window(sparse.ik, [size, cells, 1, 1], [key[2]]);
+        let slots = self.g.window(blocks.pos_slot, [positions, 1, 1, 1], []);
+        let stride = self.g[blocks.pos_mask].nb[1];
+        let pos_mask = self.g.window(blocks.pos_mask, [positions, 1, n, 1], [stride, stride]);
+        let cell_block = self.g.window(blocks.cell_block, [cells, 1, 1, 1], []);
+        let of_mask = self.g[blocks.mask].nb;
+        let mask = self.g.window(blocks.mask, [cells, n, 1, 1], [of_mask[1], of_mask[3]]);
+        let stride = self.g[blocks.bias].nb[1];
+        let bias = self.g.window(blocks.bias, [count, 1, n, 1], [stride, stride]);
+
+        let by_position = self.g.get_rows(ik, slots);
+        let iq = self.g.reshape(iq, [size, heads * n, 1, 1]);
+        let scores = self.g.mul_mat(by_position, iq);
+        let scores = self.g.reshape(scores, [positions, heads, n, 1]);
+        let scores = self.g.add_in_place(scores, pos_mask);
+        let best = self.g.pool_rows(scores, indexer.block_size);
+        let best = self.g.add(best, bias);
+        let chosen = indexer.top_k.min(count);
+        let ids = self.g.top_k(best, chosen);
+
+        let closed = self.g.scale(bias);
+        let closed = self.g.cast(closed, Type::F16);
+        let closed = self.g.repeat(closed, [count, heads, n, 1]);
+        let open = self.g.cast(ids, Type::F32);
+        let open = self.g.scale(open);
+        let closed = self.g.reshape(closed, [1, count, heads * n, 1]);
+        let open = self.g.reshape(open, [1, chosen, heads * n, 1]);
+        let ids = self.g.reshape(ids, [chosen, heads * n, 1, 1]);
+        let by_block = self.g.set_rows(closed, open, ids);
+        let by_block = self.g.reshape(by_block, [count, heads, n, 1]);
+        let by_block = self.g.permute(by_block, [0, 2, 1, 3]);
+        let by_block = self.g.cont(by_block);
+        let by_block = self.g.reshape(by_block, [count, n * heads, 1, 1]);
+        let by_block = self.g.transpose(by_block);
+        let by_block = self.g.cont(by_block);
+        let by_cell = self.g.get_rows(by_block, cell_block);
+        let by_cell = self.g.transpose(by_cell);
+        let by_cell = self.g.cont(by_cell);
+        let by_cell = self.g.reshape(by_cell, [cells, n, heads, 1]);
+        let by_cell = self.g.add_in_place(by_cell, mask);
+        let by_cell = self.g.reshape(by_cell, [cells, n, 1, heads]);
+        self.g.cast(by_cell, Type::F16)
+    }
+
+    /// Flash attention of one stream, with every KV head as a batch of its own.
+    fn attend_to_blocks(&mut self, sparse: &Sparse, mask: TensorId) -> TensorId {
+        let Tensor { ne: [head, heads_kv, cells, streams], nb: of_k, .. } = self.g[sparse.k];
+        let Tensor { ne: [head_v, ..], nb: of_v, .. } = self.g[sparse.v];
+        let Tensor { ne: [_, heads, n, _], nb: of_q, .. } = self.g[sparse.q];
+        let n = n / streams;
+        let q = self.g.window(sparse.q, [head, heads, n, 1], [of_q[1], of_q[2]]);
+        let k = self.g.window(sparse.k, [head, heads_kv, cells, 1], [of_k[1], of_k[2], of_k[3]]);
+        let v = self.g.window(sparse.v, [head_v, heads_kv, cells, 1], [of_v[1], of_v[2], of_v[3]]);
+        let [k, v] = [k, v].map(|x| self.g.permute(x, [0, 3, 1, 2]));
+        let q = self.g.reshape(q, [head, heads / heads_kv, heads_kv, n]);
+        let q = self.g.permute(q, [0, 2, 3, 1]);
+        let y = self.g.flash_attention(q, k, v, mask, TensorId::NONE);
+        let y = self.g.permute(y, [0, 1, 3, 2]);
+        let y = if self.g.is_contiguous(y) { y } else { self.g.cont(y) };
+        self.g.reshape(y, [head_v * heads, n, 1, 1])
+    }
+}
