@@ -38,6 +38,7 @@ use crate::answer::ram::{self, RamUse};
 use crate::hardware::remembered::Remembered;
 use crate::hardware::saved::SavedMachines;
 use crate::library::ModelFilter;
+use crate::model::Modalities;
 use crate::settings::Context;
 use crate::speed::{Speed, Speeds};
 use crate::tui::{self, ExitReason};
@@ -141,6 +142,7 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
         min: args.min.or(typed.min),
         max: args.max.or(typed.max),
         fits: args.fits,
+        reads: Modalities { vision: args.vision || typed.reads.vision, audio: args.audio || typed.reads.audio },
     };
     let wanted = list::Wanted { words: &words, filter, quant: args.knobs.others.quant };
     if args.json {

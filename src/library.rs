@@ -11,6 +11,7 @@ pub mod verify;
 use std::sync::OnceLock;
 
 use crate::gguf::FileType;
+use crate::model::Modalities;
 use crate::plan::Plan;
 use crate::source::catalogue::{self, CatalogueEntry};
 use crate::source::recent::Recent;
@@ -151,6 +152,14 @@ impl Item {
         }
     }
 
+    /// What it reads besides text; nothing as long as that is not known.
+    pub fn modalities(&self) -> Modalities {
+        match &self.header {
+            HeaderLocation::BuiltIn(entry, _) => entry.projector().map(|it| it.modalities()).unwrap_or_default(),
+            _ => self.package.get().and_then(|read| read.as_ref().ok()).map(Package::modalities).unwrap_or_default(),
+        }
+    }
+
     /// Its size on disk if it is in a store, or why it cannot be opened.
     pub fn on_disk(&self) -> Option<Result<Bytes, &str>> {
         match &self.header {
@@ -179,7 +188,8 @@ impl Item {
                 EntryState::Broken(why) => Err(why.clone()),
             },
             HeaderLocation::BuiltIn(entry, quant) => {
-                entry.model(*quant).map(Package::from).map_err(|error| error.to_string())
+                let package = entry.model(*quant).map(Package::from).map_err(|error| error.to_string())?;
+                Ok(Package { projector: entry.projector().cloned(), ..package })
             }
             HeaderLocation::Reference { asks_servers } => {
                 let roots = if *asks_servers { roots.clone() } else { roots.clone().offline() };

@@ -12,7 +12,7 @@ use groups::TensorGroups;
 
 pub use groups::TensorGroup;
 pub use hyper::{Experts, Hyperparameters, Ssm};
-pub use projector::Projector;
+pub use projector::{Modalities, Projector};
 pub use summary::ModelSummary;
 
 /// Upper limit of the number of blocks: over a hundred times that of the largest published models.

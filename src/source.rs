@@ -43,7 +43,7 @@ pub use network::Network;
 pub use open::{OpenedModel, open, stored};
 pub use package::Package;
 pub use progress::{Progress, ProgressCallback, no_progress};
-pub use reference::load;
+pub use reference::{load, projector};
 #[cfg(feature = "net")]
 pub use remote::ago;
 pub use roots::Roots;

@@ -1,5 +1,6 @@
 //! The built-in catalogue: every entry builds a complete header, and the headers match published files.
 
+mod projectors;
 pub mod published;
 
 use std::collections::{BTreeMap, BTreeSet};

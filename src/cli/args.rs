@@ -164,7 +164,8 @@ pub(super) struct ListArgs {
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
-    /// Only models whose name has all of these words; 'moe', 'dense', '>7b' and '<120b' limit kind and size.
+    /// Only models whose name has all of these words; 'moe', 'dense', 'vision',
+    /// 'audio', '>7b' and '<120b' limit kind and size.
     pub(super) words: Vec<String>,
     /// Judge by this context instead of the one that each model would get.
     #[arg(long, value_name = "N", value_parser = value::context, conflicts_with = "ctx", help_heading = "Models")]
@@ -175,6 +176,12 @@ pub(super) struct ListArgs {
     /// Only models without experts.
     #[arg(long, help_heading = "Models")]
     pub(super) dense: bool,
+    /// Only models that read images.
+    #[arg(long, help_heading = "Models")]
+    pub(super) vision: bool,
+    /// Only models that read sounds.
+    #[arg(long, help_heading = "Models")]
+    pub(super) audio: bool,
     /// Only models with at least this many parameters: 7b, 500m.
     #[arg(long, value_name = "SIZE", value_parser = value::parameters, help_heading = "Models")]
     pub(super) min: Option<u64>,

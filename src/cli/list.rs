@@ -18,6 +18,7 @@ use crate::answer::FitSummary;
 use crate::engine::EngineVersion;
 use crate::gguf::FileType;
 use crate::library::{self, Item, ModelFilter, ModelStatus};
+use crate::model::Modalities;
 use crate::plan::{Confidence, Outcome, Plan};
 use crate::settings::{Context, Release};
 use crate::source::{Progress, Roots};
@@ -51,6 +52,8 @@ struct ListedModel {
     file_type: Option<String>,
     bytes: Bytes,
     context_train: Option<u64>,
+    #[serde(flatten)]
+    modalities: Modalities,
     /// The context that it is judged by, in tokens per sequence.
     ctx: u64,
     confidence: Confidence,
@@ -86,7 +89,7 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     let mut take = |row: ListRow| {
         let kept = match &row.known {
-            Some(known) => filter.keeps(&known.plan.model, known.fit.outcome),
+            Some(known) => filter.keeps(&known.plan.model, known.modalities, known.fit.outcome),
             None => !filter.any(),
         };
         let go_on = !kept || report(&row);
@@ -152,6 +155,7 @@ fn row(item: &Item, status: ModelStatus) -> ListRow {
                 file_type: model.file_type,
                 bytes: model.bytes,
                 context_train: model.context_train,
+                modalities: item.modalities(),
                 ctx: plan.settings.ctx,
                 confidence: plan.confidence,
                 plan,
@@ -235,11 +239,18 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
             "best: of the catalogue's models, the largest quantisation up to Q8_0 with all in VRAM, else the usual one. "
         }
     };
+    let marked = rows.iter().any(|row| row.known.as_ref().is_some_and(|known| known.modalities.words().is_some()));
+    let modalities = if marked {
+        " vision, audio (V, A): the model reads images or sounds, and its projector is planned with it."
+    } else {
+        ""
+    };
     out += &style.wrap(
         "",
         &format!(
             "{best}VRAM ctx: the largest context with all in VRAM, or in brackets with layers in RAM. experts: all layers \
-             are assigned to GPU, but experts run from RAM; the share is of all memory on GPU. tok/s: modelled, with an empty cache."
+             are assigned to GPU, but experts run from RAM; the share is of all memory on GPU. tok/s: modelled, with an empty \
+             cache.{modalities}"
         ),
     );
     out.extend(ready.notes.iter().map(|note| style.wrap("- ", &one_line(note))));
@@ -284,6 +295,12 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
         let reason = one_line(row.error.as_deref().unwrap_or_default());
         return style.wrap(&format!("{name:<width$} "), &reason);
     };
+    if let Some((words, letters)) = known.modalities.words() {
+        let last = name.lines().next().unwrap_or_default();
+        let room = if style.is_narrow() { style.width } else { width }.saturating_sub(last.chars().count() + 1);
+        let mark = if words.len() < room { words } else { letters };
+        name = name.replacen(last, &format!("{last} {mark}"), 1);
+    }
     let ListedModel { fit, .. } = known;
     let fits = match (fit.context_in_vram, fit.context_fits) {
         (Some(tokens), _) => short(tokens),

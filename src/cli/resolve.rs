@@ -108,7 +108,7 @@ impl ParsedArgs {
         let (mut settings, mut notes) = knobs::settings(knobs, &Variables::of(knobs, described));
         let (ctx, layers) = modelfile::apply(&mut settings, knobs)?;
         if let Some(projector) = knobs.others.mmproj.as_ref().filter(|_| knobs.engine.facts().counts_projectors) {
-            settings.projector = Some(source::open(projector, &mut source::no_progress)?.into_projector());
+            settings.projector = Some(source::projector(projector, &mut source::no_progress)?);
         }
         let MachineSource { described, search } = MachineSource::read(machine)?;
         notes.extend(described.notes.iter().cloned());

@@ -101,7 +101,11 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     // from a repository, llama-server takes the projector beside the model by itself
     let is_repository = matches!(input.location, ModelLocation::HuggingFace(_));
     if let Some(projector) = options.projector.as_ref().filter(|_| !is_repository) {
-        words.extend(["--mmproj".to_owned(), word(&projector.file)]);
+        let file = if projector.is_file() { projector.file.as_str() } else { "mmproj.gguf" };
+        if !projector.is_file() {
+            lines += &comment("replace mmproj.gguf with the file of the model's projector");
+        }
+        words.extend(["--mmproj".to_owned(), word(file)]);
     }
     words.extend(arguments(&options));
     if !computers.is_empty() {

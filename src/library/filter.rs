@@ -1,6 +1,6 @@
 //! Which models to list. The same words and limits hold on the command line and in the browser.
 
-use crate::model::ModelSummary;
+use crate::model::{Modalities, ModelSummary};
 use crate::plan::Outcome;
 
 /// Limits on the models of a list; each is off by default.
@@ -14,10 +14,12 @@ pub struct ModelFilter {
     pub max: Option<u64>,
     /// Only models with this outcome or a faster one.
     pub fits: Option<Outcome>,
+    /// Only models that read all of this.
+    pub reads: Modalities,
 }
 
 impl ModelFilter {
-    /// Takes `moe`, `dense`, `>7b` and `<120b` out of typed words; returns the words that are left.
+    /// Takes `moe`, `dense`, `vision`, `audio`, `>7b` and `<120b` out of typed words; returns the words that are left.
     pub fn typed(words: &str) -> (Self, String) {
         let mut filter = Self::default();
         let mut rest = Vec::new();
@@ -26,6 +28,8 @@ impl ModelFilter {
             match word.to_ascii_lowercase().as_str() {
                 "moe" => filter.experts = Some(true),
                 "dense" => filter.experts = Some(false),
+                "vision" => filter.reads.vision = true,
+                "audio" => filter.reads.audio = true,
                 _ => match (limit('>'), limit('<')) {
                     (Some(min), _) => filter.min = Some(min),
                     (_, Some(max)) => filter.max = Some(max),
@@ -41,15 +45,16 @@ impl ModelFilter {
         *self != Self::default()
     }
 
-    /// Whether a model with this outcome is listed.
-    pub fn keeps(&self, model: &ModelSummary, outcome: Outcome) -> bool {
+    /// Whether a model that reads `modalities` is listed with this outcome.
+    pub fn keeps(&self, model: &ModelSummary, modalities: Modalities, outcome: Outcome) -> bool {
         let fits = match self.fits {
             None => true,
             // without a GPU, RAM is where a model fits
             Some(Outcome::LayersInRam) => outcome != Outcome::DoesNotFit,
             Some(most) => outcome <= most,
         };
-        fits && self.experts.is_none_or(|experts| experts == model.experts.is_some())
+        fits && modalities.include(self.reads)
+            && self.experts.is_none_or(|experts| experts == model.experts.is_some())
             && self.min.is_none_or(|min| model.parameters >= min)
             && self.max.is_none_or(|max| model.parameters <= max)
     }
@@ -80,10 +85,15 @@ mod tests {
 
     #[test]
     fn typed_words_set_limits() {
-        let (filter, rest) = ModelFilter::typed("qwen MoE >20b <40b coder");
+        let (filter, rest) = ModelFilter::typed("qwen MoE >20b <40b coder vision");
         assert_eq!(rest, "qwen coder");
-        let expected =
-            ModelFilter { experts: Some(true), min: Some(20_000_000_000), max: Some(40_000_000_000), fits: None };
+        let expected = ModelFilter {
+            experts: Some(true),
+            min: Some(20_000_000_000),
+            max: Some(40_000_000_000),
+            fits: None,
+            reads: Modalities { vision: true, audio: false },
+        };
         assert_eq!(filter, expected);
         assert_eq!(
             ModelFilter::typed("> <x dense"),

@@ -2,11 +2,13 @@
 //!
 //! - `assets/catalogue.jsonl`: one model per line.
 //! - `assets/architectures.txt`: the tensors of each architecture; parsed by `template`.
+//! - `assets/projectors.jsonl`: the projectors that belong to models; read by `projectors`.
 //! - `words`: the values of a template's words in one block of one model.
 //!
 //! A header is written as that of an F32 file, parsed, and quantised by llama.cpp's rules. Of the tokens only their
 //! number is kept.
 
+mod projectors;
 mod template;
 mod words;
 
@@ -20,6 +22,9 @@ use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderLimits, HeaderOnly, read};
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
+
+/// Prefix of references to the catalogue.
+pub const PREFIX: &str = "catalogue:";
 
 /// The default model.
 pub const DEFAULT: &str = "llama3.1-8b";

@@ -10,7 +10,7 @@ use crate::engine::llama_cpp::projector::{Encoder, LoadedProjector};
 use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::FileType;
 use crate::model::quantise::QuantiseError;
-use crate::model::{Model, Projector};
+use crate::model::{Modalities, Model, Projector, TensorGroup};
 use crate::settings::{OllamaVersion, Release, Settings};
 use crate::units::Bytes;
 
@@ -119,6 +119,16 @@ impl Package {
             notes.push(format!("planned for Ollama {version}, which runs here"));
         }
         notes
+    }
+
+    /// What the model reads besides text: by its projector, or by the encoders in its own file.
+    pub fn modalities(&self) -> Modalities {
+        let has =
+            |prefix: &str| self.model.tensors(TensorGroup::Projector).any(|tensor| tensor.name.starts_with(prefix));
+        match &self.projector {
+            Some(projector) => projector.modalities(),
+            None => Modalities { vision: has("v."), audio: has("a.") },
+        }
     }
 
     /// The same with a draft beside the model.

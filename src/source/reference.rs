@@ -1,8 +1,9 @@
 //! Opens a model by reference: a path, a name in a local Ollama store, a name on a server, or one in the catalogue.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::catalogue::{self, CatalogueEntry};
+use super::catalogue::{self, CatalogueEntry, PREFIX as CATALOGUE};
 use super::error::SourceError;
 use super::open::{OpenedModel, open, stored};
 use super::progress::{ProgressCallback, no_progress};
@@ -10,9 +11,7 @@ use super::roots::Roots;
 use super::store::files::beside;
 use super::store::ollama;
 use crate::gguf::NotAFileType;
-
-/// Prefix of references to the catalogue.
-const CATALOGUE: &str = "catalogue:";
+use crate::model::Projector;
 
 /// Opens the model that `reference` names: a path (`~/` is the home folder), a name such as `llama3.1:8b` in one of the
 /// Ollama stores of `roots` or on its servers, or an entry of the catalogue (`catalogue:qwen3-8b@q4_K_M`; the prefix is
@@ -99,6 +98,22 @@ mod remote {
     }
 }
 
+/// Opens a projector: the file at `path`, or that of a model of the catalogue (`catalogue:gemma3-4b`).
+///
+/// # Errors
+/// As [`open`], and if the catalogue has no such projector.
+pub fn projector(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<Arc<Projector>, SourceError> {
+    let Some(name) = path.to_str().and_then(|path| path.strip_prefix(CATALOGUE)) else {
+        return Ok(open(path, on_progress)?.into_projector());
+    };
+    let found = catalogue::find(name).and_then(CatalogueEntry::projector);
+    found.cloned().ok_or_else(|| {
+        let known = catalogue::all().iter().filter(|entry| entry.projector().is_some());
+        let known: Vec<&str> = known.map(|entry| entry.name.as_str()).collect();
+        SourceError::NoProjector { name: name.to_owned(), known: known.join(", ") }
+    })
+}
+
 /// Opens an entry of the catalogue: `qwen3-8b`, in its usual quantisation, or `qwen3-8b@Q8_0`.
 ///
 /// # Errors
@@ -120,6 +135,7 @@ pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
     let name = if own { entry.name.clone() } else { format!("{}@{quantisation}", entry.name) };
     Ok(OpenedModel {
         reference: Some(format!("{CATALOGUE}{name}")),
+        remote_projector: entry.projector().cloned(),
         ..OpenedModel::new(model.header, entry.title.clone())
     })
 }

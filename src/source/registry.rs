@@ -10,6 +10,7 @@ use super::progress::ProgressCallback;
 use super::remote::{FileLocation, RemoteSession};
 use super::store::ollama::{HOSTS, OllamaName};
 use super::tag::TagParameters;
+use crate::model::Projector;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
@@ -58,7 +59,7 @@ pub(super) fn open(
     let mut opened = OpenedModel::new(header, short.clone());
     opened.knobs = knobs;
     if let Some(layer) = manifest.of_kind("projector").next() {
-        opened.remote_projector = Some(session.projector(&location(layer)?, "projector", on_progress)?);
+        opened.remote_projector = Some(session.projector(&location(layer)?, Projector::UNNAMED, on_progress)?);
     }
     for layer in manifest.of_kind("adapter") {
         opened.remote_adapters += session.tensor_bytes(&location(layer)?, on_progress)?;

@@ -73,6 +73,7 @@ pub enum Command {
     Reverse,
     OnlyFitting,
     OnlyKind,
+    OnlyModality,
     JudgeBy,
     OnlyHere,
     OnlyFamily,

@@ -117,6 +117,30 @@ fn the_list_takes_words_and_limits() {
 }
 
 #[test]
+fn models_that_see_or_hear_are_marked() {
+    let sandbox = Sandbox::new();
+    let names = |more: &[&str]| -> Vec<Value> {
+        models(&sandbox, &[&MACHINE[..], more].concat()).iter().map(|model| model["name"].clone()).collect()
+    };
+    let seeing = names(&["gemma", "--vision"]);
+    assert_eq!(seeing, ["gemma3-4b", "gemma3-27b", "gemma4-e2b", "gemma4-12b", "gemma4-31b"].map(Value::from));
+    assert_eq!(names(&["gemma", "vision"]), seeing);
+    assert_eq!(names(&["gemma", "--audio"]), ["gemma4-e2b", "gemma4-12b"].map(Value::from));
+    let one = &models(&sandbox, &[&MACHINE[..], &["gemma3-4b"]].concat())[0];
+    assert_eq!((&one["vision"], &one["audio"]), (&true.into(), &false.into()));
+    let text = contains("gemma4-e2b VA ").and(contains("gemma3-4b vision ")).and(contains("V, A): the model reads"));
+    sandbox.plimsoll().args(["list", "gemma"]).args(MACHINE).assert().success().stdout(text);
+
+    // a projector beside a model of this machine
+    let store = sandbox.folder.path().join(".cache/llama.cpp");
+    fs::create_dir_all(&store).unwrap();
+    fs::rename(sandbox.model("gemma3-4b"), store.join("here.gguf")).unwrap();
+    fs::rename(sandbox.projector("gemma3-4b-f16"), store.join("mmproj-here.gguf")).unwrap();
+    assert_eq!(names(&["here", "--vision"]), ["here.gguf"].map(Value::from));
+    assert!(names(&["here", "--audio"]).is_empty());
+}
+
+#[test]
 fn local_models_come_first() {
     let sandbox = Sandbox::new();
     let store = sandbox.folder.path().join(".cache/llama.cpp");

@@ -1,8 +1,10 @@
 //! `plimsoll plan --mmproj`: the projector as a part of the plan.
 
+use predicates::prelude::*;
+use predicates::str::contains;
 use serde_json::Value;
 
-use super::{Sandbox, json};
+use super::{Sandbox, json, refused};
 
 const MACHINE: [&str; 2] = ["--gpu", "name=card,total=80GiB,backend=plain"];
 
@@ -37,6 +39,39 @@ fn a_projector_is_a_part_of_the_plan() {
             assert_eq!(device[key], sum, "{key} of device {at}");
         }
     }
+}
+
+/// A model of the catalogue is planned with its projector, as a file with the same header is.
+#[test]
+fn the_catalogue_has_projectors() {
+    let sandbox = Sandbox::new();
+    let of_catalogue = |more: &[&str]| {
+        let mut command = sandbox.plimsoll();
+        command.args(["plan", "catalogue:gemma3-4b", "--engine", "llama.cpp", "--ctx", "4096", "--ram", "64GiB"]);
+        json(command.args(MACHINE).args(more))
+    };
+    let from_file = plan(&sandbox, "gemma3-4b", "gemma3-4b-f16", &[]);
+    let by_itself = of_catalogue(&[]);
+    assert_eq!(part(&by_itself, "vision")["devices"], part(&from_file, "vision")["devices"]);
+    assert_eq!(part(&by_itself, "vision")["file"], "catalogue:gemma3-4b");
+    assert_eq!(of_catalogue(&["--no-mmproj"])["parts"].as_array().unwrap().len(), 1);
+    // for a file without a projector beside it
+    let mut command = sandbox.plan_by("llama.cpp", "gemma3-4b");
+    let named = json(command.args(MACHINE).args(["--ctx", "4096", "--mmproj", "catalogue:gemma3-4b"]));
+    assert_eq!(named["devices"], from_file["devices"]);
+    let mut none = sandbox.plimsoll();
+    let said = refused(none.args(["plan", "catalogue:gemma3-4b", "--mmproj", "catalogue:llama3.1-8b"]), 3);
+    assert!(said.contains("no projector of 'llama3.1-8b': it has those of") && said.contains("gemma3-4b"), "{said}");
+}
+
+/// llama-server has no such file: the command says where one is to be put.
+#[test]
+fn an_exported_command_names_a_projector_that_is_a_file() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.args(["export", "catalogue:gemma3-4b", "--engine", "llama.cpp", "--ctx", "4096", "--ram", "64GiB"]);
+    let said = contains("replace mmproj.gguf with").and(contains("--mmproj mmproj.gguf"));
+    command.args(MACHINE).assert().success().stdout(said.and(contains("catalogue:").not()));
 }
 
 #[test]

@@ -104,8 +104,9 @@ pub(in super::super) struct OtherKnobArgs {
     /// Limit in MiB of llama-server's prompt cache in RAM, 0 for none [default: 8192].
     #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
     pub(in super::super) cache_ram: Option<Bytes>,
-    /// The model's vision or audio projector.
-    #[arg(long, value_name = "FILE")]
+    /// The model's vision or audio projector: a file, or one of the catalogue, such as catalogue:gemma3-4b. Without
+    /// this, the one that is found with the model is planned.
+    #[arg(long, value_name = "FILE|catalogue:NAME")]
     pub(in super::super) mmproj: Option<PathBuf>,
     /// Plan without a projector, also if one is found with the model.
     #[arg(long, conflicts_with = "mmproj")]

@@ -191,6 +191,7 @@ impl ModelBrowser {
             Command::Reverse => self.reversed = !self.reversed,
             Command::OnlyFitting => self.only.next_fit(),
             Command::OnlyKind => self.only.next_kind(),
+            Command::OnlyModality => self.only.next_modality(),
             Command::JudgeBy => {
                 let next = CONTEXTS.iter().find(|&&tokens| self.need.is_none_or(|need| tokens > need));
                 self.need = next.copied();

@@ -84,6 +84,7 @@ pub const KEYS: &[Binding] = table! {
     Models: Complete = [key(KeyCode::Tab)] "complete the typed path", footer 2 "complete";
     Models: OnlyFitting = [ctrl('f')] "show models that fit: with layers in RAM, experts in RAM, all in VRAM / all";
     Models: OnlyKind = [ctrl('x')] "show models with experts / without / all";
+    Models: OnlyModality = [ctrl('p')] "show models that read images / sounds / all";
     Models: JudgeBy = [ctrl('n')] "judge by a longer context: 8k, 16k … / the planner's", footer 4 "context";
     Models: OnlyHere = [ctrl('l')] "show only local models / all";
     Models: OnlyFamily = [ctrl('g')] "show only the selected family / all";

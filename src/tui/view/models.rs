@@ -119,7 +119,7 @@ fn draw_text(place: Rect, chosen: bool, text: &str, hint: &str, theme: Theme, bu
 fn draw_empty(app: &App, browse: &ModelBrowser, list: Rect, buffer: &mut Buffer) {
     let text = match (&app.library.gathered, browse.hidden) {
         (Gathering::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
-        (_, 1..) => "All models are hidden by the filters: ^F, ^X, ^L and ^G switch them off.",
+        (_, 1..) => "All models are hidden by the filters: ^F, ^X, ^L, ^P and ^G switch them off.",
         _ => "No models: type a name, a path or a URL.",
     };
     for (row, line) in (0..).zip(wrap(text, list.width)) {

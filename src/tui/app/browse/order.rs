@@ -7,7 +7,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use crate::library::ModelFilter;
 use crate::library::ModelOrigin;
-use crate::model::ModelSummary;
+use crate::model::{Modalities, ModelSummary};
 use crate::plan::Outcome;
 use crate::tui::app::library::ModelRow;
 use crate::tui::regions::models::ListColumn;
@@ -180,6 +180,12 @@ impl BrowseFilter {
         };
     }
 
+    /// The next choice of what models read: images, sounds, or whatever.
+    pub(super) const fn next_modality(&mut self) {
+        let Modalities { vision, audio } = self.limits.reads;
+        self.limits.reads = Modalities { vision: !vision && !audio, audio: vision };
+    }
+
     fn keeps(&self, row: &ModelRow) -> bool {
         keeps(&self.limits, row)
             && (!self.here || is_here(row))
@@ -189,7 +195,7 @@ impl BrowseFilter {
 
 /// Whether `limits` keep a model; one that is not planned yet is kept.
 fn keeps(limits: &ModelFilter, row: &ModelRow) -> bool {
-    row.status.plan().is_none_or(|plan| limits.keeps(&plan.model, plan.outcome()))
+    row.status.plan().is_none_or(|plan| limits.keeps(&plan.model, row.item.modalities(), plan.outcome()))
 }
 
 /// Whether a model can be opened without downloading its header.

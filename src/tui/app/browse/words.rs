@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 
 use super::ModelBrowser;
+use crate::model::Modalities;
 use crate::plan::Outcome;
 use crate::tui::action::Command;
 use crate::tui::app::library::{Gathering, Library};
@@ -34,7 +35,7 @@ impl Filter {
 
 impl ModelBrowser {
     /// The filters, from left to right.
-    pub fn filters(&self) -> [Filter; 6] {
+    pub fn filters(&self) -> [Filter; 7] {
         let only = &self.only;
         let family = only.family.as_ref().map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
         let order = format!("order: {}{}", self.sort.word(), if self.reversed { ", reversed" } else { "" });
@@ -45,12 +46,14 @@ impl ModelBrowser {
             Some(_) => "all in VRAM",
         };
         let kind = if only.limits.experts == Some(false) { "dense" } else { "experts" };
+        let modality = if only.limits.reads.audio { "audio" } else { "vision" };
         let context = self.need.map_or_else(|| "as planned".to_owned(), short);
         [
             filter("^F", fits.to_owned(), Some(only.limits.fits.is_some()), Command::OnlyFitting),
             filter("^X", kind.to_owned(), Some(only.limits.experts.is_some()), Command::OnlyKind),
             filter("^N", format!("context: {context}"), None, Command::JudgeBy),
             filter("^L", "local".to_owned(), Some(only.here), Command::OnlyHere),
+            filter("^P", modality.to_owned(), Some(only.limits.reads != Modalities::default()), Command::OnlyModality),
             filter("^G", family, Some(only.family.is_some()), Command::OnlyFamily),
             filter("^S", order, None, Command::Sort),
         ]

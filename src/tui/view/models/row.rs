@@ -11,7 +11,7 @@ use crate::tui::app::browse::{ModelBrowser, SortOrder};
 use crate::tui::app::library::ModelRow;
 use crate::tui::regions::models::{ListColumn, ModelsRegions};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::row_writer::RowWriter;
+use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::units::{parameters, short};
 
 /// Draws the titles of the columns; the sorted one has an arrow.
@@ -66,7 +66,13 @@ pub fn draw(
     if let Some((_, name)) = columns.first() {
         let (sign, hue) = origin(row.item.origin);
         let mut writer = RowWriter::new(buffer, *name, 0);
-        writer.put(if chosen { "▸ " } else { "  " }, ink).put(sign, theme.ink(hue)).skip(1).put(&row.item.name, ink);
+        writer.put(if chosen { "▸ " } else { "  " }, ink).put(sign, theme.ink(hue)).skip(1);
+        let room = writer.room().saturating_sub(width(&row.item.name) + 1);
+        if let Some((words, letters)) = row.item.modalities().words().filter(|_| broken.is_none()) {
+            let mark = if width(words) <= room { words } else { letters };
+            writer.right(&format!(" {mark}"), theme.ink(Hue::Dim));
+        }
+        writer.put(&row.item.name, ink);
     }
     if let Some(why) = broken {
         let start = columns.get(1).map_or(place.x, |(_, next)| next.x);
