@@ -16,6 +16,7 @@ pub mod limits;
 pub mod machines;
 pub mod matrix;
 pub mod offer;
+pub mod parts;
 pub mod quant;
 pub mod ram;
 mod search;

@@ -156,7 +156,7 @@ impl Item {
     pub fn modalities(&self) -> Modalities {
         match &self.header {
             HeaderLocation::BuiltIn(entry, _) => entry.projector().map(|it| it.modalities()).unwrap_or_default(),
-            _ => self.package.get().and_then(|read| read.as_ref().ok()).map(Package::modalities).unwrap_or_default(),
+            _ => self.known().map(Package::modalities).unwrap_or_default(),
         }
     }
 
@@ -175,6 +175,11 @@ impl Item {
     /// One sentence, if it cannot be loaded.
     pub fn package(&self, roots: &Roots) -> Result<&Package, &str> {
         self.package.get_or_init(|| self.read(roots)).as_ref().map_err(String::as_str)
+    }
+
+    /// The model, if it was read before.
+    pub fn known(&self) -> Option<&Package> {
+        self.package.get()?.as_ref().ok()
     }
 
     fn read(&self, roots: &Roots) -> Result<Package, String> {

@@ -7,6 +7,7 @@ mod exports;
 mod knobs;
 mod loads;
 mod machine;
+mod parts;
 mod quantisation;
 mod random_input;
 mod ranges;

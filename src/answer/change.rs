@@ -10,7 +10,7 @@ use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, MmprojDevice, Settings};
 use crate::units::{Bytes, Tokens};
 
 /// One change of one knob, of the model's quantisation, or of one GPU's memory.
@@ -32,6 +32,8 @@ pub enum Change {
     Quantisation(FileType),
     /// Another number of GPU layers.
     GpuLayers(GpuLayers),
+    /// The projector in RAM.
+    ProjectorInRam,
     /// Memory in use by something else on a GPU is freed.
     Free {
         /// Index into [`Machine::gpus`].
@@ -65,6 +67,7 @@ impl Change {
             Self::Batch(tokens) => settings.batch = Some(tokens),
             Self::Quantisation(_) => {}
             Self::GpuLayers(layers) => settings.gpu_layers = layers,
+            Self::ProjectorInRam => settings.mmproj.device = MmprojDevice::Cpu,
             Self::Free { gpu: index, bytes } => gpu(index, &|gpu| gpu.free = (gpu.free + bytes).min(gpu.total)),
             Self::MoreMemory { gpu: index, bytes } => gpu(index, &|gpu| {
                 gpu.total += bytes;
@@ -83,6 +86,7 @@ impl Change {
             Self::Batch(_) => Knob::Batch.name(),
             Self::Quantisation(_) => "quant",
             Self::GpuLayers(_) => Knob::GpuLayers.name(),
+            Self::ProjectorInRam => Knob::MmprojDevice.name(),
             Self::Free { .. } => "free",
             Self::MoreMemory { .. } => "memory",
         }
@@ -102,6 +106,7 @@ impl Change {
                 Ok(count) => format!("--gpu-layers {count}"),
                 Err(word) => format!("--gpu-layers {word}"),
             },
+            Self::ProjectorInRam => "--no-mmproj-offload".to_owned(),
             Self::Free { .. } | Self::MoreMemory { .. } => return None,
         })
     }
@@ -122,6 +127,7 @@ impl fmt::Display for Change {
             Self::GpuLayers(GpuLayers::Auto) => write!(f, "GPU layers set to auto"),
             Self::GpuLayers(GpuLayers::All) => write!(f, "GPU layers set to all"),
             Self::GpuLayers(GpuLayers::Count(layers)) => write!(f, "GPU layers set to {layers}"),
+            Self::ProjectorInRam => write!(f, "the projector in RAM"),
             Self::Free { gpu, bytes } => write!(f, "freeing {bytes} on GPU{gpu}"),
             Self::MoreMemory { gpu, bytes } => write!(f, "{bytes} more memory on GPU{gpu}"),
         }
@@ -142,6 +148,8 @@ impl PlanRequest {
         }
         let effect = &plan.settings;
         let mut changes: Vec<Change> = self.other_gpu_layers(plan, goal).into_iter().collect();
+        let has_projector = self.settings.projector.is_some() && self.settings.mmproj.device != MmprojDevice::Cpu;
+        changes.extend(Some(Change::ProjectorInRam).filter(|change| has_projector && self.works(change, goal)));
         let lower = |knob, value| self.largest_below(knob, goal, value).map(|largest| largest.value);
         changes.extend(lower(Knob::Context, effect.ctx).map(Change::Context));
         changes.extend(self.other_cache_types(effect, goal));

@@ -40,6 +40,7 @@ impl KnobMaxima {
             | Knob::CacheTypeV
             | Knob::FlashAttn
             | Knob::KvUnified
+            | Knob::MmprojDevice
             | Knob::Outputs
             | Knob::GpuLayers
             | Knob::ImageTokens

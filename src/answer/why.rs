@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::plan::{DevicePlan, LayerPlan, Outcome, Plan, Reserve, Why};
+use crate::plan::{DevicePlan, LayerPlan, Outcome, Part, PartKind, Plan, Reserve, Why};
 use crate::units::{Bytes, grouped};
 
 /// Why one layer is on its device.
@@ -77,24 +77,31 @@ pub fn layer(plan: &Plan, index: usize) -> Option<LayerAnswer> {
 
 /// The memory users of each GPU, the largest first within a GPU.
 pub fn memory_users(plan: &Plan) -> Vec<MemoryUser> {
-    let of = |gpu: &DevicePlan| {
+    let of = |(at, gpu): (usize, &DevicePlan)| {
         let layers = match gpu.layers.len() {
             1 => "1 layer".to_owned(),
             n => format!("{n} layers"),
         };
-        let mut users = vec![
-            (format!("weights of {layers}"), gpu.weights),
-            (format!("cache of {layers}"), gpu.cache),
-            ("compute graph".to_owned(), gpu.graph),
-            ("in use by others".to_owned(), gpu.in_use()),
-        ];
+        let mut users = vec![("in use by others".to_owned(), gpu.in_use())];
+        for part in &plan.parts {
+            let memory = part.devices.get(at).copied().unwrap_or_default();
+            let (whose, graph) = match part.kind {
+                PartKind::Model => (layers.clone(), "compute graph".to_owned()),
+                beside => (format!("the {}", beside.title()), format!("compute graph of the {}", beside.title())),
+            };
+            users.extend([
+                (format!("weights of {whose}"), memory.weights),
+                (format!("cache of {whose}"), memory.cache),
+                (graph, memory.graph),
+            ]);
+        }
         users.extend(gpu.reserves.iter().map(|reserve| (format!("reserved: {}", reserve.name), reserve.bytes)));
         users.retain(|&(_, bytes)| bytes > Bytes::ZERO);
         users.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
         let device = gpu.id.clone();
         users.into_iter().map(move |(name, bytes)| MemoryUser { device: device.clone(), name, bytes })
     };
-    plan.gpus().iter().flat_map(of).collect()
+    plan.gpus().iter().enumerate().flat_map(of).collect()
 }
 
 /// Why no layer can be brought onto GPUs; `None` if some layer is in RAM.
@@ -180,9 +187,15 @@ impl Inequality {
         // engines may reserve the larger graph while placing layers, whichever is in force in the end
         let graph = &plan.graph;
         let largest = graph.partial.bytes.max(graph.full.bytes);
-        let graphs = [largest, graph.partial.bytes, graph.full.bytes, gpu.graph, Bytes::ZERO];
-        // the last reserves in the list may have been added with a later layer, so try shorter ones too
-        let prefixes = || (0..=gpu.reserves.len()).rev().filter_map(|count| gpu.reserves.get(..count));
+        let on_gpu = |part: &Part| part.devices.get(device).copied().unwrap_or_default();
+        let own = plan.parts.first().map(|model| on_gpu(model).graph).unwrap_or_default();
+        let graphs = [largest, graph.partial.bytes, graph.full.bytes, own, gpu.graph, Bytes::ZERO];
+        let beside = plan.parts.iter().filter(|part| part.kind != PartKind::Model);
+        let beside = beside.map(|part| Reserve { name: part.kind.title(), bytes: on_gpu(part).asked() });
+        let reserves: Vec<Reserve> =
+            gpu.reserves.iter().cloned().chain(beside.filter(|part| part.bytes > Bytes::ZERO)).collect();
+        // the last ones in the list may have been added with a later layer, so try shorter ones too
+        let prefixes = || (0..=reserves.len()).rev().filter_map(|count| reserves.get(..count));
         let before_layers = |list: &[Reserve]| gpu.free - list.iter().map(|part| part.bytes).sum();
         let left = |list: &[Reserve]| before_layers(list) - placed_bytes;
         let explains = |list: &[Reserve]| graphs.into_iter().find(|&graph| left(list) - graph == room);

@@ -6,7 +6,7 @@ use super::report::answers::{self, WhyAnswer};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use crate::answer::matrix::Axis;
-use crate::answer::{Goal, why};
+use crate::answer::{Goal, parts, why};
 use crate::engine::PlanRequest;
 use crate::export::answers::{self as export_answers, AnswerSource};
 use crate::export::svg;
@@ -74,8 +74,9 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
     changes.retain(|remedy| !all.iter().any(|other| other.change == remedy.change));
     changes.splice(0..0, all);
     let memory_users = why::memory_users(&plan);
+    let beside = parts::of(&request, &plan);
     if args.json {
-        return json(export_answers::why_json(&plan, &layers, &changes, &memory_users));
+        return json(export_answers::why_json(&plan, &layers, &changes, &memory_users, &beside));
     }
     let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
     let explained = WhyAnswer {
@@ -83,6 +84,7 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
         one: asked.is_some(),
         changes: &changes,
         memory_users: &memory_users,
+        beside: &beside,
         speeds: speeds.as_ref(),
     };
     Ok(answers::why(&plan, &explained, &Style::of_stdout()))

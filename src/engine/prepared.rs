@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::draft_match::kind_of;
 use super::id::EngineError;
 use super::llama_cpp::LoadedModel;
 use super::llama_cpp::speculative::Speculation;
@@ -55,8 +56,7 @@ impl PreparedModel {
     /// How its own MTP blocks or the draft beside it would draft, if there are any.
     pub fn drafts_by(&self) -> Option<SpecType> {
         if let Some(draft) = &self.draft {
-            let kind = Speculation::type_of(draft.model.llama_cpp(Release::default()).ok()?);
-            return Some(if kind == SpecType::None { SpecType::DraftSimple } else { kind });
+            return Some(kind_of(draft.model.llama_cpp(Release::default()).ok()?));
         }
         let loaded = self.llama_cpp(Release::default()).ok()?;
         (Speculation::type_of(loaded) == SpecType::DraftMtp).then_some(SpecType::DraftMtp)

@@ -14,6 +14,7 @@ use crate::answer::change::Change;
 use crate::answer::cliffs::CliffSide;
 use crate::answer::largest::Largest;
 use crate::answer::matrix::{Axis, Matrix};
+use crate::answer::parts::PartAnswer;
 use crate::answer::quant::LargestQuantisation;
 use crate::answer::sweep::{PlanFigures, Sweep};
 use crate::answer::why::{LayerAnswer, MemoryUser};
@@ -74,6 +75,7 @@ pub fn why_json(
     layers: &[LayerAnswer],
     changes: &[Remedy],
     takers: &[MemoryUser],
+    beside: &[PartAnswer],
 ) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<'a> {
@@ -84,6 +86,7 @@ pub fn why_json(
         layers: &'a [LayerAnswer],
         changes: Vec<Proposal>,
         takers: &'a [MemoryUser],
+        beside: &'a [PartAnswer],
     }
     serde_json::to_string_pretty(&Object {
         source: AnswerSource::of(plan),
@@ -92,6 +95,7 @@ pub fn why_json(
         layers,
         changes: changes.iter().map(Proposal::of).collect(),
         takers,
+        beside,
     })
 }
 
@@ -144,6 +148,7 @@ impl Proposal {
                 JsonValue::Word(ty.to_string())
             }
             Change::Quantisation(to) => JsonValue::Word(to.to_string()),
+            Change::ProjectorInRam => JsonValue::Word("none".to_owned()),
             Change::FlashAttn => JsonValue::Word("on".to_owned()),
             Change::GpuLayers(layers) => match layers.word() {
                 Ok(count) => JsonValue::Number(count),

@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::settings::{
     Context, FlashAttn, GpuLayers, InEffect, MmprojDevice, MmprojOptions, Outputs, Settings, SpecType, shares,
 };
+use std::path::Path;
 use std::sync::Arc;
 
 /// Default port of ggml-rpc-server (`tools/rpc/README.md`, 0.1.161).
@@ -117,7 +118,11 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         words.extend(device_name(&visible, gpu).into_iter().flat_map(|name| ["--mmproj-device".to_owned(), name]));
     }
     if let Some(draft) = model.draft() {
-        words.extend(["-md".to_owned(), word(&draft.file)]);
+        let is_file = Path::new(&draft.file).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
+        if !is_file {
+            lines += &comment(&format!("replace draft.gguf with the file of {}", draft.file));
+        }
+        words.extend(["-md".to_owned(), word(if is_file { &draft.file } else { "draft.gguf" })]);
     }
     if let Some(of_draft) = &options.draft.devices {
         let names: Vec<String> = of_draft.iter().filter_map(|gpu| device_name(&visible, *gpu)).collect();

@@ -1,9 +1,10 @@
 //! The values of knobs in a plan.
 
-use super::Plan;
+use super::{Part, PartKind, Plan};
 use crate::settings::SpecType;
 use crate::settings::knob::value::{percent_of_first, place};
 use crate::settings::knob::{CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, QUANTISATIONS};
+use crate::units::Bytes;
 
 impl Knob {
     /// The value in effect in `plan`. For a knob that its engine lacks, the minimum.
@@ -27,6 +28,12 @@ impl Knob {
             Self::Outputs => effect.outputs.unwrap_or_else(|| self.least()),
             Self::GpuLayers => plan.offloaded as u64,
             Self::CpuMoe => effect.n_cpu_moe.unwrap_or_else(|| self.least()),
+            Self::MmprojDevice => {
+                let weights =
+                    |part: &Part| part.devices.iter().zip(plan.gpus()).map(|(memory, _)| memory.weights).sum::<Bytes>();
+                let reads = |part: &&Part| matches!(part.kind, PartKind::Vision | PartKind::Audio);
+                plan.parts.iter().find(reads).is_some_and(|part| weights(part) == Bytes::ZERO).into()
+            }
             Self::ImageTokens => effect.image_max_tokens.unwrap_or_else(|| self.least()),
             Self::TensorSplit => {
                 let layers: Vec<f64> = plan.shares();

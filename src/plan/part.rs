@@ -40,6 +40,16 @@ impl PartKind {
             Self::Draft => "draft",
         }
     }
+
+    /// As in a sentence.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Vision => "vision projector",
+            Self::Audio => "audio projector",
+            Self::Draft => "draft",
+        }
+    }
 }
 
 /// The memory of a part on one device.

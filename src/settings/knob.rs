@@ -109,6 +109,8 @@ pub enum Knob {
     GpuLayers,
     /// Layers whose experts stay in RAM, from the first on.
     CpuMoe,
+    /// Whether the projector is on a GPU.
+    MmprojDevice,
     /// Most tokens of an image.
     ImageTokens,
     /// Share of the layers on the first GPU, in percent; the others keep their proportions.
@@ -140,7 +142,7 @@ impl Default for Bounds {
 
 impl Knob {
     /// Every knob, in the order of the screen.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Context,
         Self::Parallel,
         Self::Quant,
@@ -154,6 +156,7 @@ impl Knob {
         Self::Outputs,
         Self::GpuLayers,
         Self::CpuMoe,
+        Self::MmprojDevice,
         Self::ImageTokens,
         Self::TensorSplit,
         Self::Draft,
@@ -193,6 +196,7 @@ impl Knob {
             Self::CacheTypeK | Self::CacheTypeV => Some(CACHE_TYPES.iter().map(|ty| ty.name()).collect()),
             Self::FlashAttn => Some(FLASH_CHOICES.iter().map(|flash| flash.name()).collect()),
             Self::KvUnified => Some(vec!["off", "on"]),
+            Self::MmprojDevice => Some(vec!["GPU", "RAM"]),
             Self::Draft => Some(SpecType::BY_MODEL.iter().map(|kind| kind.name()).collect()),
             _ => None,
         }
@@ -228,7 +232,7 @@ impl Knob {
             Self::CacheType => choices(CACHE_CHOICES.len()),
             Self::CacheTypeK | Self::CacheTypeV => choices(CACHE_TYPES.len()),
             Self::FlashAttn => choices(FLASH_CHOICES.len()),
-            Self::KvUnified => choices(2),
+            Self::KvUnified | Self::MmprojDevice => choices(2),
             Self::Draft => {
                 let offered = |kind: SpecType| kind == SpecType::None || bounds.draft == Some(kind);
                 (0u64..).zip(SpecType::BY_MODEL).filter(|&(_, kind)| offered(kind)).map(|(at, _)| at).collect()

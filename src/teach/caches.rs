@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::engine::PlanRequest;
 use crate::engine::llama_cpp::cache::{KvCache, Memory};
 use crate::engine::{self, EngineError, llama_cpp};
-use crate::plan::{OwnCache, OwnCacheKind, OwnCaches, Plan};
+use crate::plan::{OwnCache, OwnCacheKind, OwnCaches, PartKind, Plan};
 use crate::settings::{CacheType, InEffect};
 use crate::units::{Bytes, Ratio};
 
@@ -31,8 +31,11 @@ pub struct CachesPage {
     pub context: u64,
     /// Whether the sequences share one unified KV cache of that context.
     pub unified: bool,
-    /// Bytes of all caches in the plan.
+    /// Bytes of the model's caches in the plan.
     pub planned: Bytes,
+    /// Bytes of the draft's caches in the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft: Option<Bytes>,
     /// Bytes that llama.cpp would allocate; `None` if it does not support the model.
     pub llama_cpp: Option<Bytes>,
     /// Bytes that the Ollama engine would allocate; `None` if it does not support the model.
@@ -99,6 +102,8 @@ impl CachesPage {
     /// # Errors
     /// If neither llama.cpp nor the Ollama engine supports the model's caches.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
+        let of_draft = plan.parts.iter().filter(|part| part.kind == PartKind::Draft);
+        let draft: Bytes = of_draft.flat_map(|part| &part.devices).map(|memory| memory.cache).sum();
         let memory = llama_cpp::cache_layout(&request.model, plan, &request.settings);
         let own = engine::of(plan.engine).own_caches(&request.model, &with_context_per_sequence(plan));
         let (memory, own) = match (memory, own) {
@@ -123,7 +128,8 @@ impl CachesPage {
             sequences: plan.settings.parallel,
             context: plan.settings.ctx_per_sequence,
             unified: plan.settings.kv_unified == Some(true),
-            planned: plan.totals.cache,
+            planned: plan.totals.cache - draft,
+            draft: Some(draft).filter(|draft| *draft > Bytes::ZERO),
             llama_cpp: memory.map(|memory| (0..request.model.block_count()).map(|il| Bytes(memory.of_block(il))).sum()),
             ollama_engine: own.map(|own| own.bytes),
         })

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::engine::PlanRequest;
 use crate::engine::formulas as estimated;
 use crate::engine::{self, EngineError};
-use crate::plan::{Branch, GraphUse, Plan, Symbol, Term};
+use crate::plan::{Branch, GraphUse, Part, PartKind, PartMemory, Plan, Symbol, Term};
 use crate::units::{Bytes, Ratio};
 
 pub use crossover::{Crossover, CrossoverPoint, CrossoverSide, KnobCurve, Sample};
@@ -142,6 +142,18 @@ impl FormulasPage {
         let whole = whole(plan, vec![weights, caches, graphs(plan, &formulas)]);
         Ok(Self { legend: plan.graph.legend.clone(), whole, contests })
     }
+}
+
+/// What the projector and the draft take of one kind of memory, by device.
+fn beside(plan: &Plan, of: fn(&PartMemory) -> Bytes) -> Vec<FormulaNode> {
+    let node = |part: &Part| {
+        let taken = plan.devices.iter().zip(&part.devices).filter(|(_, memory)| of(memory) > Bytes::ZERO);
+        let each: Vec<String> = taken.map(|(device, memory)| format!("{} {}", device.id, of(memory))).collect();
+        let bytes = part.devices.iter().map(of).sum();
+        FormulaNode::leaf(format!("{}, loaded beside", part.kind.title()), "sum over devices", each.join(" + "), bytes)
+    };
+    let beside = plan.parts.iter().filter(|part| part.kind != PartKind::Model);
+    beside.map(node).filter(|node| node.bytes() > Bytes::ZERO).collect()
 }
 
 fn whole(plan: &Plan, parts: Vec<FormulaNode>) -> FormulaNode {

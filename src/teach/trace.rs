@@ -5,8 +5,9 @@ use crate::engine::ggml::schedule::PassTrace as Passes;
 use crate::engine::llama_cpp::resolved::ResolvedRequest;
 use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown};
 use crate::engine::{self, EngineError, EngineId};
-use crate::plan::Plan;
+use crate::plan::{PartKind, Plan};
 use crate::settings::{Context, GpuLayers, Settings};
+use crate::units::Bytes;
 
 /// A request to llama.cpp and the record of its measurement.
 #[derive(Clone, Debug)]
@@ -53,7 +54,7 @@ impl TraceRequest {
         if let Some(resolved) =
             engine::of(request.engine).resolve(&request.model, &request.machine, &request.settings)?
         {
-            return Ok(Self { resolved, remark: None });
+            return Ok(Self { resolved, remark: beside(plan) });
         }
         let settings = llama_cpp_settings(plan, &request.settings);
         let resolved = engine::of(EngineId::LlamaCpp).resolve(&request.model, &request.machine, &settings)?;
@@ -95,6 +96,15 @@ impl Trace {
         let (measured, details) = resolved.measure_traced(&mut passes)?;
         Ok(Self { resolved, measured, details, passes, homes })
     }
+}
+
+/// A sentence on the compute buffers of what is loaded beside the model, which has graphs of its own.
+fn beside(plan: &Plan) -> Option<String> {
+    let beside = plan.parts.iter().filter(|part| part.kind != PartKind::Model);
+    let taken = beside.map(|part| (part.kind.title(), part.devices.iter().map(|memory| memory.graph).sum::<Bytes>()));
+    let taken: Vec<String> = taken.map(|(title, bytes)| format!("{bytes} for the {title}")).collect();
+    let taken = taken.join(" and ");
+    (!taken.is_empty()).then(|| format!("This is the model's own graph; compute buffers also take {taken}."))
 }
 
 /// The knobs in effect in `plan`, as llama.cpp's options.

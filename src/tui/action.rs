@@ -74,6 +74,7 @@ pub enum Command {
     OnlyFitting,
     OnlyKind,
     OnlyModality,
+    UseAsDraft,
     JudgeBy,
     OnlyHere,
     OnlyFamily,

@@ -6,6 +6,7 @@ mod answers;
 pub mod browse;
 pub mod cliffs;
 pub mod compare;
+mod draft;
 pub mod engine_compare;
 pub mod export;
 mod header;

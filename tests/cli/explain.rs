@@ -37,6 +37,33 @@ fn the_allocation_is_the_plans_graph_device_by_device(#[case] engine: &str, #[ca
     }
 }
 
+/// What is loaded beside the model is named where a page shows the memory of devices, and the parts sum to the whole.
+#[test]
+fn pages_name_projectors_and_drafts() {
+    let sandbox = Sandbox::new();
+    let page = |page: &str| {
+        let mut command = sandbox.plimsoll();
+        command.args(["explain", "catalogue:gemma3-4b", "--engine", "llama.cpp", "--ctx", "4096", "--page", page]);
+        command.args(["--model-draft", "catalogue:gemma3-270m", "--spec-type", "draft-simple"]).args(MACHINE);
+        json(&mut command)
+    };
+    let formulas = page("formulas");
+    let bytes = |node: &Value| node["amount"]["bytes"].as_u64().unwrap();
+    for (kind, beside) in [(0, 2), (1, 1), (2, 2)] {
+        let node = &formulas["whole"]["parts"][kind];
+        let parts = node["parts"].as_array().unwrap();
+        let named = parts.iter().filter(|part| part["name"].as_str().unwrap().ends_with("loaded beside"));
+        assert_eq!(named.count(), beside, "{node:#}");
+        assert_eq!(parts.iter().map(bytes).sum::<u64>(), bytes(node), "{}", node["name"]);
+    }
+    let remark = page("allocation")["remark"].as_str().unwrap().to_owned();
+    assert!(remark.contains("for the vision projector and") && remark.ends_with("for the draft."), "{remark}");
+    assert_eq!(page("schedule")["remark"], remark.as_str());
+    let cache = page("cache");
+    let caches = &formulas["whole"]["parts"][1];
+    assert_eq!(cache["planned"].as_u64().unwrap() + cache["draft"].as_u64().unwrap(), bytes(caches));
+}
+
 #[test]
 fn pages_print_in_four_formats() {
     let sandbox = Sandbox::new();

@@ -168,6 +168,33 @@ fn answers_read_well(#[case] name: &str, #[case] arguments: &[&str]) {
     insta::assert_snapshot!(format!("answer-{name}"), text);
 }
 
+/// What is loaded beside the model is explained: where it is, why its size, what leaves it out.
+#[test]
+fn why_explains_projectors_and_drafts() {
+    let sandbox = Sandbox::new();
+    let why = |ctx: &str, more: &[&str]| {
+        let mut command = sandbox.plimsoll();
+        command.args(["why", "catalogue:gemma3-4b", "--engine", "llama.cpp", "--ctx", ctx, "--ram", "64GiB"]);
+        command.args(["--gpu", "name=card,total=6GiB,free=6GiB,backend=plain"]);
+        command.args(["--model-draft", "catalogue:gemma3-1b", "--spec-type", "draft-simple"]).args(more);
+        command
+    };
+    let output = why("4096", &[]).assert().success().stderr("").get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 80 && line.trim_end() == line), "{text}");
+    insta::assert_snapshot!("answer-why-beside", text);
+
+    let answer = json(&mut why("4096", &["--no-mmproj-offload"]));
+    let [vision, draft] = [0, 1].map(|part| &answer["beside"][part]);
+    assert_eq!((&vision["part"], &draft["part"]), (&"vision".into(), &"draft".into()));
+    assert_eq!((&vision["devices"][0]["device"], vision["devices"].as_array().unwrap().len()), (&"CPU".into(), 1));
+    assert!(vision["reasons"][0].as_str().unwrap().starts_with("--no-mmproj-offload keeps it in RAM"), "{vision:#}");
+    // a projector in RAM is one of the changes that help
+    let changes = json(&mut why("65536", &[]))["changes"].clone();
+    let in_ram = changes.as_array().unwrap().iter().find(|change| change["options"] == "--no-mmproj-offload");
+    assert!(in_ram.is_some_and(|change| change["knob"] == "mmproj-device"), "{changes:#}");
+}
+
 #[test]
 fn models_together_read_well() {
     let sandbox = Sandbox::new();

@@ -12,7 +12,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::harness::{self, Harness};
 
-const COMMANDS: [Command; 56] = [
+const COMMANDS: [Command; 58] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -41,6 +41,8 @@ const COMMANDS: [Command; 56] = [
     Command::Reverse,
     Command::OnlyFitting,
     Command::OnlyKind,
+    Command::OnlyModality,
+    Command::UseAsDraft,
     Command::JudgeBy,
     Command::OnlyHere,
     Command::OnlyFamily,

@@ -74,6 +74,7 @@ impl RulesInEffect {
             | Knob::CacheTypeK
             | Knob::CacheTypeV
             | Knob::KvUnified
+            | Knob::MmprojDevice
             | Knob::TensorSplit => {}
         }
         Self { effect, gpus, offloads_ops }

@@ -4,6 +4,7 @@ use super::super::style::{Hue, Style};
 use super::{one_line, sanitize, source};
 use crate::answer::largest::Largest;
 use crate::answer::matrix::Matrix;
+use crate::answer::parts::PartAnswer;
 use crate::answer::quant::LargestQuantisation;
 use crate::answer::sweep::{PlanFigures, Sweep};
 use crate::answer::why::{LayerAnswer, MemoryUser, nothing_to_move};
@@ -20,6 +21,8 @@ pub(in super::super) struct WhyAnswer<'a> {
     pub one: bool,
     pub changes: &'a [Remedy],
     pub memory_users: &'a [MemoryUser],
+    /// What is loaded beside the model.
+    pub beside: &'a [PartAnswer],
     pub speeds: Option<&'a Speeds>,
 }
 
@@ -141,6 +144,7 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
     for user in explained.memory_users {
         out += &format!("{:<6}{:>10}  {}\n", user.device, user.bytes.to_string(), user.name);
     }
+    out += &beside(explained.beside, style);
     if explained.changes.is_empty() {
         let none = nothing_to_move(plan).unwrap_or("No single change moves all layers to GPU.");
         out += "\n";
@@ -163,6 +167,20 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
     }
     out.push('\n');
     out += &source(plan, style);
+    out
+}
+
+/// The projector and the draft, each with its reasons.
+fn beside(parts: &[PartAnswer], style: &Style) -> String {
+    let mut out = String::new();
+    if !parts.is_empty() {
+        out += &format!("\n{}\n", style.paint(Hue::Strong, "Loaded beside the model"));
+    }
+    for part in parts {
+        let file = part.file.as_ref().map_or_else(String::new, |file| format!(" ({})", one_line(file)));
+        out += &style.wrap("", &format!("{}{file}: {}", part.part.title(), part.amounts()));
+        out.extend(part.reasons.iter().map(|reason| style.wrap("- ", &one_line(reason))));
+    }
     out
 }
 

@@ -22,6 +22,7 @@ pub const FACTS: EngineFacts = EngineFacts {
         (Knob::Outputs, KnobCondition::Always),
         (Knob::GpuLayers, KnobCondition::Always),
         (Knob::CpuMoe, KnobCondition::Experts),
+        (Knob::MmprojDevice, KnobCondition::Projector),
         (Knob::ImageTokens, KnobCondition::Projector),
         (Knob::TensorSplit, KnobCondition::SeveralGpus),
         (Knob::Draft, KnobCondition::Draft),

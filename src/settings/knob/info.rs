@@ -111,6 +111,14 @@ impl Knob {
                 least: 0,
                 fine: 1,
             },
+            Self::MmprojDevice => KnobInfo {
+                name: "mmproj-device",
+                title: "projector",
+                description: "Where the vision or audio projector is: on the first GPU, or in RAM (--no-mmproj-offload), \
+                       where it is slower. Auto: on the first GPU.",
+                least: 0,
+                fine: 1,
+            },
             Self::ImageTokens => KnobInfo {
                 name: "image-max-tokens",
                 title: "image tokens",

@@ -16,7 +16,11 @@ impl Knob {
 
     /// `value` for the command line and files.
     pub fn plain(self, value: u64) -> String {
-        if self.choices().is_some() { self.show(value) } else { value.to_string() }
+        match self {
+            Self::MmprojDevice => if value > 0 { "none" } else { "GPU0" }.to_owned(),
+            _ if self.choices().is_some() => self.show(value),
+            _ => value.to_string(),
+        }
     }
 
     /// Initial text of the input field.
@@ -37,6 +41,10 @@ impl Knob {
     pub fn read(self, text: &str, settings: &mut Settings, bounds: &Bounds) -> Result<(), String> {
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let word = text.to_ascii_lowercase().replace('_', "");
+        if let (Self::MmprojDevice, Ok(device)) = (self, text.parse()) {
+            settings.mmproj.device = device;
+            return Ok(());
+        }
         if let Some(words) = self.choices() {
             let plain = |choice: &str| choice.replace('_', "").to_ascii_lowercase();
             return match words.iter().position(|choice| plain(choice) == word) {

@@ -1,7 +1,7 @@
 //! Reads and writes a knob's value in the settings.
 
 use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, MAX_VALUE, QUANTISATIONS};
-use crate::settings::{CacheType, Context, GpuLayers, Outputs, Settings, SpecType};
+use crate::settings::{CacheType, Context, GpuLayers, MmprojDevice, Outputs, Settings, SpecType};
 
 impl Knob {
     /// The value set by the user; `None` if the engine decides.
@@ -33,6 +33,12 @@ impl Knob {
                 GpuLayers::Count(n) => Some(n),
             },
             Self::CpuMoe => settings.n_cpu_moe,
+            // "GPU" without a number is what the engine does by itself
+            Self::MmprojDevice => match settings.mmproj.device {
+                MmprojDevice::First => None,
+                MmprojDevice::Gpu(_) => Some(0),
+                MmprojDevice::Cpu => Some(1),
+            },
             Self::ImageTokens => settings.mmproj.image_max_tokens,
             Self::TensorSplit => percent_of_first(&settings.tensor_split),
             Self::Draft => match settings.draft.types.as_deref()? {
@@ -64,6 +70,9 @@ impl Knob {
             Self::Outputs => settings.outputs = Outputs::Tokens(value),
             Self::GpuLayers => settings.gpu_layers = GpuLayers::Count(value),
             Self::CpuMoe => settings.n_cpu_moe = Some(value),
+            Self::MmprojDevice => {
+                settings.mmproj.device = if value > 0 { MmprojDevice::Cpu } else { MmprojDevice::First };
+            }
             Self::ImageTokens => settings.mmproj.image_max_tokens = Some(value),
             Self::TensorSplit => settings.tensor_split = with_first(&settings.tensor_split, value.min(100)),
             Self::Draft => settings.draft.types = SpecType::BY_MODEL.get(at).map(|kind| vec![*kind]),
@@ -92,6 +101,7 @@ impl Knob {
             Self::Outputs => to.outputs = from.outputs,
             Self::GpuLayers => to.gpu_layers = from.gpu_layers,
             Self::CpuMoe => to.n_cpu_moe = from.n_cpu_moe,
+            Self::MmprojDevice => to.mmproj.device = from.mmproj.device,
             Self::ImageTokens => to.mmproj.image_max_tokens = from.mmproj.image_max_tokens,
             Self::TensorSplit => to.tensor_split.clone_from(&from.tensor_split),
             Self::Draft => to.draft.types.clone_from(&from.draft.types),
@@ -145,7 +155,7 @@ mod tests {
             let value = *place.get(stops.as_slice());
             let mut settings = Settings::default();
             knob.set(&mut settings, value);
-            let off = knob == Knob::KvUnified && value == 0;
+            let off = matches!(knob, Knob::KvUnified | Knob::MmprojDevice) && value == 0;
             prop_assert_eq!(knob.chosen(&settings, &BOUNDS), Some(value).filter(|_| !off));
             knob.reset(&mut settings);
             prop_assert_eq!(settings, Settings::default());

@@ -16,6 +16,12 @@ impl CachesPage {
         page
     }
 
+    /// What is planned for the model, and for its draft.
+    pub fn planned_phrase(&self) -> String {
+        let draft = self.draft.map_or_else(String::new, |draft| format!(", and {draft} for the draft"));
+        format!("{}{draft}", self.planned)
+    }
+
     /// The number of sequences and their context.
     fn sequences_phrase(&self) -> String {
         let tokens = Tokens(self.context);
@@ -28,7 +34,8 @@ impl CachesPage {
 
     /// Tables of the kinds of blocks by engine, of the caches, and of the cache types.
     pub fn markdown(&self) -> String {
-        let mut out = format!("# What the model caches\n\n{}; planned: {}.\n\n", self.sequences_phrase(), self.planned);
+        let (phrase, planned) = (self.sequences_phrase(), self.planned_phrase());
+        let mut out = format!("# What the model caches\n\n{phrase}; planned: {planned}.\n\n");
         out += "| blocks | each stores | per token | planned | llama.cpp | Ollama engine |\n";
         out += "| ---: | --- | ---: | ---: | ---: | ---: |\n";
         for kind in &self.kinds {

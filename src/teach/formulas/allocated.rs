@@ -55,6 +55,7 @@ pub(super) fn caches(
             ));
         }
     }
+    parts.extend(super::beside(plan, |memory| memory.cache));
     let known: Bytes = parts.iter().map(FormulaNode::bytes).sum();
     let rest = plan.totals.cache - known;
     if rest > Bytes::ZERO {
@@ -116,5 +117,6 @@ pub(super) fn graphs(plan: &Plan) -> FormulaNode {
         let buffer = FormulaNode::of_branch(branch);
         FormulaNode { name: format!("{}, at its peak", branch.name), ..buffer }
     });
-    FormulaNode::sum("compute buffers", plan.totals.graph, parts.collect())
+    let parts = parts.chain(super::beside(plan, |memory| memory.graph)).collect();
+    FormulaNode::sum("compute buffers", plan.totals.graph, parts)
 }

@@ -27,10 +27,12 @@ pub(super) fn node(model: &Model, plan: &Plan) -> FormulaNode {
     let (in_blocks, in_output) = (in_layers(true), in_layers(false));
     let mut parts =
         vec![group(format!("{last} blocks"), in_blocks, &blocks), group("output layer".into(), in_output, &output)];
-    let rest = plan.totals.weights - in_blocks - in_output;
+    let beside = super::beside(plan, |memory| memory.weights);
+    let rest = plan.totals.weights - in_blocks - in_output - beside.iter().map(FormulaNode::bytes).sum();
     if rest > Bytes::ZERO {
         parts.push(outside_layers(model, plan, rest));
     }
+    parts.extend(beside);
     FormulaNode::sum("weights", plan.totals.weights, parts)
 }
 

@@ -42,6 +42,8 @@ pub struct Loading {
     pub(super) id: u64,
     pub(super) name: String,
     pub(super) reference: String,
+    /// The model is to be the draft of the open one.
+    pub(super) as_draft: bool,
 }
 
 impl App {
@@ -49,6 +51,7 @@ impl App {
     pub fn begin_load(&mut self, name: String, reference: String) -> Vec<Effect> {
         self.loading.id += 1;
         (self.loading.name, self.loading.reference) = (name.clone(), reference.clone());
+        self.loading.as_draft = false;
         let now = Progress { done: 0, total: None, shard: 0, shards: 1 };
         self.loading.state = Load::Running { name, now, took: Duration::ZERO };
         vec![Effect::Load { id: self.loading.id, reference }]
@@ -80,6 +83,14 @@ impl App {
 
     pub(super) fn loaded(&mut self, result: Result<Package, String>) -> Vec<Effect> {
         match result {
+            Ok(package) if self.loading.as_draft => {
+                let reference = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
+                self.loading.state = match self.use_draft(&package, reference) {
+                    Ok(()) => Load::Ready,
+                    Err(why) => Load::Failed { name: self.loading.name.clone(), why },
+                };
+                Vec::new()
+            }
             Ok(package) => {
                 self.loading.state = Load::Ready;
                 let canonical = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());

@@ -220,6 +220,10 @@ impl App {
                 Ok((name, reference)) => return self.begin_load(name, reference),
                 Err(wrong) => browse.wrong = Some(wrong),
             },
+            Command::UseAsDraft => match self.begin_draft(&mut browse) {
+                Ok(effects) => return effects,
+                Err(wrong) => browse.wrong = Some(wrong),
+            },
             _ => browse.turn(command, &self.library),
         }
         self.mode = Mode::Browse(browse);

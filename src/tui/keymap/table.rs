@@ -81,6 +81,7 @@ pub const KEYS: &[Binding] = table! {
     Models: First = [key(KeyCode::Home)] "first model";
     Models: Last = [key(KeyCode::End)] "last model";
     Models: Enter = [key(KeyCode::Enter)] "open this model", footer 0 "open";
+    Models: UseAsDraft = [ctrl('d')] "use this model as the draft of the open one (llama.cpp)", footer 3 "draft";
     Models: Complete = [key(KeyCode::Tab)] "complete the typed path", footer 2 "complete";
     Models: OnlyFitting = [ctrl('f')] "show models that fit: with layers in RAM, experts in RAM, all in VRAM / all";
     Models: OnlyKind = [ctrl('x')] "show models with experts / without / all";

@@ -8,6 +8,7 @@ use super::graph;
 use super::layers::{device_name, layer_name};
 use super::page::TextPage;
 use super::peaks;
+use crate::answer::parts;
 use crate::answer::ram::RamUse;
 use crate::gguf::Tensor;
 use crate::machine::DeviceKind;
@@ -180,11 +181,12 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     }
     for part in plan.parts.iter().filter(|_| plan.parts.len() > 1) {
         let memory = part.devices.get(index).copied().unwrap_or_default();
-        page.heading(&format!("Of these, the {}", part.kind.name()));
+        page.heading(&format!("Of these, the {}", part.kind.title()));
         for (name, bytes) in [("weights", memory.weights), ("cache", memory.cache), ("graph", memory.graph)] {
             page.pair(name, NAMES, &exactly(bytes), text);
         }
     }
+    beside(app, plan, page);
     page.heading("Available");
     page.pair("total", NAMES, &exactly(device.total), text);
     page.pair("free", NAMES, &exactly(device.free), text);
@@ -231,6 +233,15 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     }
     if let Some(estimate) = &plan.estimate {
         on_estimate(app, estimate, device, page);
+    }
+}
+
+/// Why what is loaded beside the model takes what it takes.
+fn beside(app: &App, plan: &Plan, page: &mut TextPage) {
+    for part in app.plan_request().iter().flat_map(|request| parts::of(request, plan)) {
+        page.heading(&format!("Why the {} takes that", part.part.title()));
+        part.file.iter().for_each(|file| page.text(file, Hue::Dim));
+        part.reasons.iter().for_each(|reason| page.text(reason, Hue::Text));
     }
 }
 

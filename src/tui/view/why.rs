@@ -6,6 +6,7 @@ use ratatui::text::Span;
 
 use super::layers::{device_name, layer_name};
 use super::page::TextPage;
+use crate::answer::parts;
 use crate::answer::why::{self, Inequality, LayerAnswer};
 use crate::answer::{Goal, Remedy};
 use crate::plan::{Plan, Why};
@@ -28,6 +29,7 @@ pub fn draw(app: &App, why_page: &WhyPage, buffer: &mut Buffer) {
     reason(app, plan, &answer, &mut page);
     remedies(app, plan, why_page, &mut page);
     memory_users(app, plan, &mut page);
+    beside(app, plan, &mut page);
     page.blank();
     page.text(&plan.source(), Hue::Dim);
     let title = format!("{} is {}", capitalised(&layer_name(plan, why_page.layer)), location(plan, why_page.layer));
@@ -143,5 +145,13 @@ fn memory_users(app: &App, plan: &Plan, page: &mut TextPage) {
             Span::styled(format!("{:<width$}", user.name, width = NAMES - 4), app.theme.ink(Hue::Text)),
             Span::styled(format!("{:>AMOUNT$}", user.bytes.to_string()), app.theme.ink(Hue::Text)),
         ]));
+    }
+}
+
+/// The projector and the draft, with what they take everywhere and why.
+fn beside(app: &App, plan: &Plan, page: &mut TextPage) {
+    for part in app.plan_request().iter().flat_map(|request| parts::of(request, plan)) {
+        page.heading(&format!("The {}: {}", part.part.title(), part.amounts()));
+        part.reasons.iter().for_each(|reason| page.text(reason, Hue::Text));
     }
 }

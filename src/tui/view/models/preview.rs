@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::answer::verdict;
+use crate::answer::{parts, verdict};
 use crate::library::{ModelOrigin, ModelStatus};
 use crate::plan::Plan;
 use crate::tui::app::App;
@@ -56,7 +56,10 @@ fn rule(app: &App, row: Option<&ModelRow>, plan: Option<&Plan>, place: Rect, buf
 fn picture(app: &App, plan: &Plan, body: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let verdict_rows = if body.height >= 8 { 2 } else { 1 };
-    let above = Rect { height: body.height.saturating_sub(verdict_rows), ..body };
+    // what is loaded beside the model, where the layers keep two rows
+    let beside_model = parts::sentences(plan).join(". ");
+    let part_rows = u16::from(!beside_model.is_empty() && body.height >= verdict_rows + 3);
+    let above = Rect { height: body.height.saturating_sub(verdict_rows + part_rows), ..body };
     let beside = body.width >= WIDE && above.height >= 3;
     let left = if beside { Rect { width: above.width * 11 / 20, ..above } } else { above };
     // a row for the devices' characters, and one for brackets if there is room
@@ -71,7 +74,12 @@ fn picture(app: &App, plan: &Plan, body: Rect, buffer: &mut Buffer) {
         let x = left.right().saturating_add(2);
         memory::bars(plan, Rect { x, width: above.right().saturating_sub(x), ..above }, theme, buffer);
     }
-    let below = Rect { y: above.bottom(), height: verdict_rows, ..body };
+    if part_rows > 0 {
+        let row = Rect { y: above.bottom(), height: part_rows, ..body };
+        let text = format!("With its {beside_model}.");
+        RowWriter::new(buffer, row, 0).put(&shortened(&text, row.width), theme.ink(Hue::Dim));
+    }
+    let below = Rect { y: above.bottom() + part_rows, height: verdict_rows, ..body };
     let text = format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, None));
     let lines = wrap(&text, below.width);
     for (row, line) in (0..verdict_rows).zip(&lines) {

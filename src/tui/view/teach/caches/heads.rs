@@ -23,7 +23,7 @@ pub(super) fn rows(content: &CachesPage, columns: u16) -> u16 {
 }
 
 pub(super) fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, buffer: &mut Buffer) {
-    let right_title = format!("{} planned", content.planned);
+    let right_title = format!("{} planned", content.planned_phrase());
     let inner = panel::frame(buffer, area, "KV cache per token", &right_title, false, app.theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let formats = wrap(&formats(content), inner.width);
