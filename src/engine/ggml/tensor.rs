@@ -253,6 +253,7 @@ impl Buffer {
 }
 
 /// A tensor without data.
+#[allow(clippy::struct_excessive_bools, reason = "ggml's own flags, independent of one another")]
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor {
     /// Elements per dimension.

@@ -116,7 +116,6 @@ impl Memory {
             window: Some(cache(size, &|il| attends(il) && hparams.is_swa[il])),
             recurrent,
             n_swa: Some(window),
-            ..Self::default()
         }
     }
 
@@ -250,7 +249,7 @@ impl KvCache {
             // rows of a transposed cache have the same length in all blocks
             v: hparams.mla.is_none().then(|| if v_transposed { v_max } else { hparams.v_gqa(il) }),
         };
-        let owners = hparams.n_layer_kv_from_start.unwrap_or(hparams.n_layer_all);
+        let owners = hparams.n_layer_kv_from_start.unwrap_or(hparams.n_layer_all).min(hparams.n_layer_all);
         let mut layers: Vec<Option<KvLayer>> =
             (0..hparams.n_layer_all).map(|il| (il < owners && holds(il)).then(|| own(il))).collect();
         let heads = |size: &dyn Fn(usize) -> u64| {

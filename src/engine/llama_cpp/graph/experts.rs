@@ -21,8 +21,6 @@ pub(super) struct Routing {
     pub activation: Activation,
     /// Tokens are weighted before the experts rather than after.
     pub weigh_first: bool,
-    /// The expert of a group of experts is meant.
-    pub grouped: bool,
 }
 
 /// The matrices of a set of experts.
@@ -56,7 +54,6 @@ impl Routing {
         scaled: false,
         activation: Activation::Gated,
         weigh_first: false,
-        grouped: false,
     };
 }
 
@@ -84,17 +81,20 @@ impl GraphBuilder<'_> {
 
     /// The same with given logits.
     pub(super) fn experts_by(&mut self, il: usize, x: TensorId, logits: TensorId, routing: Routing) -> TensorId {
-        let used = self.hp.n_expert_used[il];
-        let chosen = self.choose(il, logits, used, routing);
-        self.apply(il, x, chosen, &ExpertMatrices::ALL, routing)
+        let (probabilities, chosen) = self.choose(il, logits, self.hp.n_expert_used[il], routing);
+        let weights = self.expert_weights(il, probabilities, chosen, routing);
+        self.apply(il, x, (chosen, weights), &ExpertMatrices::ALL, routing)
     }
 
     /// The second set of experts, which groups of the first share: chosen by the same logits.
     pub(super) fn group_experts(&mut self, il: usize, x: TensorId, logits: TensorId, routing: Routing) -> TensorId {
         let groups = self.hp.n_expert / self.hp.n_group_experts.max(1);
-        let chosen =
-            self.choose(il, logits, self.hp.n_expert_used[il].min(groups), Routing { grouped: true, ..routing });
-        self.apply(il, x, chosen, &ExpertMatrices::OF_GROUPS, routing)
+        let (probabilities, chosen) = self.choose(il, logits, self.hp.n_expert_used[il].min(groups), routing);
+        let number = self.g.cast(chosen, Type::F32);
+        let number = self.g.scale(number);
+        let group = self.g.cast(number, Type::I32);
+        let weights = self.expert_weights(il, probabilities, group, routing);
+        self.apply(il, x, (group, weights), &ExpertMatrices::OF_GROUPS, routing)
     }
 
     /// The chosen experts applied to `x`, and the weighted sum of their results.
@@ -126,7 +126,7 @@ impl GraphBuilder<'_> {
         self.sum(il, x, n)
     }
 
-    /// Selected experts and their weights, per token.
+    /// The probabilities of the experts, and the selected ones, per token.
     fn choose(&mut self, il: usize, logits: TensorId, used: u64, routing: Routing) -> (TensorId, TensorId) {
         let [experts, n, ..] = self.g[logits].ne;
         let probabilities = match routing.gating {
@@ -152,13 +152,15 @@ impl GraphBuilder<'_> {
         if self.hp.n_expert_groups > 1 {
             ranking = self.best_groups(ranking, experts, n);
         }
-        let mut chosen = self.g.argsort_top_k(ranking, used);
+        let chosen = self.g.argsort_top_k(ranking, used);
         self.label(chosen, "ffn_moe_topk", Some(il));
-        if routing.grouped {
-            let number = self.g.cast(chosen, Type::F32);
-            let number = self.g.scale(number);
-            chosen = self.g.cast(number, Type::I32);
-        }
+        (probabilities, chosen)
+    }
+
+    /// The weights of the `chosen` experts, per token.
+    fn expert_weights(&mut self, il: usize, probabilities: TensorId, chosen: TensorId, routing: Routing) -> TensorId {
+        let [experts, n, ..] = self.g[probabilities].ne;
+        let used = self.g[chosen].ne[0];
         let probabilities = self.g.reshape(probabilities, [1, experts, n, 1]);
         let mut weights = self.g.get_rows(probabilities, chosen);
         self.label(weights, "ffn_moe_weights", Some(il));
@@ -177,7 +179,7 @@ impl GraphBuilder<'_> {
         if routing.scaled {
             weights = self.g.scale(weights);
         }
-        (chosen, weights)
+        weights
     }
 
     /// Ranking with all but the best groups of experts masked.

@@ -1,5 +1,5 @@
 //! Gemma 3n: four parallel streams that every block predicts and corrects (`AltUp`), a low-rank path beside attention
-//! (LAuReL), per-layer embeddings, and sparse first blocks (`models/gemma3n.cpp`, 0.1.161).
+//! (`LAuReL`), per-layer embeddings, and sparse first blocks (`models/gemma3n.cpp`, 0.1.161).
 
 use super::attention::AttentionExtras;
 use super::{GraphBuilder, Norm};
@@ -17,7 +17,7 @@ impl GraphBuilder<'_> {
         let positions = self.positions();
         self.attention_inputs();
         let per_layer = self.per_layer_inputs(x);
-        let mut streams = self.to_streams(x);
+        let mut streams = self.streams_of(x);
         for il in 0..self.hp.n_layer() {
             let predicted = self.predicted_streams(il, streams);
             let active = self.stream(predicted);
@@ -74,7 +74,7 @@ impl GraphBuilder<'_> {
     }
 
     /// The embeddings as the first stream, and their projections as the others.
-    fn to_streams(&mut self, x: TensorId) -> TensorId {
+    fn streams_of(&mut self, x: TensorId) -> TensorId {
         let target = self.magnitude(x);
         let repeated = self.g.repeat(x, [self.hp.n_embd, self.batch.n_tokens, STREAMS - 1, 1]);
         let others = self.projected(LlmTensor::AltupProj, repeated, target);

@@ -48,7 +48,6 @@ impl GraphBuilder<'_> {
             scaled: self.experts_scaled(),
             activation: Activation::Squared,
             weigh_first: false,
-            grouped: false,
         };
         let mut chosen = self.experts_by(il, narrow, logits, routing);
         let latent = self.weight(il, LlmTensor::FfnLatentUp);

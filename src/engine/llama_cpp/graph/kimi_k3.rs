@@ -94,7 +94,6 @@ impl GraphBuilder<'_> {
             scaled: self.experts_scaled(),
             activation: Activation::Situ,
             weigh_first: false,
-            grouped: false,
         };
         let mut y = self.experts_by(il, narrow, logits, routing);
         if self.has(il, LlmTensor::FfnRoutedNorm) {

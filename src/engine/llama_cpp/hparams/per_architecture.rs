@@ -18,6 +18,59 @@ impl Hparams {
         match architecture {
             A::Granite | A::GraniteHybrid => self.granite(keys, architecture),
             A::MiniCpm => (self.embedding_scale, self.residual_scale, self.logit_scale) = (true, true, true),
+            A::Gemma4 => self.gemma4(keys)?,
+            A::ModernBert => self.dense_first_window(keys, 3),
+            A::GptNeoX => self.parallel_residual = keys.flag("use_parallel_residual").unwrap_or(true),
+            A::Mpt | A::Olmo | A::Dbrx => self.clamp_kqv = keys.float("attention.clamp_kqv").unwrap_or(0.0) > 0.0,
+            A::Llama4 => self.llama4(keys)?,
+            A::Baichuan => self.has_rope = self.n_layer() == 32,
+            A::HyV3 => self.sigmoid_by_default(),
+            A::Mimo2 => self.mimo2(keys)?,
+            A::Dream | A::LladaMoe | A::Rnd1 => self.causal = false,
+            A::DeepSeek2Ocr if self.expert_gating == gating::NONE => self.expert_gating = gating::SOFTMAX,
+            A::SmolLm3 => self.no_rope_layer_step = 4,
+            A::CommandR => self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0,
+            A::Mistral3 => self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0,
+            A::DeepSeek2 | A::Mistral4 => self.deepseek2(keys)?,
+            A::GroveMoe => self.n_group_experts = keys.need("experts_per_group")?,
+            A::MiniCpm3 => {
+                keys.need("attention.q_lora_rank")?;
+                self.n_lora_kv = keys.need("attention.kv_lora_rank")?;
+                (self.residual_scale, self.scales_final) = (true, true);
+            }
+            A::Plm => self.n_lora_kv = keys.need("attention.kv_lora_rank")?,
+            A::Chameleon => self.swin_norm = keys.flag("swin_norm").unwrap_or(false),
+            A::Talkie => self.logit_scale = true,
+            A::MiniMaxM3 => self.block_sparse(keys)?,
+            A::Dots3Note => self.windowed_latent(keys)?,
+            A::MiniMax01 => self.lightning(keys),
+            A::Grok => {
+                (self.embedding_scale, self.logit_scale, self.attn_soft_cap) = (true, true, true);
+                self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
+            }
+            A::DeepSeek32 | A::GlmDsa | A::HyV4 => self.sparse_latent(keys, architecture)?,
+            A::Glm4 | A::Glm4Moe | A::HunyuanVl => {
+                self.read_rope_sections(keys);
+                if architecture == A::Glm4Moe {
+                    self.sigmoid_by_default();
+                }
+            }
+            A::Qwen3Vl | A::Qwen3VlMoe => self.n_deepstack_layers = keys.number("n_deepstack_layers").unwrap_or(0),
+            A::Eagle3 => self.eagle3(keys)?,
+            A::DFlash => self.dflash(keys)?,
+            A::Gemma4Assistant => self.gemma4_assistant(keys)?,
+            _ if architecture.is_recurrent() || architecture.is_hybrid() => {
+                self.read_recurrent(keys, architecture, release)?;
+            }
+            _ => self.read_windows(keys, architecture)?,
+        }
+        Ok(())
+    }
+
+    /// The same of those with sliding windows.
+    fn read_windows(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) -> Result<(), LoadError> {
+        use Architecture as A;
+        match architecture {
             A::Gemma2 => {
                 self.n_swa = Some(keys.number("attention.sliding_window").unwrap_or(4096));
                 self.swa_pattern(keys, 2);
@@ -33,7 +86,6 @@ impl Hparams {
                 (self.n_layer_kv_from_start, self.n_embd_per_layer) = (Some(20), 256);
                 self.final_soft_cap = true;
             }
-            A::Gemma4 => self.gemma4(keys)?,
             A::GptOss => self.needed_window(keys, 2)?,
             A::GemmaEmbedding => {
                 self.needed_window(keys, 6)?;
@@ -47,41 +99,12 @@ impl Hparams {
                 self.n_swa = Some(keys.number("attention.sliding_window").unwrap_or(4096));
                 self.swa_pattern(keys, 4);
             }
-            A::ModernBert => self.dense_first_window(keys, 3),
-            A::GptNeoX => self.parallel_residual = keys.flag("use_parallel_residual").unwrap_or(true),
-            A::Mpt | A::Olmo | A::Dbrx => self.clamp_kqv = keys.float("attention.clamp_kqv").unwrap_or(0.0) > 0.0,
-            A::Olmo2 | A::Mellum => self.optional_window(keys, 4),
-            A::Llama4 => self.llama4(keys)?,
-            A::Baichuan => self.has_rope = self.n_layer() == 32,
-            A::HyV3 => self.sigmoid_by_default(),
-            A::Mimo2 => self.mimo2(keys)?,
-            A::Dream | A::LladaMoe | A::Rnd1 => self.causal = false,
-            A::DeepSeek2Ocr if self.expert_gating == gating::NONE => self.expert_gating = gating::SOFTMAX,
-            A::ExaoneMoe => self.needed_window(keys, 4)?,
-            A::SmolLm3 => self.no_rope_layer_step = 4,
-            A::CommandR => self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0,
-            A::Mistral3 => self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0,
-            A::DeepSeek2 | A::Mistral4 => self.deepseek2(keys)?,
             A::MuseGlimmer => {
                 self.needed_window(keys, 4)?;
                 self.logit_scale = true;
                 self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
             }
-            A::Spark25 | A::Maple => self.needed_window(keys, 4)?,
-            A::Laguna => {
-                self.dense_first_window(keys, 4);
-                self.sigmoid_by_default();
-            }
-            A::GroveMoe => self.n_group_experts = keys.need("experts_per_group")?,
-            A::Plamo3 => self.optional_window(keys, 8),
-            A::MiniCpm3 => {
-                keys.need("attention.q_lora_rank")?;
-                self.n_lora_kv = keys.need("attention.kv_lora_rank")?;
-                (self.residual_scale, self.scales_final) = (true, true);
-            }
-            A::Plm => self.n_lora_kv = keys.need("attention.kv_lora_rank")?,
-            A::Chameleon => self.swin_norm = keys.flag("swin_norm").unwrap_or(false),
-            A::Talkie => self.logit_scale = true,
+            A::ExaoneMoe | A::Spark25 | A::Maple => self.needed_window(keys, 4)?,
             A::GraniteSwa => {
                 self.granite(keys, architecture);
                 self.has_rope = true;
@@ -89,9 +112,6 @@ impl Hparams {
                 let pattern = keys.list("attention.rope_pattern").unwrap_or_default();
                 self.rope_pattern = pattern.into_iter().map(|rotates| rotates != 0).collect();
             }
-            A::MiniMaxM3 => self.block_sparse(keys)?,
-            A::Dots3Note => self.windowed_latent(keys)?,
-            A::MiniMax01 => self.lightning(keys),
             A::Step35 => {
                 self.needed_window(keys, 4)?;
                 self.sigmoid_by_default();
@@ -109,25 +129,33 @@ impl Hparams {
                 self.n_swa = self.n_swa.map(|_| 4096);
                 self.no_rope_layer_step = if self.has_swa() { 4 } else { self.n_layer() as u64 };
             }
-            A::Grok => {
-                (self.embedding_scale, self.logit_scale, self.attn_soft_cap) = (true, true, true);
-                self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
-            }
             A::AfMoe => {
                 self.optional_window(keys, 4);
                 self.sigmoid_by_default();
                 self.no_rope_layer_step = 4;
             }
+            A::Plamo3 => self.optional_window(keys, 8),
+            A::Olmo2 | A::Mellum => self.optional_window(keys, 4),
+            A::Laguna => {
+                self.dense_first_window(keys, 4);
+                self.sigmoid_by_default();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The same of those with recurrent blocks.
+    fn read_recurrent(
+        &mut self,
+        keys: &HeaderKeys<'_>,
+        architecture: Architecture,
+        release: &ReleaseTraits,
+    ) -> Result<(), LoadError> {
+        use Architecture as A;
+        match architecture {
             A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => self.rwkv(keys)?,
             A::KimiLinear | A::KimiK3 | A::BailingMoe3 => self.kimi_delta(keys, architecture)?,
-            A::DeepSeek32 | A::GlmDsa | A::HyV4 => self.sparse_latent(keys, architecture)?,
-            A::Glm4 | A::Glm4Moe | A::HunyuanVl => {
-                self.read_rope_sections(keys);
-                if architecture == A::Glm4Moe {
-                    self.sigmoid_by_default();
-                }
-            }
-            A::Qwen3Vl | A::Qwen3VlMoe => self.n_deepstack_layers = keys.number("n_deepstack_layers").unwrap_or(0),
             A::Mamba2 => self.mamba2(keys, release)?,
             A::FalconH1 => {
                 self.read_ssm(keys)?;
@@ -153,9 +181,6 @@ impl Hparams {
                     .map(|il| il < n_layer && self.n_head_kv[il] == 0 && self.n_ff[il] == 0)
                     .collect();
             }
-            A::Eagle3 => self.eagle3(keys)?,
-            A::DFlash => self.dflash(keys)?,
-            A::Gemma4Assistant => self.gemma4_assistant(keys)?,
             A::Lfm2 => {
                 self.n_shortconv_l_cache = keys.need("shortconv.l_cache")?;
                 self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();

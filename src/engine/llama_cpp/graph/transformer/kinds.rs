@@ -122,7 +122,7 @@ impl Transformer {
             | A::LlamaEmbed
             | A::EuroBert => Self::LLAMA,
             A::SmolLm3 => Self { rotation: RopeLayers::ButEveryNth, ..Self::LLAMA },
-            A::Arcee => Self { squares: true, ..Self::LLAMA },
+            A::Arcee | A::Plm => Self { squares: true, ..Self::LLAMA },
             A::Hunyuan | A::HunyuanVl | A::MainCoder => Self { heads: QkNorm::EachRotated, ..Self::LLAMA },
             A::Qwen2Moe | A::DeepSeek | A::LladaMoe => Self { experts: ExpertRouting::SOFTMAX_AS_IS, ..Self::LLAMA },
             A::BailingMoe => {
@@ -163,19 +163,7 @@ impl Transformer {
                 experts: ExpertRouting::FROM_HEADER,
                 ..Self::LLAMA
             },
-            A::Glm4 => Self {
-                scales_queries: false,
-                feed_forward: Norms {
-                    after: PostNorm::Norm(LlmTensor::FfnPostNorm),
-                    ..Norms::before(LlmTensor::FfnNorm)
-                },
-                ..Self::GEMMA
-            },
             A::Gemma => Self { embeddings: EmbeddingScale::Scaled, scales_queries: true, ..Self::LLAMA },
-            A::Gemma2 => Self { embeddings: EmbeddingScale::Scaled, ..Self::GEMMA },
-            A::Gemma3 | A::GemmaEmbedding => Self { embeddings: EmbeddingScale::ScaledTokens, ..Self::GEMMA },
-            A::Olmo2 => Self { heads: QkNorm::Across, ..Self::POST_NORM },
-            A::Exaone4 => Self { rotation: RopeLayers::WindowsIfAny, ..Self::POST_NORM },
             A::Phi3 | A::PhiMoe => Self { scales_queries: true, sum: ResidualOrder::InTurnResidualLast, ..Self::LLAMA },
             A::Mimo2 => Self {
                 experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX },
@@ -186,6 +174,31 @@ impl Transformer {
                 experts: ExpertRouting { normalised: Some(true), by_block_input: true, ..ExpertRouting::FROM_HEADER },
                 ..Self::LLAMA
             },
+            A::Maple => Self { rotation: RopeLayers::Windows, ..Self::LLAMA },
+            A::MiniCpm3 => Self { embeddings: EmbeddingScale::Scaled, ..Self::LLAMA },
+            A::Chameleon => Self { heads: QkNorm::EachWithMean, ..Self::LLAMA },
+            A::OpenElm => Self { sum: ResidualOrder::InTurnResidualFirst, ..Self::LLAMA },
+            A::Refact => Self { rotation: RopeLayers::Never, ..Self::LLAMA },
+            A::ExaoneMoe => Self { rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
+            _ => return Self::with_norms_after(architecture),
+        })
+    }
+
+    /// The same of those that normalise the outputs of both halves.
+    const fn with_norms_after(architecture: A) -> Option<Self> {
+        Some(match architecture {
+            A::Glm4 => Self {
+                scales_queries: false,
+                feed_forward: Norms {
+                    after: PostNorm::Norm(LlmTensor::FfnPostNorm),
+                    ..Norms::before(LlmTensor::FfnNorm)
+                },
+                ..Self::GEMMA
+            },
+            A::Gemma2 => Self { embeddings: EmbeddingScale::Scaled, ..Self::GEMMA },
+            A::Gemma3 | A::GemmaEmbedding => Self { embeddings: EmbeddingScale::ScaledTokens, ..Self::GEMMA },
+            A::Olmo2 => Self { heads: QkNorm::Across, ..Self::POST_NORM },
+            A::Exaone4 => Self { rotation: RopeLayers::WindowsIfAny, ..Self::POST_NORM },
             A::Grok => Self {
                 attention: Norms {
                     after: PostNorm::Norm(LlmTensor::AttnOutNorm),
@@ -224,7 +237,6 @@ impl Transformer {
                 },
                 ..Self::LLAMA
             },
-            A::Maple => Self { rotation: RopeLayers::Windows, ..Self::LLAMA },
             A::Plamo3 => Self {
                 attention: Norms {
                     after: PostNorm::Norm(LlmTensor::AttnPostNorm),
@@ -236,12 +248,6 @@ impl Transformer {
                 },
                 ..Self::LLAMA
             },
-            A::MiniCpm3 => Self { embeddings: EmbeddingScale::Scaled, ..Self::LLAMA },
-            A::Plm => Self { squares: true, ..Self::LLAMA },
-            A::Chameleon => Self { heads: QkNorm::EachWithMean, ..Self::LLAMA },
-            A::OpenElm => Self { sum: ResidualOrder::InTurnResidualFirst, ..Self::LLAMA },
-            A::Refact => Self { rotation: RopeLayers::Never, ..Self::LLAMA },
-            A::ExaoneMoe => Self { rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
             _ => return Self::with_layer_norm(architecture),
         })
     }
