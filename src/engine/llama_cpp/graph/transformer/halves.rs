@@ -82,7 +82,8 @@ impl GraphBuilder<'_> {
         if kind.scales_queries {
             qkv.q = self.g.scale(qkv.q);
         }
-        let gated = self.has(il, LlmTensor::AttnGate);
+        // an unlisted architecture's gate without an output matrix belongs to something other than attention
+        let gated = self.has(il, LlmTensor::AttnGate) && (!kind.lenient || self.has(il, LlmTensor::AttnOutput));
         let x = match (gated, extras.v_unfold.is_some()) {
             (false, _) => self.attention(il, qkv, extras),
             (true, true) if self.architecture == Architecture::BailingMoe3 => self.gated_latent(il, y, qkv, extras),
