@@ -17,10 +17,11 @@ use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::{App, Detection, InitialState, LiveMemory};
 use plimsoll::tui::effect::{Effect, Services, SurveyJob};
 use plimsoll::tui::event;
+use plimsoll::tui::picture::{self, recording};
 use plimsoll::tui::query::{Query, Worker};
 use plimsoll::tui::regions::ScreenLayout;
 use plimsoll::tui::theme::{Appearance, Hue, Theme};
-use plimsoll::tui::{picture, view};
+use plimsoll::tui::view;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -372,6 +373,11 @@ impl Harness {
                 None => assert_eq!(other[(x, y)].symbol(), " ", "outside the screen, at {x}, {y}"),
             }
         }
+    }
+
+    /// The screen as it is, as a frame of a recording.
+    pub fn frame(&self, title: &str, millis: u32) -> recording::Frame {
+        recording::Frame { buffer: self.buffer().clone(), title: title.to_owned(), millis }
     }
 
     pub fn svg(&self) -> String {

@@ -10,8 +10,10 @@ use plimsoll::tui::theme::{Appearance, Glyphs, Tone};
 use plimsoll::hardware::{CollectorResult, Detected, DeviceFact, Process};
 use plimsoll::library::ModelOrigin;
 use plimsoll::machine::{Machine, Origin as Made};
+use plimsoll::plan::Outcome;
 use plimsoll::source::store::Store;
 use plimsoll::tui::action::Action;
+use plimsoll::tui::picture::recording;
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
@@ -19,12 +21,16 @@ use crate::harness::{self, Harness};
 
 /// Compares a picture with the one in `screenshots/`, or writes it with `PLIMSOLL_REGENERATE=1 cargo test`.
 pub fn picture(name: &str, harness: &mut Harness) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("screenshots").join(format!("{name}.svg"));
     harness.think();
-    let drawn = harness.svg();
+    kept(name, &harness.svg());
+}
+
+/// The same for a picture that is drawn.
+fn kept(name: &str, drawn: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("screenshots").join(format!("{name}.svg"));
     if std::env::var_os("PLIMSOLL_REGENERATE").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, &drawn).unwrap();
+        fs::write(&path, drawn).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
     assert!(
@@ -50,6 +56,36 @@ fn fits_on_one_gpu() {
     picture("planner", &mut harness);
     harness.press("→");
     picture("planner-changed", &mut harness);
+}
+
+/// Ten seconds with the planner: slide the context until layers leave the GPU, go back to the most that fits, export.
+#[test]
+fn a_recording() {
+    let machine = harness::machine(1, "RTX 3060", 12, 32);
+    let mut harness =
+        Harness::by(EngineId::default(), harness::model("llama3.1-8b"), machine, (140, 34), settings(16_384));
+    harness.no_limits = false;
+    harness.think();
+    let mut frames = vec![harness.frame("plimsoll", 1200)];
+    let mut press = |harness: &mut Harness, keys: &str, what: &str, millis: u32| {
+        harness.press(keys);
+        harness.think();
+        let key = keys.split(' ').next().unwrap_or_default();
+        frames.push(harness.frame(&format!("plimsoll — {key} {what}"), millis));
+    };
+    // as if Shift and the arrow were held
+    for _ in 0..15 {
+        press(&mut harness, "⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→", "more context", 200);
+    }
+    press(&mut harness, "⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→ ⇧→", "more context", 1800);
+    press(&mut harness, "m", "the most that stays in VRAM", 2000);
+    press(&mut harness, "x", "export", 2500);
+    assert_eq!(harness.app.plan.as_ref().unwrap().outcome(), Outcome::Vram, "m went back to the mark");
+    let seconds = frames.iter().map(|frame| frame.millis).sum::<u32>() / 1000;
+    assert!((9..=12).contains(&seconds), "{seconds} s in {} frames", frames.len());
+    let drawn = recording::svg(&frames, frames.len() - 3, Tone::Dark, "plimsoll");
+    assert!(drawn.len() <= 1_000_000, "{} bytes", drawn.len());
+    kept("tour", &drawn);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! without gaps in any font.
 
 mod lines;
+pub mod recording;
 
 use std::fmt::Write;
 
@@ -21,10 +22,22 @@ const FONTS: &str = "'JetBrains Mono','DejaVu Sans Mono',Menlo,Consolas,'Liberat
 
 /// The picture of `buffer` on a background of `tone`, with `title` in the window's title bar.
 pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
-    let (columns, rows) = (f64::from(buffer.area.width), f64::from(buffer.area.height));
-    let (width, height) = (columns * CELL.0 + 2.0 * MARGIN, rows * CELL.1 + BAR + MARGIN);
     let colours = PictureColours::of(tone);
     let mut out = String::new();
+    window(&mut out, buffer, &colours, title);
+    caption(&mut out, buffer, &colours, title);
+    for y in 0..buffer.area.height {
+        let cells = colours.row(buffer, y);
+        draw_cells(&mut out, &cells, row_top(y), &colours);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+/// The empty window around a screen of the size of `buffer`: the picture up to its first cell.
+fn window(out: &mut String, buffer: &Buffer, colours: &PictureColours, title: &str) {
+    let rows = f64::from(buffer.area.height);
+    let (width, height) = (window_width(buffer), rows * CELL.1 + BAR + MARGIN);
     let view = format!("{} {}", number(width), number(height));
     // writing to a String cannot fail
     let _ = writeln!(
@@ -41,28 +54,37 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
     for (at, colour) in ["#ff5f57", "#febc2e", "#28c840"].into_iter().enumerate() {
         let _ = writeln!(out, "<circle cx=\"{}\" cy=\"15.5\" r=\"5\" fill=\"{colour}\"/>", 20 + 18 * at);
     }
+}
+
+/// The text in the title bar.
+fn caption(out: &mut String, buffer: &Buffer, colours: &PictureColours, title: &str) {
     let _ = writeln!(
         out,
         "<text x=\"{}\" y=\"20\" text-anchor=\"middle\" font-size=\"12\" fill=\"{}\">{}</text>",
-        number(width / 2.0),
+        number(window_width(buffer) / 2.0),
         colours.quiet,
         escaped(title)
     );
-    for y in buffer.area.top()..buffer.area.bottom() {
-        let cells: Vec<PaintedCell> = (buffer.area.left()..buffer.area.right())
-            .filter_map(|x| buffer.cell((x, y)))
-            .map(|c| colours.painted(c))
-            .collect();
-        let top = BAR + f64::from(y - buffer.area.top()) * CELL.1;
-        backgrounds(&mut out, &cells, top, &colours);
-        lines::draw(&mut out, &cells, top);
-        words(&mut out, &cells, top);
-    }
-    out.push_str("</svg>\n");
-    out
+}
+
+fn window_width(buffer: &Buffer) -> f64 {
+    f64::from(buffer.area.width) * CELL.0 + 2.0 * MARGIN
+}
+
+/// The upper edge of a row of the screen.
+fn row_top(y: u16) -> f64 {
+    BAR + f64::from(y) * CELL.1
+}
+
+/// Neighbouring cells of a row from its left edge on.
+fn draw_cells(out: &mut String, cells: &[PaintedCell], top: f64, colours: &PictureColours) {
+    backgrounds(out, cells, top, colours);
+    lines::draw(out, cells, top);
+    words(out, cells, top);
 }
 
 /// A cell with its effective colours.
+#[derive(PartialEq)]
 struct PaintedCell<'a> {
     symbol: &'a str,
     ink: String,
@@ -89,6 +111,13 @@ impl PictureColours {
             edge: hue(Hue::Border),
             tone,
         }
+    }
+
+    /// The cells of row `y` of the screen.
+    fn row<'a>(&self, buffer: &'a Buffer, y: u16) -> Vec<PaintedCell<'a>> {
+        let area = buffer.area;
+        let cells = (area.left()..area.right()).filter_map(|x| buffer.cell((x, area.top() + y)));
+        cells.map(|cell| self.painted(cell)).collect()
     }
 
     fn painted<'a>(&self, cell: &'a Cell) -> PaintedCell<'a> {
