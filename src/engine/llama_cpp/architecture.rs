@@ -388,6 +388,11 @@ impl Architecture {
         matches!(self, Self::DeepSeek4 | Self::HyV4 | Self::Maple)
     }
 
+    /// Whether the scales of matrices are loaded and not read, but for that of an MTP block's input.
+    pub const fn ignores_scales(self) -> bool {
+        matches!(self, Self::DeepSeek4)
+    }
+
     /// Whether attention does not read its cache.
     pub const fn ignores_cache(self) -> bool {
         matches!(self, Self::LlamaEmbed)

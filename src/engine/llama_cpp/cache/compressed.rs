@@ -105,11 +105,8 @@ impl Memory {
     ) -> Self {
         let LoadedModel { hparams, family, .. } = model;
         let context = &Cparams { kv_unified: false, ..context.clone() };
-        let always_rotates = hparams.n_embd_head_k[0] == indexer.head_size;
         let keys = |size: u64, holds: &dyn Fn(usize) -> bool| {
-            let cache = KvCache::new(hparams, family.architecture, context, placement, size, holds);
-            let rotation_k = if always_rotates { largest_rotation(hparams.head_k(0)) } else { cache.rotation_k };
-            cache.only_keys(None, rotation_k)
+            KvCache::new(hparams, family.architecture, context, placement, size, holds).only_keys()
         };
         let compressor = |ratio: u64, size: Option<u64>| {
             let overlaps = ratio == 4;
@@ -122,7 +119,7 @@ impl Memory {
                 ratio,
                 overlaps,
                 keys: match size {
-                    Some(size) => cache.only_keys(Some(size), largest_rotation(size)),
+                    Some(size) => cache.of_indexer(size),
                     None => cache,
                 },
                 states: CompressorStates {
@@ -149,10 +146,16 @@ impl Memory {
 }
 
 impl KvCache {
-    /// The same without values, with rows of another size if one is given.
-    fn only_keys(self, size: Option<u64>, rotation_k: u64) -> Self {
-        let only = |layer: KvLayer| KvLayer { k: size.unwrap_or(layer.k), v: None, ..layer };
-        let layers = self.layers.iter().map(|layer| layer.map(only)).collect();
-        Self { layers, rotation_k, rotation_v: 0, ..self }
+    /// The same without values.
+    fn only_keys(self) -> Self {
+        let only = |layer: KvLayer| KvLayer { v: None, ..layer };
+        Self { layers: self.layers.iter().map(|layer| layer.map(only)).collect(), rotation_v: 0, ..self }
+    }
+
+    /// The same with keys of `size` elements, always rotated.
+    fn of_indexer(self, size: u64) -> Self {
+        let sized = |layer: KvLayer| KvLayer { k: size, ..layer };
+        let layers = self.layers.iter().map(|layer| layer.map(sized)).collect();
+        Self { layers, rotation_k: largest_rotation(size), ..self }
     }
 }

@@ -108,8 +108,17 @@ impl Hparams {
         if !self.compress_ratios.iter().all(|ratio| matches!(ratio, 0 | 4 | 128)) {
             return refuse("attention.compress_ratios has others than 0, 4 and 128");
         }
-        let is_full = self.compress_ratios.iter().map(|ratio| *ratio == 4).collect();
-        self.read_indexer(keys, is_full)
+        let is_full: Vec<bool> = self.compress_ratios.iter().map(|ratio| *ratio == 4).collect();
+        let indexes = is_full.contains(&true);
+        self.read_indexer(keys, is_full)?;
+        // llama.cpp rotates the keys of an indexer whatever their format, takes any cache for one whose heads have that size,
+        // and divides by zero to rotate one without blocks
+        if !indexes || self.indexer.as_ref().is_some_and(|indexer| indexer.head_size == self.n_embd_head_k[0]) {
+            return refuse(
+                "llama.cpp would end with an error: no block has a compress ratio of 4, or heads are of the indexer's size",
+            );
+        }
+        Ok(())
     }
 
     fn read_indexer(&mut self, keys: &HeaderKeys<'_>, is_full: Vec<bool>) -> Result<(), LoadError> {
