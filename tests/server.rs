@@ -242,6 +242,7 @@ fn settings(asked: &Value) -> Option<Settings> {
         gpu_layers: layers("ngl"),
         kv_unified: flag("kv_unified"),
         no_kv_offload: asked["offload_kqv"] == json!(false),
+        swa_full: flag("swa_full"),
         tensor_split: shares.map(|list| list.iter().map(|x| x.as_f64().unwrap()).collect()).unwrap_or_default(),
         draft: DraftSettings {
             types: Some(spec.split(',').map(|kind| kind.parse().unwrap()).collect()),

@@ -91,7 +91,7 @@ fn batch(tensor: &Tensor) -> u64 {
     match tensor.op {
         Op::GetRows => 0,
         Op::MulMat => tensor.ne[1],
-        Op::MulMatId | Op::Rope => tensor.ne[2],
+        Op::MulMatId | Op::Rope | Op::RopeBack => tensor.ne[2],
         _ => tensor.rows(),
     }
 }

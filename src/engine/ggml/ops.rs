@@ -139,6 +139,11 @@ impl Graph {
         self.like(Op::Rope, [a, positions, factors])
     }
 
+    /// The opposite rotation.
+    pub fn rope_back(&mut self, a: TensorId, positions: TensorId) -> TensorId {
+        self.like(Op::RopeBack, [a, positions])
+    }
+
     /// Softmax of rows; mask and sinks are optional.
     pub fn soft_max(&mut self, a: TensorId, mask: TensorId, sinks: TensorId) -> TensorId {
         self.like(Op::SoftMax, [a, mask, sinks])
@@ -185,6 +190,13 @@ impl Graph {
     /// Gated unit of two operands.
     pub fn glu_split(&mut self, gate: TensorId, up: TensorId) -> TensorId {
         self.like(Op::Glu, [gate, up])
+    }
+
+    /// The same with operands limited.
+    pub fn glu_clamped(&mut self, gate: TensorId, up: TensorId, limit: f32) -> TensorId {
+        let result = self.glu_split(gate, up);
+        self[result].limit = limit;
+        result
     }
 
     /// Gated unit whose gate and value are halves of the same row.
@@ -358,6 +370,18 @@ impl Graph {
     pub fn hc_pre(&mut self, streams: TensorId, weights: TensorId) -> TensorId {
         let [n_embd, _, n_tokens, _] = self[streams].ne;
         self.compute(Op::HcPre, Type::F32, [n_embd, n_tokens, 1, 1], [streams, weights])
+    }
+
+    /// How residual streams mix with one another (`[streams, streams, tokens]`), from the products of their hyper-connection.
+    pub fn hc_comb(&mut self, mixes: TensorId, scale: TensorId, base: TensorId, streams: u64) -> TensorId {
+        let n_tokens = self[mixes].ne[1];
+        self.compute(Op::HcComb, Type::F32, [streams, streams, n_tokens, 1], [mixes, scale, base])
+    }
+
+    /// Mixed residual streams, with `x` added to each in its share.
+    pub fn hc_post(&mut self, x: TensorId, residual: TensorId, post: TensorId, comb: TensorId) -> TensorId {
+        let ne = self[residual].ne;
+        self.compute(Op::HcPost, Type::F32, ne, [x, residual, post, comb])
     }
 
     /// Whether `a` is dense, with dimensions in order (`ggml_is_contiguous`, 0.1.161).

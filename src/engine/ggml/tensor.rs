@@ -80,6 +80,8 @@ pub enum Op {
     GetRows,
     Glu,
     GroupNorm,
+    HcComb,
+    HcPost,
     HcPre,
     Im2Col,
     L2Norm,
@@ -98,6 +100,7 @@ pub enum Op {
     RmsNorm,
     Roll,
     Rope,
+    RopeBack,
     RwkvWkv6,
     RwkvWkv7,
     Scale,
@@ -147,6 +150,8 @@ impl Op {
             Self::GetRows => "GET_ROWS",
             Self::Glu => "GLU",
             Self::GroupNorm => "GROUP_NORM",
+            Self::HcComb => "DSV4_HC_COMB",
+            Self::HcPost => "DSV4_HC_POST",
             Self::HcPre => "DSV4_HC_PRE",
             Self::Im2Col => "IM2COL",
             Self::L2Norm => "L2_NORM",
@@ -165,6 +170,7 @@ impl Op {
             Self::RmsNorm => "RMS_NORM",
             Self::Roll => "ROLL",
             Self::Rope => "ROPE",
+            Self::RopeBack => "ROPE_BACK",
             Self::RwkvWkv6 => "RWKV_WKV6",
             Self::RwkvWkv7 => "RWKV_WKV7",
             Self::Scale => "SCALE",
@@ -208,6 +214,7 @@ impl Op {
                 | Self::Sqrt
                 | Self::Unary
                 | Self::Rope
+                | Self::RopeBack
                 | Self::RmsNorm
                 | Self::Clamp
                 | Self::SoftMax
@@ -270,6 +277,8 @@ pub struct Tensor {
     pub op: Op,
     /// The function of [`Op::Unary`].
     pub unary: Option<UnaryOp>,
+    /// The limit of the operands of a gated unit (`ggml_swiglu_clamp`, 0.1.161); 0 for none.
+    pub limit: f32,
     /// A product whose second operand must stay in f32 (`ggml_prec_set_src`, 0.1.161).
     pub f32_operand: bool,
     /// Set from outside before the graph runs.
@@ -300,6 +309,7 @@ impl Tensor {
             ty,
             op: Op::None,
             unary: None,
+            limit: 0.0,
             f32_operand: false,
             input: false,
             output: false,

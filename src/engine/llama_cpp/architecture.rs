@@ -64,6 +64,8 @@ architectures! {
     Mistral4: "mistral4";
     /// `DeepSeek` 3.2: the same with sparse attention.
     DeepSeek32: "deepseek32";
+    /// `DeepSeek` 4: windows beside compressed caches, over several residual streams.
+    DeepSeek4: "deepseek4";
     /// GLM 5: `DeepSeek` 3.2's blocks, some of which share an indexer.
     GlmDsa: "glm-dsa";
     /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
@@ -314,6 +316,7 @@ impl Architecture {
                 | Self::Deci
                 | Self::DeepSeek2Ocr
                 | Self::DeepSeek32
+                | Self::DeepSeek4
                 | Self::Dots3Note
                 | Self::Dream
                 | Self::ExaoneMoe
@@ -377,7 +380,17 @@ impl Architecture {
 
     /// Whether a batch may mix tokens and embeddings (`llm_arch_supports_mixed_batch`, 0.1.161).
     pub const fn mixes_batches(self) -> bool {
-        !matches!(self, Self::CogVlm)
+        !matches!(self, Self::CogVlm | Self::DeepSeek4)
+    }
+
+    /// Whether a limited gated activation is one operation, rather than limits before it.
+    pub const fn clamps_in_activation(self) -> bool {
+        matches!(self, Self::DeepSeek4 | Self::HyV4 | Self::Maple)
+    }
+
+    /// Whether the scales of matrices are loaded and not read, but for that of an MTP block's input.
+    pub const fn ignores_scales(self) -> bool {
+        matches!(self, Self::DeepSeek4)
     }
 
     /// Whether attention does not read its cache.
@@ -459,6 +472,7 @@ impl Architecture {
                 | Self::BailingMoe3
                 | Self::MiniMax01
                 | Self::MuseGlimmer
+                | Self::DeepSeek4
                 | Self::Unlisted
         )
     }

@@ -1,5 +1,7 @@
 //! KV caches and recurrent states: sizes, shapes and devices (`llama-kv-cache*.cpp`, `llama-memory-*.cpp`, 0.1.161).
 
+mod compressed;
+
 use super::LoadedModel;
 use super::architecture::Architecture;
 use super::context::{ContextType, Cparams};
@@ -9,6 +11,7 @@ use super::placement::Placement;
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::ggml::tensor::{BackendId, Tensor, row};
 use crate::engine::ggml::{Backend, BackendRef, Type};
+pub use compressed::{CompressedCaches, Compressor, CompressorStates};
 
 /// The KV cache of a group of blocks.
 #[derive(Clone, Debug)]
@@ -70,6 +73,8 @@ pub struct Memory {
     pub window: Option<KvCache>,
     /// Keys of the indexer of sparse attention.
     pub indexer: Option<KvCache>,
+    /// Caches of compressed rows, and the states of what compresses them.
+    pub compressed: Option<CompressedCaches>,
     /// States of recurrent blocks.
     pub recurrent: Option<Recurrent>,
     /// Window size in tokens.
@@ -85,6 +90,11 @@ impl Memory {
             return Self::shared(hparams, partner);
         }
         let drafts = context.ctx_type == ContextType::Mtp;
+        if let (Some(indexer), Some(window), false, false) =
+            (&hparams.indexer, hparams.n_swa, hparams.compress_ratios.is_empty(), drafts)
+        {
+            return Self::compressing(model, indexer, window, context, placement);
+        }
         let is_recurrent = architecture.is_recurrent() || architecture.is_hybrid() || hparams.is_recr.contains(&true);
         let recurrent = (is_recurrent && !drafts).then(|| Recurrent::new(hparams, context, placement));
         if architecture.is_recurrent() || hparams.reads_only {
@@ -103,17 +113,13 @@ impl Memory {
             let indexer = indexer.map(|indexer| KvCache::indexer(hparams, indexer, context, placement));
             return Self { full, indexer, recurrent, ..Self::default() };
         };
-        let size = if context.swa_full {
-            context.n_ctx_seq
-        } else {
-            let sequences = if context.kv_unified { context.n_seq_max } else { 1 };
-            context.n_ctx_seq.min(window * sequences + context.n_ubatch).next_multiple_of(256)
-        };
+        let size = window_cells(window, context);
         let indexer = hparams.indexer.as_ref().filter(|_| !drafts);
         Self {
             indexer: indexer.map(|indexer| KvCache::indexer(hparams, indexer, context, placement)),
             full: Some(cache(context.n_ctx_seq, &|il| attends(il) && !hparams.is_swa[il])),
             window: Some(cache(size, &|il| attends(il) && hparams.is_swa[il])),
+            compressed: None,
             recurrent,
             n_swa: Some(window),
         }
@@ -142,7 +148,13 @@ impl Memory {
 
     /// All KV caches.
     pub fn caches(&self) -> impl Iterator<Item = &KvCache> {
-        self.full.iter().chain(&self.window).chain(&self.indexer)
+        let compressed = self.compressors().map(|compressor| &compressor.keys);
+        self.full.iter().chain(&self.window).chain(&self.indexer).chain(compressed)
+    }
+
+    /// Everything that compresses rows.
+    pub fn compressors(&self) -> impl Iterator<Item = &Compressor> {
+        self.compressed.iter().flat_map(CompressedCaches::all)
     }
 
     /// See [`KvCache::v_transposed`]; none without a KV cache.
@@ -162,7 +174,8 @@ impl Memory {
             recurrent.layers.get(il).copied().flatten()?;
             Some((row(Type::F32, recurrent.r) + row(Type::F32, recurrent.s)) * recurrent.rows())
         });
-        kv.sum::<u64>() + states.sum::<u64>()
+        let compressing = self.compressors().map(|compressor| compressor.states.of_block(il));
+        kv.sum::<u64>() + states.sum::<u64>() + compressing.sum::<u64>()
     }
 
     /// Bytes per device, the CPU last.
@@ -178,9 +191,14 @@ impl Memory {
         bytes
     }
 
-    /// Bytes of recurrent states per device, the CPU last: the part of [`Memory::bytes`] that is no KV cache.
+    /// Bytes of recurrent states and of those that compress, per device, the CPU last: the part of [`Memory::bytes`] that is
+    /// no KV cache.
     pub fn state_bytes(&self, backends: &[BackendRef]) -> Vec<u64> {
-        Self { recurrent: self.recurrent.clone(), ..Self::default() }.bytes(backends)
+        Self { recurrent: self.recurrent.clone(), compressed: self.only_states(), ..Self::default() }.bytes(backends)
+    }
+
+    fn only_states(&self) -> Option<CompressedCaches> {
+        self.compressed.as_ref().map(CompressedCaches::only_states)
     }
 
     /// Bytes of what llama-server saves in a checkpoint of every sequence, on all devices, at most: recurrent states, and
@@ -188,7 +206,8 @@ impl Memory {
     pub fn checkpoint_bytes(&self, backends: &[BackendRef]) -> u64 {
         let full = self.full.as_ref().map_or(0, |cache| cache.size);
         let window = self.window.clone().filter(|cache| cache.size < full);
-        Self { window, recurrent: self.recurrent.clone(), ..Self::default() }.bytes(backends).iter().sum()
+        let states = Self { recurrent: self.recurrent.clone(), compressed: self.only_states(), ..Self::default() };
+        Self { window, ..states }.bytes(backends).iter().sum()
     }
 
     /// Calls `see` with every allocated tensor and its device.
@@ -201,6 +220,9 @@ impl Memory {
                     see(layer.place, &Tensor::new(layer.ty_v, [v, cache.size, cache.streams, 1]));
                 }
             }
+        }
+        for compressor in self.compressors() {
+            compressor.states.tensors().for_each(|(place, tensor)| see(place, &tensor));
         }
         if let Some(recurrent) = &self.recurrent {
             for place in recurrent.layers.iter().flatten() {
@@ -301,6 +323,15 @@ impl KvCache {
             rotation_v: 0,
         }
     }
+}
+
+/// Cells of a cache with a sliding window.
+fn window_cells(window: u64, context: &Cparams) -> u64 {
+    if context.swa_full {
+        return context.n_ctx_seq;
+    }
+    let sequences = if context.kv_unified { context.n_seq_max } else { 1 };
+    context.n_ctx_seq.min(window * sequences + context.n_ubatch).next_multiple_of(256)
 }
 
 /// Side of the largest Hadamard matrix that divides a head, at least 64.

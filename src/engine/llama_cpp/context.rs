@@ -130,10 +130,30 @@ pub struct Cparams {
     pub fused_delta_chunks: bool,
     /// The same for batches of one token per sequence.
     pub fused_delta_token: bool,
+    /// Which parts of hyper-connections are fused operations.
+    pub fused_hc: FusedHyperConnections,
     pub kv_unified: bool,
     pub offload_kqv: bool,
     pub op_offload: bool,
     pub swa_full: bool,
+}
+
+/// The parts of hyper-connections with mixing that are one operation each, if the devices compute them where their block is
+/// (`fused_dsv4_hc_pre`, `_comb` and `_post` in `llama-cparams.h`, 0.1.161).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FusedHyperConnections {
+    /// The mix of the streams that a half reads.
+    pub pre: bool,
+    /// The mixing of the streams with one another.
+    pub comb: bool,
+    /// The mixed streams with the half's result.
+    pub post: bool,
+}
+
+impl Default for FusedHyperConnections {
+    fn default() -> Self {
+        Self { pre: true, comb: true, post: true }
+    }
 }
 
 /// The batch that a graph is built for, with the same number of tokens in every sequence.
@@ -216,6 +236,7 @@ impl Cparams {
             auto_fa: flash == FlashAttn::Auto,
             fused_delta_chunks: true,
             fused_delta_token: true,
+            fused_hc: FusedHyperConnections::default(),
             kv_unified: options.kv_unified,
             offload_kqv: options.offload_kqv,
             op_offload: options.op_offload,
@@ -266,7 +287,8 @@ fn check(
         ));
     }
     let (type_k, type_v) = (options.type_k, options.type_v);
-    if release.mla_one_type && hparams.mla.is_some() && type_k != type_v {
+    let one_row = hparams.mla.is_some() || !hparams.compress_ratios.is_empty();
+    if release.mla_one_type && one_row && type_k != type_v {
         return refuse(format!(
             "this model stores K and V in one cache: use the same type for both, not {type_k} and \
                                {type_v}"

@@ -9,6 +9,7 @@ mod arctic;
 mod attention;
 mod bitnet;
 mod deci;
+mod deepseek4;
 mod delta_net;
 mod dflash;
 mod eagle3;
@@ -94,6 +95,8 @@ struct GraphBuilder<'a> {
     missing: Option<String>,
     /// The logits, once the graph is complete.
     logits: TensorId,
+    /// The input tokens.
+    inp_tokens: TensorId,
     /// The input embeddings, including deepstack levels.
     inp_embd: TensorId,
 }
@@ -109,6 +112,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::Eagle3 => build.eagle3(),
         A::DFlash => build.dflash(),
         A::Gemma4Assistant => build.gemma4_assistant(),
+        A::DeepSeek4 if context.ctx_type == ContextType::Mtp => build.deepseek4_mtp(),
         _ if context.ctx_type == ContextType::Mtp => build.mtp_block(),
         A::Llama4 => build.llama4(),
         A::GptOss => build.gpt_oss(),
@@ -118,6 +122,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::BitNet => build.bitnet(),
         A::Talkie => build.talkie(),
         A::HyV4 => build.hy_v4(),
+        A::DeepSeek4 => build.deepseek4(),
         A::Gemma3n => build.gemma3n(),
         A::Gemma4 => build.gemma4(),
         A::Qwen3Next | A::Qwen35 | A::Qwen35Moe => build.qwen3_next(),
@@ -184,6 +189,7 @@ impl<'a> GraphBuilder<'a> {
             top_k: TensorId::NONE,
             missing: None,
             logits: TensorId::NONE,
+            inp_tokens: TensorId::NONE,
             inp_embd: TensorId::NONE,
         }
     }
@@ -319,7 +325,7 @@ impl GraphBuilder<'_> {
     fn check_drafting(&self) -> Result<(), LoadError> {
         let asked = self.cx.drafting.layer_inputs.iter();
         let last = self.hp.n_layer();
-        let ends = |il: usize| il < last || (il == last && self.architecture == A::NemotronH);
+        let ends = |il: usize| il < last || (il == last && matches!(self.architecture, A::NemotronH | A::DeepSeek4));
         if asked.clone().next().is_some()
             && !(self.architecture.gives_layer_inputs() && asked.clone().all(|il| ends(*il)))
         {

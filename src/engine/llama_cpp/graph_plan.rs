@@ -158,7 +158,7 @@ fn kind(tensor: &Tensor, graph: &Graph, copied: &CopiedSources) -> BufferKind {
     labelled.unwrap_or(match tensor.op {
         Op::MulMatId | Op::AddId => BufferKind::Experts,
         Op::SoftMax => BufferKind::Scores,
-        Op::Rope | Op::FlashAttn => BufferKind::Attention,
+        Op::Rope | Op::RopeBack | Op::FlashAttn => BufferKind::Attention,
         Op::Argsort => BufferKind::Routing,
         Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => BufferKind::States,
         Op::Norm | Op::RmsNorm => BufferKind::Hidden,
@@ -176,6 +176,7 @@ const fn operation(op: Op) -> &'static str {
         Op::Add | Op::AddId | Op::Sub => "sum",
         Op::Mul | Op::Div | Op::Scale => "product",
         Op::Rope => "rotated queries or keys",
+        Op::RopeBack => "attention rotated back",
         Op::SoftMax => "softmax",
         Op::Cont | Op::Cpy | Op::Dup | Op::Concat | Op::Pad | Op::Repeat => "copy in another layout",
         Op::GetRows => "rows looked up",

@@ -45,10 +45,10 @@ pub struct Hparams {
     pub rope_pattern: Vec<bool>,
     /// The first blocks, which have no experts.
     pub n_layer_dense_lead: usize,
-    /// Blocks whose experts limit the gated activation; empty for none.
-    pub swiglu_clamp_exp: Vec<bool>,
+    /// Per block, the limit of its experts' gated activation, 0 for none; empty for none at all.
+    pub swiglu_clamp_exp: Vec<f32>,
     /// The same of dense parts and shared experts.
-    pub swiglu_clamp_shexp: Vec<bool>,
+    pub swiglu_clamp_shexp: Vec<f32>,
     /// Experts of the first set that share one of the second; 0 without a second set.
     pub n_group_experts: u64,
     /// Norms follow both halves instead of preceding them.
@@ -68,6 +68,12 @@ pub struct Hparams {
     pub latent_swa: Option<((u64, u64), u64)>,
     /// The lightning indexer of sparse attention, if the model has one.
     pub indexer: Option<Indexer>,
+    /// Per block, the tokens that a row of its compressed cache stands for, 0 without one; empty if no block has one.
+    pub compress_ratios: Vec<u64>,
+    /// Groups of heads whose results are projected apart.
+    pub n_output_groups: u64,
+    /// The first blocks, whose experts are chosen by a table of tokens.
+    pub n_hash_layers: usize,
     /// The sliding window in tokens, if some blocks have one.
     pub n_swa: Option<u64>,
     pub is_swa: Vec<bool>,
@@ -79,6 +85,8 @@ pub struct Hparams {
     pub n_shortconv_l_cache: u64,
     /// Parallel residual streams (hyper-connections); 0 for one.
     pub n_hyper_connections: u64,
+    /// Rounds in which their mixing is balanced (Sinkhorn); 0 if they are not mixed.
+    pub n_sinkhorn_iterations: u64,
     /// Size of a head of RWKV's time mixing; 0 for none.
     pub wkv_head_size: u64,
     /// Tokens of RWKV's rolling state: that before in each half.
@@ -180,6 +188,8 @@ pub mod gating {
     pub const SIGMOID: u64 = 2;
     /// Softmax over the selected experts.
     pub const SOFTMAX_WEIGHT: u64 = 3;
+    /// Square root of the softplus of each expert.
+    pub const SQRT_SOFTPLUS: u64 = 4;
 }
 
 impl Hparams {

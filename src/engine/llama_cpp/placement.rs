@@ -296,6 +296,7 @@ impl OverrideGroup {
                     LlmTensor::FfnGate
                         | LlmTensor::FfnGateInp
                         | LlmTensor::FfnGateInpShexp
+                        | LlmTensor::FfnGateTid2Eid
                         | LlmTensor::FfnGateExps
                         | LlmTensor::FfnGateUpExps
                         | LlmTensor::FfnGateChexps

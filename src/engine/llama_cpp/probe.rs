@@ -45,6 +45,12 @@ impl Probe<'_> {
             context.fused_delta_chunks =
                 self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
         }
+        if hparams.n_sinkhorn_iterations > 0 {
+            // each is tried with what was found out about those before
+            context.fused_hc.pre = self.runs_on_layer_device(context, context.probe(1), Op::HcPre, graph)?;
+            context.fused_hc.comb = self.runs_on_layer_device(context, context.probe(1), Op::HcComb, graph)?;
+            context.fused_hc.post = self.runs_on_layer_device(context, context.probe(1), Op::HcPost, graph)?;
+        }
         Ok(())
     }
 
@@ -86,7 +92,8 @@ impl Probe<'_> {
         let sinks = model.release.rules.sinks_decide && model.weights.has(LlmTensor::AttnSinks);
         let few = backends.iter().all(|b| b.offload_batch().is_none_or(|least| context.probe(1).n_tokens < least));
         let stays = few || !placement.layers.contains(&placement.cpu);
-        context.offload_kqv && own && memory.indexer.is_none() && !sinks && stays && !recurrent.any(|is| *is)
+        let plain = memory.indexer.is_none() && memory.compressed.is_none();
+        context.offload_kqv && own && plain && !sinks && stays && !recurrent.any(|is| *is)
     }
 
     /// Whether every `op` of a graph for `batch` runs on the device of its block.

@@ -76,6 +76,9 @@ fn operation(weight: &Weight, hparams: &Hparams) -> Option<Op> {
         | LlmTensor::PerLayerTokenEmbd
         | LlmTensor::NextnEmbedTokens
         | LlmTensor::D2t
+        | LlmTensor::AttnCompressorApe
+        | LlmTensor::IndexerCompressorApe
+        | LlmTensor::FfnGateTid2Eid
         | LlmTensor::DsparkMarkovW1
         | LlmTensor::DflashSelectorPrev
         | LlmTensor::DflashSelectorNext => Op::GetRows,

@@ -130,7 +130,8 @@ fn keeps(model: &Model, memory: &Memory, il: usize) -> BlockMemory {
         if layer.owner != il {
             return BlockMemory::Shared { owner: layer.owner };
         }
-        return tokens(model, il, layer, cells, full.is_none());
+        let compressed = layer.v.is_none() && memory.compressed.is_none();
+        return tokens(model, il, layer, cells, full.is_none(), compressed);
     }
     match &memory.recurrent {
         Some(states) if states.layers.get(il).copied().flatten().is_some() => {
@@ -140,12 +141,12 @@ fn keeps(model: &Model, memory: &Memory, il: usize) -> BlockMemory {
     }
 }
 
-fn tokens(model: &Model, il: usize, layer: KvLayer, cells: u64, window: bool) -> BlockMemory {
+fn tokens(model: &Model, il: usize, layer: KvLayer, cells: u64, window: bool, compressed: bool) -> BlockMemory {
     let at = |list: &[u64]| list.get(il).copied().unwrap_or(0);
     let (heads, kv_heads) = (at(&model.hyper.heads), at(&model.hyper.kv_heads));
     let v = layer.v.map_or(0, |v| row(layer.ty_v, v));
     BlockMemory::Tokens {
-        attention: Attention::of(heads, kv_heads, layer.v.is_none()),
+        attention: Attention::of(heads, kv_heads, compressed),
         heads,
         kv_heads,
         k: layer.k,

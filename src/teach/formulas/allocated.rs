@@ -3,8 +3,8 @@
 use super::{Amount, FormulaNode};
 use crate::engine::EngineError;
 use crate::engine::PreparedModel;
-use crate::engine::ggml::Type;
-use crate::engine::llama_cpp::cache::KvLayer;
+use crate::engine::ggml::{Tensor, Type};
+use crate::engine::llama_cpp::cache::{CompressorStates, KvLayer};
 use crate::engine::llama_cpp::{self, cache::KvCache};
 use crate::plan::{Plan, Symbol};
 use crate::settings::Settings;
@@ -40,6 +40,23 @@ pub(super) fn caches(
         }
         parts.extend(kinds.into_iter().map(|(layer, count)| kv(name, letter, cache, &layer, count)));
     }
+    for (compressor, letter, name) in memory.compressed.iter().flat_map(|caches| {
+        [
+            (&caches.csa, "N_4", "KV cache, four tokens to a row"),
+            (&caches.lid, "N_4", "indexer keys, four tokens to a row"),
+            (&caches.hca, "N_128", "KV cache, 128 tokens to a row"),
+        ]
+    }) {
+        let kinds = kinds(&compressor.keys);
+        if kinds.is_empty() {
+            continue;
+        }
+        if !name.starts_with("indexer") {
+            define(letter, "rows of a compressed cache, all sequences together", cells(&compressor.keys));
+        }
+        parts.extend(kinds.into_iter().map(|(layer, count)| kv(name, letter, &compressor.keys, &layer, count)));
+        parts.push(unfinished(name, &compressor.states));
+    }
     if let Some(states) = &memory.recurrent {
         let count = states.layers.iter().flatten().count() as u64;
         if count > 0 {
@@ -66,6 +83,19 @@ pub(super) fn caches(
 
 fn cells(cache: &KvCache) -> u64 {
     cache.size.saturating_mul(cache.streams)
+}
+
+/// The states of a compressor.
+fn unfinished(name: &str, states: &CompressorStates) -> FormulaNode {
+    let count = states.layers.iter().flatten().count() as u64;
+    let Tensor { ne: [width, tokens, streams, _], .. } = states.tensor();
+    let bytes = count.saturating_mul(2 * states.tensor().bytes());
+    FormulaNode::leaf(
+        format!("unfinished rows of {count} blocks ({name})"),
+        "n·2·elements·4·tokens·states",
+        format!("{count}·2·{width}·4·{tokens}·{streams}"),
+        Bytes(bytes),
+    )
 }
 
 /// The cache shapes with the number of blocks of each; blocks that share another's cache are not counted.
@@ -103,7 +133,7 @@ fn kv(name: &str, letter: &str, cache: &KvCache, layer: &KvLayer, count: u64) ->
         Some(v) => parts.push(half("V", layer.ty_v, v)),
         None => parts.push(FormulaNode {
             amount: Amount::Bytes(Bytes::ZERO),
-            ..FormulaNode::leaf("V", "a part of K (MLA's compressed cache)", "0", Bytes::ZERO)
+            ..FormulaNode::leaf("V", "a part of K", "0", Bytes::ZERO)
         }),
     }
     let bytes = parts.iter().map(FormulaNode::bytes).sum();

@@ -10,10 +10,10 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 /// A batch's inputs for attention: cache rows of keys and values, mask, Hadamard matrices.
 #[derive(Clone, Copy)]
 pub(super) struct AttentionInput {
-    k_rows: TensorId,
+    pub k_rows: TensorId,
     v_rows: TensorId,
     pub mask: TensorId,
-    rotation_k: TensorId,
+    pub rotation_k: TensorId,
     pub rotation_v: TensorId,
 }
 
@@ -71,9 +71,10 @@ impl GraphBuilder<'_> {
         let blocks: Vec<usize> = (0..self.hp.n_layer_all).filter(|il| !uncached && cached(il)).collect();
         for il in blocks {
             let q = self.g.input(Type::F32, [self.hp.head_k(il), self.hp.n_head[il], n, 1], "Qcur");
-            // only MLA's values have a size that its cache does not tell
-            let v = self.g.input(Type::F32, [self.hp.n_lora_kv, 1, n, 1], "Vcur");
-            let v = if self.hp.mla.is_some() { v } else { TensorId::NONE };
+            // values that are a part of the keys have a size that their cache does not tell
+            let size = if self.hp.mla.is_some() { self.hp.n_lora_kv } else { self.hp.head_v(il) };
+            let part_of_keys = self.hp.mla.is_some() || self.memory.compressed.is_some();
+            let v = if part_of_keys { self.g.input(Type::F32, [size, 1, n, 1], "Vcur") } else { TensorId::NONE };
             self.attention_unprojected(il, Qkv { q, k: TensorId::NONE, v }, AttentionExtras::default());
         }
     }
@@ -90,9 +91,9 @@ impl GraphBuilder<'_> {
         }
     }
 
-    fn attention_input(&mut self, cache: &KvCache) -> AttentionInput {
+    pub(super) fn attention_input(&mut self, cache: &KvCache) -> AttentionInput {
         let n = self.batch.n_tokens;
-        let streams = if self.cx.kv_unified { 1 } else { self.cx.n_seq_max };
+        let streams = if self.cx.kv_unified && self.memory.compressed.is_none() { 1 } else { self.cx.n_seq_max };
         let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
         let v_rows = if cache.v_transposed { n * self.hp.v_gqa_max() } else { n };
         let square = |side: u64| [side, side, 1, 1];
@@ -230,8 +231,11 @@ impl GraphBuilder<'_> {
             }
         }
         let (k, v) = self.store_and_view_cache(il, cache, &layer, input, qkv);
-        let mask =
-            if self.top_k.is_some() && !self.hp.is_swa[il] { self.mask_of_chosen(input.mask) } else { input.mask };
+        let mask = if self.top_k.is_some() && !self.hp.is_swa[il] {
+            self.mask_of_chosen(input.mask, self.top_k)
+        } else {
+            input.mask
+        };
         let x = self.attend(il, qkv.q, k, v, mask, extras);
         self.label(x, "kqv_out", Some(il));
         if input.rotation_v.is_some() && !compressed { self.rotated(x, input.rotation_v) } else { x }
@@ -362,7 +366,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Attention scores and the weighted sum of values.
-    fn attend(
+    pub(super) fn attend(
         &mut self,
         il: usize,
         q: TensorId,

@@ -132,9 +132,19 @@ impl GraphBuilder<'_> {
         let probabilities = match routing.gating {
             gating::SOFTMAX => self.g.soft_max(logits, TensorId::NONE, TensorId::NONE),
             gating::SIGMOID => self.g.unary(logits, UnaryOp::Sigmoid),
+            gating::SQRT_SOFTPLUS => {
+                let softplus = self.g.unary(logits, UnaryOp::Softplus);
+                self.g.sqrt(softplus)
+            }
             _ => logits,
         };
         self.label(probabilities, "ffn_moe_probs", Some(il));
+        if il < self.hp.n_hash_layers {
+            let table = self.need(il, LlmTensor::FfnGateTid2Eid);
+            let chosen = self.g.get_rows(table, self.inp_tokens);
+            self.label(chosen, "ffn_moe_topk", Some(il));
+            return (probabilities, chosen);
+        }
         let mut ranking = probabilities;
         let bias = {
             let weight = self.weight(il, LlmTensor::ExpProbsB);
@@ -228,7 +238,7 @@ impl GraphBuilder<'_> {
             if activation == Activation::Situ {
                 return self.situ(gate, up);
             }
-            return self.swiglu(gate, up, self.hp.swiglu_clamp_exp.get(il) == Some(&true));
+            return self.swiglu(gate, up, self.hp.swiglu_clamp_exp.get(il));
         }
         let y = self.g.unary(up, UnaryOp::Relu);
         if activation == Activation::Squared { self.g.sqr(y) } else { y }

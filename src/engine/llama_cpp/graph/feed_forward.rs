@@ -53,7 +53,7 @@ impl GraphBuilder<'_> {
             Activation::Gated => {
                 let gate = self.biased(il, matrices.gate, x);
                 self.label(gate, "ffn_gate", Some(il));
-                self.swiglu(gate, up, self.hp.swiglu_clamp_shexp.get(il) == Some(&true))
+                self.swiglu(gate, up, self.hp.swiglu_clamp_shexp.get(il))
             }
             Activation::Situ => {
                 let gate = self.biased(il, matrices.gate, x);
@@ -75,10 +75,14 @@ impl GraphBuilder<'_> {
         self.label(y, "ffn_out", Some(il))
     }
 
-    /// The gated activation, whose operands some blocks limit.
-    pub(super) fn swiglu(&mut self, gate: TensorId, up: TensorId, clamped: bool) -> TensorId {
-        if !clamped {
+    /// The gated activation, whose operands some blocks limit (`build_ffn` and `build_moe_ffn` in `llama-graph.cpp`,
+    /// 0.1.161).
+    pub(super) fn swiglu(&mut self, gate: TensorId, up: TensorId, limit: Option<&f32>) -> TensorId {
+        let Some(limit) = limit.copied().filter(|limit| *limit > 1e-6) else {
             return self.g.glu_split(gate, up);
+        };
+        if self.architecture.clamps_in_activation() {
+            return self.g.glu_clamped(gate, up, limit);
         }
         let up = self.clamp(up);
         let gate = self.g.unary(gate, UnaryOp::Silu);

@@ -59,11 +59,23 @@ impl GraphBuilder<'_> {
         let k = self.g.window(keys, [indexer.head_size, 1, cache.size, streams], strides);
         let [q, weights] = [(q, 2), (weights, 1)].map(|(x, dim)| self.by_stream(x, dim, streams));
         let weights = self.g.scale(weights);
-        let scores = self.g.lightning_indexer(q, k, weights, input.mask);
+        self.top_k = self.best_rows(il, [q, k, weights], input.mask, indexer.top_k);
+    }
+
+    /// The rows of a cache that score best, at most `top_k`.
+    pub(super) fn best_rows(
+        &mut self,
+        il: usize,
+        [q, k, weights]: [TensorId; 3],
+        mask: TensorId,
+        top_k: u64,
+    ) -> TensorId {
+        let scores = self.g.lightning_indexer(q, k, weights, mask);
         self.label(scores, "indexer_score", Some(il));
-        let chosen = self.g.top_k(scores, indexer.top_k.min(cache.size));
+        let rows = self.g[scores].ne[0];
+        let chosen = self.g.top_k(scores, top_k.min(rows));
         let chosen = self.g.cont(chosen);
-        self.top_k = self.label(chosen, "top_k", Some(il));
+        self.label(chosen, "top_k", Some(il))
     }
 
     /// The keys of block `il`'s indexer.
@@ -76,7 +88,7 @@ impl GraphBuilder<'_> {
     }
 
     /// A view of `x` that splits its dimension `dim`, the tokens, by stream.
-    fn by_stream(&mut self, x: TensorId, dim: usize, streams: u64) -> TensorId {
+    pub(super) fn by_stream(&mut self, x: TensorId, dim: usize, streams: u64) -> TensorId {
         let Tensor { mut ne, mut nb, .. } = self.g[x];
         ne[dim] /= streams;
         ne[3] = streams;
@@ -86,14 +98,15 @@ impl GraphBuilder<'_> {
         self.g.view(x, ne, nb)
     }
 
-    /// `mask` with all but the chosen tokens masked.
-    pub(super) fn mask_of_chosen(&mut self, mask: TensorId) -> TensorId {
+    /// `mask` with all but the rows `chosen` masked.
+    pub(super) fn mask_of_chosen(&mut self, mask: TensorId, chosen: TensorId) -> TensorId {
         let nothing = self.g.fill(mask);
         let Tensor { ne, nb, .. } = self.g[nothing];
         let single = self.g.view(nothing, [1, ne[0], ne[1], ne[3]], [nb[0], nb[0], nb[1], nb[2]]);
-        let Tensor { ne: [k, tokens, _, streams], nb, .. } = self.g[self.top_k];
-        let chosen = self.g.view(self.top_k, [k, tokens, streams, 1], [nb[0], nb[1], nb[2], nb[3] * streams]);
-        let zeros = self.g.add_tensor(Tensor::new(Type::F32, [1, k, tokens, streams]));
+        let Tensor { ne: [k, tokens, _, streams], nb, .. } = self.g[chosen];
+        let chosen = self.g.view(chosen, [k, tokens, streams, 1], [nb[0], nb[1], nb[2], nb[3] * streams]);
+        let ty = if self.architecture == Architecture::DeepSeek4 { self.g[mask].ty } else { Type::F32 };
+        let zeros = self.g.add_tensor(Tensor::new(ty, [1, k, tokens, streams]));
         let zeros = self.g.fill(zeros);
         let open = self.g.set_rows(single, zeros, chosen);
         let nb = self.g[open].nb;

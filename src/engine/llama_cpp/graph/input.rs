@@ -12,6 +12,7 @@ impl GraphBuilder<'_> {
         let (n_tokens, n_embd, n_inp) = (self.batch.n_tokens, self.hp.n_embd, self.hp.n_embd_inp());
         let table = self.need_global(LlmTensor::TokenEmbd);
         let tokens = self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_tokens");
+        self.inp_tokens = tokens;
         let given = self.g.input(Type::F32, [n_inp, n_tokens, 1, 1], "inp_embd");
         let looked_up = self.look_up(table, tokens);
 

@@ -46,8 +46,11 @@ impl GraphBuilder<'_> {
         self.part(il, slot, TensorSuffix::Bias)
     }
 
-    /// Its scale, if the file has one.
+    /// Its scale, if the file has one and the graph reads it.
     pub(super) fn scale_of(&mut self, il: usize, slot: LlmTensor) -> TensorId {
+        if self.architecture.ignores_scales() && slot != LlmTensor::NextnEhProj {
+            return TensorId::NONE;
+        }
         self.part(il, slot, TensorSuffix::Scale)
     }
 

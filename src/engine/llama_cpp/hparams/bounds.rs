@@ -46,6 +46,8 @@ impl Hparams {
             ("block_size", self.draft.block_size, MAX_COUNT),
             ("vocabulary", self.n_vocab, u64::from(u32::MAX)),
             ("hyper_connection.count", self.n_hyper_connections, 64),
+            ("hyper_connection.sinkhorn_iterations", self.n_sinkhorn_iterations, 1024),
+            ("attention.output_group_count", self.n_output_groups, MAX_COUNT),
             ("wkv.head_size", self.wkv_head_size, MAX_COUNT),
             ("token_shift_count", self.token_shift_count, 64),
             ("kda.head_dim", self.n_embd_head_kda, MAX_COUNT),

@@ -32,6 +32,11 @@ impl<'a> HeaderKeys<'a> {
         self.get(name)?.as_f64()
     }
 
+    /// Whether the file has a tensor of this name.
+    pub fn has_tensor(&self, name: &str) -> bool {
+        self.header.tensors.iter().any(|tensor| *tensor.name == *name)
+    }
+
     /// Tokens of the vocabulary; 0 if unknown.
     pub fn vocabulary(&self) -> u64 {
         let tokens = self.header.metadata.get("tokenizer.ggml.tokens").and_then(Value::as_array);

@@ -49,6 +49,7 @@ impl Hparams {
                 self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
             }
             A::DeepSeek32 | A::GlmDsa | A::HyV4 => self.sparse_latent(keys, architecture)?,
+            A::DeepSeek4 => self.compressed_windows(keys)?,
             A::Glm4 | A::Glm4Moe | A::HunyuanVl => {
                 self.read_rope_sections(keys);
                 if architecture == A::Glm4Moe {
@@ -104,7 +105,11 @@ impl Hparams {
                 self.logit_scale = true;
                 self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
             }
-            A::ExaoneMoe | A::Spark25 | A::Maple => self.needed_window(keys, 4)?,
+            A::ExaoneMoe | A::Spark25 => self.needed_window(keys, 4)?,
+            A::Maple => {
+                self.needed_window(keys, 4)?;
+                self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
+            }
             A::GraniteSwa => {
                 self.granite(keys, architecture);
                 self.has_rope = true;
@@ -207,10 +212,15 @@ impl Hparams {
         }
     }
 
-    /// The blocks with a limit of their gated activation.
+    /// The limits of gated activations.
     pub(super) fn read_swiglu_clamps(&mut self, keys: &HeaderKeys<'_>) {
-        let limited = |name| keys.floats(name, self.n_layer_all).iter().map(|limit| *limit > 1e-6).collect();
-        (self.swiglu_clamp_exp, self.swiglu_clamp_shexp) = (limited("swiglu_clamp_exp"), limited("swiglu_clamp_shexp"));
+        self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
+        self.swiglu_clamp_shexp = self.limits(keys, "swiglu_clamp_shexp");
+    }
+
+    /// A limit per block.
+    pub(super) fn limits(&self, keys: &HeaderKeys<'_>, name: &str) -> Vec<f32> {
+        keys.floats(name, self.n_layer_all).into_iter().map(|limit| limit as f32).collect()
     }
 
     fn read_experts(&mut self, keys: &HeaderKeys<'_>) {

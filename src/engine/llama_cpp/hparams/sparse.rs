@@ -1,7 +1,7 @@
 //! Sparse attention: the indexer and the blocks that have one.
 
 use super::keys::HeaderKeys;
-use super::{Hparams, Indexer};
+use super::{Hparams, Indexer, gating};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::LoadError;
 
@@ -33,6 +33,7 @@ impl Hparams {
         let hy4 = architecture == Architecture::HyV4;
         if hy4 {
             self.n_hyper_connections = keys.need("hyper_connection.count")?;
+            self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
             if keys.number("attention.indexer.top_k").unwrap_or(0) == 0 {
                 return Ok(());
             }
@@ -69,6 +70,55 @@ impl Hparams {
             return Err(LoadError::model("attention.indexer.block_size is 0: convert the model again".to_owned()));
         }
         self.read_indexer(keys, (0..self.n_layer_all).map(|il| il >= self.n_layer_dense_lead).collect())
+    }
+
+    /// `DeepSeek` 4: a window in every block, and in most a cache of compressed rows besides, of which those of 4 tokens
+    /// have an indexer (`deepseek4.cpp`, 0.1.161).
+    pub(super) fn compressed_windows(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        let refuse = |why: &str| Err(LoadError::model(format!("{why}: convert the model again")));
+        if !keys.has_tensor(&format!("blk.{}.nextn.eh_proj.weight", self.n_layer())) {
+            self.n_layer_nextn = 0;
+        }
+        keys.need("attention.q_lora_rank")?;
+        self.n_swa = Some(keys.need("attention.sliding_window")?);
+        self.is_swa.fill(true);
+        self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
+        if self.swiglu_clamp_exp.is_empty() {
+            return refuse("the header lacks swiglu_clamp_exp");
+        }
+        self.swiglu_clamp_shexp = self.limits(keys, "swiglu_clamp_shexp");
+        if self.swiglu_clamp_shexp.is_empty() {
+            self.swiglu_clamp_shexp.clone_from(&self.swiglu_clamp_exp);
+        }
+        if keys.need("expert_gating_func")? != gating::SQRT_SOFTPLUS {
+            return refuse("expert_gating_func is not the square root of softplus (4), which llama.cpp expects here");
+        }
+        keys.need("attention.output_lora_rank")?;
+        self.n_output_groups = keys.need("attention.output_group_count")?;
+        self.n_hyper_connections = keys.need("hyper_connection.count")?;
+        self.n_sinkhorn_iterations = keys.need("hyper_connection.sinkhorn_iterations")?;
+        if self.n_hyper_connections != 4 || self.n_sinkhorn_iterations == 0 {
+            return refuse("the header has not four hyper-connections and at least one iteration to balance them");
+        }
+        self.n_hash_layers = usize::try_from(keys.need("hash_layer_count")?).unwrap_or(usize::MAX);
+        self.compress_ratios = keys.each("attention.compress_ratios", self.n_layer_all)?.unwrap_or_default();
+        if self.compress_ratios.is_empty() {
+            return refuse("the header lacks attention.compress_ratios");
+        }
+        if !self.compress_ratios.iter().all(|ratio| matches!(ratio, 0 | 4 | 128)) {
+            return refuse("attention.compress_ratios has others than 0, 4 and 128");
+        }
+        let is_full: Vec<bool> = self.compress_ratios.iter().map(|ratio| *ratio == 4).collect();
+        let indexes = is_full.contains(&true);
+        self.read_indexer(keys, is_full)?;
+        // llama.cpp rotates the keys of an indexer whatever their format, takes any cache for one whose heads have that size,
+        // and divides by zero to rotate one without blocks
+        if !indexes || self.indexer.as_ref().is_some_and(|indexer| indexer.head_size == self.n_embd_head_k[0]) {
+            return refuse(
+                "llama.cpp would end with an error: no block has a compress ratio of 4, or heads are of the indexer's size",
+            );
+        }
+        Ok(())
     }
 
     fn read_indexer(&mut self, keys: &HeaderKeys<'_>, is_full: Vec<bool>) -> Result<(), LoadError> {

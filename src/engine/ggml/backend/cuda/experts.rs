@@ -40,10 +40,12 @@ pub(super) fn group_shared(split: &mut SplitGraph<'_>, kept: &mut AllocDeps) {
 /// Whether the nodes from `routed` are the experts' up and gate products with their activation, and those from `shared`
 /// the same of a shared expert with the same input (`ggml_cuda_match_shared_expert`).
 fn is_shared_expert(split: &SplitGraph<'_>, routed: usize, shared: usize) -> bool {
+    let limit = |at: usize| split.graph[split.node(at)].limit.to_bits();
     let nodes = [routed, routed + 1, routed + 2, shared, shared + 1, shared + 2];
     let ops = [Op::MulMatId, Op::MulMatId, Op::Glu, Op::MulMat, Op::MulMat, Op::Glu];
     let graph = &*split.graph;
     if nodes.iter().zip(ops).any(|(at, op)| graph[split.node(*at)].op != op)
+        || limit(routed + 2) != limit(shared + 2)
         || !split.fusible(&nodes, &[routed + 2, shared + 2])
     {
         return false;
@@ -203,21 +205,21 @@ fn routing(split: &SplitGraph<'_>, at: usize) -> Option<usize> {
     let graph = &*split.graph;
     let first = split.node(at);
     let logits = graph.operand(&graph[first], 0)?;
-    let mut next = at + 1;
-    match (graph[first].op, graph[first].unary) {
-        (Op::SoftMax, _) if graph.sources(&graph[first]).count() == 1 => {}
-        (Op::Unary, Some(UnaryOp::Sigmoid)) => {}
-        _ => return None,
-    }
     // the next node, if it is this operation on `operand`
     let follows = |at: usize, op: Op, operand: TensorId| {
         (at < split.len()).then(|| split.node(at)).filter(|id| graph[*id].op == op && reads(graph, *id, 0, operand))
     };
-    let reshaped = follows(next, Op::Reshape, first)?;
+    let (probabilities, mut next) = match (graph[first].op, graph[first].unary) {
+        (Op::SoftMax, _) if graph.sources(&graph[first]).count() == 1 => (first, at + 1),
+        (Op::Unary, Some(UnaryOp::Sigmoid)) => (first, at + 1),
+        (Op::Unary, Some(UnaryOp::Softplus)) => (follows(at + 1, Op::Sqrt, first)?, at + 2),
+        _ => return None,
+    };
+    let reshaped = follows(next, Op::Reshape, probabilities)?;
     next += 1;
-    let biased = follows(next, Op::Add, first);
+    let biased = follows(next, Op::Add, probabilities);
     next += usize::from(biased.is_some());
-    let sorted = follows(next, Op::Argsort, biased.unwrap_or(first))?;
+    let sorted = follows(next, Op::Argsort, biased.unwrap_or(probabilities))?;
     let chosen = follows(next + 1, Op::View, sorted)?;
     let mut weights = follows(next + 2, Op::GetRows, reshaped).filter(|id| reads(graph, *id, 1, chosen))?;
     let ids = next + 1;
