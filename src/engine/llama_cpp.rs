@@ -237,7 +237,10 @@ impl LoadedModel {
     /// The number of blocks whose weights are loaded, MTP blocks last.
     fn loaded_blocks(&self, load_mtp: bool) -> usize {
         let Self { release, family: GraphFamily { architecture, .. }, hparams, .. } = self;
-        let loads = load_mtp || architecture.only_drafts() || release.loads_mtp_blocks.contains(architecture);
+        let loads = load_mtp
+            || architecture.only_drafts()
+            || hparams.has_router_block
+            || release.loads_mtp_blocks.contains(architecture);
         if loads { hparams.n_layer_all } else { hparams.n_layer() }
     }
 

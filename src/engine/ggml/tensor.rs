@@ -225,6 +225,7 @@ pub enum UnaryOp {
     GeluQuick,
     Neg,
     Relu,
+    Round,
     Sigmoid,
     Silu,
     Softplus,
