@@ -185,6 +185,12 @@ impl LoadedModel {
     pub fn new(header: &Header, release: Release) -> Result<Self, LoadError> {
         let release = ReleaseTraits::of(release);
         let family = GraphFamily::of(header);
+        if family.architecture.is_unsupported() {
+            return Err(LoadError::model(
+                "llama.cpp refuses it: it lists this architecture, but cannot load it (unsupported model architecture)"
+                    .to_owned(),
+            ));
+        }
         let mut hparams = Hparams::read(header, family.architecture, release)?;
         let weights = Weights::read(header, hparams.n_layer_all)?;
         let has_mtp = hparams.n_layer_nextn > 0 && weights.has(LlmTensor::NextnEhProj);

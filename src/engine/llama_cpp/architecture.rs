@@ -284,6 +284,8 @@ architectures! {
     T5: "t5";
     /// T5's encoder alone.
     T5Encoder: "t5encoder";
+    /// GPT-J, whose name is all that llama.cpp knows of it.
+    GptJ: "gptj";
     /// Granite Switch: adapters in the file, chosen for every token.
     GraniteSwitch: "graniteswitch";
     /// Any other: the tensors in the file decide.
@@ -323,11 +325,13 @@ impl Architecture {
                 | Self::CodeShell
                 | Self::CogVlm
                 | Self::Cohere2Moe
+                | Self::DFlash
                 | Self::Deci
                 | Self::DeepSeek2Ocr
                 | Self::DeepSeek32
                 | Self::Dots3Note
                 | Self::Dream
+                | Self::Eagle3
                 | Self::ExaoneMoe
                 | Self::Gemma3n
                 | Self::GlmDsa
@@ -375,6 +379,12 @@ impl Architecture {
                 | Self::T5Encoder
                 | Self::Talkie
         )
+    }
+
+    /// Whether llama.cpp has the name but nothing that loads such a file (`llama_model_create` in `llama-model.cpp`,
+    /// 0.1.161).
+    pub const fn is_unsupported(self) -> bool {
+        matches!(self, Self::GptJ)
     }
 
     /// Whether flash attention is off whatever is asked (`llama_init_from_model` in `llama-context.cpp`, 0.1.161).

@@ -17,7 +17,7 @@ impl GraphBuilder<'_> {
         let old = self.g.reshape(old, [d_conv - 1, d_inner, n_seqs, 1]);
         let embd = self.g[x].ne[0];
         let x = self.g.reshape(x, [embd, n, n_seqs, 1]);
-        let zx = self.linear(il, LlmTensor::SsmIn, x);
+        let zx = self.unscaled(il, LlmTensor::SsmIn, x);
         let zx = self.g.permute(zx, [0, 2, 1, 3]);
         let zx = self.g.cont_as(zx, [head * 2, heads, n, n_seqs]);
         let by_head = [head, heads, n, n_seqs];
@@ -30,7 +30,7 @@ impl GraphBuilder<'_> {
         self.store_columns(rolling, all, d_conv - 1, true);
         let x = self.convolve(il, all);
 
-        let parts = self.linear(il, LlmTensor::SsmX, x);
+        let parts = self.unscaled(il, LlmTensor::SsmX, x);
         let Tensor { nb, .. } = self.g[parts];
         let dt_size = (self.hp.n_embd / 16).max(DT_SIZE_MIN);
         let [b, c, dt] = [(d_state, LlmTensor::SsmBNorm), (d_state, LlmTensor::SsmCNorm), (dt_size, LlmTensor::SsmDtNorm)]
@@ -39,7 +39,7 @@ impl GraphBuilder<'_> {
                 let weight = self.need(il, slot);
                 self.norm_with(part, weight, TensorId::NONE, Norm::Rms, Some(il))
             });
-        let dt = self.linear(il, LlmTensor::SsmDt, dt);
+        let dt = self.unscaled(il, LlmTensor::SsmDt, dt);
         let bias = self.bias(il, LlmTensor::SsmDt);
         let dt = self.g.add(dt, bias);
         let a = self.need(il, LlmTensor::SsmA);
@@ -72,9 +72,15 @@ impl GraphBuilder<'_> {
         let y = self.g.glu_split(z, y);
         let nb = self.g[y].nb;
         let y = self.g.window(y, [d_inner, n, n_seqs, 1], [nb[2], nb[3]]);
-        let y = self.linear(il, LlmTensor::SsmOut, y);
+        let y = self.unscaled(il, LlmTensor::SsmOut, y);
         let embd = self.g[y].ne[0];
         self.g.reshape(y, [embd, n * n_seqs, 1, 1])
+    }
+
+    /// `weight · x`, whatever scale the file has.
+    fn unscaled(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
+        let weight = self.need(il, slot);
+        self.g.mul_mat(weight, x)
     }
 }
 

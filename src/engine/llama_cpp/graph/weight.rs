@@ -26,7 +26,8 @@ impl GraphBuilder<'_> {
     }
 
     fn part(&mut self, il: usize, slot: LlmTensor, part: TensorSuffix) -> TensorId {
-        let il = self.hp.weight_block(il);
+        // of blocks that run the weights of others, llama.cpp looks for scales under their own number
+        let il = if part == TensorSuffix::Scale { il } else { self.hp.weight_block(il) };
         match self.weights.find(il, slot, part) {
             Some(index) => self.weight_at(index, self.placement.in_block(il, Some(slot))),
             None => TensorId::NONE,
