@@ -185,6 +185,12 @@ impl LoadedModel {
     pub fn new(header: &Header, release: Release) -> Result<Self, LoadError> {
         let release = ReleaseTraits::of(release);
         let family = GraphFamily::of(header);
+        if family.architecture.is_unsupported() {
+            return Err(LoadError::model(
+                "llama.cpp refuses it: it lists this architecture, but cannot load it (unsupported model architecture)"
+                    .to_owned(),
+            ));
+        }
         let mut hparams = Hparams::read(header, family.architecture, release)?;
         let weights = Weights::read(header, hparams.n_layer_all)?;
         let has_mtp = hparams.n_layer_nextn > 0 && weights.has(LlmTensor::NextnEhProj);
@@ -237,7 +243,10 @@ impl LoadedModel {
     /// The number of blocks whose weights are loaded, MTP blocks last.
     fn loaded_blocks(&self, load_mtp: bool) -> usize {
         let Self { release, family: GraphFamily { architecture, .. }, hparams, .. } = self;
-        let loads = load_mtp || architecture.only_drafts() || release.loads_mtp_blocks.contains(architecture);
+        let loads = load_mtp
+            || architecture.only_drafts()
+            || hparams.has_router_block
+            || release.loads_mtp_blocks.contains(architecture);
         if loads { hparams.n_layer_all } else { hparams.n_layer() }
     }
 

@@ -232,6 +232,7 @@ pub enum UnaryOp {
     GeluQuick,
     Neg,
     Relu,
+    Round,
     Sigmoid,
     Silu,
     Softplus,

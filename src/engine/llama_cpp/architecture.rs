@@ -276,6 +276,20 @@ architectures! {
     MiniMax01: "minimax-01";
     /// `MiniMax` M3: an indexer chooses blocks of positions.
     MiniMaxM3: "minimax-m3";
+    /// Nanbeige: its blocks run several times.
+    Nanbeige: "nanbeige";
+    /// `PLaMo` 2: state-space blocks and attention.
+    Plamo2: "plamo2";
+    /// HRM-Text: two stacks of blocks in nested cycles.
+    HrmText: "hrm_text";
+    /// T5: an encoder, and a decoder that attends to its result.
+    T5: "t5";
+    /// T5's encoder alone.
+    T5Encoder: "t5encoder";
+    /// GPT-J, whose name is all that llama.cpp knows of it.
+    GptJ: "gptj";
+    /// Granite Switch: adapters in the file, chosen for every token.
+    GraniteSwitch: "graniteswitch";
     /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
@@ -313,18 +327,22 @@ impl Architecture {
                 | Self::CodeShell
                 | Self::CogVlm
                 | Self::Cohere2Moe
+                | Self::DFlash
                 | Self::Deci
                 | Self::DeepSeek2Ocr
                 | Self::DeepSeek32
                 | Self::DeepSeek4
                 | Self::Dots3Note
                 | Self::Dream
+                | Self::Eagle3
                 | Self::ExaoneMoe
                 | Self::Gemma3n
                 | Self::GlmDsa
                 | Self::GraniteSwa
+                | Self::GraniteSwitch
                 | Self::Grok
                 | Self::GroveMoe
+                | Self::HrmText
                 | Self::HyV3
                 | Self::HyV4
                 | Self::Jais
@@ -343,11 +361,13 @@ impl Architecture {
                 | Self::MiniMaxM3
                 | Self::Mistral4
                 | Self::MuseGlimmer
+                | Self::Nanbeige
                 | Self::NeoBert
                 | Self::OpenElm
                 | Self::PaddleOcr
                 | Self::Pangu
                 | Self::Plamo
+                | Self::Plamo2
                 | Self::Plamo3
                 | Self::Plm
                 | Self::Refact
@@ -358,8 +378,16 @@ impl Architecture {
                 | Self::SmallThinker
                 | Self::Spark25
                 | Self::Step35
+                | Self::T5
+                | Self::T5Encoder
                 | Self::Talkie
         )
+    }
+
+    /// Whether llama.cpp has the name but nothing that loads such a file (`llama_model_create` in `llama-model.cpp`,
+    /// 0.1.161).
+    pub const fn is_unsupported(self) -> bool {
+        matches!(self, Self::GptJ)
     }
 
     /// Whether flash attention is off whatever is asked (`llama_init_from_model` in `llama-context.cpp`, 0.1.161).
@@ -380,7 +408,7 @@ impl Architecture {
 
     /// Whether a batch may mix tokens and embeddings (`llm_arch_supports_mixed_batch`, 0.1.161).
     pub const fn mixes_batches(self) -> bool {
-        !matches!(self, Self::CogVlm | Self::DeepSeek4)
+        !matches!(self, Self::CogVlm | Self::DeepSeek4 | Self::GraniteSwitch)
     }
 
     /// Whether a limited gated activation is one operation, rather than limits before it.
@@ -395,7 +423,7 @@ impl Architecture {
 
     /// Whether attention does not read its cache.
     pub const fn ignores_cache(self) -> bool {
-        matches!(self, Self::LlamaEmbed)
+        matches!(self, Self::LlamaEmbed | Self::T5Encoder)
     }
 
     /// Whether memory is reserved for a batch of one sequence besides (`sched_reserve` in `llama-context.cpp`, 0.1.161).
@@ -424,6 +452,7 @@ impl Architecture {
                 | Self::KimiK3
                 | Self::BailingMoe3
                 | Self::MiniMax01
+                | Self::Plamo2
         )
     }
 
@@ -442,10 +471,10 @@ impl Architecture {
         !matches!(self, Self::Bert | Self::NomicBert | Self::ModernBert | Self::EuroBert | Self::NeoBert)
     }
 
-    /// Whether there is an encoder besides the decoder, which prepares hidden states of another model
-    /// (`llama_model_has_encoder`, 0.1.161).
+    /// Whether there is an encoder, which reads a text, or hidden states of another model (`llama_model_has_encoder`,
+    /// 0.1.161).
     pub const fn has_encoder(self) -> bool {
-        matches!(self, Self::Eagle3 | Self::DFlash)
+        matches!(self, Self::T5 | Self::T5Encoder | Self::Eagle3 | Self::DFlash)
     }
 
     /// Whether every block is an MTP block, so that there is no model without them.
@@ -473,6 +502,7 @@ impl Architecture {
                 | Self::MiniMax01
                 | Self::MuseGlimmer
                 | Self::DeepSeek4
+                | Self::Nanbeige
                 | Self::Unlisted
         )
     }

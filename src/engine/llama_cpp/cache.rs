@@ -100,7 +100,7 @@ impl Memory {
         if architecture.is_recurrent() || hparams.reads_only {
             return Self { recurrent, ..Self::default() };
         }
-        let all = release.caches_mtp_blocks.contains(&architecture);
+        let all = release.caches_mtp_blocks.contains(&architecture) || hparams.has_router_block;
         let attends = |il: usize| {
             let is_mtp = il >= hparams.n_layer();
             if drafts { is_mtp } else { hparams.attends[il] && (all || !is_mtp) }

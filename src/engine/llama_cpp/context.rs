@@ -2,6 +2,7 @@
 //! (`llama_context` and `llama_init_from_model` in `llama-context.cpp`, 0.1.161).
 
 use super::LoadedModel;
+use super::architecture::Architecture;
 use super::error::LoadError;
 use super::hparams::Hparams;
 use super::release::ReleaseTraits;
@@ -207,6 +208,13 @@ impl Cparams {
             return Err(LoadError::settings(format!(
                 "a context of {asked} tokens is too small for {n_seq_max} sequences: raise it"
             )));
+        }
+        if architecture == Architecture::T5 && n_seq_max > 1 && !options.kv_unified {
+            return Err(LoadError::settings(
+                "llama.cpp would end with an error: its graph of this model only works with one cache for all sequences: \
+                 use a unified cache, or one sequence"
+                    .to_owned(),
+            ));
         }
         if architecture.reserves_one_sequence() && !options.kv_unified && !n_ctx.min(n_ubatch).is_multiple_of(n_seq_max)
         {

@@ -18,6 +18,8 @@ mod feed_forward;
 mod gemma3n;
 mod gemma4;
 mod gemma4_assistant;
+mod granite_switch;
+mod hrm_text;
 mod hy_v4;
 mod hybrid;
 mod hyper_connections;
@@ -30,10 +32,12 @@ mod minimax_01;
 mod minimax_m3;
 mod mla;
 mod mtp;
+mod plamo2;
 mod recurrent;
 mod rwkv;
 mod sampling;
 mod sparse;
+mod t5;
 mod talkie;
 mod transformer;
 mod weight;
@@ -132,6 +136,10 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::KimiK3 => build.kimi_k3(),
         A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => build.rwkv(),
         A::Deci => build.deci(),
+        A::HrmText => build.hrm_text(),
+        A::T5 => build.t5(),
+        A::T5Encoder => build.t5_encoder(),
+        A::GraniteSwitch => build.granite_switch(),
         _ => {
             let kind = build.transformer_kind();
             build.transformer(&kind);

@@ -6,6 +6,7 @@ mod bounds;
 mod drafts;
 mod keys;
 mod linear;
+mod looped;
 mod per_architecture;
 mod sparse;
 
@@ -28,6 +29,16 @@ pub struct Hparams {
     pub n_embd_per_layer: u64,
     pub n_layer_all: usize,
     pub n_layer_nextn: usize,
+    /// Per block, that of the file whose weights it runs; empty if all have their own.
+    pub weight_blocks: Vec<usize>,
+    /// Blocks of one pass, if the final norm ends every pass.
+    pub normed_pass: Option<usize>,
+    /// The stacks of HRM-Text, if the model has them.
+    pub hrm: Option<HrmStacks>,
+    /// Blocks of the decoder, if there is one besides the encoder.
+    pub dec_n_layer: usize,
+    /// The last block only chooses adapters: a cache without weights.
+    pub has_router_block: bool,
     /// The first blocks, which have their own KV caches; the others share those.
     pub n_layer_kv_from_start: Option<usize>,
     pub n_head: Vec<u64>,
@@ -159,6 +170,15 @@ pub struct Indexer {
     pub is_full: Vec<bool>,
 }
 
+/// Two stacks of blocks in nested cycles: a high cycle is several passes of the low stack and one of the high stack.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct HrmStacks {
+    pub layers_per_stack: usize,
+    pub h_cycles: usize,
+    pub l_cycles: usize,
+}
+
 /// Sizes of a state-space or delta-net block.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -258,6 +278,11 @@ impl Hparams {
         }
         hparams.check_bounds()?;
         Ok(hparams)
+    }
+
+    /// The block of the file whose weights block `il` runs.
+    pub fn weight_block(&self, il: usize) -> usize {
+        self.weight_blocks.get(il).copied().unwrap_or(il)
     }
 
     /// Blocks in the graph; the rest are MTP blocks.

@@ -173,6 +173,8 @@ impl Placement {
             match (weight.block, slot) {
                 // MTP blocks
                 (Some(il), slot) if il >= blocks && il < hparams.n_layer_all && !stays(architecture, slot) => {}
+                // nothing uses it (`LLM_TENSOR_INFOS` in `llama-arch.cpp`, 0.1.161)
+                (_, Some(LlmTensor::CrossAttnRelB)) => {}
                 (Some(il), _) => put(index, weight, self.in_block(il, slot)),
                 (None, Some(LlmTensor::RopeFreqs | LlmTensor::RopeLong | LlmTensor::RopeShort)) => {
                     self.rope_devices(hparams, architecture).into_iter().for_each(|place| put(index, weight, place));
@@ -198,7 +200,8 @@ impl Placement {
     fn rope_devices(&self, hparams: &Hparams, architecture: Architecture) -> Vec<BackendId> {
         let gemma = matches!(architecture, Architecture::Gemma4 | Architecture::Gemma4Assistant);
         let uses = |il: &usize| !gemma || !hparams.is_swa[*il];
-        let mut layer_devices: Vec<_> = (0..hparams.n_layer_graph()).filter(uses).map(|il| self.layers[il]).collect();
+        let mut layer_devices: Vec<_> =
+            (0..hparams.n_layer_graph()).filter(uses).map(|il| self.layers[hparams.weight_block(il)]).collect();
         layer_devices.sort_unstable();
         layer_devices.dedup();
         layer_devices

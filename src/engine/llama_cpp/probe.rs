@@ -72,7 +72,7 @@ impl Probe<'_> {
     /// Whether attention is certain to run on the device of its block, so that no graph needs to be built. On a GPU it
     /// follows the block's own matrices. In RAM it directly follows the writes to the block's caches, if these are its
     /// own, and stays there as long as the next operation does: a matrix product of the block, which no GPU runs for
-    /// few tokens. If some blocks are recurrent, the next block's state may come first, and that may be on a GPU; if
+    /// few tokens. Attention to an encoder's text has no cache. If some blocks are recurrent, the next block's state may come first, and that may be on a GPU; if
     /// all are recurrent, there is no attention.
     fn attention_follows_caches(&self, context: &Cparams) -> bool {
         let Self { model, placement, memory, backends, .. } = self;
@@ -89,11 +89,12 @@ impl Probe<'_> {
             let mut layers = cache.layers.iter().enumerate();
             layers.all(|(il, layer)| layer.is_none_or(|layer| layer.owner == il) || !in_ram(il))
         });
+        let cached = model.hparams.dec_n_layer == 0 && !model.family.architecture.ignores_cache();
         let sinks = model.release.rules.sinks_decide && model.weights.has(LlmTensor::AttnSinks);
         let few = backends.iter().all(|b| b.offload_batch().is_none_or(|least| context.probe(1).n_tokens < least));
         let stays = few || !placement.layers.contains(&placement.cpu);
         let plain = memory.indexer.is_none() && memory.compressed.is_none();
-        context.offload_kqv && own && plain && !sinks && stays && !recurrent.any(|is| *is)
+        context.offload_kqv && cached && own && plain && !sinks && stays && !recurrent.any(|is| *is)
     }
 
     /// Whether every `op` of a graph for `batch` runs on the device of its block.

@@ -1,6 +1,7 @@
 //! Which weights a device cannot use: they go to RAM, whatever the device of their layer
 //! (`weight_buft_supported` in `llama-model-loader.cpp`, 0.1.161).
 
+use super::architecture::Architecture;
 use super::hparams::Hparams;
 use super::weights::{LlmTensor, TensorSuffix, Weight, Weights};
 use super::{Device, LoadedModel};
@@ -41,8 +42,7 @@ impl WeightHomes {
                 tried.push((key, refused));
                 refused
             };
-            let refused =
-                |(at, weight): (usize, &Weight)| refuses(operation(weight, &model.hparams)?, weight).then_some(at);
+            let refused = |(at, weight): (usize, &Weight)| refuses(operation(weight, model)?, weight).then_some(at);
             homes.refused.push(model.weights.all.iter().enumerate().filter_map(refused).collect());
             let output = tied.map(|index| &model.weights.all[index]);
             homes.refuses_tied_output.push(output.is_some_and(|output| refuses(Op::MulMat, output)));
@@ -67,14 +67,20 @@ impl WeightHomes {
 }
 
 /// The operation that a weight is used in, if a device may refuse it (`LLM_TENSOR_INFOS` in `llama-arch.cpp`, 0.1.161).
-fn operation(weight: &Weight, hparams: &Hparams) -> Option<Op> {
-    let (slot, TensorSuffix::Weight) = weight.role? else { return None };
+fn operation(weight: &Weight, model: &LoadedModel) -> Option<Op> {
+    let slot = match weight.role? {
+        (slot, TensorSuffix::Weight) => slot,
+        (_, TensorSuffix::LoraA | TensorSuffix::LoraB) => return Some(Op::MulMatId),
+        _ => return None,
+    };
     Some(match slot {
         LlmTensor::TokenEmbd
         | LlmTensor::PositionEmbd
         | LlmTensor::TokenTypes
         | LlmTensor::PerLayerTokenEmbd
         | LlmTensor::NextnEmbedTokens
+        | LlmTensor::AttnRelB
+        | LlmTensor::EncAttnRelB
         | LlmTensor::D2t
         | LlmTensor::AttnCompressorApe
         | LlmTensor::IndexerCompressorApe
@@ -91,8 +97,9 @@ fn operation(weight: &Weight, hparams: &Hparams) -> Option<Op> {
         | LlmTensor::FfnDownChexps => Op::MulMatId,
         LlmTensor::SsmConv1d | LlmTensor::ShortConvConv => Op::SsmConv,
         // that of delta nets is a factor, and no operand of a scan
-        LlmTensor::SsmA if hparams.n_embd_head_kda > 0 => return None,
-        LlmTensor::SsmA if weight.ne[1] > 1 => Op::SsmScan,
+        LlmTensor::SsmA if model.hparams.n_embd_head_kda > 0 => return None,
+        // PLaMo 2's has one dimension
+        LlmTensor::SsmA if weight.ne[1] > 1 || model.family.architecture == Architecture::Plamo2 => Op::SsmScan,
         _ if weight.ne[1] > 1 && slot != LlmTensor::SsmD => Op::MulMat,
         _ => return None,
     })

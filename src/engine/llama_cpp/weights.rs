@@ -1,17 +1,30 @@
 //! A model's tensors by block and role.
 
+use std::borrow::Cow;
+
 use super::error::LoadError;
 use crate::engine::ggml::{Backend, Tensor, Type};
 use crate::gguf::Header;
 
-/// The suffix of a tensor's name: the matrix, its bias, or the scale of its result.
+/// The suffix of a tensor's name: the matrix, its bias, the scale of its result, or the two matrices of its adapters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum TensorSuffix {
     Weight,
     Bias,
     Scale,
+    LoraA,
+    LoraB,
 }
+
+/// The suffixes as files have them.
+const SUFFIXES: [(&str, TensorSuffix); 5] = [
+    (".weight", TensorSuffix::Weight),
+    (".bias", TensorSuffix::Bias),
+    (".scale", TensorSuffix::Scale),
+    (".lora_a", TensorSuffix::LoraA),
+    (".lora_b", TensorSuffix::LoraB),
+];
 
 macro_rules! slots {
     ($($variant:ident = $name:literal,)*) => {
@@ -222,6 +235,25 @@ slots! {
     MaskedEmbdOrdering = "masked_embd_ordering",
     Fc = "fc",
     EncOutputNorm = "enc.output_norm",
+    EncAttnNorm = "enc.attn_norm",
+    EncAttnRelB = "enc.attn_rel_b",
+    EncAttnQ = "enc.attn_q",
+    EncAttnK = "enc.attn_k",
+    EncAttnV = "enc.attn_v",
+    EncAttnO = "enc.attn_o",
+    EncFfnNorm = "enc.ffn_norm",
+    EncFfnGate = "enc.ffn_gate",
+    EncFfnUp = "enc.ffn_up",
+    EncFfnDown = "enc.ffn_down",
+    AttnRelB = "attn_rel_b",
+    AttnO = "attn_o",
+    CrossAttnNorm = "cross_attn_norm",
+    CrossAttnRelB = "cross_attn_rel_b",
+    CrossAttnQ = "cross_attn_q",
+    CrossAttnK = "cross_attn_k",
+    CrossAttnV = "cross_attn_v",
+    CrossAttnO = "cross_attn_o",
+    HrmZLInit = "hrm.z_l_init",
     D2t = "d2t",
     DsparkMarkovW1 = "markov_w1",
     DsparkMarkovW2 = "markov_w2",
@@ -288,7 +320,7 @@ impl Weight {
     }
 }
 
-type TensorTable = [[u32; 3]; LlmTensor::COUNT];
+type TensorTable = [[u32; SUFFIXES.len()]; LlmTensor::COUNT];
 
 /// All tensors of a file.
 #[derive(Clone, Debug)]
@@ -307,11 +339,11 @@ impl Weights {
     pub fn read(header: &Header, blocks: usize) -> Result<Self, LoadError> {
         let mut weights = Self {
             all: Vec::with_capacity(header.tensors.len()),
-            table: vec![[[u32::MAX; 3]; LlmTensor::COUNT]; blocks + 1],
+            table: vec![[[u32::MAX; SUFFIXES.len()]; LlmTensor::COUNT]; blocks + 1],
         };
         for (index, tensor) in header.tensors.iter().enumerate() {
             let (block, rest) = split_block(&tensor.name);
-            let role = role(rest);
+            let role = role(&rest);
             let mut ne = [1; 4];
             if tensor.dims.len() > 4 || tensor.dims.contains(&0) {
                 return Err(LoadError::model(format!("tensor {} has a shape that ggml does not support", tensor.name)));
@@ -344,19 +376,25 @@ impl Weights {
     }
 }
 
-/// Splits `blk.7.attn_q.weight` into 7 and `attn_q.weight`.
-fn split_block(name: &str) -> (Option<usize>, &str) {
-    let block = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
-    match block.and_then(|(number, rest)| Some((number.parse().ok()?, rest))) {
-        Some((number, rest)) => (Some(number), rest),
-        None => (None, name),
+/// Splits `blk.7.attn_q.weight` into 7 and `attn_q.weight`. A decoder's tensors have the names of other models', an
+/// encoder's begin with `enc.`.
+fn split_block(name: &str) -> (Option<usize>, Cow<'_, str>) {
+    let (encoder, own) = match name.strip_prefix("enc.") {
+        Some(own) => (true, own),
+        None => (false, name.strip_prefix("dec.").unwrap_or(name)),
+    };
+    let block = own.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    let block = block.and_then(|(number, rest)| Some((number.parse().ok()?, rest)));
+    match block {
+        Some((number, rest)) if encoder => (Some(number), Cow::Owned(format!("enc.{rest}"))),
+        Some((number, rest)) => (Some(number), Cow::Borrowed(rest)),
+        None => (None, Cow::Borrowed(if encoder { name } else { own })),
     }
 }
 
 /// The role of a tensor from its name without block.
 fn role(name: &str) -> Option<(LlmTensor, TensorSuffix)> {
-    let parts = [(".weight", TensorSuffix::Weight), (".bias", TensorSuffix::Bias), (".scale", TensorSuffix::Scale)];
-    parts
+    SUFFIXES
         .into_iter()
         .find_map(|(suffix, part)| Some((LlmTensor::named(name.strip_suffix(suffix)?)?, part)))
         .or_else(|| Some((LlmTensor::named(name)?, TensorSuffix::Weight)))

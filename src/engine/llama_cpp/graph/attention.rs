@@ -32,11 +32,13 @@ pub(super) struct AttentionExtras {
     pub sinks: TensorId,
     /// MLA's weights that decompress V.
     pub v_unfold: TensorId,
+    /// What is added to the scores, which flash attention cannot.
+    pub bias: TensorId,
 }
 
 impl Default for AttentionExtras {
     fn default() -> Self {
-        Self { sinks: TensorId::NONE, v_unfold: TensorId::NONE }
+        Self { sinks: TensorId::NONE, v_unfold: TensorId::NONE, bias: TensorId::NONE }
     }
 }
 
@@ -261,11 +263,16 @@ impl GraphBuilder<'_> {
     }
 
     fn attention_uncached(&mut self, il: usize, qkv: Qkv, extras: AttentionExtras) -> TensorId {
+        let input = if self.hp.is_swa[il] { self.window.or(self.full) } else { self.full };
+        let mask = input.map_or(TensorId::NONE, |input| input.mask);
+        self.attention_over(il, qkv, mask, extras)
+    }
+
+    /// Attention to these keys and values alone, as the mask allows.
+    pub(super) fn attention_over(&mut self, il: usize, qkv: Qkv, mask: TensorId, extras: AttentionExtras) -> TensorId {
         for x in [qkv.q, qkv.k, qkv.v] {
             self.g.expand(x);
         }
-        let input = if self.hp.is_swa[il] { self.window.or(self.full) } else { self.full };
-        let mask = input.map_or(TensorId::NONE, |input| input.mask);
         let x = self.attend(il, qkv.q, qkv.k, qkv.v, mask, extras);
         self.label(x, "kqv_out", Some(il))
     }
@@ -381,7 +388,7 @@ impl GraphBuilder<'_> {
         let per_stream = ne[2] / streams;
         let q = self.g.window(q, [ne[0], ne[1], per_stream, streams], [nb[1], nb[2], nb[2] * per_stream]);
         let [q, k, mut v] = [q, k, v].map(|x| self.g.permute(x, [0, 2, 1, 3]));
-        let x = if self.cx.flash_attn {
+        let x = if self.cx.flash_attn && !extras.bias.is_some() {
             if v_transposed {
                 v = self.g.transpose(v);
             }
@@ -418,6 +425,9 @@ impl GraphBuilder<'_> {
             kq = self.g.scale(kq);
             kq = self.g.unary(kq, UnaryOp::Tanh);
             kq = self.g.scale(kq);
+        }
+        if extras.bias.is_some() {
+            kq = self.g.add(kq, extras.bias);
         }
         let kq = self.g.soft_max(kq, mask, extras.sinks);
         self.label(kq, "kq_soft_max", Some(il));

@@ -13,6 +13,8 @@ pub(super) enum Activation {
     GatedInOne,
     /// An elementwise function.
     Plain,
+    /// `ReLU`.
+    Relu,
     /// Squared `ReLU`.
     Squared,
     /// Separate gate matrix; Kimi K3's bounded activation.
@@ -65,6 +67,7 @@ impl GraphBuilder<'_> {
                 let scales = self.weight(il, LlmTensor::FfnAct);
                 if scales.is_some() { self.g.div(y, scales) } else { y }
             }
+            Activation::Relu => self.g.unary(up, UnaryOp::Relu),
             Activation::Squared => {
                 let y = self.g.unary(up, UnaryOp::Relu);
                 self.g.sqr(y)

@@ -3,6 +3,7 @@
 use super::recurrent::{RecurrentInput, RecurrentState};
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
+use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::hparams::Ssm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
@@ -13,6 +14,8 @@ impl GraphBuilder<'_> {
             self.kimi_delta(input, il, x)
         } else if self.has(il, LlmTensor::ShortConvIn) {
             self.short_convolution(input, il, x)
+        } else if self.architecture == Architecture::Plamo2 {
+            self.plamo2_mamba(input, il, x)
         } else if self.has(il, LlmTensor::SsmX) {
             self.mamba_block(input, il, x)
         } else {

@@ -64,7 +64,7 @@ impl GraphBuilder<'_> {
         let k = self.g.concat(v, rotated, 0);
         let v_unfold = self.need(il, LlmTensor::AttnVB);
         let sinks = self.weight(il, LlmTensor::AttnSinks);
-        (Qkv { q, k, v }, AttentionExtras { sinks, v_unfold })
+        (Qkv { q, k, v }, AttentionExtras { sinks, v_unfold, ..AttentionExtras::default() })
     }
 
     /// Attention whose result is multiplied by a gate from `x`, a value per head, and then made contiguous

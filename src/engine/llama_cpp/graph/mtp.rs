@@ -33,7 +33,7 @@ impl GraphBuilder<'_> {
             A::NemotronH => self.mtp_nemotron_h(il, x, normed, out_ids),
             _ => {
                 let kind = self.transformer_kind();
-                let x = self.mtp_transformer(&kind, il, x, normed, positions);
+                let x = self.transformer_block(&kind, il, x, normed, positions);
                 self.mtp_output(il, x, out_ids);
             }
         }

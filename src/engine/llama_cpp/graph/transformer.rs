@@ -216,12 +216,24 @@ impl GraphBuilder<'_> {
             if !self.hp.maps_deepstack() && (il as u64) < self.hp.n_deepstack_layers {
                 x = self.add_deepstack_level(x);
             }
+            x = self.end_of_pass(il, x);
         }
         self.output_head(kind, x, out_ids);
     }
 
-    /// An MTP block of such an architecture, from its normalised input.
-    pub(super) fn mtp_transformer(
+    /// `x` after block `il`, normalised if that ends a pass of blocks that run again.
+    fn end_of_pass(&mut self, il: usize, x: TensorId) -> TensorId {
+        let next = il + 1;
+        let ends = next < self.hp.n_layer() && self.hp.normed_pass.is_some_and(|pass| next.is_multiple_of(pass));
+        if !ends {
+            return x;
+        }
+        let weight = self.need_global(LlmTensor::OutputNorm);
+        self.norm_with(x, weight, TensorId::NONE, Norm::Rms, Some(il))
+    }
+
+    /// One block of such an architecture by itself, from its normalised input.
+    pub(super) fn transformer_block(
         &mut self,
         kind: &Transformer,
         il: usize,

@@ -3,6 +3,7 @@
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId};
+use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::cache::KvLayer;
 use crate::engine::llama_cpp::partner::Partner;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
@@ -25,6 +26,8 @@ impl GraphBuilder<'_> {
     }
 
     fn part(&mut self, il: usize, slot: LlmTensor, part: TensorSuffix) -> TensorId {
+        // of blocks that run the weights of others, llama.cpp looks for scales under their own number
+        let il = if part == TensorSuffix::Scale { il } else { self.hp.weight_block(il) };
         match self.weights.find(il, slot, part) {
             Some(index) => self.weight_at(index, self.placement.in_block(il, Some(slot))),
             None => TensorId::NONE,
@@ -33,7 +36,7 @@ impl GraphBuilder<'_> {
 
     /// Whether the file has a weight of block `il` with this role.
     pub(super) fn has(&self, il: usize, slot: LlmTensor) -> bool {
-        self.weights.find(il, slot, TensorSuffix::Weight).is_some()
+        self.weights.find(self.hp.weight_block(il), slot, TensorSuffix::Weight).is_some()
     }
 
     /// The weight of block `il` with this role, if the file has it.
@@ -57,7 +60,25 @@ impl GraphBuilder<'_> {
     /// The weight of block `il` with this role, or an error if it is missing.
     pub(super) fn need(&mut self, il: usize, slot: LlmTensor) -> TensorId {
         let id = self.weight(il, slot);
-        if id.is_some() { id } else { self.lacking(format!("blk.{il}.{}.weight", slot.name())) }
+        if id.is_some() { id } else { self.lacking(self.name_in_file(il, slot)) }
+    }
+
+    /// The matrices of the adapters of the weight with this role, or an error if one is missing.
+    pub(super) fn need_adapters(&mut self, il: usize, slot: LlmTensor) -> [TensorId; 2] {
+        [(TensorSuffix::LoraA, "lora_a"), (TensorSuffix::LoraB, "lora_b")].map(|(part, suffix)| {
+            let id = self.part(il, slot, part);
+            if id.is_some() { id } else { self.lacking(format!("blk.{il}.{}.{suffix}", slot.name())) }
+        })
+    }
+
+    /// The name of a block's weight in the file.
+    fn name_in_file(&self, il: usize, slot: LlmTensor) -> String {
+        let il = self.hp.weight_block(il);
+        match slot.name().strip_prefix("enc.") {
+            Some(name) => format!("enc.blk.{il}.{name}.weight"),
+            None if self.architecture == Architecture::T5 => format!("dec.blk.{il}.{}.weight", slot.name()),
+            None => format!("blk.{il}.{}.weight", slot.name()),
+        }
     }
 
     fn lacking(&mut self, name: String) -> TensorId {
@@ -168,7 +189,8 @@ impl GraphBuilder<'_> {
         let long = self.cx.n_ctx_seq > self.hp.n_ctx_orig_yarn;
         let slots = [LlmTensor::RopeFreqs, if long { LlmTensor::RopeLong } else { LlmTensor::RopeShort }];
         let found = slots.into_iter().find_map(|slot| self.weights.find_global(slot, TensorSuffix::Weight));
-        found.map_or(TensorId::NONE, |index| self.weight_at(index, self.placement.layers[il]))
+        let device = self.placement.layers[self.hp.weight_block(il)];
+        found.map_or(TensorId::NONE, |index| self.weight_at(index, device))
     }
 
     /// The K (0) or V (1) cache used by block `il`.

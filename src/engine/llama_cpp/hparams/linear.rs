@@ -1,4 +1,5 @@
-//! Linear attention: Kimi's delta attention (KDA) between blocks with compressed attention, and RWKV.
+//! Linear attention: Kimi's delta attention (KDA) between blocks with compressed attention, lightning attention, RWKV,
+//! and `PLaMo`'s state spaces.
 
 use super::Hparams;
 use super::keys::HeaderKeys;
@@ -11,6 +12,23 @@ impl Hparams {
     pub(super) fn lightning(&mut self, keys: &HeaderKeys<'_>) {
         self.n_embd_head_la = self.n_embd_head_k[0];
         self.recurrent_interval(keys, 8);
+    }
+
+    /// `PLaMo` 2: blocks without KV heads are recurrent (`plamo2.cpp`, 0.1.161).
+    pub(super) fn plamo2(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        keys.need("ssm.group_count")?;
+        self.read_ssm(keys)?;
+        if self.ssm.n_group != 0 || self.ssm.dt_rank == 0 || !self.ssm.d_inner.is_multiple_of(self.ssm.dt_rank) {
+            let why = "ssm.group_count must be 0, and ssm.inner_size a multiple of ssm.time_step_rank: llama.cpp ends \
+                       with an error otherwise";
+            return Err(LoadError::model(why.to_owned()));
+        }
+        // the first block has no heads that would give them
+        let size = |name, now: [u64; 2]| keys.number(name).map_or(now, |size| [size; 2]);
+        self.n_embd_head_k = size("attention.key_length", self.n_embd_head_k);
+        self.n_embd_head_v = size("attention.value_length", self.n_embd_head_v);
+        self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
+        Ok(())
     }
 
     /// RWKV 6 and 7 (`rwkv6.cpp`, `rwkv7.cpp`, 0.1.161).

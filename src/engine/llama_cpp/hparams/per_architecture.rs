@@ -44,6 +44,10 @@ impl Hparams {
             A::MiniMaxM3 => self.block_sparse(keys)?,
             A::Dots3Note => self.windowed_latent(keys)?,
             A::MiniMax01 => self.lightning(keys),
+            A::Nanbeige => self.looped(keys)?,
+            A::HrmText => self.hrm_text(keys)?,
+            A::T5 => self.t5(keys)?,
+            A::GraniteSwitch => self.granite_switch(keys)?,
             A::Grok => {
                 (self.embedding_scale, self.logit_scale, self.attn_soft_cap) = (true, true, true);
                 self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
@@ -171,6 +175,7 @@ impl Hparams {
                 self.ssm.n_group = 0;
                 self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
             }
+            A::Plamo2 => self.plamo2(keys)?,
             A::Mamba => {
                 self.read_ssm(keys)?;
                 self.ssm.n_group = 0;

@@ -116,6 +116,7 @@ impl Transformer {
             | A::Rnd1
             | A::Spark25
             | A::GraniteSwa
+            | A::Nanbeige
             | A::NeoBert
             | A::CogVlm
             | A::GroveMoe
@@ -238,7 +239,7 @@ impl Transformer {
                 },
                 ..Self::LLAMA
             },
-            A::Plamo3 => Self {
+            A::Plamo2 | A::Plamo3 => Self {
                 attention: Norms {
                     after: PostNorm::Norm(LlmTensor::AttnPostNorm),
                     ..Norms::before(LlmTensor::AttnNorm)
@@ -257,6 +258,7 @@ impl Transformer {
     const fn with_layer_norm(architecture: A) -> Option<Self> {
         Some(match architecture {
             A::Olmo => Self { attention: Norms::BARE, feed_forward: Norms::BARE, ..Self::LAYER },
+            A::HrmText => Self { attention: Norms::BARE, feed_forward: Norms::BARE, ..Self::LLAMA },
             A::StarCoder2 | A::Orion | A::CodeShell => Self::LAYER,
             A::Plamo => Self {
                 norm: Norm::Rms,
