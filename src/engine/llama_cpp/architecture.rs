@@ -236,6 +236,8 @@ architectures! {
     AfMoe: "afmoe";
     /// Tencent Hy4: compressed, gated attention over several residual streams.
     HyV4: "hy_v4";
+    /// GLM 5.3: delta attention by channel and compressed attention to chosen pools, over mixed residual streams.
+    Glm5Next: "glm5-next";
     /// Muse Glimmer.
     MuseGlimmer: "muse-glimmer";
     /// Spark 2.5.
@@ -318,6 +320,7 @@ impl Architecture {
                 | Self::Dream
                 | Self::ExaoneMoe
                 | Self::Gemma3n
+                | Self::Glm5Next
                 | Self::GlmDsa
                 | Self::GraniteSwa
                 | Self::Grok
@@ -410,6 +413,7 @@ impl Architecture {
                 | Self::KimiLinear
                 | Self::KimiK3
                 | Self::BailingMoe3
+                | Self::Glm5Next
                 | Self::MiniMax01
         )
     }
@@ -472,6 +476,16 @@ impl Architecture {
     /// Whether later blocks use the KV caches of earlier ones.
     pub const fn shares_caches(self) -> bool {
         matches!(self, Self::Gemma3n | Self::Gemma4)
+    }
+
+    /// Whether its residual streams are mixed by operations that are fused where the device of the block runs them.
+    pub const fn fuses_hyper_connections(self) -> bool {
+        matches!(self, Self::Glm5Next)
+    }
+
+    /// Whether llama.cpp has no graph of its MTP blocks.
+    pub const fn lacks_mtp_graph(self) -> bool {
+        matches!(self, Self::Glm5Next)
     }
 
     /// Whether positions have several axes (`llama_model_rope_type`, 0.1.161).

@@ -287,7 +287,7 @@ impl KvCache {
             place: if context.offload_kqv { placement.layers[il] } else { placement.cpu },
             ty_k: context.type_k,
             ty_v: context.type_v,
-            k: indexer.head_size,
+            k: indexer.row(),
             // that of blocks has values too, which nothing reads
             v: (indexer.block_size > 0).then(|| hparams.head_v(il)),
         };

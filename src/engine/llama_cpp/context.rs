@@ -2,9 +2,8 @@
 //! (`llama_context` and `llama_init_from_model` in `llama-context.cpp`, 0.1.161).
 
 use super::LoadedModel;
+use super::architecture::GraphFamily;
 use super::error::LoadError;
-use super::hparams::Hparams;
-use super::release::ReleaseTraits;
 use crate::engine::ggml::Type;
 use crate::settings::FlashAttn;
 
@@ -130,10 +129,23 @@ pub struct Cparams {
     pub fused_delta_chunks: bool,
     /// The same for batches of one token per sequence.
     pub fused_delta_token: bool,
+    /// Residual streams are mixed by fused operations.
+    pub fused_hyper: FusedHyperConnections,
     pub kv_unified: bool,
     pub offload_kqv: bool,
     pub op_offload: bool,
     pub swa_full: bool,
+}
+
+/// The operations of mixed residual streams that are fused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FusedHyperConnections {
+    /// The mix that a half reads.
+    pub pre: bool,
+    /// The matrix that mixes the streams with one another.
+    pub comb: bool,
+    /// The streams after a half.
+    pub post: bool,
 }
 
 /// The batch that a graph is built for, with the same number of tokens in every sequence.
@@ -172,7 +184,7 @@ impl Cparams {
                     .to_owned(),
             ));
         }
-        check(options, flash, hparams, release)?;
+        check(options, flash, model)?;
         let n_seq_max = options.n_seq_max.max(1);
         let asked = if options.n_ctx == 0 { hparams.n_ctx_train } else { options.n_ctx };
         let n_batch = if hparams.causal { asked.min(options.n_batch) } else { options.n_batch };
@@ -216,6 +228,7 @@ impl Cparams {
             auto_fa: flash == FlashAttn::Auto,
             fused_delta_chunks: true,
             fused_delta_token: true,
+            fused_hyper: FusedHyperConnections { pre: true, comb: true, post: true },
             kv_unified: options.kv_unified,
             offload_kqv: options.offload_kqv,
             op_offload: options.op_offload,
@@ -236,12 +249,8 @@ impl Cparams {
     }
 }
 
-fn check(
-    options: &ContextParams,
-    flash: FlashAttn,
-    hparams: &Hparams,
-    release: &ReleaseTraits,
-) -> Result<(), LoadError> {
+fn check(options: &ContextParams, flash: FlashAttn, model: &LoadedModel) -> Result<(), LoadError> {
+    let LoadedModel { hparams, release, family: GraphFamily { architecture, .. }, .. } = model;
     let refuse = |why: String| Err(LoadError::settings(why));
     if options.n_batch == 0 && options.n_ubatch == 0 {
         return refuse("batch and ubatch are both 0: set one of them".to_owned());
@@ -254,6 +263,13 @@ fn check(
     if options.ctx_type == ContextType::Mtp && hparams.n_layer_nextn == 0 {
         return refuse(
             "the model has no MTP blocks, so it cannot draft with draft-mtp: use another --spec-type".to_owned(),
+        );
+    }
+    if options.ctx_type == ContextType::Mtp && architecture.lacks_mtp_graph() {
+        return refuse(
+            "llama.cpp has no graph of this model's MTP blocks, so it cannot draft with draft-mtp: use another \
+             --spec-type"
+                .to_owned(),
         );
     }
     if options.n_ctx == 0 && hparams.n_ctx_train == 0 {

@@ -17,6 +17,7 @@ mod feed_forward;
 mod gemma3n;
 mod gemma4;
 mod gemma4_assistant;
+mod glm5_next;
 mod hy_v4;
 mod hybrid;
 mod hyper_connections;
@@ -29,6 +30,7 @@ mod minimax_01;
 mod minimax_m3;
 mod mla;
 mod mtp;
+mod pools;
 mod recurrent;
 mod rwkv;
 mod sampling;
@@ -90,6 +92,8 @@ struct GraphBuilder<'a> {
     indexer: Option<IndexerInput>,
     /// The tokens that the latest indexer chose.
     top_k: TensorId,
+    /// The mask of the pools that the latest indexer of pools chose.
+    pool_mask: TensorId,
     /// The first required tensor missing in the file.
     missing: Option<String>,
     /// The logits, once the graph is complete.
@@ -125,6 +129,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::Lfm2 => build.lfm2(),
         A::FalconH1 => build.falcon_h1(),
         A::KimiK3 => build.kimi_k3(),
+        A::Glm5Next => build.glm5_next(),
         A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => build.rwkv(),
         A::Deci => build.deci(),
         _ => {
@@ -182,6 +187,7 @@ impl<'a> GraphBuilder<'a> {
             window: None,
             indexer: None,
             top_k: TensorId::NONE,
+            pool_mask: TensorId::NONE,
             missing: None,
             logits: TensorId::NONE,
             inp_embd: TensorId::NONE,

@@ -79,6 +79,8 @@ pub struct Hparams {
     pub n_shortconv_l_cache: u64,
     /// Parallel residual streams (hyper-connections); 0 for one.
     pub n_hyper_connections: u64,
+    /// Rounds in which the matrix that mixes them is normalised (Sinkhorn).
+    pub sinkhorn_iterations: u64,
     /// Size of a head of RWKV's time mixing; 0 for none.
     pub wkv_head_size: u64,
     /// Tokens of RWKV's rolling state: that before in each half.
@@ -149,6 +151,26 @@ pub struct Indexer {
     pub block_size: u64,
     /// Per block, whether it has an indexer; the others use the choice of the block before.
     pub is_full: Vec<bool>,
+    /// It chooses pools of tokens by pooled keys, which are cached too.
+    pub pools: Option<Pools>,
+}
+
+/// Pools of tokens that an indexer chooses whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pools {
+    /// Tokens of a pool.
+    pub size: u64,
+    /// Vectors of a head's size that are cached per token: the pooled key, and what it is computed from.
+    pub row: u64,
+    /// The tokens behind the last complete pool are always chosen.
+    pub keeps_tail: bool,
+}
+
+impl Indexer {
+    /// Elements that are cached per token.
+    pub fn row(&self) -> u64 {
+        self.head_size * self.pools.map_or(1, |pools| pools.row)
+    }
 }
 
 /// Sizes of a state-space or delta-net block.

@@ -45,6 +45,14 @@ impl Probe<'_> {
             context.fused_delta_chunks =
                 self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
         }
+        if self.model.family.architecture.fuses_hyper_connections() {
+            let stays = |context: &Cparams, op, graph: &mut Graph| {
+                self.runs_on_layer_device(context, context.probe(1), op, graph)
+            };
+            context.fused_hyper.pre = stays(context, Op::HcPre, graph)?;
+            context.fused_hyper.comb = stays(context, Op::HcComb, graph)?;
+            context.fused_hyper.post = stays(context, Op::HcPost, graph)?;
+        }
         Ok(())
     }
 

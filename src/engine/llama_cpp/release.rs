@@ -105,7 +105,7 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
         ],
         loads_mtp_blocks: &[],
         caches_mtp_blocks: &[A::BailingMoe3],
-        rolls_back: &[A::BailingMoe3, A::KimiK3, A::Qwen35, A::Qwen35Moe, A::NemotronH, A::Lfm2],
+        rolls_back: &[A::BailingMoe3, A::Glm5Next, A::KimiK3, A::Qwen35, A::Qwen35Moe, A::NemotronH, A::Lfm2],
         drafts: &SpecType::ALL,
         rolls_back_for: &[SpecType::DraftMtp, SpecType::DraftEagle3, SpecType::DraftDflash, SpecType::DraftDspark],
         refuses_mtp_blocks: &[],

@@ -80,6 +80,8 @@ slots! {
     IndexerQNorm = "indexer.q_norm",
     IndexerAttnK = "indexer.attn_k",
     IndexerAttnQB = "indexer.attn_q_b",
+    IndexerCompressorGate = "indexer_compressor_gate",
+    IndexerCompressorApe = "indexer_compressor_ape",
     FfnNorm = "ffn_norm",
     FfnGate = "ffn_gate",
     FfnUp = "ffn_up",

@@ -1,6 +1,8 @@
 //! Hyper-connections: several residual streams, of which every half of a block reads a mix and to which it adds its result
 //! in parts (`models/hy-v4.cpp`, 0.1.161).
 
+mod mixed;
+
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
@@ -44,18 +46,24 @@ impl GraphBuilder<'_> {
     pub(super) fn independent_pre(&mut self, il: usize, x: TensorId, weights: HyperWeights) -> (TensorId, TensorId) {
         let [matrix, scale, base] = weights.map(|slot| self.need(il, slot));
         let mixes = self.stream_mixes(matrix, x);
-        let Tensor { ne: [_, streams, n, _], .. } = self.g[x];
+        let streams = self.g[x].ne[1];
         let [pre, post] = [(); 2].map(|()| {
-            let scale = self.g.window(scale, [1, 1, 1, 1], []);
-            let base = self.g.window(base, [streams, 1, 1, 1], []);
-            let stride = self.g[mixes].nb[1];
-            let part = self.g.window(mixes, [streams, n, 1, 1], [stride]);
-            self.opened(part, scale, base)
+            let part = self.mix_part([mixes, scale, base], streams);
+            self.g.unary(part, UnaryOp::Sigmoid)
         });
         let pre = self.g.scale(pre);
         let post = self.g.scale(post);
         let post = self.g.scale(post);
         (self.reduced(x, pre), post)
+    }
+
+    /// The next `elements` of what the streams say, scaled and moved.
+    fn mix_part(&mut self, [mixes, scale, base]: [TensorId; 3], elements: u64) -> TensorId {
+        let scale = self.g.window(scale, [1, 1, 1, 1], []);
+        let base = self.g.window(base, [elements, 1, 1, 1], []);
+        let Tensor { ne: [_, n, ..], nb, .. } = self.g[mixes];
+        let part = self.g.window(mixes, [elements, n, 1, 1], [nb[1]]);
+        self.affine_part(part, scale, base)
     }
 
     /// The mix of the streams that the final norm reads.
@@ -70,15 +78,26 @@ impl GraphBuilder<'_> {
 
     /// The sigmoid of `x`, scaled and moved.
     fn opened(&mut self, x: TensorId, scale: TensorId, base: TensorId) -> TensorId {
-        let x = self.g.mul(x, scale);
-        let x = self.g.add(x, base);
+        let x = self.affine_part(x, scale, base);
         self.g.unary(x, UnaryOp::Sigmoid)
+    }
+
+    /// `x`, scaled and moved.
+    fn affine_part(&mut self, x: TensorId, scale: TensorId, base: TensorId) -> TensorId {
+        let x = self.g.mul(x, scale);
+        self.g.add(x, base)
     }
 
     /// The sum of the streams of `x`, weighted.
     fn reduced(&mut self, x: TensorId, weights: TensorId) -> TensorId {
         let ty = self.g[x].ty;
         let x = self.g.cast(x, Type::F32);
+        let sum = self.weighted_streams(x, weights);
+        self.g.cast(sum, ty)
+    }
+
+    /// The same without changing the type.
+    fn weighted_streams(&mut self, x: TensorId, weights: TensorId) -> TensorId {
         let Tensor { ne: [n_embd, streams, n, _], nb, .. } = self.g[x];
         let stride = self.g[weights].nb[1];
         let mut sum = TensorId::NONE;
@@ -88,7 +107,7 @@ impl GraphBuilder<'_> {
             let part = self.g.mul(stream, weight);
             sum = if sum.is_some() { self.g.add(sum, part) } else { part };
         }
-        self.g.cast(sum, ty)
+        sum
     }
 
     /// The streams `residual` with the result `y` of a half added in the shares `post`.

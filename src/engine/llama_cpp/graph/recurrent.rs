@@ -132,7 +132,10 @@ impl<'a> GraphBuilder<'a> {
     /// States that a batch writes: no more than its tokens, except in delta nets.
     pub(super) fn snapshots_written(&self) -> u64 {
         let states = 1 + self.cx.n_rs_seq;
-        let all = matches!(self.architecture, Architecture::Qwen35 | Architecture::Qwen35Moe | Architecture::KimiK3);
+        let all = matches!(
+            self.architecture,
+            Architecture::Qwen35 | Architecture::Qwen35Moe | Architecture::KimiK3 | Architecture::Glm5Next
+        );
         if all { states } else { states.min(self.n_seq_tokens()) }
     }
 

@@ -1,7 +1,7 @@
 //! Sparse attention: the indexer and the blocks that have one.
 
 use super::keys::HeaderKeys;
-use super::{Hparams, Indexer};
+use super::{Hparams, Indexer, Pools};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::LoadError;
 
@@ -71,6 +71,45 @@ impl Hparams {
         self.read_indexer(keys, (0..self.n_layer_all).map(|il| il >= self.n_layer_dense_lead).collect())
     }
 
+    /// GLM 5.3: compressed attention without positions, whose indexer chooses pools, between blocks of delta attention
+    /// (`glm5-next.cpp`, 0.1.161).
+    pub(super) fn pooled_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        for key in ["attention.q_lora_rank", "attention.key_length_mla", "attention.value_length_mla"] {
+            keys.need(key)?;
+        }
+        self.delta_attention(keys)?;
+        self.n_embd_head_v = [self.n_lora_kv; 2];
+        self.sigmoid_by_default();
+        self.n_hyper_connections = keys.need("hyper_connection.count")?;
+        self.sinkhorn_iterations = keys.need("hyper_connection.sinkhorn_iterations")?;
+        if self.n_hyper_connections != 4 || self.n_rot[0] != 0 {
+            return Err(LoadError::model(
+                "llama.cpp would end with an error: it supports 4 residual streams and attention without positions only"
+                    .to_owned(),
+            ));
+        }
+        let mut is_full: Vec<bool> = self.is_recr.iter().map(|recurrent| !recurrent).collect();
+        if let Some(list) = keys.each("attention.indexer.types", self.n_layer())? {
+            is_full.iter_mut().zip(list).for_each(|(full, listed)| *full &= listed != 0);
+        }
+        self.read_indexer(keys, is_full)?;
+        let keeps_tail = keys.flag("attention.indexer.kpool_select_tail").unwrap_or(true);
+        // key, gate and pooled key
+        self.read_pools(Pools { size: keys.need("attention.indexer.kpool")?, row: 3, keeps_tail })
+    }
+
+    fn read_pools(&mut self, pools: Pools) -> Result<(), LoadError> {
+        let Some(indexer) = &mut self.indexer else { return Ok(()) };
+        if pools.size < 2 || !indexer.top_k.is_multiple_of(pools.size) {
+            return Err(LoadError::model(format!(
+                "llama.cpp cannot load this model: the {} tokens of attention.indexer.top_k are no multiple of pools of {}",
+                indexer.top_k, pools.size
+            )));
+        }
+        indexer.pools = Some(pools);
+        Ok(())
+    }
+
     fn read_indexer(&mut self, keys: &HeaderKeys<'_>, is_full: Vec<bool>) -> Result<(), LoadError> {
         self.indexer = Some(Indexer {
             n_head: keys.need("attention.indexer.head_count")?,
@@ -78,6 +117,7 @@ impl Hparams {
             top_k: keys.need("attention.indexer.top_k")?,
             block_size: keys.number("attention.indexer.block_size").unwrap_or(0),
             is_full,
+            pools: None,
         });
         Ok(())
     }

@@ -137,6 +137,7 @@ impl Transformer {
             | A::BailingMoe3
             | A::Dots3Note
             | A::HyV4
+            | A::Glm5Next
             | A::Laguna
             | A::MiniMaxM3
             | A::Step35
