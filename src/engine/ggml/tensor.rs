@@ -225,12 +225,14 @@ impl Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum UnaryOp {
+    Abs,
     Exp,
     Gelu,
     GeluErf,
     GeluQuick,
     Neg,
     Relu,
+    Sgn,
     Sigmoid,
     Silu,
     Softplus,

@@ -42,6 +42,9 @@ architectures! {
     Qwen35: "qwen35";
     /// Qwen 3.5 with experts.
     Qwen35Moe: "qwen35moe";
+    /// Qwen 3.8 Flash Next: delta nets and attention to chosen pools, over residual streams that are mixed before each
+    /// half.
+    Qwen4Exp: "qwen4exp";
     /// Gemma 2.
     Gemma2: "gemma2";
     /// Gemma 3.
@@ -350,6 +353,7 @@ impl Architecture {
                 | Self::Plamo
                 | Self::Plamo3
                 | Self::Plm
+                | Self::Qwen4Exp
                 | Self::Refact
                 | Self::Rnd1
                 | Self::Rwkv6
@@ -405,6 +409,7 @@ impl Architecture {
             Self::Qwen3Next
                 | Self::Qwen35
                 | Self::Qwen35Moe
+                | Self::Qwen4Exp
                 | Self::NemotronH
                 | Self::GraniteHybrid
                 | Self::Lfm2
@@ -455,6 +460,7 @@ impl Architecture {
                 | Self::Qwen3Next
                 | Self::Qwen35
                 | Self::Qwen35Moe
+                | Self::Qwen4Exp
                 | Self::Gemma4
                 | Self::Lfm2
                 | Self::NemotronH
@@ -480,7 +486,7 @@ impl Architecture {
 
     /// Whether its residual streams are mixed by operations that are fused where the device of the block runs them.
     pub const fn fuses_hyper_connections(self) -> bool {
-        matches!(self, Self::Glm5Next)
+        matches!(self, Self::Glm5Next | Self::Qwen4Exp)
     }
 
     /// Whether llama.cpp has no graph of its MTP blocks.
@@ -491,7 +497,13 @@ impl Architecture {
     /// Whether positions have several axes (`llama_model_rope_type`, 0.1.161).
     pub const fn has_several_positions(self, sections: bool) -> bool {
         match self {
-            Self::Qwen2Vl | Self::Qwen3Vl | Self::Qwen3VlMoe | Self::Qwen35 | Self::Qwen35Moe | Self::PaddleOcr => true,
+            Self::Qwen2Vl
+            | Self::Qwen3Vl
+            | Self::Qwen3VlMoe
+            | Self::Qwen35
+            | Self::Qwen35Moe
+            | Self::Qwen4Exp
+            | Self::PaddleOcr => true,
             Self::Glm4 | Self::Glm4Moe | Self::HunyuanVl | Self::DFlash | Self::BailingMoe3 => sections,
             _ => false,
         }

@@ -30,7 +30,9 @@ mod minimax_01;
 mod minimax_m3;
 mod mla;
 mod mtp;
+mod ngrams;
 mod pools;
+mod qwen4exp;
 mod recurrent;
 mod rwkv;
 mod sampling;
@@ -85,8 +87,8 @@ struct GraphBuilder<'a> {
     caches: Vec<[TensorId; 2]>,
     /// The same of an indexer's keys.
     indexer_keys: Vec<TensorId>,
-    /// States already in the graph: per recurrent block, rolling and recurrent state.
-    states: Vec<[TensorId; 2]>,
+    /// States already in the graph: per recurrent block, in the order of `RecurrentState`.
+    states: Vec<[TensorId; 3]>,
     full: Option<AttentionInput>,
     window: Option<AttentionInput>,
     indexer: Option<IndexerInput>,
@@ -113,6 +115,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::Eagle3 => build.eagle3(),
         A::DFlash => build.dflash(),
         A::Gemma4Assistant => build.gemma4_assistant(),
+        A::Qwen4Exp if context.ctx_type == ContextType::Mtp => build.qwen4exp_mtp(),
         _ if context.ctx_type == ContextType::Mtp => build.mtp_block(),
         A::Llama4 => build.llama4(),
         A::GptOss => build.gpt_oss(),
@@ -125,6 +128,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::Gemma3n => build.gemma3n(),
         A::Gemma4 => build.gemma4(),
         A::Qwen3Next | A::Qwen35 | A::Qwen35Moe => build.qwen3_next(),
+        A::Qwen4Exp => build.qwen4exp(),
         A::NemotronH => build.nemotron_h(),
         A::Lfm2 => build.lfm2(),
         A::FalconH1 => build.falcon_h1(),
@@ -182,7 +186,7 @@ impl<'a> GraphBuilder<'a> {
             known: vec![TensorId::NONE; model.weights.all.len() * devices],
             caches: vec![[TensorId::NONE; 2]; hp.n_layer_all],
             indexer_keys: vec![TensorId::NONE; hp.n_layer_all],
-            states: vec![[TensorId::NONE; 2]; hp.n_layer_all],
+            states: vec![[TensorId::NONE; 3]; hp.n_layer_all],
             full: None,
             window: None,
             indexer: None,

@@ -67,16 +67,16 @@ impl GraphBuilder<'_> {
     /// Compressed attention; `chosen` is what the last indexer chose.
     fn attention_to_pools(&mut self, il: usize, x: TensorId, pools: &IndexerPools, chosen: &mut TensorId) -> TensorId {
         let (n, heads, lora) = (self.batch.n_tokens, self.hp.n_head[il], self.hp.n_lora_kv);
-        let q = self.linear(il, LlmTensor::AttnQA, x);
+        let q = self.multiply(il, LlmTensor::AttnQA, x);
         let latent = self.rms(q, LlmTensor::AttnQANorm, il);
-        let q = self.linear(il, LlmTensor::AttnQB, latent);
+        let q = self.multiply(il, LlmTensor::AttnQB, latent);
         let head = self.g[q].ne[0] / heads;
         let q = self.g.reshape(q, [head, heads, n, 1]);
-        let k = self.linear(il, LlmTensor::AttnKvAMqa, x);
+        let k = self.multiply(il, LlmTensor::AttnKvAMqa, x);
         let k = self.rms(k, LlmTensor::AttnKvANorm, il);
         let k = self.g.reshape(k, [lora, 1, n, 1]);
         let q = self.g.permute(q, [0, 2, 1, 3]);
-        let q = self.linear(il, LlmTensor::AttnKB, q);
+        let q = self.multiply(il, LlmTensor::AttnKB, q);
         let q = self.g.permute(q, [0, 2, 1, 3]);
         if self.hp.indexer.as_ref().is_some_and(|indexer| indexer.is_full[il]) {
             *chosen = self.choose_pools(il, x, latent, pools);
@@ -96,17 +96,17 @@ impl GraphBuilder<'_> {
         let Some((cache, indexer)) = memory.indexer.as_ref().zip(hp.indexer.as_ref()) else { return TensorId::NONE };
         let input = &pools.input;
         let (n, head) = (self.batch.n_tokens, indexer.head_size);
-        let q = self.linear(il, LlmTensor::IndexerAttnQB, q);
+        let q = self.multiply(il, LlmTensor::IndexerAttnQB, q);
         let q = self.g.reshape(q, [head, indexer.n_head, n, 1]);
-        let k = self.linear(il, LlmTensor::IndexerAttnK, x);
+        let k = self.multiply(il, LlmTensor::IndexerAttnK, x);
         let k = self.norm(k, LlmTensor::IndexerKNorm, Norm::Layer, il);
-        let gate = self.linear(il, LlmTensor::IndexerCompressorGate, x);
+        let gate = self.multiply(il, LlmTensor::IndexerCompressorGate, x);
         let parts = self.g.concat(k, gate, 0);
         let (rows, pooled) = self.store_in_pools(il, cache, input, parts);
         let new = self.pooled_by_gate(il, rows, head);
         let keys = self.pooled_keys(input, pooled, new);
 
-        let weights = self.linear(il, LlmTensor::IndexerProj, x);
+        let weights = self.multiply(il, LlmTensor::IndexerProj, x);
         let weights = self.g.scale(weights);
         let scores = self.g.lightning_indexer(q, keys, weights, input.mask);
         self.label(scores, "indexer_score", Some(il));
@@ -194,6 +194,6 @@ impl GraphBuilder<'_> {
         let y = self.g.cont(y);
         let Tensor { ne: [head, heads, ..], .. } = self.g[y];
         let y = self.g.reshape(y, [head * heads, n, 1, 1]);
-        self.linear(il, LlmTensor::AttnOutput, y)
+        self.multiply(il, LlmTensor::AttnOutput, y)
     }
 }

@@ -1,7 +1,10 @@
 //! Hyper-connections: several residual streams, of which every half of a block reads a mix and to which it adds its result
 //! in parts (`models/hy-v4.cpp`, 0.1.161).
 
+mod gated;
 mod mixed;
+
+pub(super) use gated::{OF_ATTENTION as GATED_ATTENTION, OF_FEED_FORWARD as GATED_FEED_FORWARD};
 
 use super::GraphBuilder;
 use crate::engine::ggml::Type;

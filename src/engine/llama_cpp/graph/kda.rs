@@ -19,7 +19,11 @@ impl GraphBuilder<'_> {
         }
         let rolling = self.state(il, RecurrentState::Rolling);
         let old = self.read_state(input, rolling);
-        let flat = self.qkv_flat(il, x, [head * heads; 3]);
+        let flat = if self.has(il, LlmTensor::AttnQkv) {
+            self.qkv_flat(il, x, [head * heads; 3])
+        } else {
+            [LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV].map(|slot| self.multiply(il, slot, x))
+        };
         let kernels = [LlmTensor::SsmConv1dQ, LlmTensor::SsmConv1dK, LlmTensor::SsmConv1dV];
         let [q, k, v] = std::array::from_fn(|i| self.delta_convolution(il, [rolling, old, flat[i]], kernels[i]));
         let gate = self.channel_decay(il, x);

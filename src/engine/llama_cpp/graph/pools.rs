@@ -24,6 +24,8 @@ pub(super) struct PoolInput {
     new_members: TensorId,
     /// The rows that their pooled keys are written to.
     new_cells: TensorId,
+    /// The positions of the first tokens of new pools.
+    pub new_positions: TensorId,
     /// Tokens that one attends to at most.
     pub chosen: u64,
 }
@@ -43,12 +45,14 @@ impl GraphBuilder<'_> {
         let tail = input(Type::I32, [pools.size - 1, n, 1, 1], "tail_idxs");
         let new_members = input(Type::I32, [pools.size, new, 1, 1], "new_pool_idxs");
         let new_cells = input(Type::I64, [new, 1, 1, 1], "new_pool_rep");
+        let positions = new * self.hp.n_pos_per_embd(self.architecture);
+        let new_positions = self.g.input(Type::I32, [positions, 1, 1, 1], "new_pool_pos");
         for id in [cells, members, mask, tail] {
             self.g.expand(id);
         }
         let best = count.min(indexer.top_k / pools.size) * pools.size;
         let chosen = best + if pools.keeps_tail { pools.size - 1 } else { 0 };
-        PoolInput { rows, cells, members, mask, tail, new_members, new_cells, chosen }
+        PoolInput { rows, cells, members, mask, tail, new_members, new_cells, new_positions, chosen }
     }
 
     /// Stores the `parts` of every token's row, and an empty pooled key behind them. The first result are the rows of the

@@ -70,7 +70,7 @@ impl Hparams {
             return Err(LoadError::model(why.to_owned()));
         }
         let cached = (0..self.n_layer_all).map(|il| self.k_gqa(il).max(self.v_gqa(il))).max().unwrap_or(0);
-        let kept = cached.max(self.n_embd_r()).max(self.n_embd_s());
+        let kept = cached.max(self.n_embd_r()).max(self.n_embd_s()).max(self.n_embd_ngrams());
         if kept > MAX_CACHED {
             return Err(LoadError::model(format!("a cache of {kept} elements per token is not supported")));
         }

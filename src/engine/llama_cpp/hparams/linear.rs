@@ -1,9 +1,16 @@
 //! Linear attention: Kimi's delta attention (KDA) between blocks with compressed attention, and RWKV.
 
-use super::Hparams;
 use super::keys::HeaderKeys;
+use super::{Hparams, NgramTable};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::LoadError;
+
+/// `LLAMA_MAX_PLE_NGRAM` (`llama-hparams.h`, 0.1.161).
+const MAX_PLE_NGRAM: u64 = 8;
+/// `LLAMA_MAX_PLE_HEADS` (`llama-hparams.h`, 0.1.161).
+const MAX_PLE_HEADS: u64 = 64;
+/// Limit of a convolution's taps, far beyond every published model.
+const MAX_TAPS: u64 = 1 << 14;
 
 impl Hparams {
     /// `MiniMax` 01: seven of eight blocks have lightning attention unless the header says otherwise (`minimax-01.cpp`,
@@ -35,6 +42,41 @@ impl Hparams {
             self.has_rope = false;
         }
         Ok(())
+    }
+
+    /// Qwen 3.8 Flash Next: gated delta nets, and one block with a table of n-grams (`qwen4exp.cpp`, 0.1.161).
+    pub(super) fn delta_nets_with_ngrams(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.read_ssm(keys)?;
+        self.recurrent_interval(keys, 4);
+        self.n_hyper_connections = keys.need("hyper_connection.count")?;
+        if self.n_hyper_connections < 2 || self.ssm.n_group == 0 || self.ssm.dt_rank == 0 {
+            return Err(LoadError::model(
+                "llama.cpp cannot load this model: it needs 2 residual streams at least, and groups and ranks of its delta \
+                 nets"
+                .to_owned(),
+            ));
+        }
+        self.ngrams = self.ngram_table(keys)?;
+        self.pooled_attention(keys)
+    }
+
+    fn ngram_table(&self, keys: &HeaderKeys<'_>) -> Result<Option<NgramTable>, LoadError> {
+        let blocks = keys.list("ple.layers").unwrap_or_default();
+        let Some(block) = blocks.first().and_then(|block| usize::try_from(*block).ok()) else { return Ok(None) };
+        let ngram_size = keys.need("ple.ngram_size")?;
+        let heads = ngram_size.saturating_sub(1).saturating_mul(keys.need("ple.heads_per_ngram")?);
+        let conv_kernel = keys.need("ple.conv_kernel")?;
+        let fits = |number: u64, most: u64| (1..=most).contains(&number);
+        let is_recurrent = self.is_recr.get(block) == Some(&true);
+        let is_sized = ngram_size <= MAX_PLE_NGRAM && fits(heads, MAX_PLE_HEADS) && fits(conv_kernel, MAX_TAPS);
+        if blocks.len() > 1 || !is_recurrent || !is_sized {
+            return Err(LoadError::model(
+                "llama.cpp cannot load this model: its table of n-grams must belong to one block that is a delta net, and \
+                 have 1 to 64 rows per token"
+                    .to_owned(),
+            ));
+        }
+        Ok(Some(NgramTable { block, ngram_size, heads, conv_kernel }))
     }
 
     /// Compressed attention, and between it blocks of delta attention.

@@ -175,6 +175,7 @@ impl Hparams {
                 self.read_ssm(keys)?;
                 self.recurrent_interval(keys, 4);
             }
+            A::Qwen4Exp => self.delta_nets_with_ngrams(keys)?,
             A::NemotronH => {
                 self.read_ssm(keys)?;
                 let n_layer = self.n_layer();

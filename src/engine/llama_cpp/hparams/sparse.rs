@@ -98,6 +98,26 @@ impl Hparams {
         self.read_pools(Pools { size: keys.need("attention.indexer.kpool")?, row: 3, keeps_tail })
     }
 
+    /// Qwen 3.8 Flash Next: attention to pools of tokens, in blocks whose compress ratio is the size of a pool; without
+    /// ratios attention is dense, and the indexer's keys are cached all the same (`qwen4exp.cpp`, 0.1.161).
+    pub(super) fn pooled_attention(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        let mut ratios = keys.each("attention.compress_ratios", self.n_layer_all)?.unwrap_or_default();
+        ratios.resize(self.n_layer_all, 0);
+        let has_cache: Vec<bool> = self.is_recr.iter().map(|recurrent| !recurrent).collect();
+        self.read_indexer(keys, has_cache)?;
+        let Some(indexer) = &mut self.indexer else { return Ok(()) };
+        indexer.is_read = ratios.iter().map(|ratio| *ratio > 0).collect();
+        let mut sizes = ratios.into_iter().filter(|ratio| *ratio > 0);
+        let Some(size) = sizes.next() else { return Ok(()) };
+        if sizes.any(|other| other != size) {
+            return Err(LoadError::model(
+                "llama.cpp cannot load this model: the ratios of attention.compress_ratios differ".to_owned(),
+            ));
+        }
+        // key and pooled key
+        self.read_pools(Pools { size, row: 2, keeps_tail: true })
+    }
+
     fn read_pools(&mut self, pools: Pools) -> Result<(), LoadError> {
         let Some(indexer) = &mut self.indexer else { return Ok(()) };
         if pools.size < 2 || !indexer.top_k.is_multiple_of(pools.size) {
@@ -116,6 +136,7 @@ impl Hparams {
             head_size: keys.need("attention.indexer.key_length")?,
             top_k: keys.need("attention.indexer.top_k")?,
             block_size: keys.number("attention.indexer.block_size").unwrap_or(0),
+            is_read: is_full.clone(),
             is_full,
             pools: None,
         });

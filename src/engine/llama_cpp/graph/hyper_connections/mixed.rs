@@ -19,7 +19,12 @@ pub(in super::super) struct StreamMix {
 
 impl GraphBuilder<'_> {
     /// A mix of the streams as the input of a half.
-    pub(in super::super) fn mixed_pre(&mut self, il: usize, x: TensorId, weights: HyperWeights) -> (TensorId, StreamMix) {
+    pub(in super::super) fn mixed_pre(
+        &mut self,
+        il: usize,
+        x: TensorId,
+        weights: HyperWeights,
+    ) -> (TensorId, StreamMix) {
         let [matrix, scale, base] = weights.map(|slot| self.need(il, slot));
         let mixes = self.stream_mixes(matrix, x);
         let streams = self.g[x].ne[1];
