@@ -219,14 +219,18 @@ impl Graph {
         self.compute(Op::Mean, Type::F32, [1, x, y, z], [a])
     }
 
+    /// Indices of the elements of each row in order.
+    pub fn argsort(&mut self, a: TensorId) -> TensorId {
+        let ne = self[a].ne;
+        self.compute(Op::Argsort, Type::I32, ne, [a])
+    }
+
     /// Indices of the `k` largest elements of each row.
     pub fn argsort_top_k(&mut self, a: TensorId, k: u64) -> TensorId {
-        let ne = self[a].ne;
-        let order = self.compute(Op::Argsort, Type::I32, ne, [a]);
+        let order = self.argsort(a);
         let layer = self[a].layer;
         self.name(order, "ffn_moe_argsort", layer);
-        let [_, x, y, z] = ne;
-        let nb = self[order].nb;
+        let Tensor { ne: [_, x, y, z], nb, .. } = self[order];
         self.view(order, [k, x, y, z], nb)
     }
 
@@ -372,16 +376,22 @@ impl Graph {
         self.compute(Op::HcPre, Type::F32, [n_embd, n_tokens, 1, 1], [streams, weights])
     }
 
-    /// How residual streams mix with one another (`[streams, streams, tokens]`), from the products of their hyper-connection.
+    /// How residual streams are mixed with one another: a doubly stochastic matrix per token
+    /// (`[streams, streams, tokens]`) from what all streams say of each.
     pub fn hc_comb(&mut self, mixes: TensorId, scale: TensorId, base: TensorId, streams: u64) -> TensorId {
         let n_tokens = self[mixes].ne[1];
         self.compute(Op::HcComb, Type::F32, [streams, streams, n_tokens, 1], [mixes, scale, base])
     }
 
-    /// Mixed residual streams, with `x` added to each in its share.
+    /// The residual streams `residual`, mixed by `comb` if given, with `x` added in the shares `post`.
     pub fn hc_post(&mut self, x: TensorId, residual: TensorId, post: TensorId, comb: TensorId) -> TensorId {
-        let ne = self[residual].ne;
-        self.compute(Op::HcPost, Type::F32, ne, [x, residual, post, comb])
+        let [n_embd, streams, n_tokens, _] = self[residual].ne;
+        self.compute(Op::HcPost, Type::F32, [n_embd, streams, n_tokens, 1], [x, residual, post, comb])
+    }
+
+    /// `n` numbers in order.
+    pub fn arange(&mut self, n: u64) -> TensorId {
+        self.compute(Op::Arange, Type::F32, [n, 1, 1, 1], [])
     }
 
     /// Whether `a` is dense, with dimensions in order (`ggml_is_contiguous`, 0.1.161).

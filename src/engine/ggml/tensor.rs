@@ -61,6 +61,7 @@ pub enum Op {
     Dup,
     Add,
     AddId,
+    Arange,
     Argmax,
     Argsort,
     Clamp,
@@ -131,6 +132,7 @@ impl Op {
             Self::Dup => "DUP",
             Self::Add => "ADD",
             Self::AddId => "ADD_ID",
+            Self::Arange => "ARANGE",
             Self::Argmax => "ARGMAX",
             Self::Argsort => "ARGSORT",
             Self::Clamp => "CLAMP",
@@ -226,6 +228,7 @@ impl Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum UnaryOp {
+    Abs,
     Exp,
     Gelu,
     GeluErf,
@@ -233,6 +236,7 @@ pub enum UnaryOp {
     Neg,
     Relu,
     Round,
+    Sgn,
     Sigmoid,
     Silu,
     Softplus,

@@ -42,6 +42,9 @@ architectures! {
     Qwen35: "qwen35";
     /// Qwen 3.5 with experts.
     Qwen35Moe: "qwen35moe";
+    /// Qwen 3.8 Flash Next: delta nets and attention to chosen pools, over residual streams that are mixed before each
+    /// half.
+    Qwen4Exp: "qwen4exp";
     /// Gemma 2.
     Gemma2: "gemma2";
     /// Gemma 3.
@@ -238,6 +241,8 @@ architectures! {
     AfMoe: "afmoe";
     /// Tencent Hy4: compressed, gated attention over several residual streams.
     HyV4: "hy_v4";
+    /// GLM 5.3: delta attention by channel and compressed attention to chosen pools, over mixed residual streams.
+    Glm5Next: "glm5-next";
     /// Muse Glimmer.
     MuseGlimmer: "muse-glimmer";
     /// Spark 2.5.
@@ -337,6 +342,7 @@ impl Architecture {
                 | Self::Eagle3
                 | Self::ExaoneMoe
                 | Self::Gemma3n
+                | Self::Glm5Next
                 | Self::GlmDsa
                 | Self::GraniteSwa
                 | Self::GraniteSwitch
@@ -370,6 +376,7 @@ impl Architecture {
                 | Self::Plamo2
                 | Self::Plamo3
                 | Self::Plm
+                | Self::Qwen4Exp
                 | Self::Refact
                 | Self::Rnd1
                 | Self::Rwkv6
@@ -443,6 +450,7 @@ impl Architecture {
             Self::Qwen3Next
                 | Self::Qwen35
                 | Self::Qwen35Moe
+                | Self::Qwen4Exp
                 | Self::NemotronH
                 | Self::GraniteHybrid
                 | Self::Lfm2
@@ -451,6 +459,7 @@ impl Architecture {
                 | Self::KimiLinear
                 | Self::KimiK3
                 | Self::BailingMoe3
+                | Self::Glm5Next
                 | Self::MiniMax01
                 | Self::Plamo2
         )
@@ -493,6 +502,7 @@ impl Architecture {
                 | Self::Qwen3Next
                 | Self::Qwen35
                 | Self::Qwen35Moe
+                | Self::Qwen4Exp
                 | Self::Gemma4
                 | Self::Lfm2
                 | Self::NemotronH
@@ -518,10 +528,26 @@ impl Architecture {
         matches!(self, Self::Gemma3n | Self::Gemma4)
     }
 
+    /// Whether its residual streams are mixed by operations that are fused where the device of the block runs them.
+    pub const fn fuses_hyper_connections(self) -> bool {
+        matches!(self, Self::DeepSeek4 | Self::Glm5Next | Self::Qwen4Exp)
+    }
+
+    /// Whether llama.cpp has no graph of its MTP blocks.
+    pub const fn lacks_mtp_graph(self) -> bool {
+        matches!(self, Self::Glm5Next)
+    }
+
     /// Whether positions have several axes (`llama_model_rope_type`, 0.1.161).
     pub const fn has_several_positions(self, sections: bool) -> bool {
         match self {
-            Self::Qwen2Vl | Self::Qwen3Vl | Self::Qwen3VlMoe | Self::Qwen35 | Self::Qwen35Moe | Self::PaddleOcr => true,
+            Self::Qwen2Vl
+            | Self::Qwen3Vl
+            | Self::Qwen3VlMoe
+            | Self::Qwen35
+            | Self::Qwen35Moe
+            | Self::Qwen4Exp
+            | Self::PaddleOcr => true,
             Self::Glm4 | Self::Glm4Moe | Self::HunyuanVl | Self::DFlash | Self::BailingMoe3 => sections,
             _ => false,
         }

@@ -60,6 +60,8 @@ pub struct Recurrent {
     pub r: u64,
     /// Elements of the recurrent state.
     pub s: u64,
+    /// The block with a table of n-grams, and the elements of its rolling state.
+    pub ngrams: Option<(usize, u64)>,
     /// Per block, the device of its states.
     pub layers: Vec<Option<BackendId>>,
 }
@@ -109,7 +111,7 @@ impl Memory {
             |size, holds: &dyn Fn(usize) -> bool| KvCache::new(hparams, architecture, context, placement, size, holds);
         let Some(window) = hparams.n_swa else {
             let full = Some(cache(context.n_ctx_seq, &attends));
-            let indexer = hparams.indexer.as_ref().filter(|_| !drafts);
+            let indexer = hparams.indexer.as_ref().filter(|_| !drafts || architecture == Architecture::Qwen4Exp);
             let indexer = indexer.map(|indexer| KvCache::indexer(hparams, indexer, context, placement));
             return Self { full, indexer, recurrent, ..Self::default() };
         };
@@ -172,7 +174,8 @@ impl Memory {
         });
         let states = self.recurrent.iter().filter_map(|recurrent| {
             recurrent.layers.get(il).copied().flatten()?;
-            Some((row(Type::F32, recurrent.r) + row(Type::F32, recurrent.s)) * recurrent.rows())
+            let elements = [recurrent.r, recurrent.s, recurrent.ngrams_of(il)];
+            Some(elements.iter().map(|elements| row(Type::F32, *elements)).sum::<u64>() * recurrent.rows())
         });
         let compressing = self.compressors().map(|compressor| compressor.states.of_block(il));
         kv.sum::<u64>() + states.sum::<u64>() + compressing.sum::<u64>()
@@ -225,9 +228,13 @@ impl Memory {
             compressor.states.tensors().for_each(|(place, tensor)| see(place, &tensor));
         }
         if let Some(recurrent) = &self.recurrent {
-            for place in recurrent.layers.iter().flatten() {
-                see(*place, &Tensor::new(Type::F32, [recurrent.r, recurrent.rows(), 1, 1]));
-                see(*place, &Tensor::new(Type::F32, [recurrent.s, recurrent.rows(), 1, 1]));
+            for (il, place) in recurrent.layers.iter().enumerate() {
+                let Some(place) = *place else { continue };
+                for elements in [recurrent.r, recurrent.s, recurrent.ngrams_of(il)] {
+                    if elements > 0 {
+                        see(place, &Tensor::new(Type::F32, [elements, recurrent.rows(), 1, 1]));
+                    }
+                }
             }
         }
     }
@@ -241,8 +248,14 @@ impl Recurrent {
             states: 1 + context.n_rs_seq,
             r: hparams.n_embd_r(),
             s: hparams.n_embd_s(),
+            ngrams: hparams.ngrams.map(|table| (table.block, hparams.n_embd_ngrams())),
             layers: (0..hparams.n_layer()).map(|il| hparams.is_recr[il].then(|| device(il))).collect(),
         }
+    }
+
+    /// Elements of the rolling state of block `il`'s table of n-grams.
+    pub fn ngrams_of(&self, il: usize) -> u64 {
+        self.ngrams.filter(|(block, _)| *block == il).map_or(0, |(_, elements)| elements)
     }
 
     /// One row per state.
@@ -309,7 +322,7 @@ impl KvCache {
             place: if context.offload_kqv { placement.layers[il] } else { placement.cpu },
             ty_k: context.type_k,
             ty_v: context.type_v,
-            k: indexer.head_size,
+            k: indexer.row(),
             // that of blocks has values too, which nothing reads
             v: (indexer.block_size > 0).then(|| hparams.head_v(il)),
         };
@@ -317,7 +330,12 @@ impl KvCache {
             size: context.n_ctx_seq,
             streams: if context.kv_unified { 1 } else { context.n_seq_max },
             v_transposed: !context.flash_attn,
-            layers: (0..hparams.n_layer()).map(|il| indexer.is_full[il].then(|| own(il))).collect(),
+            layers: (0..hparams.n_layer_all)
+                .map(|il| {
+                    let is_mtp = il >= hparams.n_layer();
+                    (indexer.is_full[il] && is_mtp == (context.ctx_type == ContextType::Mtp)).then(|| own(il))
+                })
+                .collect(),
             shared: false,
             rotation_k: largest_rotation(indexer.head_size),
             rotation_v: 0,

@@ -3,9 +3,8 @@
 
 use super::LoadedModel;
 use super::architecture::Architecture;
+use super::architecture::GraphFamily;
 use super::error::LoadError;
-use super::hparams::Hparams;
-use super::release::ReleaseTraits;
 use crate::engine::ggml::Type;
 use crate::settings::FlashAttn;
 
@@ -139,22 +138,15 @@ pub struct Cparams {
     pub swa_full: bool,
 }
 
-/// The parts of hyper-connections with mixing that are one operation each, if the devices compute them where their block is
-/// (`fused_dsv4_hc_pre`, `_comb` and `_post` in `llama-cparams.h`, 0.1.161).
+/// The operations of mixed residual streams that are fused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FusedHyperConnections {
-    /// The mix of the streams that a half reads.
+    /// The mix that a half reads.
     pub pre: bool,
-    /// The mixing of the streams with one another.
+    /// The matrix that mixes the streams with one another.
     pub comb: bool,
-    /// The mixed streams with the half's result.
+    /// The streams after a half.
     pub post: bool,
-}
-
-impl Default for FusedHyperConnections {
-    fn default() -> Self {
-        Self { pre: true, comb: true, post: true }
-    }
 }
 
 /// The batch that a graph is built for, with the same number of tokens in every sequence.
@@ -193,7 +185,7 @@ impl Cparams {
                     .to_owned(),
             ));
         }
-        check(options, flash, hparams, release)?;
+        check(options, flash, model)?;
         let n_seq_max = options.n_seq_max.max(1);
         let asked = if options.n_ctx == 0 { hparams.n_ctx_train } else { options.n_ctx };
         let n_batch = if hparams.causal { asked.min(options.n_batch) } else { options.n_batch };
@@ -244,7 +236,7 @@ impl Cparams {
             auto_fa: flash == FlashAttn::Auto,
             fused_delta_chunks: true,
             fused_delta_token: true,
-            fused_hc: FusedHyperConnections::default(),
+            fused_hc: FusedHyperConnections { pre: true, comb: true, post: true },
             kv_unified: options.kv_unified,
             offload_kqv: options.offload_kqv,
             op_offload: options.op_offload,
@@ -265,12 +257,8 @@ impl Cparams {
     }
 }
 
-fn check(
-    options: &ContextParams,
-    flash: FlashAttn,
-    hparams: &Hparams,
-    release: &ReleaseTraits,
-) -> Result<(), LoadError> {
+fn check(options: &ContextParams, flash: FlashAttn, model: &LoadedModel) -> Result<(), LoadError> {
+    let LoadedModel { hparams, release, family: GraphFamily { architecture, .. }, .. } = model;
     let refuse = |why: String| Err(LoadError::settings(why));
     if options.n_batch == 0 && options.n_ubatch == 0 {
         return refuse("batch and ubatch are both 0: set one of them".to_owned());
@@ -283,6 +271,13 @@ fn check(
     if options.ctx_type == ContextType::Mtp && hparams.n_layer_nextn == 0 {
         return refuse(
             "the model has no MTP blocks, so it cannot draft with draft-mtp: use another --spec-type".to_owned(),
+        );
+    }
+    if options.ctx_type == ContextType::Mtp && architecture.lacks_mtp_graph() {
+        return refuse(
+            "llama.cpp has no graph of this model's MTP blocks, so it cannot draft with draft-mtp: use another \
+             --spec-type"
+                .to_owned(),
         );
     }
     if options.n_ctx == 0 && hparams.n_ctx_train == 0 {

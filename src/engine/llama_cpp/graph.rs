@@ -18,6 +18,7 @@ mod feed_forward;
 mod gemma3n;
 mod gemma4;
 mod gemma4_assistant;
+mod glm5_next;
 mod granite_switch;
 mod hrm_text;
 mod hy_v4;
@@ -32,7 +33,10 @@ mod minimax_01;
 mod minimax_m3;
 mod mla;
 mod mtp;
+mod ngrams;
 mod plamo2;
+mod pools;
+mod qwen4exp;
 mod recurrent;
 mod rwkv;
 mod sampling;
@@ -88,13 +92,15 @@ struct GraphBuilder<'a> {
     caches: Vec<[TensorId; 2]>,
     /// The same of an indexer's keys.
     indexer_keys: Vec<TensorId>,
-    /// States already in the graph: per recurrent block, rolling and recurrent state.
-    states: Vec<[TensorId; 2]>,
+    /// States already in the graph: per recurrent block, in the order of `RecurrentState`.
+    states: Vec<[TensorId; 3]>,
     full: Option<AttentionInput>,
     window: Option<AttentionInput>,
     indexer: Option<IndexerInput>,
     /// The tokens that the latest indexer chose.
     top_k: TensorId,
+    /// The mask of the pools that the latest indexer of pools chose.
+    pool_mask: TensorId,
     /// The first required tensor missing in the file.
     missing: Option<String>,
     /// The logits, once the graph is complete.
@@ -117,6 +123,7 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::DFlash => build.dflash(),
         A::Gemma4Assistant => build.gemma4_assistant(),
         A::DeepSeek4 if context.ctx_type == ContextType::Mtp => build.deepseek4_mtp(),
+        A::Qwen4Exp if context.ctx_type == ContextType::Mtp => build.qwen4exp_mtp(),
         _ if context.ctx_type == ContextType::Mtp => build.mtp_block(),
         A::Llama4 => build.llama4(),
         A::GptOss => build.gpt_oss(),
@@ -130,10 +137,12 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
         A::Gemma3n => build.gemma3n(),
         A::Gemma4 => build.gemma4(),
         A::Qwen3Next | A::Qwen35 | A::Qwen35Moe => build.qwen3_next(),
+        A::Qwen4Exp => build.qwen4exp(),
         A::NemotronH => build.nemotron_h(),
         A::Lfm2 => build.lfm2(),
         A::FalconH1 => build.falcon_h1(),
         A::KimiK3 => build.kimi_k3(),
+        A::Glm5Next => build.glm5_next(),
         A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => build.rwkv(),
         A::Deci => build.deci(),
         A::HrmText => build.hrm_text(),
@@ -190,11 +199,12 @@ impl<'a> GraphBuilder<'a> {
             known: vec![TensorId::NONE; model.weights.all.len() * devices],
             caches: vec![[TensorId::NONE; 2]; hp.n_layer_all],
             indexer_keys: vec![TensorId::NONE; hp.n_layer_all],
-            states: vec![[TensorId::NONE; 2]; hp.n_layer_all],
+            states: vec![[TensorId::NONE; 3]; hp.n_layer_all],
             full: None,
             window: None,
             indexer: None,
             top_k: TensorId::NONE,
+            pool_mask: TensorId::NONE,
             missing: None,
             logits: TensorId::NONE,
             inp_tokens: TensorId::NONE,

@@ -132,7 +132,29 @@ pub struct Hparams {
     pub causal: bool,
     /// An encoder: whole texts, no cache, no logits.
     pub reads_only: bool,
+    /// The table of n-grams that one block reads.
+    pub ngrams: Option<NgramTable>,
     pub draft: DraftHparams,
+}
+
+/// A table of embeddings that a block looks up by hashes of the last tokens, and a convolution over them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NgramTable {
+    /// The block.
+    pub block: usize,
+    /// Tokens of the longest n-gram, and the distance of the convolution's taps.
+    pub ngram_size: u64,
+    /// Rows that are looked up per token.
+    pub heads: u64,
+    /// Taps of the convolution.
+    pub conv_kernel: u64,
+}
+
+impl NgramTable {
+    /// Tokens before the batch that the convolution reads.
+    pub const fn history(&self) -> u64 {
+        self.conv_kernel.saturating_sub(1) * self.ngram_size
+    }
 }
 
 /// Hyperparameters of models that draft for another one.
@@ -168,6 +190,28 @@ pub struct Indexer {
     pub block_size: u64,
     /// Per block, whether it has an indexer; the others use the choice of the block before.
     pub is_full: Vec<bool>,
+    /// It chooses pools of tokens by pooled keys, which are cached too.
+    pub pools: Option<Pools>,
+    /// Per block, whether attention reads what an indexer chooses; otherwise its keys are cached in vain.
+    pub is_read: Vec<bool>,
+}
+
+/// Pools of tokens that an indexer chooses whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pools {
+    /// Tokens of a pool.
+    pub size: u64,
+    /// Vectors of a head's size that are cached per token: the pooled key, and what it is computed from.
+    pub row: u64,
+    /// The tokens behind the last complete pool are always chosen.
+    pub keeps_tail: bool,
+}
+
+impl Indexer {
+    /// Elements that are cached per token.
+    pub fn row(&self) -> u64 {
+        self.head_size * self.pools.map_or(1, |pools| pools.row)
+    }
 }
 
 /// Two stacks of blocks in nested cycles: a high cycle is several passes of the low stack and one of the high stack.
@@ -349,6 +393,11 @@ impl Hparams {
             return self.n_embd_head_la * self.n_embd_head_la * self.n_head[0];
         }
         self.ssm.d_state * self.ssm.d_inner
+    }
+
+    /// Elements of the rolling state of the table of n-grams, per sequence; 0 without one.
+    pub fn n_embd_ngrams(&self) -> u64 {
+        self.ngrams.map_or(0, |table| table.history() * self.n_hyper_connections * self.n_embd)
     }
 
     /// Elements of an input embedding, including deepstack levels.

@@ -146,6 +146,9 @@ impl Placement {
                 | LlmTensor::HcHeadFn
                 | LlmTensor::HcHeadBase
                 | LlmTensor::HcHeadScale
+                | LlmTensor::HcHeadNorm
+                | LlmTensor::HcHeadDown
+                | LlmTensor::HcHeadUp
                 | LlmTensor::AltupProj
                 | LlmTensor::AltupUnembdProj,
             )

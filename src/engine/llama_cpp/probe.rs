@@ -45,11 +45,14 @@ impl Probe<'_> {
             context.fused_delta_chunks =
                 self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
         }
-        if hparams.n_sinkhorn_iterations > 0 {
+        if self.model.family.architecture.fuses_hyper_connections() {
             // each is tried with what was found out about those before
-            context.fused_hc.pre = self.runs_on_layer_device(context, context.probe(1), Op::HcPre, graph)?;
-            context.fused_hc.comb = self.runs_on_layer_device(context, context.probe(1), Op::HcComb, graph)?;
-            context.fused_hc.post = self.runs_on_layer_device(context, context.probe(1), Op::HcPost, graph)?;
+            let stays = |context: &Cparams, op, graph: &mut Graph| {
+                self.runs_on_layer_device(context, context.probe(1), op, graph)
+            };
+            context.fused_hc.pre = stays(context, Op::HcPre, graph)?;
+            context.fused_hc.comb = stays(context, Op::HcComb, graph)?;
+            context.fused_hc.post = stays(context, Op::HcPost, graph)?;
         }
         Ok(())
     }

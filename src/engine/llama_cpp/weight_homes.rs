@@ -95,7 +95,15 @@ fn operation(weight: &Weight, model: &LoadedModel) -> Option<Op> {
         | LlmTensor::FfnGateChexps
         | LlmTensor::FfnUpChexps
         | LlmTensor::FfnDownChexps => Op::MulMatId,
-        LlmTensor::SsmConv1d | LlmTensor::ShortConvConv => Op::SsmConv,
+        LlmTensor::HcAttnNorm
+        | LlmTensor::HcFfnNorm
+        | LlmTensor::HcHeadNorm
+        | LlmTensor::PleNormKey
+        | LlmTensor::PleNormQuery
+        | LlmTensor::PleNormConv
+        | LlmTensor::NextnHnorm
+        | LlmTensor::NextnHcHeadNorm => Op::Mul,
+        LlmTensor::SsmConv1d | LlmTensor::ShortConvConv | LlmTensor::PleConv1d => Op::SsmConv,
         // that of delta nets is a factor, and no operand of a scan
         LlmTensor::SsmA if model.hparams.n_embd_head_kda > 0 => return None,
         // PLaMo 2's has one dimension
@@ -121,6 +129,10 @@ fn can_use(backend: &dyn Backend, op: Op, weight: &Weight, hparams: &Hparams, gr
             let input = operand(Type::F32, [rows, used, TOKENS, 1]);
             let ids = operand(Type::I32, [used, TOKENS, 1, 1]);
             graph.mul_mat_id(w, input, ids)
+        }
+        Op::Mul => {
+            let input = operand(Type::F32, weight.ne);
+            graph.mul(input, w)
         }
         Op::SsmConv => {
             let input = operand(Type::F32, [rows + TOKENS - 1, columns, SEQUENCES, 1]);

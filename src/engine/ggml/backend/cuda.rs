@@ -81,6 +81,7 @@ impl Backend for Cuda {
                 let f16 = |at: usize| operand(at).is_some_and(|operand| operand.ty == Type::F16);
                 (!f16(1) || f16(0)) && !(tensor.op == Op::MulMatId && tensor.f32_operand)
             }
+            Op::Mul => graph.sources(tensor).all(|source| graph[source].ty.block() == 1),
             Op::GetRows => operand(0).is_none_or(|rows| self.looks_up(rows)),
             Op::SsmScan => operand(0).zip(operand(3)).is_none_or(|(state, a)| {
                 let [d_state, d_head, heads, _] = state.ne;

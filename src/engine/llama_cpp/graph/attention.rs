@@ -53,7 +53,8 @@ impl GraphBuilder<'_> {
         }
         self.full = memory.full.as_ref().map(|cache| self.attention_input(cache));
         self.window = memory.window.as_ref().map(|cache| self.attention_input(cache));
-        self.indexer = memory.indexer.as_ref().map(|cache| self.indexer_input(cache));
+        let by_token = self.hp.indexer.as_ref().is_some_and(|indexer| indexer.pools.is_none());
+        self.indexer = memory.indexer.as_ref().filter(|_| by_token).map(|cache| self.indexer_input(cache));
     }
 
     /// Whether tokens only attend to those of the same batch.
@@ -233,7 +234,10 @@ impl GraphBuilder<'_> {
             }
         }
         let (k, v) = self.store_and_view_cache(il, cache, &layer, input, qkv);
-        let mask = if self.top_k.is_some() && !self.hp.is_swa[il] {
+        let mask = if self.pool_mask.is_some() {
+            let ne = self.g[input.mask].ne;
+            self.g.reshape(self.pool_mask, ne)
+        } else if self.top_k.is_some() && !self.hp.is_swa[il] {
             self.mask_of_chosen(input.mask, self.top_k)
         } else {
             input.mask

@@ -81,7 +81,7 @@ impl GraphBuilder<'_> {
     /// The mean of the streams at the input of layer `il`, if a draft reads it.
     fn mean_layer_input(&mut self, il: usize, x: TensorId) {
         if self.cx.drafting.layer_inputs.contains(&il) {
-            let mean = self.mean_of_streams(x);
+            let mean = self.stream_mean(x);
             self.g.expand(mean);
             self.g.set_output(mean);
         }
@@ -95,22 +95,22 @@ impl GraphBuilder<'_> {
         weights: HyperWeights,
         half: impl FnOnce(&mut Self, TensorId) -> TensorId,
     ) -> TensorId {
-        let (y, mixing) = self.mixed_pre(il, x, weights);
+        let (y, mix) = self.mixed_pre(il, x, weights);
         let y = half(self, y);
-        self.mixed_post(il, y, x, mixing)
+        self.mixed_post(il, y, mix)
     }
 
     /// The half of block `il` with its experts.
     fn deepseek4_experts(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
-        let (y, mixing) = self.mixed_pre(il, x, OF_FEED_FORWARD);
+        let (y, mix) = self.mixed_pre(il, x, OF_FEED_FORWARD);
         if il < self.hp.n_layer() {
-            for first in [x, mixing.post, mixing.comb] {
+            for first in [mix.residual, mix.post, mix.comb] {
                 self.g.expand(first);
             }
         }
         let y = self.rms(y, LlmTensor::FfnNorm, il);
         let y = self.dense_or_experts(kind, il, y, TensorId::NONE);
-        self.mixed_post(il, y, x, mixing)
+        self.mixed_post(il, y, mix)
     }
 
     /// Queries, and the row that is cached.
@@ -158,10 +158,10 @@ impl GraphBuilder<'_> {
         let cache = self.cache(&layer, 0, window.size, window.streams);
         let stored = self.store(cache, kv, input.k_rows);
         self.g.expand(stored);
-        let mut k = self.rows_of(cache, window, il);
+        let mut k = self.cached_rows(cache, window, il);
         let mut all = input.mask;
         if let Some((compressor, keys)) = beside {
-            let rows = self.rows_of(keys, &compressor.keys, il);
+            let rows = self.cached_rows(keys, &compressor.keys, il);
             k = self.g.concat(k, rows, 2);
             let mask = match mask {
                 Some((mask, chosen)) => self.mask_of_chosen(mask, chosen),
@@ -176,7 +176,7 @@ impl GraphBuilder<'_> {
     }
 
     /// All rows of block `il` in `cache`, one head each.
-    fn rows_of(&mut self, keys: TensorId, cache: &KvCache, il: usize) -> TensorId {
+    fn cached_rows(&mut self, keys: TensorId, cache: &KvCache, il: usize) -> TensorId {
         let Some(layer) = cache.layers[il] else { return keys };
         let one = row(layer.ty_k, layer.k);
         self.g.window(keys, [layer.k, 1, cache.size, cache.streams], [one, one, one * cache.size])
@@ -198,7 +198,7 @@ impl GraphBuilder<'_> {
         let q = self.rotated(q, inputs.lid.rotation);
         let weights = self.linear(il, LlmTensor::IndexerProj, rows.x);
         let weights = self.g.scale(weights);
-        let k = self.rows_of(keys, &compressor.keys, il);
+        let k = self.cached_rows(keys, &compressor.keys, il);
         let Tensor { ne, nb, .. } = self.g[k];
         let k = self.g.view(k, ne, nb);
         let streams = compressor.keys.streams;

@@ -58,7 +58,11 @@ impl GraphBuilder<'_> {
     pub(super) fn gated_attention(&mut self, il: usize, x: TensorId, positions: TensorId) -> TensorId {
         let (head, n) = (self.hp.head_v(il), self.batch.n_tokens);
         let (heads, heads_kv) = (self.hp.n_head[il], self.hp.n_head_kv[il]);
-        let [both, k, v] = self.qkv_flat(il, x, [2 * head * heads, head * heads_kv, head * heads_kv]);
+        let [both, k, v] = if self.architecture == Architecture::Qwen4Exp {
+            [LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV].map(|slot| self.linear(il, slot, x))
+        } else {
+            self.qkv_flat(il, x, [2 * head * heads, head * heads_kv, head * heads_kv])
+        };
         let both = self.g.reshape(both, [2 * head, heads, n, 1]);
         let Tensor { nb, .. } = self.g[both];
         let part = [head, heads, n, 1];
@@ -79,14 +83,15 @@ impl GraphBuilder<'_> {
     }
 
     /// A gated delta net.
-    fn delta_net(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
+    pub(super) fn delta_net(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let Ssm { d_conv, d_inner, d_state: head_k, dt_rank: heads_v, n_group: heads_k, .. } = self.hp.ssm;
         let head_v = d_inner / heads_v.max(1);
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
         let (mixed, z) = self.mixed_and_gate(il, x);
         let (beta, gate) = self.decay(il, x);
 
-        let columns = self.convolved_input(input, il, mixed, d_conv - 1, false);
+        let rolling = self.state(il, RecurrentState::Rolling);
+        let columns = self.convolved_input(input, rolling, mixed, d_conv - 1, false);
         let recurrent = self.state(il, RecurrentState::Recurrent);
         let state = self.read_state(input, recurrent);
         let state = self.g.reshape(state, [head_v, head_v, heads_v, n_seqs]);
@@ -120,7 +125,8 @@ impl GraphBuilder<'_> {
 
         let z = self.g.reshape(z, [head_v, heads_v, n, n_seqs]);
         let y = self.rms(y, LlmTensor::SsmNorm, il);
-        let z = self.g.unary(z, UnaryOp::Silu);
+        let sigmoid = self.architecture == Architecture::Qwen4Exp;
+        let z = self.g.unary(z, if sigmoid { UnaryOp::Sigmoid } else { UnaryOp::Silu });
         let y = self.g.mul(y, z);
         let y = self.g.reshape(y, [head_v * heads_v, n, n_seqs, 1]);
         let y = self.linear(il, LlmTensor::SsmOut, y);
@@ -233,8 +239,7 @@ impl GraphBuilder<'_> {
         if !self.weight(il, LlmTensor::FfnGateInp).is_some() {
             return self.feed_forward(il, x, Activation::Gated);
         }
-        let routing = Routing { scaled: self.experts_scaled(), ..Routing::SOFTMAX };
-        let chosen = self.experts(il, x, routing);
+        let chosen = self.experts(il, x, Routing::SOFTMAX);
         if !self.weight(il, LlmTensor::FfnUpShexp).is_some() {
             return chosen;
         }

@@ -1,6 +1,6 @@
 //! Kimi's delta attention (KDA): a gated delta net whose decay differs by channel, after a short convolution each of
-//! queries, keys and values (`models/kimi-linear.cpp`, `models/kimi-k3.cpp`,
-//! `models/bailingmoe3.cpp`, 0.1.161).
+//! queries, keys and values (`models/kimi-linear.cpp`, `models/kimi-k3.cpp`, `models/bailingmoe3.cpp`,
+//! `models/glm5-next.cpp`, 0.1.161).
 
 use super::GraphBuilder;
 use super::delta_net::DeltaRuleInputs;
@@ -19,7 +19,11 @@ impl GraphBuilder<'_> {
         }
         let rolling = self.state(il, RecurrentState::Rolling);
         let old = self.read_state(input, rolling);
-        let flat = self.qkv_flat(il, x, [head * heads; 3]);
+        let flat = if self.has(il, LlmTensor::AttnQkv) {
+            self.qkv_flat(il, x, [head * heads; 3])
+        } else {
+            [LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV].map(|slot| self.multiply(il, slot, x))
+        };
         let kernels = [LlmTensor::SsmConv1dQ, LlmTensor::SsmConv1dK, LlmTensor::SsmConv1dV];
         let [q, k, v] = std::array::from_fn(|i| self.delta_convolution(il, [rolling, old, flat[i]], kernels[i]));
         let gate = self.channel_decay(il, x);
@@ -91,7 +95,7 @@ impl GraphBuilder<'_> {
         let a = self.g.reshape(a, [1, heads, 1, 1]);
         gate = self.g.mul(gate, a);
         if self.hp.bounded_decay {
-            if self.architecture == Architecture::KimiK3 {
+            if matches!(self.architecture, Architecture::KimiK3 | Architecture::Glm5Next) {
                 gate = self.g.scale(gate);
             }
             gate = self.g.unary(gate, UnaryOp::Sigmoid);

@@ -106,7 +106,8 @@ impl GraphBuilder<'_> {
         let z = self.g.window(all, [head, heads, n, n_seqs], [head * nb[0], nb[1], nb[2]]);
         let x = self.g.window(all, [channels, n, n_seqs, 1], [nb[1], nb[2]]);
         let dt = self.g.window(all, [heads, n, n_seqs, 1], [nb[1], nb[2]]);
-        let columns = self.convolved_input(input, il, x, d_conv - 1, !as_rows);
+        let rolling = self.state(il, RecurrentState::Rolling);
+        let columns = self.convolved_input(input, rolling, x, d_conv - 1, !as_rows);
         let mixed = self.convolve(il, columns);
 
         let Tensor { nb, .. } = self.g[mixed];

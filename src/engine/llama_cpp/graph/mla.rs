@@ -94,7 +94,7 @@ impl GraphBuilder<'_> {
     }
 
     /// `weight · x`, without scale and bias.
-    fn multiply(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
+    pub(super) fn multiply(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let weight = self.need(il, slot);
         self.g.mul_mat(weight, x)
     }

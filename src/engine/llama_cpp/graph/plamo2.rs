@@ -33,12 +33,14 @@ impl GraphBuilder<'_> {
         let parts = self.unscaled(il, LlmTensor::SsmX, x);
         let Tensor { nb, .. } = self.g[parts];
         let dt_size = (self.hp.n_embd / 16).max(DT_SIZE_MIN);
-        let [b, c, dt] = [(d_state, LlmTensor::SsmBNorm), (d_state, LlmTensor::SsmCNorm), (dt_size, LlmTensor::SsmDtNorm)]
-            .map(|(size, slot)| {
-                let part = self.g.window(parts, [size, n, n_seqs, 1], [nb[1], nb[2]]);
-                let weight = self.need(il, slot);
-                self.norm_with(part, weight, TensorId::NONE, Norm::Rms, Some(il))
-            });
+        let [b, c, dt] =
+            [(d_state, LlmTensor::SsmBNorm), (d_state, LlmTensor::SsmCNorm), (dt_size, LlmTensor::SsmDtNorm)].map(
+                |(size, slot)| {
+                    let part = self.g.window(parts, [size, n, n_seqs, 1], [nb[1], nb[2]]);
+                    let weight = self.need(il, slot);
+                    self.norm_with(part, weight, TensorId::NONE, Norm::Rms, Some(il))
+                },
+            );
         let dt = self.unscaled(il, LlmTensor::SsmDt, dt);
         let bias = self.bias(il, LlmTensor::SsmDt);
         let dt = self.g.add(dt, bias);

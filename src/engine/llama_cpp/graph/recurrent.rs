@@ -8,18 +8,20 @@ use crate::engine::llama_cpp::architecture::Architecture;
 /// The state rows of the batch's sequences.
 #[derive(Clone, Copy)]
 pub(super) struct RecurrentInput {
-    copy: TensorId,
+    pub copy: TensorId,
     main: TensorId,
     rest: TensorId,
 }
 
-/// The two states of a recurrent block.
+/// The states of a recurrent block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecurrentState {
     /// The last inputs of its convolution.
     Rolling,
     /// The state-space or delta-net state.
     Recurrent,
+    /// The last inputs of the convolution over its table of n-grams.
+    Ngrams,
 }
 
 /// Computes the output from the states and the rows used by the batch.
@@ -33,7 +35,7 @@ impl<'a> GraphBuilder<'a> {
 
     /// Inputs for the recurrent blocks.
     pub(super) fn recurrent_input(&mut self) -> RecurrentInput {
-        let rows = self.memory.recurrent.as_ref().map_or(1, |recurrent| recurrent.sequences);
+        let rows = self.memory.recurrent.as_ref().map_or(self.cx.n_seq_max, |recurrent| recurrent.sequences);
         let copy = self.g.input(Type::I32, [rows, 1, 1, 1], "rs_s_copy");
         let main = self.g.window(copy, [self.cx.n_seq_max, 1, 1, 1], []);
         // all sequences but the first, or those of the batch
@@ -44,7 +46,7 @@ impl<'a> GraphBuilder<'a> {
 
     /// The cache of one state of a block: one row per sequence.
     pub(super) fn state(&mut self, il: usize, which: RecurrentState) -> TensorId {
-        let at = usize::from(which == RecurrentState::Recurrent);
+        let at = which as usize;
         if !self.states[il][at].is_some()
             && let Some(recurrent) = &self.memory.recurrent
         {
@@ -52,6 +54,7 @@ impl<'a> GraphBuilder<'a> {
             let (elements, label) = match which {
                 RecurrentState::Rolling => (recurrent.r, "cache_r"),
                 RecurrentState::Recurrent => (recurrent.s, "cache_s"),
+                RecurrentState::Ngrams => (recurrent.ngrams_of(il), "cache_ple_r"),
             };
             let ne = [elements, recurrent.rows(), 1, 1];
             self.states[il][at] = self.g.given(Type::F32, ne, Buffer::Cache(place), label, il as i16);
@@ -101,19 +104,18 @@ impl<'a> GraphBuilder<'a> {
         output
     }
 
-    /// The input of a convolution: the rolling state followed by `x` (`[channels, tokens, sequences]`); the last
+    /// The input of a convolution: the `state` followed by `x` (`[channels, tokens, sequences]`); the last
     /// columns are written back to the state. `flat` writes them as one row, as Mamba version 1 does.
     pub(super) fn convolved_input(
         &mut self,
         input: RecurrentInput,
-        il: usize,
+        state: TensorId,
         x: TensorId,
         columns: u64,
         flat: bool,
     ) -> TensorId {
         let n_seqs = self.cx.n_seq_max;
         let channels = self.g[x].ne[0];
-        let state = self.state(il, RecurrentState::Rolling);
         let old = self.read_state(input, state);
         let old = self.g.reshape(old, [columns, channels, n_seqs, 1]);
         let x = self.g.transpose(x);
@@ -132,14 +134,24 @@ impl<'a> GraphBuilder<'a> {
     /// States that a batch writes: no more than its tokens, except in delta nets.
     pub(super) fn snapshots_written(&self) -> u64 {
         let states = 1 + self.cx.n_rs_seq;
-        let all = matches!(self.architecture, Architecture::Qwen35 | Architecture::Qwen35Moe | Architecture::KimiK3);
+        let all = matches!(
+            self.architecture,
+            Architecture::Qwen35
+                | Architecture::Qwen35Moe
+                | Architecture::Qwen4Exp
+                | Architecture::KimiK3
+                | Architecture::Glm5Next
+        );
         if all { states } else { states.min(self.n_seq_tokens()) }
     }
 
     fn store_last_columns(&mut self, state: TensorId, all: TensorId, columns: u64, flat: bool) {
         let n_seqs = self.cx.n_seq_max;
         let Tensor { ne, nb, .. } = self.g[all];
-        let last = self.g.window(all, [columns, ne[1], ne[2], 1], [nb[1], nb[2]]);
+        let mut last = self.g.window(all, [columns, ne[1], ne[2], 1], [nb[1], nb[2]]);
+        if self.architecture == Architecture::Qwen4Exp {
+            last = self.g.cont(last);
+        }
         let row = columns * ne[1];
         let target = if flat {
             self.g.window(state, [row * n_seqs, 1, 1, 1], [])

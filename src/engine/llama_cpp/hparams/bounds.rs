@@ -41,6 +41,7 @@ impl Hparams {
             ("attention.indexer.head_count", indexer.n_head, MAX_COUNT),
             ("attention.indexer.key_length", indexer.head_size, MAX_COUNT),
             ("attention.indexer.block_size", indexer.block_size, MAX_COUNT),
+            ("attention.indexer.kpool", indexer.pools.map_or(0, |pools| pools.size), MAX_COUNT),
             ("attention.indexer.top_k", indexer.top_k, u64::from(u32::MAX)),
             ("embedding_length_out", self.draft.n_embd_out, MAX_WIDTH),
             ("block_size", self.draft.block_size, MAX_COUNT),
@@ -70,7 +71,7 @@ impl Hparams {
             return Err(LoadError::model(why.to_owned()));
         }
         let cached = (0..self.n_layer_all).map(|il| self.k_gqa(il).max(self.v_gqa(il))).max().unwrap_or(0);
-        let kept = cached.max(self.n_embd_r()).max(self.n_embd_s());
+        let kept = cached.max(self.n_embd_r()).max(self.n_embd_s()).max(self.n_embd_ngrams());
         if kept > MAX_CACHED {
             return Err(LoadError::model(format!("a cache of {kept} elements per token is not supported")));
         }

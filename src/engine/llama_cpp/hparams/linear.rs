@@ -1,10 +1,17 @@
 //! Linear attention: Kimi's delta attention (KDA) between blocks with compressed attention, lightning attention, RWKV,
 //! and `PLaMo`'s state spaces.
 
-use super::Hparams;
 use super::keys::HeaderKeys;
+use super::{Hparams, NgramTable};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::LoadError;
+
+/// `LLAMA_MAX_PLE_NGRAM` (`llama-hparams.h`, 0.1.161).
+const MAX_PLE_NGRAM: u64 = 8;
+/// `LLAMA_MAX_PLE_HEADS` (`llama-hparams.h`, 0.1.161).
+const MAX_PLE_HEADS: u64 = 64;
+/// Limit of a convolution's taps, far beyond every published model.
+const MAX_TAPS: u64 = 1 << 14;
 
 impl Hparams {
     /// `MiniMax` 01: seven of eight blocks have lightning attention unless the header says otherwise (`minimax-01.cpp`,
@@ -41,23 +48,64 @@ impl Hparams {
 
     /// Kimi Linear, Kimi K3 and Ling 3 (`kimi-linear.cpp`, `kimi-k3.cpp`, `bailingmoe3.cpp`, 0.1.161). Blocks without KV heads are recurrent.
     pub(super) fn kimi_delta(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) -> Result<(), LoadError> {
-        keys.need("attention.kv_lora_rank")?;
-        self.read_latent(keys);
-        self.ssm.d_conv = keys.need("ssm.conv_kernel")?;
-        self.n_embd_head_kda = keys.need("kda.head_dim")?;
-        self.bounded_decay = keys.float("kda.gate_lower_bound").is_some();
+        self.delta_attention(keys)?;
         if architecture == Architecture::KimiK3 {
             self.residual_bank = usize::try_from(keys.need("attn_res.block_size")?).unwrap_or(0);
             self.scales_up = keys.float("activation.situ_linear_beta").unwrap_or(0.0) > 0.0;
         }
-        let n_layer = self.n_layer();
-        self.is_recr = self.n_head_kv.iter().enumerate().map(|(il, heads)| il < n_layer && *heads == 0).collect();
         if architecture == Architecture::BailingMoe3 {
             self.read_rope_sections(keys);
             self.read_swiglu_clamps(keys);
         } else {
             self.has_rope = false;
         }
+        Ok(())
+    }
+
+    /// Qwen 3.8 Flash Next: gated delta nets, and one block with a table of n-grams (`qwen4exp.cpp`, 0.1.161).
+    pub(super) fn delta_nets_with_ngrams(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.read_ssm(keys)?;
+        self.recurrent_interval(keys, 4);
+        self.n_hyper_connections = keys.need("hyper_connection.count")?;
+        if self.n_hyper_connections < 2 || self.ssm.n_group == 0 || self.ssm.dt_rank == 0 {
+            return Err(LoadError::model(
+                "llama.cpp cannot load this model: it needs 2 residual streams at least, and groups and ranks of its delta \
+                 nets"
+                .to_owned(),
+            ));
+        }
+        self.ngrams = self.ngram_table(keys)?;
+        self.pooled_attention(keys)
+    }
+
+    fn ngram_table(&self, keys: &HeaderKeys<'_>) -> Result<Option<NgramTable>, LoadError> {
+        let blocks = keys.list("ple.layers").unwrap_or_default();
+        let Some(block) = blocks.first().and_then(|block| usize::try_from(*block).ok()) else { return Ok(None) };
+        let ngram_size = keys.need("ple.ngram_size")?;
+        let heads = ngram_size.saturating_sub(1).saturating_mul(keys.need("ple.heads_per_ngram")?);
+        let conv_kernel = keys.need("ple.conv_kernel")?;
+        let fits = |number: u64, most: u64| (1..=most).contains(&number);
+        let is_recurrent = self.is_recr.get(block) == Some(&true);
+        let is_sized = ngram_size <= MAX_PLE_NGRAM && fits(heads, MAX_PLE_HEADS) && fits(conv_kernel, MAX_TAPS);
+        if blocks.len() > 1 || !is_recurrent || !is_sized {
+            return Err(LoadError::model(
+                "llama.cpp cannot load this model: its table of n-grams must belong to one block that is a delta net, and \
+                 have 1 to 64 rows per token"
+                    .to_owned(),
+            ));
+        }
+        Ok(Some(NgramTable { block, ngram_size, heads, conv_kernel }))
+    }
+
+    /// Compressed attention, and between it blocks of delta attention.
+    pub(super) fn delta_attention(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        keys.need("attention.kv_lora_rank")?;
+        self.read_latent(keys);
+        self.ssm.d_conv = keys.need("ssm.conv_kernel")?;
+        self.n_embd_head_kda = keys.need("kda.head_dim")?;
+        self.bounded_decay = keys.float("kda.gate_lower_bound").is_some();
+        let n_layer = self.n_layer();
+        self.is_recr = self.n_head_kv.iter().enumerate().map(|(il, heads)| il < n_layer && *heads == 0).collect();
         Ok(())
     }
 }

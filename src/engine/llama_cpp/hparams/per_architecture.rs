@@ -165,6 +165,7 @@ impl Hparams {
         match architecture {
             A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => self.rwkv(keys)?,
             A::KimiLinear | A::KimiK3 | A::BailingMoe3 => self.kimi_delta(keys, architecture)?,
+            A::Glm5Next => self.pooled_latent(keys)?,
             A::Mamba2 => self.mamba2(keys, release)?,
             A::FalconH1 => {
                 self.read_ssm(keys)?;
@@ -184,6 +185,7 @@ impl Hparams {
                 self.read_ssm(keys)?;
                 self.recurrent_interval(keys, 4);
             }
+            A::Qwen4Exp => self.delta_nets_with_ngrams(keys)?,
             A::NemotronH => {
                 self.read_ssm(keys)?;
                 let n_layer = self.n_layer();

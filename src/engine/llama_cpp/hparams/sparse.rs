@@ -1,7 +1,7 @@
 //! Sparse attention: the indexer and the blocks that have one.
 
 use super::keys::HeaderKeys;
-use super::{Hparams, Indexer, gating};
+use super::{Hparams, Indexer, Pools, gating};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::LoadError;
 
@@ -121,13 +121,74 @@ impl Hparams {
         Ok(())
     }
 
+    /// GLM 5.3: compressed attention without positions, whose indexer chooses pools, between blocks of delta attention
+    /// (`glm5-next.cpp`, 0.1.161).
+    pub(super) fn pooled_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        for key in ["attention.q_lora_rank", "attention.key_length_mla", "attention.value_length_mla"] {
+            keys.need(key)?;
+        }
+        self.delta_attention(keys)?;
+        self.n_embd_head_v = [self.n_lora_kv; 2];
+        self.sigmoid_by_default();
+        self.n_hyper_connections = keys.need("hyper_connection.count")?;
+        self.n_sinkhorn_iterations = keys.need("hyper_connection.sinkhorn_iterations")?;
+        if self.n_hyper_connections != 4 || self.n_rot[0] != 0 {
+            return Err(LoadError::model(
+                "llama.cpp would end with an error: it supports 4 residual streams and attention without positions only"
+                    .to_owned(),
+            ));
+        }
+        let mut is_full: Vec<bool> = self.is_recr.iter().map(|recurrent| !recurrent).collect();
+        if let Some(list) = keys.each("attention.indexer.types", self.n_layer())? {
+            is_full.iter_mut().zip(list).for_each(|(full, listed)| *full &= listed != 0);
+        }
+        self.read_indexer(keys, is_full)?;
+        let keeps_tail = keys.flag("attention.indexer.kpool_select_tail").unwrap_or(true);
+        // key, gate and pooled key
+        self.read_pools(Pools { size: keys.need("attention.indexer.kpool")?, row: 3, keeps_tail })
+    }
+
+    /// Qwen 3.8 Flash Next: attention to pools of tokens, in blocks whose compress ratio is the size of a pool; without
+    /// ratios attention is dense, and the indexer's keys are cached all the same (`qwen4exp.cpp`, 0.1.161).
+    pub(super) fn pooled_attention(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        let mut ratios = keys.each("attention.compress_ratios", self.n_layer_all)?.unwrap_or_default();
+        ratios.resize(self.n_layer_all, 0);
+        let has_cache: Vec<bool> = self.is_recr.iter().map(|recurrent| !recurrent).collect();
+        self.read_indexer(keys, has_cache)?;
+        let Some(indexer) = &mut self.indexer else { return Ok(()) };
+        indexer.is_read = ratios.iter().map(|ratio| *ratio > 0).collect();
+        let mut sizes = ratios.into_iter().filter(|ratio| *ratio > 0);
+        let Some(size) = sizes.next() else { return Ok(()) };
+        if sizes.any(|other| other != size) {
+            return Err(LoadError::model(
+                "llama.cpp cannot load this model: the ratios of attention.compress_ratios differ".to_owned(),
+            ));
+        }
+        // key and pooled key
+        self.read_pools(Pools { size, row: 2, keeps_tail: true })
+    }
+
+    fn read_pools(&mut self, pools: Pools) -> Result<(), LoadError> {
+        let Some(indexer) = &mut self.indexer else { return Ok(()) };
+        if pools.size < 2 || !indexer.top_k.is_multiple_of(pools.size) {
+            return Err(LoadError::model(format!(
+                "llama.cpp cannot load this model: the {} tokens of attention.indexer.top_k are no multiple of pools of {}",
+                indexer.top_k, pools.size
+            )));
+        }
+        indexer.pools = Some(pools);
+        Ok(())
+    }
+
     fn read_indexer(&mut self, keys: &HeaderKeys<'_>, is_full: Vec<bool>) -> Result<(), LoadError> {
         self.indexer = Some(Indexer {
             n_head: keys.need("attention.indexer.head_count")?,
             head_size: keys.need("attention.indexer.key_length")?,
             top_k: keys.need("attention.indexer.top_k")?,
             block_size: keys.number("attention.indexer.block_size").unwrap_or(0),
+            is_read: is_full.clone(),
             is_full,
+            pools: None,
         });
         Ok(())
     }

@@ -139,6 +139,7 @@ impl Transformer {
             | A::Dots3Note
             | A::HyV4
             | A::DeepSeek4
+            | A::Glm5Next
             | A::Laguna
             | A::MiniMaxM3
             | A::Step35
