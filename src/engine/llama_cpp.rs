@@ -192,7 +192,8 @@ impl LoadedModel {
             ));
         }
         let mut hparams = Hparams::read(header, family.architecture, release)?;
-        let weights = Weights::read(header, hparams.n_layer_all)?;
+        let mut weights = Weights::read(header, hparams.n_layer_all)?;
+        weights.split_groups(LlmTensor::AttnOutA, hparams.n_output_groups);
         let has_mtp = hparams.n_layer_nextn > 0 && weights.has(LlmTensor::NextnEhProj);
         if has_mtp && release.refuses_mtp_blocks.contains(&family.architecture) {
             return Err(LoadError::model(format!(

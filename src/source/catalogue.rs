@@ -184,9 +184,20 @@ impl CatalogueEntry {
         let tensors = template::tensors(self)?;
         Ok(HeaderSpec {
             metadata,
-            tensors: tensors.into_iter().map(|(name, dims)| (name, GgmlType::F32, dims)).collect(),
+            tensors: tensors
+                .into_iter()
+                .map(|(name, dims)| {
+                    let ty = format_of(&name);
+                    (name, ty, dims)
+                })
+                .collect(),
         })
     }
+}
+
+/// The type of a tensor before it is quantised: the experts of every token are numbers.
+fn format_of(name: &str) -> GgmlType {
+    if name.ends_with(".ffn_gate_tid2eid.weight") { GgmlType::I32 } else { GgmlType::F32 }
 }
 
 /// A hyperparameter with the type that llama.cpp's converters use.

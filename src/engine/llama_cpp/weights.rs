@@ -379,6 +379,18 @@ impl Weights {
         Ok(weights)
     }
 
+    /// Splits the rows of matrices with this role into `groups`, as llama.cpp does that reads them as one per group
+    /// (`TENSOR_ALLOW_RESHAPE` in `models/deepseek4.cpp`, 0.1.161).
+    pub fn split_groups(&mut self, slot: LlmTensor, groups: u64) {
+        for weight in &mut self.all {
+            let [wide, rows, more, 1] = weight.ne else { continue };
+            let all = rows * more;
+            if weight.role == Some((slot, TensorSuffix::Weight)) && groups > 0 && all.is_multiple_of(groups) {
+                weight.ne = [wide, all / groups, groups, 1];
+            }
+        }
+    }
+
     /// Index into [`Self::all`] of the tensor of block `il` with this role.
     pub fn find(&self, il: usize, slot: LlmTensor, part: TensorSuffix) -> Option<usize> {
         let index = self.table.get(il)?[slot as usize][part as usize];

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use super::CatalogueEntry;
 
 /// The predefined words, in the order of [`TemplateValues`].
-const SHORT: [&str; 19] = [
+const SHORT: [&str; 21] = [
     "embd",
     "vocab",
     "ff",
@@ -24,6 +24,8 @@ const SHORT: [&str; 19] = [
     "nextn",
     "recurrent",
     "attends",
+    "hashed",
+    "indexes",
     "block",
 ];
 
@@ -102,6 +104,8 @@ impl<'e> TemplateValues<'e> {
             flag(nextn),
             flag(recurrent),
             flag(!recurrent),
+            flag(block < or_none("hash_layer_count")),
+            flag(number("attention.compress_ratios") == Some(4)),
             Some(block),
         ];
         Self { entry, short }
