@@ -12,9 +12,7 @@ impl GraphBuilder<'_> {
         let Ssm { d_conv, d_inner, d_state, dt_rank: heads, .. } = self.hp.ssm;
         let head = d_inner / heads.max(1);
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
-        let rolling = self.state(il, RecurrentState::Rolling);
-        let old = self.read_state(input, rolling);
-        let old = self.g.reshape(old, [d_conv - 1, d_inner, n_seqs, 1]);
+        let (rolling, old) = self.rolling_columns(input, il, [d_conv - 1, d_inner]);
         let embd = self.g[x].ne[0];
         let x = self.g.reshape(x, [embd, n, n_seqs, 1]);
         let zx = self.unscaled(il, LlmTensor::SsmIn, x);
@@ -33,12 +31,14 @@ impl GraphBuilder<'_> {
         let parts = self.unscaled(il, LlmTensor::SsmX, x);
         let Tensor { nb, .. } = self.g[parts];
         let dt_size = (self.hp.n_embd / 16).max(DT_SIZE_MIN);
-        let [b, c, dt] = [(d_state, LlmTensor::SsmBNorm), (d_state, LlmTensor::SsmCNorm), (dt_size, LlmTensor::SsmDtNorm)]
-            .map(|(size, slot)| {
-                let part = self.g.window(parts, [size, n, n_seqs, 1], [nb[1], nb[2]]);
-                let weight = self.need(il, slot);
-                self.norm_with(part, weight, TensorId::NONE, Norm::Rms, Some(il))
-            });
+        let [b, c, dt] =
+            [(d_state, LlmTensor::SsmBNorm), (d_state, LlmTensor::SsmCNorm), (dt_size, LlmTensor::SsmDtNorm)].map(
+                |(size, slot)| {
+                    let part = self.g.window(parts, [size, n, n_seqs, 1], [nb[1], nb[2]]);
+                    let weight = self.need(il, slot);
+                    self.norm_with(part, weight, TensorId::NONE, Norm::Rms, Some(il))
+                },
+            );
         let dt = self.unscaled(il, LlmTensor::SsmDt, dt);
         let bias = self.bias(il, LlmTensor::SsmDt);
         let dt = self.g.add(dt, bias);

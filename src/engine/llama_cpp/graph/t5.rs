@@ -83,7 +83,11 @@ impl GraphBuilder<'_> {
             let y = self.affine(il, slot, x);
             self.g.reshape(y, [size, heads, rows, 1])
         };
-        Qkv { q: project(q, x, k_size, heads), k: project(k, of, k_size, heads_kv), v: project(v, of, v_size, heads_kv) }
+        Qkv {
+            q: project(q, x, k_size, heads),
+            k: project(k, of, k_size, heads_kv),
+            v: project(v, of, v_size, heads_kv),
+        }
     }
 
     /// The bias of every head for the distance of two tokens, by the table of this block or of the first.

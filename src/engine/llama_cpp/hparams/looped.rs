@@ -2,7 +2,7 @@
 //! encoder, a block that chooses adapters.
 
 use super::keys::HeaderKeys;
-use super::{HrmStacks, Hparams, MAX_LAYERS};
+use super::{Hparams, HrmStacks, MAX_LAYERS};
 use crate::engine::llama_cpp::error::LoadError;
 
 /// The most adapters, and the highest rank, that llama.cpp takes (`granite-switch.cpp`, 0.1.161).
@@ -93,7 +93,9 @@ impl Hparams {
         let adapters = keys.count("adapters.count").unwrap_or(0);
         for name in ["adapters.token_ids_activate", "adapters.token_ids_substitute"] {
             if keys.list(name).is_none_or(|ids| ids.len() != adapters) {
-                return Err(LoadError::model(format!("{name} does not list one token for each of {adapters} adapters")));
+                return Err(LoadError::model(format!(
+                    "{name} does not list one token for each of {adapters} adapters"
+                )));
             }
         }
         if self.n_layer_all >= MAX_LAYERS {
@@ -103,7 +105,9 @@ impl Hparams {
         self.n_layer_nextn = 1;
         self.has_router_block = true;
         let all = self.n_layer_all;
-        for (list, last) in [(&mut self.n_head, 1), (&mut self.n_head_kv, 1), (&mut self.n_ff, 0), (&mut self.n_expert_used, 0)] {
+        for (list, last) in
+            [(&mut self.n_head, 1), (&mut self.n_head_kv, 1), (&mut self.n_ff, 0), (&mut self.n_expert_used, 0)]
+        {
             list.truncate(all - 1);
             list.push(last);
         }
