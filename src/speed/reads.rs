@@ -58,7 +58,7 @@ pub fn blocks(model: &Model, hparams: &Hparams, effect: &InEffect, depth: u64) -
 }
 
 fn block(model: &Model, hparams: &Hparams, effect: &InEffect, depth: u64, il: usize) -> BlockReads {
-    let tensors = || model.tensors(TensorGroup::Block(il));
+    let tensors = || model.tensors(TensorGroup::Block(hparams.weight_block(il)));
     let experts = Weights::of(tensors().filter(|tensor| is_expert(&tensor.name)));
     let used = hparams.n_expert_used.get(il).copied().unwrap_or(0) as f64 / hparams.n_expert.max(1) as f64;
     let recurrent = hparams.is_recr.get(il).copied().unwrap_or(false);

@@ -203,8 +203,11 @@ impl Placement {
     fn rope_devices(&self, hparams: &Hparams, architecture: Architecture) -> Vec<BackendId> {
         let gemma = matches!(architecture, Architecture::Gemma4 | Architecture::Gemma4Assistant);
         let uses = |il: &usize| !gemma || !hparams.is_swa[*il];
+        // Step 3.5 does not skip them with its MTP blocks (`models/step35.cpp`, 0.1.161)
+        let step = architecture == Architecture::Step35;
+        let blocks = if step { hparams.n_layer_all } else { hparams.n_layer_graph() };
         let mut layer_devices: Vec<_> =
-            (0..hparams.n_layer_graph()).filter(uses).map(|il| self.layers[hparams.weight_block(il)]).collect();
+            (0..blocks).filter(uses).map(|il| self.layers[hparams.weight_block(il)]).collect();
         layer_devices.sort_unstable();
         layer_devices.dedup();
         layer_devices

@@ -5,6 +5,7 @@ use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
+use crate::engine::llama_cpp::context::ContextType;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// A batch's inputs for attention: cache rows of keys and values, mask, Hadamard matrices.
@@ -70,8 +71,11 @@ impl GraphBuilder<'_> {
             let mut caches = self.memory.full.iter().chain(&self.memory.window);
             caches.any(|cache| cache.layers.get(*il).copied().flatten().is_some_and(|layer| layer.k > 0))
         };
+        // of MTP blocks there may be caches, but only their own context runs them
+        let drafts = self.cx.ctx_type == ContextType::Mtp || self.hp.has_router_block || self.hp.n_layer() == 0;
+        let end = if drafts { self.hp.n_layer_all } else { self.hp.n_layer() };
         let uncached = self.is_uncached();
-        let blocks: Vec<usize> = (0..self.hp.n_layer_all).filter(|il| !uncached && cached(il)).collect();
+        let blocks: Vec<usize> = (0..end).filter(|il| !uncached && cached(il)).collect();
         for il in blocks {
             let q = self.g.input(Type::F32, [self.hp.head_k(il), self.hp.n_head[il], n, 1], "Qcur");
             // values that are a part of the keys have a size that their cache does not tell

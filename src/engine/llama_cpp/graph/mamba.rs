@@ -27,9 +27,7 @@ impl GraphBuilder<'_> {
     fn mamba_block(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let Ssm { d_conv, d_inner, d_state, dt_rank, .. } = self.hp.ssm;
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
-        let rolling = self.state(il, RecurrentState::Rolling);
-        let old = self.read_state(input, rolling);
-        let old = self.g.reshape(old, [d_conv - 1, d_inner, n_seqs, 1]);
+        let (rolling, old) = self.rolling_columns(input, il, [d_conv - 1, d_inner]);
         let embd = self.g[x].ne[0];
         let x = self.g.reshape(x, [embd, n, n_seqs, 1]);
         let xz = self.linear(il, LlmTensor::SsmIn, x);

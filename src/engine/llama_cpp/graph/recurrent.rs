@@ -104,6 +104,23 @@ impl<'a> GraphBuilder<'a> {
         output
     }
 
+    /// The rolling state of a block, and what the batch's sequences have in it: `columns` inputs of every channel.
+    pub(super) fn rolling_columns(
+        &mut self,
+        input: RecurrentInput,
+        il: usize,
+        shape: [u64; 2],
+    ) -> (TensorId, TensorId) {
+        let state = self.state(il, RecurrentState::Rolling);
+        (state, self.columns_of(input, state, shape))
+    }
+
+    /// What the batch's sequences have in `state`: `columns` inputs of every channel.
+    fn columns_of(&mut self, input: RecurrentInput, state: TensorId, [columns, channels]: [u64; 2]) -> TensorId {
+        let old = self.read_state(input, state);
+        self.g.reshape(old, [columns, channels, self.cx.n_seq_max, 1])
+    }
+
     /// The input of a convolution: the `state` followed by `x` (`[channels, tokens, sequences]`); the last
     /// columns are written back to the state. `flat` writes them as one row, as Mamba version 1 does.
     pub(super) fn convolved_input(
@@ -114,10 +131,8 @@ impl<'a> GraphBuilder<'a> {
         columns: u64,
         flat: bool,
     ) -> TensorId {
-        let n_seqs = self.cx.n_seq_max;
         let channels = self.g[x].ne[0];
-        let old = self.read_state(input, state);
-        let old = self.g.reshape(old, [columns, channels, n_seqs, 1]);
+        let old = self.columns_of(input, state, [columns, channels]);
         let x = self.g.transpose(x);
         let all = self.g.concat(old, x, 0);
         self.store_columns(state, all, columns, flat);

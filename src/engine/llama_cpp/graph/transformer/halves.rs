@@ -268,7 +268,8 @@ impl GraphBuilder<'_> {
             let both = self.g.add(chosen, shared);
             return if kind.experts.halved { self.g.scale(both) } else { both };
         }
-        if self.has(il, LlmTensor::FfnUp) {
+        let both = matches!(self.architecture, Architecture::Grok | Architecture::Unlisted);
+        if both && self.has(il, LlmTensor::FfnUp) {
             let dense = self.dense_part(kind, il, x);
             let both = self.g.add(dense, chosen);
             return self.g.scale(both);
