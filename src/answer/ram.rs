@@ -158,7 +158,10 @@ fn refused_buffer(device: &DevicePlan) -> Option<String> {
         BufferUse::Cache => "A smaller context, or a smaller KV type,",
         BufferUse::Graph => "Fewer tokens per ubatch",
     };
-    Some(format!("One buffer on {} is too large for its driver, whatever is free: {largest}. {advice} help.", device.id))
+    Some(format!(
+        "One buffer on {} is too large for its driver, whatever is free: {largest}. {advice} help.",
+        device.id
+    ))
 }
 
 /// The largest buffers on GPUs whose drivers have a limit, as a sentence.

@@ -9,9 +9,9 @@ use crate::engine::{ServerCommand, ServerStart, ServerStarts};
 use crate::machine::driver_memory::DriverMemory;
 use crate::machine::{DeviceKind, Origin};
 use crate::model::ModelSummary;
-use crate::plan::{LargestBuffer, 
-    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, OllamaPs, Outcome, OwnCaches,
-    Part, PartKind, PartMemory, Plan, Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
+use crate::plan::{
+    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, LargestBuffer, OllamaPs,
+    Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
 };
 use crate::settings::{InEffect, Release};
 use crate::speed::Speed;

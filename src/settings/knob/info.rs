@@ -161,7 +161,7 @@ impl Knob {
             },
             Self::CacheRam => KnobInfo {
                 name: "cache-ram",
-                title: "prompt cache",
+                title: "cache RAM",
                 description: "What saved prompts may take of RAM while llama-server runs (--cache-ram); 0 for none. It is in \
                        no figure of the plan: i on RAM shows what a prompt takes.",
                 least: 0,
