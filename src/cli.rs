@@ -118,6 +118,7 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
         let ram = RamUse::of(&request, &plan);
         let mut sentences: Vec<String> = ram::spills(&request.machine, &plan);
         sentences.extend(ram.shortage(&plan));
+        sentences.extend(ram::largest_buffers(&plan));
         sentences.push(format!("RAM: {}.", ram.sentence()));
         sentences.extend(ram.in_use());
         report::plan(

@@ -1,6 +1,7 @@
 //! A machine as plain values: operating system, GPUs in order, RAM.
 
 pub mod apple;
+mod buffer_limit;
 pub mod driver_memory;
 pub mod drivers;
 pub mod file;
@@ -13,6 +14,7 @@ pub mod what_if;
 
 use std::sync::Arc;
 
+pub use buffer_limit::BufferLimit;
 pub use drivers::Drivers;
 pub use listed::Listed;
 use serde::{Deserialize, Serialize};

@@ -9,6 +9,7 @@
 //! Any text is safe. Memory stays bounded whatever the length: a line is cut at 64 KiB, the last 128 loads are kept, 32
 //! writers that mix their lines are told apart, and each list within a load has an end of its own ([`limits`]).
 
+mod age;
 mod buffers;
 mod command;
 mod context;
@@ -44,7 +45,7 @@ pub use device::ObservedDevice;
 pub use driver::{CardMemory, ProcessMemory};
 pub use event::Event;
 pub use fit::{Fit, FitDevice, FitLayers, FitProjection, FitResult};
-pub use load::{Complete, Load, Program, is_gpu};
+pub use load::{Complete, Load, Program, device_name, is_gpu};
 pub use loaded_sizes::ollama_ps;
 pub use missing::Missing;
 pub use model::ObservedModel;

@@ -3,6 +3,7 @@
 
 mod computers;
 mod knob;
+mod largest_buffer;
 mod ollama_ps;
 mod own_caches;
 mod part;
@@ -23,6 +24,7 @@ use crate::settings::InEffect;
 use crate::units::Bytes;
 
 pub use computers::Computer;
+pub use largest_buffer::{BufferUse, LargestBuffer};
 pub use ollama_ps::{LoggedBuffer, LoggedLoad, OllamaPs};
 pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
 pub use part::{Part, PartKind, PartMemory};
@@ -203,6 +205,8 @@ pub struct DevicePlan {
     pub computer: Option<Arc<str>>,
     /// What driver and backend take besides; in no other figure.
     pub driver: Option<DriverMemory>,
+    /// The largest single buffer; none for the CPU, and from engines that do not know their buffers.
+    pub largest_buffer: Option<LargestBuffer>,
 }
 
 impl DevicePlan {
@@ -225,6 +229,7 @@ impl DevicePlan {
             layers: Vec::new(),
             computer: gpu.computer.clone(),
             driver: DriverMemory::of(gpu),
+            largest_buffer: None,
         }
     }
 
@@ -247,6 +252,7 @@ impl DevicePlan {
             layers: Vec::new(),
             computer: None,
             driver: None,
+            largest_buffer: None,
         }
     }
 

@@ -24,7 +24,7 @@ use crate::units::Bytes;
 pub use draft::{DraftSettings, SpecType};
 pub use flag::Flag;
 pub use in_effect::InEffect;
-pub use llama_server::{llama_server_variables, shares};
+pub use llama_server::{PROMPT_CACHE, llama_server_variables, shares};
 pub use load_mode::LoadMode;
 pub use mmproj::{ImageSize, MmprojDevice, MmprojOptions};
 pub use ollama::{OllamaSettings, OllamaVersion, Source};

@@ -25,6 +25,7 @@ use serde::Serialize;
 use crate::engine::{EngineError, EngineId, PlanRequest, PreparedModel};
 use crate::gguf::FileType;
 use crate::machine::spec::MachineSpec;
+use crate::model::Projector;
 use crate::observed::{Load, Mib};
 use crate::settings::{Release, Settings};
 
@@ -36,6 +37,8 @@ pub use split::SplitCheck;
 pub struct CheckRequest<'a> {
     /// The model.
     pub model: Arc<PreparedModel>,
+    /// The projector that was found with it; it is planned where the log shows one.
+    pub projector: Option<Arc<Projector>>,
     /// Whether the model is read from the file that was loaded, rather than found by its name.
     pub is_same_file: bool,
     /// Parts of the machine that the user described; they stand over the log.
@@ -65,6 +68,8 @@ pub struct Check {
     pub split: Option<SplitCheck>,
     /// Settings that the log does not tell, so that the engine's defaults are planned.
     pub assumed: Vec<&'static str>,
+    /// Settings that the log does not tell, as its figures show them: the plan is one with these.
+    pub inferred: Vec<Reason>,
     /// The context that an estimate was planned for, if it was taken from the size of its cache.
     pub inferred_context: Option<u64>,
 }
@@ -253,6 +258,11 @@ impl Check {
     /// Rows that both sides have.
     pub fn compared(&self) -> usize {
         self.rows.iter().filter(|row| row.planned.is_some() && row.observed.is_some()).count()
+    }
+
+    /// Rows that are the same without a setting that was taken from the log's figures.
+    pub fn same_as_told(&self) -> usize {
+        self.rows.iter().filter(|row| row.is_same() && row.reason.is_none()).count()
     }
 
     /// Rows that are the same, as far as the log's rounding tells.

@@ -46,7 +46,9 @@ impl KnobMaxima {
             | Knob::ImageTokens
             | Knob::TensorSplit
             | Knob::Draft
-            | Knob::DraftMax => None,
+            | Knob::DraftMax
+            | Knob::LoadMode
+            | Knob::CacheRam => None,
         }
     }
 }

@@ -6,12 +6,10 @@ use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId};
 use crate::machine::{Backend, Machine, Os};
 use crate::model::TensorGroup;
-use crate::plan::{Plan, Why};
+use crate::plan::{BufferUse, DevicePlan, LargestBuffer, Plan, Why};
 use crate::settings::LoadMode;
 use crate::units::Bytes;
 
-/// The prompt cache of a llama-server that is not told otherwise (`common/common.h`, `cache_ram_mib`, 0.1.161).
-pub const PROMPT_CACHE: Bytes = Bytes::mib(8192);
 /// Checkpoints that it keeps per sequence at most (`common/common.h`, `n_ctx_checkpoints`, 0.1.161).
 pub const CHECKPOINTS: u64 = 32;
 
@@ -43,7 +41,7 @@ impl RamUse {
     /// What `plan`, the plan of `request`, takes.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Self {
         let cpu = plan.cpu();
-        let load_mode = request.settings.load_mode.unwrap_or_else(|| default_mode(request, plan));
+        let load_mode = plan.settings.load_mode.unwrap_or_else(|| default_mode(plan));
         let paged = weights_that_may_page(request, plan).min(cpu.weights);
         let buffers = cpu.cache + cpu.graph;
         let (must, warm, may_page) = match load_mode {
@@ -58,7 +56,7 @@ impl RamUse {
             must,
             warm,
             may_page,
-            prompt_cache: serves.then(|| request.settings.cache_ram.unwrap_or(PROMPT_CACHE)),
+            prompt_cache: plan.settings.cache_ram.filter(|_| serves),
             one_prompt: Bytes(plan.totals.cache.0 / sequences),
             checkpoints: Bytes(checkpoint.0 * CHECKPOINTS),
         }
@@ -88,9 +86,16 @@ impl RamUse {
         };
         let one = self.one_prompt;
         let useless = if one > room { ", so that one of the whole context cannot be kept" } else { "" };
+        // what a checkpoint is for: states and windows cannot be cut where another prompt begins to differ
+        let whole = if self.checkpoints > Bytes::ZERO {
+            " Recurrent states and sliding windows cannot be cut: a saved prompt is read back only where a new one begins \
+             with all of it, or from a checkpoint; where prompts differ early, --cache-ram 0 costs nothing."
+        } else {
+            ""
+        };
         Some(format!(
             "While in use, llama-server's prompt cache grows up to {room}; a prompt of the whole context takes {one} of \
-             it{useless}{checkpoints}."
+             it{useless}{checkpoints}.{whole}"
         ))
     }
 
@@ -138,20 +143,39 @@ fn weights_that_may_page(request: &PlanRequest, plan: &Plan) -> Bytes {
     experts + embeddings
 }
 
-/// How each engine reads weights if it is not told: llama.cpp maps them; Ollama allocates them without a GPU
-/// (`llama_server.go`, Ollama 0.33), as do its own engines.
-fn default_mode(request: &PlanRequest, plan: &Plan) -> LoadMode {
-    let is_ollama = plan.engine.facts().is_ollama;
-    let without_gpu = request.machine.gpus.is_empty() || plan.offloaded == 0;
-    // the engines before 0.30 say so themselves
+/// How Ollama's engines before 0.30 read weights: they allocate them without a GPU, and say so themselves where they do
+/// with one.
+fn default_mode(plan: &Plan) -> LoadMode {
     let said = plan.notes.iter().any(|note| note.starts_with("weights are loaded without mmap"));
-    if is_ollama && (without_gpu || said) { LoadMode::Read } else { LoadMode::Mmap }
+    if plan.gpus().is_empty() || plan.offloaded == 0 || said { LoadMode::Read } else { LoadMode::Mmap }
+}
+
+/// A sentence where a GPU's driver refuses its largest buffer.
+fn refused_buffer(device: &DevicePlan) -> Option<String> {
+    let largest = device.largest_buffer.filter(LargestBuffer::is_refused)?;
+    let advice = match largest.holds {
+        BufferUse::Weights => "Another quantisation, or these layers in RAM,",
+        BufferUse::Cache => "A smaller context, or a smaller KV type,",
+        BufferUse::Graph => "Fewer tokens per ubatch",
+    };
+    Some(format!(
+        "One buffer on {} is too large for its driver, whatever is free: {largest}. {advice} help.",
+        device.id
+    ))
+}
+
+/// The largest buffers on GPUs whose drivers have a limit, as a sentence.
+pub fn largest_buffers(plan: &Plan) -> Option<String> {
+    let limited = |device: &DevicePlan| device.largest_buffer.filter(|largest| largest.limit.is_some());
+    let each: Vec<String> =
+        plan.gpus().iter().filter_map(|device| Some(format!("{} {}", device.id, limited(device)?))).collect();
+    (!each.is_empty()).then(|| format!("Largest buffer: {}.", each.join("; ")))
 }
 
 /// What may happen silently on this machine although the plan fits, one sentence each.
 pub fn spills(machine: &Machine, plan: &Plan) -> Vec<String> {
+    let mut sentences: Vec<String> = plan.gpus().iter().filter_map(refused_buffer).collect();
     let used = plan.gpus().iter().zip(&machine.gpus).filter(|(plan, _)| !plan.layers.is_empty());
-    let mut sentences = Vec::new();
     for (planned, gpu) in used.filter(|(planned, _)| !planned.is_over()) {
         let (id, left) = (&planned.id, planned.free - planned.asked());
         let windows = machine.os == Os::Windows && gpu.computer.is_none();

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use self::live::Live;
 use super::args::{CheckArgs, KnobArgs};
@@ -20,9 +21,10 @@ use crate::engine::EngineId;
 use crate::export::check as export;
 use crate::library::observed::{self as library, FoundModel};
 use crate::library::verify::example;
+use crate::model::Projector;
 use crate::observed::{Load, Missing, Observation};
 use crate::settings::Settings;
-use crate::source::Roots;
+use crate::source::{self, Roots};
 
 /// The status of a comparison that differs.
 const DIFFERS: u8 = 1;
@@ -109,6 +111,7 @@ fn compare(args: &CheckArgs, load: &Load, found: &FoundModel) -> Result<Check, C
     let MachineSource { described, .. } = MachineSource::read(&args.machine)?;
     let request = CheckRequest {
         model: found.package.model.clone(),
+        projector: projector(args, found)?,
         is_same_file: found.is_same_file,
         machine: &described,
         // the default is what the log shows
@@ -117,6 +120,15 @@ fn compare(args: &CheckArgs, load: &Load, found: &FoundModel) -> Result<Check, C
         knobs: &|settings| apply(&args.knobs, settings),
     };
     Ok(check(load, &request)?)
+}
+
+/// The projector that the user names, else the one that was found with the model.
+fn projector(args: &CheckArgs, found: &FoundModel) -> Result<Option<Arc<Projector>>, CliError> {
+    let others = &args.knobs.others;
+    match &others.mmproj {
+        Some(named) => Ok(Some(source::projector(named, &mut source::no_progress)?)),
+        None => Ok(found.package.projector.clone().filter(|_| !others.no_mmproj)),
+    }
 }
 
 /// Knobs that are given stand over the log.

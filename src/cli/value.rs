@@ -159,9 +159,9 @@ fn knob(text: &str) -> Result<Knob, String> {
     named(text, &engine_knobs())
 }
 
-/// All knobs but the quantisation, which is a property of the model and parsed separately.
+/// All knobs that move plans, but the quantisation, which is a property of the model and parsed separately.
 fn engine_knobs() -> Vec<Knob> {
-    Knob::ALL.into_iter().filter(|&knob| knob != Knob::Quant).collect()
+    Knob::ALL.into_iter().filter(|&knob| knob != Knob::Quant && knob.moves_plans()).collect()
 }
 
 /// What settings should serve.

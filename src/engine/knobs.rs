@@ -17,6 +17,8 @@ pub enum KnobCondition {
     TwoCacheTypes,
     /// For a model with experts.
     Experts,
+    /// For a model that generates text.
+    Generates,
     /// With a projector.
     Projector,
     /// For a model with MTP blocks, or with a draft beside it.
@@ -50,6 +52,7 @@ impl KnobContext<'_> {
             KnobCondition::OneCacheType => kv_cache() && !two_types(),
             KnobCondition::TwoCacheTypes => kv_cache() && two_types(),
             KnobCondition::Experts => self.model.is_some_and(|model| model.hyper.experts.is_some()),
+            KnobCondition::Generates => self.model.is_none_or(PreparedModel::generates),
             KnobCondition::Projector => self.settings.projector.is_some(),
             KnobCondition::Draft => self.model.is_some_and(|model| model.drafts_by().is_some()),
             KnobCondition::SeveralGpus => self.machine.gpus.len() > 1,

@@ -29,7 +29,7 @@ pub mod weights;
 
 use std::sync::Arc;
 
-use crate::engine::ggml::allocate::Lifetime;
+use crate::engine::ggml::allocate::{Lifetime, Piece};
 use crate::engine::ggml::schedule::{PassTrace, Schedule};
 use crate::engine::ggml::tensor::BackendId;
 use crate::engine::ggml::{BackendRef, Graph};
@@ -102,6 +102,8 @@ pub struct MemoryBreakdown {
     pub parameters: Cparams,
     /// The device of every block, then that of the output layer.
     pub layer_devices: Vec<BackendId>,
+    /// Per device the weights, the largest cache and the compute buffer, each with its largest tensor.
+    pub pieces: Vec<[Piece; 3]>,
 }
 
 impl MemoryBreakdown {
@@ -238,7 +240,7 @@ impl LoadedModel {
     fn without_graph(&self, placement: &Placement, context: &Cparams, backends: &[BackendRef]) -> Vec<u64> {
         let memory = Memory::new(self, context, placement, None);
         let weights = placement.weights(self, backends);
-        weights.into_iter().zip(memory.bytes(backends)).map(|(weights, cache)| weights + cache).collect()
+        weights.into_iter().zip(memory.bytes(backends)).map(|(weights, cache)| weights.bytes + cache).collect()
     }
 
     /// The number of blocks whose weights are loaded, MTP blocks last.

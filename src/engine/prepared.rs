@@ -53,6 +53,11 @@ impl PreparedModel {
         self.draft.as_ref()
     }
 
+    /// Whether it generates text, rather than only embeddings.
+    pub fn generates(&self) -> bool {
+        self.llama_cpp(Release::default()).map_or(true, |loaded| loaded.hparams.causal)
+    }
+
     /// How its own MTP blocks or the draft beside it would draft, if there are any.
     pub fn drafts_by(&self) -> Option<SpecType> {
         if let Some(draft) = &self.draft {

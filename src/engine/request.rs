@@ -75,6 +75,8 @@ impl RequestedSizes {
             release: None,
             spec_type: None,
             spec_draft_n_max: None,
+            load_mode: None,
+            cache_ram: None,
             sources: BTreeMap::new(),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::answer::check::ps::{PsAnswer, PsCandidate};
-use crate::answer::check::{Check, CheckedTerm, Compared, Part};
+use crate::answer::check::{Check, CheckedTerm, Compared, Part, Reason};
 use crate::engine::PlanRequest;
 use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, TableRow};
 use crate::settings::Release;
@@ -38,6 +38,9 @@ struct JsonLoad<'a> {
     observed: &'a Buffers,
     table: &'a BTreeMap<String, TableRow>,
     layers: Option<JsonLayers>,
+    /// Options that the log does not tell, taken from its figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inferred: Vec<String>,
     compared: Vec<JsonRow<'a>>,
     agrees: Option<bool>,
 }
@@ -76,6 +79,7 @@ impl<'a> JsonLoad<'a> {
             observed: &load.observed,
             table: &load.table,
             layers: split.map(|split| JsonLayers { observed: split.observed, of: split.of, planned: split.planned }),
+            inferred: check.map(|check| check.inferred.iter().map(Reason::option).collect()).unwrap_or_default(),
             compared: check.map(|check| check.rows.iter().map(JsonRow::of).collect()).unwrap_or_default(),
             agrees: check.map(Check::agrees),
         }

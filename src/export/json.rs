@@ -10,8 +10,8 @@ use crate::machine::driver_memory::DriverMemory;
 use crate::machine::{DeviceKind, Origin};
 use crate::model::ModelSummary;
 use crate::plan::{
-    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, OllamaPs, Outcome, OwnCaches,
-    Part, PartKind, PartMemory, Plan, Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
+    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, LargestBuffer, OllamaPs,
+    Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
 };
 use crate::settings::{InEffect, Release};
 use crate::speed::Speed;
@@ -188,6 +188,8 @@ struct DeviceRecord<'a> {
     computer: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     driver: Option<DriverMemory>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    largest_buffer: Option<LargestBuffer>,
 }
 
 impl<'a> DeviceRecord<'a> {
@@ -208,6 +210,7 @@ impl<'a> DeviceRecord<'a> {
             layers: &device.layers,
             computer: device.computer.as_deref(),
             driver: device.driver,
+            largest_buffer: device.largest_buffer,
         }
     }
 }

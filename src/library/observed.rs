@@ -47,7 +47,8 @@ pub fn find(load: &Load, roots: &Roots) -> Result<FoundModel, String> {
     let quant = types.or_else(|| names.iter().find_map(|name| type_in(name))).unwrap_or(entry.quantisation);
     let built = entry.model(quant).map_err(|error| error.to_string())?;
     let how = format!("{how}: {} of the catalogue, as {quant}", entry.title);
-    Ok(FoundModel { package: built.into(), is_same_file: false, how })
+    let package = Package { projector: entry.projector().cloned(), ..built.into() };
+    Ok(FoundModel { package, is_same_file: false, how })
 }
 
 fn unknown(names: &[String]) -> String {

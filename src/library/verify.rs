@@ -38,13 +38,14 @@ pub fn verify(seen: &Observation, roots: &Roots, open: Option<&Arc<PreparedModel
     let missing = || seen.missing.first().map_or_else(|| "no load of a model is in it".to_owned(), ToString::to_string);
     let chosen = seen.chosen.ok_or_else(missing)?;
     let load = seen.loads.get(chosen).filter(|load| load.has_memory()).ok_or_else(missing)?;
-    let (model, is_same_file, how) = match (observed::find(load, roots), open) {
-        (Ok(FoundModel { package, is_same_file, how }), _) => (package.model, is_same_file, how),
-        (Err(_), Some(open)) => (Arc::clone(open), false, "the model that is open".to_owned()),
+    let (model, projector, is_same_file, how) = match (observed::find(load, roots), open) {
+        (Ok(FoundModel { package, is_same_file, how }), _) => (package.model, package.projector, is_same_file, how),
+        (Err(_), Some(open)) => (Arc::clone(open), None, false, "the model that is open".to_owned()),
         (Err(why), None) => return Err(why),
     };
     let request = CheckRequest {
         model,
+        projector,
         is_same_file,
         machine: &MachineSpec::default(),
         engine: None,

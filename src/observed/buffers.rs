@@ -33,7 +33,8 @@ pub(super) fn read(text: &str) -> Option<BufferLine<'_>> {
         // `llm_load_tensors:      CUDA0 buffer size`, ik_llama.cpp
         device => (head, device, Term::Model),
     };
-    let function = function(head)?;
+    // somebody may have taken the function off
+    let function = if head.trim().is_empty() && is_device(device) { "" } else { function(head)? };
     let term = match function {
         "alloc_compute_meta" | "reserve_compute_meta" => Term::ProjectorCompute,
         _ if word == device && !function.ends_with("load_tensors") => return None,
@@ -58,6 +59,13 @@ fn last_word(text: &str) -> Option<(&str, &str)> {
     let start = text.rfind(char::is_whitespace).map_or(0, |blank| blank + 1);
     let (head, word) = text.split_at_checked(start)?;
     (!word.is_empty()).then_some((head, word))
+}
+
+/// Whether a word looks like a backend's device: `CUDA0`, `RPC0[::1:50052]`, `CPU_Mapped`.
+fn is_device(word: &str) -> bool {
+    let name = word.split('[').next().unwrap_or(word);
+    let upper = name.starts_with(|c: char| c.is_ascii_uppercase());
+    upper && (name == "CPU" || name.contains('_') || name.ends_with(|c: char| c.is_ascii_digit()))
 }
 
 /// The name of the function before a colon at the end; none for a destructor.

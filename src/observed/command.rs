@@ -197,6 +197,7 @@ fn set(command: &mut CommandLine, flag: &str, value: &str) {
         "--mmproj" | "-mm" => settings.mmproj = text(),
         "--model-draft" | "-md" | "--spec-draft-model" | "--draftmodel" => settings.model_draft = text(),
         "--spec-type" => settings.spec_type = text(),
+        "--spec-draft-n-max" | "--draft-max" | "--draft" | "--draft-n" => settings.spec_draft_n_max = count(),
         "--lora" => settings.lora = text(),
         "--cache-ram" | "-cram" => settings.cache_ram = value.parse().ok(),
         "--ctx-checkpoints" | "-ctxcp" | "--swa-checkpoints" => settings.ctx_checkpoints = count(),

@@ -54,6 +54,8 @@ pub struct CacheSize {
     pub layers: u64,
     /// Sequences, where the line has them.
     pub sequences: Option<u64>,
+    /// Further states of each sequence, where the line has them.
+    pub saved_states: Option<u64>,
     /// Type of K (`q8_0`) or of R, and its part of the size.
     pub first: Option<(String, Mib)>,
     /// Type of V or of S, and its part of the size.
@@ -84,9 +86,12 @@ pub(super) fn cache(text: &str) -> Option<CacheSize> {
     let (size, rest) = scan::mib(rest)?;
     let (cells, rest) = scan::count(rest.trim_start().strip_prefix('(')?)?;
     let (layers, rest) = scan::count(scan::after(rest, "cells,")?)?;
-    let sequences = scan::after(rest, "layers,").and_then(scan::count).map(|(count, _)| count);
+    let sequences = scan::after(rest, "layers,").and_then(scan::count);
+    let saved_states = sequences.and_then(|(_, rest)| scan::count(scan::after(rest, "seqs")?));
+    let saved_states = saved_states.filter(|(_, rest)| rest.trim_start().starts_with("rs_seq")).map(|(count, _)| count);
+    let sequences = sequences.map(|(count, _)| count);
     let mut parts = rest.split(" (").skip(1).filter_map(part);
-    Some(CacheSize { term, size, cells, layers, sequences, first: parts.next(), second: parts.next() })
+    Some(CacheSize { term, size, cells, layers, sequences, saved_states, first: parts.next(), second: parts.next() })
 }
 
 /// `q8_0): 1088.00 MiB`
@@ -121,6 +126,11 @@ pub(super) fn set(settings: &mut ObservedSettings, key: &str, value: &str) {
         "n_batch" => settings.n_batch = count(),
         "n_ubatch" => settings.n_ubatch = count(),
         "n_outputs_max" => settings.n_outputs_max = count(),
+        // `n_tokens =  512, n_seqs =  1, n_outputs =  512`, of the largest graph that is reserved
+        "reserved graph" => {
+            settings.n_ubatch = settings.n_ubatch.max(scan::count_after(value, "n_tokens ="));
+            settings.n_outputs_max = settings.n_outputs_max.max(scan::count_after(value, "n_outputs ="));
+        }
         "n_rs_seq" => settings.n_rs_seq = count(),
         "flash_attn" => settings.flash_attn = flash_attn(value),
         "kv_unified" => settings.kv_unified = value.parse().ok(),

@@ -127,6 +127,9 @@ pub(super) fn build(text: &str) -> Option<Said<'_>> {
         return Some(Said::Build(number.parse().ok(), commit));
     }
     let rest = text.strip_prefix("version: ")?;
+    if let Some((number, commit)) = rest.trim().strip_prefix('b').and_then(|rest| rest.split_once('-')) {
+        return number.parse().ok().map(|number| Said::Build(Some(number), commit));
+    }
     let (number, rest) = scan::count(rest)?;
     Some(Said::Build(Some(number), scan::between(rest, "(", ")")?))
 }

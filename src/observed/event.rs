@@ -100,6 +100,9 @@ pub(super) fn read(text: &str) -> Option<Said<'_>> {
     if let Some(size) = scan::after(text, "load_hparams: model size:").and_then(scan::mib) {
         return Some(Said::Projector(size.0));
     }
+    if let Some(slots) = slots(text) {
+        return Some(slots);
+    }
     if text.contains("MiB")
         && let Some(event) = sized(text)
     {
@@ -143,6 +146,8 @@ pub(super) fn read(text: &str) -> Option<Said<'_>> {
         Event::Failed(words())
     } else if let Some(backend) = scan::between(text, "CLIP using ", " backend") {
         Event::ProjectorOn(scan::clip(backend, 64))
+    } else if text.contains("prompt cache is disabled") {
+        Event::PromptCacheLimit(Mib(0.0))
     } else if let Some(copies) = scan::count_after(text, "sched copies = ") {
         Event::SchedCopies(copies)
     } else if let Some(rest) = scan::after(text, "context checkpoints enabled, max = ") {
@@ -161,6 +166,20 @@ pub(super) fn read(text: &str) -> Option<Said<'_>> {
         return None;
     };
     Some(Said::Event(event))
+}
+
+/// What a server says of its slots: `initializing slots, n_slots = 1`, `new slot, n_ctx = 8192`, `n_ctx_slot = 8192`,
+/// `n_parallel is set to auto, using n_parallel = 4 and kv_unified = true`; and what a graph is reserved for.
+fn slots(text: &str) -> Option<Said<'_>> {
+    if let Some(rest) = scan::after(text, "reserving a graph for ubatch with ") {
+        return Some(Said::Parameter("reserved graph", rest));
+    }
+    let auto = scan::after(text, "n_parallel is set to auto, using ");
+    let sequences =
+        auto.map_or_else(|| scan::count_after(text, "n_slots = "), |rest| scan::count_after(rest, "n_parallel = "));
+    let context = scan::count_after(text, "new slot, n_ctx = ").or_else(|| scan::count_after(text, "n_ctx_slot = "));
+    let unified = auto.filter(|rest| rest.contains("kv_unified = true")).map(|_| true);
+    (sequences.is_some() || context.is_some()).then_some(Said::Slots { sequences, context, unified })
 }
 
 /// Events with a size in MiB.

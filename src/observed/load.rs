@@ -27,6 +27,9 @@ pub struct Load {
     /// llama.cpp's build number; small where a distributor counts its own builds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<u64>,
+    /// A build that it is older than, by the form of its lines.
+    #[serde(skip)]
+    pub older_than: Option<u64>,
     /// llama.cpp's commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -128,8 +131,7 @@ impl Load {
         let cached = somewhere(Term::Kv) || somewhere(Term::Rs);
         // weights may lie in a buffer type of their own: `MTL0_Mapped`, `CUDA_Split`
         let computes = |name: &str| {
-            let plain = name.trim_end_matches("_Mapped").trim_end_matches("_Private");
-            let terms = self.observed.get(plain);
+            let terms = self.observed.get(device_name(name));
             name.ends_with("_Split") || terms.is_some_and(|terms| terms.contains_key(&Term::Compute))
         };
         let all = !any_gpu || devices().all(|(name, _)| computes(name));
@@ -141,6 +143,12 @@ impl Load {
 /// `…_Host`).
 pub fn is_gpu(name: &str) -> bool {
     !(name.starts_with("CPU") || name == "BLAS" || name == "Host" || name.ends_with("_Host"))
+}
+
+/// A name without what only tells kinds of memory on one device apart.
+pub fn device_name(name: &str) -> &str {
+    let kinds = ["_Mapped", "_Private", "-REPACK"];
+    kinds.into_iter().find_map(|kind| name.strip_suffix(kind)).unwrap_or(name)
 }
 
 /// What makes a load complete.

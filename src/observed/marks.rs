@@ -1,7 +1,7 @@
 //! Passes over the lines that no parser wants, which are most of a long log, with one look at each byte.
 
 /// Words of which every line that [`super::said`] reads has one.
-const MARKS: [&str; 44] = [
+const MARKS: [&str; 50] = [
     "MiB",
     "msg=",
     "breakdown",
@@ -41,6 +41,12 @@ const MARKS: [&str; 44] = [
     "CLIP using",
     "sched copies",
     "checkpoints enabled",
+    "prompt cache is",
+    "n_slots = ",
+    "n_parallel is set",
+    "n_ctx_slot = ",
+    "new slot, n_ctx",
+    "reserving a graph",
     "Model load size",
     "Model: ",
     "Context: ",

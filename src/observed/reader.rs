@@ -9,7 +9,7 @@ use super::prefix::{self, Line, Source};
 use super::router::Spawn;
 use super::said::{self, Said};
 use super::under_way::LoadUnderWay;
-use super::{Load, Missing, Observation, Program, PsRow, json, limits, ps};
+use super::{Load, Missing, Observation, Program, PsRow, age, json, limits, ps};
 
 /// Reads a text in pieces of any size; where it is cut makes no difference.
 #[derive(Clone, Debug, Default)]
@@ -212,6 +212,10 @@ impl Reader {
         }
         if writer.load.load.line == 0 {
             writer.load.load.line = self.lines + 1;
+        }
+        if let Some(build) = age::older_than(line.text, &said) {
+            let known = &mut writer.load.load.older_than;
+            *known = Some(known.map_or(build, |known| known.min(build)));
         }
         writer.load.apply(said, line.clock);
         if let Some(load) = ended {

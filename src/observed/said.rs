@@ -44,6 +44,8 @@ pub(super) enum Said<'a> {
     Load(&'a str),
     /// The model's name, where another line says its path.
     Named(&'a str),
+    /// A server's slots: their number, the context of each, and whether they share one cache.
+    Slots { sequences: Option<u64>, context: Option<u64>, unified: Option<bool> },
     /// The load is done; the program serves.
     Ready,
     /// The program ends or takes the model out.

@@ -91,6 +91,8 @@ settings! {
     model_draft: String,
     /// Kinds of speculative decoding (`--spec-type`).
     spec_type: String,
+    /// Tokens drafted at most (`--spec-draft-n-max`).
+    spec_draft_n_max: u64,
     /// Adapter (`--lora`).
     lora: String,
     /// Limit of saved prompts in RAM, in MiB; -1 is none (`--cache-ram`).

@@ -61,7 +61,8 @@ pub(super) fn row(text: &str) -> Option<(String, TableRow)> {
     let (name, figures) = rest.split_once('|')?;
     let (name, described) = match name.trim().split_once(" (") {
         Some((name, described)) => (name, Some(described.strip_suffix(')').unwrap_or(described))),
-        None => (name.trim(), None),
+        // who pasted it may have cut the description
+        None => (name.split_whitespace().next().unwrap_or_default(), None),
     };
     let figures = figures.split('|').next()?;
     let (first, equals, rest) = figure(figures)?;

@@ -109,8 +109,13 @@ impl LoadUnderWay {
         let load = &mut self.load;
         match said {
             Said::Buffer(buffer) => {
-                if buffer.function == "llm_load_tensors" {
-                    load.program = load.program.or(Some(Program::IkLlamaCpp));
+                match buffer.function {
+                    // llama.cpp's own name until January 2025, as is the next; its fork kept the first
+                    "llm_load_tensors" => load.program = load.program.or(Some(Program::IkLlamaCpp)),
+                    "llama_new_context_with_model" if load.program == Some(Program::IkLlamaCpp) => {
+                        load.program = Some(Program::LlamaCpp);
+                    }
+                    _ => {}
                 }
                 match buffer.term {
                     Term::Model => self.add_weights(buffer.device, buffer.mib),
@@ -145,6 +150,12 @@ impl LoadUnderWay {
             }
             Said::Load(path) => load.asked = Some(scan::name(path)),
             Said::Named(name) => load.asked = Some(scan::name(name)),
+            Said::Slots { sequences, context, unified } => {
+                let asked = &mut self.asked;
+                asked.n_seq_max = sequences.or(asked.n_seq_max);
+                asked.n_ctx_seq = context.or(asked.n_ctx_seq);
+                asked.kv_unified = unified.or(asked.kv_unified);
+            }
             Said::Ready => (load.is_ready, self.over) = (true, true),
             Said::Closing => self.over = true,
             Said::Own { device, term, mib } => self.add_own(device, term, mib),

@@ -1,9 +1,9 @@
 //! The values of knobs in a plan.
 
 use super::{Part, PartKind, Plan};
-use crate::settings::SpecType;
-use crate::settings::knob::value::{percent_of_first, place};
+use crate::settings::knob::value::{in_mib, percent_of_first, place};
 use crate::settings::knob::{CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, QUANTISATIONS};
+use crate::settings::{LoadMode, SpecType};
 use crate::units::Bytes;
 
 impl Knob {
@@ -44,6 +44,8 @@ impl Knob {
                 named.and_then(|kind| place(&SpecType::BY_MODEL, &kind)).unwrap_or(0)
             }
             Self::DraftMax => effect.spec_draft_n_max.unwrap_or_else(|| self.least()),
+            Self::LoadMode => effect.load_mode.and_then(|mode| place(&LoadMode::ALL, &mode)).unwrap_or(0),
+            Self::CacheRam => effect.cache_ram.map_or(0, in_mib),
         }
     }
 }

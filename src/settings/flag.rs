@@ -22,6 +22,8 @@ pub enum Flag {
     RequireFull,
     CpuMoe,
     Drafting,
+    LoadMode,
+    CacheRam,
     Release,
 }
 
@@ -44,6 +46,8 @@ impl Flag {
             Self::RequireFull => "--require-full",
             Self::CpuMoe => "--n-cpu-moe",
             Self::Drafting => "drafting (--spec-type and its options)",
+            Self::LoadMode => "--load-mode",
+            Self::CacheRam => "--cache-ram",
             Self::Release => "--release",
         }
     }
@@ -66,6 +70,8 @@ impl Flag {
             Self::RequireFull => settings.require_full,
             Self::CpuMoe => settings.n_cpu_moe.is_some(),
             Self::Drafting => settings.draft != DraftSettings::default(),
+            Self::LoadMode => settings.load_mode.is_some(),
+            Self::CacheRam => settings.cache_ram.is_some(),
             Self::Release => settings.release.is_some(),
         }
     }

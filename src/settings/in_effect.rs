@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{CacheType, FlashAttn, Release};
+use super::{CacheType, FlashAttn, LoadMode, Release};
+use crate::units::Bytes;
 
 /// The knobs after the engine's rules.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,6 +51,12 @@ pub struct InEffect {
     /// Tokens drafted at most by a model; none if none drafts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec_draft_n_max: Option<u64>,
+    /// How weights are read into RAM; none for engines without that choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_mode: Option<LoadMode>,
+    /// What llama-server's prompt cache may grow to in RAM; none for engines without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_ram: Option<Bytes>,
     /// Who set a value, by its key, where it was not the request: `by VRAM, 24.0 GiB in all`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<&'static str, String>,

@@ -8,7 +8,7 @@ pub(crate) mod value;
 
 pub use stops::Stops;
 
-use super::{CacheType, FlashAttn, SpecType};
+use super::{CacheType, FlashAttn, LoadMode, SpecType};
 use crate::gguf::FileType;
 
 /// Largest value that can be typed for any knob.
@@ -119,6 +119,10 @@ pub enum Knob {
     Draft,
     /// Tokens drafted at most.
     DraftMax,
+    /// How weights are read into RAM.
+    LoadMode,
+    /// What llama-server's prompt cache may grow to, in MiB.
+    CacheRam,
 }
 
 /// What a knob's range depends on.
@@ -142,7 +146,7 @@ impl Default for Bounds {
 
 impl Knob {
     /// Every knob, in the order of the screen.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Context,
         Self::Parallel,
         Self::Quant,
@@ -161,6 +165,8 @@ impl Knob {
         Self::TensorSplit,
         Self::Draft,
         Self::DraftMax,
+        Self::LoadMode,
+        Self::CacheRam,
     ];
 
     /// Its name in JSON and, after two dashes, on the command line.
@@ -188,6 +194,11 @@ impl Knob {
         self.facts().fine
     }
 
+    /// Whether a plan's figures follow from it; if not, only what is said of RAM does.
+    pub const fn moves_plans(self) -> bool {
+        !matches!(self, Self::LoadMode | Self::CacheRam)
+    }
+
     /// The names of the choices of a knob without numbers; its values are indices into them.
     pub fn choices(self) -> Option<Vec<&'static str>> {
         match self {
@@ -198,6 +209,7 @@ impl Knob {
             Self::KvUnified => Some(vec!["off", "on"]),
             Self::MmprojDevice => Some(vec!["GPU", "RAM"]),
             Self::Draft => Some(SpecType::BY_MODEL.iter().map(|kind| kind.name()).collect()),
+            Self::LoadMode => Some(LoadMode::ALL.iter().map(|mode| mode.name()).collect()),
             _ => None,
         }
     }
@@ -238,6 +250,8 @@ impl Knob {
                 (0u64..).zip(SpecType::BY_MODEL).filter(|&(_, kind)| offered(kind)).map(|(at, _)| at).collect()
             }
             Self::DraftMax => (1..=16).collect(),
+            Self::LoadMode => choices(LoadMode::ALL.len()),
+            Self::CacheRam => std::iter::once(0).chain((9..=16).map(|n| 1 << n)).collect(),
         })
     }
 

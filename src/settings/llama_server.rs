@@ -1,6 +1,10 @@
 //! Variables of llama-server, which inherits Ollama's environment. Names: `common/arg.cpp`, 0.1.161.
 
 use super::Settings;
+use crate::units::Bytes;
+
+/// What the prompt cache may grow to unless `--cache-ram` says otherwise (`common/common.h`, `cache_ram_mib`, 0.1.161).
+pub const PROMPT_CACHE: Bytes = Bytes::mib(8192);
 
 /// The variables for what `settings` ask of llama-server and Ollama has no option for.
 pub fn llama_server_variables(settings: &Settings) -> Vec<(&'static str, String)> {

@@ -21,6 +21,9 @@ pub enum LoadMode {
 }
 
 impl LoadMode {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Mmap, Self::Locked, Self::Read, Self::Direct];
+
     /// As llama-server's option has it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -42,8 +45,7 @@ impl FromStr for LoadMode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Self::Mmap, Self::Locked, Self::Read, Self::Direct];
-        let found = all.into_iter().find(|mode| mode.name() == text);
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
         let aliases = [("mmap+mlock", Self::Locked), ("locked", Self::Locked), ("read", Self::Read)];
         let found = found.or_else(|| aliases.into_iter().find(|(name, _)| *name == text).map(|(_, mode)| mode));
         found.ok_or_else(|| format!("'{text}' is not a load mode: use mmap, mlock, none or dio"))

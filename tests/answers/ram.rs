@@ -1,10 +1,13 @@
 //! RAM in three figures, and what may happen silently.
 
-use plimsoll::answer::ram::{self, PROMPT_CACHE, RamUse};
+use plimsoll::answer::ram::{self, RamUse};
 use plimsoll::answer::verdict;
 use plimsoll::engine::{EngineId, PlanRequest};
+use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Machine, Os};
-use plimsoll::settings::{Context, LoadMode, Settings};
+use plimsoll::settings::knob::Knob;
+use plimsoll::settings::{Context, LoadMode, PROMPT_CACHE, Settings};
+use plimsoll::source::catalogue;
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
@@ -28,7 +31,7 @@ fn the_figures_sum_to_what_is_planned(#[case] model: &str, #[case] ctx: u64) {
     assert!(mapped.may_page > Bytes::ZERO, "{mapped:?}");
     assert_eq!(mapped.warm > Bytes::ZERO, model == "llama3.1-8b", "{mapped:?}");
     let locked = request.changed(|settings| settings.load_mode = Some(LoadMode::Locked));
-    let locked = RamUse::of(&locked, &plan);
+    let locked = RamUse::of(&locked, &locked.plan().unwrap());
     assert_eq!((locked.must, locked.warm, locked.may_page), (plan.cpu().asked(), Bytes::ZERO, Bytes::ZERO));
     // one sequence has all of the cache
     assert_eq!(mapped.one_prompt, plan.totals.cache);
@@ -41,9 +44,10 @@ fn a_prompt_cache_that_ram_lacks_is_said_and_can_be_limited() {
     let short = RamUse::of(&request, &plan).shortage(&plan).unwrap();
     assert!(short.contains("may grow to 8.0 GiB") && short.contains("--cache-ram"), "{short}");
     let limited = request.changed(|settings| settings.cache_ram = Some(Bytes::gib(1)));
+    let plan = limited.plan().unwrap();
     assert_eq!(RamUse::of(&limited, &plan).shortage(&plan), None);
     let off = request.changed(|settings| settings.cache_ram = Some(Bytes::ZERO));
-    assert_eq!(RamUse::of(&off, &plan).in_use().as_deref(), Some("The prompt cache is off."));
+    assert_eq!(RamUse::of(&off, &off.plan().unwrap()).in_use().as_deref(), Some("The prompt cache is off."));
 }
 
 #[test]
@@ -78,4 +82,64 @@ fn checkpoints_hold_windows_and_states_but_no_full_caches() {
     assert_eq!(checkpoints("gpt-oss-20b", true), Bytes::ZERO);
     assert_eq!(checkpoints("llama3.1-8b", false), Bytes::ZERO);
     assert!(checkpoints("qwen3.5-9b", false) > Bytes::gib(1));
+}
+
+#[test]
+fn load_mode_and_prompt_cache_are_knobs_that_move_only_what_is_said_of_ram() {
+    let request = request("llama3.1-8b", harness::machine(1, "RTX 3060", 12, 32), 65_536);
+    let plan = request.plan().unwrap();
+    assert_eq!((Knob::LoadMode.in_effect(&plan), Knob::CacheRam.in_effect(&plan)), (0, 8192));
+    let changed = request.changed(|settings| {
+        Knob::LoadMode.set(settings, 2);
+        Knob::CacheRam.set(settings, 2048);
+    });
+    let other = changed.plan().unwrap();
+    assert_eq!((&plan.devices, plan.totals), (&other.devices, other.totals));
+    let ram = RamUse::of(&changed, &other);
+    assert_eq!((ram.load_mode, ram.prompt_cache), (LoadMode::Read, Some(Bytes::gib(2))));
+    let command = plimsoll::export::llama_server::arguments(&changed.settings).join(" ");
+    assert!(command.contains("--load-mode none") && command.contains("--cache-ram 2048"), "{command}");
+}
+
+#[test]
+fn ollama_reads_weights_as_it_decides() {
+    let with = |machine: Machine| {
+        let request = PlanRequest { engine: EngineId::Ollama, ..request("llama3.1-8b", machine, 8192) };
+        let plan = request.plan().unwrap();
+        (RamUse::of(&request, &plan).load_mode, plan.settings.load_mode)
+    };
+    assert_eq!(with(harness::machine(1, "RTX 3090", 24, 64)), (LoadMode::Mmap, Some(LoadMode::Mmap)));
+    assert_eq!(with(harness::machine(0, "", 0, 64)), (LoadMode::Read, Some(LoadMode::Read)));
+}
+
+#[test]
+fn a_prompt_of_windows_or_states_is_read_back_whole() {
+    let said = |model: &str| {
+        let request = request(model, harness::machine(1, "RTX 3090", 24, 64), 8192);
+        RamUse::of(&request, &request.plan().unwrap()).in_use().unwrap()
+    };
+    assert!(!said("llama3.1-8b").contains("cannot be cut"));
+    assert!(said("gemma3-4b").contains("cannot be cut") && said("qwen3.5-9b").contains("cannot be cut"));
+}
+
+#[test]
+fn the_largest_buffer_stands_beside_its_drivers_limit() {
+    let plan = |backend: Backend, quant: FileType| {
+        let model = catalogue::find("llama4-maverick").unwrap().model(quant).unwrap();
+        let mut machine = harness::machine(1, "Arc", 600, 64);
+        machine.gpus[0].backend = backend;
+        let settings = Settings { ctx: Context::Tokens(8192), parallel: Some(1), ..Settings::default() };
+        let request = PlanRequest::new(EngineId::LlamaCpp, std::sync::Arc::new(model.into()), machine, settings);
+        let plan = request.plan().unwrap();
+        (plan.gpus()[0].largest_buffer.unwrap(), ram::spills(&request.machine, &plan), ram::largest_buffers(&plan))
+    };
+    let (cuda, silent, unlimited) = plan(Backend::Cuda, FileType::Q4_0);
+    assert!(cuda.limit.is_none() && cuda.bytes > Bytes::gib(100) && silent.is_empty() && unlimited.is_none());
+    // experts of a layer: 128 matrices of 5120 x 8192
+    let (sycl, silent, said) = plan(Backend::Sycl, FileType::Q4_0);
+    assert_eq!((sycl.bytes, silent), (Bytes::gib(4), Vec::new()));
+    assert!(said.unwrap().contains("the driver allows 4.0 GiB"));
+    let (sycl, silent, _) = plan(Backend::Sycl, FileType::Q8_0);
+    assert_eq!(sycl.bytes, Bytes(128 * 5120 * 8192 / 32 * 34));
+    assert!(sycl.is_refused() && silent[0].contains("too large for its driver"), "{silent:?}");
 }

@@ -7,7 +7,7 @@ use plimsoll::answer::check::{Check, CheckRequest, CheckedTerm, Compared, Part, 
 use plimsoll::engine::EngineId;
 use plimsoll::gguf::FileType;
 use plimsoll::machine::spec::MachineSpec;
-use plimsoll::model::Model;
+use plimsoll::model::{Model, Projector};
 use plimsoll::observed::Observation;
 use plimsoll::source::catalogue;
 use serde_json::Value;
@@ -23,9 +23,10 @@ const OLDEST: &str = "2026-07";
 ///
 /// The file of r26-037 to r26-039 was quantised in 2024, and its header is not here: the weights are 3.46 MiB less than
 /// those of the same model in today's `Q5_K_M`, as 13 `attn_kv_b` in `Q5_K` rather than `Q6_K` would be.
-const MODELS: [(&str, &str, bool); 30] = [
+const MODELS: [(&str, &str, bool); 33] = [
     ("r26-001", "catalogue:qwen3-coder-next@Q4_K_M", false),
     ("r26-003", "catalogue:qwen3.6-35b-a3b@Q4_K_M", false),
+    ("r26-012", "catalogue:mistral-small3.2-24b@Q4_K_M", false),
     ("r26-023", "catalogue:gemma3-12b@Q4_K_M", false),
     ("r26-026", "gemma3-4b", false),
     ("r26-030", "gemma3-4b", true),
@@ -53,7 +54,9 @@ const MODELS: [(&str, &str, bool); 30] = [
     ("r26-107", "catalogue:minimax-m2.5@Q3_K_M", false),
     ("r26-108", "catalogue:qwen3-coder-next@Q4_K_M", false),
     ("r26-110", "catalogue:gemma4-26b-a4b@Q4_0", true),
+    ("r26-112", "catalogue:llama4-scout@Q4_K_M", false),
     ("r26-114", "catalogue:gpt-oss-120b", false),
+    ("found-08", "catalogue:qwen3-4b@Q4_K_M", false),
 ];
 
 fn model(reference: &str) -> Model {
@@ -65,6 +68,12 @@ fn model(reference: &str) -> Model {
     };
     let entry = catalogue::find(entry).unwrap();
     entry.model(quant.unwrap_or(entry.quantisation)).unwrap()
+}
+
+/// The catalogue's projector of a model that has one there.
+fn catalogue_projector(reference: &str) -> Option<Arc<Projector>> {
+    let name = reference.split('@').next().unwrap();
+    catalogue::find(name.strip_prefix("catalogue:").unwrap_or(name))?.projector().cloned()
 }
 
 /// The sample's text, with its command above it if the text has none.
@@ -80,6 +89,7 @@ fn checked(sample: &Value, reference: &str) -> Option<Result<Check, String>> {
     let nothing = MachineSpec::default();
     let request = CheckRequest {
         model: Arc::new(model(reference).into()),
+        projector: catalogue_projector(reference),
         is_same_file: false,
         machine: &nothing,
         engine: None,
@@ -138,7 +148,9 @@ pub fn measured() -> Measured {
         measured.loads += 1;
         // the table of a trial is of other layers than the result
         let trial = check.rows.iter().any(|row| row.reason == Some(Reason::FitTrial));
-        let told = |unneeded: &str| !trial && check.assumed.iter().all(|setting| *setting == unneeded);
+        let told = |unneeded: &str| {
+            !trial && check.inferred.is_empty() && check.assumed.iter().all(|setting| *setting == unneeded)
+        };
         let older = sample["date"].as_str().unwrap_or_default() < OLDEST;
         for row in check.rows.iter().filter(|row| row.part == Part::Model) {
             let (Some(planned), Some(observed)) = (row.planned, row.observed) else { continue };
@@ -162,8 +174,10 @@ pub fn measured() -> Measured {
 #[derive(Debug, Default)]
 struct Agreement {
     rows: usize,
-    /// The same to the printed digit.
+    /// The same to the printed digit, with settings that the log tells.
     same: usize,
+    /// The same to the printed digit, with settings that the log does not tell, taken from its figures.
+    inferred: usize,
     /// At most 1 MiB or 2 % off.
     near: usize,
     /// Further off, and the same when planned again with another release or a setting that the log does not tell.
@@ -187,7 +201,9 @@ fn figures_over_all_samples_without_selection() {
             let observed = row.observed.unwrap().0;
             let near = row.difference().0.abs() <= (observed * 0.02).max(1.0);
             counted.rows += 1;
-            if row.agrees() {
+            if row.agrees() && row.reason.as_ref().is_some_and(Reason::is_tried) {
+                counted.inferred += 1;
+            } else if row.agrees() {
                 counted.same += 1;
             } else if near {
                 counted.near += 1;

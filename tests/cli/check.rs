@@ -31,7 +31,7 @@ fn text(command: &mut Command, status: i32) -> String {
 
 #[rstest]
 #[case("exact", "r26-110", &[], 0)]
-#[case("projector", "r26-035", &["--model", "catalogue:ministral-3-3b"], 0)]
+#[case("projector", "r26-035", &["--model", "catalogue:ministral-3-3b"], 1)]
 #[case("draft", "r26-054", &["--model", "catalogue:qwen3.6-27b"], 1)]
 #[case("other-conversion", "r26-039", &["--model", "catalogue:deepseek-coder-v2-16b@Q5_K_M"], 1)]
 #[case("trial", "r26-058", &[], 1)]

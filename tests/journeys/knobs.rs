@@ -42,13 +42,13 @@ fn only_effective_knobs_are_shown() {
 #[test]
 fn hidden_knobs_scroll_into_view() {
     let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (60, 20));
-    assert!(harness.text().contains("1-6 of 12") && !harness.text().contains("GPU split"), "{}", harness.text());
+    assert!(harness.text().contains("1-6 of 14") && !harness.text().contains("GPU split"), "{}", harness.text());
     let first = harness.app.knob_row(Knob::Parallel);
     harness.press("↓ ↓ ↓ ↓ ↓");
     assert_eq!(harness.app.knob_row(Knob::Parallel), first, "nothing moves while the knob is in sight");
     harness.press("↓ ↓ ↓ ↓ ↓ ↓");
     assert_eq!(harness.app.knobs.focus, Knob::TensorSplit);
-    assert!(harness.text().contains("7-12 of 12") && harness.text().contains("▸ GPU split"), "{}", harness.text());
+    assert!(harness.text().contains("7-12 of 14") && harness.text().contains("▸ GPU split"), "{}", harness.text());
     harness.resize(140, 60);
     assert_eq!(harness.app.knobs.first, 0, "where all have room none is hidden");
     assert!(harness.text().contains("GPU split") && harness.text().contains("context"), "{}", harness.text());

@@ -404,3 +404,28 @@ fn devices_of_a_list_are_read() {
     let load = load("Available devices:\n  CUDA0: NVIDIA GeForce RTX 3060 (12288 MiB, 11000 MiB free)\n");
     assert_eq!((load.devices[0].name.as_str(), load.devices[0].free), ("CUDA0", Some(Mib(11_000.0))));
 }
+
+#[test]
+fn llama_cpps_own_old_names_are_not_its_forks() {
+    let weights = "llm_load_tensors:      ROCm0 buffer size =  1832.60 MiB\n";
+    let context = "llama_new_context_with_model:      ROCm0 compute buffer size =   157.00 MiB\n";
+    assert_eq!(load(weights).program, Some(Program::IkLlamaCpp));
+    let old = load(&(weights.to_owned() + context));
+    assert_eq!((old.program, old.older_than), (Some(Program::LlamaCpp), Some(8200)));
+}
+
+#[test]
+fn what_a_server_says_of_its_slots_is_read() {
+    let text = "main: n_parallel is set to auto, using n_parallel = 4 and kv_unified = true\n\
+        srv    load_model: initializing slots, n_slots = 4\n\
+        slot   load_model: id  0 | task -1 | new slot, n_ctx = 32768\n\
+        srv    load_model: prompt cache is disabled - use `--cache-ram N` to enable it\n";
+    let settings = load(text).settings;
+    assert_eq!((settings.n_seq_max, settings.n_ctx_seq, settings.kv_unified), (Some(4), Some(32_768), Some(true)));
+    assert_eq!(settings.cache_ram, Some(0));
+}
+
+#[test]
+fn prose_is_no_buffer() {
+    assert_eq!(Observation::of("the KV buffer size = 5.00 MiB of it\nA model buffer size = 1.00 MiB\n").loads, []);
+}

@@ -1,4 +1,4 @@
-//! Real logs with the figures that they mean (`samples.jsonl.gz`, described in the shared reference on log formats).
+//! Real logs with the figures that a person reads in them (`samples.jsonl.gz`).
 
 use std::fs::File;
 use std::io::Read;
@@ -23,7 +23,7 @@ fn text<'a>(sample: &'a Value, key: &str) -> &'a str {
 
 fn each(check: impl Fn(&Value, &Observation, &Load)) {
     let samples = samples();
-    assert_eq!(samples.len(), 74);
+    assert_eq!(samples.len(), 82);
     for sample in &samples {
         let seen = Observation::of(text(sample, "raw"));
         let none = Load::default();
@@ -187,6 +187,17 @@ fn figures_given_besides_the_log_agree_with_it() {
     assert_eq!(load("r26-034").settings.n_ctx_seq, Some(20_992));
     assert_eq!(load("r26-104").writer.as_deref(), Some("llama-cpp 57651"));
     assert_eq!(load("r26-110").complete, Some(Complete::Buffers));
+    let states = load("found-07").settings;
+    assert_eq!((states.n_rs_seq, states.kv_unified, states.n_ctx), (Some(2), Some(true), Some(8192)));
+    let mapped = load("found-08");
+    assert_eq!((mapped.build, mapped.commit.as_deref()), (Some(9010), Some("d05fe1d7d")));
+    // what the server says of its slots, and what a graph is reserved for
+    let slots = load("r26-064").settings;
+    assert_eq!((slots.n_ctx_seq, slots.n_seq_max, slots.cache_ram), (Some(177_152), Some(1), Some(8192)));
+    assert_eq!((load("r26-065").settings.n_ubatch, load("r26-065").settings.n_outputs_max), (Some(512), Some(512)));
+    // how old a build is at least, by the form of its lines
+    let older = |id: &str| load(id).older_than;
+    assert_eq!((older("r26-049"), older("r26-054"), older("r26-035")), (Some(8900), Some(10_300), None));
     let lazy = format!("{:?}", load("r26-095").events);
     assert!(lazy.contains("per_layer_token_embd.weight"), "{lazy}");
 }

@@ -1,8 +1,8 @@
 //! What a program's process took on a GPU besides the buffers that it printed: the driver's and the backend's part.
 
-use super::machine::{backend, device_name, is_one_gpu, number};
+use super::machine::{backend, is_one_gpu, number};
 use crate::machine::Backend;
-use crate::observed::{Load, Mib, ProcessMemory};
+use crate::observed::{Load, Mib, ProcessMemory, device_name};
 
 /// Programs whose log has the buffers of the process that the driver names.
 const PROGRAMS: [&str; 4] = ["llama-", "ollama", "koboldcpp", "lm studio"];

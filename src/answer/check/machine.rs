@@ -3,7 +3,7 @@
 use crate::machine::presets::{self, Preset};
 use crate::machine::spec::MachineSpec;
 use crate::machine::{Backend, Gpu, Machine, Origin, Os, Ram, short_name};
-use crate::observed::{Load, Mib, ObservedDevice, OllamaEstimate, TablePhase, is_gpu};
+use crate::observed::{Load, Mib, ObservedDevice, OllamaEstimate, TablePhase, device_name, is_gpu};
 use crate::units::Bytes;
 
 /// Memory of the computer where the log does not tell it; it limits no plan that is compared.
@@ -76,11 +76,6 @@ pub fn of_estimate(load: &Load, seen: &OllamaEstimate, described: &MachineSpec) 
     let os = described.os.unwrap_or_else(|| system(load, &gpus));
     let ram = described.ram.unwrap_or_else(|| ram(load));
     Machine { os, gpus, ram, origin: Origin::Described, drivers: crate::machine::Drivers::default() }
-}
-
-/// A name without what only tells kinds of memory on one device apart.
-pub fn device_name(name: &str) -> &str {
-    name.trim_end_matches("_Mapped").trim_end_matches("_Private")
 }
 
 /// Whether a name stands for one GPU; `CUDA_Split` and `Meta()` stand for all of them.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::CheckedTerm;
+use super::{CheckedTerm, Part};
 use crate::engine::{EngineError, PlanRequest, of};
 use crate::observed::Mib;
-use crate::plan::DevicePlan;
+use crate::plan::{DevicePlan, PartKind};
 use crate::units::Bytes;
 
 /// The name of RAM among the devices of a comparison.
@@ -14,8 +14,10 @@ pub const CPU: &str = "CPU";
 /// Memory by device and term, with the layers on GPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Planned {
-    /// By the log's name of the device.
+    /// The model's, by the log's name of the device.
     pub terms: BTreeMap<(String, CheckedTerm), Mib>,
+    /// What is loaded beside it, where the log shows that.
+    pub beside: Beside,
     /// Layers on GPUs, and in all, the output's included.
     pub layers: (usize, usize),
     /// Tokens of context over all sequences.
@@ -43,7 +45,12 @@ pub fn plan(request: &PlanRequest, names: &[String]) -> Result<Planned, EngineEr
             put(&mut terms, &device, &of_device);
         }
         put(&mut terms, CPU, &[(CheckedTerm::Output, buffers.outputs.unwrap_or_default())]);
-        return Ok(Planned { terms, layers: (buffers.offloaded, buffers.layers), tokens: buffers.n_ctx });
+        return Ok(Planned {
+            terms,
+            beside: Beside::new(),
+            layers: (buffers.offloaded, buffers.layers),
+            tokens: buffers.n_ctx,
+        });
     }
     let plan = request.plan()?;
     for (index, device) in plan.devices.iter().enumerate() {
@@ -52,7 +59,48 @@ pub fn plan(request: &PlanRequest, names: &[String]) -> Result<Planned, EngineEr
         let of_device = [(CheckedTerm::Model, weights), (CheckedTerm::Kv, cache), (CheckedTerm::Compute, graph)];
         put(&mut terms, &name, &of_device);
     }
-    Ok(Planned { terms, layers: (plan.offloaded, plan.layers.len()), tokens: plan.settings.ctx_total })
+    Ok(Planned {
+        terms,
+        beside: Beside::new(),
+        layers: (plan.offloaded, plan.layers.len()),
+        tokens: plan.settings.ctx_total,
+    })
+}
+
+/// Memory of a draft and a projector. A draft's caches count as KV caches, and a projector's weights for no device, as
+/// logs tell them.
+pub type Beside = BTreeMap<(String, Part, CheckedTerm), Mib>;
+
+/// What `request`, which has a draft or a projector, takes for them.
+pub fn beside(request: &PlanRequest, names: &[String]) -> Option<Beside> {
+    let plan = request.plan().ok()?;
+    let gpus = plan.gpus().len();
+    let name = |at: usize| match names.get(at) {
+        _ if at == gpus => CPU.to_owned(),
+        Some(name) => name.clone(),
+        None => format!("GPU{at}"),
+    };
+    let mut beside = Beside::new();
+    for part in &plan.parts {
+        let of = match part.kind {
+            PartKind::Model => continue,
+            PartKind::Vision | PartKind::Audio => Part::Projector,
+            PartKind::Draft => Part::Draft,
+        };
+        for (at, memory) in part.devices.iter().enumerate() {
+            let weights = if of == Part::Projector { String::new() } else { name(at) };
+            let terms = [
+                (weights, CheckedTerm::Model, memory.weights),
+                (name(at), CheckedTerm::Kv, memory.cache),
+                (name(at), CheckedTerm::Compute, memory.graph),
+            ];
+            for (device, term, bytes) in terms.into_iter().filter(|(.., bytes)| *bytes > Bytes::ZERO) {
+                let sum = beside.entry((device, of, term)).or_default();
+                *sum = Mib(sum.0 + mib(bytes).0);
+            }
+        }
+    }
+    Some(beside)
 }
 
 fn put(terms: &mut BTreeMap<(String, CheckedTerm), Mib>, device: &str, of_device: &[(CheckedTerm, Bytes)]) {

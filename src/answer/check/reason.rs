@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::planned::Planned;
-use super::{Aside, CheckedTerm, Compared, Part};
+use super::{Aside, CheckedTerm, Compared, Part, settings};
 use crate::engine::PlanRequest;
 use crate::observed::{Event, FitResult, Load, Mib, Program, TablePhase};
 use crate::settings::Release;
@@ -33,6 +33,10 @@ pub enum Reason {
     MappedSpan,
     /// The plan holds no such part.
     NotPlanned(Part, CheckedTerm),
+    /// The projector's file has other weights than the one that was found.
+    OtherProjector,
+    /// No release that is known takes this for what is beside the model.
+    OtherBeside(Part),
     /// Tensors were put elsewhere by name.
     OverrideTensor,
     /// All GPUs share every layer.
@@ -65,8 +69,14 @@ pub enum Reason {
     RowsAbove,
     /// Ollama's estimator was another in this version, or the log names none.
     OtherEstimator(Option<String>),
+    /// The build is older than every release that is known, and reserves otherwise.
+    OlderBuild(Option<u64>),
+    /// The file that was given has other weights than the one that was loaded.
+    OtherFile,
     /// No release that is known agrees; the build in the log.
     OtherBuild(Option<u64>),
+    /// Nothing that is known explains it.
+    Unexplained,
     /// All of these at once.
     Together(Vec<Self>),
 }
@@ -82,6 +92,17 @@ impl Reason {
         }
         all.push(self);
         Self::Together(all)
+    }
+
+    /// The option that it is about, as it is typed.
+    pub fn option(&self) -> String {
+        match self {
+            Self::Setting(option) => option.clone(),
+            Self::CachesShowLayers(split) => format!("--tensor-split {split}"),
+            Self::AllOutputs => "--outputs ubatch".to_owned(),
+            Self::Release(release) => format!("--release {release}"),
+            other => other.to_string(),
+        }
     }
 
     /// Whether it was found by planning again, so that it is known to hold.
@@ -166,11 +187,11 @@ pub fn of_request(
     if let Some(program @ (Program::IkLlamaCpp | Program::KoboldCpp)) = load.program {
         return Some(Reason::OtherProgram(program));
     }
-    if !assumed.is_empty() && row.term != CheckedTerm::Model {
-        return Some(Reason::Assumed(assumed.to_vec()));
-    }
     if is_trial(load) && !placed.machine.gpus.is_empty() {
         return Some(Reason::FitTrial);
+    }
+    if !assumed.is_empty() && row.term != CheckedTerm::Model {
+        return Some(Reason::Assumed(assumed.to_vec()));
     }
     if placed.machine.gpus.iter().any(|gpu| gpu.computer.is_some()) && row.term == CheckedTerm::Compute {
         return Some(Reason::OtherComputer);
@@ -179,10 +200,14 @@ pub fn of_request(
     if row.term == CheckedTerm::Compute {
         let planned = placed.plan().ok()?;
         let uncertain = planned.uncertainties.into_iter().next();
+        if settings::is_older(load) && placed.settings.release.is_some() {
+            return Some(Reason::OlderBuild(load.build.or(load.older_than)));
+        }
         let modelled = uncertain.map(|uncertainty| Reason::Modelled(uncertainty.reason));
-        return modelled.or_else(|| placed.settings.release.map(|_| Reason::OtherBuild(load.build)));
+        let other = placed.settings.release.map(|_| Reason::OtherBuild(load.build));
+        return modelled.or(other).or(Some(Reason::Unexplained));
     }
-    None
+    Some(Reason::Unexplained)
 }
 
 impl fmt::Display for Reason {
@@ -213,6 +238,14 @@ impl fmt::Display for Reason {
             }
             Self::UntoldLayers => f.write_str("the log does not tell which layers are on GPUs"),
             Self::FitTrial => f.write_str("the table is of one of the fit's trials, with other layers than the plan's"),
+            Self::OlderBuild(build) => {
+                let of = build.map_or_else(String::new, |build| format!(", b{build} or before,"));
+                write!(f, "the build{of} is older than the releases known here, and reserves otherwise")
+            }
+            Self::Unexplained => f.write_str("no usual setting and no release known here explains it"),
+            Self::OtherFile => f.write_str(
+                "the log's weights are not those of the file that was given: another file was loaded, or another quantisation",
+            ),
             Self::OtherBuild(Some(build)) => {
                 write!(f, "no release of llama.cpp that is known here agrees with b{build}")
             }
@@ -229,9 +262,17 @@ impl fmt::Display for Reason {
                 write!(f, "it was {before} as planned, and was reserved anew while the program ran")
             }
             Self::MappedSpan => f.write_str("the log has the span of a mapped file, which is no memory of its own"),
+            Self::NotPlanned(Part::Draft, CheckedTerm::Output) => f.write_str("a draft's output is not part of a plan"),
             Self::NotPlanned(Part::Draft, _) => f.write_str("the draft is not part of this plan"),
             Self::NotPlanned(Part::Projector, _) => f.write_str("the projector is not part of this plan"),
             Self::NotPlanned(Part::Model, term) => write!(f, "{term} is not part of a plan"),
+            Self::OtherProjector => f.write_str(
+                "the projector's weights are not those of the one that was found: give it with --mmproj",
+            ),
+            Self::OtherBeside(part) => {
+                let name = if *part == Part::Draft { "draft" } else { "projector" };
+                write!(f, "no release known here reserves this for the {name}")
+            }
             Self::OverrideTensor => f.write_str("--override-tensor puts tensors elsewhere, which a plan does not hold"),
             Self::SplitMode(mode) => write!(f, "--split-mode {mode} splits every layer over the GPUs; a plan has whole layers"),
             Self::OtherComputer => f.write_str("the log does not tell the backend of the other computer's device"),

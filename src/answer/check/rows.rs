@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::machine::device_name;
 use super::planned::{CPU, Planned};
 use super::{Aside, CheckedTerm, Compared, Part, Precision};
-use crate::observed::{Load, Mib, Program, Term, is_gpu};
+use crate::observed::{Load, Mib, Program, Term, device_name, is_gpu};
 
 /// What a line of two decimals may be off.
 const HUNDREDTH: f64 = 0.01;
@@ -227,21 +226,27 @@ impl Observed {
                 rows.push(row);
             }
         }
-        let lone = |device: &str, part, term, mib: f64| Compared {
-            device: device.to_owned(),
-            part,
-            term,
-            planned: None,
-            observed: Some(Mib(mib)),
-            tolerance: Mib(HUNDREDTH),
-            precision: Precision::default(),
-            aside: Some(Aside::NotPlanned),
-            reason: None,
+        let beside = |device: &str, part, term, mib: f64, tolerance: f64| {
+            let plans = planned.beside.get(&(device.to_owned(), part, term)).copied();
+            Compared {
+                device: device.to_owned(),
+                part,
+                term,
+                planned: plans,
+                observed: Some(Mib(mib)),
+                tolerance: Mib(tolerance),
+                precision: Precision::default(),
+                aside: plans.is_none().then_some(Aside::NotPlanned),
+                reason: None,
+            }
         };
         rows.extend(
-            self.draft.by_term.iter().map(|((device, term), figure)| lone(device, Part::Draft, *term, figure.mib)),
+            self.draft
+                .by_term
+                .iter()
+                .map(|((device, term), figure)| beside(device, Part::Draft, *term, figure.mib, figure.tolerance)),
         );
-        rows.extend(self.others.iter().map(|(device, part, term, mib)| lone(device, *part, *term, mib.0)));
+        rows.extend(self.others.iter().map(|(device, part, term, mib)| beside(device, *part, *term, mib.0, HUNDREDTH)));
         // in the order of the devices, what is on no known one last
         let place = |row: &Compared| devices.iter().position(|name| *name == row.device).unwrap_or(devices.len());
         rows.sort_by_key(|row| (place(row), row.part));

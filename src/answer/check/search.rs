@@ -26,25 +26,44 @@ pub struct Search<'a> {
     names: &'a [String],
     /// Whether the log tells how many layers are on GPUs.
     told_layers: bool,
+    /// Whether the log tells caches.
+    has_caches: bool,
+    /// Reasons that may be tried.
+    allowed: &'a dyn Fn(&Reason) -> bool,
     /// The request with every change that is kept.
     now: PlanRequest,
     plan: Planned,
     held: Vec<Reason>,
 }
 
+/// What a search comes to.
+pub struct Found {
+    /// The request with every change that was kept.
+    pub request: PlanRequest,
+    /// Its plan.
+    pub plan: Planned,
+    /// The changes.
+    pub held: Vec<Reason>,
+}
+
 impl<'a> Search<'a> {
-    /// Begins with the request that was compared.
-    pub fn new(load: &'a Load, names: &'a [String], placed: &PlanRequest, plan: &Planned, told_layers: bool) -> Self {
-        Self { load, names, told_layers, now: placed.clone(), plan: plan.clone(), held: Vec::new() }
+    /// Begins with the request that was compared; only reasons that `allowed` accepts are tried.
+    pub fn new(
+        (load, names): (&'a Load, &'a [String]),
+        (placed, plan): (&PlanRequest, &Planned),
+        told_layers: bool,
+        allowed: &'a dyn Fn(&Reason) -> bool,
+    ) -> Self {
+        let (now, plan) = (placed.clone(), plan.clone());
+        Self { load, names, told_layers, has_caches: false, allowed, now, plan, held: Vec::new() }
     }
 
-    /// Gives rows that agree after some change that change as their reason.
-    pub fn explain(mut self, rows: &mut [Compared]) {
+    /// Gives rows that agree after some change that change as their reason; the request with all changes that were kept.
+    pub fn explain(mut self, rows: &mut [Compared]) -> Found {
+        let told = |row: &Compared| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context);
+        self.has_caches = rows.iter().any(told);
+        self.find_context(rows);
         let mut left = self.trials();
-        if let Some(tokens) = self.context(rows).filter(|_| self.now.settings.ctx == Context::Auto) {
-            let change = setting(move |settings| settings.ctx = Context::Tokens(tokens));
-            left.insert(0, (Reason::Setting(format!("--ctx {tokens}")), change));
-        }
         while rows.iter().any(is_open) {
             let Some(found) = left.iter().position(|trial| self.keep(trial, rows)) else { break };
             drop(left.remove(found));
@@ -56,6 +75,7 @@ impl<'a> Search<'a> {
             self.keep(&placement, rows);
         }
         self.combine(rows);
+        Found { request: self.now, plan: self.plan, held: self.held }
     }
 
     /// Plans a change on top of those that are kept, and keeps it if rows agree with it that did not, or if all devices
@@ -68,7 +88,7 @@ impl<'a> Search<'a> {
         let Ok(tried) = planned::plan(&request, self.names) else { return false };
         let because = reason.clone().with(&self.held);
         let mut any = false;
-        for row in rows.iter_mut().filter(|row| is_open(row)) {
+        for row in rows.iter_mut().filter(|row| is_open(row) && row.part == Part::Model) {
             if agrees(row, &tried) {
                 (row.reason, any) = (Some(because.clone()), true);
             }
@@ -85,17 +105,56 @@ impl<'a> Search<'a> {
         any
     }
 
-    /// The context whose caches would be as large as those in the log, if caches grow with it; in steps of 1024, as
-    /// people choose it.
-    fn context(&self, rows: &[Compared]) -> Option<u64> {
-        let caches = rows.iter().filter(|row| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context));
-        let (mut planned, mut observed) = (0.0, 0.0);
-        for row in caches.filter(|row| row.part == Part::Model) {
-            planned += row.planned.unwrap_or_default().0;
-            observed += row.observed.unwrap_or_default().0;
+    /// The context with which `base` would have caches as large as those in the log, if they grow with it; in steps of
+    /// 1024, as people choose it.
+    fn context(&self, base: &PlanRequest, rows: &[Compared]) -> Option<u64> {
+        const SHORT: u64 = 32_768;
+        let of_caches =
+            |row: &&Compared| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context) && row.part == Part::Model;
+        let caches: Vec<&Compared> = rows.iter().filter(of_caches).collect();
+        let observed: f64 = caches.iter().filter_map(|row| row.observed).map(|mib| mib.0).sum();
+        let with_states = caches.iter().any(|row| row.term == CheckedTerm::Context);
+        let planned = |tokens: u64| -> Option<f64> {
+            let request = base.changed(|settings| settings.ctx = Context::Tokens(tokens));
+            let plan = planned::plan(&request, self.names).ok()?;
+            // on all devices, as layers may move with the context
+            let held = plan
+                .terms
+                .iter()
+                .filter(|((_, term), _)| *term == CheckedTerm::Kv || with_states && *term == CheckedTerm::Rs);
+            Some(held.map(|(_, mib)| mib.0).sum())
+        };
+        // windows and states do not grow; what does is even
+        let (short, long) = (planned(SHORT)?, planned(2 * SHORT)?);
+        let tokens = SHORT as f64 * (1.0 + (observed - short) / (long - short));
+        let tokens = (tokens / 1024.0).round() * 1024.0;
+        (long > short && (1024.0..1e9).contains(&tokens)).then_some(tokens as u64)
+    }
+
+    /// A context, with the number of sequences that it needs, that explains the caches.
+    fn find_context(&mut self, rows: &mut [Compared]) {
+        let caches = |row: &Compared| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context) && is_open(row);
+        if self.now.settings.ctx != Context::Auto || !rows.iter().any(caches) {
+            return;
         }
-        let tokens = (self.plan.tokens as f64 * observed / planned / 1024.0).round() * 1024.0;
-        (planned > 0.0 && (1024.0..1e9).contains(&tokens)).then_some(tokens as u64)
+        let untold = self.load.settings.n_seq_max.is_none() && self.load.command.is_none();
+        for sequences in [self.now.settings.parallel, Some(1), Some(2), Some(8)] {
+            if sequences != self.now.settings.parallel && !untold {
+                continue;
+            }
+            let base = self.now.changed(|settings| settings.parallel = sequences);
+            let Some(tokens) = self.context(&base, rows) else { continue };
+            let words = match sequences.filter(|_| sequences != self.now.settings.parallel) {
+                Some(sequences) => format!("--ctx {tokens} --parallel {sequences}"),
+                None => format!("--ctx {tokens}"),
+            };
+            let change = setting(move |settings| {
+                (settings.ctx, settings.parallel) = (Context::Tokens(tokens), sequences);
+            });
+            if self.keep(&(Reason::Setting(words), change), rows) {
+                return;
+            }
+        }
     }
 
     /// Changes of the request that a log does not always tell, the likeliest first.
@@ -109,13 +168,10 @@ impl<'a> Search<'a> {
             trials.push((Reason::Setting(format!("--parallel {sequences}")), change));
         }
         if seen.cache_type_k.is_none() && unwritten {
-            for ty in [CacheType::Q8_0, CacheType::Q4_0, CacheType::Bf16, CacheType::F32] {
-                let change =
-                    setting(move |settings| (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)));
-                trials.push((Reason::Setting(format!("--kv-type {ty}")), change));
-            }
+            trials.extend([CacheType::Q8_0, CacheType::Q4_0, CacheType::Bf16, CacheType::F32].map(cache_type));
         }
         trials.push((Reason::FullSizeWindows, setting(|settings| settings.swa_full = true)));
+        trials.retain(|(reason, _)| (self.allowed)(reason));
         trials.extend(self.of_compute().into_iter().flatten());
         trials
     }
@@ -155,6 +211,14 @@ impl<'a> Search<'a> {
             let off = setting(|settings| settings.flash_attn = FlashAttn::Off);
             groups.push(vec![(Reason::FlashAttentionOff(why), off)]);
         }
+        if !self.has_caches && seen.cache_type_k.is_none() && self.load.command.is_none() {
+            let types = [CacheType::Q8_0, CacheType::Q4_0].map(cache_type);
+            groups.push(types.into_iter().collect());
+        }
+        for group in &mut groups {
+            group.retain(|(reason, _)| (self.allowed)(reason));
+        }
+        groups.retain(|group| !group.is_empty());
         groups
     }
 
@@ -215,15 +279,15 @@ impl<'a> Search<'a> {
     }
 
     /// Several changes at once, for compute buffers that no single one explains: the fewest that explain the most.
-    fn combine(&self, rows: &mut [Compared]) {
-        let is_wanted = |row: &&Compared| row.term == CheckedTerm::Compute && is_open(row);
+    fn combine(&mut self, rows: &mut [Compared]) {
+        let is_wanted = |row: &&Compared| row.term == CheckedTerm::Compute && row.part == Part::Model && is_open(row);
         if !rows.iter().any(|row| is_wanted(&row)) {
             return;
         }
         // without a word of it in the log, no flash attention together with others would often agree by chance
         let told = |trial: &Trial| !matches!(trial.0, Reason::FlashAttentionOff(None));
         let groups: Vec<Vec<Trial>> = self.of_compute().into_iter().filter(|group| group.iter().all(told)).collect();
-        let mut best: Option<(usize, Vec<Reason>, Planned)> = None;
+        let mut best: Option<(usize, Vec<Reason>, PlanRequest, Planned)> = None;
         for number in 0..groups.iter().map(|group| group.len() + 1).product::<usize>() {
             let (mut rest, mut request, mut reasons) = (number, self.now.clone(), self.held.clone());
             for group in &groups {
@@ -243,24 +307,31 @@ impl<'a> Search<'a> {
             let explained = rows.iter().filter(is_wanted).filter(|row| agrees(row, &plan) || is_twice(row, &plan));
             let count = explained.count();
             let better =
-                best.as_ref().is_none_or(|(than, of, _)| count > *than || count == *than && reasons.len() < of.len());
+                best.as_ref().is_none_or(|(than, of, ..)| count > *than || count == *than && reasons.len() < of.len());
             if count > 0 && better {
-                best = Some((count, reasons, plan));
+                best = Some((count, reasons, request, plan));
             }
         }
-        let Some((_, reasons, plan)) = best else { return };
+        let Some((_, reasons, request, plan)) = best else { return };
         let together = |reasons: &[Reason]| match reasons {
             [only] => only.clone(),
             all => Reason::Together(all.to_vec()),
         };
-        for row in rows.iter_mut().filter(|row| row.term == CheckedTerm::Compute && is_open(row)) {
+        for row in rows.iter_mut().filter(|row| is_wanted(&&**row)) {
             if agrees(row, &plan) {
                 row.reason = Some(together(&reasons));
             } else if is_twice(row, &plan) {
                 row.reason = Some(together(&[reasons.as_slice(), &[Reason::TwiceOnCpu]].concat()));
             }
         }
+        (self.now, self.plan, self.held) = (request, plan, reasons);
     }
+}
+
+/// Another type of K and V.
+fn cache_type(ty: CacheType) -> Trial {
+    let change = setting(move |settings| (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)));
+    (Reason::Setting(format!("--kv-type {ty}")), change)
 }
 
 /// A change of settings.

@@ -1,8 +1,8 @@
 //! The settings and the release of llama.cpp that a log shows.
 
-use crate::engine::EngineId;
-use crate::observed::{Event, Fit, FitResult, Load, OllamaEstimate, Program, Term};
-use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
+use crate::engine::{EngineId, PreparedModel};
+use crate::observed::{CacheSize, Event, Fit, FitResult, Load, OllamaEstimate, Program, Term};
+use crate::settings::{Context, DraftSettings, FlashAttn, GpuLayers, Outputs, Release, Settings, SpecType};
 use crate::units::Bytes;
 
 /// The last build that is nearer to release 2026-08 than to 2026-11: about halfway between b10488, which Ollama 0.33
@@ -26,6 +26,13 @@ pub fn engine(load: &Load) -> EngineId {
     }
 }
 
+/// Whether the load is of a build that is older than every release that is known here.
+pub fn is_older(load: &Load) -> bool {
+    // release 2026-08 is about b10450
+    let build = load.build.filter(|build| BUILDS.contains(build)).or(load.older_than);
+    build.is_some_and(|build| build <= 10_300)
+}
+
 /// The release that is nearest to the one in the log, with the build or version that says so; none where it names
 /// neither.
 pub fn release(load: &Load) -> Option<(Release, String)> {
@@ -33,7 +40,11 @@ pub fn release(load: &Load) -> Option<(Release, String)> {
     if let Some(build) = load.build.filter(|build| BUILDS.contains(build)) {
         return Some((nearest(build), format!("b{build}")));
     }
-    let version = load.version.as_deref().filter(|_| load.program == Some(Program::Ollama))?;
+    let version = load.version.as_deref().filter(|_| load.program == Some(Program::Ollama));
+    let Some(version) = version else {
+        let before = load.older_than.filter(|&build| build <= LAST_OF_AUGUST)?;
+        return Some((nearest(before), format!("builds before b{before}, whose lines these are")));
+    };
     let mut numbers = version.split('.').map(|number| number.parse::<u64>().ok());
     let (major, minor) = (numbers.next()??, numbers.next()??);
     // 0.33 has b10488
@@ -62,7 +73,7 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
     };
     Settings {
         ctx: total.filter(|tokens| *tokens > 0).map_or(Context::Auto, |tokens| Context::Tokens(per_sequence(tokens))),
-        parallel: sequences.or_else(|| (!serves(load)).then_some(1)),
+        parallel: sequences.or_else(|| (!serves(load) || embeds(load)).then_some(1)),
         batch: seen.n_batch,
         ubatch: seen.n_ubatch.filter(|_| !engine.facts().is_ollama),
         cache_type_k: seen.cache_type_k,
@@ -111,8 +122,41 @@ fn outputs(load: &Load) -> Outputs {
     match load.settings.n_outputs_max {
         Some(tokens) => Outputs::Tokens(tokens),
         None if load.build.is_some_and(|build| (BUILDS.start..OUTPUTS_SINCE).contains(&build)) => Outputs::Ubatch,
+        None if load.older_than.is_some_and(|build| build <= OUTPUTS_SINCE) || embeds(load) => Outputs::Ubatch,
         None => Outputs::Parallel,
     }
+}
+
+/// Whether no build tells how many outputs are reserved.
+pub fn outputs_untold(load: &Load) -> bool {
+    let build = load.build.is_some_and(|build| BUILDS.contains(&build)) || load.version.is_some();
+    load.settings.n_outputs_max.is_none() && !build && outputs(load) == Outputs::Parallel
+}
+
+/// Whether the program uses llama.cpp as a library, whose own default of outputs is a whole batch, with one sequence.
+fn embeds(load: &Load) -> bool {
+    matches!(load.program, Some(Program::LmStudio | Program::KoboldCpp))
+}
+
+/// The draft that the log shows, if the model that was found can draft in that way.
+pub fn draft(load: &Load, model: &PreparedModel) -> Option<DraftSettings> {
+    let seen = &load.settings;
+    let shown = seen.model_draft.is_some() || load.contexts.len() > 1 || seen.n_rs_seq.is_some_and(|saved| saved > 0);
+    let types: Vec<SpecType> = match seen.spec_type.as_deref() {
+        Some(names) => names.split(',').filter_map(|name| name.trim().parse().ok()).collect(),
+        None => shown.then(|| model.drafts_by()).flatten().into_iter().collect(),
+    };
+    let can = types.iter().any(|kind| Some(*kind) == model.drafts_by());
+    let n_max = seen.n_rs_seq.filter(|&saved| saved > 0).or(seen.spec_draft_n_max);
+    let caches = load.contexts.get(1).into_iter().flat_map(|context| &context.caches);
+    let (cache_type_k, cache_type_v) = caches.map(CacheSize::types).find(|(k, _)| k.is_some()).unwrap_or_default();
+    can.then(|| DraftSettings { types: Some(types), n_max, cache_type_k, cache_type_v, ..DraftSettings::default() })
+}
+
+/// Whether the log shows a projector.
+pub fn has_projector(load: &Load) -> bool {
+    let computes = load.observed.values().any(|terms| terms.contains_key(&Term::ProjectorCompute));
+    load.projector.is_some() || load.settings.mmproj.is_some() || computes
 }
 
 /// What the fit leaves free, with what the server adds for a projector or a draft.

@@ -1,19 +1,21 @@
 //! The request that is compared, and the ones that are tried to explain what differs.
 
+mod explain;
+
 use std::sync::Arc;
 
 use super::estimate::{self, EstimateCheck};
 use super::machine::ObservedMachine;
-use super::planned::{self, CPU, Planned};
+use super::planned::{self, Planned};
 use super::reason::{self, Reason};
 use super::rows::Observed;
-use super::search::{self, Search};
+use super::search::{Found, Search};
 use super::split::SplitCheck;
 use super::{Check, CheckRequest, CheckedTerm, Compared, ReleaseChoice, machine, settings};
 use crate::engine::{EngineError, EngineId, PlanRequest};
 use crate::gguf::FileType;
 use crate::observed::{Load, Mib, TablePhase};
-use crate::settings::{Context, GpuLayers, Release, Settings};
+use crate::settings::{Context, DraftSettings, GpuLayers, Release, Settings};
 
 /// What is known before anything is planned.
 pub struct Base<'a> {
@@ -41,6 +43,10 @@ impl<'a> Base<'a> {
             }
         }
         let mut wanted = settings::of(load, engine);
+        if load.settings.n_rs_seq.is_some_and(|saved| saved > 0) {
+            // its context keeps further states, and computes more outputs
+            wanted.draft = settings::draft(load, &asked.model).unwrap_or_default();
+        }
         (asked.knobs)(&mut wanted);
         let request = PlanRequest::new(engine, Arc::clone(&asked.model), machine, wanted);
         Self { load, asked, observed: Observed::of(load), names, free_known, request, estimate }
@@ -54,16 +60,17 @@ impl<'a> Base<'a> {
         let own = self.own_placement();
         let (release, placed, plan) = self.chosen(own.as_ref())?;
         let mut rows = self.observed.beside(&plan, &self.names);
-        let assumed = self.assumed();
         let quantisation = self.quantisation(&placed, &rows);
         let (placed, plan) = match quantisation.and_then(|of| self.requantised(&placed, of)) {
             Some(adopted) => {
+                let adopted = (adopted.0, Planned { beside: plan.beside, ..adopted.1 });
                 rows = self.observed.beside(&adopted.1, &self.names);
                 adopted
             }
             None => (placed, plan),
         };
-        self.explain(&mut rows, &placed, &plan, &assumed);
+        let (placed, plan, inferred) = self.explain(&mut rows, placed, plan);
+        let assumed = self.assumed(&placed.settings);
         let split = SplitCheck::of(self.load, own.as_ref(), &plan);
         let check = Check {
             request: placed,
@@ -73,6 +80,7 @@ impl<'a> Base<'a> {
             rows,
             split,
             assumed,
+            inferred,
             inferred_context: None,
         };
         Ok(match self.estimate {
@@ -87,6 +95,26 @@ impl<'a> Base<'a> {
         let asked = self.request.settings.gpu_layers != GpuLayers::Auto;
         let decides = asked || estimates || settings::is_fitted(self.load);
         (decides && (self.free_known || asked)).then(|| self.request.clone())
+    }
+
+    /// What a draft and a projector take that the log shows.
+    fn beside(&self, placed: &PlanRequest) -> Option<planned::Beside> {
+        let draft = settings::draft(self.load, &placed.model);
+        let projector = self.asked.projector.clone().filter(|_| settings::has_projector(self.load));
+        if draft.is_none() && projector.is_none() {
+            return None;
+        }
+        let with = |draft: Option<DraftSettings>| {
+            let request = placed.changed(|settings| {
+                settings.projector.clone_from(&projector);
+                if let Some(draft) = draft.clone() {
+                    settings.draft = draft;
+                }
+            });
+            planned::beside(&request, &self.names)
+        };
+        // a draft that this release refuses takes no projector with it
+        with(draft).or_else(|| with(None))
     }
 
     /// The request with the placement that the log tells.
@@ -128,6 +156,7 @@ impl<'a> Base<'a> {
                 let request = place.changed(|settings| settings.release = release);
                 match planned::plan(&request, &self.names) {
                     Ok(plan) => {
+                        let plan = Planned { beside: self.beside(&request).unwrap_or_default(), ..plan };
                         let score = self.score(&plan, seen);
                         if best.as_ref().is_none_or(|(than, ..)| score > *than) {
                             best = Some((score, request, plan));
@@ -156,8 +185,8 @@ impl<'a> Base<'a> {
     }
 
     /// Settings that change memory and are not in the log.
-    fn assumed(&self) -> Vec<&'static str> {
-        let Settings { ctx, parallel, ubatch, cache_type_k, .. } = &self.request.settings;
+    fn assumed(&self, planned: &Settings) -> Vec<&'static str> {
+        let Settings { ctx, parallel, ubatch, cache_type_k, .. } = planned;
         let told = [
             ("the context", *ctx != Context::Auto),
             ("the number of sequences", parallel.is_some()),
@@ -171,42 +200,58 @@ impl<'a> Base<'a> {
         told.into_iter().filter(|(_, told)| !told).map(|(name, _)| name).collect()
     }
 
-    /// Gives each row that differs the first reason that holds.
-    fn explain(&self, rows: &mut [Compared], placed: &PlanRequest, plan: &Planned, assumed: &[&'static str]) {
+    /// Gives each row that differs the first reason that holds. Where settings that the log does not tell make its
+    /// figures agree, it is compared with a plan of these: the request, its plan and those settings.
+    fn explain(
+        &self,
+        rows: &mut Vec<Compared>,
+        placed: PlanRequest,
+        plan: Planned,
+    ) -> (PlanRequest, Planned, Vec<Reason>) {
         for row in rows.iter_mut().filter(|row| !row.is_same()) {
             row.reason = reason::of_row(row, self.load);
         }
         let told_layers = self.load.layers_on_gpus().is_some() || self.asked_for_all();
-        Search::new(self.load, &self.names, placed, plan, told_layers).explain(rows);
-        let elsewhere = search::same_in_total(rows);
-        let told = self.load.layers_on_gpus().is_some() || settings::placement(self.load, &self.names).is_some();
-        let own = self.own_placement().is_some();
-        let one_device = self.names.is_empty();
-        let in_ram = |row: &Compared| row.term == CheckedTerm::Model && row.device == CPU;
-        // where RAM holds no more than planned, all layers are on GPUs
-        let all = !rows.iter().any(|row| in_ram(row) && !row.agrees());
-        let told = told || all && rows.iter().any(in_ram) || self.asked_for_all();
-        let cells = self.load.contexts.first().is_some_and(|context| !context.caches.is_empty());
-        for row in rows.iter_mut().filter(|row| is_open(row)) {
-            let other_file = !self.asked.is_same_file;
-            row.reason = match row.term {
-                CheckedTerm::Model if reason::is_trial(self.load) && !self.asked_for_all() => Some(Reason::FitTrial),
-                term if elsewhere.contains(&term) => Some(Reason::OtherDevices),
-                CheckedTerm::Model if other_file && (told || one_device) => Some(Reason::Mixture),
-                CheckedTerm::Model if !told && !own => Some(Reason::UntoldLayers),
-                // context and types are told, so only the shape is left
-                CheckedTerm::Kv | CheckedTerm::Rs if other_file && cells && told => Some(Reason::OtherShape),
-                _ => None,
+        let texts = (self.load, self.names.as_slice());
+        let (mut placed, mut plan, mut inferred) = (placed, plan, Vec::new());
+        let mut tried = rows.clone();
+        let untold = |reason: &Reason| self.is_untold(reason);
+        let found = Search::new(texts, (&placed, &plan), told_layers, &untold).explain(&mut tried);
+        let now = self.observed.beside(&found.plan, &self.names);
+        if !found.held.is_empty() && same(&now) > same(rows) {
+            (placed, plan) = self.adopt(rows, &tried, &found);
+            inferred = found.held;
+        }
+        Search::new(texts, (&placed, &plan), told_layers || !inferred.is_empty(), &|_| true).explain(rows);
+        self.explain_rest(rows, &placed, &plan, &self.assumed(&placed.settings));
+        (placed, plan, inferred)
+    }
+
+    /// Whether a log leaves open what a reason is about.
+    fn is_untold(&self, reason: &Reason) -> bool {
+        match reason {
+            Reason::Setting(_) | Reason::CachesShowLayers(_) => true,
+            Reason::AllOutputs => settings::outputs_untold(self.load),
+            Reason::Release(_) => self.asked.release.is_none() && settings::release(self.load).is_none(),
+            _ => false,
+        }
+    }
+
+    /// Takes what was found as the plan; rows that agree by it keep it as their reason.
+    fn adopt(&self, rows: &mut Vec<Compared>, tried: &[Compared], found: &Found) -> (PlanRequest, Planned) {
+        let plan = Planned { beside: self.beside(&found.request).unwrap_or_default(), ..found.plan.clone() };
+        let mut now = self.observed.beside(&plan, &self.names);
+        for row in &mut now {
+            let before =
+                tried.iter().find(|old| (&old.device, old.part, old.term) == (&row.device, row.part, row.term));
+            row.reason = match before {
+                Some(old) if row.is_same() && !old.is_same() => old.reason.clone(),
+                _ if row.is_same() => None,
+                _ => reason::of_row(row, self.load),
             };
         }
-        if rows.iter().any(|row| row.reason == Some(Reason::OtherShape)) {
-            for row in rows.iter_mut().filter(|row| is_open(row) && row.term == CheckedTerm::Compute) {
-                row.reason = Some(Reason::OtherShape);
-            }
-        }
-        for row in rows.iter_mut().filter(|row| is_open(row)) {
-            row.reason = reason::of_request(row, self.load, placed, plan, assumed);
-        }
+        *rows = now;
+        (found.request.clone(), plan)
     }
 
     /// Whether as many layers were asked for as there are.
@@ -263,6 +308,11 @@ fn with_estimate(mut check: Check, estimate: EstimateCheck) -> Check {
     check.rows.extend(estimate.rows);
     check.inferred_context = estimate.inferred_context;
     check
+}
+
+/// Rows that are the same.
+fn same(rows: &[Compared]) -> usize {
+    rows.iter().filter(|row| row.is_same()).count()
 }
 
 /// Whether a row differs without a reason.

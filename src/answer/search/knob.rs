@@ -68,6 +68,8 @@ impl RulesInEffect {
             Knob::Draft => (effect.spec_type, effect.spec_draft_n_max, effect.outputs) = (None, None, None),
             Knob::DraftMax => (effect.spec_draft_n_max, effect.outputs) = (None, None),
             Knob::FlashAttn => effect.flash_attn = FlashAttn::Auto,
+            Knob::LoadMode => effect.load_mode = None,
+            Knob::CacheRam => effect.cache_ram = None,
             Knob::Context
             | Knob::Quant
             | Knob::CacheType

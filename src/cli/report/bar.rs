@@ -78,6 +78,7 @@ mod tests {
     fn device(total: u64, free: u64, [weights, cache, graph, reserved]: [u64; 4]) -> DevicePlan {
         DevicePlan {
             driver: None,
+            largest_buffer: None,
             id: "GPU0".to_owned(),
             kind: DeviceKind::Gpu,
             name: "a GPU".to_owned(),

@@ -3,7 +3,7 @@
 use super::super::style::{Hue, Style};
 use super::one_line;
 use crate::answer::check::ps::{PsAnswer, PsCandidate};
-use crate::answer::check::{CPU, Check, Compared, Precision};
+use crate::answer::check::{CPU, Check, Compared, Precision, Reason};
 use crate::engine::PlanRequest;
 use crate::export::check::{name, part_title};
 use crate::library::observed::FoundModel;
@@ -183,6 +183,13 @@ fn notes(seen: &Observation, chosen: usize, check: &Check) -> Vec<String> {
     if !check.assumed.is_empty() {
         let assumed = check.assumed.join(", ");
         notes.push(format!("the log does not tell {assumed}: defaults are planned; --ctx, --parallel, … state others"));
+    }
+    if !check.inferred.is_empty() {
+        let found: Vec<String> = check.inferred.iter().map(Reason::option).collect();
+        let found = found.join(" ");
+        notes.push(format!(
+            "what the log does not tell is taken from its figures: {found}; --ctx, --parallel, … state others"
+        ));
     }
     if let Some(tokens) = check.inferred_context {
         let tokens = Tokens(tokens);

@@ -54,13 +54,29 @@ struct Allocator<'a> {
     step: usize,
 }
 
-/// Bytes that each device must reserve for `schedule`. `lifetimes` receives every allocation's lifetime.
+/// Memory of one kind on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Bytes in all.
+    pub bytes: u64,
+    /// Bytes of the largest tensor in it, which stays whole where the memory is divided into several buffers.
+    pub tensor: u64,
+}
+
+impl Piece {
+    /// With one more tensor of `bytes`.
+    pub fn add(&mut self, bytes: u64) {
+        *self = Self { bytes: self.bytes + bytes, tensor: self.tensor.max(bytes) };
+    }
+}
+
+/// What each device must reserve for `schedule`. `lifetimes` receives every allocation's lifetime.
 pub fn reserve(
     graph: &Graph,
     schedule: &Schedule,
     backends: &[BackendRef],
     lifetimes: Option<&mut Vec<Lifetime>>,
-) -> Vec<u64> {
+) -> Vec<Piece> {
     let mut allocator = Allocator {
         graph,
         backends,

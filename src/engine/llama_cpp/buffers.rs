@@ -51,7 +51,7 @@ impl ResolvedRequest {
     fn measured_buffers(&self) -> Result<RequestBuffers, LoadError> {
         let (measured, details) = self.loaded.measure_traced(&self.devices, &self.spread, &self.options, None)?;
         let states = details.memory.state_bytes(&self.backends());
-        let MemoryBreakdown { model, context, compute, parameters, layer_devices } = &measured;
+        let MemoryBreakdown { model, context, compute, parameters, layer_devices, .. } = &measured;
         let devices = (0..model.len()).map(|at| DeviceBuffers {
             weights: Bytes(model[at]),
             kv: Bytes(context[at] - states[at]),

@@ -8,6 +8,7 @@ use super::context::{ContextType, Cparams};
 use super::hparams::{Hparams, Indexer};
 use super::partner::Partner;
 use super::placement::Placement;
+use crate::engine::ggml::allocate::Piece;
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::ggml::tensor::{BackendId, Tensor, row};
 use crate::engine::ggml::{Backend, BackendRef, Type};
@@ -211,6 +212,27 @@ impl Memory {
         let window = self.window.clone().filter(|cache| cache.size < full);
         let states = Self { recurrent: self.recurrent.clone(), compressed: self.only_states(), ..Self::default() };
         Self { window, ..states }.bytes(backends).iter().sum()
+    }
+
+    /// The largest of the caches per device, and the largest tensor of any: each cache has buffers of its own.
+    pub fn largest(&self, backends: &[BackendRef]) -> Vec<Piece> {
+        let (full, window, indexer) = (self.full.clone(), self.window.clone(), self.indexer.clone());
+        let each = [
+            Self { full, ..Self::default() },
+            Self { window, ..Self::default() },
+            Self { indexer, ..Self::default() },
+            Self { recurrent: self.recurrent.clone(), ..Self::default() },
+        ];
+        let mut largest = vec![Piece::default(); backends.len()];
+        for cache in each {
+            let bytes = cache.bytes(backends);
+            largest.iter_mut().zip(bytes).for_each(|(piece, bytes)| piece.bytes = piece.bytes.max(bytes));
+        }
+        self.tensors(|place, tensor| {
+            let piece = &mut largest[usize::from(place)];
+            piece.tensor = piece.tensor.max(tensor.bytes());
+        });
+        largest
     }
 
     /// Calls `see` with every allocated tensor and its device.

@@ -27,6 +27,8 @@ pub const FACTS: EngineFacts = EngineFacts {
         (Knob::TensorSplit, KnobCondition::SeveralGpus),
         (Knob::Draft, KnobCondition::Draft),
         (Knob::DraftMax, KnobCondition::Draft),
+        (Knob::LoadMode, KnobCondition::Always),
+        (Knob::CacheRam, KnobCondition::Generates),
     ],
     ignores: &[Flag::GpuOverhead, Flag::Adapters, Flag::Spread, Flag::RequireFull],
     reserve_setting: ReserveSetting::FitTarget,

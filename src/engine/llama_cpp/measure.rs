@@ -9,7 +9,7 @@ use super::pipeline::Pipeline;
 use super::placement::Placement;
 use super::probe::Probe;
 use super::{AllocationDetails, Device, LoadedModel, MemoryBreakdown};
-use crate::engine::ggml::allocate;
+use crate::engine::ggml::allocate::{self, Piece};
 use crate::engine::ggml::schedule::{PassTrace, Schedule, Scheduler};
 use crate::engine::ggml::tensor::{Buffer, Tensor};
 use crate::engine::ggml::{BackendRef, Graph};
@@ -58,7 +58,7 @@ impl<'a> Measurer<'a> {
     pub fn measure(&mut self, placement: &Placement, options: &ContextParams) -> Result<MemoryBreakdown, LoadError> {
         let layout = self.schedule(placement, options, None)?;
         let compute = allocate::reserve(&self.graph, &self.schedule, &self.backends, None);
-        let measured = self.measured(&layout, compute);
+        let measured = self.measured(&layout, &compute);
         self.latest = Some((options.clone(), layout));
         Ok(measured)
     }
@@ -83,7 +83,7 @@ impl<'a> Measurer<'a> {
         };
         let mut lifetimes = Vec::new();
         let compute = allocate::reserve(&self.graph, &self.schedule, &self.backends, Some(&mut lifetimes));
-        let measured = self.measured(&layout, compute);
+        let measured = self.measured(&layout, &compute);
         let Self { graph, schedule, .. } = self;
         let MeasureLayout { memory, pipeline, .. } = layout;
         Ok((measured, AllocationDetails { memory, graph, schedule, lifetimes, pipeline }))
@@ -151,12 +151,16 @@ impl<'a> Measurer<'a> {
         Ok(layout)
     }
 
-    fn measured(&self, layout: &MeasureLayout, compute: Vec<u64>) -> MemoryBreakdown {
+    fn measured(&self, layout: &MeasureLayout, compute: &[Piece]) -> MemoryBreakdown {
         let MeasureLayout { context, placement, memory, .. } = layout;
+        let weights = placement.weights(self.model, &self.backends);
+        let caches = memory.largest(&self.backends);
+        let bytes = |pieces: &[Piece]| pieces.iter().map(|piece| piece.bytes).collect();
         MemoryBreakdown {
-            model: placement.weights(self.model, &self.backends),
+            model: bytes(&weights),
             context: memory.bytes(&self.backends),
-            compute,
+            compute: bytes(compute),
+            pieces: weights.iter().zip(caches).zip(compute).map(|((a, b), c)| [*a, b, *c]).collect(),
             parameters: context.clone(),
             layer_devices: placement.layer_devices(),
         }

@@ -7,6 +7,7 @@ use super::hparams::Hparams;
 use super::weight_homes::WeightHomes;
 use super::weights::{self, LlmTensor, Weight, Weights};
 use crate::engine::ggml::BackendRef;
+use crate::engine::ggml::allocate::Piece;
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::ggml::tensor::BackendId;
 
@@ -159,17 +160,17 @@ impl Placement {
     }
 
     /// Bytes of weights per device, the CPU last. (Tensors unused by the graph are not loaded.)
-    pub fn weights(&self, model: &LoadedModel, backends: &[BackendRef]) -> Vec<u64> {
+    pub fn weights(&self, model: &LoadedModel, backends: &[BackendRef]) -> Vec<Piece> {
         let LoadedModel { hparams, weights: tensors, .. } = model;
         let architecture = model.family.architecture;
         let blocks = model.loaded_blocks(self.load_mtp);
-        let mut bytes = vec![0; backends.len()];
+        let mut pieces = vec![Piece::default(); backends.len()];
         // in RAM, what a GPU can use is in its host buffers
         let mut put = |index: usize, weight: &Weight, device: BackendId| {
             let home = self.home(device, index);
             let own = home == self.cpu && self.homes.refuses(0, index);
-            bytes[usize::from(home)] +=
-                if own { weight.on(&Cpu::default()) } else { weight.on(&*backends[usize::from(home)]) };
+            let bytes = if own { weight.on(&Cpu::default()) } else { weight.on(&*backends[usize::from(home)]) };
+            pieces[usize::from(home)].add(bytes);
         };
         for (index, weight) in tensors.all.iter().enumerate() {
             let slot = weight.role.map(|(slot, _)| slot);
@@ -193,10 +194,10 @@ impl Placement {
             let first = matches!(architecture, Architecture::Gemma3n | Architecture::Gemma4);
             let twice = first || tensors.embeddings_twice_in_ram(&self.homes);
             if home != self.cpu || twice {
-                bytes[usize::from(home)] += tensors.all[index].on(&*backends[usize::from(home)]);
+                pieces[usize::from(home)].add(tensors.all[index].on(&*backends[usize::from(home)]));
             }
         }
-        bytes
+        pieces
     }
 
     /// The devices of rope factors: every device whose blocks use them has a copy.

@@ -25,6 +25,8 @@ pub const FACTS: EngineFacts = EngineFacts {
         (Knob::GpuLayers, KnobCondition::Always),
         (Knob::CpuMoe, KnobCondition::Experts),
         (Knob::TensorSplit, KnobCondition::SeveralGpus),
+        (Knob::LoadMode, KnobCondition::Always),
+        (Knob::CacheRam, KnobCondition::Generates),
     ],
     ignores: &[Flag::Ubatch, Flag::NoOpOffload, Flag::Outputs, Flag::FitCtx, Flag::RequireFull],
     reserve_setting: ReserveSetting::Overhead,

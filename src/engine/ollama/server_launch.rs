@@ -201,7 +201,9 @@ pub(super) fn decide_beside(
         command,
     };
     let sizes = BatchSizes { tokens, batch: sent };
-    let options = server_options(settings, &start, flash_attn, sizes, margin, projector.device(settings));
+    let mut options = server_options(settings, &start, flash_attn, sizes, margin, projector.device(settings));
+    // llama-server's argument stands over its variable
+    options.load_mode = load_mode.and_then(|mode| mode.parse().ok()).or(settings.load_mode);
     let sees = start.command.sees.clone();
     let refusal = server_refusal(settings, &start, main_gpu);
     let visible = visible_machine(machine, &chosen, &sees);

@@ -29,6 +29,8 @@ pub const FACTS: EngineFacts = EngineFacts {
         Flag::FitCtx,
         Flag::CpuMoe,
         Flag::Drafting,
+        Flag::LoadMode,
+        Flag::CacheRam,
         Flag::Release,
     ],
     reserve_setting: ReserveSetting::Overhead,

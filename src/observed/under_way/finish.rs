@@ -47,6 +47,8 @@ impl LoadUnderWay {
             settings = context.settings.clone();
             let types = context.caches.iter().map(CacheSize::types).find(|(k, _)| k.is_some()).unwrap_or_default();
             (settings.cache_type_k, settings.cache_type_v) = types;
+            let saved = context.caches.iter().find_map(|cache| cache.saved_states);
+            settings.n_rs_seq = settings.n_rs_seq.or(saved);
         }
         if let Some(model) = load.models.first() {
             settings.load_mode.clone_from(&model.load_mode);

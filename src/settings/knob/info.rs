@@ -150,6 +150,23 @@ impl Knob {
                 least: 1,
                 fine: 1,
             },
+            Self::LoadMode => KnobInfo {
+                name: "load-mode",
+                title: "load mode",
+                description: "How weights get into RAM (--load-mode): mapped from the file, so that pages may leave RAM \
+                       (mmap), mapped and locked (mlock), read (none), or read past the page cache (dio). It moves no \
+                       figure, only what must stay in RAM: i on RAM shows that.",
+                least: 0,
+                fine: 1,
+            },
+            Self::CacheRam => KnobInfo {
+                name: "cache-ram",
+                title: "cache RAM",
+                description: "What saved prompts may take of RAM while llama-server runs (--cache-ram); 0 for none. It is in \
+                       no figure of the plan: i on RAM shows what a prompt takes.",
+                least: 0,
+                fine: 256,
+            },
         }
     }
 }

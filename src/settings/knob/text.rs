@@ -2,7 +2,7 @@
 
 use super::{Bounds, Knob, MAX_VALUE};
 use crate::settings::{Outputs, Settings};
-use crate::units::grouped;
+use crate::units::{Bytes, grouped};
 
 impl Knob {
     /// `value` for the screen.
@@ -10,6 +10,8 @@ impl Knob {
         match self.choices() {
             Some(words) => words.get(value as usize).copied().unwrap_or("?").to_owned(),
             None if self == Self::TensorSplit => format!("{value}\u{2009}%"),
+            None if self == Self::CacheRam && value > 0 => Bytes::mib(value).to_string(),
+            None if self == Self::CacheRam => "off".to_owned(),
             None => grouped(value, '\u{2009}'),
         }
     }

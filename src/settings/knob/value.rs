@@ -1,7 +1,8 @@
 //! Reads and writes a knob's value in the settings.
 
 use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, MAX_VALUE, QUANTISATIONS};
-use crate::settings::{CacheType, Context, GpuLayers, MmprojDevice, Outputs, Settings, SpecType};
+use crate::settings::{CacheType, Context, GpuLayers, LoadMode, MmprojDevice, Outputs, Settings, SpecType};
+use crate::units::Bytes;
 
 impl Knob {
     /// The value set by the user; `None` if the engine decides.
@@ -46,6 +47,8 @@ impl Knob {
                 _ => None,
             },
             Self::DraftMax => settings.draft.n_max,
+            Self::LoadMode => place(&LoadMode::ALL, &settings.load_mode?),
+            Self::CacheRam => Some(in_mib(settings.cache_ram?)),
         }
     }
 
@@ -77,6 +80,8 @@ impl Knob {
             Self::TensorSplit => settings.tensor_split = with_first(&settings.tensor_split, value.min(100)),
             Self::Draft => settings.draft.types = SpecType::BY_MODEL.get(at).map(|kind| vec![*kind]),
             Self::DraftMax => settings.draft.n_max = Some(value),
+            Self::LoadMode => settings.load_mode = LoadMode::ALL.get(at).copied(),
+            Self::CacheRam => settings.cache_ram = Some(Bytes::mib(value)),
         }
     }
 
@@ -106,6 +111,8 @@ impl Knob {
             Self::TensorSplit => to.tensor_split.clone_from(&from.tensor_split),
             Self::Draft => to.draft.types.clone_from(&from.draft.types),
             Self::DraftMax => to.draft.n_max = from.draft.n_max,
+            Self::LoadMode => to.load_mode = from.load_mode,
+            Self::CacheRam => to.cache_ram = from.cache_ram,
         }
     }
 }
@@ -113,6 +120,11 @@ impl Knob {
 /// The single type that stands for K and V on an engine that has only one; none if it does not accept it.
 pub(in crate::settings) fn one_type(k: Option<CacheType>, v: Option<CacheType>) -> Option<CacheType> {
     k.or(v).filter(|ty| CACHE_CHOICES.contains(ty))
+}
+
+/// Whole MiB, as llama-server's option has them.
+pub(crate) const fn in_mib(bytes: Bytes) -> u64 {
+    bytes.0.div_ceil(1 << 20)
 }
 
 /// The first of `shares` in percent of their sum; `None` if there are none or all are zero.

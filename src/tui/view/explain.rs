@@ -217,6 +217,11 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         page.pair("weights are read", NAMES, &format!("{} (--load-mode)", ram.load_mode), text);
         ram.in_use().into_iter().chain(ram.shortage(plan)).for_each(|sentence| page.text(&sentence, Hue::Text));
     }
+    if let Some((largest, limit)) = device.largest_buffer.and_then(|largest| Some((largest, largest.limit?))) {
+        page.heading("The largest single buffer, at most");
+        page.pair(largest.holds.title(), NAMES, &exactly(largest.bytes), text);
+        page.text(&limit.to_string(), Hue::Text);
+    }
     if let Some(driver) = device.driver {
         page.heading("Besides, for the driver; not counted");
         page.pair("after the load", NAMES, &driver.loaded.to_string(), text);

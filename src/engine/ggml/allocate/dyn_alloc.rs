@@ -1,6 +1,8 @@
 //! The dynamic allocator of one device: best fit, adjacent free blocks merge, the last block grows.
 #![allow(clippy::cast_possible_wrap, reason = "as in ggml, where the difference of sizes wraps")]
 
+use super::Piece;
+
 /// Maximum number of chunks of one device (`GGML_VBUFFER_MAX_CHUNKS`, 0.1.161).
 const MAX_CHUNKS: usize = 16;
 
@@ -28,22 +30,25 @@ pub struct DynAlloc {
     alignment: u64,
     max_buffer: u64,
     chunks: Vec<Chunk>,
+    /// The largest allocation.
+    largest: u64,
 }
 
 impl DynAlloc {
     pub fn new(alignment: u64, max_buffer: u64) -> Self {
-        Self { alignment, max_buffer: max_buffer.min(u64::MAX / 2), chunks: Vec::new() }
+        Self { alignment, max_buffer: max_buffer.min(u64::MAX / 2), chunks: Vec::new(), largest: 0 }
     }
 
-    /// Total size of all buffers.
-    pub fn reserved(&self) -> u64 {
-        self.chunks.iter().map(|chunk| chunk.used).sum()
+    /// Total size of all buffers, and the largest tensor in them.
+    pub fn reserved(&self) -> Piece {
+        Piece { bytes: self.chunks.iter().map(|chunk| chunk.used).sum(), tensor: self.largest }
     }
 
     /// Takes `bytes` from the smallest free block that is large enough; from a chunk's last (growing) block only if no
     /// other fits.
     pub fn allocate(&mut self, bytes: u64) -> Address {
         let size = bytes.next_multiple_of(self.alignment);
+        self.largest = self.largest.max(size);
         let (at, block) =
             self.inner_block(size).or_else(|| self.last_block(size)).unwrap_or_else(|| self.new_chunk(size));
         let chunk = &mut self.chunks[at];

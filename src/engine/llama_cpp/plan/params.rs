@@ -18,7 +18,7 @@ use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::{Backend, Gpu, Machine, Os};
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, PROMPT_CACHE, Settings};
 use crate::units::Bytes;
 
 /// Default logical batch, in tokens.
@@ -195,6 +195,9 @@ pub fn in_effect(
         release: Some(model.release.name),
         spec_type: params.speculation.names(),
         spec_draft_n_max: params.speculation.has_context().then_some(params.speculation.n_max),
+        // `auto` maps, unless a device cannot
+        load_mode: Some(settings.load_mode.unwrap_or_default()),
+        cache_ram: model.hparams.causal.then(|| settings.cache_ram.unwrap_or(PROMPT_CACHE)),
         sources: std::collections::BTreeMap::new(),
     }
 }

@@ -9,8 +9,8 @@ use super::params::{self, ServerParams};
 use super::projector::PlacedProjector;
 use crate::engine::id::{EngineError, FitGoal};
 use crate::engine::prepared::PreparedModel;
-use crate::machine::Machine;
-use crate::plan::{DevicePlan, Part, PartKind, PartMemory, PlanSummary, Reserve, Verdict};
+use crate::machine::{BufferLimit, Machine};
+use crate::plan::{BufferUse, DevicePlan, LargestBuffer, Part, PartKind, PartMemory, PlanSummary, Reserve, Verdict};
 use crate::settings::{InEffect, Settings};
 use crate::units::Bytes;
 
@@ -109,6 +109,11 @@ impl<'a> PlacedModel<'a> {
         devices.push(DevicePlan::of_ram(self.machine.ram));
         let parts = self.parts();
         Part::sum_into(&parts, &mut devices);
+        for (place, &gpu) in self.params.gpus.iter().enumerate() {
+            if let Some(device) = devices.get_mut(gpu) {
+                device.largest_buffer = self.largest_buffer(place, gpu);
+            }
+        }
         for layer in 0..self.layer_count() {
             if let Some(device) = devices.get_mut(self.layer_device(layer)) {
                 device.layers.push(layer);
@@ -120,6 +125,18 @@ impl<'a> PlacedModel<'a> {
                 - Bytes(Placement::input_layer_weights(&self.loaded.weights));
         }
         devices
+    }
+
+    /// The largest buffer of the model on a GPU. A backend divides memory that is larger than its driver allows, or than
+    /// its own blocks are, but no tensor (`ggml_backend_alloc_ctx_tensors_from_buft` in `ggml-alloc.c`, 0.1.161).
+    fn largest_buffer(&self, place: usize, gpu: usize) -> Option<LargestBuffer> {
+        let limit = BufferLimit::of(self.machine.gpus.get(gpu)?, self.machine.os);
+        let block = self.params.devices.get(place)?.backend.max_buffer();
+        let block = limit.map_or(block, |limit| block.min(limit.bytes.0));
+        let pieces = self.measured().pieces.get(place)?;
+        let sizes = pieces.iter().map(|piece| Bytes(piece.bytes.min(block.max(piece.tensor))));
+        let (bytes, holds) = sizes.zip(BufferUse::ALL).max_by_key(|(bytes, _)| *bytes)?;
+        (bytes > Bytes::ZERO).then_some(LargestBuffer { bytes, holds, limit })
     }
 
     /// The model, its projector and its draft.

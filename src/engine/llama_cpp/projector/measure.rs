@@ -264,7 +264,7 @@ impl<'a> Measurer<'a> {
         let needed = allocate::reserve(graph, schedule, backends, None);
         self.compute.resize(needed.len(), 0);
         for (bytes, needed) in self.compute.iter_mut().zip(needed) {
-            *bytes = needed.max(*bytes);
+            *bytes = needed.bytes.max(*bytes);
         }
         Ok(())
     }
