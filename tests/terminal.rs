@@ -344,7 +344,7 @@ fn the_configuration_file_sets_the_planner_up() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("plimsoll");
     std::fs::create_dir(&folder).unwrap();
-    let file = "engine = 'ollama-0.24'\ntheme = 'mono'\nglyphs = 'ascii'\nneed = 12000\nrefresh = 'off'\n";
+    let file = "engine = 'ollama-0.24'\ntheme = 'mono'\nglyphs = 'ascii'\nneed = 12288\nrefresh = 'off'\n";
     std::fs::write(folder.join("config.toml"), file).unwrap();
     let config = home.path().display().to_string();
     let mut session = Session::start(120, 40, &[("XDG_CONFIG_HOME", &config)]);
@@ -352,7 +352,7 @@ fn the_configuration_file_sets_the_planner_up() {
     session.until_text("Ollama <=0.24");
     assert!(session.screen.screen().contents().is_ascii(), "{}", session.screen.screen().contents());
     session.send("b");
-    session.until_text("at 12000");
+    session.until_text("context: 12k");
     session.send("\x03");
     assert!(session.ends().0.success());
 }

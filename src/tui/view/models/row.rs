@@ -73,7 +73,10 @@ pub fn draw(
             writer.right(&format!(" {mark}"), theme.ink(Hue::Dim));
         }
         match row.item.origin {
-            ModelOrigin::Recent => writer.put_path(&row.item.name, ink),
+            // a file; of a name on a server the beginning says more
+            ModelOrigin::Recent if row.item.name.to_lowercase().ends_with(".gguf") => {
+                writer.put_path(&row.item.name, ink)
+            }
             _ => writer.put(&row.item.name, ink),
         };
     }
