@@ -4,9 +4,11 @@
 mod aliases;
 mod args;
 mod best;
+mod bundle;
 #[cfg(feature = "net")]
 mod cache;
 mod check;
+mod config;
 mod devices;
 mod environment;
 mod error;
@@ -14,7 +16,9 @@ mod explain;
 mod export;
 mod knobs;
 mod list;
+mod log;
 mod machines;
+mod man;
 mod measured;
 mod modelfile;
 mod presets;
@@ -23,6 +27,7 @@ mod questions;
 mod report;
 mod resolve;
 mod style;
+mod surroundings;
 mod together;
 mod value;
 
@@ -42,7 +47,8 @@ use crate::model::Modalities;
 use crate::settings::Context;
 use crate::speed::{Speed, Speeds};
 use crate::tui::{self, ExitReason};
-use args::{Cli, Commands, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
+use args::{Cli, Commands, ConfigArgs, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
+use config::Config;
 use error::{CliError, written};
 use resolve::ParsedArgs;
 use style::Style;
@@ -62,8 +68,12 @@ fn install_panic_hook() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         before(panic);
+        tracing::error!("{panic}");
         let version = env!("CARGO_PKG_VERSION");
-        eprintln!("This is a bug in plimsoll {version}. Please report it, with the lines above and what you did.");
+        error::say(&format!(
+            "This is a bug in plimsoll {version}. Please report it, with the lines above, what you did and the output of \
+             'plimsoll report'."
+        ));
     }));
 }
 
@@ -76,6 +86,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
         }
         Err(error) => return Err(error::usage_error(error, &arguments)),
     };
+    log::start(cli.log_file.as_deref(), &arguments)?;
     match cli.command {
         Some(Commands::Plan(args)) => plan(&args)?,
         Some(Commands::Max(args)) => print(&questions::max(&args)?)?,
@@ -92,7 +103,10 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
         #[cfg(feature = "net")]
         Some(Commands::Cache(args)) => print(&cache::run(&args)?)?,
         Some(Commands::Machine(command)) => machine(&command)?,
+        Some(Commands::Config(args)) => print(&config(args)?)?,
+        Some(Commands::Report(args)) => print(&bundle::run(&args, &arguments)?)?,
         Some(Commands::Completions { shell }) => completions(shell)?,
+        Some(Commands::Man(args)) => man::run(&args)?,
         None => return planner(&cli),
     }
     Ok(ExitCode::SUCCESS)
@@ -134,7 +148,9 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
 
 fn list(args: &ListArgs) -> Result<(), CliError> {
     let mut parsed = ParsedArgs::read(&args.knobs, &args.machine)?;
-    parsed.judge_by(args.need);
+    // --ctx is such a context too
+    let preferred = parsed.config.preferences.need.filter(|_| args.knobs.ctx.is_none()).map(Context::Tokens);
+    parsed.judge_by(args.need.or(preferred));
     let mut ready = parsed.complete();
     let (typed, words) = ModelFilter::typed(&args.words.join(" "));
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
@@ -213,6 +229,13 @@ fn machine(command: &MachineCommand) -> Result<(), CliError> {
     print(&text)
 }
 
+fn config(args: ConfigArgs) -> Result<String, CliError> {
+    if args.example {
+        return Ok(config::example());
+    }
+    Ok(config::text(&Config::here()?, &|name| std::env::var(name).ok(), &Style::of_stdout()))
+}
+
 fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "plimsoll", &mut script);
@@ -236,7 +259,7 @@ fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
     }
     for note in &start.notes {
         // visible again when the planner's screen is closed
-        eprintln!("note: {note}");
+        error::say(&format!("note: {note}"));
     }
     let found = cli.model.as_deref().map(|named| export::model_location(named, None));
     match tui::run(tui::PlannerStart { found, ..start.planner(opened, cli.model.as_deref(), cli.refresh) }) {

@@ -17,8 +17,10 @@ mod vulkan;
 pub mod watch;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use serde::Serialize;
+use tracing::{debug, info};
 
 use crate::machine::{Drivers, Gpu, Machine, Origin, Os, Ram};
 use crate::units::Bytes;
@@ -146,6 +148,7 @@ pub fn detect(options: &DetectOptions) -> Detected {
 
 /// The same, with probes to poll free memory.
 fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe>, ram::RamMonitor) {
+    let since = Instant::now();
     let (memory, about) = ram::collect();
     let mut detected = Detected {
         machine: Machine {
@@ -180,6 +183,12 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe
     }
     detected.facts.extend(about.facts);
     detected.tried.extend(about.tried);
+    detected.tried.iter().for_each(|tried| debug!("{}: {}", tried.collector, tried.outcome));
+    for gpu in &detected.machine.gpus {
+        debug!("{} ({}): {} free of {} bytes", gpu.name, gpu.backend.name(), gpu.free.0, gpu.total.0);
+    }
+    let (gpus, ram) = (detected.machine.gpus.len(), detected.machine.ram);
+    info!("detected {gpus} GPUs and {} bytes free of {} of RAM in {:.1?}", ram.free.0, ram.total.0, since.elapsed());
     (detected, probes, memory)
 }
 

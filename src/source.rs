@@ -28,6 +28,7 @@ mod remote;
 mod roots;
 #[cfg(feature = "net")]
 pub mod running;
+mod secrets;
 #[cfg(feature = "net")]
 mod sign_in;
 pub mod store;
@@ -47,6 +48,7 @@ pub use reference::{load, projector};
 #[cfg(feature = "net")]
 pub use remote::ago;
 pub use roots::Roots;
+pub use secrets::without_secrets;
 pub use tag::{ExplicitKnobs, TagParameters};
 
 /// The header of the default model, Llama 3.1 8B in `Q4_K_M`.

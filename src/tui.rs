@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{Event, read};
 
 use action::Action;
-use app::{App, Detection, InitialState, LiveMemory};
+use app::{App, Detection, InitialState, LiveMemory, Preferences};
 use device_monitor::DeviceMonitor;
 use effect::{Effect, Runner};
 use terminal::TerminalGuard;
@@ -62,10 +62,12 @@ pub struct PlannerStart {
     pub monitor: Option<DeviceMonitor>,
     /// Colours and characters.
     pub look: Appearance,
+    /// What the user prefers.
+    pub preferences: Preferences,
 }
 
 /// Runs the planner until the user leaves it. The terminal is restored on every way out: at the end, on an error, on a
-/// panic, and on SIGTERM, SIGINT and SIGHUP.
+/// panic, and on SIGTERM, SIGINT, SIGHUP and SIGQUIT.
 ///
 /// # Errors
 /// If the terminal cannot be set up or is lost.
@@ -88,6 +90,7 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
         detection,
         live,
         held: start.held,
+        preferences: start.preferences,
         theme: Theme::new(start.look),
         size,
     });
@@ -122,8 +125,11 @@ fn run_loop(
     runner: &Runner,
     events: &Receiver<LoopEvent>,
 ) -> io::Result<ExitReason> {
+    let mut logged = String::new();
     loop {
+        let since = Instant::now();
         app.refresh().into_iter().for_each(|effect| runner.start(effect));
+        logged = log_plan(app, since.elapsed(), logged);
         screen.draw(app)?;
         panic_if_requested();
         let drawn = Instant::now();
@@ -133,6 +139,22 @@ fn run_loop(
             return Ok(leave);
         }
     }
+}
+
+/// Writes the plan to the log, if there is one and the plan is not the `last` one.
+fn log_plan(app: &App, took: Duration, last: String) -> String {
+    if !tracing::enabled!(tracing::Level::INFO) {
+        return last;
+    }
+    let line = match (&app.plan, &app.refused) {
+        (_, Some(error)) => format!("refused: {error}"),
+        (Some(plan), None) => plan.line(),
+        (None, None) => return last,
+    };
+    if line != last {
+        tracing::info!("planned in {took:.1?}: {line}");
+    }
+    line
 }
 
 /// Waits for an event and applies all that arrive until the next drawing is due. Returns whether any had an effect.
@@ -156,7 +178,12 @@ fn collect_events(
         meant |= action.is_some();
         for effect in action.map(|action| app.update(action)).unwrap_or_default() {
             if let Effect::Copy(text) = &effect {
-                screen.copy(text)?;
+                match screen.copy(text) {
+                    Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                        app.notice = Some("This terminal has no clipboard: s saves to a file.".to_owned());
+                    }
+                    copied => copied?,
+                }
             } else if matches!(effect, Effect::Suspend) {
                 screen.suspend()?;
                 let (columns, rows) = TerminalGuard::size()?;
@@ -198,8 +225,8 @@ fn watch_input(events: Sender<LoopEvent>) {
 
 #[cfg(unix)]
 fn watch_signals(events: &Sender<LoopEvent>) -> io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
     let events = events.clone();
     thread::spawn(move || {
         for signal in signals.forever() {

@@ -1,6 +1,8 @@
 //! The real program on the command line.
 
+mod bug_reports;
 mod check;
+mod config;
 mod contract;
 mod devices;
 mod exact;
@@ -8,6 +10,7 @@ mod explain;
 mod exports;
 mod list;
 mod machines;
+mod manual;
 pub(crate) mod nvidia;
 mod ollama;
 mod ollama_011;
@@ -61,7 +64,7 @@ impl Sandbox {
         let mut command = assert_cmd::cargo::cargo_bin_cmd!("plimsoll");
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy().into_owned();
-            if ["OLLAMA_", "CUDA_", "HF_", "XDG_", "LLAMA_", "ROCR_", "HIP_"]
+            if ["OLLAMA_", "CUDA_", "HF_", "XDG_", "LLAMA_", "ROCR_", "HIP_", "PLIMSOLL_"]
                 .iter()
                 .any(|start| name.starts_with(start))
             {

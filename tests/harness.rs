@@ -14,7 +14,7 @@ use plimsoll::model::Model;
 use plimsoll::settings::Settings;
 use plimsoll::source::{ExplicitKnobs, no_progress};
 use plimsoll::tui::action::{Action, Gesture};
-use plimsoll::tui::app::{App, Detection, InitialState, LiveMemory};
+use plimsoll::tui::app::{App, Detection, InitialState, LiveMemory, Preferences};
 use plimsoll::tui::effect::{Effect, Services, SurveyJob};
 use plimsoll::tui::event;
 use plimsoll::tui::picture::{self, recording};
@@ -90,6 +90,7 @@ impl Harness {
                 detection: Detection::Done,
                 live: LiveMemory::Off,
                 held: ExplicitKnobs::default(),
+                preferences: Preferences::default(),
                 theme: Theme::new(look),
                 size,
             },
@@ -114,6 +115,7 @@ impl Harness {
                 detection: Detection::Done,
                 live: LiveMemory::Off,
                 held: ExplicitKnobs::default(),
+                preferences: Preferences::default(),
                 theme: Theme::new(Appearance::BEST),
                 size,
             },

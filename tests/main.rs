@@ -21,6 +21,7 @@ mod observed;
 mod ollama;
 mod ollama_024;
 mod ollama_030;
+mod package;
 mod projectors;
 mod quantise;
 mod readme;

@@ -18,6 +18,7 @@ use plimsoll::settings::knob::Knob;
 use plimsoll::tui::regions::{KnobRow, Regions};
 use plimsoll::tui::widget::slider;
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
+use tempfile::TempDir;
 
 /// Timeout, generous for a busy computer.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,6 +34,8 @@ struct Session {
     /// The terminal's settings before the program ran.
     before: String,
     size: (u16, u16),
+    /// The program's home folder.
+    home: TempDir,
 }
 
 impl Session {
@@ -49,6 +52,9 @@ impl Session {
         command.env_clear();
         let common =
             [("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("LANG", "C.UTF-8"), ("RUST_BACKTRACE", "0")];
+        let home = tempfile::tempdir().unwrap();
+        command.env("HOME", home.path());
+        command.cwd(home.path());
         for (name, value) in common.iter().chain(env) {
             command.env(name, value);
         }
@@ -68,7 +74,17 @@ impl Session {
         });
         let keys = pty.master.take_writer().unwrap();
         let screen = vt100::Parser::new(some(rows), some(columns), 0);
-        Self { child, master: pty.master, keys, output, screen, written: Vec::new(), before, size: (columns, rows) }
+        Self {
+            child,
+            master: pty.master,
+            keys,
+            output,
+            screen,
+            written: Vec::new(),
+            before,
+            size: (columns, rows),
+            home,
+        }
     }
 
     /// Reads output until `done`, and fails with the screen on timeout.
@@ -263,7 +279,7 @@ fn a_panic_restores_the_terminal_before_its_message() {
 
 #[test]
 fn signals_restore_the_terminal() {
-    for (signal, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
+    for (signal, number) in [("TERM", 15), ("INT", 2), ("HUP", 1), ("QUIT", 3)] {
         let mut session = Session::start(100, 30, &[]);
         session.until_text("Verdict");
         assert!(session.is_taken());
@@ -321,4 +337,44 @@ fn a_dumb_terminal_gets_ascii() {
     assert!(contents.is_ascii(), "{contents}");
     session.send("q");
     assert!(session.ends().0.success());
+}
+
+#[test]
+fn the_configuration_file_sets_the_planner_up() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("plimsoll");
+    std::fs::create_dir(&folder).unwrap();
+    let file = "engine = 'ollama-0.24'\ntheme = 'mono'\nglyphs = 'ascii'\nneed = 12288\nrefresh = 'off'\n";
+    std::fs::write(folder.join("config.toml"), file).unwrap();
+    let config = home.path().display().to_string();
+    let mut session = Session::start(120, 40, &[("XDG_CONFIG_HOME", &config)]);
+    session.until_text("Verdict");
+    session.until_text("Ollama <=0.24");
+    assert!(session.screen.screen().contents().is_ascii(), "{}", session.screen.screen().contents());
+    session.send("b");
+    session.until_text("context: 12k");
+    session.send("\x03");
+    assert!(session.ends().0.success());
+}
+
+#[test]
+fn the_log_tells_what_the_planner_planned() {
+    let mut session = Session::start(100, 30, &[("PLIMSOLL_LOG", "plimsoll.log")]);
+    session.until_text("Verdict");
+    session.send("3000\r");
+    session.until_value(Knob::Context, "3\u{2009}000");
+    session.send("q");
+    let home = std::mem::replace(&mut session.home, tempfile::tempdir().unwrap());
+    assert!(session.ends().0.success());
+    let log = std::fs::read_to_string(home.path().join("plimsoll.log")).unwrap();
+    assert!(log.contains("planned in ") && log.contains("context 3000,"), "{log}");
+}
+
+#[test]
+fn errors_wrap_at_words() {
+    let session = Session::run((40, 20), &["plan", "/no/such/model.gguf", "--gpu", "none"], &[]);
+    let (status, contents) = session.ends();
+    assert_eq!(status.exit_code(), 3);
+    assert!(contents.starts_with("error: '/no/such/model.gguf' does not\nexist: check the path,"), "{contents}");
+    assert!(contents.lines().all(|line| line.chars().count() <= 40), "{contents}");
 }

@@ -36,17 +36,32 @@ const ALIASES: [(&str, &str); 27] = [
 /// The arguments with such names replaced, up to `--`.
 pub(super) fn expand(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut verbatim = false;
-    arguments
+    let mut expanded: Vec<OsString> = arguments
         .map(|argument| {
             verbatim |= argument == "--";
             let text = argument.to_str().filter(|_| !verbatim);
-            text.and_then(expanded).map_or(argument.clone(), OsString::from)
+            text.and_then(option).map_or(argument.clone(), OsString::from)
         })
-        .collect()
+        .collect();
+    log_behind_command(&mut expanded);
+    expanded
+}
+
+/// Moves `--log FILE` in front of the command behind it, where every command takes it.
+fn log_behind_command(arguments: &mut [OsString]) {
+    let length = match arguments.get(1).and_then(|first| first.to_str()) {
+        Some("--log") => 2,
+        Some(first) if first.starts_with("--log=") => 1,
+        _ => return,
+    };
+    let command = arguments.get(1 + length).and_then(|word| word.to_str());
+    if command.is_some_and(|word| !word.starts_with('-')) {
+        arguments[1..=1 + length].rotate_right(1);
+    }
 }
 
 /// `--ctx=8192` for `-c=8192`.
-fn expanded(argument: &str) -> Option<String> {
+fn option(argument: &str) -> Option<String> {
     let (name, value) = argument.split_once('=').map_or((argument, None), |(name, value)| (name, Some(value)));
     let (_, option) = ALIASES.iter().find(|(alias, _)| *alias == name)?;
     Some(value.map_or_else(|| (*option).to_owned(), |value| format!("{option}={value}")))
@@ -55,6 +70,15 @@ fn expanded(argument: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_log_may_stand_before_the_command() {
+        let expanded = |given: &[&str]| expand(given.iter().map(OsString::from)).join(&OsString::from(" "));
+        assert_eq!(expanded(&["plimsoll", "--log", "f", "plan", "m"]), "plimsoll plan --log f m");
+        assert_eq!(expanded(&["plimsoll", "--log=f", "plan"]), "plimsoll plan --log=f");
+        assert_eq!(expanded(&["plimsoll", "--log", "f", "-c", "9"]), "plimsoll --log f --ctx 9");
+        assert_eq!(expanded(&["plimsoll", "--log"]), "plimsoll --log");
+    }
 
     #[test]
     fn known_names_stand_for_options() {

@@ -42,9 +42,12 @@ pub(super) struct Cli {
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
-    /// How often the planner reads the free memory: a number of seconds, or off.
-    #[arg(long, value_name = "SECONDS|off", value_parser = value::interval, default_value = "1", help_heading = "Planner")]
-    pub(super) refresh: Interval,
+    /// How often the planner reads the free memory: a number of seconds, or off [default: 1].
+    #[arg(long, value_name = "SECONDS|off", value_parser = value::interval, help_heading = "Planner")]
+    pub(super) refresh: Option<Interval>,
+    /// Append what was detected, fetched and planned to this file, for bug reports.
+    #[arg(long = "log", global = true, value_name = "FILE", help_heading = "Log")]
+    pub(super) log_file: Option<PathBuf>,
 }
 
 /// A polling interval; `None` for off.
@@ -101,6 +104,12 @@ pub(super) enum Commands {
     /// Show, clear or prune the cached headers of remote models.
     #[cfg(feature = "net")]
     Cache(CacheArgs),
+    /// Show where the configuration file is, and the values in effect.
+    #[command(after_help = examples::CONFIG_EXAMPLES)]
+    Config(ConfigArgs),
+    /// Print what an issue about a plan needs: version, machine, the model's header, knobs and plan, as Markdown.
+    #[command(after_help = examples::REPORT_EXAMPLES)]
+    Report(Box<ReportArgs>),
     /// Print a shell completion script.
     #[command(
         after_help = "Example:\n  plimsoll completions bash > ~/.local/share/bash-completion/completions/plimsoll"
@@ -109,6 +118,33 @@ pub(super) enum Commands {
         /// The shell.
         shell: Shell,
     },
+    /// Print the manual page, or write those of all commands into a folder.
+    #[command(after_help = "Examples:\n  plimsoll man > plimsoll.1\n  plimsoll man --folder share/man/man1")]
+    Man(ManArgs),
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct ConfigArgs {
+    /// Print a file with all keys, to begin with.
+    #[arg(long)]
+    pub(super) example: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManArgs {
+    /// Write plimsoll.1 and one page per command into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArgs {
+    /// The model, as for plan; without it, the built-in one.
+    pub(super) model: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) knobs: KnobArgs,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::questions::{json, ready};
 use super::report::best;
 use super::style::Style;
-use crate::answer::best::{BestRequest, Objective};
+use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
 use crate::export::answers;
 use crate::settings::knob::Knob;
 
@@ -13,7 +13,8 @@ pub(super) fn run(args: &BestArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
-    let question = BestRequest { held: held(&args.asked.knobs), margin: args.margin };
+    let margin = args.margin.or(ready.config.preferences.margin).unwrap_or(DEFAULT_MARGIN);
+    let question = BestRequest { held: held(&args.asked.knobs), margin };
     if args.objective == Some(Objective::Context) && question.held.contains(&Knob::Context) {
         return Err(CliError::flag("--for", "--ctx is given and therefore fixed: leave it out to have it chosen"));
     }

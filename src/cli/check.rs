@@ -58,7 +58,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         super::print(&live::held(args, load))?;
     }
     if args.remember {
-        eprint!("{}", remember::remember(args, &seen, load)?);
+        error::say(&remember::remember(args, &seen, load)?);
     }
     Ok(if compared.agrees() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
@@ -115,7 +115,7 @@ fn compare(args: &CheckArgs, load: &Load, found: &FoundModel) -> Result<Check, C
         is_same_file: found.is_same_file,
         machine: &described,
         // the default is what the log shows
-        engine: Some(args.knobs.engine).filter(|&engine| engine != EngineId::default()),
+        engine: args.knobs.engine.filter(|&engine| engine != EngineId::default()),
         release: args.knobs.others.release,
         knobs: &|settings| apply(&args.knobs, settings),
     };

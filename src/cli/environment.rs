@@ -1,6 +1,7 @@
 //! Defaults from Ollama's variables for knobs without an option, each with a note.
 
 use super::args::KnobArgs;
+use crate::engine::EngineId;
 use crate::settings::Settings;
 use crate::settings::ollama::{apply_variables, is_inherited};
 
@@ -23,19 +24,19 @@ impl Variables {
         Self(here.filter(|(name, _)| machine_is_described || !hides(name)).collect())
     }
 
-    fn get(&self, name: &str) -> Option<String> {
+    pub(super) fn get(&self, name: &str) -> Option<String> {
         self.0.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.clone())
     }
 }
 
 /// Sets `settings` from variables where `knobs` has no option; returns a note for each.
-pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, variables: &Variables) -> Vec<String> {
-    if knobs.engine.facts().starts_llama_server {
+pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, engine: EngineId, variables: &Variables) -> Vec<String> {
+    if engine.facts().starts_llama_server {
         let inherited = variables.0.iter().filter(|(name, _)| is_inherited(name) && !is_given(name, knobs));
         settings.ollama.server.inherited = inherited.cloned().collect();
     }
     let notes = apply_variables(settings, &|name| variables.get(name).filter(|_| !is_given(name, knobs)));
-    if knobs.engine.facts().starts_llama_server {
+    if engine.facts().starts_llama_server {
         return notes;
     }
     // earlier releases take what they do not know for f16
@@ -70,9 +71,13 @@ mod tests {
     use crate::units::Bytes;
 
     fn filled(knobs: &KnobArgs, variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
+        filled_for(EngineId::Ollama, knobs, variables)
+    }
+
+    fn filled_for(engine: EngineId, knobs: &KnobArgs, variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
-        let notes = fill(&mut settings, knobs, &Variables(variables.iter().map(owned).collect()));
+        let notes = fill(&mut settings, knobs, engine, &Variables(variables.iter().map(owned).collect()));
         (settings, notes)
     }
 
@@ -119,8 +124,7 @@ mod tests {
     fn what_ollama_ignores_is_ignored_and_said() {
         let variables =
             [("OLLAMA_CONTEXT_LENGTH", "lots"), ("OLLAMA_KV_CACHE_TYPE", "q3"), ("OLLAMA_SCHED_SPREAD", "0")];
-        let older = KnobArgs { engine: crate::engine::EngineId::Ollama024, ..KnobArgs::default() };
-        let (settings, notes) = filled(&older, &variables);
+        let (settings, notes) = filled_for(EngineId::Ollama024, &KnobArgs::default(), &variables);
         assert_eq!((settings, notes.len()), (Settings::default(), 2));
         let unknown = filled(&KnobArgs::default(), &variables).0.ollama.server.unknown_cache_type;
         assert_eq!(unknown.as_deref(), Some("q3"));

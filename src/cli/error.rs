@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 use super::args::Cli;
+use super::style::Style;
 use crate::engine::EngineError;
 use crate::model::ModelError;
-use crate::source::SourceError;
+use crate::source::{SourceError, without_secrets};
 
 /// An error that ends a command.
 #[derive(Debug)]
@@ -24,15 +25,23 @@ pub(super) enum CliError {
 }
 
 impl CliError {
-    /// Prints itself to stderr on one line and returns the exit status.
+    /// Prints itself to stderr and returns the exit status.
     pub(super) fn report(&self) -> ExitCode {
-        let (sentence, status) = match self {
-            Self::Arguments(sentence) => (sentence, 2),
-            Self::Model(sentence) => (sentence, 3),
-            Self::Terminal(sentence) => (sentence, 1),
+        let status = match self {
+            Self::Arguments(_) => 2,
+            Self::Model(_) => 3,
+            Self::Terminal(_) => 1,
         };
-        eprintln!("error: {}", one_line(sentence));
+        tracing::error!("exit status {status}: {}", without_secrets(self.sentence()));
+        say(&format!("error: {}", self.sentence()));
         ExitCode::from(status)
+    }
+
+    /// What is wrong, and what to do.
+    pub(super) fn sentence(&self) -> &str {
+        match self {
+            Self::Arguments(sentence) | Self::Model(sentence) | Self::Terminal(sentence) => sentence,
+        }
     }
 
     /// The value of an option is invalid.
@@ -139,6 +148,15 @@ pub(super) fn written(result: io::Result<()>) -> Result<(), CliError> {
 pub(super) fn json(what: &str, json: serde_json::Result<String>) -> Result<String, CliError> {
     json.map(|json| json + "\n")
         .map_err(|error| CliError::Terminal(format!("the {what} cannot be written as JSON: {error}")))
+}
+
+/// Prints `sentence` to stderr: on one line, which a terminal gets broken at words.
+pub(super) fn say(sentence: &str) {
+    let line = one_line(sentence);
+    match Style::of_stderr() {
+        Some(style) => eprint!("{}", style.wrap("", &line)),
+        None => eprintln!("{line}"),
+    }
 }
 
 /// `text` on one line, without control characters.

@@ -48,7 +48,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     let style = Style::of_stdout();
     let glyphs = if style.bars == BarGlyphs::Ascii { Glyphs::Ascii } else { Glyphs::Unicode };
     let look = if args.svg { Appearance::BEST } else { Appearance { tone: Tone::Mono, glyphs, ..Appearance::BEST } };
-    let ResolvedArgs { engine, settings, held, machine, .. } = ready;
+    let ResolvedArgs { engine, settings, held, machine, config, .. } = ready;
     let initial_state = InitialState {
         engine,
         settings,
@@ -57,6 +57,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
         detection: Detection::Done,
         live: LiveMemory::Off,
         held,
+        preferences: config.preferences,
         theme: Theme::new(look),
         size: if args.svg { PAGE_SIZE } else { page_size((style.bars != BarGlyphs::None).then_some(style.lines)) },
     };

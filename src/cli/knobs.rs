@@ -2,11 +2,12 @@
 
 use super::args::{KnobArgs, OtherKnobArgs};
 use super::environment::{self, Variables};
+use crate::engine::EngineId;
 use crate::settings::{DraftSettings, MmprojDevice, MmprojOptions, OllamaSettings, Settings};
 use crate::units::Bytes;
 
 /// The settings from `knobs` and, for knobs not given, Ollama's variables; with notes.
-pub(super) fn settings(knobs: &KnobArgs, variables: &Variables) -> (Settings, Vec<String>) {
+pub(super) fn settings(knobs: &KnobArgs, engine: EngineId, variables: &Variables) -> (Settings, Vec<String>) {
     let others = &knobs.others;
     let mut settings = Settings {
         ctx: knobs.ctx.unwrap_or_default(),
@@ -47,9 +48,9 @@ pub(super) fn settings(knobs: &KnobArgs, variables: &Variables) -> (Settings, Ve
     };
     let mut notes = Vec::new();
     if !knobs.raw_settings {
-        notes.extend(environment::fill(&mut settings, knobs, variables));
+        notes.extend(environment::fill(&mut settings, knobs, engine, variables));
     }
-    notes.extend(ignored_flags(knobs));
+    notes.extend(ignored_flags(knobs, engine));
     (settings, notes)
 }
 
@@ -78,8 +79,7 @@ fn ollama_settings(knobs: &KnobArgs) -> OllamaSettings {
 
 /// Options that are not part of the settings and ignored by the engine, one sentence each. Engines report ignored
 /// settings.
-fn ignored_flags(knobs: &KnobArgs) -> Vec<String> {
-    let engine = knobs.engine;
+fn ignored_flags(knobs: &KnobArgs, engine: EngineId) -> Vec<String> {
     let others = &knobs.others;
     let mut notes = Vec::new();
     if others.mmproj.is_some() && !engine.facts().counts_projectors {
@@ -92,14 +92,13 @@ fn ignored_flags(knobs: &KnobArgs) -> Vec<String> {
 mod tests {
     use super::super::args::{DeviceList, OllamaArgs};
     use super::*;
-    use crate::engine::EngineId;
     use crate::gguf::FileType;
     use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, ImageSize, LoadMode, Outputs, Release, SpecType};
 
     #[test]
     fn every_flag_reaches_the_settings() {
         let knobs = KnobArgs {
-            engine: EngineId::Ollama024,
+            engine: None,
             ctx: Some(Context::Tokens(8192)),
             parallel: Some(2),
             batch: Some(256),
@@ -188,7 +187,7 @@ mod tests {
             cache_ram: Some(Bytes::gib(2)),
             raw: true,
         };
-        let (settings, notes) = settings(&knobs, &Variables::default());
+        let (settings, notes) = settings(&knobs, EngineId::Ollama024, &Variables::default());
         assert_eq!(settings, expected);
         // only --mmproj, which is not in the settings, has a note
         assert_eq!(notes.len(), 1, "{notes:#?}");
@@ -204,14 +203,14 @@ mod tests {
             },
             ..KnobArgs::default()
         };
-        let parallel = |knobs: &KnobArgs| settings(knobs, &Variables::of(knobs, true)).0.parallel;
+        let parallel = |knobs: &KnobArgs| settings(knobs, EngineId::Ollama, &Variables::of(knobs, true)).0.parallel;
         assert_eq!((parallel(&args(true)), parallel(&args(false))), (None, Some(4)));
     }
 
     #[test]
     fn k_and_v_cache_types_can_differ() {
         let knobs = KnobArgs { cache_type_k: Some(CacheType::Q8_0), ..KnobArgs::default() };
-        let (settings, notes) = settings(&knobs, &Variables::default());
+        let (settings, notes) = settings(&knobs, EngineId::Ollama, &Variables::default());
         assert_eq!((settings.cache_type_k, settings.cache_type_v), (Some(CacheType::Q8_0), None));
         assert!(notes.is_empty());
     }

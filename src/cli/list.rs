@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use textwrap::core::display_width;
 
 use ordered::Ordered;
 
@@ -288,18 +289,13 @@ fn confidence_sentence(rows: &[ListRow]) -> String {
 
 fn line(row: &ListRow, width: usize, style: &Style) -> String {
     let mut name = one_line(&row.name);
-    if style.is_narrow() {
-        name = format!("{name}\n{:<width$}", "");
-    }
     let Some(known) = &row.known else {
         let reason = one_line(row.error.as_deref().unwrap_or_default());
-        return style.wrap(&format!("{name:<width$} "), &reason);
+        return style.wrap(&format!("{} ", beside(&name, width, style)), &reason);
     };
     if let Some((words, letters)) = known.modalities.words() {
-        let last = name.lines().next().unwrap_or_default();
-        let room = if style.is_narrow() { style.width } else { width }.saturating_sub(last.chars().count() + 1);
-        let mark = if words.len() < room { words } else { letters };
-        name = name.replacen(last, &format!("{last} {mark}"), 1);
+        let room = if style.is_narrow() { style.width } else { width }.saturating_sub(display_width(&name) + 1);
+        name = format!("{name} {}", if words.len() < room { words } else { letters });
     }
     let ListedModel { fit, .. } = known;
     let fits = match (fit.context_in_vram, fit.context_fits) {
@@ -317,8 +313,33 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
     let count = if parameters_width < 15 { parameters(model.parameters) } else { model.parameters_text() };
     let speed = fit.speed.as_deref().map_or_else(|| "–".to_owned(), |speed| speed.range().to_string());
     let (size, quantisation) = (known.bytes.to_string(), known.file_type.as_deref().unwrap_or("?"));
-    format!(
-        "{name:<width$}{count:>parameters_width$}  {quantisation:<8}{size:>9}{fits:>9}{speed:>10}  {}\n",
-        style.paint(Hue::of(outcome), &word),
-    )
+    // a space before each figure that no width takes away
+    let figures = format!("{quantisation:<8} {size:>8} {fits:>8} {speed:>9}  {}", style.paint(Hue::of(outcome), &word));
+    let count = format!("{count:>parameters_width$}");
+    let indent = count.len() - count.trim_start().len();
+    let name = beside(&name, width + indent, style);
+    format!("{name}{}  {figures}\n", &count[indent..])
+}
+
+/// `name` in a column of `width`; on a line of its own if that leaves no space behind it.
+fn beside(name: &str, width: usize, style: &Style) -> String {
+    let cells = display_width(name);
+    if style.is_narrow() || cells >= width {
+        return format!("{name}\n{}", " ".repeat(width));
+    }
+    format!("{name}{}", " ".repeat(width - cells))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_figures_never_touch() {
+        let at = |name: &str, width: usize| beside(name, width, &Style::PLAIN) + "7.6 B";
+        assert_eq!(at("qwen", 6), "qwen  7.6 B");
+        assert_eq!(at("qwen2", 6), "qwen2 7.6 B");
+        assert_eq!(at("qwen25", 6), "qwen25\n      7.6 B", "a name that fills the column");
+        assert_eq!(at("六四五", 7), "六四五 7.6 B", "by cells, not by letters");
+    }
 }

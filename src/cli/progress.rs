@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use super::style::takes_escapes;
 use crate::source::Progress;
 use crate::units::Bytes;
 
@@ -18,7 +19,7 @@ pub(super) struct ProgressLine {
 
 impl ProgressLine {
     pub(super) fn on_stderr() -> Self {
-        Self { since: io::stderr().is_terminal().then(Instant::now), drawn: false }
+        Self { since: (io::stderr().is_terminal() && takes_escapes()).then(Instant::now), drawn: false }
     }
 
     /// Shows the progress. Never cancels the load: Ctrl-C does.

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::args::{Interval, KnobArgs, MachineArgs};
+use super::config::{Config, Open, THIS_MACHINE};
 use super::environment::Variables;
 use super::error::CliError;
 use super::progress::ProgressLine;
@@ -14,6 +16,7 @@ use crate::engine::{self, EngineId, ServerStarts};
 use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::FileType;
 use crate::hardware::saved::SavedMachines;
+use crate::hardware::watch;
 use crate::hardware::{self, CollectorResult, DetectOptions, Detected};
 use crate::library::SurveyRequest;
 use crate::machine::spec::MachineSpec;
@@ -22,7 +25,7 @@ use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::settings::{Context, Settings};
-use crate::source::{self, ExplicitKnobs, Package, Progress, Roots};
+use crate::source::{self, ExplicitKnobs, OpenedModel, Package, Progress, Roots};
 use crate::tui;
 use crate::tui::device_monitor::DeviceMonitor;
 use crate::tui::theme::Appearance;
@@ -35,6 +38,7 @@ pub(super) struct ParsedArgs {
     pub described: MachineSpec,
     pub search: DetectOptions,
     pub notes: Vec<String>,
+    pub config: Config,
     /// Knobs given as options, which a model's tag parameters must not override.
     held: ExplicitKnobs,
 }
@@ -47,12 +51,18 @@ pub(super) struct MachineSource {
 }
 
 impl MachineSource {
+    /// This machine, unless the arguments describe another one.
     pub(super) fn read(machine: &MachineArgs) -> Result<Self, CliError> {
+        Self::of(machine, machine.machine.as_deref().filter(|name| *name != THIS_MACHINE), "--machine")
+    }
+
+    /// The machine `named` by `who` with what the arguments describe.
+    fn of(machine: &MachineArgs, named: Option<&str>, who: &str) -> Result<Self, CliError> {
         MachineSpec::read(&machine.gpu, None).map_err(|sentence| CliError::flag("--gpu", &sentence))?;
         let spec = MachineSpec::read(&machine.gpu, machine.ram.as_deref());
         let mut described = spec.map_err(|sentence| CliError::flag("--ram", &sentence))?;
-        if let Some(name) = &machine.machine {
-            let other = SavedMachines::find(name).map_err(|sentence| CliError::flag("--machine", &sentence))?;
+        if let Some(name) = named {
+            let other = SavedMachines::find(name).map_err(|sentence| CliError::flag(who, &sentence))?;
             described = described.over(other.into());
         }
         described.os = machine.os.or(described.os);
@@ -103,14 +113,34 @@ pub(super) fn quantised(package: Package, to: Option<FileType>) -> Result<Packag
 }
 
 impl ParsedArgs {
+    /// With what the configuration file sets.
     pub(super) fn read(knobs: &KnobArgs, machine: &MachineArgs) -> Result<Self, CliError> {
-        let described = !machine.gpu.is_empty() || machine.machine.is_some();
-        let (mut settings, mut notes) = knobs::settings(knobs, &Variables::of(knobs, described));
+        Self::by(knobs, machine, Config::here()?)
+    }
+
+    /// With what `config` sets.
+    pub(super) fn by(knobs: &KnobArgs, machine: &MachineArgs, config: Config) -> Result<Self, CliError> {
+        let engine = knobs.engine.or(config.engine).unwrap_or_default();
+        let other = config.other_machine().filter(|_| machine.machine.is_none());
+        let MachineSource { described, search } = match other {
+            Some(other) => MachineSource::of(machine, Some(other), &config.machine_key())?,
+            None => MachineSource::read(machine)?,
+        };
+        let machine_note = other.and_then(|_| config.machine_note());
+        let variables = Variables::of(knobs, described.gpus.is_some());
+        let (mut settings, mut notes) = knobs::settings(knobs, engine, &variables);
+        notes.extend(machine_note);
+        if !settings.raw {
+            let open = Open {
+                gpu_overhead: knobs.gpu_overhead.is_none() && variables.get("OLLAMA_GPU_OVERHEAD").is_none(),
+                fit_target: settings.fit_target.is_none(),
+            };
+            notes.extend(config.fill(&mut settings, engine, &open));
+        }
         let (ctx, layers) = modelfile::apply(&mut settings, knobs)?;
-        if let Some(projector) = knobs.others.mmproj.as_ref().filter(|_| knobs.engine.facts().counts_projectors) {
+        if let Some(projector) = knobs.others.mmproj.as_ref().filter(|_| engine.facts().counts_projectors) {
             settings.projector = Some(source::projector(projector, &mut source::no_progress)?);
         }
-        let MachineSource { described, search } = MachineSource::read(machine)?;
         notes.extend(described.notes.iter().cloned());
         let held = ExplicitKnobs {
             ctx: ctx || knobs.ctx.is_some() || settings.raw,
@@ -118,7 +148,7 @@ impl ParsedArgs {
             projector: knobs.others.mmproj.is_some() || knobs.others.no_mmproj,
             ollama: knobs.ollama.ollama.is_some(),
         };
-        Ok(Self { engine: knobs.engine, settings, described, search, notes, held })
+        Ok(Self { engine, settings, described, search, notes, config, held })
     }
 
     /// Plans every model at this context, whatever its tag says.
@@ -137,19 +167,47 @@ impl ParsedArgs {
 
     /// The planner's start. RAM is detected now; GPUs, which may take seconds, are detected by the device monitor
     /// unless they are described. `named` is the model as the user named it; without it the welcome hint is shown.
-    pub(super) fn planner(self, package: Package, named: Option<&Path>, refresh: Interval) -> tui::PlannerStart {
-        let Self { engine, settings, described, search, held, .. } = self;
+    pub(super) fn planner(
+        self,
+        package: Package,
+        named: Option<&Path>,
+        refresh: Option<Interval>,
+    ) -> tui::PlannerStart {
+        let Self { engine, settings, described, search, held, config, .. } = self;
+        let refresh = refresh.or(config.refresh).unwrap_or(Interval(Some(watch::DEFAULT_INTERVAL)));
         let without_gpus = hardware::detect(&DetectOptions { gpus: false, ..search.clone() });
         let machine = described.complete(without_gpus.machine);
         let monitor = search.gpus.then_some(DeviceMonitor { search, every: refresh.0, described });
-        let look = Appearance::from_env(|name| std::env::var(name).ok());
+        let look = Appearance::from_env(|name| std::env::var(name).ok(), config.look);
+        let preferences = config.preferences;
         let reference = named.map(|named| named.to_string_lossy().into_owned());
-        tui::PlannerStart { engine, settings, package, reference, found: None, held, machine, monitor, look }
+        tui::PlannerStart {
+            engine,
+            settings,
+            package,
+            reference,
+            found: None,
+            held,
+            machine,
+            monitor,
+            look,
+            preferences,
+        }
     }
 
     /// Detects the parts of the machine that are not described.
-    pub(super) fn complete(mut self) -> ResolvedArgs {
+    pub(super) fn complete(self) -> ResolvedArgs {
         let detected = hardware::detect(&self.search);
+        self.complete_on(detected)
+    }
+
+    /// The machine, detected and described.
+    pub(super) fn detect(&self) -> Detected {
+        MachineSource { described: self.described.clone(), search: self.search.clone() }.detect()
+    }
+
+    /// With what was detected for the parts of the machine that are not described.
+    pub(super) fn complete_on(mut self, detected: Detected) -> ResolvedArgs {
         if self.search.gpus && detected.machine.gpus.is_empty() {
             let of_gpus = |tried: &&CollectorResult| !["ram", "cgroup"].contains(&tried.collector);
             let why: Vec<&str> = detected.tried.iter().filter(of_gpus).map(|tried| tried.outcome.as_str()).collect();
@@ -166,6 +224,7 @@ impl ParsedArgs {
             held: self.held,
             machine: Arc::new(machine),
             notes: self.notes,
+            config: self.config,
         }
     }
 }
@@ -178,6 +237,7 @@ pub(super) struct ResolvedArgs {
     pub(super) held: ExplicitKnobs,
     pub(super) machine: Arc<Machine>,
     pub(super) notes: Vec<String>,
+    pub(super) config: Config,
 }
 
 impl ResolvedArgs {
@@ -211,7 +271,10 @@ impl ResolvedArgs {
 
     /// The plan, with the notes on arguments added to the engine's.
     pub(super) fn plan(&self, model: &PreparedModel) -> Result<Plan, CliError> {
-        let mut plan = engine::plan(self.engine, model, &self.machine, &self.settings)?;
+        let since = Instant::now();
+        let mut plan = engine::plan(self.engine, model, &self.machine, &self.settings)
+            .inspect_err(|error| tracing::warn!("no plan: {error}"))?;
+        tracing::info!("planned in {:.1?}: {}", since.elapsed(), plan.line());
         plan.notes.extend(self.notes.iter().cloned());
         Ok(plan)
     }
@@ -254,19 +317,22 @@ pub(super) fn default_model() -> Result<Package, CliError> {
 
 /// Opens the model that the user named.
 pub(super) fn model(named: &Path) -> Result<Package, CliError> {
+    Ok(open(named)?.package(&mut source::no_progress)?)
+}
+
+/// Reads the header of the model that the user named.
+pub(super) fn open(named: &Path) -> Result<OpenedModel, CliError> {
     let mut line = ProgressLine::on_stderr();
     let mut watch = |progress: Progress| line.show(progress);
-    let opened = match named.to_str() {
+    Ok(match named.to_str() {
         Some(reference) => source::load(reference, &Roots::of_this_machine(), &mut watch)?,
         None => source::open(named, &mut watch)?,
-    };
-    Ok(opened.package(&mut watch)?)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hardware::watch;
     use crate::machine::Origin;
     use crate::units::Bytes;
 
@@ -278,13 +344,13 @@ mod tests {
             nvml: Some("/nowhere/nvml.so".into()),
             ..MachineArgs::default()
         };
-        let knobs = KnobArgs { engine: EngineId::Ollama024, raw_settings: true, ..KnobArgs::default() };
-        ParsedArgs::read(&knobs, &machine).unwrap()
+        let knobs = KnobArgs { engine: Some(EngineId::Ollama024), raw_settings: true, ..KnobArgs::default() };
+        ParsedArgs::by(&knobs, &machine, Config::default()).unwrap()
     }
 
     #[test]
     fn the_planner_detects_gpus_only_if_none_are_described() {
-        let every = Interval(Some(watch::DEFAULT_INTERVAL));
+        let every = Some(Interval(Some(watch::DEFAULT_INTERVAL)));
         let described = start(&["24GiB", "RTX 3060"], Some("64GiB")).planner(default_model().unwrap(), None, every);
         assert_eq!((described.machine.gpus.len(), described.monitor.is_none()), (2, true));
         assert_eq!((described.machine.ram.total, described.machine.origin), (Bytes::gib(64), Origin::Described));

@@ -84,9 +84,15 @@ impl Style {
         Self::of_terminal(width, &variable)
     }
 
+    /// The style for standard error; none if that is no terminal.
+    pub(super) fn of_stderr() -> Option<Self> {
+        let width = || crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns));
+        std::io::stderr().is_terminal().then(|| Self::of_terminal(width(), &|_| None))
+    }
+
     fn of_terminal(width: usize, variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let term = variable("TERM").unwrap_or_default();
-        let dumb = term == "dumb";
+        let dumb = term == "dumb" || !takes_escapes();
         let colours = if dumb || variable("NO_COLOR").is_some() {
             ColourDepth::None
         } else if variable("COLORTERM").is_some_and(|value| value == "truecolor" || value == "24bit") {
@@ -167,6 +173,18 @@ impl Style {
         }
         out
     }
+}
+
+/// Whether the terminal takes escape sequences. A console of Windows must first be told to.
+#[cfg(windows)]
+pub(super) fn takes_escapes() -> bool {
+    crossterm::ansi_support::supports_ansi()
+}
+
+/// Whether the terminal takes escape sequences.
+#[cfg(not(windows))]
+pub(super) const fn takes_escapes() -> bool {
+    true
 }
 
 #[cfg(test)]

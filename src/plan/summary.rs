@@ -5,6 +5,37 @@ use crate::machine::DeviceKind;
 use crate::settings::InEffect;
 use crate::units::Bytes;
 
+impl Plan {
+    /// The plan on one line, for logs.
+    pub fn line(&self) -> String {
+        let Self { model, settings, .. } = self;
+        let release = settings.release.map(|release| format!(" {release}")).unwrap_or_default();
+        let file_type = model.file_type.as_deref().unwrap_or("?");
+        let devices = self.devices.iter().map(|device| {
+            let (id, asked, free) = (&device.id, device.asked().0, device.free.0);
+            format!("{id} {asked} of {free} bytes")
+        });
+        format!(
+            "{}{release} ({}), {} {} {file_type}, context {}, {} sequences, batch {}/{}, cache {}/{}, {} of {} layers on \
+             GPU, {}; {}",
+            self.engine,
+            self.confidence,
+            model.name,
+            model.architecture,
+            settings.ctx,
+            settings.parallel,
+            settings.batch,
+            settings.ubatch,
+            settings.cache_type_k,
+            settings.cache_type_v,
+            self.offloaded,
+            self.layers.len(),
+            self.outcome().name(),
+            devices.collect::<Vec<_>>().join(", "),
+        )
+    }
+}
+
 /// A plan without explanations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanSummary {

@@ -28,6 +28,7 @@ mod map {
             None
         }
 
+        #[allow(clippy::unused_self, reason = "same signature on every system")]
         pub fn copy(&mut self, _: &File, _: u64, _: usize, _: &mut Vec<u8>) -> bool {
             false
         }

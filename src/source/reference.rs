@@ -2,12 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
+
+use tracing::{info, warn};
 
 use super::catalogue::{self, CatalogueEntry, PREFIX as CATALOGUE};
 use super::error::SourceError;
 use super::open::{OpenedModel, open, stored};
 use super::progress::{ProgressCallback, no_progress};
 use super::roots::Roots;
+use super::secrets::without_secrets;
 use super::store::files::beside;
 use super::store::ollama;
 use crate::gguf::NotAFileType;
@@ -24,6 +28,17 @@ pub fn load(
     roots: &Roots,
     on_progress: &mut ProgressCallback<'_>,
 ) -> Result<OpenedModel, SourceError> {
+    let since = Instant::now();
+    let result = find(reference, roots, on_progress);
+    let (name, took) = (without_secrets(reference), since.elapsed());
+    match &result {
+        Ok(model) => info!("opened '{name}' in {took:.1?}: {}, {} tensors", model.name, model.header.tensors.len()),
+        Err(error) => warn!("'{name}' not opened after {took:.1?}: {}", without_secrets(&error.to_string())),
+    }
+    result
+}
+
+fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     let path = expand_home(reference, roots);
     if path.is_file() {
         return open(&path, on_progress);

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tracing::debug;
+
 use super::cache::{Cache, CacheInfo};
 use super::error::SourceError;
 use super::http::{CancelHandle, Client, Document, HttpRequest, RemoteFile, Url, WireError, cancellable};
@@ -202,7 +204,10 @@ impl<'n> RemoteSession<'n> {
     }
 
     fn kept(&self, key: &str) -> Option<(CacheInfo, Vec<u8>)> {
-        self.cache.as_ref()?.get(key)
+        self.cache
+            .as_ref()?
+            .get(key)
+            .inspect(|(about, bytes)| debug!("cached: {}, {}", about.name, Bytes(bytes.len() as u64)))
     }
 
     fn keep(&mut self, key: &str, url: &Url, validator: Option<&str>, total: Option<u64>, bytes: &[u8]) {

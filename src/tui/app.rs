@@ -44,6 +44,7 @@ use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
 use crate::source::ExplicitKnobs;
 use crate::speed::Speeds;
+use crate::units::Bytes;
 
 use cliffs::Cliffs;
 use compare::Pin;
@@ -86,6 +87,15 @@ impl Default for Panels {
     }
 }
 
+/// What the user prefers where no key has said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preferences {
+    /// What a safe suggestion leaves on every GPU; none for [`crate::answer::best::DEFAULT_MARGIN`].
+    pub margin: Option<Bytes>,
+    /// The context, in tokens, that lists of models are judged by; none for what each model would get.
+    pub need: Option<u64>,
+}
+
 /// The initial state of the planner.
 #[derive(Debug)]
 pub struct InitialState {
@@ -103,6 +113,8 @@ pub struct InitialState {
     pub live: LiveMemory,
     /// Knobs set by the user, which the model's tag must not override.
     pub held: ExplicitKnobs,
+    /// What the user prefers.
+    pub preferences: Preferences,
     /// Colours and characters.
     pub theme: Theme,
     /// Columns and rows of the screen.
@@ -126,6 +138,7 @@ pub struct App {
     /// The machine that is planned for: both combined.
     pub machine: Arc<Machine>,
     pub theme: Theme,
+    pub preferences: Preferences,
     pub regions: Regions,
 
     pub mode: Mode,
@@ -191,6 +204,7 @@ impl App {
             },
             what_if: WhatIf::default(),
             theme: start.theme,
+            preferences: start.preferences,
             regions: Regions::of(columns, rows, knobs.len()),
             mode: Mode::Plan,
             panels: Panels::default(),

@@ -94,7 +94,7 @@ impl Services for LocalServices {
     }
 
     fn complete(&self, typed: &str) -> Vec<String> {
-        let (shown, start) = match typed.rfind('/') {
+        let (shown, start) = match typed.rfind(std::path::is_separator) {
             Some(slash) => typed.split_at(slash + 1),
             None => ("", typed),
         };

@@ -67,7 +67,7 @@ impl TerminalGuard {
     /// it.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    /// If the terminal is gone, or, as [`io::ErrorKind::Unsupported`], known to have no clipboard.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         execute!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
     }
@@ -76,6 +76,10 @@ impl TerminalGuard {
     ///
     /// # Errors
     /// If the terminal is gone.
+    #[cfg_attr(
+        not(unix),
+        allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "other systems do not suspend programs")
+    )]
     pub fn suspend(&mut self) -> io::Result<()> {
         #[cfg(unix)]
         {
@@ -98,7 +102,12 @@ impl Drop for TerminalGuard {
 fn take_modes() -> io::Result<()> {
     enable_raw_mode()?;
     TAKEN.store(true, Ordering::SeqCst);
-    let taken = execute!(stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste);
+    let taken = execute!(stdout(), EnterAlternateScreen, EnableMouseCapture);
+    // consoles of Windows before version 10 have no bracketed paste, and can do without
+    let taken = taken.and_then(|()| match execute!(stdout(), EnableBracketedPaste) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+        other => other,
+    });
     if taken.is_err() {
         give_back();
     }
@@ -126,7 +135,9 @@ fn hook_panics() {
         if thread::current().id() == ours {
             give_back();
             before(panic);
-        } else if !TAKEN.load(Ordering::SeqCst) {
+        } else if TAKEN.load(Ordering::SeqCst) {
+            tracing::error!("{panic}");
+        } else {
             before(panic);
         }
     }));

@@ -27,13 +27,36 @@ pub enum Glyphs {
     Ascii,
 }
 
+impl Glyphs {
+    /// All sets.
+    pub const ALL: [Self; 2] = [Self::Unicode, Self::Ascii];
+
+    /// Its name in `PLIMSOLL_GLYPHS` and in the configuration file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unicode => "unicode",
+            Self::Ascii => "ascii",
+        }
+    }
+}
+
+/// What the user asks for, over what the terminal seems to support.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preferred {
+    /// Colours.
+    pub tone: Option<Tone>,
+    /// Characters.
+    pub glyphs: Option<Glyphs>,
+}
+
 impl Appearance {
     /// All that a modern terminal supports, on a dark background.
     pub const BEST: Self = Self { tone: Tone::Dark, depth: ColourDepth::True, glyphs: Glyphs::Unicode };
 
     /// Reads `NO_COLOR`, `TERM`, `COLORTERM`, `COLORFGBG`, the locale, and plimsoll's own `PLIMSOLL_THEME` (`dark`,
-    /// `light`, `mono`) and `PLIMSOLL_GLYPHS` (`unicode`, `ascii`), which take precedence.
-    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Self {
+    /// `light`, `mono`) and `PLIMSOLL_GLYPHS` (`unicode`, `ascii`), which take precedence. What is `preferred` stands over
+    /// what is guessed from the terminal's background, name and locale, not over `NO_COLOR` and `TERM=dumb`.
+    pub fn from_env(get: impl Fn(&str) -> Option<String>, preferred: Preferred) -> Self {
         let get = |name| get(name).filter(|value| !value.is_empty());
         let term = get("TERM").unwrap_or_default();
         let plain = term == "dumb";
@@ -48,21 +71,21 @@ impl Appearance {
         let light = get("COLORFGBG")
             .and_then(|value| value.rsplit(';').next().and_then(|background| background.parse::<u8>().ok()))
             .is_some_and(|background| background == 7 || (9..=15).contains(&background));
-        let tone = match get("PLIMSOLL_THEME").as_deref() {
-            Some("dark") => Tone::Dark,
-            Some("light") => Tone::Light,
-            Some("mono") => Tone::Mono,
-            _ if plain || get("NO_COLOR").is_some() => Tone::Mono,
-            _ if light => Tone::Light,
-            _ => Tone::Dark,
+        let guessed = if light { Tone::Light } else { Tone::Dark };
+        let asked = get("PLIMSOLL_THEME").and_then(|name| Tone::ALL.into_iter().find(|tone| tone.name() == name));
+        let tone = match asked {
+            Some(tone) => tone,
+            None if plain || get("NO_COLOR").is_some() => Tone::Mono,
+            None => preferred.tone.unwrap_or(guessed),
         };
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(get).map(|name| name.to_ascii_lowercase());
         let utf8 = locale.is_none_or(|name| name.contains("utf-8") || name.contains("utf8"));
-        let glyphs = match get("PLIMSOLL_GLYPHS").as_deref() {
-            Some("unicode") => Glyphs::Unicode,
-            Some("ascii") => Glyphs::Ascii,
-            _ if plain || !utf8 || term == "linux" => Glyphs::Ascii,
-            _ => Glyphs::Unicode,
+        let guessed = if !utf8 || term == "linux" { Glyphs::Ascii } else { Glyphs::Unicode };
+        let asked = get("PLIMSOLL_GLYPHS").and_then(|name| Glyphs::ALL.into_iter().find(|set| set.name() == name));
+        let glyphs = match asked {
+            Some(glyphs) => glyphs,
+            None if plain => Glyphs::Ascii,
+            None => preferred.glyphs.unwrap_or(guessed),
         };
         Self { tone, depth, glyphs }
     }
@@ -156,7 +179,25 @@ mod tests {
     use super::*;
 
     fn look(pairs: &[(&str, &str)]) -> Appearance {
-        Appearance::from_env(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        preferring(Preferred::default(), pairs)
+    }
+
+    fn preferring(preferred: Preferred, pairs: &[(&str, &str)]) -> Appearance {
+        let get = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Appearance::from_env(get, preferred)
+    }
+
+    #[test]
+    fn a_preference_stands_over_guesses_and_under_the_environment() {
+        let preferred = Preferred { tone: Some(Tone::Light), glyphs: Some(Glyphs::Unicode) };
+        let both = |pairs: &[(&str, &str)]| {
+            let look = preferring(preferred, pairs);
+            (look.tone, look.glyphs)
+        };
+        assert_eq!(both(&[("TERM", "linux"), ("COLORFGBG", "15;0")]), (Tone::Light, Glyphs::Unicode));
+        assert_eq!(both(&[("NO_COLOR", "1"), ("LANG", "C")]), (Tone::Mono, Glyphs::Unicode));
+        assert_eq!(both(&[("TERM", "dumb")]), (Tone::Mono, Glyphs::Ascii));
+        assert_eq!(both(&[("PLIMSOLL_THEME", "dark"), ("PLIMSOLL_GLYPHS", "ascii")]), (Tone::Dark, Glyphs::Ascii));
     }
 
     #[test]

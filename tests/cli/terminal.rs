@@ -17,6 +17,7 @@ fn on_a_terminal(variables: &[(&str, &str)]) -> String {
     on_terminal.args(command.get_args());
     on_terminal.args(["--gpu", "name=RTX 3060,total=12GiB,free=11GiB", "--ctx", "32768"]);
     on_terminal.env_clear();
+    on_terminal.env("HOME", sandbox.folder.path());
     for (name, value) in variables {
         on_terminal.env(name, value);
     }

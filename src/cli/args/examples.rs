@@ -14,10 +14,26 @@ Examples:
   plimsoll together llama3.1:8b qwen3:8b         whether several models can be loaded at once
   plimsoll devices                               the devices of this machine, and how they were detected
 
-Environment:
+Environment (a configuration file has defaults: see 'plimsoll config'):
   PLIMSOLL_THEME     dark, light or mono: the planner's colours; NO_COLOR is respected
   PLIMSOLL_GLYPHS    unicode or ascii: the planner's characters
+  PLIMSOLL_LOG       a file for what was detected, fetched and planned, as --log
+  PLIMSOLL_ENGINE    and _RELEASE, _MACHINE, _MARGIN, _NEED, _REFRESH: what the options of these names mean by default
   OLLAMA_*           Ollama's own variables set the knobs that no option sets, and locate its models";
+
+pub(super) const CONFIG_EXAMPLES: &str = "\
+Examples:
+  plimsoll config                                the path, and the values in effect with who set them
+  plimsoll config --example                      all keys, commented out
+
+An option stands over a variable of the environment, and a variable over the file.";
+
+pub(super) const REPORT_EXAMPLES: &str = "\
+Examples:
+  plimsoll report model.gguf --ctx 32768         print it
+  plimsoll report model.gguf | xclip             copy it
+
+Tokens, passwords and the name of your home folder are left out. Look through it before you post it.";
 
 pub(super) const PLAN_EXAMPLES: &str = "\
 Examples:

@@ -19,9 +19,9 @@ use crate::units::Bytes;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Knobs")]
 pub(in super::super) struct KnobArgs {
-    /// The engine that places the layers.
-    #[arg(long, value_name = "ENGINE", value_parser = value::engines(), default_value_t)]
-    pub(in super::super) engine: EngineId,
+    /// The engine that places the layers [default: ollama].
+    #[arg(long, value_name = "ENGINE", value_parser = value::engines())]
+    pub(in super::super) engine: Option<EngineId>,
     /// Context size in tokens (num_ctx per sequence, -c in total for llama.cpp), or max: the model's training context.
     #[arg(long, value_name = "N|max", value_parser = value::context, allow_hyphen_values = true)]
     pub(in super::super) ctx: Option<Context>,
@@ -169,7 +169,7 @@ pub(in super::super) struct MachineArgs {
     #[arg(long, value_name = "RAM", allow_hyphen_values = true)]
     pub(in super::super) ram: Option<String>,
     /// Another machine: a saved one, or a file written there by 'plimsoll devices --json'. --gpu and --ram override
-    /// it.
+    /// it. 'this' is the present one, where config.toml names another.
     #[arg(long, value_name = "NAME|FILE")]
     pub(in super::super) machine: Option<String>,
     /// Another machine, saved or in a file, whose GPUs are added over llama.cpp's RPC; once per machine.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::super::value;
 use super::{KnobArgs, MachineArgs};
-use crate::answer::best::{DEFAULT_MARGIN, Objective};
+use crate::answer::best::Objective;
 use crate::export::ExportFormat;
 use crate::settings::knob::Knob;
 use crate::teach::Page;
@@ -68,9 +68,9 @@ pub(in super::super) struct BestArgs {
     /// Only this card.
     #[arg(long = "for", value_name = "CARD", value_parser = value::objectives(), help_heading = "Question")]
     pub(in super::super) objective: Option<Objective>,
-    /// What the safe card leaves on every GPU besides what the engine keeps free.
-    #[arg(long, value_name = "SIZE", default_value_t = DEFAULT_MARGIN, help_heading = "Question")]
-    pub(in super::super) margin: Bytes,
+    /// What the safe card leaves on every GPU besides what the engine keeps free [default: 512MiB].
+    #[arg(long, value_name = "SIZE", help_heading = "Question")]
+    pub(in super::super) margin: Option<Bytes>,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(in super::super) json: bool,

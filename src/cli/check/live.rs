@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::super::args::CheckArgs;
+use super::super::config::Config;
 use super::super::error::{self, CliError, one_line};
 use super::super::resolve::{self, MachineSource, ParsedArgs};
 use super::super::style::{Hue, Style};
@@ -16,6 +17,7 @@ use crate::hardware::{self, DetectOptions, Detected};
 use crate::observed::{Load, Observation, ProcessMemory, PsRow};
 use crate::plan::Plan;
 use crate::settings::Context;
+#[cfg(feature = "net")]
 use crate::source::Roots;
 use crate::units::Tokens;
 
@@ -36,7 +38,7 @@ pub(super) fn look() -> Result<Live, CliError> {
     for mut output in programs::outputs(&servers) {
         match Observation::read(&mut output.text) {
             Ok(seen) if seen.load().is_some_and(Load::has_memory) => {
-                eprintln!("note: this is from {}", one_line(&output.name));
+                error::say(&format!("note: this is from {}", output.name));
                 return Ok(Live::Said(seen));
             }
             Ok(seen) if !seen.loads.is_empty() => quiet = quiet.or_else(|| seen.missing.first().copied()),
@@ -152,7 +154,7 @@ fn of_server(args: &CheckArgs, server: &ServerProcess, detected: &Detected) -> R
 
 /// A model that Ollama lists.
 fn of_row(args: &CheckArgs, row: &PsRow, detected: &Detected) -> Result<RunningCheck, CliError> {
-    let start = ParsedArgs::read(&args.knobs, &args.machine)?;
+    let start = ParsedArgs::by(&args.knobs, &args.machine, Config::default())?;
     let package = resolve::model(Path::new(&row.name))?;
     let ready = start.with(&package).complete();
     let mut request = ready.request(&package.model);

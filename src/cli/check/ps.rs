@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::super::args::CheckArgs;
+use super::super::config::Config;
 use super::super::error::CliError;
 use super::super::questions::json;
 use super::super::report::check as report;
@@ -19,7 +20,7 @@ pub(super) fn run(args: &CheckArgs, column: &str) -> Result<ExitCode, CliError> 
         Some(named) => named,
         None => return Err(CliError::Arguments("--ps needs a model: plimsoll check llama3.1:8b --ps …".to_owned())),
     };
-    let start = ParsedArgs::read(&args.knobs, &args.machine)?;
+    let start = ParsedArgs::by(&args.knobs, &args.machine, Config::default())?;
     let opened = resolve::quantised(resolve::model(named)?, args.knobs.others.quant)?;
     let ready = start.with(&opened).complete();
     let request = ready.request(&opened.model);

@@ -31,7 +31,7 @@ pub(super) fn remember(args: &CheckArgs, seen: &Observation, load: &Load) -> Res
         format!("{} takes {} besides buffers on {}", entry.backend.name(), Bytes(entry.bytes), short_name(&entry.gpu))
     });
     let each: Vec<String> = each.collect();
-    Ok(format!("remembered: {}; plans for this machine say so from now on\n", each.join(", ")))
+    Ok(format!("remembered: {}; plans for this machine say so from now on", each.join(", ")))
 }
 
 /// The processes that hold memory of GPUs now.

@@ -12,8 +12,15 @@ const PLACES: [&str; 3] = ["libnvidia-ml.so.1", "libnvidia-ml.so", "/usr/lib/wsl
 #[cfg(windows)]
 const PLACES: [&str; 2] = ["nvml.dll", "C:\\Program Files\\NVIDIA Corporation\\NVSMI\\nvml.dll"];
 
+/// What keeps a static binary from NVIDIA's library: musl's loader is not in it (musl's own `dlopen` fails there).
+const STATIC: &str = "this static build cannot load NVIDIA's driver library, so NVIDIA GPUs are not detected: describe \
+                      them with --gpu, or use a build for glibc";
+
 /// Loads `path`, or the first library of [`PLACES`] that works. Also returns its name.
 pub(super) fn load(path: Option<&Path>) -> Result<(Nvml, String), String> {
+    if cfg!(all(target_env = "musl", target_feature = "crt-static")) {
+        return Err(STATIC.to_owned());
+    }
     let places: Vec<&OsStr> = match path {
         Some(path) => vec![path.as_os_str()],
         None => PLACES.iter().map(|place| OsStr::new(*place)).collect(),

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io::Read;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use tracing::debug;
 use ureq::http::{HeaderMap, Response};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
@@ -167,7 +168,7 @@ impl Client {
         if self.offline {
             return Err(WireError::NotAsked { host: url.host().to_owned() });
         }
-        let agent = if url.is_loopback() { &self.direct } else { &self.agent };
+        let (since, agent) = (Instant::now(), if url.is_loopback() { &self.direct } else { &self.agent });
         let mut fields = request.fields.clone();
         if let Some(Secret(token)) = request.bearer.as_ref().filter(|_| trusted) {
             fields.push(("authorization", format!("Bearer {token}")));
@@ -180,7 +181,13 @@ impl Client {
         } else {
             fields.iter().fold(agent.get(url.whole()), |request, (name, value)| request.header(*name, value)).call()
         };
-        result.map_err(|error| self.with_timeout(WireError::of(error, url)))
+        let took = since.elapsed();
+        let method = if request.json.is_some() { "POST" } else { "GET" };
+        result.inspect(|response| debug!("{method} {url}: {} after {took:.1?}", response.status())).map_err(|error| {
+            let error = self.with_timeout(WireError::of(error, url));
+            debug!("{method} {url}: {error} after {took:.1?}");
+            error
+        })
     }
 
     /// Fetches a small response with its body, with retries.

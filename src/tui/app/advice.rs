@@ -124,7 +124,7 @@ impl App {
 
     /// The question that the page on the best settings answers.
     pub fn best_request(&self) -> BestRequest {
-        BestRequest { held: self.knobs.locked.clone(), margin: DEFAULT_MARGIN }
+        BestRequest { held: self.knobs.locked.clone(), margin: self.preferences.margin.unwrap_or(DEFAULT_MARGIN) }
     }
 
     /// Whether suggestions must not change `knob`.

@@ -70,9 +70,9 @@ enum Pending {
 pub(super) type OpenTarget = (String, String);
 
 impl ModelBrowser {
-    /// The page as it opens; lists only local models if `here`.
-    pub(super) fn new(here: bool) -> Self {
-        Self { only: BrowseFilter { here, ..BrowseFilter::default() }, due: Pending::List, ..Self::default() }
+    /// The page as it opens: lists only local models if `here`, and judges by the context `need`.
+    pub(super) fn new(here: bool, need: Option<u64>) -> Self {
+        Self { only: BrowseFilter { here, ..BrowseFilter::default() }, need, due: Pending::List, ..Self::default() }
     }
 
     /// Whether the text is more likely a reference than a search.

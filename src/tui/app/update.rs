@@ -156,7 +156,7 @@ impl App {
             Command::CompareEngines => self.open_engine_compare(),
             Command::Notes => self.mode = Mode::Notes(0),
             Command::Open | Command::Models => {
-                self.mode = Mode::Browse(Box::new(ModelBrowser::new(command == Command::Open)));
+                self.mode = Mode::Browse(Box::new(ModelBrowser::new(command == Command::Open, self.preferences.need)));
                 return vec![Effect::ListModels];
             }
             Command::Machine => self.mode = Mode::Machine(Box::default()),

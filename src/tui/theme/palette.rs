@@ -14,6 +14,20 @@ pub enum Tone {
     Mono,
 }
 
+impl Tone {
+    /// All tones.
+    pub const ALL: [Self; 3] = [Self::Dark, Self::Light, Self::Mono];
+
+    /// Its name in `PLIMSOLL_THEME` and in the configuration file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dark => "dark",
+            Self::Light => "light",
+            Self::Mono => "mono",
+        }
+    }
+}
+
 /// How many colours the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ColourDepth {

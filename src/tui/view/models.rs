@@ -109,7 +109,10 @@ fn draw_filters(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buf
 fn draw_text(place: Rect, chosen: bool, text: &str, hint: &str, theme: Theme, buffer: &mut Buffer) {
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
     let mut writer = RowWriter::new(buffer, place, 0);
-    writer.put(if chosen { "▸ " } else { "  " }, ink).put(text, ink);
+    writer.put(if chosen { "▸ " } else { "  " }, ink);
+    // the hint goes before any of the text does
+    let hint = if width(text) + width(hint) + 5 > writer.room() { "" } else { hint };
+    writer.put_path(text, ink);
     if !hint.is_empty() {
         writer.put("  ↵ ", theme.ink(Hue::Text)).put(hint, theme.ink(Hue::Dim));
     }

@@ -57,6 +57,12 @@ impl<'a> RowWriter<'a> {
         self
     }
 
+    /// As [`Self::put`] for a path or an address: its end says which file it is, so its beginning is cut.
+    pub fn put_path(&mut self, path: &str, style: Style) -> &mut Self {
+        let cut = path_end(path, self.room());
+        self.put(&cut, style)
+    }
+
     /// Writes `text` at the right end of the row, if it fits with a space before it.
     pub fn right(&mut self, text: &str, style: Style) -> &mut Self {
         let wanted = width(text);
@@ -81,6 +87,20 @@ impl<'a> RowWriter<'a> {
         }
         self
     }
+}
+
+/// The end of `path` in at most `cells` cells, behind an ellipsis: whole folders if possible.
+pub fn path_end(path: &str, cells: u16) -> String {
+    if width(path) <= cells {
+        return path.to_owned();
+    }
+    let fits = |start: &usize| width(&path[*start..]) < cells;
+    let folders = path.match_indices(['/', '\\']).map(|(start, _)| start).find(fits);
+    let letters = || path.char_indices().map(|(start, _)| start).find(fits);
+    folders
+        .filter(|start| start + 1 < path.len())
+        .or_else(letters)
+        .map_or_else(String::new, |start| format!("…{}", &path[start..]))
 }
 
 /// `text` with a capital first letter.
@@ -178,6 +198,18 @@ mod tests {
             (shortened("é", 0), shortened("", 0), shortened("éé", 1)),
             (String::new(), String::new(), "…".into())
         );
+    }
+
+    #[test]
+    fn paths_are_cut_at_the_front() {
+        let path = "/home/me/models/qwen3-8b.gguf";
+        assert_eq!(path_end(path, 29), path);
+        assert_eq!(path_end(path, 28), "…/me/models/qwen3-8b.gguf");
+        assert_eq!(path_end(path, 15), "…/qwen3-8b.gguf");
+        assert_eq!(path_end(path, 14), "…qwen3-8b.gguf");
+        assert_eq!(path_end(path, 8), "…8b.gguf");
+        assert_eq!(path_end("/a/folder/", 7), "…older/", "a slash alone says nothing");
+        assert_eq!((path_end("/六/四五", 4), path_end("é", 0)), ("…四五".replace('四', ""), String::new()));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::tui::app::library::ModelRow;
 use crate::tui::theme::Hue;
 use crate::tui::view::{layers, memory};
 use crate::tui::widget::columns::Columns;
-use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, path_end, shortened, width, wrap};
 
 /// Minimum width for the devices next to the layers.
 const WIDE: u16 = 110;
@@ -39,6 +39,9 @@ fn rule(app: &App, row: Option<&ModelRow>, plan: Option<&Plan>, place: Rect, buf
     RowWriter::new(buffer, place, 0).put(&"─".repeat(usize::from(place.width)), line);
     let name = match (plan, row) {
         (Some(plan), _) => format!(" {} · {} ", plan.model.name, plan.model.architecture),
+        (None, Some(row)) if row.item.origin == ModelOrigin::Recent => {
+            format!(" {} ", path_end(&row.item.name, place.width.saturating_sub(6)))
+        }
         (None, Some(row)) => format!(" {} ", row.item.name),
         (None, None) => return,
     };

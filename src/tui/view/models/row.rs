@@ -72,7 +72,13 @@ pub fn draw(
             let mark = if width(words) <= room { words } else { letters };
             writer.right(&format!(" {mark}"), theme.ink(Hue::Dim));
         }
-        writer.put(&row.item.name, ink);
+        match row.item.origin {
+            // a file; of a name on a server the beginning says more
+            ModelOrigin::Recent if row.item.name.to_lowercase().ends_with(".gguf") => {
+                writer.put_path(&row.item.name, ink)
+            }
+            _ => writer.put(&row.item.name, ink),
+        };
     }
     if let Some(why) = broken {
         let start = columns.get(1).map_or(place.x, |(_, next)| next.x);
