@@ -310,7 +310,7 @@ fn four_plans_compared() {
     let machine = harness::machine(1, "RTX 3060", 12, 32);
     let mut harness =
         Harness::with(Some(harness::model("llama3.1-8b")), machine, (140, 45), settings(24_576), Appearance::BEST);
-    harness.press("c PgUp c Esc ↓ ↓ ↓ ↓ → ↑ → c Esc e ↑ ↑ Enter c");
+    harness.press("c PgUp c Esc ↓ ↓ ↓ ↓ → ↑ → c Esc e ↑ ↑ ↑ Enter c");
     picture("compare", &mut harness);
 }
 

@@ -35,7 +35,7 @@ use crate::engine::ggml::tensor::BackendId;
 use crate::engine::ggml::{BackendRef, Graph};
 use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
-use crate::gguf::Header;
+use crate::gguf::{Header, Value};
 use crate::plan::Plan;
 use crate::settings::{FlashAttn, Release, Settings};
 use architecture::GraphFamily;
@@ -192,6 +192,13 @@ impl LoadedModel {
                 "llama.cpp refuses it: it lists this architecture, but cannot load it (unsupported model architecture)"
                     .to_owned(),
             ));
+        }
+        let name = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
+        if release.lacks.contains(&name) {
+            return Err(LoadError::model(format!(
+                "unknown model architecture: '{name}' in llama.cpp release {}: use a newer release",
+                release.name
+            )));
         }
         let mut hparams = Hparams::read(header, family.architecture, release)?;
         let mut weights = Weights::read(header, hparams.n_layer_all)?;

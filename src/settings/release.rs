@@ -11,18 +11,21 @@ pub enum Release {
     /// `llama-cpp-sys-2` 0.1.161.
     #[default]
     November2026,
+    /// `llama-cpp-sys-2` 0.1.159.
+    September2026,
     /// `llama-cpp-sys-2` 0.1.150.
     August2026,
 }
 
 impl Release {
     /// All releases, newest first.
-    pub const ALL: [Self; 2] = [Self::November2026, Self::August2026];
+    pub const ALL: [Self; 3] = [Self::November2026, Self::September2026, Self::August2026];
 
     /// Its name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::November2026 => "2026-11",
+            Self::September2026 => "2026-09",
             Self::August2026 => "2026-08",
         }
     }

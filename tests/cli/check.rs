@@ -50,7 +50,7 @@ fn json_has_the_logs_own_figures_and_the_plans() {
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&answer["chosen"], &answer["loads"][0]["agrees"]), (&0.into(), &true.into()));
     let load = &answer["loads"][0];
-    assert_eq!((&load["program"], &load["release"]), (&"llama.cpp".into(), &"2026-08".into()));
+    assert_eq!((&load["program"], &load["release"]), (&"llama.cpp".into(), &"2026-09".into()));
     assert_eq!(load["observed"]["Vulkan0"]["kv"], 760.0);
     assert_eq!(load["settings"]["n_ctx"], 8192);
     let compared = load["compared"].as_array().unwrap();

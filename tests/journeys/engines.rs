@@ -24,7 +24,7 @@ fn an_engine_is_chosen_with_its_release() {
     let newest = plan(&harness).totals;
     harness.press("e");
     assert!(harness.text().contains("plimsoll --engine llama.cpp --release 2026-11"), "{}", harness.text());
-    harness.press("↓ Enter");
+    harness.press("↓ ↓ Enter");
     assert_eq!((harness.app.engine, harness.app.settings.release), (EngineId::LlamaCpp, Some(Release::August2026)));
     assert!(harness.text().contains("llama.cpp · 2026-08 · exact"), "{}", harness.text());
     assert_eq!(plan(&harness).settings.release, Some(Release::August2026));

@@ -318,7 +318,7 @@ impl GraphFamily {
 }
 
 impl Architecture {
-    /// Whether its graph was only compared for the release of November 2026, and only on CUDA.
+    /// Whether its graph was compared on CUDA only, and for no release before those that compare further.
     pub const fn is_compared_on_cuda_only(self) -> bool {
         matches!(
             self,

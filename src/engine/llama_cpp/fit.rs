@@ -11,10 +11,14 @@ use super::draft::{DeviceBytes, DraftRequest};
 use super::error::LoadError;
 use super::measure::Measurer;
 use super::placement::Placement;
+use super::release::FitContext;
 use super::{Device, LayerSplit, LoadedModel, MemoryBreakdown};
 use crate::engine::id::FitGoal;
 use crate::settings::FlashAttn;
 use layers::LayerFill;
+
+/// A fit chooses a multiple of this many tokens.
+const CONTEXT_STEP: u64 = 256;
 
 /// The limits of a fit.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,18 +184,34 @@ impl LayerSplit {
 impl FitLimits {
     /// Minimum context of a fit, in tokens over all sequences.
     pub(super) fn min_context(&self, model: &LoadedModel, options: &ContextParams) -> u64 {
-        over_all(model.hparams.n_ctx_train, options).min(over_all(self.min_ctx, options))
+        let range = ContextRange::of(model, options, self.min_ctx);
+        range.max.min(range.min)
     }
 }
 
-/// Sequences with their own cells.
-fn streams(options: &ContextParams) -> u64 {
-    if options.kv_unified { 1 } else { options.n_seq_max.max(1) }
+/// The contexts that a fit chooses from, in tokens over all sequences.
+struct ContextRange {
+    min: u64,
+    max: u64,
+    step: u64,
 }
 
-/// `tokens` per stream, in total.
-fn over_all(tokens: u64, options: &ContextParams) -> u64 {
-    tokens.saturating_mul(streams(options)).min(u64::from(u32::MAX))
+impl ContextRange {
+    fn of(model: &LoadedModel, options: &ContextParams, min_ctx: u64) -> Self {
+        let sequences = options.n_seq_max.max(1);
+        let streams = if options.kv_unified { 1 } else { sequences };
+        let (least, most) = match model.release.fits_context {
+            FitContext::Trained => (1, 1),
+            FitContext::PerSequence => (streams, sequences),
+            FitContext::PerStream => (streams, streams),
+        };
+        let over_all = |tokens: u64, times: u64| tokens.saturating_mul(times).min(u64::from(u32::MAX));
+        Self {
+            min: over_all(min_ctx, least),
+            max: over_all(model.hparams.n_ctx_train, most),
+            step: CONTEXT_STEP * least,
+        }
+    }
 }
 
 impl Fitter<'_, '_> {
@@ -270,10 +290,9 @@ impl Fitter<'_, '_> {
     /// The first two steps: nothing if everything fits, else a smaller context unless the user set one. Returns whether
     /// that was enough.
     fn shrink_context(&mut self, spread: &LayerSplit) -> Result<bool, LoadError> {
-        let streams = streams(&self.options);
         let automatic = self.options.n_ctx == 0;
-        let max_ctx = over_all(self.model().hparams.n_ctx_train, &self.options);
-        let min_ctx = over_all(self.limits.min_ctx, &self.options);
+        let ContextRange { min: min_ctx, max: max_ctx, step } =
+            ContextRange::of(self.model(), &self.options, self.limits.min_ctx);
         if automatic {
             self.options.n_ctx = max_ctx;
         }
@@ -309,7 +328,6 @@ impl Fitter<'_, '_> {
         // memory grows linearly with the context; 128 bits because the product may overflow
         let grown =
             i128::from(max_ctx - min_ctx) * i128::from(target - smallest) / i128::from((used - smallest).max(1));
-        let step = 256 * streams;
         self.options.n_ctx = ((min_ctx + grown as u64) / step * step).max(min_ctx);
         Ok(gpus <= 1)
     }

@@ -52,8 +52,18 @@ pub struct ReleaseTraits {
     pub rolls_back_for: &'static [SpecType],
     /// Architectures whose files with MTP blocks it cannot load.
     pub refuses_mtp_blocks: &'static [Architecture],
+    /// Mistral Small 4's last product of experts is asked for in f32, which GPUs refuse (`llama-graph.cpp`, 0.1.161).
+    pub mistral4_in_f32: bool,
     /// `--fit` measures the draft in every trial; otherwise once, at the model's full context, as a part of the margins.
     pub fits_draft: bool,
+    /// What the largest context of `--fit` is, where none is set.
+    pub fits_context: FitContext,
+    /// Names of architectures that it does not know although a newer release here does (`llama-arch.cpp`).
+    pub lacks: &'static [&'static str],
+    /// The architectures that were compared on CUDA only were compared for this release.
+    pub compares_further: bool,
+    /// Names of those that were not, because they were compared later.
+    pub uncompared: &'static [&'static str],
     /// Rotary positions of MLA's decompressed queries are applied by one operation on the tail of each head; otherwise
     /// the parts are split and concatenated (`models/deepseek2.cpp`, 0.1.150).
     pub single_mla_rope: bool,
@@ -77,6 +87,17 @@ pub struct ReleaseTraits {
     /// Refuses Mamba 2 models: their first matrix is checked against the header's number of attention heads, which is
     /// missing in their files.
     pub mamba2_needs_heads: bool,
+}
+
+/// The largest context that `--fit` begins with, in tokens over all sequences (`common_params_fit_impl` in `fit.cpp`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FitContext {
+    /// The context that the model was trained with (0.1.150). The least context and its steps are not per sequence either.
+    Trained,
+    /// That for each sequence, even if they share their cells (0.1.159).
+    PerSequence,
+    /// That for each sequence with cells of its own (0.1.161).
+    PerStream,
 }
 
 /// The traits of all releases, in the order of [`Release::ALL`].
@@ -119,9 +140,78 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
         drafts: &SpecType::ALL,
         rolls_back_for: &[SpecType::DraftMtp, SpecType::DraftEagle3, SpecType::DraftDflash, SpecType::DraftDspark],
         refuses_mtp_blocks: &[],
+        mistral4_in_f32: true,
         fits_draft: true,
+        fits_context: FitContext::PerStream,
+        lacks: &[],
+        compares_further: true,
+        uncompared: &[],
         single_mla_rope: true,
         gathers_states_once: true,
+        delta_net_rms: true,
+        delta_net_reshapes: false,
+        probes_delta_net: false,
+        state_space_as_rows: true,
+        quantised_v_forces_flash: true,
+        mla_one_type: true,
+        mamba2_needs_heads: false,
+    },
+    ReleaseTraits {
+        name: Release::September2026,
+        package: "llama-cpp-sys-2 0.1.159",
+        rules: SchedulerRules { sinks_decide: false, max_split_inputs: None, multiplies_unread_inputs: false },
+        cuda: CudaRules::SEPTEMBER_2026,
+        vulkan: VulkanRules::SEPTEMBER_2026,
+        metal: MetalRules::SEPTEMBER_2026,
+        clip: ClipRules::SEPTEMBER_2026,
+        mixed_batches: false,
+        clamps_in_place: false,
+        keeps_last_rows: &[
+            A::BailingMoe3,
+            A::Cohere2Moe,
+            A::Gemma4,
+            A::GptOss,
+            A::HyV3,
+            A::NemotronH,
+            A::Qwen3Next,
+            A::Qwen35,
+            A::Qwen35Moe,
+            A::Step35,
+        ],
+        loads_mtp_blocks: &[],
+        caches_mtp_blocks: &[A::BailingMoe3, A::DeepSeek4],
+        rolls_back: &[
+            A::BailingMoe3,
+            A::DeepSeek4,
+            A::KimiK3,
+            A::Qwen35,
+            A::Qwen35Moe,
+            A::Qwen4Exp,
+            A::NemotronH,
+            A::Lfm2,
+        ],
+        drafts: &SpecType::ALL,
+        rolls_back_for: &[SpecType::DraftMtp, SpecType::DraftEagle3, SpecType::DraftDflash, SpecType::DraftDspark],
+        refuses_mtp_blocks: &[],
+        mistral4_in_f32: false,
+        fits_draft: true,
+        fits_context: FitContext::PerSequence,
+        lacks: &["clef", "glm5-next"],
+        compares_further: true,
+        uncompared: &[
+            "deepseek4",
+            "dflash",
+            "eagle3",
+            "graniteswitch",
+            "hrm_text",
+            "nanbeige",
+            "plamo2",
+            "qwen4exp",
+            "t5",
+            "t5encoder",
+        ],
+        single_mla_rope: true,
+        gathers_states_once: false,
         delta_net_rms: true,
         delta_net_reshapes: false,
         probes_delta_net: false,
@@ -157,7 +247,37 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
         ],
         rolls_back_for: &[SpecType::DraftMtp],
         refuses_mtp_blocks: &[A::Qwen3Next, A::DeepSeek2],
+        mistral4_in_f32: false,
         fits_draft: false,
+        fits_context: FitContext::Trained,
+        lacks: &[
+            "bailingmoe3",
+            "clef",
+            "cohere2moe",
+            "deepseek4",
+            "dflash",
+            "dots3note",
+            "eagle3",
+            "glm5-next",
+            "granite_swa",
+            "graniteswitch",
+            "hrm_text",
+            "hy_v3",
+            "hy_v4",
+            "kimi-k3",
+            "laguna",
+            "maple",
+            "minimax-01",
+            "minimax-m3",
+            "muse-glimmer",
+            "nanbeige",
+            "pockettts",
+            "qwen3tts",
+            "qwen4exp",
+            "spark2_5",
+        ],
+        compares_further: false,
+        uncompared: &[],
         single_mla_rope: false,
         gathers_states_once: false,
         delta_net_rms: false,

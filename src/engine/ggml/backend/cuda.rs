@@ -27,8 +27,10 @@ pub struct CudaRules {
     /// Flash attention has kernels for K and V of different types, and for `q4_1`, `q5_0` and `q5_1`; otherwise only in
     /// builds with `GGML_CUDA_FA_ALL_QUANTS`.
     pub mixed_caches: bool,
-    /// Tensors of experts are kept for fused kernels (`ggml_backend_cuda_graph_optimize`, 0.1.161).
-    pub keeps_experts: bool,
+    /// What a fused weighted sum of experts reads is kept until its end (`ggml_backend_cuda_graph_optimize`, 0.1.159).
+    pub keeps_expert_sums: bool,
+    /// Shared experts are moved behind the routed ones, and what fused routing reads is kept (likewise, 0.1.161).
+    pub keeps_routing: bool,
     /// Rows of k-quants and i-quants can be looked up.
     pub looks_up_k_quants: bool,
     /// Mamba 2 with a state of 96 has a kernel.
@@ -37,11 +39,18 @@ pub struct CudaRules {
 
 impl CudaRules {
     /// Release 2026-11 (0.1.161).
-    pub const NOVEMBER_2026: Self =
-        Self { mixed_caches: true, keeps_experts: true, looks_up_k_quants: true, state_of_96: true };
+    pub const NOVEMBER_2026: Self = Self { keeps_routing: true, state_of_96: true, ..Self::SEPTEMBER_2026 };
+    /// Release 2026-09 (0.1.159).
+    pub const SEPTEMBER_2026: Self = Self {
+        mixed_caches: true,
+        keeps_expert_sums: true,
+        keeps_routing: false,
+        looks_up_k_quants: true,
+        state_of_96: false,
+    };
     /// Release 2026-08 (0.1.150).
     pub const AUGUST_2026: Self =
-        Self { mixed_caches: false, keeps_experts: false, looks_up_k_quants: false, state_of_96: false };
+        Self { mixed_caches: false, keeps_expert_sums: false, looks_up_k_quants: false, ..Self::SEPTEMBER_2026 };
 }
 
 impl Default for Cuda {
@@ -102,9 +111,11 @@ impl Backend for Cuda {
     }
 
     fn graph_optimize(&self, split: &mut SplitGraph<'_>, kept: &mut AllocDeps) {
-        if self.rules.keeps_experts {
+        if self.rules.keeps_routing {
             experts::group_shared(split, kept);
-            experts::keep(split, kept);
+        }
+        if self.rules.keeps_expert_sums {
+            experts::keep(split, kept, self.rules.keeps_routing);
         }
     }
 }

@@ -22,13 +22,17 @@ pub struct MetalRules {
     /// Attention reserves f16 copies of K and V, products of experts room for scales, and what fused operations read
     /// is kept until their end.
     pub reserves_more: bool,
+    /// A product and the sum after it are one group (`ggml-metal-fusion.cpp`, 0.1.161).
+    pub fuses_products: bool,
 }
 
 impl MetalRules {
     /// Release 2026-11 (0.1.161).
-    pub const NOVEMBER_2026: Self = Self { reserves_more: true };
+    pub const NOVEMBER_2026: Self = Self { reserves_more: true, fuses_products: true };
+    /// Release 2026-09 (0.1.159).
+    pub const SEPTEMBER_2026: Self = Self { reserves_more: true, fuses_products: false };
     /// Release 2026-08 (0.1.150).
-    pub const AUGUST_2026: Self = Self { reserves_more: false };
+    pub const AUGUST_2026: Self = Self { reserves_more: false, fuses_products: false };
 }
 
 impl Default for Metal {
@@ -78,8 +82,8 @@ impl Backend for Metal {
 
     fn graph_optimize(&self, split: &mut SplitGraph<'_>, kept: &mut AllocDeps) {
         if self.rules.reserves_more {
-            groups::keep(split, kept);
+            groups::keep(split, kept, self.rules);
         }
-        order::reorder(split);
+        order::reorder(split, self.rules);
     }
 }

@@ -35,13 +35,17 @@ pub struct VulkanRules {
     pub fuses_more: bool,
     /// Flash attention reads `iq4_nl`.
     pub attends_to_iq4_nl: bool,
+    /// Compared with what the backend's own code decides; otherwise its source was read.
+    pub compared: bool,
 }
 
 impl VulkanRules {
     /// Release 2026-11 (0.1.161).
-    pub const NOVEMBER_2026: Self = Self { fuses_more: true, attends_to_iq4_nl: true };
+    pub const NOVEMBER_2026: Self = Self { fuses_more: true, attends_to_iq4_nl: true, compared: true };
+    /// Release 2026-09 (0.1.159).
+    pub const SEPTEMBER_2026: Self = Self { compared: false, ..Self::NOVEMBER_2026 };
     /// Release 2026-08 (0.1.150).
-    pub const AUGUST_2026: Self = Self { fuses_more: false, attends_to_iq4_nl: false };
+    pub const AUGUST_2026: Self = Self { fuses_more: false, attends_to_iq4_nl: false, compared: true };
 }
 
 impl Default for Vulkan {

@@ -257,7 +257,9 @@ impl GraphBuilder<'_> {
             y = self.g.mul(y, s);
         }
         // Mistral 4's values exceed f16
-        self.g[y].f32_operand = slot == LlmTensor::FfnDownExps && self.architecture == Architecture::Mistral4;
+        self.g[y].f32_operand = self.release.mistral4_in_f32
+            && slot == LlmTensor::FfnDownExps
+            && self.architecture == Architecture::Mistral4;
         let bias = self.bias(il, slot);
         if bias.is_some() { self.g.add_id(y, bias, chosen) } else { y }
     }

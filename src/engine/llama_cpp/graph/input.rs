@@ -27,21 +27,21 @@ impl GraphBuilder<'_> {
             x = self.g.window(x, [n_embd, n_tokens, 1, 1], [stride]);
         }
         self.inp_embd = x;
-        let only_tokens = self.hp.embedding_scale && self.hp.n_deepstack_layers > 0;
+        let by_row = self.release.mixed_batches;
+        let only_tokens = by_row && self.hp.embedding_scale && self.hp.n_deepstack_layers > 0;
         if self.hp.embedding_scale && !only_tokens {
             x = self.contiguous(x);
             x = self.g.scale(x);
         }
-        if scaled && !self.mixes_batches() {
-            x = self.g.scale(x);
-        } else if scaled || only_tokens {
+        if (by_row && scaled) || only_tokens {
             let rows = self.g.input(Type::F32, [1, n_tokens, 1, 1], "inp_scale_rows");
             x = self.contiguous(x);
             x = self.g.mul(x, rows);
         }
         self.label(x, "embd", None);
         self.g.expand(x);
-        x
+        // the model's own graph does it, so that other inputs may come first
+        if scaled && !by_row { self.g.scale(x) } else { x }
     }
 
     /// Whether the graph has inputs for batches that mix tokens and embeddings.

@@ -2,14 +2,13 @@
 
 use super::super::LoadedModel;
 use super::super::architecture::GraphFamily;
-use super::super::release::ReleaseTraits;
+use super::super::release::{ReleaseTraits, TABLE};
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::{Backend, Gpu, Os};
 use crate::plan::{Confidence, Uncertainty};
-use crate::settings::Release;
 
 /// How a backend's decisions are known. The comparisons are in `tests/llama_cpp/BACKEND`, and a test there checks that
-/// every measured backend was compared for all releases and known architectures.
+/// every measured backend was compared for the release and all architectures that it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// Compared with what the backend's own code decides.
@@ -20,12 +19,13 @@ pub enum Evidence {
     Partly,
 }
 
-/// How the decisions of `backend` are known.
-pub const fn evidence(backend: Backend) -> Evidence {
+/// How the decisions of `backend` in a release are known.
+pub const fn evidence(backend: Backend, release: &ReleaseTraits) -> Evidence {
     match backend {
         // ROCm is the same code as CUDA
-        Backend::Plain | Backend::Cuda | Backend::Rocm | Backend::Vulkan => Evidence::Measured,
-        Backend::Metal => Evidence::Read,
+        Backend::Plain | Backend::Cuda | Backend::Rocm => Evidence::Measured,
+        Backend::Vulkan if release.vulkan.compared => Evidence::Measured,
+        Backend::Vulkan | Backend::Metal => Evidence::Read,
         Backend::Sycl => Evidence::Partly,
     }
 }
@@ -49,16 +49,22 @@ pub fn uncertainties<'g>(
     }
     let gpus: Vec<&Gpu> = gpus.collect();
     let compared = |gpu: &&Gpu| matches!(gpu.backend, Backend::Plain | Backend::Cuda | Backend::Rocm);
-    let newest = ReleaseTraits::of(Release::default()).name;
-    if family.architecture.is_compared_on_cuda_only() && (release.name != newest || !gpus.iter().all(compared)) {
+    let compares =
+        |row: &ReleaseTraits| row.compares_further && ![row.lacks, row.uncompared].concat().contains(&architecture);
+    if family.architecture.is_compared_on_cuda_only() && !(compares(release) && gpus.iter().all(compared)) {
+        let releases = TABLE.iter().filter(|row| compares(row));
+        let releases: Vec<&str> = releases.map(|row| row.name.name()).collect();
         found.push(Uncertainty {
             confidence: Confidence::Modelled,
-            reason: format!("the graph of {architecture} was compared for release {newest} on CUDA only"),
+            reason: format!(
+                "the graph of {architecture} was compared for release {} on CUDA only",
+                releases.join(" and ")
+            ),
         });
     }
     let mut remote = Vec::new();
     for gpu in gpus {
-        let known = match evidence(gpu.backend) {
+        let known = match evidence(gpu.backend, release) {
             Evidence::Measured if gpu.backend == Backend::Vulkan => guessed_limits(gpu, os),
             Evidence::Measured => None,
             Evidence::Read => Some(Uncertainty {

@@ -34,6 +34,9 @@ impl ClipRules {
         windows_like_kernel: false,
         images_within_ubatch: true,
     };
+    /// Release 2026-09 (0.1.159).
+    pub const SEPTEMBER_2026: Self =
+        Self { dummy_within_limit: false, pads_at_start: false, images_within_ubatch: false, ..Self::NOVEMBER_2026 };
     /// Release 2026-08 (0.1.150).
     pub const AUGUST_2026: Self = Self {
         compared: false,

@@ -90,8 +90,8 @@ fn gated_pair(split: &SplitGraph<'_>, at: usize) -> Option<GatedPair> {
     (same_layout && of(up, 1) == of(gate, 1) && of(up, 2) == of(gate, 2)).then_some(GatedPair { up })
 }
 
-/// Keeps the operands of fused routing and of fused weighted sums.
-pub(super) fn keep(split: &SplitGraph<'_>, kept: &mut AllocDeps) {
+/// Keeps the operands of fused weighted sums, and of fused routing if `routed`.
+pub(super) fn keep(split: &SplitGraph<'_>, kept: &mut AllocDeps, routed: bool) {
     let mut at = 0;
     while at < split.len() {
         if let Some(sum) = WeightedSum::at(split, at) {
@@ -99,7 +99,7 @@ pub(super) fn keep(split: &SplitGraph<'_>, kept: &mut AllocDeps) {
             sum.operands.into_iter().flatten().for_each(|operand| kept.add(operand, last));
             at += sum.nodes - 1;
         }
-        if let Some(nodes) = routing(split, at) {
+        if routed && let Some(nodes) = routing(split, at) {
             // the node after the last one of the routing, though it does not belong to it
             let Some(last) = split.node_after(at + nodes) else { return };
             for id in (at..at + nodes).map(|at| split.node(at)) {

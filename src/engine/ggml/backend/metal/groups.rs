@@ -1,6 +1,7 @@
 //! Operations that one kernel computes; they are moved together, and what they read from outside is kept until the last
 //! (`ggml-metal-fusion.cpp`, 0.1.161).
 
+use super::MetalRules;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::backend::{AllocDeps, SplitGraph};
 use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId, UnaryOp};
@@ -74,6 +75,11 @@ const PATTERNS: &[Pattern] = patterns! {
     Product: MulMat Add;
 };
 
+/// The patterns that a release knows.
+fn known(rules: MetalRules) -> impl Iterator<Item = &'static Pattern> {
+    PATTERNS.iter().filter(move |pattern| rules.fuses_products || pattern.check != Check::Product)
+}
+
 impl Pattern {
     /// Its operations without views.
     fn computed(&self) -> impl Iterator<Item = Op> + '_ {
@@ -82,14 +88,14 @@ impl Pattern {
 }
 
 /// Keeps what consecutive operations of a pattern read from outside until the last of them; by operations alone.
-pub(super) fn keep(split: &SplitGraph<'_>, kept: &mut AllocDeps) {
+pub(super) fn keep(split: &SplitGraph<'_>, kept: &mut AllocDeps, rules: MetalRules) {
     let matches = |at: usize, pattern: &Pattern| {
         at + pattern.ops.len() <= split.len()
             && pattern.ops.iter().enumerate().all(|(next, op)| split.graph[split.node(at + next)].op == *op)
     };
     let mut at = 0;
     while at < split.len() {
-        let found = PATTERNS.iter().filter(|pattern| matches(at, pattern)).map(|pattern| pattern.ops.len()).max();
+        let found = known(rules).filter(|pattern| matches(at, pattern)).map(|pattern| pattern.ops.len()).max();
         let len = found.unwrap_or(1);
         if found.is_some() {
             let last = split.node(at + len - 1);
@@ -106,12 +112,12 @@ pub(super) fn keep(split: &SplitGraph<'_>, kept: &mut AllocDeps) {
 }
 
 /// Number of nodes of the group that begins at `at`: patterns that follow one another, with the views between them.
-pub(super) fn len(split: &SplitGraph<'_>, at: usize) -> usize {
+pub(super) fn len(split: &SplitGraph<'_>, at: usize, rules: MetalRules) -> usize {
     let is_empty = |at: usize| {
         let op = split.graph[split.node(at)].op;
         op.is_view() || op == Op::None
     };
-    if is_empty(at) || !PATTERNS.iter().any(|pattern| pattern.ops[0] == split.graph[split.node(at)].op) {
+    if is_empty(at) || !known(rules).any(|pattern| pattern.ops[0] == split.graph[split.node(at)].op) {
         return 1;
     }
     let mut computed = [0; MOST];
@@ -122,7 +128,7 @@ pub(super) fn len(split: &SplitGraph<'_>, at: usize) -> usize {
     }
     let computed = &computed[..count];
     let mut taken = 0;
-    while let Some(len) = longest(split, &computed[taken..]).filter(|len| taken + len <= MOST) {
+    while let Some(len) = longest(split, &computed[taken..], rules).filter(|len| taken + len <= MOST) {
         taken += len;
     }
     match taken.checked_sub(1).and_then(|last| computed.get(last)) {
@@ -132,10 +138,10 @@ pub(super) fn len(split: &SplitGraph<'_>, at: usize) -> usize {
 }
 
 /// Operations of the longest pattern that matches the first of `nodes`, which are not views.
-fn longest(split: &SplitGraph<'_>, nodes: &[usize]) -> Option<usize> {
+fn longest(split: &SplitGraph<'_>, nodes: &[usize], rules: MetalRules) -> Option<usize> {
     let graph = &*split.graph;
     let mut best = None;
-    for pattern in PATTERNS {
+    for pattern in known(rules) {
         let len = pattern.computed().count();
         let ops = || pattern.computed().zip(nodes).all(|(op, at)| graph[split.node(*at)].op == op);
         if best.is_some_and(|best| len <= best) || len > nodes.len() || !ops() {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::groups;
+use super::{MetalRules, groups};
 use crate::engine::ggml::backend::SplitGraph;
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{Op, TensorId};
@@ -38,11 +38,11 @@ impl Touched {
 }
 
 /// Reorders `split`, group by group.
-pub(super) fn reorder(split: &mut SplitGraph<'_>) {
+pub(super) fn reorder(split: &mut SplitGraph<'_>, rules: MetalRules) {
     let mut groups: Vec<Range<usize>> = Vec::with_capacity(split.len());
     let mut at = 0;
     while at < split.len() {
-        let len = groups::len(split, at);
+        let len = groups::len(split, at, rules);
         groups.push(at..at + len);
         at += len;
     }
