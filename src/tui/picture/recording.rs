@@ -164,7 +164,7 @@ mod tests {
             Tone::Dark,
             "t",
         );
-        for (text, times) in [(">context<", 1), (">16k<", 1), (">32k<", 1), (">free<", 1)] {
+        for (text, times) in [(">context<", 1), (">16<", 1), (">32<", 1), (">free<", 1)] {
             assert_eq!(drawn.matches(text).count(), times, "{text}\n{drawn}");
         }
         assert!(drawn.contains("0%{visibility:visible}33.33%{visibility:hidden}66.67%{visibility:visible}"), "{drawn}");
