@@ -25,6 +25,19 @@ pub fn model(entry: &CatalogueEntry, quantisation: FileType) -> Model {
     entry.model(quantisation).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
 }
 
+/// Captions name the day of the catalogue, which nothing else knows.
+#[test]
+fn the_catalogue_is_as_old_as_it_says() {
+    let assets = [include_bytes!("../assets/catalogue.jsonl").as_slice(), include_bytes!("../assets/projectors.jsonl")];
+    // FNV-1a
+    let hash = assets
+        .concat()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let known = 0x6813_5c80_4b08_6f66;
+    assert_eq!(hash, known, "the catalogue has changed: set catalogue::DATE to the day, and `known` to {hash:#018x}");
+}
+
 #[test]
 fn every_entry_builds_a_complete_model() {
     assert!(catalogue::all().len() >= 60);

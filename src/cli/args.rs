@@ -22,8 +22,8 @@ pub(super) use check::CheckArgs;
 pub(super) use knobs::{KnobArgs, MachineArgs, OtherKnobArgs};
 pub(super) use ollama::OllamaArgs;
 pub(super) use questions::{
-    BestArgs, ExplainArgs, ExportArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, TogetherArgs,
-    WhyArgs,
+    BestArgs, ExplainArgs, ExportArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, PageChoice, QueryArgs, SweepArgs,
+    TogetherArgs, WhyArgs,
 };
 
 /// Plan the memory of a language model: which layer goes to which GPU, what stays in RAM, and what the KV cache and

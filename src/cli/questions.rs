@@ -9,6 +9,7 @@ use crate::answer::matrix::Axis;
 use crate::answer::{Goal, parts, why};
 use crate::engine::PlanRequest;
 use crate::export::answers::{self as export_answers, AnswerSource};
+use crate::export::caption::Caption;
 use crate::export::svg;
 use crate::gguf::FileType;
 use crate::plan::{Plan, Why};
@@ -99,7 +100,10 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
     match args.output {
         Output { json: true, .. } => json(export_answers::sweep_json(AnswerSource::of_request(&request), &sweep)),
         Output { csv: true, .. } => Ok(export_answers::csv::sweep(&sweep)),
-        Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &request.with_edges(sweep))),
+        Output { svg: true, .. } => {
+            let plan = ready.plan(&opened.model)?;
+            Ok(svg::sweep(&plan, &request.with_edges(sweep), &Caption::of(&request, &plan)))
+        }
         _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
     }
 }
@@ -118,7 +122,10 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
     match args.output {
         Output { json: true, .. } => json(export_answers::matrix_json(AnswerSource::of_request(&request), &matrix)),
         Output { csv: true, .. } => Ok(export_answers::csv::matrix(&matrix)),
-        Output { svg: true, .. } => Ok(svg::matrix(&ready.plan(&opened.model)?, &matrix)),
+        Output { svg: true, .. } => {
+            let plan = ready.plan(&opened.model)?;
+            Ok(svg::matrix(&plan, &matrix, &Caption::of(&request, &plan)))
+        }
         _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
     }
 }

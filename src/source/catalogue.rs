@@ -13,18 +13,27 @@ mod template;
 mod words;
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use crate::engine::PreparedModel;
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderLimits, HeaderOnly, read};
 use crate::model::quantise::QuantiseError;
-use crate::model::{Model, ModelError};
+use crate::model::{Model, ModelError, Projector};
 
 /// Prefix of references to the catalogue.
 pub const PREFIX: &str = "catalogue:";
+
+/// The day on which the catalogue's models or projectors last changed.
+pub const DATE: &str = "2026-11-22";
+
+/// The catalogue with its day, for captions.
+pub fn dated() -> String {
+    format!("catalogue of {DATE}")
+}
 
 /// The default model.
 pub const DEFAULT: &str = "llama3.1-8b";
@@ -118,6 +127,11 @@ pub fn described_by(reference: &str) -> Option<(&'static CatalogueEntry, Option<
 pub fn model(name: &str) -> Option<Model> {
     let entry = find(name)?;
     entry.model(entry.quantisation).ok()
+}
+
+/// The same prepared for engines, with its projector if it has one.
+pub fn model_and_projector(name: &str) -> Option<(PreparedModel, Option<Arc<Projector>>)> {
+    Some((PreparedModel::from(model(name)?).with_date(&dated()), find(name)?.projector().cloned()))
 }
 
 /// Suggestions for an unknown name, best first: entries whose names contain it, else those within edit distance 2, else

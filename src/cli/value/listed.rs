@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command};
 
-use super::super::args::KnobOrQuant;
+use super::super::args::{KnobOrQuant, PageChoice};
 use super::{NUMBER_KNOBS, fits, objective};
 use super::{engine_knobs, flash_attn, knob, knob_or_quant, number_knob_or_quant, page};
 use crate::answer::best::Objective;
@@ -60,8 +60,8 @@ pub(in super::super) fn flash_attns() -> Listed<FlashAttn> {
     Listed { parse: flash_attn, names: vec!["auto", "on", "off"] }
 }
 
-pub(in super::super) fn pages() -> Listed<Page> {
-    Listed { parse: page, names: Page::ALL.into_iter().map(Page::name).collect() }
+pub(in super::super) fn pages() -> Listed<PageChoice> {
+    Listed { parse: page, names: Page::ALL.into_iter().map(Page::name).chain(["all"]).collect() }
 }
 
 pub(in super::super) fn ways_to_fit() -> Listed<Outcome> {
