@@ -7,6 +7,7 @@ pub mod knob;
 mod llama_server;
 mod load_mode;
 mod mmproj;
+mod nearest_release;
 pub mod ollama;
 mod release;
 mod stashed;

@@ -14,6 +14,7 @@ mod ollama_011;
 mod projector;
 mod questions;
 mod refusals;
+mod releases;
 mod speed;
 mod sysfs;
 mod terminal;

@@ -131,6 +131,9 @@ pub(super) struct PlanArgs {
     /// Also show the compute graph that is not in use.
     #[arg(long, help_heading = "Output")]
     pub(super) verbose: bool,
+    /// Also say what the releases of llama.cpp just before and after would take.
+    #[arg(long, help_heading = "Output")]
+    pub(super) releases: bool,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,

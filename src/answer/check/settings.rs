@@ -5,9 +5,8 @@ use crate::observed::{Event, Fit, FitResult, Load, OllamaEstimate, Program, Term
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
 use crate::units::Bytes;
 
-/// The last build that is nearer to release 2026-08 than to 2026-11: about halfway between b10488, which Ollama 0.33
-/// brought in August 2026, and b11342 of November.
-pub const LAST_OF_AUGUST: u64 = 10_900;
+/// The build that Ollama 0.33 brought in August 2026.
+const OLLAMA_0_33: u64 = 10_488;
 /// The first build that may reserve logits of one token per sequence only; `--fit` and its lines are older.
 const OUTPUTS_SINCE: u64 = 9_200;
 /// Build numbers of llama.cpp itself; distributors count from 1.
@@ -29,15 +28,14 @@ pub fn engine(load: &Load) -> EngineId {
 /// The release that is nearest to the one in the log, with the build or version that says so; none where it names
 /// neither.
 pub fn release(load: &Load) -> Option<(Release, String)> {
-    let nearest = |build: u64| if build > LAST_OF_AUGUST { Release::November2026 } else { Release::August2026 };
     if let Some(build) = load.build.filter(|build| BUILDS.contains(build)) {
-        return Some((nearest(build), format!("b{build}")));
+        return Some((Release::nearest_to_build(build), format!("b{build}")));
     }
     let version = load.version.as_deref().filter(|_| load.program == Some(Program::Ollama))?;
     let mut numbers = version.split('.').map(|number| number.parse::<u64>().ok());
     let (major, minor) = (numbers.next()??, numbers.next()??);
-    // 0.33 has b10488
-    let release = if (major, minor) > (0, 33) { Release::November2026 } else { Release::August2026 };
+    let newer = (major, minor) > (0, 33);
+    let release = if newer { Release::default() } else { Release::nearest_to_build(OLLAMA_0_33) };
     Some((release, format!("Ollama {version}")))
 }
 

@@ -45,7 +45,15 @@ pub(in super::super) fn engines() -> Listed<EngineId> {
 }
 
 pub(in super::super) fn releases() -> Listed<Release> {
-    parsed(Release::ALL.map(Release::name))
+    Listed { parse: release, names: Release::ALL.map(Release::name).to_vec() }
+}
+
+/// A release by its name, or the nearest one to a build or a date.
+fn release(text: &str) -> Result<Release, String> {
+    text.parse().or_else(|unknown| {
+        Release::nearest_to(text)
+            .ok_or_else(|| format!("{unknown}; a build (b11200) or a date (2026-09-15) takes the nearest"))
+    })
 }
 
 pub(in super::super) fn cache_types() -> Listed<CacheType> {
