@@ -19,6 +19,7 @@ pub mod offer;
 pub mod parts;
 pub mod quant;
 pub mod ram;
+pub mod releases;
 mod search;
 pub mod sweep;
 pub mod together;

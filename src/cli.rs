@@ -118,11 +118,21 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let mut ready = start.with(&opened).complete();
     let mut plan = ready.plan(&opened.model)?;
     measured::apply(args, &mut ready, &opened.model, &mut plan)?;
+    let releases = args.releases.then(|| ready.request(&opened.model).neighbouring_releases(&plan));
+    if releases.is_some() && plan.settings.release.is_none() {
+        let sentence = format!("{} does not run llama.cpp's server: use another --engine", plan.engine_title());
+        return Err(CliError::flag("--releases", &sentence));
+    }
     let text = if args.json {
         let speed = Speed::of(&opened.model, &ready.machine, &plan, args.depth);
         let starts = ready.starts(&opened.model)?;
         let ram = RamUse::of(&ready.request(&opened.model), &plan);
-        let besides = crate::export::Besides { speed: speed.as_ref(), ram: Some(&ram), starts: starts.as_ref() };
+        let besides = crate::export::Besides {
+            speed: speed.as_ref(),
+            ram: Some(&ram),
+            starts: starts.as_ref(),
+            releases: releases.as_deref(),
+        };
         error::json("plan", crate::export::json_with(&plan, &besides))?
     } else {
         let limits = ready.limits(&opened.model, &plan);
@@ -139,7 +149,7 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
             &plan,
             Some(&limits),
             speeds.as_ref(),
-            &report::Extent { detail, ram: &sentences },
+            &report::Extent { detail, ram: &sentences, releases: releases.as_deref().unwrap_or_default() },
             &Style::of_stdout(),
         )
     };

@@ -3,6 +3,7 @@
 #![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 pub mod answers;
+pub mod caption;
 pub mod check;
 pub mod environment;
 pub mod json;
@@ -189,7 +190,7 @@ impl ExportFormat {
                 json(input.plan).map_err(|error| format!("the plan cannot be written as JSON: {error}"))? + "\n"
             }
             Self::Markdown => markdown::plan(input.plan),
-            Self::Svg => svg::plan(input.plan),
+            Self::Svg => svg::plan(input.plan, &caption::Caption::of(input.request, input.plan)),
         })
     }
 }

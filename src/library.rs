@@ -105,6 +105,14 @@ impl Item {
         Self { aliases, ..Self::new(entry.name.clone(), reference, ModelOrigin::Catalogue, header) }
     }
 
+    /// Of a model of the catalogue that is listed in two conversions, which one this is.
+    pub fn conversion(&self) -> Option<String> {
+        match &self.header {
+            HeaderLocation::BuiltIn(entry, _) => entry.conversion(),
+            _ => None,
+        }
+    }
+
     /// A recently opened reference.
     pub fn recent(reference: String) -> Self {
         Self::new(reference.clone(), reference, ModelOrigin::Recent, HeaderLocation::Reference { asks_servers: false })

@@ -4,6 +4,7 @@
 mod computers;
 mod knob;
 mod largest_buffer;
+mod layer_kind;
 mod ollama_ps;
 mod own_caches;
 mod part;
@@ -25,6 +26,7 @@ use crate::units::Bytes;
 
 pub use computers::Computer;
 pub use largest_buffer::{BufferUse, LargestBuffer};
+pub use layer_kind::LayerKind;
 pub use ollama_ps::{LoggedBuffer, LoggedLoad, OllamaPs};
 pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
 pub use part::{Part, PartKind, PartMemory};
@@ -381,7 +383,7 @@ pub enum Why {
         /// What this layer would have needed.
         own: Bytes,
     },
-    /// It stays in RAM although there is room: the engine's fit does not count the drafting (MTP) blocks.
+    /// It stays in RAM although there is room: the engine's fit does not count the `NextN` (MTP) blocks.
     NotCounted,
     /// It has no tensors.
     Nothing,

@@ -7,6 +7,7 @@
 #[cfg(feature = "net")]
 pub mod cache;
 pub mod catalogue;
+mod day;
 mod error;
 mod file;
 #[cfg(feature = "net")]

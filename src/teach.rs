@@ -12,12 +12,14 @@ pub mod names;
 pub mod schedule;
 pub mod trace;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::engine::EngineError;
-use crate::engine::PlanRequest;
 use crate::engine::ggml::Op;
-use crate::model::Model;
+use crate::engine::{EngineVersion, PlanRequest, PreparedModel};
+use crate::model::Projector;
 use crate::plan::Plan;
 use allocation::{AllocationPage, Variation};
 use caches::CachesPage;
@@ -77,7 +79,7 @@ impl Page {
     pub const fn topic(self) -> Topic {
         match self {
             Self::Schedule => Topic::Schedule(None),
-            Self::Formulas => Topic::Formulas,
+            Self::Formulas => Topic::Formulas(None),
             Self::Caches => Topic::Caches,
             Self::Lessons => Topic::Lessons(0),
             Self::Allocation => Topic::Allocation(None),
@@ -85,16 +87,16 @@ impl Page {
     }
 }
 
-/// Finds a model by its name in the catalogue.
-pub type ModelLookup<'a> = &'a dyn Fn(&str) -> Option<Model>;
+/// Finds a model by its name in the catalogue, and its projector if it has one.
+pub type CatalogueLookup<'a> = &'a dyn Fn(&str) -> Option<(PreparedModel, Option<Arc<Projector>>)>;
 
 /// A page with its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// The passes, optionally on GPUs that lack an operation.
     Schedule(Option<Op>),
-    /// All formulas.
-    Formulas,
+    /// All formulas, optionally beside those of another engine.
+    Formulas(Option<EngineVersion>),
     /// All kinds of blocks and caches.
     Caches,
     /// The lesson with this index.
@@ -108,7 +110,7 @@ impl Topic {
     pub const fn page(self) -> Page {
         match self {
             Self::Schedule(_) => Page::Schedule,
-            Self::Formulas => Page::Formulas,
+            Self::Formulas(_) => Page::Formulas,
             Self::Caches => Page::Caches,
             Self::Lessons(_) => Page::Lessons,
             Self::Allocation(_) => Page::Allocation,
@@ -123,13 +125,13 @@ impl Topic {
         self,
         request: &PlanRequest,
         plan: &Plan,
-        lookup: ModelLookup<'_>,
+        lookup: CatalogueLookup<'_>,
     ) -> Result<PageContent, EngineError> {
         match self {
             Self::Schedule(without) => {
                 SchedulePage::of(request, plan, without).map(Box::new).map(PageContent::Schedule)
             }
-            Self::Formulas => FormulasPage::of(request, plan).map(PageContent::Formulas),
+            Self::Formulas(versus) => FormulasPage::of(request, plan, versus).map(PageContent::Formulas),
             Self::Caches => CachesPage::of(request, plan).map(PageContent::Caches),
             Self::Lessons(at) => {
                 LessonsPage::of(at, request, lookup).map(|lesson| PageContent::Lessons(Box::new(lesson)))

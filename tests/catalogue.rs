@@ -25,6 +25,19 @@ pub fn model(entry: &CatalogueEntry, quantisation: FileType) -> Model {
     entry.model(quantisation).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
 }
 
+/// Captions name the day of the catalogue, which nothing else knows.
+#[test]
+fn the_catalogue_is_as_old_as_it_says() {
+    let assets = [include_bytes!("../assets/catalogue.jsonl").as_slice(), include_bytes!("../assets/projectors.jsonl")];
+    // FNV-1a
+    let hash = assets
+        .concat()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let known = 0x6813_5c80_4b08_6f66;
+    assert_eq!(hash, known, "the catalogue has changed: set catalogue::DATE to the day, and `known` to {hash:#018x}");
+}
+
 #[test]
 fn every_entry_builds_a_complete_model() {
     assert!(catalogue::all().len() >= 60);
@@ -95,8 +108,8 @@ fn no_name_means_two_models() {
     for entry in catalogue::all() {
         assert_eq!(catalogue::find(&entry.name), Some(entry));
         for name in entry.names() {
-            let plain = name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
-            let other = named.insert(plain, &entry.name);
+            assert_eq!(catalogue::find(&name.to_uppercase()), Some(entry), "{name}");
+            let other = named.insert(name.to_lowercase(), &entry.name);
             assert!(other.is_none_or(|other| other == entry.name), "{name}: {} and {other:?}", entry.name);
         }
     }
@@ -104,7 +117,9 @@ fn no_name_means_two_models() {
 
 /// Tensors that headers in `tests/models` have and published files lack: optional ones that llama.cpp accepts, and fused
 /// ones. The catalogue follows the files.
-const OPTIONAL: [(&str, &[&str]); 4] = [
+const OPTIONAL: [(&str, &[&str]); 5] = [
+    // the type that a quantiser of 2024 gave it
+    ("deepseek-v2-lite-2024", &["attn_kv_b."]),
     ("glm-4.5-air", &["attn_q_norm.weight", "attn_k_norm.weight", "blk.0."]),
     ("nemotron-3-nano-30b-a3b", &["ffn_latent", "attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias"]),
     ("deepseek-v2-lite", &["ffn_gate_up_exps"]),
@@ -112,7 +127,8 @@ const OPTIONAL: [(&str, &[&str]); 4] = [
 ];
 
 /// Tensors that the catalogue has and those headers lack.
-const PUBLISHED: [(&str, &[&str]); 3] = [
+const PUBLISHED: [(&str, &[&str]); 4] = [
+    ("deepseek-v2-lite-2024", &["attn_kv_b."]),
     ("glm-4.5-air", &["nextn.", "blk.0."]),
     ("deepseek-v2-lite", &["ffn_gate_exps", "ffn_up_exps"]),
     ("stablelm2-1.6b", &["ffn_norm.bias"]),
@@ -143,6 +159,103 @@ fn known_headers_are_rebuilt_tensor_for_tensor() {
         checked += 1;
     }
     assert!(checked >= 36, "{checked}");
+}
+
+/// The templates rebuild the miniatures that llama.cpp measured, from their hyperparameters alone.
+#[test]
+fn miniatures_are_rebuilt_tensor_for_tensor() {
+    // Gemma 3n's has no key for its streams, Step's MTP block is a dense one, which published files lack
+    const OTHERS: [&str; 2] = ["gemma3n", "step35"];
+    let mut checked = 0;
+    for name in support::names_in(&["models/architectures"]).iter().filter(|name| name.ends_with("-mini")) {
+        let known = support::model(name);
+        let architecture = known.metadata.get("general.architecture").unwrap().as_str().unwrap().to_owned();
+        if OTHERS.contains(&&*architecture) || !catalogue::all().iter().any(|entry| entry.architecture == architecture)
+        {
+            continue;
+        }
+        let mut wanted = BTreeMap::new();
+        for Tensor { name, dims, .. } in &known.tensors {
+            // files may have the two fused
+            match name.strip_suffix("ffn_gate_up_exps.weight") {
+                Some(block) => {
+                    let half = vec![dims[0], dims[1] / 2, dims[2]];
+                    wanted.insert(format!("{block}ffn_gate_exps.weight"), half.clone());
+                    wanted.insert(format!("{block}ffn_up_exps.weight"), half);
+                }
+                None => drop(wanted.insert(name.to_string(), dims.clone())),
+            }
+        }
+        let built = model(&entry_like(&support::model_json(name), &architecture, &wanted), FileType::F16);
+        let built: BTreeMap<_, _> =
+            built.header.tensors.iter().map(|tensor| (tensor.name.to_string(), tensor.dims.clone())).collect();
+        for (tensor, dims) in &wanted {
+            assert_eq!(built.get(tensor), Some(dims), "{name}: {tensor}");
+        }
+        assert_eq!(built.len(), wanted.len(), "{name}");
+        checked += 1;
+    }
+    assert!(checked >= 19, "{checked}");
+}
+
+/// An entry with the hyperparameters of a model's description, and the properties that its tensors show.
+fn entry_like(json: &str, architecture: &str, tensors: &BTreeMap<String, Vec<u64>>) -> CatalogueEntry {
+    let json: serde_json::Value = serde_json::from_str(json).unwrap();
+    let own = |(key, value): (&String, &serde_json::Value)| {
+        Some((key.strip_prefix(&format!("{architecture}."))?.to_owned(), value[1].clone()))
+    };
+    let mut keys: serde_json::Map<_, _> = json["kv"].as_object().unwrap().iter().filter_map(own).collect();
+    keys.remove("vocab_size");
+    let blocks = 0..tensors.len();
+    let dense = blocks.take_while(|block| tensors.contains_key(&format!("blk.{block}.ffn_gate.weight"))).count();
+    keys.entry("leading_dense_block_count").or_insert(dense.into());
+    let holds = |part: &str| tensors.keys().any(|name| name.contains(part));
+    let marks = [
+        ("tied", !tensors.contains_key("output.weight")),
+        ("qk_norms", holds("attn_q_norm")),
+        ("rope_freqs", holds("rope_freqs")),
+        ("exp_probs", holds("exp_probs_b")),
+    ];
+    let marks: Vec<_> = marks.into_iter().filter(|(_, has)| *has).map(|(mark, _)| mark).collect();
+    let vocab = tensors["token_embd.weight"][1];
+    serde_json::from_value(serde_json::json!({
+        "name": architecture, "title": architecture, "architecture": architecture,
+        "vocab": vocab, "marks": marks, "keys": keys,
+    }))
+    .unwrap()
+}
+
+/// A name of Ollama's means the file that its library has; both conversions say which they are.
+#[rstest]
+#[case("deepseek-v2:16b", "deepseek-v2-lite-2024", 8)]
+#[case("deepseek-coder-v2", "deepseek-coder-v2-16b-2024", 8)]
+#[case("deepseek-v3", "deepseek-v3-2025-01", 71)]
+#[case("deepseek-r1:671b", "deepseek-r1-671b", 71)]
+fn an_older_conversion_in_ollamas_library_is_an_entry_of_its_own(
+    #[case] tag: &str,
+    #[case] name: &str,
+    #[case] times: u64,
+) {
+    let older = entry(tag);
+    assert_eq!(older.name, name);
+    let said = older.conversion().unwrap();
+    assert!(said.starts_with("an older conversion, the one in Ollama's library"), "{said}");
+    let newer = said.split("catalogue:").nth(1).unwrap().split(',').next().unwrap();
+    let newer = entry(newer);
+    assert!(newer.tags.is_empty(), "{:?}", newer.tags);
+    let other = newer.conversion().unwrap();
+    assert!(other.contains(&format!("catalogue:{name}, needs {times} times more KV cache")), "{other}");
+
+    let caches = [older, newer].map(|entry| {
+        let model = PreparedModel::from(model(entry, FileType::F16));
+        let whole = model.header.tensors.iter().filter(|tensor| tensor.name.contains("attn_kv_b.")).count();
+        assert_eq!(whole, if entry.tags.is_empty() { 0 } else { model.block_count() });
+        let settings = Settings { ctx: Context::Tokens(2048), parallel: Some(1), ..Settings::default() };
+        let plan = engine::plan(EngineId::LlamaCpp, &model, &crate::fixtures::cards(&[]), &settings).unwrap();
+        assert!(plan.notes.iter().any(|note| note.contains("conversion")), "{:?}", plan.notes);
+        plan.totals.cache.0
+    });
+    assert_eq!(caches[0] / caches[1], times);
 }
 
 fn open(reference: &str) -> Result<source::OpenedModel, SourceError> {

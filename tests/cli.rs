@@ -17,6 +17,7 @@ mod ollama_011;
 mod projector;
 mod questions;
 mod refusals;
+mod releases;
 mod speed;
 mod sysfs;
 mod terminal;

@@ -51,3 +51,25 @@ pub fn server(gpus: usize, memory: Bytes) -> Machine {
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None };
     Machine { ram, ..machine(vec![card(Backend::Cuda, memory); gpus]) }
 }
+
+/// Machines that hold a bit more or less than the model's weights, so that the limit is within the knob's range; then
+/// some common ones.
+pub fn machines(model: &PreparedModel) -> Vec<Machine> {
+    let share = |percent: u64, gpus: u64| Bytes(model.bytes.0 / 100 * percent / gpus + (1 << 30));
+    vec![
+        server(1, share(130, 1)),
+        server(2, share(115, 2)),
+        server(4, share(150, 4)),
+        server(2, share(80, 2)),
+        cards(&[8]),
+        cards(&[12]),
+        cards(&[16]),
+        cards(&[24]),
+        cards(&[24, 24]),
+        cards(&[24, 12]),
+        server(4, Bytes::gib(24)),
+        server(1, Bytes::gib(80)),
+        server(2, Bytes::gib(80)),
+        server(8, Bytes::gib(80)),
+    ]
+}

@@ -30,7 +30,7 @@ fn shown(
 ) -> Option<(Plan, Result<PageContent, String>)> {
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().ok()?;
-    let content = topic.content(&request, &plan, &catalogue::model).map_err(|error| error.to_string());
+    let content = topic.content(&request, &plan, &catalogue::model_and_projector).map_err(|error| error.to_string());
     Some((plan, content))
 }
 

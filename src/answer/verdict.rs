@@ -171,7 +171,7 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
 }
 
 /// With a capital letter at the beginning.
-pub(super) fn capitalised(text: &str) -> String {
+pub fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
     first + chars.as_str()

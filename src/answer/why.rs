@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::verdict::{self, capitalised};
 use crate::plan::{DevicePlan, LayerPlan, Outcome, Part, PartKind, Plan, Reserve, Why};
 use crate::units::{Bytes, grouped};
 
@@ -102,6 +103,40 @@ pub fn memory_users(plan: &Plan) -> Vec<MemoryUser> {
         users.into_iter().map(move |(name, bytes)| MemoryUser { device: device.clone(), name, bytes })
     };
     plan.gpus().iter().enumerate().flat_map(of).collect()
+}
+
+/// Index of the layer in RAM that is closest to fitting on a GPU: the first that had too little memory.
+pub fn closest_to_fitting(plan: &Plan) -> Option<usize> {
+    let in_ram = plan.layers.iter().filter(|layer| layer.device + 1 == plan.devices.len());
+    let nearness = |why: &Why| (matches!(why, Why::NoRoom { .. }), *why != Why::OutputDropped);
+    in_ram.max_by_key(|layer| (nearness(&layer.why), layer.index)).map(|layer| layer.index)
+}
+
+/// What keeps `plan` from being all in VRAM, in sentences; `None` if it is.
+pub fn what_holds(plan: &Plan) -> Option<String> {
+    if let Some(refusal) = &plan.refusal {
+        return Some(format!("{} refuses: {refusal}", plan.engine_title()));
+    }
+    if plan.outcome() == Outcome::Vram {
+        return None;
+    }
+    let elsewhere: Bytes = plan.layers.iter().map(LayerPlan::elsewhere).sum();
+    let parts = match elsewhere {
+        Bytes::ZERO => String::new(),
+        _ => format!(", without {elsewhere} of their weights, which are in RAM"),
+    };
+    let on_gpus = format!("{} of {} layers are on GPU then{parts}.", plan.on_gpus(), plan.layers.len());
+    let said = match closest_to_fitting(plan).and_then(|index| layer(plan, index)) {
+        Some(answer) => {
+            let name = capitalised(&plan.layer_name(answer.index));
+            format!("{on_gpus} {name} is in RAM: {}", answer.reason)
+        }
+        None if plan.outcome() == Outcome::DoesNotFit => {
+            format!("{on_gpus} {}", verdict::sentence(plan, None, None))
+        }
+        None => on_gpus,
+    };
+    Some(said)
 }
 
 /// Why no layer can be brought onto GPUs; `None` if some layer is in RAM.

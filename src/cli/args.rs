@@ -22,8 +22,8 @@ pub(super) use check::CheckArgs;
 pub(super) use knobs::{KnobArgs, MachineArgs, OtherKnobArgs};
 pub(super) use ollama::OllamaArgs;
 pub(super) use questions::{
-    BestArgs, ExplainArgs, ExportArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, TogetherArgs,
-    WhyArgs,
+    BestArgs, ExplainArgs, ExportArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, PageChoice, QueryArgs, SweepArgs,
+    TogetherArgs, WhyArgs,
 };
 
 /// Plan the memory of a language model: which layer goes to which GPU, what stays in RAM, and what the KV cache and
@@ -167,6 +167,9 @@ pub(super) struct PlanArgs {
     /// Also show the compute graph that is not in use.
     #[arg(long, help_heading = "Output")]
     pub(super) verbose: bool,
+    /// Also say what the releases of llama.cpp just before and after would take.
+    #[arg(long, help_heading = "Output")]
+    pub(super) releases: bool,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,

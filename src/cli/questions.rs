@@ -2,16 +2,17 @@
 
 use super::args::{KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, WhyArgs};
 use super::error::{self, CliError};
-use super::report::answers::{self, WhyAnswer};
+use super::report::answers::{self, OutOfReach, WhyAnswer};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use crate::answer::matrix::Axis;
 use crate::answer::{Goal, parts, why};
 use crate::engine::PlanRequest;
 use crate::export::answers::{self as export_answers, AnswerSource};
+use crate::export::caption::Caption;
 use crate::export::svg;
 use crate::gguf::FileType;
-use crate::plan::{Plan, Why};
+use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::source::Package;
@@ -41,15 +42,18 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
     };
     let largest = request.largest(knob, goal);
     let least = request.least(knob);
+    let held = || planned(&request, knob, least).as_ref().and_then(why::what_holds);
+    let held = largest.is_none().then(held).flatten();
     if args.json {
-        return json(export_answers::max_json(AnswerSource::of(&plan), knob, largest.as_ref(), least));
+        let held = held.as_deref();
+        return json(export_answers::max_json(AnswerSource::of(&plan), knob, largest.as_ref(), least, held));
     }
     let beyond = largest.as_ref().and_then(|largest| planned(&request, knob, largest.next?));
     let assigned = (goal == Goal::Vram && largest.is_none() && request.model.hyper.experts.is_some())
         .then(|| request.largest(knob, Goal::AllLayers))
         .flatten();
-    let largest = largest.as_ref().ok_or(least);
-    Ok(answers::max(&plan, knob, goal, largest, beyond.as_ref(), assigned.as_ref(), &style))
+    let out_of_reach = OutOfReach { least, held, assigned };
+    Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(&out_of_reach), beyond.as_ref(), &style))
 }
 
 /// Why layers are on their devices, and what would bring them onto GPUs.
@@ -64,11 +68,7 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
         Some(layer) => why::layer(&plan, layer).into_iter().collect(),
         None => why::layers(&plan),
     };
-    // the requested layer, or the one closest to fitting on a GPU: the first that had too little memory
-    let spilled = plan.layers.iter().filter(|layer| layer.device + 1 == plan.devices.len());
-    let nearness = |why: &Why| (matches!(why, Why::NoRoom { .. }), *why != Why::OutputDropped);
-    let one =
-        asked.or_else(|| spilled.max_by_key(|layer| (nearness(&layer.why), layer.index)).map(|layer| layer.index));
+    let one = asked.or_else(|| why::closest_to_fitting(&plan));
     let mut changes: Vec<_> = one.map(|layer| request.remedies(&plan, Goal::Layer(layer))).unwrap_or_default();
     let all = request.remedies(&plan, Goal::Vram);
     changes.retain(|remedy| !all.iter().any(|other| other.change == remedy.change));
@@ -99,7 +99,10 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
     match args.output {
         Output { json: true, .. } => json(export_answers::sweep_json(AnswerSource::of_request(&request), &sweep)),
         Output { csv: true, .. } => Ok(export_answers::csv::sweep(&sweep)),
-        Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &request.with_edges(sweep))),
+        Output { svg: true, .. } => {
+            let plan = ready.plan(&opened.model)?;
+            Ok(svg::sweep(&plan, &request.with_edges(sweep), &Caption::of(&request, &plan)))
+        }
         _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
     }
 }
@@ -118,7 +121,10 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
     match args.output {
         Output { json: true, .. } => json(export_answers::matrix_json(AnswerSource::of_request(&request), &matrix)),
         Output { csv: true, .. } => Ok(export_answers::csv::matrix(&matrix)),
-        Output { svg: true, .. } => Ok(svg::matrix(&ready.plan(&opened.model)?, &matrix)),
+        Output { svg: true, .. } => {
+            let plan = ready.plan(&opened.model)?;
+            Ok(svg::matrix(&plan, &matrix, &Caption::of(&request, &plan)))
+        }
         _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
     }
 }

@@ -11,6 +11,7 @@ pub(super) mod together;
 
 use super::error::one_line;
 use super::style::{Hue, NBSP, Style};
+use crate::answer::releases::ReleaseNeighbour;
 use crate::answer::{KnobLimits, verdict};
 use crate::machine::Origin;
 use crate::plan::Plan;
@@ -35,6 +36,8 @@ pub(super) struct Extent<'a> {
     pub(super) detail: Detail,
     /// Sentences on RAM and on silent spills.
     pub(super) ram: &'a [String],
+    /// What neighbouring releases would take, if asked.
+    pub(super) releases: &'a [ReleaseNeighbour],
 }
 
 /// `plan` as text; `limits` are the limits of its knobs.
@@ -68,6 +71,11 @@ pub(super) fn plan(
     if let Some(computers) = devices::computers(plan, style) {
         out.push('\n');
         out += &computers;
+    }
+    if !extent.releases.is_empty() {
+        out.push('\n');
+        out += &format!("{}\n", style.paint(Hue::Strong, "Other releases of llama.cpp"));
+        out.extend(extent.releases.iter().map(|neighbour| style.wrap("- ", &one_line(&neighbour.to_string()))));
     }
     if !plan.notes.is_empty() {
         out.push('\n');
@@ -219,7 +227,7 @@ mod tests {
             let (rows, columns) = (Axis::Knob(Knob::Context, vec![4096]), Axis::spread(Knob::CacheType, &request, 3));
             let matrix = request.matrix(rows, columns);
             let text = |style: &Style| {
-                super::plan(&plan, None, None, &Extent { detail: Detail::Verbose, ram: &[] }, style)
+                super::plan(&plan, None, None, &Extent { detail: Detail::Verbose, ram: &[], releases: &[] }, style)
                     + &answers::sweep(&plan, &sweep, style)
                     + &answers::matrix(&plan, &matrix, style)
             };

@@ -4,7 +4,7 @@ mod listed;
 
 use std::time::Duration;
 
-use super::args::{DeviceList, Interval, KnobOrQuant};
+use super::args::{DeviceList, Interval, KnobOrQuant, PageChoice};
 use crate::answer::best::Objective;
 use crate::library;
 use crate::machine::Os;
@@ -117,9 +117,13 @@ pub(super) fn context(text: &str) -> Result<Context, String> {
     }
 }
 
-fn page(text: &str) -> Result<Page, String> {
-    Page::ALL.into_iter().find(|page| page.name() == text.trim()).ok_or_else(|| {
-        let names: Vec<_> = Page::ALL.iter().map(|page| page.name()).collect();
+fn page(text: &str) -> Result<PageChoice, String> {
+    if text.trim() == "all" {
+        return Ok(PageChoice::All);
+    }
+    let found = Page::ALL.into_iter().find(|page| page.name() == text.trim());
+    found.map(PageChoice::One).ok_or_else(|| {
+        let names: Vec<_> = Page::ALL.iter().map(|page| page.name()).chain(["all"]).collect();
         format!("there is no page '{text}': use {}", names.join(" or "))
     })
 }

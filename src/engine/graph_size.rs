@@ -14,6 +14,7 @@ pub mod formulas;
 mod gemma;
 mod gptoss;
 mod keys;
+mod known_architectures;
 mod letters;
 mod llama;
 mod mllama;

@@ -48,7 +48,7 @@ use hparams::Hparams;
 use measure::Measurer;
 use pipeline::Pipeline;
 use placement::{Placement, SplitRequest, TensorOverride};
-pub use plan::{Evidence, evidence};
+pub use plan::{Evidence, Likeness, ModelledError, evidence};
 pub(super) use plan::{plan, preflight, resolve, summary, visible};
 use release::ReleaseTraits;
 use weight_homes::WeightHomes;

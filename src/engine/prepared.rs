@@ -18,6 +18,7 @@ pub struct PreparedModel {
     model: Model,
     llama_cpp: Vec<(Release, Result<LoadedModel, EngineError>)>,
     draft: Option<DraftFile>,
+    dated: Option<Arc<str>>,
 }
 
 /// A draft model that is loaded beside another one.
@@ -48,6 +49,17 @@ impl PreparedModel {
         Self { draft, ..self }
     }
 
+    /// The same with the source and the day of its header, as captions have it: `catalogue of 2026-11-22`.
+    #[must_use]
+    pub fn with_date(self, dated: &str) -> Self {
+        Self { dated: Some(dated.into()), ..self }
+    }
+
+    /// The source and the day of its header, if they are known.
+    pub fn dated(&self) -> Option<&str> {
+        self.dated.as_deref()
+    }
+
     /// The draft beside it.
     pub const fn draft(&self) -> Option<&DraftFile> {
         self.draft.as_ref()
@@ -72,7 +84,8 @@ impl PreparedModel {
     /// # Errors
     /// If the quantiser would refuse.
     pub fn requantised(&self, to: FileType) -> Result<Self, QuantiseError> {
-        Ok(Self::from(self.model.requantised(to)?).with_draft(self.draft.clone()))
+        let changed = Self::from(self.model.requantised(to)?);
+        Ok(Self { draft: self.draft.clone(), dated: self.dated.clone(), ..changed })
     }
 
     /// Adds notes about the header; engines do not read them.
@@ -84,7 +97,7 @@ impl PreparedModel {
 impl From<Model> for PreparedModel {
     fn from(model: Model) -> Self {
         let read = |release: Release| (release, LoadedModel::new(&model.header, release).map_err(EngineError::from));
-        Self { llama_cpp: Release::ALL.into_iter().map(read).collect(), model, draft: None }
+        Self { llama_cpp: Release::ALL.into_iter().map(read).collect(), model, draft: None, dated: None }
     }
 }
 

@@ -30,10 +30,16 @@ pub use source::AnswerSource;
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn max_json(source: AnswerSource, knob: Knob, largest: Option<&Largest>, least: u64) -> serde_json::Result<String> {
+pub fn max_json(
+    source: AnswerSource,
+    knob: Knob,
+    largest: Option<&Largest>,
+    least: u64,
+    held: Option<&str>,
+) -> serde_json::Result<String> {
     let value = largest.map(|largest| JsonValue::Number(largest.value));
     let next = largest.map_or(Some(least), |largest| largest.next).map(JsonValue::Number);
-    largest_json(source, knob.name(), value, next, largest.map(|largest| &largest.plan))
+    largest_json(source, knob.name(), [value, next], held, largest.map(|largest| &largest.plan))
 }
 
 /// [`max_json`] for the quantisation; values are names such as `Q4_K_M`.
@@ -43,26 +49,29 @@ pub fn max_json(source: AnswerSource, knob: Knob, largest: Option<&Largest>, lea
 pub fn max_quantisation_json(source: AnswerSource, largest: &LargestQuantisation) -> serde_json::Result<String> {
     let name = |file_type: FileType| JsonValue::Word(file_type.to_string());
     let found = largest.found.as_ref();
-    largest_json(source, "quant", found.map(|&(to, _)| name(to)), largest.next.map(name), found.map(|(_, plan)| plan))
+    let values = [found.map(|&(to, _)| name(to)), largest.next.map(name)];
+    largest_json(source, "quant", values, None, found.map(|(_, plan)| plan))
 }
 
 fn largest_json(
     source: AnswerSource,
     knob: &'static str,
-    value: Option<JsonValue>,
-    next: Option<JsonValue>,
+    [value, next]: [Option<JsonValue>; 2],
+    held: Option<&str>,
     plan: Option<&Plan>,
 ) -> serde_json::Result<String> {
     #[derive(Serialize)]
-    struct Object<P: Serialize> {
+    struct Object<'a, P: Serialize> {
         #[serde(flatten)]
         source: AnswerSource,
         knob: &'static str,
         value: Option<JsonValue>,
         next: Option<JsonValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        held: Option<&'a str>,
         plan: Option<P>,
     }
-    serde_json::to_string_pretty(&Object { source, knob, value, next, plan: plan.map(object) })
+    serde_json::to_string_pretty(&Object { source, knob, value, next, held, plan: plan.map(object) })
 }
 
 /// `{…,"layers":[{"index","device","reason","needed","available",…}],"changes":[{"knob","value","brings",…}],"takers":[…]}`.

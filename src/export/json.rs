@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::answer::ram::RamUse;
+use crate::answer::releases::ReleaseNeighbour;
 use crate::engine::{ServerCommand, ServerStart, ServerStarts};
 use crate::machine::driver_memory::DriverMemory;
 use crate::machine::{DeviceKind, Origin};
 use crate::model::ModelSummary;
 use crate::plan::{
-    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, LargestBuffer, OllamaPs,
-    Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
+    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, LargestBuffer, LayerKind,
+    OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, Reserve, Symbol, Term, Totals, Uncertainty,
+    Verdict,
 };
 use crate::settings::{InEffect, Release};
 use crate::speed::Speed;
@@ -34,6 +36,8 @@ pub struct Besides<'a> {
     pub ram: Option<&'a RamUse>,
     /// How Ollama starts llama-server for it.
     pub starts: Option<&'a ServerStarts>,
+    /// What neighbouring releases of llama.cpp would take, if asked.
+    pub releases: Option<&'a [ReleaseNeighbour]>,
 }
 
 /// [`json`] with what is known besides.
@@ -41,9 +45,9 @@ pub struct Besides<'a> {
 /// # Errors
 /// As [`json`].
 pub fn json_with(plan: &Plan, besides: &Besides<'_>) -> serde_json::Result<String> {
-    let Besides { speed, ram, starts } = *besides;
+    let Besides { speed, ram, starts, releases } = *besides;
     let launch = starts.and_then(LaunchRecord::of);
-    serde_json::to_string_pretty(&Object { speed, launch, ram, ..Object::of(plan) })
+    serde_json::to_string_pretty(&Object { speed, launch, ram, releases, ..Object::of(plan) })
 }
 
 /// The object of [`json`], to embed in another.
@@ -86,6 +90,8 @@ struct Object<'a> {
     launch: Option<LaunchRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ram: Option<&'a RamUse>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    releases: Option<&'a [ReleaseNeighbour]>,
     notes: &'a [String],
 }
 
@@ -93,6 +99,7 @@ impl<'a> Object<'a> {
     fn of(plan: &'a Plan) -> Self {
         let layer = |layer: &'a crate::plan::LayerPlan| LayerRecord {
             index: layer.index,
+            kind: plan.layer_kind(layer.index),
             device: plan.devices.get(layer.device).map_or("", |device| &device.id),
             weights: layer.weights,
             cache: layer.cache,
@@ -126,6 +133,7 @@ impl<'a> Object<'a> {
             speed: None,
             launch: None,
             ram: None,
+            releases: None,
             notes: &plan.notes,
         }
     }
@@ -249,6 +257,7 @@ impl<'a> PartRecord<'a> {
 #[derive(Serialize)]
 struct LayerRecord<'a> {
     index: usize,
+    kind: LayerKind,
     device: &'a str,
     weights: Bytes,
     cache: Bytes,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Model;
+use crate::gguf::Value;
 use crate::units::{Bytes, parameters};
 
 /// Key facts of a model.
@@ -24,6 +25,9 @@ pub struct ModelSummary {
     pub bytes: Bytes,
     /// Number of blocks.
     pub layers: usize,
+    /// How many of them, the last ones, predict further tokens (`NextN`, or MTP).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub nextn_layers: usize,
     /// Context that the model was trained for, in tokens.
     pub context_train: Option<u64>,
 }
@@ -36,7 +40,18 @@ impl ModelSummary {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 impl Model {
+    /// Blocks at the end that predict further tokens, by `nextn_predict_layers`.
+    fn nextn_layers(&self) -> usize {
+        let declared = self.value("nextn_predict_layers").and_then(Value::as_u64).unwrap_or(0);
+        usize::try_from(declared).unwrap_or(usize::MAX).min(self.block_count())
+    }
+
     /// Key facts of the model.
     pub fn summary(&self) -> ModelSummary {
         ModelSummary {
@@ -48,6 +63,7 @@ impl Model {
             experts: self.hyper.experts.map(|experts| experts.count),
             bytes: self.bytes,
             layers: self.block_count(),
+            nextn_layers: self.nextn_layers(),
             context_train: self.hyper.context_train,
         }
     }

@@ -23,7 +23,7 @@ impl LayerPlan {
                  needed {own}.",
                 place(*device),
             ),
-            Why::NotCounted => "llama.cpp's fit does not count the drafting (MTP) block, so one layer fewer is on GPU \
+            Why::NotCounted => "llama.cpp's fit does not count the NextN (MTP) block, so one layer fewer is on GPU \
                                 than there is room for."
                 .to_owned(),
             Why::Nothing => "It has no tensors to place.".to_owned(),

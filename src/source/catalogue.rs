@@ -13,18 +13,27 @@ mod template;
 mod words;
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use crate::engine::PreparedModel;
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderLimits, HeaderOnly, read};
 use crate::model::quantise::QuantiseError;
-use crate::model::{Model, ModelError};
+use crate::model::{Model, ModelError, Projector};
 
 /// Prefix of references to the catalogue.
 pub const PREFIX: &str = "catalogue:";
+
+/// The day on which the catalogue's models or projectors last changed.
+pub const DATE: &str = "2026-11-22";
+
+/// The catalogue with its day, for captions.
+pub fn dated() -> String {
+    format!("catalogue of {DATE}")
+}
 
 /// The default model.
 pub const DEFAULT: &str = "llama3.1-8b";
@@ -40,6 +49,9 @@ pub struct CatalogueEntry {
     /// Names in Ollama's library: `qwen3:8b`, and `qwen3` if that is its `latest` tag.
     #[serde(default)]
     pub tags: Vec<String>,
+    /// The entry with a newer conversion of the same model, if this is an older one.
+    #[serde(default)]
+    newer: Option<String>,
     /// `general.architecture`.
     pub architecture: String,
     /// Tokens in the vocabulary.
@@ -95,8 +107,10 @@ pub fn all() -> &'static [CatalogueEntry] {
 
 /// The entry with this name in the catalogue or in Ollama's library. Letter case and punctuation do not matter.
 pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
+    // names that differ in punctuation alone may mean two: deepseek-v2:lite is the file in Ollama's library
+    let exactly = || all().iter().find(|entry| entry.names().any(|own| own.eq_ignore_ascii_case(name)));
     let wanted = plain(name);
-    all().iter().find(|entry| entry.names().any(|name| plain(name) == wanted))
+    exactly().or_else(|| all().iter().find(|entry| entry.names().any(|name| plain(name) == wanted)))
 }
 
 /// The entry that a name of another place means, and the quantisation in it: `qwen3:8b-q8_0`, `hf://Qwen/Qwen3-8B-GGUF:Q8_0`,
@@ -118,6 +132,11 @@ pub fn described_by(reference: &str) -> Option<(&'static CatalogueEntry, Option<
 pub fn model(name: &str) -> Option<Model> {
     let entry = find(name)?;
     entry.model(entry.quantisation).ok()
+}
+
+/// The same prepared for engines, with its projector if it has one.
+pub fn model_and_projector(name: &str) -> Option<(PreparedModel, Option<Arc<Projector>>)> {
+    Some((PreparedModel::from(model(name)?).with_date(&dated()), find(name)?.projector().cloned()))
 }
 
 /// Suggestions for an unknown name, best first: entries whose names contain it, else those within edit distance 2, else
@@ -155,13 +174,43 @@ impl CatalogueEntry {
         std::iter::once(self.name.as_str()).chain(self.tags.iter().map(String::as_str))
     }
 
+    /// Of a model that is listed in two conversions, which one this is, as one sentence.
+    pub fn conversion(&self) -> Option<String> {
+        let library = |entry: &Self| if entry.tags.is_empty() { "" } else { ", the one in Ollama's library" };
+        let times = |older: &Self, newer: &Self| older.cached_values() / newer.cached_values().max(1);
+        if let Some(newer) = self.newer.as_ref().and_then(|name| find(name)) {
+            return Some(format!(
+                "an older conversion{}, which caches whole heads: a newer one, {PREFIX}{}, needs {} times less KV cache",
+                library(self),
+                newer.name,
+                times(self, newer)
+            ));
+        }
+        let older = all().iter().find(|entry| entry.newer.as_ref() == Some(&self.name))?;
+        Some(format!(
+            "a newer conversion, which caches compressed attention: an older one{}, {PREFIX}{}, needs {} times more KV cache",
+            library(older),
+            older.name,
+            times(older, self)
+        ))
+    }
+
+    /// Values that the KV cache holds per token and block; compressed attention has no V of its own.
+    fn cached_values(&self) -> u64 {
+        let number = |key: &str| self.number(key, 0).unwrap_or(0);
+        let value =
+            if self.keys.contains_key("attention.key_length_mla") { 0 } else { number("attention.value_length") };
+        number("attention.head_count_kv") * (number("attention.key_length") + value)
+    }
+
     /// The model that llama.cpp's quantiser would produce.
     ///
     /// # Errors
     /// If the quantiser would refuse; the tests rule out invalid entries.
     pub fn model(&self, quantisation: FileType) -> Result<Model, CatalogueError> {
         let bytes = write(&self.header_spec()?, Encoding::default());
-        let header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
+        let mut header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
+        header.notes.extend(self.conversion());
         Ok(Model::from_header(header, &self.title)?.quantised(quantisation)?)
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::catalogue;
+use super::day::day;
 use super::error::SourceError;
 use super::open::OpenedModel;
 use super::progress::ProgressCallback;
@@ -61,6 +63,14 @@ impl OpenedModel {
         let model = Model::from_header(self.header, &self.name)
             .map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;
         let mut model = PreparedModel::from(model);
+        let written = self.paths.first().and_then(|path| path.metadata().ok()?.modified().ok());
+        let from_catalogue =
+            self.reference.as_deref().is_some_and(|reference| reference.starts_with(catalogue::PREFIX));
+        if let Some(written) = written {
+            model = model.with_date(&format!("file of {}", day(written)));
+        } else if from_catalogue {
+            model = model.with_date(&catalogue::dated());
+        }
         let projector = projector.and_then(|projector| match fitting(&projector, &model) {
             Ok(()) => Some(projector),
             Err(why) => {

@@ -14,6 +14,7 @@ use crate::settings::{CacheType, InEffect};
 use crate::units::{Bytes, Ratio};
 
 pub use fill::{CellFill, CellState};
+pub(super) use heads::row;
 pub use heads::{Attention, BlockKind, BlockMemory};
 
 /// The page.

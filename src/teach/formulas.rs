@@ -3,19 +3,21 @@
 
 mod allocated;
 mod crossover;
+mod difference;
 mod printout;
 mod tree;
 mod weights;
 
 use serde::Serialize;
 
-use crate::engine::PlanRequest;
 use crate::engine::formulas as estimated;
 use crate::engine::{self, EngineError};
+use crate::engine::{EngineVersion, PlanRequest};
 use crate::plan::{Branch, GraphUse, Part, PartKind, PartMemory, Plan, Symbol, Term};
 use crate::units::{Bytes, Ratio};
 
 pub use crossover::{Crossover, CrossoverPoint, CrossoverSide, KnobCurve, Sample};
+pub use difference::{FormulasDifference, PartDifference, SideLine, more};
 
 /// The page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,6 +28,9 @@ pub struct FormulasPage {
     pub whole: FormulaNode,
     /// Every `max` whose larger side depends on a knob.
     pub contests: Vec<Crossover>,
+    /// The same beside another engine's formulas, or why that engine makes no plan.
+    #[serde(skip)]
+    pub versus: Option<Result<FormulasDifference, String>>,
 }
 
 /// A formula, or a part of one.
@@ -125,22 +130,29 @@ impl Crossover {
 }
 
 impl FormulasPage {
-    /// The formulas of `plan`, the plan of `request`.
+    /// The formulas of `plan`, the plan of `request`; beside those of another engine if one is given.
     ///
     /// # Errors
     /// If the header lacks what the engine needs, in which case there is no plan either.
-    pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
+    pub fn of(request: &PlanRequest, plan: &Plan, versus: Option<EngineVersion>) -> Result<Self, EngineError> {
+        let mut page = Self::alone(request, plan)?;
+        let beside = |other| FormulasDifference::of(&page, request, plan, other).map_err(|error| error.to_string());
+        page.versus = versus.map(beside);
+        Ok(page)
+    }
+
+    fn alone(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
         let PlanRequest { model, settings, .. } = request;
         let weights = weights::node(model, plan);
         let Some(formulas) = engine::of(plan.engine).formulas(model, plan)? else {
             let (caches, legend) = allocated::caches(model, plan, settings)?;
             let whole = whole(plan, vec![weights, caches, allocated::graphs(plan)]);
-            return Ok(Self { legend, whole, contests: Vec::new() });
+            return Ok(Self { legend, whole, contests: Vec::new(), versus: None });
         };
         let contests = crossover::crossovers(plan, settings, &formulas);
         let caches = caches(plan, &formulas);
         let whole = whole(plan, vec![weights, caches, graphs(plan, &formulas)]);
-        Ok(Self { legend: plan.graph.legend.clone(), whole, contests })
+        Ok(Self { legend: plan.graph.legend.clone(), whole, contests, versus: None })
     }
 }
 

@@ -9,12 +9,13 @@ use super::effect::Effect;
 use super::theme::{Glyphs, Hue, glyphs};
 use super::view;
 use super::widget::row_writer::{RowWriter, wrap};
-use crate::teach::Topic;
+use crate::export::caption::Caption;
+use crate::teach::{PageContent, Topic};
 
 /// Filled cells in printouts of the caches: enough for some sliding windows to have moved on.
 const FILLED: u64 = 240;
 
-/// The page of `topic` below a heading: model, engine, machine and the settings in effect.
+/// The page of `topic` below its caption.
 ///
 /// # Errors
 /// One sentence on why there is nothing to draw.
@@ -42,10 +43,13 @@ pub fn draw(start: InitialState, topic: Topic) -> Result<Buffer, String> {
     }
     app.change.before = None;
     let area = buffer.area;
-    let heading = heading(&app, &mut buffer);
+    let caption = caption(&app).map(|caption| heading(&caption, &app, &mut buffer)).unwrap_or_default();
     if let Mode::Teach(teach) = &app.mode {
-        let below = Rect { y: area.y + heading, height: area.height.saturating_sub(heading), ..area };
+        let below = Rect { y: area.y + caption, height: area.height.saturating_sub(caption), ..area };
+        let below = Rect { height: view::teach::rows(&app, teach, below).min(below.height), ..below };
         view::teach::page(&app, teach, below, &mut buffer);
+        // a short lesson is a short picture
+        buffer.resize(Rect { height: below.bottom() - area.y, ..area });
     }
     if app.theme.look.glyphs == Glyphs::Ascii {
         glyphs::to_ascii(&mut buffer);
@@ -53,20 +57,23 @@ pub fn draw(start: InitialState, topic: Topic) -> Result<Buffer, String> {
     Ok(buffer)
 }
 
-/// Draws the heading and returns its number of rows.
-fn heading(app: &App, buffer: &mut Buffer) -> u16 {
-    let Some(plan) = &app.plan else { return 0 };
-    let model = [Some(plan.model.name.clone()), plan.model.file_type.clone()].into_iter().flatten();
-    let gpus = app.machine.gpus.iter().map(|gpu| gpu.name.clone());
-    let machine = gpus.chain([format!("{} of RAM", app.machine.ram.total)]).collect::<Vec<_>>().join(" + ");
-    let who = [plan.engine.title().to_owned(), machine];
-    let line = model.chain(who).collect::<Vec<_>>().join(" · ");
-    let knobs = app.knobs.offered.iter().map(|knob| format!("{} {}", knob.title(), knob.show(knob.in_effect(plan))));
-    let knobs = knobs.collect::<Vec<_>>().join(" · ");
+/// The caption of the open page: of a lesson's own setup, else of the plan.
+fn caption(app: &App) -> Option<Caption> {
+    if let Mode::Teach(teach) = &app.mode
+        && let Some(PageContent::Lessons(lesson)) = teach.content()
+    {
+        return Some(lesson.lesson.caption.clone());
+    }
+    Some(Caption::of(&app.plan_request()?, app.plan.as_ref()?))
+}
+
+/// Draws the caption and returns its number of rows.
+fn heading(caption: &Caption, app: &App, buffer: &mut Buffer) -> u16 {
     let area = buffer.area;
     let mut row = 0;
-    for (text, ink) in [(line, app.theme.bold(Hue::Text)), (knobs, app.theme.ink(Hue::Dim))] {
-        for line in wrap(&text, area.width.saturating_sub(2)) {
+    let (bold, dim) = (app.theme.bold(Hue::Text), app.theme.ink(Hue::Dim));
+    for (text, ink) in [(&caption.subject, bold), (&caption.knobs, dim), (&caption.source, dim)] {
+        for line in wrap(text, area.width.saturating_sub(2)) {
             RowWriter::new(buffer, area, row).skip(1).put(&line, ink);
             row += 1;
         }

@@ -69,7 +69,10 @@ proptest! {
         prop_assert_eq!(point.figures.map(|figures| figures.outcome), Ok(outcome), "in a sweep");
         let cache_type = Knob::CacheType.in_effect(&plan);
         let matrix = request.matrix(Axis::Knob(Knob::Context, vec![here]), Axis::Knob(Knob::CacheType, vec![cache_type]));
-        prop_assert_eq!(matrix.cells[0].as_ref().map(|figures| figures.outcome), Ok(outcome), "in a matrix");
+        // a cache type that the engine refuses is not the one in effect, which the matrix plans
+        if plan.refusal.is_none() {
+            prop_assert_eq!(matrix.cells[0].as_ref().map(|figures| figures.outcome), Ok(outcome), "in a matrix");
+        }
 
         let most = request.largest(Knob::Context, Goal::Vram);
         let at = |tokens: u64| request.changed(|settings| settings.ctx = Context::Tokens(tokens)).plan();

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use divan::Bencher;
-use fixtures::{card, cards, server};
+use fixtures::{card, machines, server};
 use plimsoll::answer::Goal;
 use plimsoll::answer::matrix::Axis;
 use plimsoll::engine::EngineId;
@@ -93,28 +93,6 @@ fn models() -> &'static [(String, PreparedModel)] {
         let catalogue = catalogue::all().iter().filter_map(known);
         support::model_names().into_iter().filter_map(read).chain(catalogue).collect()
     })
-}
-
-/// Machines that hold a bit more or less than the model's weights, so that the limit is within the knob's range; then
-/// some common ones.
-fn machines(model: &PreparedModel) -> Vec<Machine> {
-    let share = |percent: u64, gpus: u64| Bytes(model.bytes.0 / 100 * percent / gpus + (1 << 30));
-    vec![
-        server(1, share(130, 1)),
-        server(2, share(115, 2)),
-        server(4, share(150, 4)),
-        server(2, share(80, 2)),
-        cards(&[8]),
-        cards(&[12]),
-        cards(&[16]),
-        cards(&[24]),
-        cards(&[24, 24]),
-        cards(&[24, 12]),
-        server(4, Bytes::gib(24)),
-        server(1, Bytes::gib(80)),
-        server(2, Bytes::gib(80)),
-        server(8, Bytes::gib(80)),
-    ]
 }
 
 #[divan::bench(args = questions(), sample_count = 10, sample_size = 1)]

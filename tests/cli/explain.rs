@@ -136,11 +136,55 @@ fn one_lesson_or_all_of_them_are_printed() {
 }
 
 #[test]
+fn a_handout_has_every_page_with_its_picture_and_caption() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.folder.path().join("handout");
+    let arguments = ["--engine", "llama.cpp", "--ctx", "8192", "--page", "all", "--markdown", "--output"];
+    let output = explained(&sandbox, &arguments).arg(&folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let handout = std::fs::read_to_string(folder.join("handout.md")).unwrap();
+    let pictures: Vec<&str> =
+        handout.lines().filter_map(|line| line.strip_prefix("![")?.split_once("](")?.1.strip_suffix(')')).collect();
+    assert_eq!(pictures.len(), 4 + 20, "{pictures:?}");
+    for name in pictures {
+        let picture = std::fs::read_to_string(folder.join(name)).unwrap();
+        assert!(picture.contains("#fbfcfd"), "{name} is for paper");
+        for words in [">Press<", ">press<", ">Enter<", "PgDn", "Space:"] {
+            assert!(!picture.contains(words), "{name} speaks of keys: {words}");
+        }
+    }
+    let captions = handout.lines().filter(|line| line.starts_with('*') && line.contains("plimsoll"));
+    assert_eq!(captions.clone().count(), 4 + 20);
+    for caption in captions {
+        for part in [" · Q", "GiB of RAM", "context ", "parallel "] {
+            assert!(caption.contains(part), "{caption} lacks {part}");
+        }
+        assert!(caption.contains("file of 20") || caption.contains("catalogue of 20"), "{caption}");
+    }
+}
+
+#[test]
+fn formulas_stand_beside_those_of_another_engine() {
+    let sandbox = Sandbox::new();
+    let arguments = ["--engine", "llama.cpp", "--ctx", "8192", "--page", "formulas", "--versus", "ollama-0.24"];
+    let page = json(explained(&sandbox, &arguments).arg("--json"));
+    let versus = &page["versus"];
+    assert_eq!(versus["whole"][0], page["whole"]["amount"]["bytes"]);
+    for (at, part) in page["whole"]["parts"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(versus["parts"][at]["bytes"][0], part["amount"]["bytes"]);
+    }
+    let output = explained(&sandbox, &arguments).arg("--markdown").output().unwrap();
+    let markdown = String::from_utf8(output.stdout).unwrap();
+    assert!(markdown.contains("## llama.cpp, release 2026-11 beside Ollama ≤ 0.24"), "{markdown}");
+    assert!(refused(explained(&sandbox, &["--page", "cache"]).args(["--versus", "ollama"]), 2).contains("formulas"));
+}
+
+#[test]
 fn unknown_lessons_are_refused() {
     let sandbox = Sandbox::new();
     let ask = |page: &str, number: &str| refused(&mut explained(&sandbox, &["--page", page, "--lesson", number]), 2);
-    assert!(ask("lessons", "0").contains("1 to 11"));
-    assert!(ask("lessons", "12").contains("1 to 11"));
+    assert!(ask("lessons", "0").contains("1 to 20"));
+    assert!(ask("lessons", "21").contains("1 to 20"));
     assert!(ask("cache", "1").contains("--page lessons"));
 }
 

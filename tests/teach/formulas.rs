@@ -24,7 +24,7 @@ fn page(
 ) -> Option<(Plan, FormulasPage)> {
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().ok()?;
-    let page = FormulasPage::of(&request, &plan).unwrap();
+    let page = FormulasPage::of(&request, &plan, None).unwrap();
     Some((plan, page))
 }
 

@@ -121,7 +121,7 @@ fn an_unsupported_rope_runs_on_the_cpu_in_every_block() {
     let (whole, lacking) = (details(None), details(Some(Op::Rope)));
     assert!(whole.common.contains(&(Op::Rope, 64)), "queries and keys of 32 blocks: {:?}", whole.common);
     assert_eq!(lacking.steps.len(), whole.steps.len());
-    let net = lacking.steps.iter().position(|step| step.name() == "3 upgrades").unwrap();
+    let net = lacking.steps.iter().position(|step| step.name() == "3 upgrade").unwrap();
     let ropes: Vec<usize> =
         (0..lacking.node_count()).filter(|at| lacking.node(*at).unwrap().op == Op::Rope.name()).collect();
     assert_eq!(ropes.len(), 64);

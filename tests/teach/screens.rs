@@ -129,7 +129,7 @@ fn lines_and_lessons_can_be_clicked() {
     assert_ne!(harness.text(), before, "the weights are open");
     let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
     harness.mouse(Gesture::Down, 10, 6);
-    assert!(harness.text().contains("3 of 11"), "{}", harness.text());
+    assert!(harness.text().contains("3 of 20"), "{}", harness.text());
 }
 
 #[rstest]

@@ -188,7 +188,7 @@ impl<'a> Search<'a> {
         if runs && seen.n_outputs_max.is_none() {
             groups.push(vec![(Reason::AllOutputs, setting(|settings| settings.outputs = Outputs::Ubatch))]);
         }
-        if runs && self.load.build.is_none_or(|build| build < super::settings::LAST_OF_AUGUST) {
+        if runs && self.load.build.is_none_or(|build| Release::nearest_to_build(build) != Release::default()) {
             let plain = |request: &PlanRequest| {
                 let mut machine = Machine::clone(&request.machine);
                 machine.gpus.iter_mut().for_each(|gpu| gpu.backend = Backend::Plain);

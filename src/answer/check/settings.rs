@@ -2,14 +2,11 @@
 
 use crate::engine::{EngineId, PreparedModel};
 use crate::observed::{CacheSize, Event, Fit, FitResult, Load, OllamaEstimate, Program, Term};
-use crate::settings::{Context, DraftSettings, FlashAttn, GpuLayers, Outputs, Release, Settings, SpecType};
+use crate::settings::{
+    Context, DraftSettings, FlashAttn, GpuLayers, LAST_OF_AUGUST, Outputs, Release, Settings, SpecType,
+};
 use crate::units::Bytes;
 
-/// The last build that is nearer to release 2026-08 than to 2026-09: about halfway between b10488, which Ollama 0.33
-/// brought in August 2026, and those of mid-September, from b10960 on.
-pub const LAST_OF_AUGUST: u64 = 10_730;
-/// The last build that is nearer to release 2026-09 than to 2026-11: about halfway to b11342.
-const LAST_OF_SEPTEMBER: u64 = 11_150;
 /// The first build that may reserve logits of one token per sequence only; `--fit` and its lines are older.
 const OUTPUTS_SINCE: u64 = 9_200;
 /// Build numbers of llama.cpp itself; distributors count from 1.
@@ -38,22 +35,13 @@ pub fn is_older(load: &Load) -> bool {
 /// The release that is nearest to the one in the log, with the build or version that says so; none where it names
 /// neither.
 pub fn release(load: &Load) -> Option<(Release, String)> {
-    let nearest = |build: u64| {
-        if build <= LAST_OF_AUGUST {
-            Release::August2026
-        } else if build <= LAST_OF_SEPTEMBER {
-            Release::September2026
-        } else {
-            Release::November2026
-        }
-    };
     if let Some(build) = load.build.filter(|build| BUILDS.contains(build)) {
-        return Some((nearest(build), format!("b{build}")));
+        return Some((Release::nearest_to_build(build), format!("b{build}")));
     }
     let version = load.version.as_deref().filter(|_| load.program == Some(Program::Ollama));
     let Some(version) = version else {
         let before = load.older_than.filter(|&build| build <= LAST_OF_AUGUST)?;
-        return Some((nearest(before), format!("builds before b{before}, whose lines these are")));
+        return Some((Release::nearest_to_build(before), format!("builds before b{before}, whose lines these are")));
     };
     let mut numbers = version.split('.').map(|number| number.parse::<u64>().ok());
     let (major, minor) = (numbers.next()??, numbers.next()??);

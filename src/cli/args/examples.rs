@@ -117,7 +117,9 @@ Examples:
   plimsoll explain model.gguf --page cache --markdown
   plimsoll explain model.gguf --page allocation --svg > allocation.svg
   plimsoll explain model.gguf --page allocation --json | jq '.devices[].peak'
-  plimsoll explain model.gguf --page lessons --lesson 2";
+  plimsoll explain model.gguf --page lessons --lesson 2
+  plimsoll explain model.gguf --page formulas --versus ollama-0.24
+  plimsoll explain model.gguf --page all --markdown --output handout";
 
 pub(super) const LIST_EXAMPLES: &str = "\
 Examples:

@@ -149,7 +149,8 @@ pub(in super::super) struct OtherKnobArgs {
     /// GPUs of the draft, such as GPU1, or none [default: those of the model].
     #[arg(long, value_name = "GPU,…", value_parser = value::devices)]
     pub(in super::super) device_draft: Option<DeviceList>,
-    /// The llama.cpp release to plan for [default: the newest].
+    /// The llama.cpp release to plan for, or the nearest one to a build (b11200) or a date (2026-09-15) [default: the
+    /// newest].
     #[arg(long, value_name = "RELEASE", value_parser = value::releases())]
     pub(in super::super) release: Option<Release>,
     /// Plan as if the model had this quantisation: Q4_K_M, Q8_0, IQ4_XS, MXFP4, …

@@ -8,6 +8,7 @@ use clap::Args;
 use super::super::value;
 use super::{KnobArgs, MachineArgs};
 use crate::answer::best::Objective;
+use crate::engine::EngineId;
 use crate::export::ExportFormat;
 use crate::settings::knob::Knob;
 use crate::teach::Page;
@@ -90,22 +91,38 @@ pub(in super::super) struct TogetherArgs {
     pub(in super::super) json: bool,
 }
 
+/// A page of the teach screen, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum PageChoice {
+    One(Page),
+    All,
+}
+
 #[derive(Debug, Args)]
 pub(in super::super) struct ExplainArgs {
     #[command(flatten)]
     pub(in super::super) asked: QueryArgs,
-    /// The page.
+    /// The page, or all of them for a handout.
     #[arg(long, value_name = "PAGE", value_parser = value::pages(), help_heading = "Question")]
-    pub(in super::super) page: Page,
+    pub(in super::super) page: PageChoice,
     /// The number of the lesson; without it, Markdown and JSON contain all lessons.
     #[arg(long, value_name = "N", help_heading = "Question")]
     pub(in super::super) lesson: Option<usize>,
+    /// Put another engine's formulas beside those of the plan.
+    #[arg(long, value_name = "ENGINE", value_parser = value::engines(), help_heading = "Question")]
+    pub(in super::super) versus: Option<EngineId>,
     /// Print Markdown, with all figures.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["svg", "json"])]
     pub(in super::super) markdown: bool,
     /// Print a picture of the page.
     #[arg(long, help_heading = "Output", conflicts_with = "json")]
     pub(in super::super) svg: bool,
+    /// Draw the picture on white, for paper.
+    #[arg(long, requires = "svg", help_heading = "Output")]
+    pub(in super::super) light: bool,
+    /// Write the Markdown with a picture of every page into this folder, as handout.md; the pictures are for paper.
+    #[arg(short, long, value_name = "FOLDER", requires = "markdown", help_heading = "Output")]
+    pub(in super::super) output: Option<PathBuf>,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(in super::super) json: bool,

@@ -9,7 +9,7 @@ use crate::answer::quant::LargestQuantisation;
 use crate::answer::sweep::{PlanFigures, Sweep};
 use crate::answer::why::{LayerAnswer, MemoryUser, nothing_to_move};
 use crate::answer::{Goal, Remedy, verdict};
-use crate::plan::{Outcome, Plan, Why};
+use crate::plan::{LayerKind, Outcome, Plan, Why};
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
 use crate::units::Tokens;
@@ -26,15 +26,23 @@ pub(in super::super) struct WhyAnswer<'a> {
     pub speeds: Option<&'a Speeds>,
 }
 
-/// The largest value of `knob`, or the smallest, which fails already; `beyond` is the plan at the next value,
-/// `assigned` the largest value with experts in RAM.
+/// Why there is no largest value.
+pub(in super::super) struct OutOfReach {
+    /// The smallest value, which fails already.
+    pub least: u64,
+    /// What keeps it from being all in VRAM.
+    pub held: Option<String>,
+    /// The largest value with experts in RAM.
+    pub assigned: Option<Largest>,
+}
+
+/// The largest value of `knob`, or why there is none; `beyond` is the plan at the next value.
 pub(in super::super) fn max(
     plan: &Plan,
     knob: Knob,
     goal: Goal,
-    largest: Result<&Largest, u64>,
+    largest: Result<&Largest, &OutOfReach>,
     beyond: Option<&Plan>,
-    assigned: Option<&Largest>,
     style: &Style,
 ) -> String {
     let plan = &sanitize(plan.clone());
@@ -60,8 +68,9 @@ pub(in super::super) fn max(
             let option = format!("--{} {}", knob.name(), largest.value);
             reached(&most, &kept, next.as_deref(), &largest.plan, &option, style)
         }
-        Err(least) => {
-            let mut out = out_of_reach(&format!("{} {}", knob.title(), Tokens(least)), &lacks, style);
+        Err(OutOfReach { least, held, assigned }) => {
+            let mut out = out_of_reach(&format!("{} {}", knob.title(), Tokens(*least)), &lacks, style);
+            out += &held.as_ref().map_or_else(String::new, |held| style.wrap("", &one_line(held)));
             if let Some(assigned) = assigned {
                 let value = Tokens(assigned.value);
                 out +=
@@ -156,8 +165,11 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
         let brings = match goal {
             Goal::Vram | Goal::VramWith(_) => "brings all into VRAM".to_owned(),
             Goal::AllLayers => "brings all layers onto GPUs, with experts in RAM".to_owned(),
-            Goal::Layer(index) if index + 1 == plan.layers.len() => "brings the output layer onto a GPU".to_owned(),
-            Goal::AtLeast(_) | Goal::Layer(_) => format!("brings {goal} onto a GPU"),
+            Goal::Layer(index) => match plan.layer_kind(*index) {
+                LayerKind::Output => "brings the output layer onto a GPU".to_owned(),
+                _ => format!("brings {} onto a GPU", plan.layer_name(*index)),
+            },
+            Goal::AtLeast(_) => format!("brings {goal} onto a GPU"),
         };
         let options = change.options().map_or_else(String::new, |options| format!(" ({options})"));
         let now = explained.speeds.map(|speeds| speeds.start.range());
@@ -197,15 +209,17 @@ fn layers(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
             let decided = |layer: &LayerAnswer| layer.inequality.is_some();
             decided(other) == decided(layer)
                 && (decided(layer) || other.reason == layer.reason || given_up(plan, other) && given_up(plan, layer))
-                && !is_output(plan, layer)
+                && plan.layer_kind(other.index) == plan.layer_kind(layer.index)
         };
         let mut group = vec![layer];
         while let Some(other) = rest.next_if(same_reason) {
             group.push(other);
         }
         let name = |group: &[&LayerAnswer]| match group {
-            [one] if is_output(plan, one) => "output layer".to_owned(),
-            [one] => format!("layer {}", one.index),
+            [one] => plan.layer_name(one.index),
+            [last, .., first] if plan.layer_kind(last.index) == LayerKind::Nextn => {
+                format!("NextN (MTP) layers {} to {}", first.index, last.index)
+            }
             [last, .., first] => format!("layers {} to {}", first.index, last.index),
             [] => String::new(),
         };
@@ -243,10 +257,6 @@ fn range_of_own(plan: &Plan, group: &[&LayerAnswer]) -> String {
         (Some(least), Some(most)) if least.to_string() != most.to_string() => format!("{least} to {most}"),
         (_, most) => most.unwrap_or_default().to_string(),
     }
-}
-
-fn is_output(plan: &Plan, layer: &LayerAnswer) -> bool {
-    layer.index + 1 == plan.layers.len()
 }
 
 /// Widths of the value column and of an amount.

@@ -2,7 +2,8 @@
 
 use super::super::style::{Hue, Style};
 use super::amount;
-use crate::plan::{LayerPlan, Plan, Why};
+use crate::answer::verdict::capitalised;
+use crate::plan::{LayerKind, LayerPlan, Plan, Why};
 use crate::units::Bytes;
 
 pub(super) fn section(plan: &Plan, style: &Style) -> String {
@@ -14,10 +15,15 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     let mut out = format!("{}\n", style.paint(Hue::Strong, &head));
     for run in plan.layers.chunk_by(|one, next| same_group(one, next, plan)) {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
-        let numbers = match (first.index == last.index, is_output(first, plan)) {
-            (_, true) => format!("{} output", first.index),
-            (true, false) => first.index.to_string(),
-            (false, false) => format!("{}–{}", first.index, last.index),
+        let numbers = if first.index == last.index {
+            first.index.to_string()
+        } else {
+            format!("{}–{}", first.index, last.index)
+        };
+        let numbers = match plan.layer_kind(first.index) {
+            LayerKind::Block => numbers,
+            LayerKind::Nextn => format!("{numbers} NextN"),
+            LayerKind::Output => format!("{numbers} output"),
         };
         let device = plan.devices.get(first.device).map_or("?", |device| device.id.as_str());
         let sum: Bytes = run.iter().map(|layer| layer.weights + layer.cache).sum();
@@ -27,28 +33,24 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
             let each = if run.len() > 1 { " each" } else { "" };
             let place = format!("{device}, {} total", amount(sum));
             let facts = [place, format!("weights {weights}{each}"), format!("cache {cache}{each}")];
-            out += &style.below(12, &facts).replacen(&" ".repeat(12), &format!("{numbers:<12}"), 1);
+            out += &style.below(12, &facts).replacen(&" ".repeat(12), &format!("{numbers:<11} "), 1);
         } else {
-            out += &format!("{numbers:<12}{device:<8}{weights:>22}{cache:>22}{:>12}\n", amount(sum));
+            out += &format!("{numbers:<11} {device:<8}{weights:>22}{cache:>22}{:>12}\n", amount(sum));
         }
         // layers are placed from last to first: explain the one with the least memory left
         let tight = if matches!(first.why, Why::NoRoom { .. }) { last } else { first };
         let why = tight.reason(&plan.devices);
         let one_of_many = matches!(tight.why, Why::Fits { .. } | Why::NoRoom { .. }) && run.len() > 1;
-        let of = if one_of_many { format!("Layer {}: ", tight.index) } else { String::new() };
+        let of = if one_of_many { format!("{}: ", capitalised(&plan.layer_name(tight.index))) } else { String::new() };
         out += &style.wrap("            ", &format!("{of}{why}"));
     }
     out
 }
 
-/// Same device and kind of reason; the output layer is a group of its own.
+/// Same device, kind of layer and kind of reason.
 fn same_group(one: &LayerPlan, next: &LayerPlan, plan: &Plan) -> bool {
-    let kind = std::mem::discriminant(&one.why) == std::mem::discriminant(&next.why);
-    one.device == next.device && kind && !is_output(next, plan)
-}
-
-fn is_output(layer: &LayerPlan, plan: &Plan) -> bool {
-    layer.index + 1 == plan.layers.len()
+    let why = std::mem::discriminant(&one.why) == std::mem::discriminant(&next.why);
+    one.device == next.device && why && plan.layer_kind(one.index) == plan.layer_kind(next.index)
 }
 
 /// The smallest and largest amount, or one if they are equal.

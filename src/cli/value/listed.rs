@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command};
 
-use super::super::args::KnobOrQuant;
+use super::super::args::{KnobOrQuant, PageChoice};
 use super::{NUMBER_KNOBS, fits, objective};
 use super::{engine_knobs, flash_attn, knob, knob_or_quant, number_knob_or_quant, page};
 use crate::answer::best::Objective;
@@ -45,7 +45,15 @@ pub(in super::super) fn engines() -> Listed<EngineId> {
 }
 
 pub(in super::super) fn releases() -> Listed<Release> {
-    parsed(Release::ALL.map(Release::name))
+    Listed { parse: release, names: Release::ALL.map(Release::name).to_vec() }
+}
+
+/// A release by its name, or the nearest one to a build or a date.
+fn release(text: &str) -> Result<Release, String> {
+    text.parse().or_else(|unknown| {
+        Release::nearest_to(text)
+            .ok_or_else(|| format!("{unknown}; a build (b11200) or a date (2026-09-15) takes the nearest"))
+    })
 }
 
 pub(in super::super) fn cache_types() -> Listed<CacheType> {
@@ -60,8 +68,8 @@ pub(in super::super) fn flash_attns() -> Listed<FlashAttn> {
     Listed { parse: flash_attn, names: vec!["auto", "on", "off"] }
 }
 
-pub(in super::super) fn pages() -> Listed<Page> {
-    Listed { parse: page, names: Page::ALL.into_iter().map(Page::name).collect() }
+pub(in super::super) fn pages() -> Listed<PageChoice> {
+    Listed { parse: page, names: Page::ALL.into_iter().map(Page::name).chain(["all"]).collect() }
 }
 
 pub(in super::super) fn ways_to_fit() -> Listed<Outcome> {

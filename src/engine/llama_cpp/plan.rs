@@ -2,6 +2,7 @@
 
 mod confidence;
 mod drafts;
+mod likeness;
 mod params;
 mod placed;
 mod preflight;
@@ -28,6 +29,7 @@ use params::ServerParams;
 use placed::PlacedModel;
 
 pub use confidence::{Evidence, evidence};
+pub use likeness::{Likeness, ModelledError};
 pub use params::gpus as visible;
 
 /// Plans `model` on `machine`.
@@ -136,7 +138,7 @@ impl PlanBuilder<'_> {
         let PlacedModel { loaded, params, machine, .. } = &self.placed;
         let gpus = params.gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
         let architecture = &self.model.architecture;
-        let mut found = confidence::uncertainties(loaded.family, loaded.release, architecture, machine.os, gpus);
+        let mut found = confidence::uncertainties(loaded, architecture, machine.os, gpus);
         let draft = params.draft.as_ref().and_then(|draft| draft.model);
         found.extend(draft.and_then(confidence::of_draft));
         let modelled = params.projector.as_ref().and_then(|projector| projector.modelled.clone());

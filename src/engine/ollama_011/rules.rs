@@ -26,7 +26,7 @@ pub(super) fn resolve_settings(
     machine: &Machine,
     settings: &Settings,
 ) -> Result<ResolvedSettings, EngineError> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = RELEASE.too_old_for(&model.architecture).into_iter().collect();
     let mut wanted = RequestedSizes::of(settings, model, RELEASE, || DEFAULT_CONTEXT)?;
     if !settings.raw {
         wanted.ctx = raise_for_gpt_oss(wanted.ctx, model, machine, settings.gpu_overhead, &mut notes);

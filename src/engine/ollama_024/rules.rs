@@ -17,7 +17,7 @@ pub(super) fn resolve_settings(
     machine: &Machine,
     settings: &Settings,
 ) -> Result<ResolvedSettings, EngineError> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = OllamaRelease::May2026.too_old_for(&model.architecture).into_iter().collect();
     let default_context = || request::default_context(machine, settings.gpu_overhead);
     let mut wanted = RequestedSizes::of(settings, model, OllamaRelease::May2026, default_context)?;
     if !settings.raw {

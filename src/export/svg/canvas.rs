@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::export::caption::Caption;
 use textwrap::{Options, WordSplitter};
 
 /// Width of every picture.
@@ -119,6 +120,16 @@ impl SvgCanvas {
             self.y += 20.0;
         }
         self.y += 6.0;
+    }
+
+    /// What the picture is about, in small letters, wrapped.
+    pub(super) fn caption(&mut self, caption: &Caption) {
+        const COLUMNS: usize = 130;
+        let options = Options::new(COLUMNS).break_words(false).word_splitter(WordSplitter::NoHyphenation);
+        for line in textwrap::wrap(&caption.to_string(), options) {
+            self.text(MARGIN, self.y + 11.0, 11, Anchor::Start, Hue::Quiet, &line);
+            self.y += 15.0;
+        }
     }
 
     /// A legend of the colours.

@@ -3,13 +3,14 @@
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
 use super::charts::model_line;
 use crate::answer::matrix::Matrix;
+use crate::export::caption::Caption;
 use crate::plan::{Outcome, Plan};
 
 const LEFT: f64 = MARGIN + 110.0;
 const HIGH: f64 = 30.0;
 
 /// The picture of `matrix`; `plan` is the plan with the current settings.
-pub fn matrix(plan: &Plan, matrix: &Matrix) -> String {
+pub fn matrix(plan: &Plan, matrix: &Matrix, caption: &Caption) -> String {
     let mut canvas = SvgCanvas::new();
     let (rows, columns) = (matrix.rows.shown(), matrix.columns.shown());
     canvas.heading(
@@ -43,5 +44,6 @@ pub fn matrix(plan: &Plan, matrix: &Matrix) -> String {
         canvas.y += HIGH;
     }
     canvas.y += 10.0;
+    canvas.caption(caption);
     canvas.finish(&model_line(plan))
 }

@@ -3,6 +3,7 @@
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
 use super::charts::{PARTS, model_line};
 use crate::answer::verdict;
+use crate::export::caption::Caption;
 use crate::plan::{DevicePlan, Plan};
 use crate::units::{Bytes, Tokens};
 
@@ -11,7 +12,7 @@ const LEFT: f64 = MARGIN + 150.0;
 const WHOLE: f64 = WIDTH - LEFT - MARGIN - 230.0;
 
 /// The picture.
-pub fn plan(plan: &Plan) -> String {
+pub fn plan(plan: &Plan, caption: &Caption) -> String {
     let mut canvas = SvgCanvas::new();
     let effect = &plan.settings;
     let knobs = format!(
@@ -37,6 +38,7 @@ pub fn plan(plan: &Plan) -> String {
         .collect();
     canvas.legend(&words);
     canvas.sentence(&format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, None)));
+    canvas.caption(caption);
     canvas.finish(&model_line(plan))
 }
 

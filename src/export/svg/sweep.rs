@@ -3,6 +3,7 @@
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
 use super::charts::{PARTS, model_line};
 use crate::answer::sweep::{DeviceSums, PlanFigures, Sweep};
+use crate::export::caption::Caption;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::speed::SpeedRange;
@@ -18,7 +19,7 @@ const SPEEDS_HIGH: f64 = 80.0;
 const KEPT_FREE: (Hue, &str) = (Hue::Reserved, "kept free");
 
 /// The picture of `sweep`; `plan` is the plan with the current settings.
-pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
+pub fn sweep(plan: &Plan, sweep: &Sweep, caption: &Caption) -> String {
     let mut canvas = SvgCanvas::new();
     canvas.heading(&model_line(plan), &format!("memory by {} · {}", sweep.knob.title(), plan.source()));
     let planned: Vec<(f64, &PlanFigures)> = sweep
@@ -37,6 +38,7 @@ pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
     if refused > 0 {
         canvas.sentence(&format!("The engine refuses {refused} of {} values.", sweep.points.len()));
     }
+    canvas.caption(caption);
     canvas.finish(&model_line(plan))
 }
 

@@ -4,6 +4,9 @@ use serde_json::Value as Json;
 
 use super::CatalogueEntry;
 
+/// Tokens per compressed position where neighbouring windows overlap (`models/deepseek4.cpp`, 0.1.161).
+const OVERLAPPING: u64 = 4;
+
 /// The predefined words, in the order of [`TemplateValues`].
 const SHORT: [&str; 21] = [
     "embd",
@@ -24,8 +27,8 @@ const SHORT: [&str; 21] = [
     "nextn",
     "recurrent",
     "attends",
+    "overlaps",
     "hashed",
-    "indexes",
     "block",
 ];
 
@@ -104,8 +107,8 @@ impl<'e> TemplateValues<'e> {
             flag(nextn),
             flag(recurrent),
             flag(!recurrent),
+            flag(number("attention.compress_ratios") == Some(OVERLAPPING)),
             flag(block < or_none("hash_layer_count")),
-            flag(number("attention.compress_ratios") == Some(4)),
             Some(block),
         ];
         Self { entry, short }
@@ -124,7 +127,7 @@ impl<'e> TemplateValues<'e> {
 
 impl CatalogueEntry {
     /// The hyperparameter `key` of `block`, which selects the element of a list. `true` is 1; fractions are truncated.
-    fn number(&self, key: &str, block: u64) -> Option<u64> {
+    pub(super) fn number(&self, key: &str, block: u64) -> Option<u64> {
         let value = match self.keys.get(key)? {
             Json::Array(values) => values.get(usize::try_from(block).ok()?)?,
             value => value,

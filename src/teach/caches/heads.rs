@@ -87,7 +87,7 @@ impl Attention {
 }
 
 /// Bytes of a row of `elements`, in whole blocks.
-pub(super) const fn row(ty: Type, elements: u64) -> u64 {
+pub(in crate::teach) const fn row(ty: Type, elements: u64) -> u64 {
     (elements / ty.block()).saturating_mul(ty.block_bytes())
 }
 

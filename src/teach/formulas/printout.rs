@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Amount, Crossover, FormulaNode, FormulasPage, KnobCurve, NodeRole};
+use super::{Amount, Crossover, FormulaNode, FormulasDifference, FormulasPage, KnobCurve, NodeRole, more};
 use crate::units::{Bytes, grouped};
 
 /// Depth of the Markdown list: from the total down to the terms of a branch.
@@ -12,10 +12,17 @@ const MAX_DEPTH: usize = 5;
 impl FormulasPage {
     /// `{"legend":[…],"whole":{"name","formula","numbers","amount","role","parts"},"contests":[…]}`.
     pub fn json(&self) -> Value {
-        json!({ "page": "formulas", "legend": self.legend, "whole": self.whole, "contests": self.contests })
+        let mut page =
+            json!({ "page": "formulas", "legend": self.legend, "whole": self.whole, "contests": self.contests });
+        match &self.versus {
+            Some(Ok(versus)) => page["versus"] = json!(versus),
+            Some(Err(why)) => page["versus"] = json!({ "refused": why }),
+            None => {}
+        }
+        page
     }
 
-    /// The legend, the formulas as a nested list, and the crossovers.
+    /// The legend, the formulas as a nested list, the crossovers, and the formulas beside another engine's.
     pub fn markdown(&self) -> String {
         let mut out = "# The formulas and their values\n".to_owned();
         if !self.legend.is_empty() {
@@ -28,6 +35,11 @@ impl FormulasPage {
         item(&self.whole, self.whole.bytes(), 0, &mut out);
         for contest in &self.contests {
             out += &section(contest);
+        }
+        match &self.versus {
+            Some(Ok(versus)) => out += &side_by_side(versus),
+            Some(Err(why)) => out += &format!("\nThe other engine makes no plan: {why}.\n"),
+            None => {}
         }
         out
     }
@@ -48,6 +60,31 @@ fn item(node: &FormulaNode, whole: Bytes, depth: usize, out: &mut String) {
         let memory = node.parts.iter().filter(|part| matches!(part.amount, Amount::Bytes(_)));
         memory.for_each(|part| item(part, whole, depth + 1, out));
     }
+}
+
+/// A table per kind of memory with the formulas of both engines.
+fn side_by_side(versus: &FormulasDifference) -> String {
+    let [one, two] = &versus.engines;
+    let mut out = format!("\n## {one} beside {two}\n");
+    for part in &versus.parts {
+        let [here, there] = part.bytes;
+        out += &format!("\n**{}**: {here} and {there}, {}\n\n| {one} | | {two} | |\n", part.name, more(part.bytes));
+        out += "| --- | ---: | --- | ---: |\n";
+        let [left, right] = &part.sides;
+        for at in 0..left.len().max(right.len()) {
+            let cells = [left.get(at), right.get(at)].map(|line| match line {
+                Some(line) => {
+                    let formula =
+                        if line.formula == line.name { String::new() } else { format!(" `{}`", line.formula) };
+                    let counted = if line.counted { "" } else { " (not counted)" };
+                    format!("{}{}{formula}{counted} | {}", "· ".repeat(line.depth), line.name, line.amount)
+                }
+                None => " | ".to_owned(),
+            });
+            out += &format!("| {} |\n", cells.join(" | "));
+        }
+    }
+    out
 }
 
 fn section(contest: &Crossover) -> String {

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-use super::measure::{FigureValue, PlanFigure};
-use crate::engine::EngineId;
-use crate::model::Model;
-use crate::plan::Plan;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use super::measure::{Case, FigureValue, PlanFigure};
+use crate::engine::{EngineId, PreparedModel};
+use crate::machine::{Machine, Origin};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, ImageSize, Settings, SpecType};
 
 /// Maximum depth of figures computed from figures.
 const MAX_DEPTH: usize = 8;
@@ -28,6 +27,17 @@ pub(super) struct KnobOverrides {
     flash: Option<Flash>,
     layers: Option<Layers>,
     experts_in_ram: Option<bool>,
+    swa_full: Option<bool>,
+    /// Draft tokens, by the draft beside the model or by its own blocks; at most `drafted` of them.
+    pub draft: Option<bool>,
+    drafted: Option<u64>,
+    /// Load the projector.
+    pub projector: Option<bool>,
+    /// For an image of this size; without it, for the largest one.
+    #[serde(deserialize_with = "image_size")]
+    image: Option<ImageSize>,
+    /// The machine's first GPU, this many times.
+    gpus: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -57,9 +67,23 @@ fn cache_type<'de, D: Deserializer<'de>>(from: D) -> Result<Option<CacheType>, D
     String::deserialize(from)?.parse().map(Some).map_err(D::Error::custom)
 }
 
+fn image_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ImageSize>, D::Error> {
+    String::deserialize(from)?.parse().map(Some).map_err(D::Error::custom)
+}
+
 impl KnobOverrides {
+    /// The machine, with other GPUs if the knobs say so.
+    pub(super) fn machine(&self, machine: &Machine) -> Machine {
+        let mut machine = machine.clone();
+        if let Some((count, first)) = self.gpus.zip(machine.gpus.first().cloned()) {
+            machine.gpus = vec![first; count];
+            machine.origin = Origin::Described;
+        }
+        machine
+    }
+
     /// Applies the knobs to `settings`.
-    pub(super) fn apply(&self, settings: &mut Settings, model: &Model) {
+    pub(super) fn apply(&self, settings: &mut Settings, model: &PreparedModel) {
         if let Some(tokens) = self.ctx {
             settings.ctx = Context::Tokens(tokens);
         }
@@ -82,6 +106,14 @@ impl KnobOverrides {
         if let Some(in_ram) = self.experts_in_ram {
             settings.n_cpu_moe = in_ram.then_some(model.block_count() as u64);
         }
+        settings.swa_full = self.swa_full.unwrap_or(settings.swa_full);
+        match self.draft {
+            Some(true) => settings.draft.types = model.drafts_by().map(|kind| vec![kind]),
+            Some(false) => settings.draft.types = Some(vec![SpecType::None]),
+            None => {}
+        }
+        settings.draft.n_max = self.drafted.or(settings.draft.n_max);
+        settings.mmproj.image = self.image.or(settings.mmproj.image);
     }
 }
 
@@ -100,6 +132,8 @@ pub(super) enum FigureSource {
     },
     /// The first minus the second.
     Minus { minus: [String; 2] },
+    /// The sum of both.
+    Plus { plus: [String; 2] },
     /// The first as a share of the second.
     Share { share: [String; 2] },
     /// The first divided by the second.
@@ -112,50 +146,51 @@ impl FigureSource {
     /// Whether it is computed from the figure `name`.
     pub(super) fn rests_on(&self, name: &str) -> bool {
         match self {
-            Self::Minus { minus: pair } | Self::Share { share: pair } | Self::Times { times: pair } => {
-                pair.iter().any(|part| part == name)
-            }
+            Self::Minus { minus: pair }
+            | Self::Plus { plus: pair }
+            | Self::Share { share: pair }
+            | Self::Times { times: pair } => pair.iter().any(|part| part == name),
             Self::Of { .. } | Self::Quoted { .. } => false,
         }
     }
 
-    /// Its value; `None` if it refers to a missing figure or case.
-    pub(super) fn value(
-        &self,
-        figures: &BTreeMap<String, Self>,
-        plans: &BTreeMap<&str, Plan>,
-        model: &Model,
-    ) -> Option<FigureValue> {
-        self.value_at_depth(figures, plans, model, MAX_DEPTH)
-    }
-
-    fn value_at_depth(
-        &self,
-        figures: &BTreeMap<String, Self>,
-        plans: &BTreeMap<&str, Plan>,
-        model: &Model,
-        depth: usize,
-    ) -> Option<FigureValue> {
-        let depth = depth.checked_sub(1)?;
-        let both = |[a, b]: &[String; 2]| {
-            let one = |name: &String| figures.get(name)?.value_at_depth(figures, plans, model, depth);
-            Some((one(a)?, one(b)?))
-        };
+    fn value(&self, known: &mut KnownFigures<'_>, depth: usize) -> Option<FigureValue> {
+        let mut both = |[a, b]: &[String; 2]| Some((known.figure(a, depth)?, known.figure(b, depth)?));
         match self {
-            Self::Of { of, r#in, finely } => of.value(plans.get(r#in.as_str())?, model, *finely),
-            Self::Minus { minus } => {
-                let (a, b) = both(minus)?;
-                a.less(&b)
-            }
-            Self::Share { share } => {
-                let (a, b) = both(share)?;
-                a.share_of(&b)
-            }
-            Self::Times { times } => {
-                let (a, b) = both(times)?;
-                a.times(&b)
-            }
+            Self::Of { of, r#in, finely } => of.value(known.cases.get(r#in.as_str())?, *finely),
+            Self::Minus { minus } => both(minus).and_then(|(a, b)| a.less(&b)),
+            Self::Plus { plus } => both(plus).and_then(|(a, b)| a.plus(&b)),
+            Self::Share { share } => both(share).and_then(|(a, b)| a.share_of(&b)),
+            Self::Times { times } => both(times).and_then(|(a, b)| a.times(&b)),
             Self::Quoted { quoted } => Some(FigureValue::Quoted(quoted.clone())),
         }
+    }
+}
+
+/// The figures of a lesson, each computed once: some take a search.
+pub(super) struct KnownFigures<'a> {
+    sources: &'a BTreeMap<String, FigureSource>,
+    cases: &'a BTreeMap<&'a str, Case>,
+    pub(super) known: BTreeMap<String, FigureValue>,
+}
+
+impl<'a> KnownFigures<'a> {
+    pub(super) const fn new(sources: &'a BTreeMap<String, FigureSource>, cases: &'a BTreeMap<&'a str, Case>) -> Self {
+        Self { sources, cases, known: BTreeMap::new() }
+    }
+
+    /// Computes the figure `name`, unless a figure or case that it refers to is missing.
+    pub(super) fn compute(&mut self, name: &str) {
+        self.figure(name, MAX_DEPTH);
+    }
+
+    fn figure(&mut self, name: &str, depth: usize) -> Option<FigureValue> {
+        if let Some(known) = self.known.get(name) {
+            return Some(known.clone());
+        }
+        let depth = depth.checked_sub(1)?;
+        let value = self.sources.get(name)?.value(self, depth)?;
+        self.known.insert(name.to_owned(), value.clone());
+        Some(value)
     }
 }

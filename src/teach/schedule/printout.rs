@@ -16,6 +16,7 @@ impl SchedulePage {
             let device = |(home, count): (usize, &super::DeviceCount)| json!({ "id": id(Some(home)), "operations": count.operations, "others": count.others });
             json!({
                 "step": step.name(),
+                "source": step.source_name(),
                 "says": step.description(),
                 "changed": step.changed,
                 "devices": step.counts.iter().enumerate().map(device).collect::<Vec<_>>(),
@@ -85,10 +86,11 @@ impl SchedulePage {
         for step in &self.steps {
             let counts: Vec<String> =
                 step.counts.iter().map(|count| format!("{} + {}", count.operations, count.others)).collect();
-            out += &format!("| {} | {} | {} |\n", step.name(), counts.join(" | "), step.changed);
+            out += &format!("| {} | {} | {} |\n", step.source_name(), counts.join(" | "), step.changed);
         }
-        out += "\nOperations + views, weights, caches and inputs.\n\n";
-        out.extend(self.steps.iter().map(|step| format!("- **{}**: {}\n", step.name(), step.description())));
+        out += "\nOperations + views, weights, caches and inputs. The passes have their names in llama.cpp's source \
+                (`ggml_backend_sched_split_graph`).\n\n";
+        out.extend(self.steps.iter().map(|step| format!("- **{}**: {}\n", step.source_name(), step.description())));
         let crossed = self.crossed();
         out +=
             &format!("\n## {} graph splits, {} tensors copied, {}\n\n", crossed.cuts, crossed.tensors, crossed.bytes);

@@ -34,47 +34,74 @@ pub fn home(place: BackendId) -> Option<usize> {
 }
 
 impl ScheduleStep {
-    /// Its number and name: `1 placed`.
+    /// Its number and name in short: `2 gpu down`.
     pub const fn name(&self) -> &'static str {
         match self.pass {
             None => "0 start",
-            Some(Pass::Anchors) => "1 placed",
-            Some(Pass::GpusDown) => "2 GPUs down",
-            Some(Pass::GpusUp) => "2 GPUs up",
+            Some(Pass::Anchors) => "1 assign",
+            Some(Pass::GpusDown) => "2 gpu down",
+            Some(Pass::GpusUp) => "2 gpu up",
             Some(Pass::RestDown) => "2 rest down",
             Some(Pass::RestUp) => "2 rest up",
-            Some(Pass::BestFit) => "3 upgrades",
-            Some(Pass::Sources) => "4 sources",
-            Some(Pass::Split) => "5 splits",
+            Some(Pass::BestFit) => "3 upgrade",
+            Some(Pass::Sources) => "4 remaining src",
+            Some(Pass::Split) => "5 split graph",
         }
     }
 
-    /// What the pass does, in one or two sentences.
+    /// Its name as in llama.cpp's source (`ggml_backend_sched_split_graph`, ggml-backend.cpp, 0.1.161).
+    pub const fn source_name(&self) -> &'static str {
+        match self.pass {
+            None => "before pass 1",
+            Some(Pass::Anchors) => "pass 1, assign backends to ops with pre-allocated inputs",
+            Some(Pass::GpusDown) => "pass 2, expand gpu down",
+            Some(Pass::GpusUp) => "pass 2, expand gpu up",
+            Some(Pass::RestDown) => "pass 2, expand rest down",
+            Some(Pass::RestUp) => "pass 2, expand rest up",
+            Some(Pass::BestFit) => "pass 3, upgrade nodes",
+            Some(Pass::Sources) => "pass 4, remaining src",
+            Some(Pass::Split) => "pass 5, split graph",
+        }
+    }
+
+    /// What the pass does, in a few plain sentences.
     pub const fn description(&self) -> &'static str {
         match self.pass {
             None => {
                 "The graph is built, and no operation has a device yet. Weights and caches are where they were loaded."
             }
             Some(Pass::Anchors) => {
-                "Tensors that are already allocated stay where they are. An operation with weights runs where its \
-                 weights are; if those are in RAM and the batch is large, it is offloaded to a GPU. Inputs start in \
-                 RAM."
+                "Weights and caches stay where they are in memory. An operation that reads weights runs on the device \
+                 that holds them; if that is the CPU and the batch is large, on a GPU, to which they are copied. \
+                 Inputs start in RAM."
             }
-            Some(Pass::GpusDown) => "GPUs first: unassigned operations after an operation on a GPU are assigned to it.",
+            Some(Pass::GpusDown) => {
+                "From the first operation to the last: one without a device gets the GPU of the operation before it, \
+                 if that GPU supports it. The CPU is not passed on yet."
+            }
             Some(Pass::GpusUp) => {
-                "The same backwards: unassigned operations before an operation on a GPU are \
-                                   assigned to it."
+                "The same from the last operation to the first: one without a device gets the GPU of the operation \
+                 after it."
             }
-            Some(Pass::RestDown) => "The rest: unassigned operations after any assigned operation get its device.",
-            Some(Pass::RestUp) => "The same backwards, so that every supported operation is assigned.",
+            Some(Pass::RestDown) => {
+                "Once more from first to last, now for the CPU too: one without a device gets the device of the \
+                 operation before it."
+            }
+            Some(Pass::RestUp) => {
+                "And from last to first. Only operations that no neighbour's device supports are left without one."
+            }
             Some(Pass::BestFit) => {
-                "What is left goes to the device that supports it and already holds most of its operands. \
-                 (Operations could also move to a faster device that shares memory; none does here.)"
+                "An operation still without a device gets one that supports it, if possible the one that holds most \
+                 of its operands. One that has a device moves to a faster one that can use the same memory; here no \
+                 two devices share memory."
             }
-            Some(Pass::Sources) => "Views go where their data is; unassigned operands go to their first reader.",
+            Some(Pass::Sources) => {
+                "A view gets the device of the data that it looks at; an operand without a device gets that of the \
+                 operation that reads it first."
+            }
             Some(Pass::Split) => {
-                "The graph is split wherever the device changes, and each split copies what it reads from other \
-                 devices. Weights that are copied to a GPU start a new split."
+                "The graph is cut wherever the device changes. Each split gets copies of what it reads from other \
+                 devices, and weights that are copied to a GPU begin a split of their own."
             }
         }
     }

@@ -66,6 +66,7 @@ impl TeachScreen {
         match command {
             Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons),
             Command::Compare => matches!(self.page, Page::Formulas | Page::Allocation),
+            Command::CompareEngines => matches!(self.page, Page::Formulas),
             Command::RemoveOp => matches!(self.page, Page::Schedule),
             Command::Peak => matches!(self.page, Page::Allocation),
             Command::Play => matches!(self.page, Page::Caches),
@@ -77,7 +78,7 @@ impl TeachScreen {
     fn topic(&self) -> Topic {
         match self.page {
             Page::Schedule => Topic::Schedule(self.schedule.without),
-            Page::Formulas => Topic::Formulas,
+            Page::Formulas => Topic::Formulas(self.formulas.versus),
             Page::Caches => Topic::Caches,
             Page::Lessons => Topic::Lessons(self.lessons.at),
             Page::Allocation => Topic::Allocation(self.allocation.versus),
@@ -139,6 +140,10 @@ impl App {
             Command::Back if teach.page == Page::Schedule && teach.schedule.open.is_some() => {
                 teach.schedule.open = None;
             }
+            Command::Back if teach.page == Page::Formulas && teach.formulas.versus.is_some() => {
+                teach.formulas.versus = None;
+                response = PageResponse::Request;
+            }
             Command::Back => return Vec::new(),
             Command::Help => teach.help = Some(0),
             Command::Theme => self.theme = self.theme.next_tone(),
@@ -155,6 +160,10 @@ impl App {
                 (teach.page, response) = (teach.page.turn(Page::ALL.len() - 1), PageResponse::Request);
             }
             Command::Enter if teach.page == Page::Lessons => self.apply_lesson(&teach),
+            Command::CompareEngines if teach.page == Page::Formulas => {
+                teach.formulas.next_versus(self.choice());
+                response = PageResponse::Request;
+            }
             _ => response = teach.press(command),
         }
         self.mode = Mode::Teach(teach);
@@ -168,12 +177,11 @@ impl App {
     /// Applies the setup of the open lesson as one undo step.
     fn apply_lesson(&mut self, teach: &TeachScreen) {
         let Some(PageContent::Lessons(lesson)) = teach.content() else { return };
-        let LessonSetup { engine, settings, machine } = lesson.lesson.setup.clone();
+        let LessonSetup { engine, settings, machine, model, is_open } = lesson.lesson.setup.clone();
         let machine = if machine == *self.machine { Arc::clone(&self.machine) } else { Arc::new(machine) };
-        let (opened, model, quant) = match (&lesson.stand_in, &self.opened, &self.model) {
-            (Some(stand_in), ..) => (Arc::clone(stand_in), Arc::clone(stand_in), None),
-            (None, Some(opened), Some(model)) => (Arc::clone(opened), Arc::clone(model), self.settings.quant),
-            (None, ..) => return,
+        let (opened, model, quant) = match (is_open, &self.opened, &self.model) {
+            (true, Some(opened), Some(model)) => (Arc::clone(opened), Arc::clone(model), self.settings.quant),
+            _ => (Arc::clone(&model), model, None),
         };
         let settings = Settings { quant, ..settings };
         self.apply_request_as(PlanRequest { engine, opened, model, machine, settings }, "lesson's machine");
@@ -254,7 +262,7 @@ impl TeachScreen {
         match self.content.clone().as_deref().filter(|content| content.page() == self.page) {
             Some(PageContent::Schedule(content)) => self.schedule.point(content, area, x, y),
             Some(PageContent::Allocation(content)) => self.allocation.point(content, area, x, y),
-            Some(PageContent::Formulas(content)) if pressed => {
+            Some(PageContent::Formulas(content)) if pressed && content.versus.is_none() => {
                 let count = self.formulas.lines(content).len();
                 let places = regions::teach::formulas::PageAreas::new(area, content);
                 if let Some(line) = places.line_at(self.formulas.line(count), count, x, y) {
@@ -262,7 +270,7 @@ impl TeachScreen {
                 }
             }
             Some(PageContent::Lessons(_)) if pressed => {
-                if let Some(at) = regions::teach::lessons::PageAreas::new(area).lesson_at(x, y) {
+                if let Some(at) = regions::teach::lessons::PageAreas::new(area).lesson_at(self.lessons.at, x, y) {
                     return self.lessons.open(at);
                 }
             }

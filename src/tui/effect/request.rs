@@ -76,7 +76,7 @@ impl TeachRequest {
     /// Computes the page.
     pub fn answer(&self) -> Action {
         let LimitsRequest { id, of, plan } = &self.about;
-        let content = self.topic.content(of, plan, &catalogue::model);
+        let content = self.topic.content(of, plan, &catalogue::model_and_projector);
         Action::PageReady { id: *id, result: content.map(Arc::new).map_err(|error| error.to_string()) }
     }
 }

@@ -212,6 +212,7 @@ pub const KEYS: &[Binding] = table! {
     Teach: Peak = [letter('p')] "jump to the peak of a buffer", footer 2 "peak";
     Teach: Compare = [letter('c')] "compare with one setting changed", footer 2 "compare";
     Teach: RemoveOp = [letter('x')] "disable an operation on GPUs", footer 2 "disable op";
+    Teach: CompareEngines = [letter('e')] "formulas beside another engine's", footer 2 "engine";
     Teach: NextKnob = [letter('v')] "next knob", footer 3 "knob";
     Teach: KnobLess = [letter(','), letter('-')] "decrease this knob", footer 3 "adjust";
     Teach: KnobMore = [letter('.'), letter('+')] "increase this knob", footer 3 "adjust";

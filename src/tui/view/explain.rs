@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::figure::exactly;
 use super::graph;
-use super::layers::{device_name, layer_name};
+use super::layers::device_name;
 use super::page::TextPage;
 use super::peaks;
 use crate::answer::parts;
@@ -40,7 +40,7 @@ pub fn draw(app: &App, subject: ExplainTarget, scroll: u16, buffer: &mut Buffer)
         }
         ExplainTarget::Layer(layer) => {
             on_layer(app, plan, layer, &mut page);
-            layer_name(plan, layer)
+            plan.layer_name(layer)
         }
         ExplainTarget::Device(device) => {
             on_device(app, plan, device, &mut page);

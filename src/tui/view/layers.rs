@@ -105,7 +105,7 @@ fn draw_key(app: &App, plan: &Plan, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let Some(layer) = plan.layers.get(app.panels.cursors.layer) else { return };
     let mut writer = RowWriter::new(buffer, place, 1);
-    writer.put(&layer_name(plan, app.panels.cursors.layer), theme.bold(Hue::Text)).put(" → ", theme.ink(Hue::Dim));
+    writer.put(&plan.layer_name(app.panels.cursors.layer), theme.bold(Hue::Text)).put(" → ", theme.ink(Hue::Dim));
     writer.put(device_name(plan, layer.device), theme.device(layer.device, plan.devices.len()));
     for (row, (part, bytes)) in (2..).zip([(BarPart::Cache, layer.cache), (BarPart::Weights, layer.weights)]) {
         let (sample, ink) = part.sample(theme);
@@ -247,7 +247,7 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     };
     let mut writer = RowWriter::new(buffer, row, 0);
     if let Some(layer) = plan.layers.get(app.panels.cursors.layer).filter(|_| focused) {
-        let name = layer_name(plan, app.panels.cursors.layer);
+        let name = plan.layer_name(app.panels.cursors.layer);
         writer.put(&format!(" {name} → {} ", device_name(plan, layer.device)), theme.bold(Hue::Focus));
         let elsewhere_sample = Some((ELSEWHERE.1, layer.elsewhere())).filter(|(_, bytes)| *bytes > Bytes::ZERO);
         // never truncate figures
@@ -271,11 +271,6 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
 fn elsewhere_sample(theme: Theme) -> ((&'static str, Style), &'static str) {
     let (texture, word) = ELSEWHERE;
     ((if theme.textured() { texture } else { "■" }, theme.ink(Hue::Ram)), word)
-}
-
-/// `layer 12`, or `output layer`.
-pub fn layer_name(plan: &Plan, layer: usize) -> String {
-    if layer + 1 == plan.layers.len() { "output layer".to_owned() } else { format!("layer {layer}") }
 }
 
 fn empty(app: &App, inner: Rect, buffer: &mut Buffer) {

@@ -4,7 +4,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::text::Span;
 
-use super::layers::{device_name, layer_name};
+use super::layers::device_name;
 use super::page::TextPage;
 use crate::answer::parts;
 use crate::answer::why::{self, Inequality, LayerAnswer};
@@ -32,7 +32,7 @@ pub fn draw(app: &App, why_page: &WhyPage, buffer: &mut Buffer) {
     beside(app, plan, &mut page);
     page.blank();
     page.text(&plan.source(), Hue::Dim);
-    let title = format!("{} is {}", capitalised(&layer_name(plan, why_page.layer)), location(plan, why_page.layer));
+    let title = format!("{} is {}", capitalised(&plan.layer_name(why_page.layer)), location(plan, why_page.layer));
     page.draw(app, &title, why_page.scroll, buffer);
 }
 

@@ -1,8 +1,8 @@
 //! How sure the figures are: exact only where they were compared with what llama.cpp's own backends decide.
 
 use super::super::LoadedModel;
-use super::super::architecture::GraphFamily;
 use super::super::release::{ReleaseTraits, TABLE};
+use super::likeness::Likeness;
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::{Backend, Gpu, Os};
 use crate::plan::{Confidence, Uncertainty};
@@ -32,18 +32,20 @@ pub const fn evidence(backend: Backend, release: &ReleaseTraits) -> Evidence {
 
 /// Why the figures of a plan with these GPUs are not exact; empty if they are.
 pub fn uncertainties<'g>(
-    family: GraphFamily,
-    release: &ReleaseTraits,
+    loaded: &LoadedModel,
     architecture: &str,
     os: Os,
     gpus: impl Iterator<Item = &'g Gpu>,
 ) -> Vec<Uncertainty> {
+    let LoadedModel { family, release, .. } = loaded;
     let mut found = Vec::new();
     if !family.exact {
+        let likeness = Likeness::of(loaded);
         found.push(Uncertainty {
             confidence: Confidence::Modelled,
             reason: format!(
-                "the graph of {architecture} is modelled on the closest known architecture, judging by its tensors"
+                "the graph of {architecture} is not known: judging by its tensors, it is modelled as that of {likeness}; {}",
+                likeness.error()
             ),
         });
     }
@@ -104,7 +106,11 @@ pub fn of_draft(draft: &LoadedModel) -> Option<Uncertainty> {
     let reason = if draft.hparams.draft.selector_top_k > 0 {
         "the convolutions and the selector of DFlash 2 are not counted in the draft's graph"
     } else if !draft.family.exact {
-        "the draft's graph is modelled on the closest known architecture, judging by its tensors"
+        let likeness = Likeness::of(draft);
+        let error = likeness.error();
+        &format!(
+            "the draft's graph is not known: judging by its tensors, it is modelled as that of {likeness}; {error}"
+        )
     } else {
         return None;
     };

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::PageResponse;
-use crate::teach::formulas::{Crossover, FormulaNode, FormulasPage, KnobCurve};
+use crate::engine::EngineVersion;
+use crate::teach::formulas::{Crossover, FormulaNode, FormulasDifference, FormulasPage, KnobCurve};
 use crate::tui::action::Command;
 
 /// Lines per Page Up and Page Down.
@@ -17,6 +18,10 @@ pub struct Cursor {
     toggled: BTreeSet<Vec<usize>>,
     /// Counts selections of a crossover; used modulo their number.
     crossover: usize,
+    /// The engine whose formulas are beside those of the plan.
+    pub versus: Option<EngineVersion>,
+    /// Rows scrolled there.
+    pub scroll: usize,
 }
 
 /// A line of the tree.
@@ -32,6 +37,27 @@ pub struct TreeLine<'s> {
 }
 
 impl Cursor {
+    /// Puts the formulas of the next engine beside those of `now`; after the last, none.
+    pub(super) fn next_versus(&mut self, now: EngineVersion) {
+        let others: Vec<EngineVersion> = EngineVersion::all().into_iter().filter(|&other| other != now).collect();
+        let next = match self.versus {
+            None => 0,
+            Some(shown) => others.iter().position(|&other| other == shown).map_or(0, |at| at + 1),
+        };
+        (self.versus, self.scroll) = (others.get(next).copied(), 0);
+    }
+
+    fn scroll(&mut self, command: Command) {
+        self.scroll = match command {
+            Command::Up | Command::Less => self.scroll.saturating_sub(1),
+            Command::Down | Command::More => self.scroll.saturating_add(1),
+            Command::PageUp => self.scroll.saturating_sub(PAGE),
+            Command::PageDown => self.scroll.saturating_add(PAGE),
+            Command::First => 0,
+            _ => self.scroll,
+        };
+    }
+
     /// The visible lines of the tree.
     pub fn lines<'s>(&self, content: &'s FormulasPage) -> Vec<TreeLine<'s>> {
         let mut lines = Vec::new();
@@ -68,6 +94,13 @@ impl Cursor {
     }
 
     pub(super) fn press(&mut self, content: &FormulasPage, command: Command) -> PageResponse {
+        if let Some(versus) = &content.versus {
+            // no more rows than there are
+            let rows = versus.as_ref().map_or(0, FormulasDifference::rows);
+            self.scroll(command);
+            self.scroll = self.scroll.min(rows);
+            return PageResponse::Redraw;
+        }
         let lines = self.lines(content);
         let (at, last) = (self.line(lines.len()), lines.len().saturating_sub(1));
         let Some(line) = lines.get(at) else { return PageResponse::Redraw };

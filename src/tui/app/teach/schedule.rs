@@ -78,7 +78,7 @@ impl Cursor {
 
     pub(super) fn point(&mut self, content: &SchedulePage, area: Rect, x: u16, y: u16) {
         *self = self.within(content);
-        let places = PageAreas::new(area, content);
+        let places = PageAreas::new(area, content, self.open.is_some());
         if let Some(step) = places.step_at(content, x, y) {
             self.step = step;
         } else if let Some(row) = places.row_at(x, y) {

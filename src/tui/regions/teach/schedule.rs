@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 
 use crate::teach::schedule::{SchedulePage, ScheduleStep};
-use crate::tui::regions::inside;
+use crate::tui::regions::{cut_top, inside};
 use crate::tui::widget::row_writer::{width, wrap};
 
 /// Width of the panel right of the graph, if there is room.
@@ -17,16 +17,24 @@ pub struct PageAreas {
     pub description: Rect,
     pub graph: Rect,
     pub side_panel: Rect,
+    /// Inside the graph's frame: the names of the columns.
+    pub labels: Rect,
+    /// Below them: a row per block, or per operation of the open one.
+    pub rows: Rect,
 }
 
+/// Most rows of the columns' names.
+const LABELS: u16 = 9;
+
 impl PageAreas {
-    /// The parts of `area`.
-    pub fn new(area: Rect, content: &SchedulePage) -> Self {
+    /// The parts of `area`, with a block open or not.
+    pub fn new(area: Rect, content: &SchedulePage, open: bool) -> Self {
         let room = area.width.saturating_sub(3);
         let remark = content.remark.as_ref().map_or(0, |text| wrap(text, room).len());
         let without = usize::from(content.without.is_some());
         // one height for all steps, to keep the layout steady
-        let longest = content.steps.iter().map(|step| wrap(step.description(), room).len()).max().unwrap_or(0);
+        let lines = |step: &ScheduleStep| wrap(step.source_name(), room).len() + wrap(step.description(), room).len();
+        let longest = content.steps.iter().map(lines).max().unwrap_or(0);
         let words = ((remark + without + longest) as u16).min(area.height / 3);
         let steps = Rect { height: area.height.min(1), ..area };
         let description = Rect { y: steps.bottom(), height: words, ..area };
@@ -40,7 +48,10 @@ impl PageAreas {
         } else {
             Rect { y: graph.bottom(), height: below, ..rest }
         };
-        Self { steps, description, graph, side_panel }
+        let inner = inside(graph);
+        // operations are named in their rows when a block is open
+        let (labels, rows) = cut_top(inner, if open { 0 } else { (inner.height / 3).min(LABELS) });
+        Self { steps, description, graph, side_panel, labels, rows }
     }
 
     /// The areas of the steps' names; empty for those without room.
@@ -61,15 +72,14 @@ impl PageAreas {
         self.step_cells(content).iter().position(|place| place.contains((x, y).into()))
     }
 
-    /// The row of the graph at (`x`, `y`), counted from its top.
+    /// The row of the graph at (`x`, `y`), counted from the first shown.
     pub fn row_at(&self, x: u16, y: u16) -> Option<usize> {
-        let inner = inside(self.graph);
-        inner.contains((x, y).into()).then(|| usize::from(y - inner.y))
+        self.rows.contains((x, y).into()).then(|| usize::from(y - self.rows.y))
     }
 
     /// The first visible row of `count`, so that row `at` is near the middle.
     pub fn first_row(&self, at: usize, count: usize) -> usize {
-        let rows = usize::from(inside(self.graph).height);
+        let rows = usize::from(self.rows.height);
         at.saturating_sub(rows / 2).min(count.saturating_sub(rows))
     }
 }

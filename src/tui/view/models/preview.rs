@@ -24,7 +24,7 @@ pub fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut Buffer) 
     rule(app, row, plan.map(AsRef::as_ref), place, buffer);
     let body = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1), ..place };
     if let Some(plan) = plan {
-        picture(app, plan, body, buffer);
+        picture(app, plan, row.and_then(|row| row.item.conversion()), body, buffer);
         return;
     }
     for (row, line) in (0..).zip(wrap(&words(row, browse), body.width)) {
@@ -56,12 +56,15 @@ fn rule(app: &App, row: Option<&ModelRow>, plan: Option<&Plan>, place: Rect, buf
     }
 }
 
-fn picture(app: &App, plan: &Plan, body: Rect, buffer: &mut Buffer) {
+/// `conversion` says which one it is, of a model that is listed twice.
+fn picture(app: &App, plan: &Plan, conversion: Option<String>, body: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let verdict_rows = if body.height >= 8 { 2 } else { 1 };
-    // what is loaded beside the model, where the layers keep two rows
-    let beside_model = parts::sentences(plan).join(". ");
-    let part_rows = u16::from(!beside_model.is_empty() && body.height >= verdict_rows + 3);
+    // what is loaded beside the model, or which conversion it is, where the layers keep two rows
+    let beside_model = Some(parts::sentences(plan).join(". ")).filter(|text| !text.is_empty());
+    let beside_model = beside_model.map(|text| format!("With its {text}."));
+    let remark = conversion.map(|text| format!("{}.", verdict::capitalised(&text))).or(beside_model);
+    let part_rows = u16::from(remark.is_some() && body.height >= verdict_rows + 3);
     let above = Rect { height: body.height.saturating_sub(verdict_rows + part_rows), ..body };
     let beside = body.width >= WIDE && above.height >= 3;
     let left = if beside { Rect { width: above.width * 11 / 20, ..above } } else { above };
@@ -79,8 +82,8 @@ fn picture(app: &App, plan: &Plan, body: Rect, buffer: &mut Buffer) {
     }
     if part_rows > 0 {
         let row = Rect { y: above.bottom(), height: part_rows, ..body };
-        let text = format!("With its {beside_model}.");
-        RowWriter::new(buffer, row, 0).put(&shortened(&text, row.width), theme.ink(Hue::Dim));
+        let text = shortened(remark.as_deref().unwrap_or_default(), row.width);
+        RowWriter::new(buffer, row, 0).put(&text, theme.ink(Hue::Dim));
     }
     let below = Rect { y: above.bottom() + part_rows, height: verdict_rows, ..body };
     let text = format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, None));

@@ -11,6 +11,7 @@
 
 mod crossover;
 mod legend;
+mod versus;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -35,6 +36,18 @@ const ROOMY: u16 = 48;
 
 /// Draws the page.
 pub fn draw(app: &App, cursor: &Cursor, content: &FormulasPage, area: Rect, buffer: &mut Buffer) {
+    match &content.versus {
+        Some(Ok(versus)) => return versus::draw(versus, cursor.scroll, area, app.theme, buffer),
+        Some(Err(why)) => {
+            let inner = panel::frame(buffer, area, "Formulas side by side", "", true, app.theme);
+            let sentence = format!("That engine makes no plan of this model here: {why}.");
+            for (row, line) in (1..inner.height).zip(wrap(&sentence, inner.width.saturating_sub(4))) {
+                RowWriter::new(buffer, inner, row).skip(2).put(&line, app.theme.ink(Hue::Over));
+            }
+            return;
+        }
+        None => {}
+    }
     let places = PageAreas::new(area, content);
     let lines = cursor.lines(content);
     let at = cursor.line(lines.len());
@@ -51,7 +64,7 @@ pub fn draw(app: &App, cursor: &Cursor, content: &FormulasPage, area: Rect, buff
 }
 
 fn tree(lines: &[TreeLine<'_>], at: usize, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buffer) {
-    let inner = panel::frame(buffer, area, "Formulas", "→ opens", false, theme);
+    let inner = panel::frame(buffer, area, "Formulas", theme.about_keys("→ opens"), false, theme);
     let first = first(at, lines.len(), inner.height);
     for (row, line) in (0..inner.height).zip(lines.iter().skip(first)) {
         let chosen = first + usize::from(row) == at;

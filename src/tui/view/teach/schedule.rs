@@ -1,9 +1,12 @@
 //! The schedule page: the device of each operation after each of the scheduler's passes.
 //!
 //! ```text
-//!  0 nothing  1 homes ▸2 GPUs down  2 GPUs up  …                                              steps
-//!  GPUs first: what follows an operation on a GPU and has no device joins it.                 what this one does
+//!  0 start  1 assign ▸2 gpu down  2 gpu up  …                                                 steps
+//!  pass 2, expand gpu down                                                                    its name in the source
+//!  From the first operation to the last: one without a device gets …                          what it does
 //! ╭ Graph ─ 1 010 operations ─────────────────────────────╮╭ After this step ──────────────────╮
+//! │           RMMRSMFMA…                        operations ││                                   │
+//! │           MUUOEUL D                                    ││                                   │
 //! │▸block 0   0000000R00000·····                  blocks   ││ GPU0     612 operations   counts  │
 //! │ block 1   0000000R00000·····                          ││ RAM       12                      │
 //! │ …                                                     ││ …                         splits  │
@@ -27,7 +30,8 @@ use crate::tui::widget::row_writer::{RowWriter, wrap};
 
 /// Draws the page.
 pub fn draw(app: &App, cursor: Cursor, content: &SchedulePage, area: Rect, buffer: &mut Buffer) {
-    let (theme, cursor, places) = (app.theme, cursor.within(content), PageAreas::new(area, content));
+    let (theme, cursor) = (app.theme, cursor.within(content));
+    let places = PageAreas::new(area, content, cursor.open.is_some());
     let Some(step) = content.steps.get(cursor.step) else { return };
     let cells = places.step_cells(content);
     if cells.iter().all(|place| place.width > 0) {
@@ -60,8 +64,9 @@ fn words(content: &SchedulePage, step: &ScheduleStep, place: Rect, theme: Theme,
             Hue::Over,
         )
     });
+    let named = wrap(step.source_name(), room).into_iter().map(|line| (line, Hue::Focus));
     let description = wrap(step.description(), room).into_iter().map(|line| (line, Hue::Text));
-    for (row, (line, hue)) in (0..place.height).zip(remark.chain(without).chain(description)) {
+    for (row, (line, hue)) in (0..place.height).zip(remark.chain(without).chain(named).chain(description)) {
         RowWriter::new(buffer, place, row).skip(1).put(&line, theme.ink(hue));
     }
 }

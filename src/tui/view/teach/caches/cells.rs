@@ -24,11 +24,11 @@ pub(super) fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, 
     let square =
         if cells == 1 { "1 square = 1 token".to_owned() } else { format!("1 square = {} tokens", Tokens(cells)) };
     let pace = match cursor.pace {
-        Playback::Paused => "Space: play",
-        Playback::Running => "Space: pause",
+        Playback::Paused => theme.about_keys(", Space: play"),
+        Playback::Running => theme.about_keys(", Space: pause"),
     };
     let so_far = format!("{square}, {} so far", Tokens(steps.saturating_mul(cells)));
-    let right_titles = [format!("{square}, {} tokens so far, {pace}", Tokens(steps.saturating_mul(cells))), so_far];
+    let right_titles = [format!("{square}, {} tokens so far{pace}", Tokens(steps.saturating_mul(cells))), so_far];
     let right_title = panel::fitting(area, "Cells", right_titles.iter().map(String::as_str));
     let inner = panel::frame(buffer, area, "Cells", right_title, true, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };

@@ -18,7 +18,7 @@ const MIN_PLOT: u16 = 3;
 const AXIS: u16 = 9;
 
 pub(super) fn draw(crossover: &Crossover, along: &KnobCurve, area: Rect, theme: Theme, buffer: &mut Buffer) {
-    let inner = panel::frame(buffer, area, "Larger branch", "c: next", false, theme);
+    let inner = panel::frame(buffer, area, "Larger branch", theme.about_keys("c: next"), false, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let sentence = crossover.sentence(along);
     let names: Vec<String> =

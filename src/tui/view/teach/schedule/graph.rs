@@ -9,7 +9,7 @@ use crate::tui::app::App;
 use crate::tui::app::teach::schedule::Cursor;
 use crate::tui::regions::inside;
 use crate::tui::regions::teach::schedule::PageAreas;
-use crate::tui::theme::Hue;
+use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::units::Tokens;
@@ -23,18 +23,27 @@ pub fn draw(app: &App, cursor: Cursor, content: &SchedulePage, places: PageAreas
     let first = places.first_row(at, count);
     match cursor.open.and_then(|at| Some((at, content.blocks.get(cursor.block)?))) {
         Some((at, block)) => nodes(app, cursor, content, block, (first, at), places.graph, buffer),
-        None => blocks(app, cursor, content, first, places.graph, buffer),
+        None => blocks(app, cursor, content, first, places, buffer),
     }
 }
 
-fn blocks(app: &App, cursor: Cursor, content: &SchedulePage, first: usize, frame: Rect, buffer: &mut Buffer) {
-    let theme = app.theme;
+fn blocks(app: &App, cursor: Cursor, content: &SchedulePage, first: usize, places: PageAreas, buffer: &mut Buffer) {
+    let (theme, frame, inner) = (app.theme, places.graph, places.rows);
     let title = format!("{} nodes", Tokens(content.node_count() as u64));
-    panel::frame(buffer, frame, "Graph", &format!("{title}, views hidden · Enter opens block"), true, theme);
-    let inner = inside(frame);
+    panel::frame(
+        buffer,
+        frame,
+        "Graph",
+        &format!("{title}, views hidden{}", theme.about_keys(" · Enter opens block")),
+        true,
+        theme,
+    );
     let operations = |block: &GraphBlock| block.nodes.clone().filter(|node| !content.is_view(*node)).count();
     let longest = content.blocks.iter().map(operations).max().unwrap_or(0);
     let gap = u16::from(longest * 2 <= usize::from(inner.width.saturating_sub(NAMES)));
+    if let Some(block) = content.blocks.get(cursor.block) {
+        labels(content, block, gap, places.labels, theme, buffer);
+    }
     for (row, (at, block)) in (0..inner.height).zip(content.blocks.iter().enumerate().skip(first)) {
         let chosen = at == cursor.block;
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
@@ -52,6 +61,25 @@ fn blocks(app: &App, cursor: Cursor, content: &SchedulePage, first: usize, frame
     }
 }
 
+/// Writes the operations of the selected block above their columns, from top to bottom.
+fn labels(content: &SchedulePage, block: &GraphBlock, gap: u16, area: Rect, theme: Theme, buffer: &mut Buffer) {
+    let shown = block.nodes.clone().filter(|node| !content.is_view(*node)).filter_map(|node| content.node(node));
+    for (column, node) in (0..).zip(shown) {
+        let x = area.x.saturating_add(NAMES).saturating_add(column * (1 + gap));
+        if x >= area.right() {
+            break;
+        }
+        let letters = node.op.chars().take(usize::from(area.height));
+        // the last letters stand next to the columns
+        let top = area.bottom().saturating_sub(node.op.chars().count().min(usize::from(area.height)) as u16);
+        for (y, letter) in (top..).zip(letters) {
+            if let Some(cell) = buffer.cell_mut((x, y)) {
+                cell.set_char(letter).set_style(theme.ink(Hue::Dim));
+            }
+        }
+    }
+}
+
 fn nodes(
     app: &App,
     cursor: Cursor,
@@ -62,7 +90,7 @@ fn nodes(
     buffer: &mut Buffer,
 ) {
     let theme = app.theme;
-    let right_title = format!("{} operations · Enter closes it", block.nodes.len());
+    let right_title = format!("{} operations{}", block.nodes.len(), theme.about_keys(" · Enter closes it"));
     panel::frame(buffer, frame, &block.name(), &right_title, true, theme);
     let inner = inside(frame);
     let roomy = inner.width >= 72;
