@@ -11,7 +11,8 @@ use super::regions::Panel;
 pub fn action(event: &Event, app: &App) -> Option<Action> {
     match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => from_key(*key, app),
-        Event::Paste(text) => Some(Action::Paste(text.clone())),
+        // terminals send the Enter key's character for the end of a line
+        Event::Paste(text) => Some(Action::Paste(text.replace("\r\n", "\n").replace('\r', "\n"))),
         Event::Resize(columns, rows) => Some(Action::Resize(*columns, *rows)),
         Event::Mouse(mouse) => {
             let gesture = match mouse.kind {

@@ -118,7 +118,7 @@ impl Theme {
     }
 
     /// `words` about keys, or nothing where there are none to press.
-    pub const fn about_keys<'a>(self, words: &'a str) -> &'a str {
+    pub const fn about_keys(self, words: &str) -> &str {
         if self.look.keys { words } else { "" }
     }
 

@@ -167,7 +167,7 @@ fn a_handout_has_every_page_with_its_picture_and_caption() {
 fn formulas_stand_beside_those_of_another_engine() {
     let sandbox = Sandbox::new();
     let arguments = ["--engine", "llama.cpp", "--ctx", "8192", "--page", "formulas", "--versus", "ollama-0.24"];
-    let page = json(explained(&sandbox, &arguments).arg("--json"));
+    let page = json(&mut explained(&sandbox, &arguments));
     let versus = &page["versus"];
     assert_eq!(versus["whole"][0], page["whole"]["amount"]["bytes"]);
     for (at, part) in page["whole"]["parts"].as_array().unwrap().iter().enumerate() {

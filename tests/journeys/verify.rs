@@ -45,6 +45,14 @@ fn a_pasted_log_stands_beside_its_plan_at_three_sizes() {
 }
 
 #[test]
+fn a_terminal_that_pastes_carriage_returns_pastes_a_log_too() {
+    let mut harness = planner((140, 45));
+    harness.press("v");
+    harness.event(&ratatui::crossterm::event::Event::Paste(log("r26-110").replace('\n', "\r")));
+    assert!(harness.text().contains("✓ Agrees: 6 of 6 figures are the same"), "{}", harness.text());
+}
+
+#[test]
 fn enter_explains_a_difference_and_takes_over_what_is_observed() {
     let mut harness = pasted((140, 45), "r26-110");
     assert!(harness.text().contains("✓ Agrees: 6 of 6 figures are the same"), "{}", harness.text());

@@ -190,6 +190,9 @@ pub fn of_request(
     if is_trial(load) && !placed.machine.gpus.is_empty() {
         return Some(Reason::FitTrial);
     }
+    if row.term == CheckedTerm::Compute && settings::is_older(load) && placed.settings.release.is_some() {
+        return Some(Reason::OlderBuild(load.build.or(load.older_than)));
+    }
     if !assumed.is_empty() && row.term != CheckedTerm::Model {
         return Some(Reason::Assumed(assumed.to_vec()));
     }
@@ -200,9 +203,6 @@ pub fn of_request(
     if row.term == CheckedTerm::Compute {
         let planned = placed.plan().ok()?;
         let uncertain = planned.uncertainties.into_iter().next();
-        if settings::is_older(load) && placed.settings.release.is_some() {
-            return Some(Reason::OlderBuild(load.build.or(load.older_than)));
-        }
         let modelled = uncertain.map(|uncertainty| Reason::Modelled(uncertainty.reason));
         let other = placed.settings.release.map(|_| Reason::OtherBuild(load.build));
         return modelled.or(other).or(Some(Reason::Unexplained));

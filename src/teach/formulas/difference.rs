@@ -48,6 +48,14 @@ pub struct SideLine {
     pub counted: bool,
 }
 
+impl PartDifference {
+    /// Whether both engines have the same formulas with the same results.
+    pub fn is_same(&self) -> bool {
+        let [here, there] = &self.sides;
+        here == there
+    }
+}
+
 /// How much more the second engine counts, or less.
 pub fn more(bytes: [Bytes; 2]) -> String {
     match bytes {
@@ -76,7 +84,8 @@ impl FormulasDifference {
         let effect = &plan.settings;
         // the same tokens, however the other engine counts them
         let total = other.engine.facts().ctx_is_total;
-        let ctx = Context::Tokens(if total { effect.ctx_total } else { effect.ctx_per_sequence });
+        let each = effect.ctx_total.div_ceil(effect.parallel.max(1));
+        let ctx = Context::Tokens(if total { effect.ctx_total } else { each });
         let mut settings = Settings { ctx, parallel: Some(effect.parallel), ..request.settings.clone() };
         other.apply(&mut settings);
         let request = PlanRequest { engine: other.engine, settings, ..request.clone() };

@@ -68,6 +68,10 @@ fn side_by_side(versus: &FormulasDifference) -> String {
     let mut out = format!("\n## {one} beside {two}\n");
     for part in &versus.parts {
         let [here, there] = part.bytes;
+        if part.is_same() {
+            out += &format!("\n**{}**: {here}, by the same formulas\n", part.name);
+            continue;
+        }
         out += &format!("\n**{}**: {here} and {there}, {}\n\n| {one} | | {two} | |\n", part.name, more(part.bytes));
         out += "| --- | ---: | --- | ---: |\n";
         let [left, right] = &part.sides;

@@ -114,12 +114,12 @@ impl Lesson {
             return Err(WhyNot::Unsuited("this machine has no GPU".to_owned()));
         }
         let parts = LessonParts::of(self, attempt, lookup)?;
-        let setup = parts.request(self, &KnobOverrides::default())?;
+        let setup = parts.request(self, &KnobOverrides::default());
         let plan = setup.plan()?;
         let caption = Caption::of(&setup, &plan);
         let mut cases: BTreeMap<&str, Case> = BTreeMap::new();
         for (name, knobs) in &self.cases {
-            let request = parts.request(self, knobs)?;
+            let request = parts.request(self, knobs);
             cases.insert(name, Case { plan: request.plan()?, request });
         }
         let mut figures = KnownFigures::new(&self.figures, &cases);
@@ -132,14 +132,14 @@ impl Lesson {
         }
         self.figures.keys().for_each(|name| figures.compute(name));
         let figures = figures.known;
-        let model = plan.model.name.clone();
-        let quant = plan.model.file_type.iter().map(|quant| format!(" · {quant}")).collect::<String>();
-        let ctx = Tokens(plan.settings.ctx_per_sequence);
+        let model = [Some(plan.model.name.clone()), plan.model.file_type.clone()].into_iter().flatten();
+        let ctx = format!("{} tokens", Tokens(plan.settings.ctx_per_sequence));
+        let on = model.chain([plan.engine_title(), ctx, setup.machine.to_string()]).collect::<Vec<_>>().join(" · ");
         let fill = |text: &str| filled(text, &figures);
         Ok(RenderedLesson {
             at,
             title: &self.title,
-            on: format!("{model}{quant} · {} · {ctx} tokens · {}", plan.engine_title(), setup.machine),
+            on,
             caption,
             text: fill(&self.text).split("\n\n").map(|paragraph| paragraph.trim().replace('\n', " ")).collect(),
             bars: self.drawn_bars(&figures),
@@ -202,7 +202,7 @@ impl<'a> LessonParts<'a> {
     }
 
     /// The request of a case: the lesson's knobs, then its own.
-    fn request(&self, lesson: &Lesson, case: &KnobOverrides) -> Result<PlanRequest, WhyNot> {
+    fn request(&self, lesson: &Lesson, case: &KnobOverrides) -> PlanRequest {
         let all = [&lesson.knobs, case];
         let last = |of: fn(&KnobOverrides) -> Option<bool>| all.into_iter().filter_map(of).next_back().unwrap_or(false);
         let model = if last(|knobs| knobs.draft) { &self.drafted } else { &self.plain };
@@ -216,7 +216,7 @@ impl<'a> LessonParts<'a> {
         if last(|knobs| knobs.projector) {
             settings.projector.clone_from(&self.attempt.projector);
         }
-        Ok(PlanRequest::new(engine, Arc::clone(model), machine, settings))
+        PlanRequest::new(engine, Arc::clone(model), machine, settings)
     }
 }
 

@@ -31,8 +31,8 @@ impl LessonsPage {
     /// What it is told on and why, its text and bars, its question, and the answer.
     pub fn markdown(&self) -> String {
         let RenderedLesson { title, on, text, bars, look, question, answer, .. } = &self.lesson;
-        let why_not: String = self.why_not.iter().map(|why| format!(" {why}")).collect();
-        let mut out = format!("# {title}\n\nOn {on}.{why_not}\n\n{}\n\n", text.join("\n\n"));
+        let told = [&[format!("On {on}.")], self.why_not.as_slice()].concat().join(" ");
+        let mut out = format!("# {title}\n\n{told}\n\n{}\n\n", text.join("\n\n"));
         if !bars.is_empty() {
             out += "```text\n";
             let labels = bars.iter().map(|bar| bar.label.chars().count()).max().unwrap_or(0);

@@ -92,9 +92,14 @@ fn lines(cursor: Cursor, content: &LessonsPage, theme: Theme, cells: u16) -> Vec
         say(lines, text, hue);
         lines.push((Line::Text(String::new()), hue));
     };
-    say(&mut lines, &lesson.on, Hue::Cache);
+    // on paper the caption says it
+    if theme.look.keys {
+        say(&mut lines, &lesson.on, Hue::Cache);
+    }
     content.why_not.iter().for_each(|why| say(&mut lines, why, Hue::Dim));
-    paragraph(&mut lines, "", Hue::Text);
+    if !lines.is_empty() {
+        paragraph(&mut lines, "", Hue::Text);
+    }
     for text in &lesson.text {
         paragraph(&mut lines, text, Hue::Text);
     }

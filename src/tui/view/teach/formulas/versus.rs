@@ -61,7 +61,12 @@ fn rows(versus: &FormulasDifference, theme: Theme) -> Vec<Row> {
         let name = part.name.clone();
         let beside = format!("{there}, {}", more(part.bytes));
         rows.push(([(name.clone(), here.to_string()), (name, beside)], theme.bold(Hue::Text)));
-        terms(part, theme, &mut rows);
+        if part.is_same() {
+            let same = || ("  the same formulas".to_owned(), String::new());
+            rows.push(([same(), same()], theme.ink(Hue::Dim)));
+        } else {
+            terms(part, theme, &mut rows);
+        }
     }
     rows
 }

@@ -41,7 +41,9 @@ fn blocks(app: &App, cursor: Cursor, content: &SchedulePage, first: usize, place
     let operations = |block: &GraphBlock| block.nodes.clone().filter(|node| !content.is_view(*node)).count();
     let longest = content.blocks.iter().map(operations).max().unwrap_or(0);
     let gap = u16::from(longest * 2 <= usize::from(inner.width.saturating_sub(NAMES)));
-    if let Some(block) = content.blocks.get(cursor.block) {
+    // what comes before and after the blocks has few columns: then one from the middle stands for the others
+    let chosen = content.blocks.get(cursor.block).filter(|block| block.layer.is_some());
+    if let Some(block) = chosen.or(content.blocks.get(content.blocks.len() / 2)) {
         labels(content, block, gap, places.labels, theme, buffer);
     }
     for (row, (at, block)) in (0..inner.height).zip(content.blocks.iter().enumerate().skip(first)) {
