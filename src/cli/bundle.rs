@@ -69,7 +69,9 @@ fn failure(error: &CliError) -> String {
 /// The plan, or why there is none.
 fn plan(ready: &ResolvedArgs, package: &Package) -> String {
     match ready.plan(&package.model) {
-        Ok(plan) => report::plan(&plan, None, None, &Extent { detail: Detail::Verbose, ram: &[], releases: &[] }, &Style::PLAIN),
+        Ok(plan) => {
+            report::plan(&plan, None, None, &Extent { detail: Detail::Verbose, ram: &[], releases: &[] }, &Style::PLAIN)
+        }
         Err(error) => failure(&error),
     }
 }

@@ -30,6 +30,10 @@ pub(super) fn every_head(case: &Case) -> Option<Bytes> {
         for (il, layer) in cache.layers.iter().enumerate() {
             let Some(layer) = layer.filter(|layer| layer.owner == il) else { continue };
             let (heads, kv_heads) = (*hyper.heads.get(il)?, *hyper.kv_heads.get(il)?);
+            // a block without attention
+            if layer.k == 0 {
+                continue;
+            }
             let k = mla_k.or_else(|| layer.k.checked_div(kv_heads))?;
             let v = mla_v.or_else(|| layer.v?.checked_div(kv_heads))?;
             let row = caches::row(layer.ty_k, k.saturating_mul(heads));

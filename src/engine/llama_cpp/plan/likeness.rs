@@ -51,10 +51,10 @@ impl Likeness {
     /// How far such answers were off.
     pub const fn error(self) -> ModelledError {
         match self {
-            Self::Dense => ModelledError { exact: 30, half_within: 0.2, most_within: 50.0 },
-            Self::Experts => ModelledError { exact: 20, half_within: 6.0, most_within: 70.0 },
+            Self::Dense => ModelledError { exact: 25, half_within: 1.2, most_within: 70.0 },
+            Self::Experts => ModelledError { exact: 20, half_within: 7.5, most_within: 70.0 },
             Self::Compressed => ModelledError { exact: 0, half_within: 22.0, most_within: 90.0 },
-            Self::Recurrent => ModelledError { exact: 0, half_within: 0.1, most_within: 0.1 },
+            Self::Recurrent => ModelledError { exact: 0, half_within: 6.0, most_within: 40.0 },
         }
     }
 }
@@ -63,7 +63,7 @@ impl Likeness {
 impl fmt::Display for Likeness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Dense => "a transformer like Llama",
+            Self::Dense => ModelledError { exact: 25, half_within: 1.2, most_within: 70.0 },
             Self::Experts => "a transformer with experts, like Qwen 3 MoE",
             Self::Compressed => "a transformer with compressed attention, like DeepSeek 2",
             Self::Recurrent => "a model with recurrent states, like Mamba",
