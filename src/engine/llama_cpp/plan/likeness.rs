@@ -63,7 +63,7 @@ impl Likeness {
 impl fmt::Display for Likeness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Dense => ModelledError { exact: 25, half_within: 1.2, most_within: 70.0 },
+            Self::Dense => "a transformer like Llama",
             Self::Experts => "a transformer with experts, like Qwen 3 MoE",
             Self::Compressed => "a transformer with compressed attention, like DeepSeek 2",
             Self::Recurrent => "a model with recurrent states, like Mamba",
