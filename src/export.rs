@@ -189,7 +189,7 @@ impl ExportFormat {
             Self::Json => {
                 json(input.plan).map_err(|error| format!("the plan cannot be written as JSON: {error}"))? + "\n"
             }
-            Self::Markdown => markdown::plan(input.plan),
+            Self::Markdown => markdown::plan(input.plan, &caption::Caption::of(input.request, input.plan)),
             Self::Svg => svg::plan(input.plan, &caption::Caption::of(input.request, input.plan)),
         })
     }

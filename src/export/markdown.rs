@@ -1,11 +1,12 @@
 //! A plan as a Markdown table, for notes and issue trackers.
 
 use crate::answer::verdict;
+use crate::export::caption::Caption;
 use crate::plan::{DevicePlan, Plan};
 use crate::units::Tokens;
 
-/// The model, the verdict, and a row per device.
-pub fn plan(plan: &Plan) -> String {
+/// The model, the verdict, a row per device, and the caption.
+pub fn plan(plan: &Plan, caption: &Caption) -> String {
     let (model, effect) = (&plan.model, &plan.settings);
     let mut lines = format!("**{}**", escaped(&model.name));
     for part in [model.file_type.clone(), Some(model.bytes.to_string())].into_iter().flatten() {
@@ -45,7 +46,8 @@ pub fn plan(plan: &Plan) -> String {
         plan.on_gpus(),
         plan.layers.len()
     );
-    lines += &format!("Planned for {}; {}.\n", plan.engine_title(), plan.confidence);
+    lines += &format!("Planned for {}; {}.\n\n", plan.engine_title(), plan.confidence);
+    lines += &format!("*{}*\n", escaped(&caption.to_string()));
     lines
 }
 

@@ -1,6 +1,7 @@
 //! A loaded model with its adapters, projector and tag parameters.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::catalogue;
 use super::day::day;
@@ -70,6 +71,8 @@ impl OpenedModel {
             model = model.with_date(&format!("file of {}", day(written)));
         } else if from_catalogue {
             model = model.with_date(&catalogue::dated());
+        } else {
+            model = model.with_date(&format!("header read on {}", day(SystemTime::now())));
         }
         let projector = projector.and_then(|projector| match fitting(&projector, &model) {
             Ok(()) => Some(projector),

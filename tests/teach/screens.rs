@@ -132,6 +132,21 @@ fn lines_and_lessons_can_be_clicked() {
     assert!(harness.text().contains("3 of 20"), "{}", harness.text());
 }
 
+#[test]
+fn the_wheel_reads_a_lesson_and_chooses_among_them() {
+    let mut harness = estimated("llama3.1-8b", (120, 24), Tone::Dark, Page::Lessons, "");
+    let lesson = |harness: &Harness| match &harness.app.mode {
+        Mode::Teach(teach) => (teach.lessons.at, teach.lessons.scroll),
+        _ => panic!("the page is closed"),
+    };
+    harness.mouse(Gesture::WheelDown, 100, 10);
+    assert!(matches!(lesson(&harness), (0, 1..)), "{:?}", lesson(&harness));
+    harness.mouse(Gesture::WheelUp, 100, 10);
+    assert_eq!(lesson(&harness), (0, 0));
+    harness.mouse(Gesture::WheelDown, 10, 10);
+    assert_eq!(lesson(&harness), (1, 0));
+}
+
 #[rstest]
 #[case::allocated("formulas-allocated", Page::Formulas, "↓ → ↓ ↓")]
 #[case::schedule("schedule", Page::Schedule, "→ →")]

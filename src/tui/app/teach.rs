@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::teach::lessons::LessonSetup;
 use crate::teach::{Page, PageContent, Topic};
-use crate::tui::action::{Command, Gesture};
+use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::effect::{Effect, LimitsRequest, TeachRequest};
 use crate::tui::regions;
 
@@ -216,12 +216,16 @@ impl App {
     pub(super) fn mouse_on_teach(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
         let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
         let at = (x, y).into();
-        match gesture {
-            Gesture::WheelUp => return self.update(crate::tui::action::Action::Press(Command::Up)),
-            Gesture::WheelDown => return self.update(crate::tui::action::Action::Press(Command::Down)),
-            Gesture::Up => return Vec::new(),
-            Gesture::Down | Gesture::Drag if teach.help.is_some() => return Vec::new(),
-            Gesture::Down | Gesture::Drag => {}
+        let on_text = teach.page == Page::Lessons
+            && regions::teach::lessons::PageAreas::new(self.regions.teach().page).lesson.contains(at);
+        match (gesture, on_text) {
+            (Gesture::WheelUp, true) => return self.update(Action::Press(Command::PageUp)),
+            (Gesture::WheelDown, true) => return self.update(Action::Press(Command::PageDown)),
+            (Gesture::WheelUp, false) => return self.update(Action::Press(Command::Up)),
+            (Gesture::WheelDown, false) => return self.update(Action::Press(Command::Down)),
+            (Gesture::Up, _) => return Vec::new(),
+            (Gesture::Down | Gesture::Drag, _) if teach.help.is_some() => return Vec::new(),
+            (Gesture::Down | Gesture::Drag, _) => {}
         }
         let regions = self.regions.teach();
         if gesture == Gesture::Down {
