@@ -213,8 +213,9 @@ proptest! {
                 prop_assert!(goal.is_met_by(&changed), "{change:?}");
             }
         }
-        for change in request.limits(&plan).remedies {
-            prop_assert!(request.works(&change, Goal::Vram), "{change:?}");
+        let limits = request.limits(&plan);
+        for change in limits.remedies {
+            prop_assert!(limits.remedied.is_some_and(|goal| request.works(&change, goal)), "{change:?}");
         }
     }
 

@@ -70,7 +70,7 @@ impl GraphBuilder<'_> {
         let q = self.multiply(il, LlmTensor::AttnQA, x);
         let latent = self.rms(q, LlmTensor::AttnQANorm, il);
         let q = self.multiply(il, LlmTensor::AttnQB, latent);
-        let head = self.g[q].ne[0] / heads;
+        let head = self.g[q].ne[0] / heads.max(1);
         let q = self.g.reshape(q, [head, heads, n, 1]);
         let k = self.multiply(il, LlmTensor::AttnKvAMqa, x);
         let k = self.rms(k, LlmTensor::AttnKvANorm, il);
