@@ -305,7 +305,9 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
     };
     let outcome = fit.outcome;
     let word = match outcome {
-        Outcome::LayersInRam | Outcome::ExpertsInRam => format!("{} {}", outcome.short(), fit.on_gpu),
+        Outcome::LayersInRam | Outcome::ExpertsInRam | Outcome::PartsInRam => {
+            format!("{} {}", outcome.short(), fit.on_gpu)
+        }
         _ => outcome.short().to_owned(),
     };
     let parameters_width = parameters_width(style);
