@@ -113,6 +113,11 @@ impl Item {
         }
     }
 
+    /// Whether it is the older of two conversions in the catalogue.
+    pub fn is_older_conversion(&self) -> bool {
+        matches!(&self.header, HeaderLocation::BuiltIn(entry, _) if entry.is_older_conversion())
+    }
+
     /// A recently opened reference.
     pub fn recent(reference: String) -> Self {
         Self::new(reference.clone(), reference, ModelOrigin::Recent, HeaderLocation::Reference { asks_servers: false })

@@ -193,6 +193,8 @@ pub struct DevicePlan {
     pub weights: Bytes,
     /// The part of `weights` belonging to layers counted on GPUs; only for a CPU without layers.
     pub parts: Bytes,
+    /// The part of `parts` that is experts.
+    pub experts: Bytes,
     /// KV or recurrent caches of its layers.
     pub cache: Bytes,
     /// The compute graph's buffers.
@@ -224,6 +226,7 @@ impl DevicePlan {
             swap_free: Bytes::ZERO,
             weights: Bytes::ZERO,
             parts: Bytes::ZERO,
+            experts: Bytes::ZERO,
             cache: Bytes::ZERO,
             graph: Bytes::ZERO,
             growth: Bytes::ZERO,
@@ -247,6 +250,7 @@ impl DevicePlan {
             swap_free: ram.swap_free,
             weights: Bytes::ZERO,
             parts: Bytes::ZERO,
+            experts: Bytes::ZERO,
             cache: Bytes::ZERO,
             graph: Bytes::ZERO,
             growth: Bytes::ZERO,

@@ -386,6 +386,25 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
     }
 }
 
+/// Weights that a card refuses, and a cache that is kept in RAM, are parts of layers and no experts.
+#[test]
+fn parts_in_ram_are_called_experts_only_where_they_are() {
+    let ctx = Context::Tokens(4096);
+    let refused = model("plamo2-mini");
+    let cache = Settings { ctx, no_kv_offload: true, ..Settings::default() };
+    for (model, settings) in [(&refused, Settings { ctx, ..Settings::default() }), (&model("llama3.1-8b"), cache)] {
+        let plan = request(EngineId::LlamaCpp, model, &one_gpu(24), &settings).plan().unwrap();
+        assert_eq!((plan.verdict, plan.outcome()), (Verdict::Gpu, Outcome::PartsInRam), "{}", model.architecture);
+        assert_eq!(plan.cpu().experts, Bytes::ZERO);
+        assert!(Goal::AllLayers.is_met_by(&plan) && !Goal::Vram.is_met_by(&plan));
+        assert!(verdict::headline(&plan).starts_with("Parts in RAM at 4\u{2009}096 tokens"));
+        let part = if plan.cpu().cache > Bytes::ZERO { "of cache" } else { "of weights" };
+        let sentence = verdict::sentence(&plan, None, None);
+        assert!(sentence.contains(&format!("{part} run from RAM")), "{sentence}");
+        assert_eq!(why::nothing_to_move(&plan), Some("No whole layer is in RAM: only parts of layers are."));
+    }
+}
+
 /// Blocks that only predict further tokens are no layers of the plan, whatever an engine counts.
 #[test]
 fn a_layer_in_ram_is_said_of_models_that_predict_further_tokens() {

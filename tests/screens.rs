@@ -417,6 +417,7 @@ fn a_long_verdict_continues_on_the_notes_page(#[values((60, 20), (80, 24))] size
 #[rstest]
 #[case::graph("peaks", EngineId::LlamaCpp, "⇧Tab ↓")]
 #[case::graph_page("peaks-page", EngineId::LlamaCpp, "⇧Tab ↓ Enter")]
+#[case::releases("releases", EngineId::LlamaCpp, "e ↓")]
 #[case::notes("notes", EngineId::Ollama, "n")]
 #[case::verdict("decided", EngineId::Ollama, "")]
 #[case::beside("beside", EngineId::Ollama, "E")]

@@ -1,4 +1,4 @@
-//! What the neighbouring releases of llama.cpp would take for the same plan.
+//! What other releases of llama.cpp would take for the same plan.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use crate::plan::{DevicePlan, Plan};
 use crate::settings::Release;
 use crate::units::{Bytes, Tokens};
 
-/// A neighbouring release, and how its plan differs.
+/// Another release, and how its plan differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ReleaseNeighbour {
+pub struct OtherRelease {
     /// The release.
     pub release: Release,
     /// Its plan beside the one at hand; why it refuses otherwise.
@@ -59,13 +59,23 @@ pub struct DeviceDifference {
 impl PlanRequest {
     /// The releases just before and just after that of `plan`, which is this request's, the newer one first; none if the
     /// engine does not run llama.cpp.
-    pub fn neighbouring_releases(&self, plan: &Plan) -> Vec<ReleaseNeighbour> {
+    pub fn neighbouring_releases(&self, plan: &Plan) -> Vec<OtherRelease> {
+        self.releases_at(plan, |distance| distance == 1)
+    }
+
+    /// The same for all releases but that of `plan`.
+    pub fn other_releases(&self, plan: &Plan) -> Vec<OtherRelease> {
+        self.releases_at(plan, |distance| distance > 0)
+    }
+
+    /// Those at a distance from that of `plan`, in releases, that is `asked` for.
+    fn releases_at(&self, plan: &Plan, asked: impl Fn(usize) -> bool) -> Vec<OtherRelease> {
         let releases = self.engine.facts().releases;
         let Some(now) = releases.iter().position(|release| Some(*release) == plan.settings.release) else {
             return Vec::new();
         };
-        let around = releases.iter().enumerate().filter(|(at, _)| at.abs_diff(now) == 1);
-        around
+        let wanted = releases.iter().enumerate().filter(|(at, _)| asked(at.abs_diff(now)));
+        wanted
             .map(|(_, &release)| {
                 let planned = self.changed(|settings| settings.release = Some(release)).plan();
                 let difference = match planned {
@@ -75,7 +85,7 @@ impl PlanRequest {
                         None => ReleaseDifference::between(plan, &other),
                     },
                 };
-                ReleaseNeighbour { release, difference }
+                OtherRelease { release, difference }
             })
             .collect()
     }
@@ -127,15 +137,25 @@ fn decisions(plan: &Plan, other: &Plan) -> Vec<String> {
     found
 }
 
+impl OtherRelease {
+    /// The difference in total, as the end of a sentence: `would take 3.1 MiB less`.
+    pub fn in_short(&self) -> String {
+        match &self.difference {
+            ReleaseDifference::Refused { .. } => "would refuse".to_owned(),
+            ReleaseDifference::Planned { more, .. } => format!("would take {}", amount(*more)),
+        }
+    }
+}
+
 /// `2026-08 would take 3.1 MiB less: 2.0 MiB less on GPU0, 1.1 MiB less in RAM.`
-impl fmt::Display for ReleaseNeighbour {
+impl fmt::Display for OtherRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.release, self.in_short())?;
         let (total, devices, decisions) = match &self.difference {
-            ReleaseDifference::Refused { refused } => return write!(f, "{} would refuse: {refused}", self.release),
+            ReleaseDifference::Refused { refused } => return write!(f, ": {refused}"),
             ReleaseDifference::Planned { more, devices, decisions, .. } => (*more, devices, decisions),
         };
         let differing: Vec<_> = devices.iter().filter(|device| device.more != 0).collect();
-        write!(f, "{} would take {}", self.release, amount(total))?;
         let place = |device: &DeviceDifference| {
             if device.in_ram { "in RAM".to_owned() } else { format!("on {}", device.id) }
         };

@@ -23,7 +23,7 @@ pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds
             let (parts, room) = (parts_on_others(plan) + &driver(plan), context_growth(plan, limits));
             format!("{}{}.{parts}{room}", margin(plan), speed(speeds, ""))
         }
-        Outcome::ExpertsInRam => {
+        Outcome::PartsInRam | Outcome::ExpertsInRam => {
             let (parts, room) = (in_ram(plan), context_growth(plan, limits));
             let remedies = remedies(plan, limits, speeds);
             let speed = speed(speeds, ", which is slower");
@@ -64,7 +64,7 @@ pub fn held_for(effect: &InEffect) -> String {
 }
 
 /// What runs from RAM although its layers are on GPUs.
-fn in_ram(plan: &Plan) -> String {
+pub(super) fn in_ram(plan: &Plan) -> String {
     let (weights, cache) = (plan.parts_in_ram(), plan.cpu().cache);
     match (weights > Bytes::ZERO, cache > Bytes::ZERO) {
         (true, false) => format!("{weights} of weights"),

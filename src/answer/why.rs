@@ -143,7 +143,7 @@ pub fn what_holds(plan: &Plan) -> Option<String> {
 pub fn nothing_to_move(plan: &Plan) -> Option<&'static str> {
     match plan.outcome() {
         Outcome::Vram => Some("Nothing needs to change: all layers are on GPU."),
-        Outcome::ExpertsInRam => Some("No whole layer is in RAM: only parts of layers are."),
+        Outcome::PartsInRam | Outcome::ExpertsInRam => Some("No whole layer is in RAM: only parts of layers are."),
         Outcome::LayersInRam | Outcome::Cpu | Outcome::DoesNotFit => None,
     }
 }

@@ -37,6 +37,12 @@ pub(super) struct ListRow {
     reference: String,
     /// Where it comes from: a store on this machine, a running Ollama, or the catalogue.
     source: &'static str,
+    /// Which conversion it is, of a model of the catalogue that is listed in two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversion: Option<String>,
+    /// Whether that is the older one.
+    #[serde(skip)]
+    older: bool,
     #[serde(flatten)]
     known: Option<ListedModel>,
     /// Why it has no plan.
@@ -167,7 +173,8 @@ fn row(item: &Item, status: ModelStatus) -> ListRow {
         ModelStatus::Failed(reason) => (None, Some(reason)),
         ModelStatus::Pending | ModelStatus::Planned(_) => (None, Some("it was not planned".to_owned())),
     };
-    ListRow { name: item.name.clone(), reference, source: item.origin.name(), known, error }
+    let (conversion, older) = (item.conversion(), item.is_older_conversion());
+    ListRow { name: item.name.clone(), reference, source: item.origin.name(), conversion, older, known, error }
 }
 
 #[derive(Serialize)]
@@ -249,12 +256,15 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
     out += &style.wrap(
         "",
         &format!(
-            "{best}VRAM ctx: the largest context with all in VRAM, or in brackets with layers in RAM. experts: all layers \
-             are assigned to GPU, but experts run from RAM; the share is of all memory on GPU. tok/s: modelled, with an empty \
+            "{best}VRAM ctx: the largest context with all in VRAM, or in brackets with layers in RAM. experts, parts: all \
+             layers are assigned to GPU, but experts or other parts of them run from RAM; the share is of all memory on GPU. tok/s: modelled, with an empty \
              cache.{modalities}"
         ),
     );
-    out.extend(ready.notes.iter().map(|note| style.wrap("- ", &one_line(note))));
+    let older = rows.iter().filter(|row| row.older);
+    let older = older.filter_map(|row| Some(format!("{}: {}", row.name, row.conversion.as_ref()?)));
+    let notes = older.chain(ready.notes.iter().cloned());
+    out.extend(notes.map(|note| style.wrap("- ", &one_line(&note))));
     out
 }
 
@@ -305,7 +315,9 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
     };
     let outcome = fit.outcome;
     let word = match outcome {
-        Outcome::LayersInRam | Outcome::ExpertsInRam => format!("{} {}", outcome.short(), fit.on_gpu),
+        Outcome::LayersInRam | Outcome::ExpertsInRam | Outcome::PartsInRam => {
+            format!("{} {}", outcome.short(), fit.on_gpu)
+        }
         _ => outcome.short().to_owned(),
     };
     let parameters_width = parameters_width(style);

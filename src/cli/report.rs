@@ -11,7 +11,7 @@ pub(super) mod together;
 
 use super::error::one_line;
 use super::style::{Hue, NBSP, Style};
-use crate::answer::releases::ReleaseNeighbour;
+use crate::answer::releases::OtherRelease;
 use crate::answer::{KnobLimits, verdict};
 use crate::machine::Origin;
 use crate::plan::Plan;
@@ -37,7 +37,7 @@ pub(super) struct Extent<'a> {
     /// Sentences on RAM and on silent spills.
     pub(super) ram: &'a [String],
     /// What neighbouring releases would take, if asked.
-    pub(super) releases: &'a [ReleaseNeighbour],
+    pub(super) releases: &'a [OtherRelease],
 }
 
 /// `plan` as text; `limits` are the limits of its knobs.

@@ -24,7 +24,7 @@ impl Hue {
     pub(super) const fn of(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Vram => Self::Graph,
-            Outcome::ExpertsInRam => Self::Part,
+            Outcome::PartsInRam | Outcome::ExpertsInRam => Self::Part,
             Outcome::LayersInRam | Outcome::Cpu => Self::Cache,
             Outcome::DoesNotFit => Self::Over,
         }

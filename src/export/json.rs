@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::answer::ram::RamUse;
-use crate::answer::releases::ReleaseNeighbour;
+use crate::answer::releases::OtherRelease;
 use crate::engine::{ServerCommand, ServerStart, ServerStarts};
 use crate::machine::driver_memory::DriverMemory;
 use crate::machine::{DeviceKind, Origin};
@@ -37,7 +37,7 @@ pub struct Besides<'a> {
     /// How Ollama starts llama-server for it.
     pub starts: Option<&'a ServerStarts>,
     /// What neighbouring releases of llama.cpp would take, if asked.
-    pub releases: Option<&'a [ReleaseNeighbour]>,
+    pub releases: Option<&'a [OtherRelease]>,
 }
 
 /// [`json`] with what is known besides.
@@ -91,7 +91,7 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     ram: Option<&'a RamUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    releases: Option<&'a [ReleaseNeighbour]>,
+    releases: Option<&'a [OtherRelease]>,
     notes: &'a [String],
 }
 

@@ -54,7 +54,9 @@ impl Verdict {
 pub enum Outcome {
     /// Every tensor that a token needs is on GPUs.
     Vram,
-    /// Every layer is assigned to a GPU, but some of their weights or caches are in RAM: experts, as a rule.
+    /// Every layer is assigned to a GPU, but some of their weights or caches are in RAM, and none of these are experts.
+    PartsInRam,
+    /// The same with experts in RAM.
     ExpertsInRam,
     /// Some layers are in RAM, or all of them.
     LayersInRam,
@@ -69,10 +71,12 @@ impl Outcome {
     pub fn of(verdict: Verdict, devices: &[DevicePlan]) -> Self {
         let in_ram = || devices.iter().filter(|device| device.kind == DeviceKind::Cpu);
         let parts: Bytes = in_ram().map(|cpu| cpu.parts + cpu.cache).sum();
+        let experts: Bytes = in_ram().map(|cpu| cpu.experts).sum();
         match verdict {
             Verdict::DoesNotFit => Self::DoesNotFit,
             _ if in_ram().count() == devices.len() => Self::Cpu,
-            Verdict::Gpu if parts > Bytes::ZERO => Self::ExpertsInRam,
+            Verdict::Gpu if experts > Bytes::ZERO => Self::ExpertsInRam,
+            Verdict::Gpu if parts > Bytes::ZERO => Self::PartsInRam,
             Verdict::Gpu => Self::Vram,
             Verdict::Split | Verdict::Cpu => Self::LayersInRam,
         }
@@ -82,6 +86,7 @@ impl Outcome {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vram => "vram",
+            Self::PartsInRam => "parts-in-ram",
             Self::ExpertsInRam => "experts-in-ram",
             Self::LayersInRam => "layers-in-ram",
             Self::Cpu => "cpu",
@@ -93,6 +98,7 @@ impl Outcome {
     pub const fn short(self) -> &'static str {
         match self {
             Self::Vram => "VRAM",
+            Self::PartsInRam => "parts",
             Self::ExpertsInRam => "experts",
             Self::LayersInRam => "layers",
             Self::Cpu => "RAM",
@@ -104,6 +110,7 @@ impl Outcome {
     pub const fn headline(self) -> &'static str {
         match self {
             Self::Vram => "All in VRAM",
+            Self::PartsInRam => "Parts in RAM",
             Self::ExpertsInRam => "Experts in RAM",
             Self::LayersInRam => "Layers in RAM",
             Self::Cpu => "In RAM",

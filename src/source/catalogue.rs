@@ -174,6 +174,11 @@ impl CatalogueEntry {
         std::iter::once(self.name.as_str()).chain(self.tags.iter().map(String::as_str))
     }
 
+    /// Whether it is the older of two conversions.
+    pub const fn is_older_conversion(&self) -> bool {
+        self.newer.is_some()
+    }
+
     /// Of a model that is listed in two conversions, which one this is, as one sentence.
     pub fn conversion(&self) -> Option<String> {
         let library = |entry: &Self| if entry.tags.is_empty() { "" } else { ", the one in Ollama's library" };

@@ -8,6 +8,7 @@ pub mod cliffs;
 pub mod compare;
 mod draft;
 pub mod engine_compare;
+pub mod engines;
 pub mod export;
 mod header;
 mod history;

@@ -92,7 +92,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
             Mode::Plan | Mode::Entry(_) | Mode::Machine(_) | Mode::Teach(_) => {}
             Mode::Browse(page) => models::draw(app, page, buffer),
             Mode::Explain(subject, scroll) => explain::draw(app, *subject, *scroll, buffer),
-            Mode::Engines(at) => engines::draw(app, *at, buffer),
+            Mode::Engines(page) => engines::draw(app, page, buffer),
             Mode::EngineCompare(page) => engine_compare::draw(app, page, buffer),
             Mode::Notes(scroll) => notes::draw(app, *scroll, buffer),
             Mode::Why(page) => why::draw(app, page, buffer),

@@ -100,6 +100,24 @@ fn the_best_quantisation_is_listed() {
     assert_eq!(outcomes, ["vram", "experts-in-ram"].map(Value::from));
 }
 
+/// Of models in two conversions the list says which one a name of Ollama's means.
+#[test]
+fn the_list_says_which_conversion_is_meant() {
+    let sandbox = Sandbox::new();
+    let listed = models(&sandbox, &[&MACHINE[..], &["deepseek-v2"]].concat());
+    let said = |name: &str| named(&listed, name)["conversion"].as_str().unwrap().to_owned();
+    assert!(said("deepseek-v2-lite").starts_with("a newer conversion"));
+    assert!(said("deepseek-v2-lite-2024").starts_with("an older conversion, the one in Ollama's library"));
+    assert!(models(&sandbox, &[&MACHINE[..], &["qwen3-8b"]].concat())[0].get("conversion").is_none());
+    let text = |words: &str| {
+        let out = sandbox.plimsoll().args(["list", words]).args(MACHINE).assert().code(0).get_output().stdout.clone();
+        String::from_utf8(out).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let note = "- deepseek-v2-lite-2024: an older conversion, the one in Ollama's library, which caches whole heads:";
+    assert!(text("deepseek-v2").contains(note), "{}", text("deepseek-v2"));
+    assert!(!text("qwen3-8b").contains("conversion"));
+}
+
 #[test]
 fn the_list_takes_words_and_limits() {
     let sandbox = Sandbox::new();

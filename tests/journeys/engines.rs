@@ -39,6 +39,40 @@ fn an_engine_is_chosen_with_its_release() {
     assert_eq!(plan(&harness).settings.release, Some(Release::November2026));
 }
 
+/// The other releases of the engine in use say what they would take, as the command line does.
+#[test]
+fn the_list_says_what_other_releases_would_take() {
+    let (model, machine) = (harness::model("llama3.1-8b"), harness::one_gpu());
+    let mut harness = Harness::by(EngineId::LlamaCpp, model, machine, (140, 45), ctx(16_384));
+    harness.press("e");
+    let others = harness.app.plan_request().unwrap().other_releases(plan(&harness));
+    let neighbours = harness.app.plan_request().unwrap().neighbouring_releases(plan(&harness));
+    assert_eq!(
+        others.iter().map(|other| other.release).collect::<Vec<_>>(),
+        [Release::September2026, Release::August2026]
+    );
+    assert_eq!(neighbours, others[..1]);
+    // the name of the engine in use is in other panels too
+    let says = |harness: &Harness, engine: &str, words: &str| {
+        harness.text().lines().any(|line| line.contains(engine) && line.contains(words))
+    };
+    for other in &others {
+        assert!(says(&harness, &format!("llama.cpp · {}", other.release), &other.in_short()), "{}", harness.text());
+        assert!(!says(&harness, &format!("Ollama ≥ 0.30 · {}", other.release), "would"), "{}", harness.text());
+        harness.press("↓");
+        assert!(harness.text().contains(&other.to_string()), "{other}\n{}", harness.text());
+    }
+    assert!(says(&harness, "llama.cpp · 2026-11", "in use"), "{}", harness.text());
+
+    harness.press("Enter e");
+    let back = harness.app.plan_request().unwrap().other_releases(plan(&harness)).remove(0);
+    assert!(says(&harness, "llama.cpp · 2026-11", &back.in_short()), "{}", harness.text());
+    assert_ne!(back.in_short(), others[1].in_short(), "what was less is more");
+    // older programs have no releases
+    harness.press("End Enter e");
+    assert!(!harness.text().contains("would take"), "{}", harness.text());
+}
+
 #[test]
 fn the_notes_list_ollamas_decisions_and_ollama_ps() {
     let machine = harness::machine(2, "RTX 3090", 24, 64);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Objective;
 use crate::answer::change::width;
-use crate::answer::verdict::{COMFORTABLE, capitalised, headline, margin};
+use crate::answer::verdict::{COMFORTABLE, capitalised, headline, in_ram, margin};
 use crate::engine::PlanRequest;
 use crate::plan::{DevicePlan, Outcome, Plan};
 use crate::settings::{CacheType, Context, Settings};
@@ -89,7 +89,7 @@ impl Card {
     pub fn room_and_speed(&self) -> String {
         let room = match self.plan.outcome() {
             Outcome::Vram => margin(&self.plan),
-            Outcome::ExpertsInRam => format!("{} run from RAM", self.plan.parts_in_ram()),
+            Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} run from RAM", in_ram(&self.plan)),
             _ => format!("{} of {} layers in RAM", self.plan.cpu().layers.len(), self.plan.layers.len()),
         };
         self.speeds.as_ref().map_or_else(|| room.clone(), |speeds| format!("{room}; {speeds}"))

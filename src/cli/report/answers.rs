@@ -57,7 +57,7 @@ pub(in super::super) fn max(
                 let next = Tokens(next);
                 match beyond.map(|beyond| (beyond, beyond.outcome())) {
                     Some((_, Outcome::DoesNotFit)) | None => format!("At {next}, it does not fit."),
-                    Some((beyond, Outcome::ExpertsInRam)) => {
+                    Some((beyond, Outcome::PartsInRam | Outcome::ExpertsInRam)) => {
                         format!("At {next}, {} of the weights run from RAM.", beyond.parts_in_ram())
                     }
                     Some((beyond, _)) => {
@@ -342,11 +342,13 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
             out.push('\n');
         }
     }
-    let outcome = |figures: &Result<PlanFigures, String>| figures.as_ref().ok().map(|figures| figures.outcome);
-    let in_part = matrix.cells.iter().filter_map(outcome).any(|outcome| matches!(outcome, Outcome::ExpertsInRam));
-    let part = if in_part { " experts: layers on GPU, experts in RAM;" } else { "" };
-    let legend =
-        format!("VRAM: all in VRAM;{part} %: share of the memory on GPU; RAM: nothing on GPU; over: does not fit");
+    let has = |outcome| matrix.cells.iter().flatten().any(|figures| figures.outcome == outcome);
+    let of = |outcome, text| if has(outcome) { text } else { "" };
+    let parts = of(Outcome::PartsInRam, " parts: layers on GPU, parts of them in RAM;");
+    let experts = of(Outcome::ExpertsInRam, " experts: layers on GPU, experts in RAM;");
+    let legend = format!(
+        "VRAM: all in VRAM;{parts}{experts} %: share of the memory on GPU; RAM: nothing on GPU; over: does not fit"
+    );
     out += &format!(
         "\n{}\n",
         style.wrap("", &format!("{} by {}. {legend}.", matrix.rows.title(), matrix.columns.title()))
@@ -359,7 +361,7 @@ fn share(figures: &PlanFigures) -> String {
     // never rounded to 0 or 100
     let share = || format!("{:.0} %", (figures.on_gpu.0 * 100.0).clamp(1.0, 99.0));
     match figures.outcome {
-        Outcome::ExpertsInRam => format!("experts {}", share()),
+        Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} {}", figures.outcome.short(), share()),
         Outcome::LayersInRam => share(),
         other => other.short().to_owned(),
     }

@@ -88,6 +88,7 @@ mod tests {
             swap_free: Bytes::ZERO,
             weights: Bytes(weights),
             parts: Bytes::ZERO,
+            experts: Bytes::ZERO,
             cache: Bytes(cache),
             graph: Bytes(graph),
             growth: Bytes::ZERO,

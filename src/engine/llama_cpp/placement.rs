@@ -263,6 +263,17 @@ impl Placement {
         bytes
     }
 
+    /// Bytes of experts in RAM.
+    pub fn experts_in_ram(&self, model: &LoadedModel) -> u64 {
+        let blocks = model.loaded_blocks(self.load_mtp);
+        let in_ram = |(index, weight): (usize, &weights::Weight)| {
+            let (slot, il) = (weight.role?.0, weight.block.filter(|il| *il < blocks)?);
+            let home = self.home(self.in_block(il, Some(slot)), index);
+            (OverrideGroup::Experts.covers(slot) && home == self.cpu).then_some(weight.bytes)
+        };
+        model.weights.all.iter().enumerate().filter_map(in_ram).sum()
+    }
+
     /// Bytes of the weights of every block that are on another device than the block.
     pub fn weights_elsewhere(&self, model: &LoadedModel) -> Vec<u64> {
         let mut bytes = vec![0; model.loaded_blocks(self.load_mtp)];

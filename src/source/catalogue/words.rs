@@ -7,8 +7,11 @@ use super::CatalogueEntry;
 /// Tokens per compressed position where neighbouring windows overlap (`models/deepseek4.cpp`, 0.1.161).
 const OVERLAPPING: u64 = 4;
 
+/// What the rows of the table of n-grams are padded to a multiple of (`configuration_qwen4_exp.py` of transformers).
+const NGRAM_ROWS: u64 = 128;
+
 /// The predefined words, in the order of [`TemplateValues`].
-const SHORT: [&str; 21] = [
+const SHORT: [&str; 23] = [
     "embd",
     "vocab",
     "ff",
@@ -29,6 +32,8 @@ const SHORT: [&str; 21] = [
     "attends",
     "overlaps",
     "hashed",
+    "ngrams",
+    "ngram_rows",
     "block",
 ];
 
@@ -82,7 +87,8 @@ impl<'e> TemplateValues<'e> {
         let nextn = block >= last;
         let moe = or_none("expert_count") > 0
             && block >= or_none("leading_dense_block_count")
-            && (block + 1).is_multiple_of(or_one("interleave_moe_layer_step"));
+            && (block + 1).is_multiple_of(or_one("interleave_moe_layer_step"))
+            && number("moe_every_n_layers").is_none_or(|every| block % every.max(1) == 1);
         // interval of attention blocks, by default 4 (src/models/qwen3next.cpp)
         let interval = number("full_attention_interval").unwrap_or(4);
         let recurrent = !nextn && !(block + 1).is_multiple_of(interval);
@@ -109,6 +115,8 @@ impl<'e> TemplateValues<'e> {
             flag(!recurrent),
             flag(number("attention.compress_ratios") == Some(OVERLAPPING)),
             flag(block < or_none("hash_layer_count")),
+            flag(entry.numbers("ple.layers").any(|layer| layer == block)),
+            Some(entry.numbers("ple.head_vocab_sizes").sum::<u64>().next_multiple_of(NGRAM_ROWS)),
             Some(block),
         ];
         Self { entry, short }
@@ -136,6 +144,11 @@ impl CatalogueEntry {
             Json::Bool(flag) => Some(u64::from(*flag)),
             value => value.as_u64().or_else(|| value.as_f64().map(|number| number as u64)),
         }
+    }
+
+    /// The hyperparameter `key` as a list of numbers; empty if it is none.
+    fn numbers(&self, key: &str) -> impl Iterator<Item = u64> {
+        self.keys.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_u64)
     }
 
     /// Number of blocks.

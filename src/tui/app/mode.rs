@@ -8,6 +8,7 @@ use super::advice::{BestPage, WhyPage};
 use super::browse::ModelBrowser;
 use super::compare::ComparePage;
 use super::engine_compare::EngineComparison;
+use super::engines::EnginesPage;
 use super::export::ExportPage;
 use super::machine::{MachinePrompt, MachineScreen};
 use super::matrix::MatrixPage;
@@ -32,8 +33,8 @@ pub enum Mode {
     Machine(Box<MachineScreen>),
     /// Where a number comes from, and scrolled lines.
     Explain(ExplainTarget, u16),
-    /// The list of engines, and the selected one.
-    Engines(usize),
+    /// The list of engines.
+    Engines(Box<EnginesPage>),
     /// A comparison with another engine.
     EngineCompare(Box<EngineComparison>),
     /// All notes of the engine, and scrolled lines.

@@ -69,6 +69,7 @@ impl App {
             }
         };
         self.update_engine_compare();
+        self.update_engines();
         effects
     }
 

@@ -9,7 +9,6 @@ use super::machine::MachinePrompt;
 use super::machine::cards::CardPicker;
 use super::verify::{VerifyState, is_log};
 use super::{App, Mode, Panel, TextEntry};
-use crate::engine::EngineVersion;
 use crate::tui::action::{Action, Command, ExitReason};
 use crate::tui::effect::{Effect, LogSource};
 use crate::tui::regions::Regions;
@@ -94,8 +93,8 @@ impl App {
             }
             Mode::Browse(browse) => self.press_on_browse(browse, command),
             Mode::Machine(screen) => self.press_on_machine(screen, command),
-            Mode::Engines(at) => {
-                self.press_on_engines(at, command);
+            Mode::Engines(page) => {
+                self.press_on_engines(page, command);
                 Vec::new()
             }
             Mode::Help(scroll) => {
@@ -149,10 +148,7 @@ impl App {
             Command::Help => self.mode = Mode::Help(0),
             Command::Theme => self.theme = self.theme.next_tone(),
             Command::Undo => self.undo(),
-            Command::Engine => {
-                let now = self.choice();
-                self.mode = Mode::Engines(EngineVersion::all().iter().position(|&choice| choice == now).unwrap_or(0));
-            }
+            Command::Engine => self.open_engines(),
             Command::CompareEngines => self.open_engine_compare(),
             Command::Notes => self.mode = Mode::Notes(0),
             Command::Open | Command::Models => {
@@ -186,25 +182,6 @@ impl App {
         if let Err(wrong) = self.set_from_text(entry.input.value()) {
             entry.wrong = Some(wrong);
             self.mode = Mode::Entry(entry);
-        }
-    }
-
-    fn press_on_engines(&mut self, at: usize, command: Command) {
-        let choices = EngineVersion::all();
-        let last = choices.len().saturating_sub(1);
-        match command {
-            Command::Up | Command::Less => self.mode = Mode::Engines(at.saturating_sub(1)),
-            Command::Down | Command::More => self.mode = Mode::Engines((at + 1).min(last)),
-            Command::First => self.mode = Mode::Engines(0),
-            Command::Last => self.mode = Mode::Engines(last),
-            Command::Enter => {
-                if let Some(&choice) = choices.get(at) {
-                    self.choose(choice);
-                }
-            }
-            Command::Help => self.mode = Mode::Help(0),
-            Command::Back => {}
-            _ => self.mode = Mode::Engines(at),
         }
     }
 

@@ -58,7 +58,7 @@ fn rest(page: &mut TextPage) {
     page.text("0 1 R device of a layer: GPU0, GPU1, RAM", Hue::Text);
     page.text("/ layers of this column are on several devices", Hue::Text);
     page.text("✓ all in VRAM", Hue::Text);
-    page.text("◐ all layers on GPU, experts run from RAM", Hue::Text);
+    page.text("◐ all layers on GPU, parts run from RAM", Hue::Text);
     page.text("▲ some layers in RAM", Hue::Text);
     page.text("✗ does not fit", Hue::Text);
     page.text("≈ column is cut off: taller than shown", Hue::Text);

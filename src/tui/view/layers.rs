@@ -44,7 +44,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     if columns.per_column > 1 {
         right_title = format!("{right_title}, {} per col", columns.per_column);
     }
-    if matches!(plan.outcome(), Outcome::ExpertsInRam) {
+    if matches!(plan.outcome(), Outcome::PartsInRam | Outcome::ExpertsInRam) {
         right_title = format!("{right_title}, part in RAM");
     }
     panel::frame(buffer, area, Panel::Layers.title(), &right_title, focused, theme);

@@ -77,7 +77,9 @@ fn words(figures: &Result<PlanFigures, String>) -> (&'static str, Hue, String) {
     let (mark, hue) = sign(figures.outcome);
     let text = match figures.outcome {
         // never 0 % or 100 %
-        Outcome::ExpertsInRam | Outcome::LayersInRam => format!("{:.0} %", share(figures) * 100.0),
+        Outcome::PartsInRam | Outcome::ExpertsInRam | Outcome::LayersInRam => {
+            format!("{:.0} %", share(figures) * 100.0)
+        }
         other => other.short().to_owned(),
     };
     (mark, hue, text)

@@ -218,7 +218,7 @@ fn verdicts(page: &SweepPage, axis: &LogAxis, scale: Rect, theme: Theme, buffer:
         let (symbol, hue) = match page.points.get(&axis.value(column)) {
             Some(Ok(figures)) => match figures.outcome {
                 Outcome::Vram => ("━", Hue::Fine),
-                Outcome::ExpertsInRam => ("◐", Hue::Part),
+                Outcome::PartsInRam | Outcome::ExpertsInRam => ("◐", Hue::Part),
                 Outcome::LayersInRam => ("╍", Hue::Cache),
                 Outcome::Cpu => ("·", Hue::Ram),
                 Outcome::DoesNotFit => ("✗", Hue::Over),

@@ -128,7 +128,7 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
 pub const fn sign(outcome: Outcome) -> (&'static str, Hue) {
     match outcome {
         Outcome::Vram => ("✓", Hue::Fine),
-        Outcome::ExpertsInRam => ("◐", Hue::Part),
+        Outcome::PartsInRam | Outcome::ExpertsInRam => ("◐", Hue::Part),
         Outcome::LayersInRam | Outcome::Cpu => ("▲", Hue::Cache),
         Outcome::DoesNotFit => ("✗", Hue::Over),
     }

@@ -123,6 +123,9 @@ impl<'a> PlacedModel<'a> {
             let of_model = parts.first().and_then(|model| model.devices.last());
             ram.parts = of_model.map_or(Bytes::ZERO, |model| model.weights)
                 - Bytes(Placement::input_layer_weights(&self.loaded.weights));
+            if ram.parts > Bytes::ZERO {
+                ram.experts = Bytes(self.placement().experts_in_ram(self.loaded)).min(ram.parts);
+            }
         }
         devices
     }

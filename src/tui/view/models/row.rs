@@ -137,7 +137,9 @@ const fn origin(origin: ModelOrigin) -> (&'static str, Hue) {
 fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
     let (sign, hue) = crate::tui::view::verdict::sign(plan.outcome());
     let share = match plan.outcome() {
-        Outcome::LayersInRam | Outcome::ExpertsInRam => format!(" {}", plan.totals.gpu.share_of(plan.totals.all)),
+        Outcome::LayersInRam | Outcome::ExpertsInRam | Outcome::PartsInRam => {
+            format!(" {}", plan.totals.gpu.share_of(plan.totals.all))
+        }
         _ => String::new(),
     };
     (format!("{sign} {}{share}", plan.outcome().short()), theme.ink(hue))
