@@ -1,5 +1,7 @@
 //! The architectures with known graphs, and the properties that follow from the name alone.
 
+mod unread;
+
 use crate::gguf::{Header, Value};
 
 macro_rules! architectures {
@@ -421,16 +423,6 @@ impl Architecture {
     /// Whether a limited gated activation is one operation, rather than limits before it.
     pub const fn clamps_in_activation(self) -> bool {
         matches!(self, Self::DeepSeek4 | Self::HyV4 | Self::Maple)
-    }
-
-    /// Whether the scales of matrices are loaded and not read, but for that of an MTP block's input.
-    pub const fn ignores_scales(self) -> bool {
-        matches!(self, Self::DeepSeek4)
-    }
-
-    /// Whether attention does not read its cache.
-    pub const fn ignores_cache(self) -> bool {
-        matches!(self, Self::LlamaEmbed | Self::T5Encoder)
     }
 
     /// Whether memory is reserved for a batch of one sequence besides (`sched_reserve` in `llama-context.cpp`, 0.1.161).

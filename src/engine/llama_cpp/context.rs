@@ -201,6 +201,14 @@ impl Cparams {
                 "a context of {asked} tokens is too small for {n_seq_max} sequences: raise it"
             )));
         }
+        let sparse = flash != FlashAttn::Off && (n_seq_max == 1 || !options.kv_unified);
+        if sparse && hparams.blocks_lack_indexer_heads() {
+            return Err(LoadError::settings(
+                "llama.cpp would end with an error: its sparse attention needs as many heads of the indexer as KV heads: \
+                 turn flash attention off"
+                    .to_owned(),
+            ));
+        }
         if architecture == Architecture::T5 && n_seq_max > 1 && !options.kv_unified {
             return Err(LoadError::settings(
                 "llama.cpp would end with an error: its graph of this model only works with one cache for all sequences: \

@@ -1,7 +1,7 @@
 //! Gemma 3n: four parallel streams that every block predicts and corrects (`AltUp`), a low-rank path beside attention
 //! (`LAuReL`), per-layer embeddings, and sparse first blocks (`models/gemma3n.cpp`, 0.1.161).
 
-use super::attention::AttentionExtras;
+use super::attention::{AttentionExtras, Qkv};
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
 use crate::engine::llama_cpp::weights::LlmTensor;
@@ -23,7 +23,7 @@ impl GraphBuilder<'_> {
             let active = self.stream(predicted);
             let x = self.rms(active, LlmTensor::AttnNorm, il);
             let beside = self.low_rank_path(il, x);
-            let qkv = self.gemma4_qkv(il, x, positions, TensorId::NONE);
+            let qkv = self.gemma3n_qkv(il, x, positions);
             let y = self.attention(il, qkv, AttentionExtras::default());
             let y = self.rms(y, LlmTensor::AttnPostNorm, il);
             let y = self.g.add(y, active);
@@ -43,6 +43,18 @@ impl GraphBuilder<'_> {
         let logits = self.finish(x, Norm::Rms);
         let logits = self.soft_capped(logits);
         self.close(logits);
+    }
+
+    /// Queries, and keys and values if the block has its own cache: those are parts of one matrix without a copy.
+    fn gemma3n_qkv(&mut self, il: usize, x: TensorId, positions: TensorId) -> Qkv {
+        if self.hp.n_layer_kv_from_start.is_some_and(|own| il >= own) {
+            return self.gemma4_qkv(il, x, positions, TensorId::NONE);
+        }
+        let Qkv { q, k, v } = self.qkv(il, x);
+        let q = self.rms(q, LlmTensor::AttnQNorm, il);
+        let k = self.rms(k, LlmTensor::AttnKNorm, il);
+        let v = self.g.rms_norm(v);
+        self.rotate(Qkv { q, k, v }, positions, TensorId::NONE)
     }
 
     /// One stream, or one block's embeddings.

@@ -42,7 +42,12 @@ impl GraphBuilder<'_> {
         let q = self.g.reshape(q, [indexer.head_size, indexer.n_head, n, 1]);
         let q = self.g.rope(q, positions, TensorId::NONE);
         let k = self.linear(il, LlmTensor::IndexerAttnK, x);
-        let k = self.norm(k, LlmTensor::IndexerKNorm, Norm::Layer, il);
+        let k = if self.architecture == Architecture::GlmDsa && !self.has(il, LlmTensor::IndexerKNorm) {
+            let bias = self.bias(il, LlmTensor::IndexerKNorm);
+            self.norm_with(k, TensorId::NONE, bias, Norm::Layer, Some(il))
+        } else {
+            self.norm(k, LlmTensor::IndexerKNorm, Norm::Layer, il)
+        };
         let k = self.g.reshape(k, [indexer.head_size, 1, n, 1]);
         let k = self.g.rope(k, positions, TensorId::NONE);
         // Hy4 leaves the rotation out, which changes no score

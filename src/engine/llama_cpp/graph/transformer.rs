@@ -85,6 +85,8 @@ pub(super) enum RopeLayers {
 pub(super) enum QkNorm {
     /// Per head.
     Each,
+    /// Per head, of copies if queries, keys and values are parts of one matrix.
+    EachOfCopies,
     /// Per head, by mean and variance whatever the other norms are.
     EachWithMean,
     /// Per head, after rotary positions are applied.
@@ -117,6 +119,8 @@ pub(super) enum PreNorm {
     Bare,
     /// The input as it is.
     Nothing,
+    /// The normalised output of attention, without the residual.
+    AttentionOutput,
 }
 
 /// The normalisation of a half's output.

@@ -44,14 +44,17 @@ impl GraphBuilder<'_> {
         self.part(il, slot, TensorSuffix::Weight)
     }
 
-    /// Its bias, if the file has one.
+    /// Its bias, if the file has one and the graph reads it.
     pub(super) fn bias(&mut self, il: usize, slot: LlmTensor) -> TensorId {
+        if self.architecture.ignores_qkv_biases() && is_qkv(slot) {
+            return TensorId::NONE;
+        }
         self.part(il, slot, TensorSuffix::Bias)
     }
 
     /// Its scale, if the file has one and the graph reads it.
     pub(super) fn scale_of(&mut self, il: usize, slot: LlmTensor) -> TensorId {
-        if self.architecture.ignores_scales() && slot != LlmTensor::NextnEhProj {
+        if self.architecture.ignores_scale(slot) {
             return TensorId::NONE;
         }
         self.part(il, slot, TensorSuffix::Scale)
@@ -186,6 +189,9 @@ impl GraphBuilder<'_> {
 
     /// Rope factors of block `il`: fixed, or for long or short contexts.
     pub(super) fn rope_factors(&mut self, il: usize) -> TensorId {
+        if self.architecture.ignores_rope_factors(self.hp.is_swa[il]) {
+            return TensorId::NONE;
+        }
         let long = self.cx.n_ctx_seq > self.hp.n_ctx_orig_yarn;
         let slots = [LlmTensor::RopeFreqs, if long { LlmTensor::RopeLong } else { LlmTensor::RopeShort }];
         let found = slots.into_iter().find_map(|slot| self.weights.find_global(slot, TensorSuffix::Weight));
@@ -222,4 +228,9 @@ impl GraphBuilder<'_> {
         let bias = self.bias(il, slot);
         if bias.is_some() { self.g.add(y, bias) } else { y }
     }
+}
+
+/// Whether this is a matrix of queries, keys, values, or all three.
+const fn is_qkv(slot: LlmTensor) -> bool {
+    matches!(slot, LlmTensor::AttnQ | LlmTensor::AttnK | LlmTensor::AttnV | LlmTensor::AttnQkv)
 }

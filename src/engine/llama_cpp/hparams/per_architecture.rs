@@ -14,7 +14,7 @@ impl Hparams {
         release: &ReleaseTraits,
     ) -> Result<(), LoadError> {
         use Architecture as A;
-        self.read_experts(keys);
+        self.read_experts(keys, architecture);
         match architecture {
             A::Granite | A::GraniteHybrid => self.granite(keys, architecture),
             A::MiniCpm => (self.embedding_scale, self.residual_scale, self.logit_scale) = (true, true, true),
@@ -230,10 +230,12 @@ impl Hparams {
         keys.floats(name, self.n_layer_all).into_iter().map(|limit| limit as f32).collect()
     }
 
-    fn read_experts(&mut self, keys: &HeaderKeys<'_>) {
+    fn read_experts(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) {
         self.n_layer_dense_lead = keys.count("leading_dense_block_count").unwrap_or(0);
         self.expert_weights_norm = keys.flag("expert_weights_norm").unwrap_or(false);
-        self.expert_weights_scale = keys.float("expert_weights_scale").unwrap_or(0.0);
+        if !architecture.ignores_expert_weights_scale() {
+            self.expert_weights_scale = keys.float("expert_weights_scale").unwrap_or(0.0);
+        }
         self.expert_gating = keys.number("expert_gating_func").unwrap_or(gating::NONE);
     }
 

@@ -72,6 +72,15 @@ impl Hparams {
         self.read_indexer(keys, (0..self.n_layer_all).map(|il| il >= self.n_layer_dense_lead).collect())
     }
 
+    /// Whether an indexer that chooses blocks of positions has other heads than the keys of its block (`minimax-m3.cpp`,
+    /// 0.1.161).
+    pub fn blocks_lack_indexer_heads(&self) -> bool {
+        self.indexer.as_ref().is_some_and(|indexer| {
+            let mut blocks = indexer.is_full.iter().zip(&self.n_head_kv);
+            indexer.block_size > 0 && blocks.any(|(full, heads)| *full && *heads != indexer.n_head)
+        })
+    }
+
     /// `DeepSeek` 4: a window in every block, and in most a cache of compressed rows besides, of which those of 4 tokens
     /// have an indexer (`deepseek4.cpp`, 0.1.161).
     pub(super) fn compressed_windows(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {

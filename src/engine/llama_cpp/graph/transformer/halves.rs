@@ -31,7 +31,7 @@ impl GraphBuilder<'_> {
             PreNorm::NormOrAttentions(slot) if !self.has(il, slot) => attentions,
             PreNorm::Norm(slot) | PreNorm::NormOrAttentions(slot) => self.norm(x, slot, kind.norm, il),
             PreNorm::Bare => self.norm_with(x, TensorId::NONE, TensorId::NONE, kind.norm, Some(il)),
-            PreNorm::Nothing => x,
+            PreNorm::Nothing | PreNorm::AttentionOutput => x,
         }
     }
 
@@ -138,11 +138,15 @@ impl GraphBuilder<'_> {
                 self.norm_heads(il, qkv, Norm::Layer)
             }
             QkNorm::EachRotated => self.qkv(il, x),
-            QkNorm::Across => {
-                let flat = self.qkv_flat(il, x, std::array::from_fn(|i| sizes[i] * counts[i]));
-                let flat = self.norm_across(kind, il, flat);
+            QkNorm::Across | QkNorm::EachOfCopies => {
+                let across = kind.heads == QkNorm::Across;
+                let mut flat = self.qkv_flat(il, x, std::array::from_fn(|i| sizes[i] * counts[i]));
+                if across {
+                    flat = self.norm_across(kind, il, flat);
+                }
                 let [q, k, v] = std::array::from_fn(|i| self.g.reshape(flat[i], [sizes[i], counts[i], n, 1]));
-                Qkv { q, k, v }
+                let qkv = Qkv { q, k, v };
+                if across { qkv } else { self.norm_heads(il, qkv, kind.norm) }
             }
             QkNorm::AcrossSplit => {
                 let Qkv { q, k, v } = self.qkv(il, x);
@@ -195,8 +199,9 @@ impl GraphBuilder<'_> {
             let x = self.g.add(a, b);
             return self.g.add(x, c);
         }
+        let mut y = y;
         let half = if y.is_some() {
-            let y = self.half_output(kind, il, y, kind.attention.after);
+            y = self.half_output(kind, il, y, kind.attention.after);
             let half = if matches!(kind.sum, ResidualOrder::InTurnResidualFirst | ResidualOrder::ResidualFirst) {
                 self.g.add(residual, y)
             } else {
@@ -210,7 +215,8 @@ impl GraphBuilder<'_> {
         if kind.lenient && !self.feeds_forward(il) {
             return half;
         }
-        let z = self.half_input(kind, il, half, kind.feed_forward.before, normed);
+        let input = if kind.feed_forward.before == PreNorm::AttentionOutput { y } else { half };
+        let z = self.half_input(kind, il, input, kind.feed_forward.before, normed);
         let z = self.dense_or_experts(kind, il, z, logits);
         let z = self.half_output(kind, il, z, kind.feed_forward.after);
         let x = if matches!(kind.sum, ResidualOrder::InTurnResidualLast | ResidualOrder::ResidualFirst) {

@@ -142,8 +142,8 @@ impl Transformer {
             | A::Glm5Next
             | A::Laguna
             | A::MiniMaxM3
-            | A::Step35
             | A::HyV3 => Self { experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
+            A::Step35 => Self { heads: QkNorm::EachOfCopies, experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
             A::Jamba => Self {
                 rotation: RopeLayers::Never,
                 sum: ResidualOrder::ResidualFirst,
@@ -299,7 +299,11 @@ impl Transformer {
     pub(super) const fn after_halves(self) -> Self {
         Self {
             attention: Norms { after: PostNorm::Norm(LlmTensor::AttnNorm), ..Norms::NOTHING },
-            feed_forward: Norms { after: PostNorm::Norm(LlmTensor::FfnNorm), ..Norms::NOTHING },
+            feed_forward: Norms {
+                before: PreNorm::AttentionOutput,
+                after: PostNorm::Norm(LlmTensor::FfnNorm),
+                ..Norms::NOTHING
+            },
             ..self
         }
     }
