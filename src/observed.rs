@@ -115,6 +115,22 @@ pub enum Term {
     Lora,
 }
 
+impl Term {
+    /// Its name on the screen.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Model => "weights",
+            Self::Kv => "KV cache",
+            Self::Rs => "recurrent state",
+            Self::Compute => "compute",
+            Self::Output => "output",
+            Self::ProjectorCompute => "projector's compute",
+            Self::State => "compressor state",
+            Self::Lora => "LoRA",
+        }
+    }
+}
+
 /// Memory of one device by term, in MiB.
 pub type Terms = BTreeMap<Term, Mib>;
 

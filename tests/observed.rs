@@ -2,5 +2,6 @@
 
 mod laws;
 mod loads;
+mod pasted;
 pub mod samples;
 mod status;

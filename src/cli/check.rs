@@ -43,10 +43,23 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     };
     let chosen = chosen(&seen, args.load)?;
     let load = seen.loads.get(chosen).ok_or_else(|| nothing(&seen))?;
-    let found = model(args, load)?;
-    let compared = compare(args, load, &found)?;
+    let (found, compared) = match model(args, load).and_then(|found| Ok((compare(args, load, &found)?, found))) {
+        Ok((compared, found)) => (found, compared),
+        Err(CliError::Model(_)) if !load.has_memory() => return Err(nothing(&seen)),
+        // what was read is worth something without a plan
+        Err(why @ CliError::Model(_)) => {
+            let read = if args.json {
+                error::json("check", export::json(&seen, chosen, None))?
+            } else {
+                report::observed(load)
+            };
+            super::print(&read)?;
+            return Err(why);
+        }
+        Err(why) => return Err(why),
+    };
     let text = if args.json {
-        error::json("check", export::json(&seen, chosen, &compared))?
+        error::json("check", export::json(&seen, chosen, Some(&compared)))?
     } else if args.markdown {
         export::markdown(load, &compared)
     } else {

@@ -11,12 +11,13 @@ use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, TableRo
 use crate::settings::Release;
 
 /// `{"loads":[{"program","version","release","command","model","settings","observed","table","compared","agrees"}],"chosen"}`.
-/// Loads other than `chosen` are not compared: `compared` is empty and `agrees` null.
+/// Loads that are not compared, as all but `chosen` or all without a `check`, have an empty `compared` and a null `agrees`.
 ///
 /// # Errors
 /// None that a check can cause.
-pub fn json(seen: &Observation, chosen: usize, check: &Check) -> serde_json::Result<String> {
-    let loads = seen.loads.iter().enumerate().map(|(at, load)| JsonLoad::of(load, (at == chosen).then_some(check)));
+pub fn json(seen: &Observation, chosen: usize, check: Option<&Check>) -> serde_json::Result<String> {
+    let compared = |at: usize| check.filter(|_| at == chosen);
+    let loads = seen.loads.iter().enumerate().map(|(at, load)| JsonLoad::of(load, compared(at)));
     serde_json::to_string_pretty(&Object { loads: loads.collect(), chosen })
 }
 

@@ -16,12 +16,16 @@ const GIVEN_UP: [(&str, u64); 6] = [
 /// Compute buffers are told by `sched_reserve` since.
 const RESERVED_BY_THE_CONTEXT: u64 = 8_200;
 
+/// The line of recurrent states tells those that a draft keeps since.
+const TELLS_KEPT_STATES: u64 = 9_200;
+
 /// A build that a line is older than.
 pub(super) fn older_than(text: &str, said: &Said<'_>) -> Option<u64> {
     match said {
         Said::Buffer(buffer) if buffer.term == Term::Compute && buffer.function.starts_with("llama_") => {
             Some(RESERVED_BY_THE_CONTEXT)
         }
+        Said::Cache(cache) if cache.term == Term::Rs && cache.saved_states.is_none() => Some(TELLS_KEPT_STATES),
         Said::Buffer(_) | Said::Row(..) | Said::Fit(_) | Said::Model(_) => {
             let builds = GIVEN_UP.iter().filter(|(words, _)| text.contains(words)).map(|(_, build)| *build);
             builds.min()

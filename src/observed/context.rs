@@ -133,7 +133,7 @@ pub(super) fn set(settings: &mut ObservedSettings, key: &str, value: &str) {
         }
         "n_rs_seq" => settings.n_rs_seq = count(),
         "flash_attn" => settings.flash_attn = flash_attn(value),
-        "kv_unified" => settings.kv_unified = value.parse().ok(),
+        "kv_unified" => settings.kv_unified = value.trim_end_matches(|c: char| !c.is_alphanumeric()).parse().ok(),
         // `n_ctx_seq (32768) < n_ctx_train (262144)`
         "n_ctx_seq and n_ctx_train" => {
             settings.n_ctx_seq = settings.n_ctx_seq.or(count());

@@ -41,10 +41,10 @@ pub(super) fn read(text: &str) -> Option<ObservedDevice> {
     if let Some(rest) = scan::after(text, "using device ") {
         return used(rest);
     }
-    let text = text.trim_start();
-    if let Some(rest) = text.strip_prefix("Device ") {
-        return cuda(rest);
+    if let Some(device) = scan::after(text, "Device ").and_then(cuda) {
+        return Some(device);
     }
+    let text = text.trim_start();
     let text = scan::after(text, "common_param:").unwrap_or(text).trim_start();
     // `--list-devices` has no dash
     listed(text.strip_prefix("- ").unwrap_or(text))

@@ -33,8 +33,9 @@ fn document(value: Value) -> Document {
     {
         return Document::Table(table::json_rows(data).collect());
     }
-    // llama.cpp's own, Docker's, journald's
-    if let Some(message) = text("msg").or(text("log")).or(text("MESSAGE")) {
+    // llama.cpp's own, Docker's, journald's, and those of collectors
+    let message = ["msg", "log", "MESSAGE", "message", "text", "line"].into_iter().find_map(text);
+    if let Some(message) = message {
         return Document::Text(message.to_owned());
     }
     match value.get("models").and_then(Value::as_array) {

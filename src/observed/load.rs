@@ -139,10 +139,11 @@ impl Load {
     }
 }
 
-/// Whether a buffer's or table's name is that of a GPU's memory rather than of the computer's (`CPU…`, `BLAS`, `Host`,
-/// `…_Host`).
+/// Whether a buffer's or table's name is that of a GPU's memory rather than of the computer's (`CPU…`, `AMX`, which is a
+/// layout of the CPU's, `BLAS`, `Host`, `…_Host`).
 pub fn is_gpu(name: &str) -> bool {
-    !(name.starts_with("CPU") || name == "BLAS" || name == "Host" || name.ends_with("_Host"))
+    let in_ram = ["AMX", "BLAS", "Host"].contains(&name) || name.starts_with("CPU") || name.ends_with("_Host");
+    !in_ram
 }
 
 /// A name without what only tells kinds of memory on one device apart.

@@ -30,7 +30,8 @@ pub(super) struct Source<'a> {
 /// `line` without terminal colours (also those whose escape byte was lost in a paste) and control characters.
 pub(super) fn plain(line: &str) -> Cow<'_, str> {
     let clean = |c: char| !c.is_control() || c == '\t';
-    let plain = |byte: u8| (byte >= b' ' || byte == b'\t') && byte != b'[' && byte < 0x7f;
+    // `^[` and a backslash may begin an escape byte that was written out
+    let plain = |byte: u8| (byte >= b' ' || byte == b'\t') && !matches!(byte, b'[' | b'\\') && byte < 0x7f;
     if line.bytes().all(plain) {
         return Cow::Borrowed(line);
     }
@@ -41,7 +42,9 @@ pub(super) fn plain(line: &str) -> Cow<'_, str> {
             rest = rest.get(end..).unwrap_or_default();
             continue;
         }
-        if clean(first) {
+        if first.is_whitespace() && !first.is_ascii() {
+            text.push(' ');
+        } else if clean(first) {
             text.push(first);
         }
         rest = rest.get(first.len_utf8()..).unwrap_or_default();
@@ -49,13 +52,17 @@ pub(super) fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// How a terminal's escape byte is written, by itself or by programs that write it out.
+const ESCAPES: [&str; 6] = ["\u{1b}", "^[", "\u{241b}", "\\x1b", "\\u001b", "\\033"];
+
 /// The length of a terminal's escape sequence at the start; a colour counts without its escape byte.
 fn colour(text: &str) -> Option<usize> {
-    let escaped = text.starts_with("\u{1b}[");
-    let start = if escaped { 2 } else { usize::from(text.starts_with('[')) };
-    if start == 0 {
+    let escape = ESCAPES.iter().find(|escape| text.starts_with(**escape)).map_or(0, |escape| escape.len());
+    let escaped = escape > 0;
+    if text.as_bytes().get(escape) != Some(&b'[') {
         return None;
     }
+    let start = escape + 1;
     let parameters = text.bytes().skip(start).take(16).take_while(|b| b.is_ascii_digit() || *b == b';').count();
     let end = start + parameters;
     match text.as_bytes().get(end) {
@@ -68,13 +75,16 @@ fn colour(text: &str) -> Option<usize> {
 /// Takes all prefixes off, in the order in which they are put on.
 pub(super) fn strip(line: &str) -> Line<'_> {
     let mut found = Line { text: line.trim_start_matches(['\u{feff}', ' ', '\t']), ..Line::default() };
-    for _ in 0..4 {
-        let marks = ["# ", "> ", "| ", "^C"];
-        let Some(rest) = marks.iter().find_map(|mark| found.text.strip_prefix(mark)) else { break };
+    for _ in 0..8 {
+        let Some(rest) = mark(found.text) else { break };
         found.text = rest.trim_start();
     }
-    if let Some((service, rest)) = compose(found.text) {
+    if let Some((service, rest)) = compose(found.text).or_else(|| grpc(found.text)) {
         (found.source.service, found.text) = (service, rest);
+    }
+    // a document, whose own text may have prefixes
+    if found.text.starts_with('{') {
+        return found;
     }
     if let Some((process, rest)) = journald(found.text) {
         (found.source.process, found.text) = (process, rest);
@@ -82,9 +92,11 @@ pub(super) fn strip(line: &str) -> Line<'_> {
     if let Some((rest, lm_studio)) = dated(found.text) {
         (found.text, found.lm_studio) = (rest, lm_studio);
     }
-    if let Some((_, rest)) =
-        found.text.split_once("]: ").filter(|(tag, _)| tag.len() < 24 && tag.starts_with("[llama "))
-    {
+    for _ in 0..6 {
+        let Some((tag, rest)) = tag(found.text) else { break };
+        if is_instance(tag) {
+            found.source.service = tag;
+        }
         found.text = rest;
     }
     if let Some((port, rest)) = router(found.text) {
@@ -96,13 +108,60 @@ pub(super) fn strip(line: &str) -> Line<'_> {
     found
 }
 
+/// What is behind a mark of who pasted the line: of a comment, a quote, a table, a list (`- `, `3. `), code or bold type.
+fn mark(text: &str) -> Option<&str> {
+    // code and bold type of the whole line; in prose they are of a part of it
+    if let Some(rest) = ["`", "**"].iter().find_map(|mark| text.strip_suffix(mark)?.strip_prefix(mark)) {
+        return Some(rest);
+    }
+    let marks = ["# ", "> ", "| ", "^C", "* ", "\u{2022} ", "&gt; ", ">> ", "\u{fffd}"];
+    if let Some(rest) = marks.iter().find_map(|mark| text.strip_prefix(mark)) {
+        return Some(rest);
+    }
+    // the dash of a table's row or of a list of devices is one of llama.cpp's own
+    if let Some(rest) = text.strip_prefix("- ") {
+        return rest.split_once(": ").filter(|(name, _)| name.contains('_')).map(|_| rest);
+    }
+    let (number, rest) = text.split_once(". ")?;
+    let is_number = (1..=3).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
+    is_number.then_some(rest)
+}
+
+/// `3:44PM DBG GRPC(model.gguf-127.0.0.1:36827): stderr `, as `LocalAI` has it: the process and the rest.
+fn grpc(text: &str) -> Option<(&str, &str)> {
+    let (head, rest) = text.split_once("): std")?;
+    let (_, process) = head.split_once(" GRPC(")?;
+    let rest = rest.strip_prefix("err ").or_else(|| rest.strip_prefix("out "))?;
+    (process.len() <= 160).then_some((process, rest))
+}
+
+/// `[INFO] `, `[llama Debug]: `, `[09:18:10][llamacpp] `: a wrapper's tag, which is neither a router's port nor one that
+/// is part of a message.
+fn tag(text: &str) -> Option<(&str, &str)> {
+    let (tag, rest) = text.strip_prefix('[')?.split_once(']')?;
+    let own = ["mtmd", "spec", "GIN", "MiB"].contains(&tag) || tag.trim().bytes().all(|b| b.is_ascii_digit());
+    let fits = (1..=64).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii() && !b"|{}\"=".contains(&b));
+    let rest = rest.strip_prefix(": ").or_else(|| rest.strip_prefix(' ')).or(rest.starts_with('[').then_some(rest))?;
+    (fits && !own).then_some((tag, rest.trim_start()))
+}
+
+/// Whether a tag names one of several programs: `qwen_llm-1`, `pod/ollama-0/ollama`.
+fn is_instance(tag: &str) -> bool {
+    let numbered = tag.rsplit_once('-').is_some_and(|(name, number)| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && !number.is_empty()
+            && number.bytes().all(|b| b.is_ascii_digit())
+    });
+    !tag.contains([' ', ':']) && (numbered || tag.starts_with("pod/"))
+}
+
 /// `llama-1  | `
 fn compose(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.split_once(' ')?;
     let rest = rest.trim_start().strip_prefix("| ")?;
     let is_name = name.len() <= 64
         && name.bytes().any(|b| b.is_ascii_alphabetic())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'|'));
     is_name.then_some((name, rest))
 }
 
@@ -144,6 +203,9 @@ fn dated(text: &str) -> Option<(&str, bool)> {
     let mut rest = time.get(end..)?;
     rest = if bracketed { rest.strip_prefix(']')? } else { rest.trim_start() };
     rest = rest.strip_prefix("| ").unwrap_or(rest);
+    // a container's stream, whole lines and parts of them
+    let streams = ["stdout F ", "stderr F ", "stdout P ", "stderr P "];
+    rest = streams.iter().find_map(|stream| rest.strip_prefix(stream)).unwrap_or(rest);
     let level = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'));
     let Some((level, after)) = level.filter(|(level, _)| is_level(level)) else { return Some((rest, false)) };
     let mut after = after;

@@ -28,6 +28,8 @@ pub struct Reader {
     document: Collector,
     /// An instance that a router is starting.
     spawn: Option<Spawn>,
+    /// A line of memory that ends before its figure does: the next may be its rest.
+    broken: Option<String>,
 }
 
 /// One of several programs that write one text, and its load under way.
@@ -168,9 +170,20 @@ impl Reader {
         if self.is_of_spawn(line) {
             return;
         }
+        let broken = self.broken.take();
         if let Some(said) = said::read(&line) {
             self.apply(line, said);
             return;
+        }
+        if said::may_be_broken(line.text) {
+            self.broken = Some(line.text.to_owned());
+        } else if let Some(first) = broken {
+            let whole = first + line.text;
+            if let Some(said) = said::read(&Line { text: &whole, ..line }).filter(Said::is_memory) {
+                self.apply(Line { text: &whole, ..line }, said);
+                return;
+            }
+            self.broken = said::may_be_broken(&whole).then_some(whole);
         }
         if let Some(row) = ps::row(line.text) {
             if self.ps.len() < limits::ROWS {
@@ -182,7 +195,7 @@ impl Reader {
             return;
         }
         // Ollama's own lines, and its web server's, stand between a runner's
-        let aside = line.text.starts_with("time=") || line.text.starts_with("[GIN]");
+        let aside = line.text.is_empty() || line.text.starts_with("time=") || line.text.starts_with("[GIN]");
         let at = self.writer(line);
         if let Some(writer) = self.writers.get_mut(at) {
             writer.load.pass(aside);

@@ -70,6 +70,13 @@ pub(super) enum Said<'a> {
     Event(Event),
 }
 
+impl Said<'_> {
+    /// Whether it is a figure of memory.
+    pub(super) const fn is_memory(&self) -> bool {
+        matches!(self, Self::Buffer(_) | Self::Cache(_) | Self::Row(..))
+    }
+}
+
 /// LM Studio's estimate: a heading, then a line for the weights and one for the caches; or all in one line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum EstimatePart {
@@ -81,12 +88,18 @@ pub(super) enum EstimatePart {
 /// What a line says about memory or a load, if anything.
 pub(super) fn read<'a>(line: &Line<'a>) -> Option<Said<'a>> {
     let text = line.text;
-    if marks::any(text) {
+    if marks::any(text) || table::may_be_cut(text) {
         return parse(text);
     }
     let said = fit::printed(text).map(Said::Fit);
     debug_assert_eq!(said, parse(text), "a mark of `{text}` is missing");
     said
+}
+
+/// Whether a line that says nothing may be the beginning of one of memory, as where a terminal's width or a mail broke it.
+pub(super) fn may_be_broken(text: &str) -> bool {
+    const FUNCTIONS: [&str; 6] = ["load_tensors:", "llama_", "sched_reserve:", "init:", "breakdown_print: |", "_meta:"];
+    text.len() < 512 && !text.contains('~') && FUNCTIONS.iter().any(|function| text.contains(function))
 }
 
 fn parse(text: &str) -> Option<Said<'_>> {
@@ -95,7 +108,7 @@ fn parse(text: &str) -> Option<Said<'_>> {
     {
         return Some(said);
     }
-    if text.contains("breakdown") {
+    if text.contains("breakdown") || table::may_be_cut(text) {
         return table::row(text).map(|(name, row)| Said::Row(name, row));
     }
     if text.contains("fit_params") || text.contains("params_fit") {

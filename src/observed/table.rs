@@ -53,24 +53,36 @@ impl TableRow {
     }
 }
 
-/// `…breakdown_print: |   - CUDA0 (RTX 5090) | 32606 = 30330 + (21832 = 16386 + 4950 + 495) + -19555 |`
+/// `…breakdown_print: |   - CUDA0 (RTX 5090) | 32606 = 30330 + (21832 = 16386 + 4950 + 495) + -19555 |`, or without the
+/// function's name, which who pasted it may have cut. Before September 2025 a colon stood in place of the second bar.
 pub(super) fn row(text: &str) -> Option<(String, TableRow)> {
-    let rest = scan::after(text, "breakdown")?;
-    let rest = rest.strip_prefix("_print").unwrap_or(rest).strip_prefix(':')?;
-    let rest = rest.trim_start().strip_prefix('|')?.trim_start().strip_prefix("- ")?;
-    let (name, figures) = rest.split_once('|')?;
+    let rest = match scan::after(text, "breakdown") {
+        Some(rest) => rest.strip_prefix("_print").unwrap_or(rest).strip_prefix(':')?,
+        None => text,
+    };
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix('|').unwrap_or(rest).trim_start().strip_prefix("- ")?;
+    let (name, figures) = rest.split_at_checked(end_of_name(rest)?)?;
+    let figures = figures.trim_start_matches(['|', ':', ' ']);
     let (name, described) = match name.trim().split_once(" (") {
         Some((name, described)) => (name, Some(described.strip_suffix(')').unwrap_or(described))),
         // who pasted it may have cut the description
         None => (name.split_whitespace().next().unwrap_or_default(), None),
     };
     let figures = figures.split('|').next()?;
+    let (mut total, mut figures) = (None, figures);
+    // the computer's memory, of the first form
+    if let Some((all, rest)) = scan::integer(figures).filter(|(_, rest)| rest.starts_with(' '))
+        && scan::integer(rest).is_some()
+    {
+        (total, figures) = (Some(all), rest);
+    }
     let (first, equals, rest) = figure(figures)?;
     if equals != '=' {
         return None;
     }
     let (second, plus, rest) = figure(rest)?;
-    let mut row = TableRow { described: described.map(|text| scan::clip(text, 128)), ..TableRow::default() };
+    let mut row = TableRow { total, described: described.map(|text| scan::clip(text, 128)), ..TableRow::default() };
     let rest = match rest.trim_start().strip_prefix('(') {
         // a device: total and free stand before
         Some(rest) if plus == '+' => {
@@ -87,10 +99,26 @@ pub(super) fn row(text: &str) -> Option<(String, TableRow)> {
     };
     let (context, _, rest) = figure(rest).filter(|&(_, sign, _)| sign == '+')?;
     let (compute, rest) = scan::integer(rest)?;
+    // the figure itself may be cut off
+    if row.free.is_some() && rest.is_empty() {
+        return None;
+    }
     (row.context, row.compute) = (context, compute);
     let rest = rest.trim_start().trim_start_matches(')').trim_start();
     row.unaccounted = rest.strip_prefix('+').and_then(scan::integer).map(|(number, _)| unwrapped(number));
     is_name(name).then(|| (name.to_owned(), row))
+}
+
+/// Where a row's name ends: before the last bar or colon, or behind the last bracket, that stands before the figures.
+fn end_of_name(row: &str) -> Option<usize> {
+    let head = row.get(..row.find('=')?)?;
+    let end = head.rfind(['|', ')', ':']).map(|at| at + usize::from(head.as_bytes().get(at) == Some(&b')')));
+    end.or_else(|| head.find(' '))
+}
+
+/// Whether a line may be a row that has lost the function's name: `- CUDA0 (RTX 5090) | 32606 = 30330 + (…`.
+pub(super) fn may_be_cut(text: &str) -> bool {
+    text.starts_with("- ") && text.contains('=') && text.contains('+')
 }
 
 /// A number and the sign behind it.

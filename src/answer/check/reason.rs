@@ -193,8 +193,14 @@ pub fn of_request(
     if row.term == CheckedTerm::Compute && settings::is_older(load) && placed.settings.release.is_some() {
         return Some(Reason::OlderBuild(load.build.or(load.older_than)));
     }
+    // the ubatch moves compute buffers, and caches only where windows slide
+    let moves = |setting: &&'static str| *setting != "the ubatch" || row.term == CheckedTerm::Compute;
+    let mut assumed = assumed.to_vec();
+    if assumed.len() > 1 {
+        assumed.retain(moves);
+    }
     if !assumed.is_empty() && row.term != CheckedTerm::Model {
-        return Some(Reason::Assumed(assumed.to_vec()));
+        return Some(Reason::Assumed(assumed));
     }
     if placed.machine.gpus.iter().any(|gpu| gpu.computer.is_some()) && row.term == CheckedTerm::Compute {
         return Some(Reason::OtherComputer);
@@ -281,7 +287,7 @@ impl fmt::Display for Reason {
             Self::Modelled(why) => write!(f, "the planned figure is not exact: {why}"),
             Self::Assumed(settings) => {
                 let settings = settings.join(", ");
-                write!(f, "the log does not tell {settings}: the default was planned, and no usual other value agrees")
+                write!(f, "it depends on {settings}, which the log does not tell; none of the usual values agrees")
             }
             Self::NothingBesides => f.write_str(
                 "it agrees without what the backend needs besides results, which is not part of this build's buffer",

@@ -34,7 +34,11 @@ pub struct Search<'a> {
     now: PlanRequest,
     plan: Planned,
     held: Vec<Reason>,
+    plans: Plans,
 }
+
+/// Plans that were made, so that none is made twice; none for a request that the engine refuses.
+pub type Plans = Vec<(PlanRequest, Option<Planned>)>;
 
 /// What a search comes to.
 pub struct Found {
@@ -44,6 +48,8 @@ pub struct Found {
     pub plan: Planned,
     /// The changes.
     pub held: Vec<Reason>,
+    /// Every plan that was made.
+    pub plans: Plans,
 }
 
 impl<'a> Search<'a> {
@@ -53,9 +59,20 @@ impl<'a> Search<'a> {
         (placed, plan): (&PlanRequest, &Planned),
         told_layers: bool,
         allowed: &'a dyn Fn(&Reason) -> bool,
+        plans: Plans,
     ) -> Self {
         let (now, plan) = (placed.clone(), plan.clone());
-        Self { load, names, told_layers, has_caches: false, allowed, now, plan, held: Vec::new() }
+        Self { load, names, told_layers, has_caches: false, allowed, now, plan, held: Vec::new(), plans }
+    }
+
+    /// The plan of a request, made once.
+    fn plan_of(&mut self, request: &PlanRequest) -> Option<Planned> {
+        if let Some((_, plan)) = self.plans.iter().find(|(known, _)| known == request) {
+            return plan.clone();
+        }
+        let plan = planned::plan(request, self.names).ok();
+        self.plans.push((request.clone(), plan.clone()));
+        plan
     }
 
     /// Gives rows that agree after some change that change as their reason; the request with all changes that were kept.
@@ -64,18 +81,21 @@ impl<'a> Search<'a> {
         self.has_caches = rows.iter().any(told);
         self.find_context(rows);
         let mut left = self.trials();
-        while rows.iter().any(is_open) {
-            let Some(found) = left.iter().position(|trial| self.keep(trial, rows)) else { break };
-            drop(left.remove(found));
+        loop {
             if let Some(split) = self.split(rows) {
                 self.keep(&split, rows);
             }
+            if !rows.iter().any(is_open) {
+                break;
+            }
+            let Some(found) = left.iter().position(|trial| self.keep(trial, rows)) else { break };
+            drop(left.remove(found));
         }
         if let Some(placement) = self.placement(rows) {
             self.keep(&placement, rows);
         }
         self.combine(rows);
-        Found { request: self.now, plan: self.plan, held: self.held }
+        Found { request: self.now, plan: self.plan, held: self.held, plans: self.plans }
     }
 
     /// Plans a change on top of those that are kept, and keeps it if rows agree with it that did not, or if all devices
@@ -85,13 +105,12 @@ impl<'a> Search<'a> {
         if request == self.now {
             return false;
         }
-        let Ok(tried) = planned::plan(&request, self.names) else { return false };
+        let Some(tried) = self.plan_of(&request) else { return false };
         let because = reason.clone().with(&self.held);
-        let mut any = false;
-        for row in rows.iter_mut().filter(|row| is_open(row) && row.part == Part::Model) {
-            if agrees(row, &tried) {
-                (row.reason, any) = (Some(because.clone()), true);
-            }
+        let agreeing = |row: &&mut Compared| is_open(row) && row.part == Part::Model && agrees(row, &tried);
+        let mut any = rows.iter_mut().filter(agreeing).any(|row| is_evidence(row));
+        if any {
+            rows.iter_mut().filter(agreeing).for_each(|row| row.reason = Some(because.clone()));
         }
         let sums = |plan: &Planned| SUMMED.into_iter().filter(|term| is_same_sum(rows, plan, *term)).count();
         any |= sums(&tried) > sums(&self.plan);
@@ -128,7 +147,9 @@ impl<'a> Search<'a> {
         let (short, long) = (planned(SHORT)?, planned(2 * SHORT)?);
         let tokens = SHORT as f64 * (1.0 + (observed - short) / (long - short));
         let tokens = (tokens / 1024.0).round() * 1024.0;
-        (long > short && (1024.0..1e9).contains(&tokens)).then_some(tokens as u64)
+        let tokens = (long > short && (1024.0..1e9).contains(&tokens)).then_some(tokens as u64)?;
+        let off: f64 = caches.iter().map(|row| row.tolerance.0).sum();
+        ((planned(tokens)? - observed).abs() <= off).then_some(tokens)
     }
 
     /// A context, with the number of sequences that it needs, that explains the caches.
@@ -204,7 +225,9 @@ impl<'a> Search<'a> {
                 });
                 (Reason::Setting(format!("--ubatch {ubatch}")), change)
             };
-            groups.push(UBATCHES.into_iter().map(ubatch).collect());
+            // without one it is 512
+            let planned = self.now.settings.ubatch.unwrap_or(UBATCHES[0]);
+            groups.push(UBATCHES.into_iter().filter(|&other| other != planned).map(ubatch).collect());
         }
         if seen.flash_attn_in_use.is_none() {
             let why = self.load.flash_attention_off().map(str::to_owned);
@@ -288,22 +311,24 @@ impl<'a> Search<'a> {
         let told = |trial: &Trial| !matches!(trial.0, Reason::FlashAttentionOff(None));
         let groups: Vec<Vec<Trial>> = self.of_compute().into_iter().filter(|group| group.iter().all(told)).collect();
         let mut best: Option<(usize, Vec<Reason>, PlanRequest, Planned)> = None;
-        for number in 0..groups.iter().map(|group| group.len() + 1).product::<usize>() {
+        'choices: for number in 0..groups.iter().map(|group| group.len() + 1).product::<usize>() {
             let (mut rest, mut request, mut reasons) = (number, self.now.clone(), self.held.clone());
             for group in &groups {
                 let choice = rest % (group.len() + 1);
                 rest /= group.len() + 1;
                 let Some((reason, change)) = choice.checked_sub(1).and_then(|at| group.get(at)) else { continue };
                 let changed = change(&request);
-                if changed != request {
-                    if matches!(reason, Reason::Release(_)) {
-                        reasons.retain(|held| !matches!(held, Reason::Release(_)));
-                    }
-                    reasons.push(reason.clone());
-                    request = changed;
+                // the same as without this choice
+                if changed == request {
+                    continue 'choices;
                 }
+                if matches!(reason, Reason::Release(_)) {
+                    reasons.retain(|held| !matches!(held, Reason::Release(_)));
+                }
+                reasons.push(reason.clone());
+                request = changed;
             }
-            let Ok(plan) = planned::plan(&request, self.names) else { continue };
+            let Some(plan) = self.plan_of(&request) else { continue };
             let explained = rows.iter().filter(is_wanted).filter(|row| agrees(row, &plan) || is_twice(row, &plan));
             let count = explained.count();
             let better =
@@ -342,6 +367,11 @@ fn setting(change: impl Fn(&mut Settings) + 'static) -> Change {
 fn agrees(row: &Compared, plan: &Planned) -> bool {
     let then = plan.get(&row.device, row.term).unwrap_or_default();
     row.observed.is_some_and(|seen| row.is_within(Mib(seen.0 - then.0)))
+}
+
+/// Whether a figure is told so well that it seldom agrees by chance: to 2 %.
+fn is_evidence(row: &Compared) -> bool {
+    row.observed.is_some_and(|seen| row.tolerance.0 <= 0.02 * seen.0)
 }
 
 /// Whether RAM has the buffer of two backends, as with Metal: the CPU's and that of BLAS.

@@ -9,7 +9,7 @@ use super::machine::ObservedMachine;
 use super::planned::{self, Planned};
 use super::reason::{self, Reason};
 use super::rows::Observed;
-use super::search::{Found, Search};
+use super::search::{Found, Plans, Search};
 use super::split::SplitCheck;
 use super::{Check, CheckRequest, CheckedTerm, Compared, ReleaseChoice, machine, settings};
 use crate::engine::{EngineError, EngineId, PlanRequest};
@@ -216,13 +216,14 @@ impl<'a> Base<'a> {
         let (mut placed, mut plan, mut inferred) = (placed, plan, Vec::new());
         let mut tried = rows.clone();
         let untold = |reason: &Reason| self.is_untold(reason);
-        let found = Search::new(texts, (&placed, &plan), told_layers, &untold).explain(&mut tried);
+        let mut found = Search::new(texts, (&placed, &plan), told_layers, &untold, Plans::new()).explain(&mut tried);
+        let plans = std::mem::take(&mut found.plans);
         let now = self.observed.beside(&found.plan, &self.names);
         if !found.held.is_empty() && same(&now) > same(rows) {
             (placed, plan) = self.adopt(rows, &tried, &found);
             inferred = found.held;
         }
-        Search::new(texts, (&placed, &plan), told_layers || !inferred.is_empty(), &|_| true).explain(rows);
+        Search::new(texts, (&placed, &plan), told_layers || !inferred.is_empty(), &|_| true, plans).explain(rows);
         self.explain_rest(rows, &placed, &plan, &self.assumed(&placed.settings));
         (placed, plan, inferred)
     }

@@ -35,6 +35,25 @@ pub(in super::super) fn text(
     out
 }
 
+/// What a load took, where there is no plan beside it.
+pub(in super::super) fn observed(load: &Load) -> String {
+    let buffers = load.observed.iter().flat_map(|(device, terms)| {
+        terms.iter().map(move |(term, mib)| (one_line(device), term.title(), format!("{:.2}", mib.0)))
+    });
+    // whole MiB, where no line tells more
+    let untold = load.table.iter().filter(|(device, _)| !load.observed.contains_key(*device));
+    let rows = untold.flat_map(|(device, row)| {
+        let terms = [("weights", row.model), ("caches", row.context), ("compute", row.compute)];
+        terms.map(|(term, mib)| (one_line(device), term, mib.to_string()))
+    });
+    let lines: Vec<(String, &str, String)> = buffers.chain(rows).collect();
+    let width = |of: fn(&(String, &str, String)) -> usize| lines.iter().map(of).max().unwrap_or(0);
+    let (first, second) = (width(|line| line.0.chars().count()), width(|line| line.1.len()));
+    let line =
+        |(device, term, mib): &(String, &str, String)| format!("{device:<first$} {term:<second$}{mib:>FIGURE$} MiB\n");
+    lines.iter().map(line).collect()
+}
+
 /// Which settings would show a column PROCESSOR.
 pub(in super::super) fn ps(request: &PlanRequest, answer: &PsAnswer, notes: &[String], style: &Style) -> String {
     let row = |candidate: &PsCandidate| {

@@ -36,7 +36,9 @@ impl Base<'_> {
                 term if elsewhere.contains(&term) => Some(Reason::OtherDevices),
                 CheckedTerm::Model if other_file && (told || one_device) => Some(Reason::Mixture),
                 CheckedTerm::Model if told || one_device => Some(Reason::OtherFile),
-                CheckedTerm::Model if !told && !own => Some(Reason::UntoldLayers),
+                CheckedTerm::Model | CheckedTerm::Kv | CheckedTerm::Rs if !told && !own && !one_device => {
+                    Some(Reason::UntoldLayers)
+                }
                 // context and types are told, so only the shape is left
                 CheckedTerm::Kv | CheckedTerm::Rs if other_file && cells && told => Some(Reason::OtherShape),
                 _ => None,
