@@ -536,7 +536,7 @@ proptest! {
 
     #[test]
     fn any_header_is_measured_or_refused(
-        name in prop::sample::select(support::names_in(&["models", "models/synthetic", "models/architectures"])),
+        name in prop::sample::select(support::names_in(&["models", "models/synthetic", "models/architectures", "models/variations"])),
         damage in prop::collection::vec(
             (any::<prop::sample::Index>(), prop::sample::select(vec![0, 1, 2, 3, 5, 7, 8, 31, 255, 1 << 20, u64::MAX])), 1..4),
         gpus in 0..3_usize,

@@ -18,8 +18,9 @@ pub fn model(name: &str) -> Header {
 
 /// A model's description, unpacked.
 pub fn model_json(name: &str) -> String {
-    let folders = ["models", "models/synthetic", "models/architectures", "models/spec", "models/ollama"]
-        .map(|folder| tests().join(folder).join(format!("{name}.json.gz")));
+    let folders =
+        ["models", "models/synthetic", "models/architectures", "models/variations", "models/spec", "models/ollama"]
+            .map(|folder| tests().join(folder).join(format!("{name}.json.gz")));
     let path = folders.iter().find(|path| path.exists()).unwrap_or_else(|| panic!("tests/models has no {name}"));
     let mut json = String::new();
     GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut json).unwrap();

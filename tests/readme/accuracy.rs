@@ -43,14 +43,14 @@ fn compared() -> [Compared; 12] {
         logs: llama_cpp::logs_of(measured, release),
     };
     [
-        llama_cpp(Measured::Cuda, Release::November2026, 10288),
+        llama_cpp(Measured::Cuda, Release::November2026, 10292),
         llama_cpp(Measured::Cuda, Release::September2026, 3326),
         llama_cpp(Measured::Cuda, Release::August2026, 6484),
         llama_cpp(Measured::Vulkan, Release::November2026, 6667),
         llama_cpp(Measured::Vulkan, Release::August2026, 4489),
         llama_cpp(Measured::Metal, Release::November2026, 477),
         llama_cpp(Measured::Metal, Release::September2026, 477),
-        llama_cpp(Measured::Plain, Release::November2026, 8720),
+        llama_cpp(Measured::Plain, Release::November2026, 8736),
         llama_cpp(Measured::Plain, Release::September2026, 2797),
         llama_cpp(Measured::Plain, Release::August2026, 4679),
         ollama(EngineId::Ollama024, ollama_024::outcomes(), ollama_024::LINES),
