@@ -82,12 +82,11 @@ impl Outcome {
         }
     }
 
-    /// Its name in JSON.
+    /// Its name in JSON, where parts in RAM have one name, whether they are experts or not.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vram => "vram",
-            Self::PartsInRam => "parts-in-ram",
-            Self::ExpertsInRam => "experts-in-ram",
+            Self::PartsInRam | Self::ExpertsInRam => "experts-in-ram",
             Self::LayersInRam => "layers-in-ram",
             Self::Cpu => "cpu",
             Self::DoesNotFit => "does-not-fit",
