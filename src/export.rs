@@ -180,6 +180,7 @@ impl ExportFormat {
             let others: Vec<_> = Self::of(engine).into_iter().map(Self::name).collect();
             return Err(format!("{engine} has no {self}: use one of {}", others.join(", ")));
         }
+        let caption = || caption::Caption::of(input.request, input.plan);
         Ok(match self {
             Self::Modelfile => request::modelfile(input),
             Self::Options => request::options_json(input),
@@ -189,8 +190,8 @@ impl ExportFormat {
             Self::Json => {
                 json(input.plan).map_err(|error| format!("the plan cannot be written as JSON: {error}"))? + "\n"
             }
-            Self::Markdown => markdown::plan(input.plan, &caption::Caption::of(input.request, input.plan)),
-            Self::Svg => svg::plan(input.plan, &caption::Caption::of(input.request, input.plan)),
+            Self::Markdown => markdown::plan(input.plan, &caption()),
+            Self::Svg => svg::plan(input.plan, &caption()),
         })
     }
 }
