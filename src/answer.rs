@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 use crate::engine::PlanRequest;
 use crate::engine::{FitGoal, UpperBound};
-use crate::machine::Machine;
-use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary};
+use crate::machine::{DeviceKind, Machine};
+use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary, headrooms};
 use crate::settings::Settings;
 use crate::units::Bytes;
 
@@ -91,31 +91,30 @@ pub enum Goal {
 impl Goal {
     /// Whether `plan` meets it.
     pub fn is_met_by(self, plan: &Plan) -> bool {
-        self.is_met(plan.outcome(), plan.refusal.is_some(), plan.offloaded, plan.gpus().iter())
+        self.is_met(plan.outcome(), plan.refusal.is_some(), plan.offloaded, &plan.devices)
     }
 
     /// [`Goal::is_met_by`] for a summary.
     pub fn is_met_in(self, summary: &PlanSummary) -> bool {
-        self.is_met(summary.outcome(), summary.refused, summary.offloaded, summary.gpus())
+        self.is_met(summary.outcome(), summary.refused, summary.offloaded, &summary.devices)
     }
 
-    fn is_met<'d>(
-        self,
-        outcome: Outcome,
-        refused: bool,
-        offloaded: usize,
-        mut gpus: impl Iterator<Item = &'d DevicePlan>,
-    ) -> bool {
-        let fits = outcome != Outcome::DoesNotFit && !refused;
-        fits && match self {
-            Self::Vram => outcome == Outcome::Vram,
-            Self::VramWith(margin) => {
-                outcome == Outcome::Vram && gpus.all(|gpu| gpu.layers.is_empty() || gpu.left() >= margin)
-            }
-            Self::AllLayers => outcome <= Outcome::ExpertsInRam,
-            Self::AtLeast(layers) => offloaded >= layers,
-            Self::Layer(index) => gpus.any(|gpu| gpu.layers.contains(&index)),
+    /// Every goal keeps what must stay free on the GPUs that hold layers, and reads nothing from disk.
+    fn is_met(self, outcome: Outcome, refused: bool, offloaded: usize, devices: &[DevicePlan]) -> bool {
+        if refused || outcome >= Outcome::FromDisk {
+            return false;
         }
+        let gpus = || devices.iter().filter(|device| device.kind == DeviceKind::Gpu);
+        let used = || devices.iter().zip(headrooms(devices)).filter(|(device, _)| holds_layers(device));
+        let keeps = |more: Bytes| used().all(|(_, headroom)| !(headroom.above() - more).is_short());
+        keeps(Bytes::ZERO)
+            && match self {
+                Self::Vram => outcome == Outcome::Vram,
+                Self::VramWith(margin) => outcome == Outcome::Vram && keeps(margin),
+                Self::AllLayers => outcome <= Outcome::ExpertsInRam,
+                Self::AtLeast(layers) => offloaded >= layers,
+                Self::Layer(index) => gpus().any(|gpu| gpu.layers.contains(&index)),
+            }
     }
 
     /// The lowest upper bound with which it can still be met.
@@ -133,6 +132,10 @@ impl Goal {
             Self::AtLeast(_) | Self::Layer(_) => FitGoal::Most,
         }
     }
+}
+
+fn holds_layers(device: &DevicePlan) -> bool {
+    device.kind == DeviceKind::Gpu && !device.layers.is_empty()
 }
 
 /// `vram`, `all layers`, `30 layers`, `layer 12`.

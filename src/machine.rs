@@ -37,6 +37,18 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// What of the memory of `gpu`, one of this machine's, is not RAM: all of a card's and of another computer's, and
+    /// what the system set aside for an integrated GPU. Where that is not known, it is all of a GPU that has more
+    /// memory than RAM could lend.
+    pub fn own_memory(&self, gpu: &Gpu) -> Bytes {
+        if !gpu.integrated || gpu.computer.is_some() {
+            return gpu.total;
+        }
+        let sets_aside = !matches!(gpu.backend, Backend::Cuda | Backend::Metal);
+        let set_aside = if sets_aside && gpu.total > self.ram.total { gpu.total } else { Bytes::ZERO };
+        gpu.dedicated.unwrap_or(set_aside)
+    }
+
     /// Whether `other` differs by at most 1 % of each device's memory in what is free, too little to plan a list of
     /// models again.
     pub fn is_nearly(&self, other: &Self) -> bool {
@@ -137,6 +149,8 @@ pub struct Gpu {
     pub free: Bytes,
     /// Whether it shares its memory with the CPU.
     pub integrated: bool,
+    /// Memory that the system set aside for an integrated GPU, where known: it is part of `total` and no part of RAM.
+    pub dedicated: Option<Bytes>,
     /// CUDA's compute capability (major, minor), where known.
     pub compute: Option<(u32, u32)>,
     /// CUDA driver's major version, where known.
@@ -241,6 +255,7 @@ mod tests {
             computer: None,
             vulkan: None,
             listed: Listed::default(),
+            dedicated: None,
             driver_memory: None,
         }
     }

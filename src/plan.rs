@@ -2,6 +2,7 @@
 //! else computes memory.
 
 mod computers;
+mod headroom;
 mod knob;
 mod largest_buffer;
 mod layer_kind;
@@ -9,6 +10,7 @@ mod ollama_ps;
 mod own_caches;
 mod part;
 mod peak;
+mod pool;
 mod summary;
 mod verdict;
 mod why;
@@ -19,18 +21,20 @@ use serde::Serialize;
 
 use crate::engine::id::EngineId;
 use crate::machine::driver_memory::DriverMemory;
-use crate::machine::{Backend, DeviceKind, Gpu, Origin, Ram};
+use crate::machine::{Backend, DeviceKind, Gpu, Machine, Origin, Ram};
 use crate::model::ModelSummary;
 use crate::settings::InEffect;
 use crate::units::Bytes;
 
 pub use computers::Computer;
+pub use headroom::Headroom;
 pub use largest_buffer::{BufferUse, LargestBuffer};
 pub use layer_kind::LayerKind;
 pub use ollama_ps::{LoggedBuffer, LoggedLoad, OllamaPs};
 pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
 pub use part::{Part, PartKind, PartMemory};
 pub use peak::{AliveKind, AliveTensors, BufferKind, Peak};
+pub use pool::{RamPool, headrooms};
 pub use summary::PlanSummary;
 pub use verdict::{Outcome, Verdict};
 
@@ -91,12 +95,23 @@ impl Plan {
 
     /// Where what a token needs is.
     pub fn outcome(&self) -> Outcome {
-        Outcome::of(self.verdict, &self.devices)
+        Outcome::of(self.verdict, self.refusal.is_some(), &self.devices)
     }
 
-    /// The GPU with layers that has the least memory left.
-    pub fn tightest_gpu(&self) -> Option<&DevicePlan> {
-        self.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).min_by_key(|gpu| gpu.left())
+    /// RAM as one pool.
+    pub fn ram(&self) -> RamPool {
+        RamPool::of(&self.devices)
+    }
+
+    /// What is left on each device, in their order.
+    pub fn headrooms(&self) -> Vec<Headroom> {
+        headrooms(&self.devices)
+    }
+
+    /// The GPU with layers that has the least memory left above what must stay free, and its headroom.
+    pub fn tightest_gpu(&self) -> Option<(&DevicePlan, Headroom)> {
+        let all = self.gpus().iter().zip(self.headrooms());
+        all.filter(|(gpu, _)| !gpu.layers.is_empty()).min_by_key(|(_, headroom)| headroom.above())
     }
 
     /// Layers on GPUs among [`Plan::layers`]; an engine may count further blocks as offloaded.
@@ -187,10 +202,14 @@ pub struct DevicePlan {
     pub total: Bytes,
     /// Free memory before the model is loaded.
     pub free: Bytes,
+    /// The part of `total` that is the device's own. The rest, all of it for the CPU, is RAM.
+    pub own: Bytes,
     /// Further memory for what does not fit: swap, for the CPU.
     pub swap_free: Bytes,
     /// Weights of its layers, and parts of other layers.
     pub weights: Bytes,
+    /// The part of `weights` that is mapped from the file and stays as it is there; only for the CPU.
+    pub mapped: Bytes,
     /// The part of `weights` belonging to layers counted on GPUs; only for a CPU without layers.
     pub parts: Bytes,
     /// The part of `parts` that is experts.
@@ -214,8 +233,14 @@ pub struct DevicePlan {
 }
 
 impl DevicePlan {
-    /// An empty GPU of the machine.
-    pub fn of_gpu(index: usize, gpu: &Gpu) -> Self {
+    /// The machine's devices, all empty: GPUs in its order, the CPU last.
+    pub fn all_of(machine: &Machine) -> Vec<Self> {
+        let gpus = machine.gpus.iter().enumerate();
+        let gpus = gpus.map(|(index, gpu)| Self { own: machine.own_memory(gpu), ..Self::of_gpu(index, gpu) });
+        gpus.chain([Self::of_ram(machine.ram)]).collect()
+    }
+
+    fn of_gpu(index: usize, gpu: &Gpu) -> Self {
         Self {
             id: format!("GPU{index}"),
             kind: DeviceKind::Gpu,
@@ -223,8 +248,10 @@ impl DevicePlan {
             backend: Some(gpu.backend),
             total: gpu.total,
             free: gpu.free,
+            own: gpu.total,
             swap_free: Bytes::ZERO,
             weights: Bytes::ZERO,
+            mapped: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
             cache: Bytes::ZERO,
@@ -238,8 +265,7 @@ impl DevicePlan {
         }
     }
 
-    /// Empty RAM.
-    pub fn of_ram(ram: Ram) -> Self {
+    fn of_ram(ram: Ram) -> Self {
         Self {
             id: "CPU".to_owned(),
             kind: DeviceKind::Cpu,
@@ -247,8 +273,10 @@ impl DevicePlan {
             backend: None,
             total: ram.total,
             free: ram.free,
+            own: Bytes::ZERO,
             swap_free: ram.swap_free,
             weights: Bytes::ZERO,
+            mapped: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
             cache: Bytes::ZERO,
@@ -279,9 +307,19 @@ impl DevicePlan {
         self.reserves.iter().map(|reserve| reserve.bytes).sum()
     }
 
-    /// Free bytes after allocations, their growth and reserves.
-    pub fn left(&self) -> Bytes {
-        self.free - self.asked() - self.growth - self.reserved()
+    /// Whether it is a GPU that shares RAM, at least in part.
+    pub fn shares_ram(&self) -> bool {
+        self.kind == DeviceKind::Gpu && self.own < self.total
+    }
+
+    /// What it takes of RAM, growth included: what memory of its own does not hold.
+    pub fn in_ram(&self) -> Bytes {
+        let all = self.asked() + self.growth;
+        match self.kind {
+            DeviceKind::Cpu => all,
+            DeviceKind::Gpu if self.shares_ram() => all - self.own.min(self.free),
+            DeviceKind::Gpu => Bytes::ZERO,
+        }
     }
 
     /// Memory used by other programs.
@@ -289,7 +327,8 @@ impl DevicePlan {
         self.total - self.free
     }
 
-    /// Whether more is allocated than is free, including swap, at the latest once it has grown.
+    /// Whether more is allocated than is free here, including swap, at the latest once it has grown; what other devices
+    /// take of the same RAM is not counted.
     pub fn is_over(&self) -> bool {
         self.asked() + self.growth > self.free + self.swap_free
     }

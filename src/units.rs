@@ -1,6 +1,7 @@
 //! Bytes of memory, tokens of context and shares of a whole as types.
 
 mod bandwidth;
+mod difference;
 
 use std::fmt;
 use std::iter::Sum;
@@ -10,6 +11,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 pub use bandwidth::{Bandwidth, NotABandwidth};
+pub use difference::Difference;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

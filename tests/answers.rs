@@ -39,6 +39,7 @@ fn one_gpu(gib: u64) -> Machine {
         computer: None,
         vulkan: None,
         listed: plimsoll::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     };
     let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO, bandwidth: None };
@@ -91,6 +92,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 computer: None,
                 vulkan: None,
                 listed: plimsoll::machine::Listed::default(),
+                dedicated: None,
                 driver_memory: None,
             })
             .collect();

@@ -76,6 +76,7 @@ fn every_architecture_is_planned_by_every_engine() {
         computer: None,
         vulkan: None,
         listed: plimsoll::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     };
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None };

@@ -196,6 +196,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 computer: None,
                 vulkan: None,
                 listed: plimsoll::machine::Listed::default(),
+                dedicated: None,
                 driver_memory: None,
             }
         });

@@ -25,6 +25,7 @@ pub fn card(backend: Backend, memory: Bytes) -> Gpu {
         computer: None,
         vulkan: None,
         listed: plimsoll::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     }
 }

@@ -37,6 +37,7 @@ pub fn gpu() -> impl Strategy<Value = Gpu> {
             computer: None,
             vulkan: None,
             listed: plimsoll::machine::Listed::default(),
+            dedicated: None,
             driver_memory: None,
         }
     })

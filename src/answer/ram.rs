@@ -41,7 +41,8 @@ impl RamUse {
     /// What `plan`, the plan of `request`, takes.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Self {
         let cpu = plan.cpu();
-        let load_mode = plan.settings.load_mode.unwrap_or_else(|| default_mode(plan));
+        let by_engine = if cpu.mapped > Bytes::ZERO { LoadMode::Mmap } else { LoadMode::Read };
+        let load_mode = plan.settings.load_mode.unwrap_or(by_engine);
         let paged = weights_that_may_page(request, plan).min(cpu.weights);
         let buffers = cpu.cache + cpu.graph;
         let (must, warm, may_page) = match load_mode {
@@ -141,13 +142,6 @@ fn weights_that_may_page(request: &PlanRequest, plan: &Plan) -> Bytes {
         .map(|tensor| tensor.bytes)
         .sum();
     experts + embeddings
-}
-
-/// How Ollama's engines before 0.30 read weights: they allocate them without a GPU, and say so themselves where they do
-/// with one.
-fn default_mode(plan: &Plan) -> LoadMode {
-    let said = plan.notes.iter().any(|note| note.starts_with("weights are loaded without mmap"));
-    if plan.gpus().is_empty() || plan.offloaded == 0 || said { LoadMode::Read } else { LoadMode::Mmap }
 }
 
 /// A sentence where a GPU's driver refuses its largest buffer.

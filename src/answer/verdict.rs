@@ -2,7 +2,7 @@
 
 use super::{Change, Goal, KnobLimits};
 use crate::machine::DeviceKind;
-use crate::plan::{DevicePlan, LayerPlan, Outcome, Plan, Verdict};
+use crate::plan::{DevicePlan, Headroom, LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
 use crate::speed::Speeds;
 use crate::units::{Bytes, Tokens};
@@ -19,7 +19,7 @@ pub fn headline(plan: &Plan) -> String {
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
     let all = plan.layers.len();
     match plan.outcome() {
-        Outcome::Vram => {
+        Outcome::Vram | Outcome::Tight => {
             let (parts, room) = (parts_on_others(plan) + &driver(plan), context_growth(plan, limits));
             format!("{}{}.{parts}{room}", margin(plan), speed(speeds, ""))
         }
@@ -43,6 +43,16 @@ pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds
             let room = context_with_ram(plan, limits);
             let speed = speed(speeds, "");
             format!("no GPU, so all {all} layers are in RAM: {} used of {} free{speed}.{room}", cpu.asked(), cpu.free)
+        }
+        Outcome::FromDisk => {
+            let (beyond, ram) = (plan.ram().from_disk().unwrap_or_default(), plan.ram());
+            let speed = speed(speeds, "");
+            format!(
+                "RAM holds all but {beyond} of {} of mapped weights, which are read from disk again for every \
+                 token{speed}.{}",
+                ram.mapped,
+                remedies(plan, limits, speeds)
+            )
         }
         Outcome::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits, speeds)),
     }
@@ -73,34 +83,38 @@ pub(super) fn in_ram(plan: &Plan) -> String {
     }
 }
 
-/// What the GPU with the least memory left still has, besides what is kept free there.
+/// What the GPU with the least room still has above what must stay free there, or how much it is short of that.
 pub(super) fn margin(plan: &Plan) -> String {
-    let Some(tightest) = plan.tightest_gpu() else { return "no GPU holds a layer".to_owned() };
-    let (left, reserved) = (tightest.left(), tightest.reserved());
+    let Some((tightest, headroom)) = plan.tightest_gpu() else { return "no GPU holds a layer".to_owned() };
+    let Headroom { left, kept, .. } = headroom;
     let used = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).count();
     let place = if used > 1 { format!(" on {}, the fullest GPU", tightest.id) } else { String::new() };
-    let only = if left < COMFORTABLE { "only " } else { "" };
-    if reserved > Bytes::ZERO {
-        format!("{only}{left} above the {reserved} kept free{place}")
+    let above = headroom.above_kept();
+    if above.is_short() {
+        return format!("{} short of the {kept} kept free{place}, {} left", above.lacking(), left.left());
+    }
+    let only = if above.left() < COMFORTABLE { "only " } else { "" };
+    if kept > Bytes::ZERO {
+        format!("{only}{above} above the {kept} kept free{place}")
     } else {
-        format!("{only}{left} to spare{place}")
+        format!("{only}{above} to spare{place}")
     }
 }
 
 /// A sentence on what a driver takes besides the plan, where the memory left may not suffice for it.
 fn driver(plan: &Plan) -> String {
     let has_experts = plan.model.experts.is_some();
-    let lack = |device: &&DevicePlan| {
-        let left = device.free - device.asked();
-        let driver = device.driver.filter(|driver| !device.layers.is_empty() && driver.most(has_experts) > left)?;
-        Some((driver.most(has_experts) - left, left, driver))
+    let lack = |(device, headroom): (&DevicePlan, Headroom)| {
+        let driver = device.driver.filter(|_| !device.layers.is_empty())?;
+        let lacking = (headroom.left - driver.most(has_experts)).lacking();
+        (lacking > Bytes::ZERO).then_some((lacking, device.id.clone(), headroom.left.left(), driver))
     };
-    let short = plan.gpus().iter().filter_map(|gpu| Some((gpu, lack(&gpu)?)));
-    let Some((gpu, (_, left, driver))) = short.max_by_key(|(_, (lack, ..))| *lack) else { return String::new() };
-    let (id, name) = (&gpu.id, driver.backend.name());
-    let from = driver.known_from();
+    let short = plan.gpus().iter().zip(plan.headrooms()).filter_map(lack);
+    let Some((_, id, left, driver)) = short.max_by_key(|(lacking, ..)| *lacking) else { return String::new() };
+    let (name, from) = (driver.backend.name(), driver.known_from());
     if driver.loaded.most > left {
-        return format!(" Besides, {name} itself takes {} ({from}), and {id} has {left}.", driver.loaded);
+        let then = if driver.loaded.least > left { "the load would probably fail" } else { "the load may fail" };
+        return format!(" {name} itself takes {} besides ({from}), and {id} has {left} left: {then}.", driver.loaded);
     }
     let growth = driver.first_prompt(has_experts);
     format!(" At the first prompt {name} may take up to {growth} more ({from}), and {id} has {left}.")
@@ -122,7 +136,7 @@ fn context_growth(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let Some(limits) = limits else { return String::new() };
     let trained = plan.model.context_train;
     let (most, stay) = match plan.outcome() {
-        Outcome::Vram => (limits.vram.context, "stays in VRAM"),
+        Outcome::Vram | Outcome::Tight => (limits.vram.context, "stays in VRAM"),
         _ => (limits.all_layers.context, "keeps all layers on GPU"),
     };
     match most {
@@ -188,18 +202,19 @@ fn remedy(change: &Change, limits: &KnobLimits) -> String {
 
 fn shortage(plan: &Plan) -> String {
     let over = plan.devices.iter().find(|device| device.is_over());
+    let ram = plan.ram();
+    let swap = |bytes: Bytes| if bytes > Bytes::ZERO { format!(" and {bytes} of swap") } else { String::new() };
     match (over, &plan.refusal) {
-        (Some(device), _) => {
-            let swap = if device.kind == DeviceKind::Cpu && device.swap_free > Bytes::ZERO {
-                format!(" and {} of swap", device.swap_free)
-            } else {
-                String::new()
-            };
-            let place = if device.kind == DeviceKind::Cpu { "RAM" } else { device.id.as_str() };
-            format!("{place} needs {} but has {} free{swap}.", device.asked(), device.free)
+        (Some(device), _) if device.kind == DeviceKind::Gpu => {
+            format!("{} needs {} but has {} free.", device.id, device.asked() + device.growth, device.free)
         }
-        (None, Some(refusal)) => sentence_case(refusal),
-        (None, None) => "a device needs more memory than it has.".to_owned(),
+        _ if ram.is_over() => {
+            let ids: Vec<&str> = plan.gpus().iter().filter(|gpu| gpu.shares_ram()).map(|gpu| gpu.id.as_str()).collect();
+            let with = if ids.is_empty() { String::new() } else { format!(", with what {} takes of it,", ids.join(", ")) };
+            format!("RAM{with} needs {} but has {} free{}.", ram.asked, ram.free, swap(ram.swap_free))
+        }
+        (_, Some(refusal)) => sentence_case(refusal),
+        (_, None) => "a device needs more memory than it has.".to_owned(),
     }
 }
 

@@ -24,9 +24,9 @@ impl Hue {
     pub(super) const fn of(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Vram => Self::Graph,
-            Outcome::PartsInRam | Outcome::ExpertsInRam => Self::Part,
+            Outcome::Tight | Outcome::PartsInRam | Outcome::ExpertsInRam => Self::Part,
             Outcome::LayersInRam | Outcome::Cpu => Self::Cache,
-            Outcome::DoesNotFit => Self::Over,
+            Outcome::FromDisk | Outcome::DoesNotFit => Self::Over,
         }
     }
 }

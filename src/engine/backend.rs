@@ -245,6 +245,7 @@ mod tests {
             computer: None,
             vulkan: None,
             listed: crate::machine::Listed::default(),
+            dedicated: None,
             driver_memory: None,
         };
         let rules = of(Backend::Cuda);

@@ -34,6 +34,7 @@ pub(super) fn gpu(backend: Backend, total: Bytes) -> Gpu {
         computer: None,
         vulkan: None,
         listed: crate::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     }
 }

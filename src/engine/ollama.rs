@@ -191,8 +191,8 @@ fn in_ollama_terms(
 
 /// The devices as indexed in the machine; `gpus` are those that llama-server sees.
 fn in_machine_order(seen: Vec<DevicePlan>, gpus: &[usize], machine: &Machine) -> Vec<DevicePlan> {
-    let mut devices: Vec<DevicePlan> =
-        machine.gpus.iter().enumerate().map(|(index, gpu)| DevicePlan::of_gpu(index, gpu)).collect();
+    let mut devices = DevicePlan::all_of(machine);
+    devices.truncate(machine.gpus.len());
     for (index, device) in seen.into_iter().enumerate() {
         let target = gpus.get(index).and_then(|&index| devices.get_mut(index));
         match (device.kind, target) {

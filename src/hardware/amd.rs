@@ -135,6 +135,7 @@ fn read(card: &DrmCard) -> Result<FoundGpu, String> {
         total,
         free,
         integrated,
+        dedicated: integrated.then_some(vram),
         compute: None,
         driver_major: None,
         computer: None,

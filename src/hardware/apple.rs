@@ -42,6 +42,7 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGp
         computer: None,
         vulkan: None,
         listed: crate::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     };
     let probe = move |_: &Ram| Ok(working_set - query().map_or(allocated, |metal| metal.allocated));

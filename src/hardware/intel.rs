@@ -100,6 +100,7 @@ fn read(card: &DrmCard) -> Result<FoundGpu, String> {
         computer: None,
         vulkan: None,
         listed: crate::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     };
     Ok(FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) })

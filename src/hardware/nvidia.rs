@@ -176,6 +176,7 @@ mod tests {
             computer: None,
             vulkan: None,
             listed: crate::machine::Listed::default(),
+            dedicated: None,
             driver_memory: None,
         });
         NvmlGpu {

@@ -50,7 +50,7 @@ impl ModelFilter {
         let fits = match self.fits {
             None => true,
             // without a GPU, RAM is where a model fits
-            Some(Outcome::LayersInRam) => outcome != Outcome::DoesNotFit,
+            Some(Outcome::LayersInRam) => outcome < Outcome::FromDisk,
             Some(most) => outcome <= most,
         };
         fits && modalities.include(self.reads)

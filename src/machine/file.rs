@@ -46,6 +46,8 @@ pub struct DeviceRecord<'a> {
     pub reserved: Bytes,
     pub layers: [usize; 0],
     pub integrated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedicated: Option<Bytes>,
     pub compute: Option<String>,
     pub driver_major: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,6 +97,7 @@ impl<'a> DeviceRecord<'a> {
             reserved: Bytes::ZERO,
             layers: [],
             integrated: false,
+            dedicated: None,
             compute: None,
             driver_major: None,
             computer: None,
@@ -115,6 +118,7 @@ impl<'a> DeviceRecord<'a> {
             name: &gpu.name,
             backend: Some(gpu.backend),
             integrated: gpu.integrated,
+            dedicated: gpu.dedicated,
             compute: gpu.compute.map(|(major, minor)| format!("{major}.{minor}")),
             driver_major: gpu.driver_major,
             computer: gpu.computer.as_deref(),
@@ -162,6 +166,7 @@ struct ReadDevice {
     swap_free: u64,
     #[serde(default)]
     integrated: bool,
+    dedicated: Option<u64>,
     compute: Option<String>,
     driver_major: Option<u32>,
     computer: Option<String>,
@@ -228,6 +233,7 @@ impl ReadDevice {
             total: memory.total,
             free: memory.free,
             integrated: self.integrated,
+            dedicated: self.dedicated.map(Bytes).filter(|bytes| self.integrated && *bytes <= memory.total),
             compute,
             driver_major: self.driver_major,
             computer: self.computer.filter(|name| !name.is_empty()).map(Into::into),
@@ -262,6 +268,7 @@ mod tests {
             total: Bytes::gib(24),
             free: Bytes(25_000_000_000 + n as u64),
             integrated: n % 3 == 1,
+            dedicated: (n % 6 == 1).then_some(Bytes::gib(1)),
             compute: n.is_multiple_of(2).then_some((8, 6)),
             driver_major: n.is_multiple_of(2).then_some(12),
             computer: (n >= 60).then(|| "garage".into()),

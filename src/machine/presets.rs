@@ -43,6 +43,9 @@ pub struct Preset {
     /// Whether it shares its memory with the CPU.
     #[serde(default)]
     pub integrated: bool,
+    /// Memory in MiB that the system set aside for an integrated GPU; the rest of its memory is RAM.
+    #[serde(default)]
+    dedicated: Option<u64>,
 }
 
 impl Preset {
@@ -61,6 +64,7 @@ impl Preset {
             total,
             free: share(total, self.free),
             integrated: self.integrated,
+            dedicated: self.dedicated.map(Bytes::mib),
             compute: self.compute,
             driver_major: None,
             computer: None,

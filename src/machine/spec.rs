@@ -103,12 +103,13 @@ impl MachineSpec {
 }
 
 /// The keys of a GPU.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "total",
     "free",
     "backend",
     "integrated",
+    "dedicated",
     "compute",
     "align",
     "host-align",
@@ -158,6 +159,9 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     if let Some(integrated) = pairs.take("integrated") {
         gpu.integrated = yes("integrated", &integrated)?;
     }
+    if let Some(dedicated) = pairs.take("dedicated") {
+        gpu.dedicated = Some(carve_out(&gpu, size("dedicated", &dedicated)?)?);
+    }
     if let Some(compute) = pairs.take("compute") {
         gpu.compute = Some(capability(&compute)?);
     }
@@ -169,6 +173,19 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
         also_vulkan: also_vulkan.unwrap_or(false),
     };
     Ok((gpu, assumed, system))
+}
+
+/// Memory that the system set aside for an integrated GPU.
+fn carve_out(gpu: &Gpu, bytes: Bytes) -> Result<Bytes, String> {
+    if !gpu.integrated {
+        return Err("dedicated= is for a GPU that shares RAM, as all memory of a card is its own: add integrated=true, or \
+                    leave it out"
+            .to_owned());
+    }
+    if bytes > gpu.total {
+        return Err(format!("dedicated={} is more than total={}: total is all that it may use", bytes.0, gpu.total.0));
+    }
+    Ok(bytes)
 }
 
 /// What a Vulkan driver reports; what is not stated is as with NVIDIA's.
@@ -238,6 +255,7 @@ fn blank(total: Bytes) -> (Gpu, Option<String>) {
         driver_major: None,
         computer: None,
         vulkan: None,
+        dedicated: None,
         driver_memory: None,
         listed: crate::machine::Listed::default(),
     };
@@ -346,6 +364,7 @@ mod tests {
             computer: None,
             vulkan: None,
             listed: crate::machine::Listed::default(),
+            dedicated: None,
             driver_memory: None,
         };
         assert_eq!(gpu, expected);

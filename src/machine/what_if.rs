@@ -241,6 +241,7 @@ mod tests {
             computer: None,
             vulkan: None,
             listed: crate::machine::Listed::default(),
+            dedicated: None,
             driver_memory: None,
         }
     }

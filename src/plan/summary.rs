@@ -68,7 +68,7 @@ impl PlanSummary {
 
     /// As [`Plan::outcome`].
     pub fn outcome(&self) -> Outcome {
-        Outcome::of(self.verdict, &self.devices)
+        Outcome::of(self.verdict, self.refused, &self.devices)
     }
 
     /// As [`Plan::parts_in_ram`].

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::DevicePlan;
+use super::{DevicePlan, RamPool, headrooms};
 use crate::machine::DeviceKind;
 use crate::units::Bytes;
 
@@ -16,7 +16,7 @@ pub enum Verdict {
     Split,
     /// All layers are in RAM.
     Cpu,
-    /// Some device needs more than is free, or the engine refuses.
+    /// Some device, or RAM that several share, needs more than is free, or the engine refuses.
     DoesNotFit,
 }
 
@@ -37,7 +37,7 @@ impl Verdict {
     pub fn of(devices: &[DevicePlan], offloaded: usize, layer_count: usize, refused: bool) -> Self {
         // an engine may count MTP blocks as offloaded
         let in_ram = devices.iter().any(|device| device.kind == DeviceKind::Cpu && !device.layers.is_empty());
-        if refused || devices.iter().any(DevicePlan::is_over) {
+        if refused || devices.iter().any(DevicePlan::is_over) || RamPool::of(devices).is_over() {
             Self::DoesNotFit
         } else if offloaded == 0 {
             Self::Cpu
@@ -52,8 +52,10 @@ impl Verdict {
 /// Where what a token needs is, for the user. Slower ones come later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
-    /// Every tensor that a token needs is on GPUs.
+    /// Every tensor that a token needs is on GPUs, with room for what drivers take besides.
     Vram,
+    /// The same, but on some GPU what its driver was seen to take besides may not fit.
+    Tight,
     /// Every layer is assigned to a GPU, but some of their weights or caches are in RAM, and none of these are experts.
     PartsInRam,
     /// The same with experts in RAM.
@@ -62,13 +64,31 @@ pub enum Outcome {
     LayersInRam,
     /// All of it is in RAM, for there is no GPU.
     Cpu,
-    /// Some device needs more than is free, or the engine refuses.
+    /// It runs, but some weights are read from the file for every token, as RAM cannot hold them.
+    FromDisk,
+    /// Some device, or RAM that several share, needs more than is free, or the engine refuses.
     DoesNotFit,
 }
 
 impl Outcome {
-    /// The outcome of a plan with `verdict` on `devices`.
-    pub fn of(verdict: Verdict, devices: &[DevicePlan]) -> Self {
+    /// Every outcome, in order.
+    pub const ALL: [Self; 8] = [
+        Self::Vram,
+        Self::Tight,
+        Self::PartsInRam,
+        Self::ExpertsInRam,
+        Self::LayersInRam,
+        Self::Cpu,
+        Self::FromDisk,
+        Self::DoesNotFit,
+    ];
+
+    /// The outcome of a plan with `verdict` on `devices`, which the engine may have refused.
+    pub fn of(verdict: Verdict, refused: bool, devices: &[DevicePlan]) -> Self {
+        let over = || devices.iter().any(|device| device.kind == DeviceKind::Gpu && device.is_over());
+        if !refused && !over() && RamPool::of(devices).from_disk().is_some() {
+            return Self::FromDisk;
+        }
         let in_ram = || devices.iter().filter(|device| device.kind == DeviceKind::Cpu);
         let parts: Bytes = in_ram().map(|cpu| cpu.parts + cpu.cache).sum();
         let experts: Bytes = in_ram().map(|cpu| cpu.experts).sum();
@@ -77,6 +97,7 @@ impl Outcome {
             _ if in_ram().count() == devices.len() => Self::Cpu,
             Verdict::Gpu if experts > Bytes::ZERO => Self::ExpertsInRam,
             Verdict::Gpu if parts > Bytes::ZERO => Self::PartsInRam,
+            Verdict::Gpu if is_tight(devices) => Self::Tight,
             Verdict::Gpu => Self::Vram,
             Verdict::Split | Verdict::Cpu => Self::LayersInRam,
         }
@@ -86,9 +107,11 @@ impl Outcome {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vram => "vram",
+            Self::Tight => "tight",
             Self::PartsInRam | Self::ExpertsInRam => "experts-in-ram",
             Self::LayersInRam => "layers-in-ram",
             Self::Cpu => "cpu",
+            Self::FromDisk => "from-disk",
             Self::DoesNotFit => "does-not-fit",
         }
     }
@@ -97,10 +120,12 @@ impl Outcome {
     pub const fn short(self) -> &'static str {
         match self {
             Self::Vram => "VRAM",
+            Self::Tight => "tight",
             Self::PartsInRam => "parts",
             Self::ExpertsInRam => "experts",
             Self::LayersInRam => "layers",
             Self::Cpu => "RAM",
+            Self::FromDisk => "disk",
             Self::DoesNotFit => "over",
         }
     }
@@ -109,13 +134,22 @@ impl Outcome {
     pub const fn headline(self) -> &'static str {
         match self {
             Self::Vram => "All in VRAM",
+            Self::Tight => "Tight in VRAM",
             Self::PartsInRam => "Parts in RAM",
             Self::ExpertsInRam => "Experts in RAM",
             Self::LayersInRam => "Layers in RAM",
             Self::Cpu => "In RAM",
+            Self::FromDisk => "From disk",
             Self::DoesNotFit => "Does not fit",
         }
     }
+}
+
+/// Whether some GPU that holds layers may lack room for what its driver takes.
+fn is_tight(devices: &[DevicePlan]) -> bool {
+    let all = devices.iter().zip(headrooms(devices));
+    all.filter(|(device, _)| device.kind == DeviceKind::Gpu && !device.layers.is_empty())
+        .any(|(_, headroom)| headroom.is_tight())
 }
 
 impl Serialize for Outcome {

@@ -4,7 +4,7 @@ use plimsoll::answer::Goal;
 use plimsoll::answer::best::{BestRequest, Card, DEFAULT_MARGIN, Loss, Objective};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::{Machine, presets};
-use plimsoll::plan::{DevicePlan, Outcome};
+use plimsoll::plan::Outcome;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, Settings};
 use plimsoll::units::Bytes;
@@ -64,7 +64,7 @@ fn each_card_serves_its_objective() {
     let plan = request.plan().unwrap();
     assert_eq!(plan.outcome(), Outcome::LayersInRam);
     let cards = request.best(&plan, &question(&[]));
-    let left = |card: &Card| card.plan.tightest_gpu().map(DevicePlan::left).unwrap();
+    let left = |card: &Card| card.plan.tightest_gpu().unwrap().1.above_kept().left();
     // 65 536 tokens fit with a q8_0 cache, so that q4_0 is not tried
     let safe = card(&cards, Objective::Safe);
     assert_eq!((safe.plan.settings.ctx, safe.plan.settings.cache_type_k), (65_536, CacheType::Q8_0));

@@ -75,6 +75,7 @@ fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
         computer: None,
         vulkan: None,
         listed: plimsoll::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     };
     let machine = Machine {

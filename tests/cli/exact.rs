@@ -21,6 +21,7 @@ fn dev0() -> Gpu {
         computer: None,
         vulkan: None,
         listed: plimsoll::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     }
 }

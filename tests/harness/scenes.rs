@@ -83,6 +83,7 @@ pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
         computer: None,
         vulkan: None,
         listed: plimsoll::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     };
     Machine {

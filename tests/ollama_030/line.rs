@@ -109,6 +109,7 @@ fn machine(question: &Json) -> Machine {
             pci: text(&gpu["pci"]),
             also_vulkan: gpu["also_vulkan"].as_bool().unwrap_or(false),
         },
+        dedicated: None,
         driver_memory: None,
     };
     let system = &question["system"];

@@ -68,6 +68,7 @@ fn gpu(described: &Value) -> Gpu {
         computer: None,
         vulkan: None,
         listed: plimsoll::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     }
 }

@@ -6,7 +6,7 @@ use super::Objective;
 use crate::answer::change::width;
 use crate::answer::verdict::{COMFORTABLE, capitalised, headline, in_ram, margin};
 use crate::engine::PlanRequest;
-use crate::plan::{DevicePlan, Outcome, Plan};
+use crate::plan::{Outcome, Plan};
 use crate::settings::{CacheType, Context, Settings};
 use crate::speed::Speeds;
 use crate::units::{Bytes, Tokens};
@@ -59,7 +59,7 @@ pub enum Loss {
 impl Card {
     /// The card of `request` beside the plan `now`; none if it cannot be planned or does not fit.
     pub(super) fn new(objective: Objective, request: PlanRequest, now: &Plan) -> Option<Self> {
-        let plan = request.plan().ok().filter(|plan| plan.outcome() != Outcome::DoesNotFit)?;
+        let plan = request.plan().ok().filter(|plan| plan.outcome() < Outcome::FromDisk)?;
         let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
         let gives_up = Loss::between(now, &plan);
         Some(Self { objectives: vec![objective], request, plan, speeds, gives_up })
@@ -88,7 +88,7 @@ impl Card {
     /// `1.4 GiB above the 1 GiB kept free; 28–34 tok/s`
     pub fn room_and_speed(&self) -> String {
         let room = match self.plan.outcome() {
-            Outcome::Vram => margin(&self.plan),
+            Outcome::Vram | Outcome::Tight => margin(&self.plan),
             Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} run from RAM", in_ram(&self.plan)),
             _ => format!("{} of {} layers in RAM", self.plan.cpu().layers.len(), self.plan.layers.len()),
         };
@@ -141,8 +141,8 @@ impl Loss {
         if let Some((from, to)) = types.into_iter().find(|&(from, to)| narrower(from, to)) {
             return Some(Self::CacheType { from, to });
         }
-        let left = then.tightest_gpu().map(DevicePlan::left)?;
-        (then.outcome() == Outcome::Vram && left < COMFORTABLE).then_some(Self::Margin(left))
+        let above = then.tightest_gpu().map(|(_, headroom)| headroom.above_kept().left())?;
+        (then.outcome() <= Outcome::Tight && above < COMFORTABLE).then_some(Self::Margin(above))
     }
 
     /// Its name in JSON.

@@ -68,6 +68,7 @@ pub fn of_estimate(load: &Load, seen: &OllamaEstimate, described: &MachineSpec) 
             driver_major: None,
             computer: None,
             vulkan: None,
+            dedicated: None,
             driver_memory: None,
             listed: crate::machine::Listed::default(),
         }
@@ -158,6 +159,7 @@ fn gpu(load: &Load, name: &str, count: usize, free_known: &mut bool) -> Gpu {
         computer: remote.then(|| name.into()),
         vulkan: None,
         listed: crate::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     }
 }

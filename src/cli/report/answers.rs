@@ -346,8 +346,10 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
     let of = |outcome, text| if has(outcome) { text } else { "" };
     let parts = of(Outcome::PartsInRam, " parts: layers on GPU, parts of them in RAM;");
     let experts = of(Outcome::ExpertsInRam, " experts: layers on GPU, experts in RAM;");
+    let tight = of(Outcome::Tight, " tight: the same, with little room for the driver;");
+    let disk = of(Outcome::FromDisk, " disk: read from the file for every token;");
     let legend = format!(
-        "VRAM: all in VRAM;{parts}{experts} %: share of the memory on GPU; RAM: nothing on GPU; over: does not fit"
+        "VRAM: all in VRAM;{tight}{parts}{experts} %: share of the memory on GPU; RAM: nothing on GPU;{disk} over: does not fit"
     );
     out += &format!(
         "\n{}\n",

@@ -47,11 +47,11 @@ fn list(plan: &Plan, style: &Style) -> String {
     let facts = |amounts: &[Bytes]| -> Vec<String> {
         COLUMNS.into_iter().zip(amounts).map(|(column, bytes)| format!("{column} {}", amount(*bytes))).collect()
     };
-    for (at, device) in plan.devices.iter().enumerate() {
+    for (at, (device, headroom)) in plan.devices.iter().zip(plan.headrooms()).enumerate() {
         out += &style.wrap(&format!("{:<ID$}", device.id), short_name(&device.label()));
         out += &format!("{:ID$}{}\n", "", below(device, plan, style));
         let mut of = facts(&[device.weights, device.cache, device.graph, device.reserved(), device.free]);
-        of.push(format!("left {}", left(device)));
+        of.push(format!("left {}", headroom.above_kept()));
         out += &style.below(ID, &of);
         for (part, memory) in parts(plan, at) {
             let amounts = [memory.weights, memory.cache, memory.graph];
@@ -75,13 +75,14 @@ fn table(plan: &Plan, style: &Style) -> String {
         out += &style.paint(hue, &format!("{column:>AMOUNT$}"));
     }
     out.push('\n');
-    for (at, device) in plan.devices.iter().enumerate() {
+    for (at, (device, headroom)) in plan.devices.iter().zip(plan.headrooms()).enumerate() {
         let head = format!("{:<ID$}{:<name$}", device.id, cell(short_name(&device.label()), name - 1));
         let amounts = [device.weights, device.cache, device.graph, device.reserved(), device.free];
         out += &head;
         out.extend(amounts.map(column));
-        let left = format!("{:>AMOUNT$}", left(device));
-        out += &if is_lacking(device) { style.paint(Hue::Over, &left) } else { left };
+        let left = headroom.above_kept();
+        let text = format!("{left:>AMOUNT$}");
+        out += &if left.is_short() { style.paint(Hue::Over, &text) } else { text };
         out.push('\n');
         out += &format!("{:ID$}{}\n", "", below(device, plan, style));
         for (part, memory) in parts(plan, at) {
@@ -123,16 +124,6 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
             &style.wrap("", &format!("{} ({devices}): {layers}, {asked} used of {free} free", computer.display_name()));
     }
     Some(out)
-}
-
-/// The memory left on a device, negative if it lacks some.
-fn left(device: &DevicePlan) -> String {
-    let taken = device.asked() + device.reserved();
-    if is_lacking(device) { format!("-{}", amount(taken - device.free)) } else { amount(device.free - taken) }
-}
-
-fn is_lacking(device: &DevicePlan) -> bool {
-    device.asked() + device.reserved() > device.free
 }
 
 /// The bar, if bars are drawn, and the layers on the device.

@@ -15,6 +15,7 @@ fn gpu(backend: Backend, free: u64) -> Gpu {
         computer: None,
         vulkan: None,
         listed: crate::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     }
 }

@@ -131,8 +131,7 @@ impl PlanInputs<'_> {
     }
 
     fn devices(&self, layers: &[LayerPlan]) -> Vec<DevicePlan> {
-        let gpus = self.machine.gpus.iter().enumerate().map(|(index, gpu)| DevicePlan::of_gpu(index, gpu));
-        let mut devices: Vec<DevicePlan> = gpus.chain([DevicePlan::of_ram(self.machine.ram)]).collect();
+        let mut devices = DevicePlan::all_of(self.machine);
         for layer in layers {
             if let Some(device) = devices.get_mut(layer.device) {
                 device.hold(layer);
@@ -153,6 +152,7 @@ impl PlanInputs<'_> {
         if let Some(ram) = devices.last_mut() {
             let others = self.reserves_outside_slots();
             ram.reserves.extend(others);
+            ram.mapped = if self.maps_weights() { ram.weights } else { Bytes::ZERO };
         }
         devices
     }

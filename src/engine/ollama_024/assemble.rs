@@ -156,23 +156,30 @@ impl PlanInputs<'_> {
     }
 
     fn devices(&self, layers: &[LayerPlan], graph: Bytes) -> Vec<DevicePlan> {
-        let mut devices: Vec<DevicePlan> = Vec::with_capacity(self.cpu() + 1);
-        for (index, gpu) in self.machine.gpus.iter().enumerate() {
-            let graph = match index {
+        let mut devices = DevicePlan::all_of(self.machine);
+        for (index, (device, gpu)) in devices.iter_mut().zip(&self.machine.gpus).enumerate() {
+            device.graph = match index {
                 used if self.layout.tried.contains(&used) => graph,
                 unused if self.layout.tried_before.contains(&unused) => self.larger_graph(),
                 _ => Bytes::ZERO,
             };
-            let reserves = if self.effect.gpus { self.reserves(index, gpu.backend) } else { Vec::new() };
-            devices.push(DevicePlan { graph, reserves, ..DevicePlan::of_gpu(index, gpu) });
+            device.reserves = if self.effect.gpus { self.reserves(index, gpu.backend) } else { Vec::new() };
         }
-        devices.push(DevicePlan::of_ram(self.machine.ram));
         for layer in layers {
             if let Some(device) = devices.get_mut(layer.device) {
                 device.hold(layer);
             }
         }
+        let all = Totals::of(&devices).all;
+        if let Some(ram) = devices.last_mut().filter(|_| self.maps_weights(all)) {
+            ram.mapped = ram.weights;
+        }
         devices
+    }
+
+    /// Whether weights stay in the file until they are read.
+    fn maps_weights(&self, all: Bytes) -> bool {
+        self.layout.offloaded() > 0 && !self.traits.own_engine && self.why_not_mapped(all).is_none()
     }
 
     /// The size reserved while layers are placed.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::AnswerSource;
 use crate::answer::best::{BestRequest, Card};
 use crate::answer::sweep::PlanFigures;
-use crate::plan::{DevicePlan, Outcome, Plan};
+use crate::plan::{Outcome, Plan};
 use crate::settings::Settings;
 use crate::units::Bytes;
 
@@ -48,7 +48,7 @@ impl<'a> CardRecord<'a> {
             cache_type_k: plan.settings.cache_type_k.to_string(),
             cache_type_v: plan.settings.cache_type_v.to_string(),
             quant: plan.model.file_type.as_deref(),
-            margin: plan.tightest_gpu().map(DevicePlan::left),
+            margin: plan.tightest_gpu().map(|(_, headroom)| headroom.above_kept().left()),
             gives_up: gives_up.as_ref().map(|loss| LossRecord { what: loss.name(), says: loss.to_string() }),
             options: card.options(asked),
             plan: PlanFigures::of(plan, speeds.as_ref()),

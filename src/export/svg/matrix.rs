@@ -28,10 +28,12 @@ pub fn matrix(plan: &Plan, matrix: &Matrix, caption: &Caption) -> String {
             let (hue, words) = match matrix.cell(row, column) {
                 Some(Ok(figures)) => match figures.outcome {
                     Outcome::Vram => (Hue::Fits, "VRAM".to_owned()),
+                    Outcome::Tight => (Hue::Fits, "VRAM, tight".to_owned()),
                     Outcome::PartsInRam => (Hue::Part, format!("{}, parts in RAM", figures.on_gpu)),
                     Outcome::ExpertsInRam => (Hue::Part, format!("{}, experts in RAM", figures.on_gpu)),
                     Outcome::LayersInRam => (Hue::Split, format!("{} on GPU", figures.on_gpu)),
                     Outcome::Cpu => (Hue::InUse, "RAM".to_owned()),
+                    Outcome::FromDisk => (Hue::Over, "from disk".to_owned()),
                     Outcome::DoesNotFit => (Hue::Over, "over".to_owned()),
                 },
                 Some(Err(_)) => (Hue::Faint, "refused".to_owned()),

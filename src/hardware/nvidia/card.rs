@@ -105,6 +105,7 @@ fn describe(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gp
         computer: None,
         vulkan: None,
         listed: crate::machine::Listed::default(),
+        dedicated: None,
         driver_memory: None,
     });
     NvmlGpu { uuid, gpu, facts, shares_ram, ..NvmlGpu::unresponsive(String::new()) }

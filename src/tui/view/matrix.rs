@@ -87,7 +87,7 @@ fn words(figures: &Result<PlanFigures, String>) -> (&'static str, Hue, String) {
 
 fn share(figures: &PlanFigures) -> f64 {
     match figures.outcome {
-        Outcome::Vram => 1.0,
+        Outcome::Vram | Outcome::Tight => 1.0,
         _ => figures.on_gpu.0.clamp(0.01, 0.99),
     }
 }

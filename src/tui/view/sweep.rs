@@ -218,9 +218,11 @@ fn verdicts(page: &SweepPage, axis: &LogAxis, scale: Rect, theme: Theme, buffer:
         let (symbol, hue) = match page.points.get(&axis.value(column)) {
             Some(Ok(figures)) => match figures.outcome {
                 Outcome::Vram => ("━", Hue::Fine),
+                Outcome::Tight => ("━", Hue::Part),
                 Outcome::PartsInRam | Outcome::ExpertsInRam => ("◐", Hue::Part),
                 Outcome::LayersInRam => ("╍", Hue::Cache),
                 Outcome::Cpu => ("·", Hue::Ram),
+                Outcome::FromDisk => ("∘", Hue::Over),
                 Outcome::DoesNotFit => ("✗", Hue::Over),
             },
             Some(Err(_)) => ("✗", Hue::Over),

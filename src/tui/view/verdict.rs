@@ -128,8 +128,10 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
 pub const fn sign(outcome: Outcome) -> (&'static str, Hue) {
     match outcome {
         Outcome::Vram => ("✓", Hue::Fine),
+        Outcome::Tight => ("!", Hue::Part),
         Outcome::PartsInRam | Outcome::ExpertsInRam => ("◐", Hue::Part),
         Outcome::LayersInRam | Outcome::Cpu => ("▲", Hue::Cache),
+        Outcome::FromDisk => ("∘", Hue::Over),
         Outcome::DoesNotFit => ("✗", Hue::Over),
     }
 }

@@ -11,7 +11,7 @@ use crate::engine::id::{EngineError, FitGoal};
 use crate::engine::prepared::PreparedModel;
 use crate::machine::{BufferLimit, Machine};
 use crate::plan::{BufferUse, DevicePlan, LargestBuffer, Part, PartKind, PartMemory, PlanSummary, Reserve, Verdict};
-use crate::settings::{InEffect, Settings};
+use crate::settings::{InEffect, LoadMode, Settings};
 use crate::units::Bytes;
 
 /// A request and its fit.
@@ -103,12 +103,15 @@ impl<'a> PlacedModel<'a> {
 
     /// The devices with the sums over all parts.
     pub fn devices(&self) -> Vec<DevicePlan> {
-        let gpus = self.machine.gpus.iter().enumerate();
-        let mut devices: Vec<DevicePlan> =
-            gpus.map(|(at, gpu)| DevicePlan { reserves: self.reserves(at), ..DevicePlan::of_gpu(at, gpu) }).collect();
-        devices.push(DevicePlan::of_ram(self.machine.ram));
+        let mut devices = DevicePlan::all_of(self.machine);
+        for (at, device) in devices.iter_mut().enumerate() {
+            device.reserves = self.reserves(at);
+        }
         let parts = self.parts();
         Part::sum_into(&parts, &mut devices);
+        if let Some(ram) = devices.last_mut().filter(|_| self.settings.load_mode.unwrap_or_default() == LoadMode::Mmap) {
+            ram.mapped = ram.weights;
+        }
         for (place, &gpu) in self.params.gpus.iter().enumerate() {
             if let Some(device) = devices.get_mut(gpu) {
                 device.largest_buffer = self.largest_buffer(place, gpu);

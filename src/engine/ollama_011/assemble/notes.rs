@@ -105,6 +105,11 @@ impl PlanInputs<'_> {
     }
 
     /// `llm/server.go`, the end of `llamaServer.Load`; Ollama's own engine never maps weights.
+    /// Whether weights stay in the file until they are read.
+    pub(super) fn maps_weights(&self) -> bool {
+        self.loads_on_gpus() && !self.traits.own_engine && self.why_not_mapped().is_none()
+    }
+
     fn why_not_mapped(&self) -> Option<&'static str> {
         if self.traits.own_engine {
             return None;

@@ -4,14 +4,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::answer::machines::MachineResult;
-use crate::plan::{DevicePlan, Plan};
+use crate::plan::Plan;
 use crate::tui::app::App;
 use crate::tui::app::machine::compare::MachineComparison;
 use crate::tui::theme::Hue;
 use crate::tui::view::verdict::sign;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
-use crate::units::{Bytes, Tokens};
+use crate::units::{Bytes, Difference, Tokens};
 
 /// Width of the names of the rows, and maximum width of a column.
 const TITLES: u16 = 13;
@@ -29,9 +29,9 @@ const ROWS: [CompareRow; 8] = [
     ("context", |_, plan| (Tokens(plan.settings.ctx).to_string(), Hue::Text)),
     ("max context", |on, _| (on.context.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
     ("GPU used", |_, plan| (plan.totals.gpu.to_string(), Hue::Text)),
-    ("GPU left", |_, plan| (left(plan.gpus()).to_string(), Hue::Text)),
+    ("GPU left", |_, plan| (gpus_left(plan).to_string(), Hue::Text)),
     ("RAM used", |_, plan| (plan.totals.cpu.to_string(), Hue::Text)),
-    ("RAM left", |_, plan| (left(std::slice::from_ref(plan.cpu())).to_string(), Hue::Text)),
+    ("RAM left", |_, plan| left(plan.ram().left())),
 ];
 
 fn verdict(plan: &Plan) -> (String, Hue) {
@@ -39,8 +39,14 @@ fn verdict(plan: &Plan) -> (String, Hue) {
     (format!("{mark} {}", plan.outcome().headline()), hue)
 }
 
-fn left(devices: &[DevicePlan]) -> Bytes {
-    devices.iter().map(DevicePlan::left).sum()
+/// What GPUs have left above what must stay free.
+fn gpus_left(plan: &Plan) -> Bytes {
+    let gpus = plan.headrooms().into_iter().take(plan.gpus().len());
+    gpus.map(|headroom| headroom.above_kept().left()).sum()
+}
+
+fn left(left: Difference) -> (String, Hue) {
+    (left.to_string(), if left.is_short() { Hue::Over } else { Hue::Text })
 }
 
 /// Draws the page.
