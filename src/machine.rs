@@ -1,6 +1,7 @@
 //! A machine as plain values: operating system, GPUs in order, RAM.
 
 pub mod apple;
+pub mod budget;
 mod buffer_limit;
 pub mod driver_memory;
 pub mod drivers;

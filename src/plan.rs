@@ -103,6 +103,17 @@ impl Plan {
         RamPool::of(&self.devices)
     }
 
+    /// What GPUs take of the memory of this device: none unless it is RAM.
+    pub fn lent_to_gpus(&self, device: usize) -> Bytes {
+        if device + 1 == self.devices.len() { self.ram().by_gpus } else { Bytes::ZERO }
+    }
+
+    /// Whether this device, with what GPUs take of it, is asked for more than it has, including swap.
+    pub fn is_over(&self, device: usize) -> bool {
+        let is_ram = device + 1 == self.devices.len();
+        if is_ram { self.ram().is_over() } else { self.devices.get(device).is_some_and(DevicePlan::is_over) }
+    }
+
     /// What is left on each device, in their order.
     pub fn headrooms(&self) -> Vec<Headroom> {
         headrooms(&self.devices)

@@ -231,17 +231,14 @@ fn evict(outcomes: &mut [LoadOutcome], who: &[usize], by: usize, why: &str) {
     }
 }
 
-/// `machine` minus the memory of the loaded models. An integrated GPU's memory is taken from RAM.
+/// `machine` minus the memory of the loaded models; what GPUs take of RAM is taken from it.
 fn free_after(machine: &Machine, outcomes: &[LoadOutcome]) -> Machine {
     let mut left = machine.clone();
     for (_, plan) in loaded(outcomes) {
         for (gpu, device) in left.gpus.iter_mut().zip(plan.gpus()) {
             gpu.free = gpu.free - device.asked();
-            if gpu.integrated && gpu.computer.is_none() {
-                left.ram.free = left.ram.free - device.asked();
-            }
         }
-        left.ram.free = left.ram.free - plan.cpu().asked();
+        left.ram.free = left.ram.free - plan.ram().asked;
     }
     left
 }

@@ -210,7 +210,8 @@ fn shortage(plan: &Plan) -> String {
         }
         _ if ram.is_over() => {
             let ids: Vec<&str> = plan.gpus().iter().filter(|gpu| gpu.shares_ram()).map(|gpu| gpu.id.as_str()).collect();
-            let with = if ids.is_empty() { String::new() } else { format!(", with what {} takes of it,", ids.join(", ")) };
+            let with =
+                if ids.is_empty() { String::new() } else { format!(", with what {} takes of it,", ids.join(", ")) };
             format!("RAM{with} needs {} but has {} free{}.", ram.asked, ram.free, swap(ram.swap_free))
         }
         (_, Some(refusal)) => sentence_case(refusal),

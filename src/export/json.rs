@@ -17,7 +17,7 @@ use crate::plan::{
 };
 use crate::settings::{InEffect, Release};
 use crate::speed::Speed;
-use crate::units::Bytes;
+use crate::units::{Bytes, Difference};
 
 /// `plan` as the object that `--json` prints: sizes are integers in bytes, keys are in a fixed order.
 ///
@@ -66,6 +66,9 @@ struct Object<'a> {
     model: &'a ModelSummary,
     settings: &'a InEffect,
     devices: Vec<DeviceRecord<'a>>,
+    /// RAM as one pool, where GPUs take memory of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pools: Vec<PoolRecord<'a>>,
     parts: Vec<PartRecord<'a>>,
     layers: Vec<LayerRecord<'a>>,
     graph: GraphRecord<'a>,
@@ -116,6 +119,7 @@ impl<'a> Object<'a> {
             model: &plan.model,
             settings: &plan.settings,
             devices: plan.devices.iter().map(DeviceRecord::of).collect(),
+            pools: PoolRecord::of(plan).into_iter().collect(),
             parts: plan.parts.iter().map(|part| PartRecord::of(part, plan)).collect(),
             layers: plan.layers.iter().map(layer).collect(),
             graph: GraphRecord::of(&plan.graph),
@@ -220,6 +224,34 @@ impl<'a> DeviceRecord<'a> {
             driver: device.driver,
             largest_buffer: device.largest_buffer,
         }
+    }
+}
+
+/// Memory that several devices share.
+#[derive(Serialize)]
+struct PoolRecord<'a> {
+    id: &'static str,
+    devices: Vec<&'a str>,
+    total: Bytes,
+    free: Bytes,
+    swap_free: Bytes,
+    asked: Bytes,
+    left: Difference,
+}
+
+impl<'a> PoolRecord<'a> {
+    fn of(plan: &'a Plan) -> Option<Self> {
+        let ram = plan.ram();
+        let shares = |device: &&DevicePlan| device.kind == DeviceKind::Cpu || device.shares_ram();
+        ram.is_shared().then(|| Self {
+            id: "RAM",
+            devices: plan.devices.iter().filter(shares).map(|device| device.id.as_str()).collect(),
+            total: ram.total,
+            free: ram.free,
+            swap_free: ram.swap_free,
+            asked: ram.asked,
+            left: ram.left(),
+        })
     }
 }
 

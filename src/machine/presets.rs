@@ -25,6 +25,9 @@ pub const FREE_VRAM: f64 = 0.95;
 pub struct Preset {
     /// `RTX 4090`
     pub name: String,
+    /// Other names of the same machine.
+    #[serde(default)]
+    pub also: Vec<String>,
     /// Total memory in MiB, as the driver reports it; none for Macs, where it follows from main memory.
     #[serde(default)]
     mib: Option<u64>,
@@ -74,10 +77,19 @@ impl Preset {
         }
     }
 
-    /// The main memory of a system, with the assumed free memory; none for a card.
+    /// The main memory of a system, with the assumed free memory, at least what its GPU is assumed to have free of it;
+    /// none for a card.
     pub fn ram(&self) -> Option<Ram> {
         let total = Bytes::mib(self.ram?);
-        Some(Ram { total, free: share(total, FREE_RAM), swap_free: Bytes::ZERO, bandwidth: None })
+        let lent = self.gpu().free - self.dedicated.map_or(Bytes::ZERO, Bytes::mib);
+        let free = share(total, FREE_RAM).max(lent.min(total));
+        Some(Ram { total, free, swap_free: Bytes::ZERO, bandwidth: None })
+    }
+
+    /// Another preset of the same machine, which divides its memory otherwise.
+    pub fn divided_otherwise(&self) -> Option<&'static Self> {
+        let size = |preset: &Self| preset.name.strip_suffix(" GTT").unwrap_or(&preset.name).to_owned();
+        all().iter().find(|other| other.name != self.name && size(other) == size(self))
     }
 }
 
@@ -126,6 +138,7 @@ mod tests {
             assert!(gpu.total >= Bytes::gib(4) && gpu.total <= Bytes::gib(512), "{}", preset.name);
             assert_eq!(gpu.compute.is_some(), gpu.backend == Backend::Cuda, "{}", preset.name);
             assert_eq!(gpu.integrated, preset.ram().is_some(), "{}", preset.name);
+            assert!(gpu.dedicated.is_none_or(|bytes| gpu.integrated && bytes <= gpu.total), "{}", preset.name);
             assert_eq!(preset.mib.is_none(), gpu.backend == Backend::Metal, "{}", preset.name);
             assert!((60..=8000).contains(&preset.gbps), "{}", preset.name);
             assert_eq!(find(&preset.name), Some(preset), "{} has a double", preset.name);

@@ -147,6 +147,11 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     if let Some(free) = stated_free {
         (gpu.free, assumed) = (free, None);
     }
+    // without memory of its own, what such a GPU has free is what RAM has free
+    let system = match (system, stated_free) {
+        (Some(ram), Some(free)) if gpu.backend == Backend::Cuda => Some(Ram { free: free.min(ram.total), ..ram }),
+        (system, _) => system,
+    };
     if gpu.free > gpu.total {
         return Err(format!("free={} is more than total={}: lower free or raise total", gpu.free.0, gpu.total.0));
     }
@@ -178,9 +183,11 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
 /// Memory that the system set aside for an integrated GPU.
 fn carve_out(gpu: &Gpu, bytes: Bytes) -> Result<Bytes, String> {
     if !gpu.integrated {
-        return Err("dedicated= is for a GPU that shares RAM, as all memory of a card is its own: add integrated=true, or \
+        return Err(
+            "dedicated= is for a GPU that shares RAM, as all memory of a card is its own: add integrated=true, or \
                     leave it out"
-            .to_owned());
+                .to_owned(),
+        );
     }
     if bytes > gpu.total {
         return Err(format!("dedicated={} is more than total={}: total is all that it may use", bytes.0, gpu.total.0));
@@ -215,7 +222,12 @@ fn named(text: &str) -> Result<(Gpu, Option<String>), String> {
     if let Some(preset) = presets::find(text) {
         let gpu = preset.gpu();
         let memory = if preset.backend == Backend::Metal { "what Metal may use" } else { "its memory" };
-        return Ok((gpu, Some(assumed_free(preset.free, memory))));
+        let otherwise = preset.divided_otherwise().map_or_else(String::new, |other| {
+            format!("; '{}' is the same machine with {} for the GPU and {} of RAM", other.name, other.total(), {
+                other.ram().map_or(Bytes::ZERO, |ram| ram.total)
+            })
+        });
+        return Ok((gpu, Some(assumed_free(preset.free, memory) + &otherwise)));
     }
     match text.parse::<Bytes>() {
         Ok(total) if total >= Bytes::mib(1) => {

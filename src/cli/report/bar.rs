@@ -4,9 +4,9 @@ use super::super::style::{BarGlyphs, Hue, Style};
 use crate::plan::DevicePlan;
 use crate::units::Bytes;
 
-/// The bar of `device` in `cells` columns. A plan that needs more than the total runs past the mark.
-pub(super) fn bar(device: &DevicePlan, cells: usize, style: &Style) -> String {
-    let asked = device.asked() + device.reserved();
+/// The bar of `device` in `cells` columns; `by_gpus` is what GPUs take of RAM, if it is RAM. A plan that needs more than the total runs past the mark.
+pub(super) fn bar(device: &DevicePlan, by_gpus: Bytes, cells: usize, style: &Style) -> String {
+    let asked = device.asked() + by_gpus + device.reserved();
     let needed = asked + device.in_use();
     let whole = device.total.max(needed);
     let ascii = style.bars == BarGlyphs::Ascii;
@@ -15,6 +15,7 @@ pub(super) fn bar(device: &DevicePlan, cells: usize, style: &Style) -> String {
         (device.weights, glyph('█', '#'), Hue::Weights),
         (device.cache, glyph('▓', '='), Hue::Cache),
         (device.graph, glyph('▒', '+'), Hue::Graph),
+        (by_gpus, glyph('▚', '%'), Hue::Part),
         (device.reserved(), glyph('░', ':'), Hue::Reserved),
         (device.total - needed, glyph('·', '.'), Hue::Faint),
         (device.in_use(), glyph('╱', '/'), Hue::Faint),
@@ -50,8 +51,8 @@ fn mark(style: &Style, ascii: bool) -> String {
 }
 
 /// The legend of the bars.
-pub(super) fn legend(indent: usize, style: &Style) -> String {
-    let words = [
+pub(super) fn legend(indent: usize, shared: bool, style: &Style) -> String {
+    let mut words = vec![
         ('█', '#', "weights", Hue::Weights),
         ('▓', '=', "cache", Hue::Cache),
         ('▒', '+', "graph", Hue::Graph),
@@ -59,6 +60,9 @@ pub(super) fn legend(indent: usize, style: &Style) -> String {
         ('·', '.', "free", Hue::Faint),
         ('╱', '/', "in use", Hue::Faint),
     ];
+    if shared {
+        words.insert(3, ('▚', '%', "GPU's", Hue::Part));
+    }
     let one = |(unicode, plain, word, hue): (char, char, &str, Hue)| {
         let glyph = if style.bars == BarGlyphs::Ascii { plain } else { unicode };
         format!("{} {word}", style.paint(hue, &glyph.to_string()))
@@ -101,7 +105,7 @@ mod tests {
     }
 
     fn drawn(device: &DevicePlan, cells: usize) -> String {
-        bar(device, cells, &Style { bars: BarGlyphs::Unicode, ..Style::PLAIN })
+        bar(device, Bytes::ZERO, cells, &Style { bars: BarGlyphs::Unicode, ..Style::PLAIN })
     }
 
     #[test]

@@ -14,9 +14,30 @@ const AMOUNT: usize = 10;
 pub(super) fn section(plan: &Plan, style: &Style) -> String {
     let mut out = if style.is_narrow() { list(plan, style) } else { table(plan, style) };
     if style.bars != BarGlyphs::None {
-        out += &bar::legend(ID, style);
+        out += &bar::legend(ID, plan.ram().by_gpus > Bytes::ZERO, style);
     }
-    out + &drivers(plan, style)
+    out + &shared(plan, style) + &drivers(plan, style)
+}
+
+/// RAM as one pool, where GPUs take memory of it.
+fn shared(plan: &Plan, style: &Style) -> String {
+    let ram = plan.ram();
+    if !ram.is_shared() {
+        return String::new();
+    }
+    let ids: Vec<&str> = ram.gpus.iter().map(|gpu| plan.devices[*gpu].id.as_str()).collect();
+    let (who, what) =
+        if ids.len() == 1 { ("shares", "its memory is a budget") } else { ("share", "theirs are budgets") };
+    let left =
+        if ram.left().is_short() { format!("{} short", ram.left().lacking()) } else { format!("{} left", ram.left()) };
+    let text = format!(
+        "one memory: {} {who} RAM, and {what} in it: {} of it for GPUs and {} for the CPU, of {} free; {left}",
+        ids.join(", "),
+        ram.by_gpus,
+        ram.asked - ram.by_gpus,
+        ram.free
+    );
+    style.wrap("", &text)
 }
 
 /// What drivers take besides on the GPUs with layers, which no column has; alike GPUs together.
@@ -49,7 +70,7 @@ fn list(plan: &Plan, style: &Style) -> String {
     };
     for (at, (device, headroom)) in plan.devices.iter().zip(plan.headrooms()).enumerate() {
         out += &style.wrap(&format!("{:<ID$}", device.id), short_name(&device.label()));
-        out += &format!("{:ID$}{}\n", "", below(device, plan, style));
+        out += &format!("{:ID$}{}\n", "", below(at, device, plan, style));
         let mut of = facts(&[device.weights, device.cache, device.graph, device.reserved(), device.free]);
         of.push(format!("left {}", headroom.above_kept()));
         out += &style.below(ID, &of);
@@ -84,7 +105,7 @@ fn table(plan: &Plan, style: &Style) -> String {
         let text = format!("{left:>AMOUNT$}");
         out += &if left.is_short() { style.paint(Hue::Over, &text) } else { text };
         out.push('\n');
-        out += &format!("{:ID$}{}\n", "", below(device, plan, style));
+        out += &format!("{:ID$}{}\n", "", below(at, device, plan, style));
         for (part, memory) in parts(plan, at) {
             let amounts = [memory.weights, memory.cache, memory.graph].map(column).concat();
             let row = format!("{:ID$}{:<name$}{amounts}", "", format!("  {}", part.name()));
@@ -127,13 +148,13 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
 }
 
 /// The bar, if bars are drawn, and the layers on the device.
-fn below(device: &DevicePlan, plan: &Plan, style: &Style) -> String {
+fn below(at: usize, device: &DevicePlan, plan: &Plan, style: &Style) -> String {
     let mut words = match device.layers.len() {
         0 => "no layers".to_owned(),
         1 => "1 layer".to_owned(),
         n => format!("{n} of {} layers", plan.layers.len()),
     };
-    let lack = device.asked() - device.free;
+    let lack = device.asked() + plan.lent_to_gpus(at) - device.free;
     if lack > Bytes::ZERO && device.kind == DeviceKind::Cpu && device.swap_free > Bytes::ZERO {
         words += &format!(", {} in swap", lack.min(device.swap_free));
     } else if device.in_use() > Bytes::ZERO {
@@ -143,7 +164,7 @@ fn below(device: &DevicePlan, plan: &Plan, style: &Style) -> String {
         return words;
     }
     let cells = style.lines.saturating_sub(ID + 2 + 34).max(8);
-    format!("{}  {words}", bar::bar(device, cells, style))
+    format!("{}  {words}", bar::bar(device, plan.lent_to_gpus(at), cells, style))
 }
 
 fn column(bytes: Bytes) -> String {

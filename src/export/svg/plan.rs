@@ -26,8 +26,8 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
         effect.batch
     );
     canvas.heading(&model_line(plan), &knobs);
-    for device in &plan.devices {
-        bar(&mut canvas, device);
+    for (at, device) in plan.devices.iter().enumerate() {
+        bar(&mut canvas, device, plan.lent_to_gpus(at), plan.is_over(at));
     }
     canvas.y += 4.0;
     layers(&mut canvas, plan);
@@ -43,7 +43,7 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
 }
 
 /// The memory that a device needs, compared with what it has.
-fn bar(canvas: &mut SvgCanvas, device: &DevicePlan) {
+fn bar(canvas: &mut SvgCanvas, device: &DevicePlan, lent: Bytes, is_over: bool) {
     let top = canvas.y;
     canvas.text(MARGIN, top + 12.0, 14, Anchor::Start, Hue::Text, &device.id);
     canvas.text(MARGIN, top + 29.0, 12, Anchor::Start, Hue::Quiet, &shortened(&device.name));
@@ -52,6 +52,7 @@ fn bar(canvas: &mut SvgCanvas, device: &DevicePlan) {
         (device.weights, Hue::Weights),
         (device.cache, Hue::Cache),
         (device.graph, Hue::Graph),
+        (lent, Hue::Part),
         (device.reserved(), Hue::Reserved),
         (device.in_use(), Hue::InUse),
     ];
@@ -68,9 +69,9 @@ fn bar(canvas: &mut SvgCanvas, device: &DevicePlan) {
     if asked > available {
         canvas.rect(end, top, x - end, 26.0, Hue::Over);
     }
-    canvas.line((end, top - 3.0), (end, top + 29.0), if device.is_over() { Hue::Over } else { Hue::Text }, false);
-    let hue = if device.is_over() { Hue::Over } else { Hue::Text };
-    let of = format!("{} of {} free", device.asked(), device.free);
+    let hue = if is_over { Hue::Over } else { Hue::Text };
+    canvas.line((end, top - 3.0), (end, top + 29.0), hue, false);
+    let of = format!("{} of {} free", device.asked() + lent, device.free);
     canvas.text(WIDTH - MARGIN, top + 17.0, 13, Anchor::End, hue, &of);
     canvas.y += 44.0;
 }

@@ -9,14 +9,19 @@ use crate::units::Bytes;
 /// `NVIDIA GeForce RTX 4090`, `rtx4090` and `4090` are the same card.
 pub fn find(text: &str) -> Option<&'static Preset> {
     let wanted = compact(text);
-    let exact = all().iter().find(|preset| compact(&preset.name) == wanted);
+    let exact = all().iter().find(|preset| names(preset).any(|name| compact(name) == wanted));
     let only = |like: &dyn Fn(&str) -> bool| {
-        let mut like = all().iter().filter(|preset| like(&compact(&preset.name)));
+        let mut like = all().iter().filter(|preset| names(preset).any(|name| like(&compact(name))));
         like.next().filter(|_| like.next().is_none())
     };
     let bare = |name: &str| without_series(name) == wanted;
     let unitless = |name: &str| name.strip_suffix("gb").is_some_and(|start| start == wanted);
     exact.or_else(|| only(&bare)).or_else(|| only(&unitless))
+}
+
+/// All names of a preset, its own first.
+fn names(preset: &Preset) -> impl Iterator<Item = &str> {
+    std::iter::once(preset.name.as_str()).chain(preset.also.iter().map(String::as_str))
 }
 
 /// The preset of a GPU as its driver names it: without what stands in parentheses and words that only drivers use, and
@@ -38,8 +43,8 @@ pub fn of_gpu(name: &str, total: Bytes) -> Option<&'static Preset> {
 }
 
 /// Words of drivers' names that presets leave out.
-const OF_DRIVERS: [&str; 10] =
-    ["sxm2", "sxm3", "sxm4", "sxm5", "hbm3", "pcie", "workstation", "server", "edition", "generation"];
+const OF_DRIVERS: [&str; 11] =
+    ["graphics", "sxm2", "sxm3", "sxm4", "sxm5", "hbm3", "pcie", "workstation", "server", "edition", "generation"];
 
 /// The presets for an incremental search: those that contain `text` first, then those that contain its letters in
 /// order; all if it is empty.
@@ -48,10 +53,12 @@ pub fn matching(text: &str) -> Vec<&'static Preset> {
     let mut found: Vec<_> = all()
         .iter()
         .filter_map(|preset| {
-            let name = compact(&preset.name);
-            let mut letters = name.chars();
-            let matches = wanted.chars().all(|wanted| letters.any(|letter| letter == wanted));
-            matches.then_some((!name.contains(&wanted), preset))
+            let scattered = names(preset).map(compact).filter_map(|name| {
+                let mut letters = name.chars();
+                let matches = wanted.chars().all(|wanted| letters.any(|letter| letter == wanted));
+                matches.then_some(!name.contains(&wanted))
+            });
+            Some((scattered.min()?, preset))
         })
         .collect();
     found.sort_by_key(|&(scattered, _)| scattered);
@@ -66,11 +73,11 @@ pub fn nearest(text: &str) -> Vec<&'static str> {
     }
     let mut near: Vec<_> = all()
         .iter()
-        .filter_map(|preset| {
-            let name = compact(&preset.name);
+        .flat_map(|preset| names(preset).map(move |name| (name, compact(name))))
+        .filter_map(|(shown, name)| {
             let part = wanted.len() >= 2 && (name.contains(&wanted) || name.len() >= 4 && wanted.contains(&name));
             let distance = distance(&wanted, &name).min(distance(&wanted, without_series(&name)));
-            (part || distance <= 2).then_some((!part, distance, preset.name.as_str()))
+            (part || distance <= 2).then_some((!part, distance, shown))
         })
         .collect();
     near.sort_by_key(|&(other, distance, _)| (other, distance));
@@ -105,6 +112,9 @@ mod tests {
         for text in ["RTX 4090", "rtx4090", "4090", "NVIDIA GeForce RTX 4090", "RTX-4090"] {
             assert_eq!(find(text).map(|preset| preset.name.as_str()), Some("RTX 4090"), "{text}");
         }
+        for text in ["Ryzen AI Max+ 395 128GB", "AMD Ryzen AI Max+ 395", "framework desktop"] {
+            assert_eq!(find(text).map(|preset| preset.name.as_str()), Some("Strix Halo 128GB GTT"), "{text}");
+        }
         assert_eq!(find("7900 xtx").map(|preset| preset.name.as_str()), Some("RX 7900 XTX"));
         assert_eq!(find("a100 80gb").map(|preset| preset.name.as_str()), Some("A100 80GB"));
         assert_eq!(find("Apple M4 Max 128").map(|preset| preset.name.as_str()), Some("M4 Max 128GB"));
@@ -122,6 +132,7 @@ mod tests {
         assert_eq!(named("NVIDIA A100-SXM4-80GB", 80), Some("A100 80GB"));
         assert_eq!(named("NVIDIA H100 80GB HBM3", 80), Some("H100 80GB"));
         assert_eq!(named("NVIDIA RTX 6000 Ada Generation", 48), Some("RTX 6000 Ada"));
+        assert_eq!(named("AMD Radeon 8060S Graphics", 114), Some("Strix Halo 128GB GTT"));
         assert_eq!((named("", 24), named("a card", 24), named("RTX", 24)), (None, None, None));
     }
 
@@ -139,7 +150,7 @@ mod tests {
         let names = |text| matching(text).into_iter().map(|preset| preset.name.as_str()).collect::<Vec<_>>();
         assert_eq!(names("").len(), all().len());
         assert_eq!(names("sprk"), ["DGX Spark"]);
-        assert_eq!(names("halo 128"), ["Strix Halo 128GB"]);
+        assert_eq!(names("halo 128"), ["Strix Halo 128GB", "Strix Halo 128GB GTT"]);
         assert!(names("4090").starts_with(&["RTX 4090"]) && names("Voodoo 2").is_empty());
     }
 }

@@ -13,7 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::figure;
-use super::memory;
+use super::memory::{self, Lent};
 use super::verdict::sign;
 use crate::answer::compare::{self, ComparedValue, ComparisonGroup, ComparisonRow, Difference, compare};
 use crate::model::ModelSummary;
@@ -281,16 +281,19 @@ fn bar(plans: &[Option<&Plan>], at: usize, gpu: Option<usize>, place: Rect, them
     let largest = (0..plans.len()).filter_map(|at| device(plans, at, gpu)).map(|device| device.total).max();
     let share = own.total.share_of(largest.unwrap_or(Bytes::ZERO)).0;
     let cells = (share * f64::from(place.width)).round().clamp(1.0, f64::from(place.width).max(1.0)) as u16;
-    let plan = plans.get(at).copied().flatten();
-    let index = plan.map_or(0, |plan| gpu.unwrap_or(plan.gpus().len()));
-    let of_model = plan.map(|plan| memory::of_model(plan, index)).unwrap_or_default();
-    memory::draw_bar(own, &of_model, Rect { width: cells, ..place }, theme, buffer);
+    let Some(plan) = plans.get(at).copied().flatten() else { return };
+    let index = gpu.unwrap_or(plan.gpus().len());
+    let (of_model, lent) = (memory::of_model(plan, index), Lent::of(plan, index));
+    memory::draw_bar(own, &of_model, lent, Rect { width: cells, ..place }, theme, buffer);
 }
 
 fn asked(plans: &[Option<&Plan>], at: usize, gpu: Option<usize>, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let Some(own) = device(plans, at, gpu) else { return };
-    let ink = if own.is_over() { theme.bold(Hue::Over) } else { theme.ink(Hue::Dim) };
-    let over = if own.is_over() { " ✗ over" } else { "" };
-    let [long, short] = [figure::of, figure::of_in_short].map(|of| format!("{}{over}", of(own.asked(), own.free)));
+    let Some(plan) = plans.get(at).copied().flatten() else { return };
+    let lent = Lent::of(plan, gpu.unwrap_or(plan.gpus().len()));
+    let ink = if lent.is_over { theme.bold(Hue::Over) } else { theme.ink(Hue::Dim) };
+    let over = if lent.is_over { " ✗ over" } else { "" };
+    let asked = own.asked() + lent.bytes;
+    let [long, short] = [figure::of, figure::of_in_short].map(|of| format!("{}{over}", of(asked, own.free)));
     RowWriter::new(buffer, place, 0).put(if row_writer::width(&long) <= place.width { &long } else { &short }, ink);
 }

@@ -24,6 +24,19 @@ const MIN_BAR: u16 = 5;
 /// Widths of a short legend's columns in one row and in two.
 const COLUMNS: [[u16; 3]; 2] = [[13, 11, 11], [13, 12, 11]];
 
+/// What GPUs take of a device's memory, and whether that is too much with the rest.
+#[derive(Clone, Copy)]
+pub(super) struct Lent {
+    pub bytes: Bytes,
+    pub is_over: bool,
+}
+
+impl Lent {
+    pub(super) fn of(plan: &Plan, device: usize) -> Self {
+        Self { bytes: plan.lent_to_gpus(device), is_over: plan.is_over(device) }
+    }
+}
+
 /// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     draw_in(app, app.regions.memory, app.panels.focus == Panel::Memory, buffer);
@@ -85,14 +98,15 @@ fn draw_device(
         let row = Rect { height: 1, ..place };
         buffer.set_style(row.intersection(buffer.area), theme.selected());
     }
-    let taken = taken(device);
-    let was = before.map(self::taken);
+    let lent = Lent::of(plan, index);
+    let taken = taken(device) + lent.bytes;
+    let was = before.map(|before| self::taken(before) + lent.bytes);
     let beside = shape.head == 0 && place.width >= name_width(place) + 1 + MIN_BAR + 2 + FIGURE;
     // in narrow places one unit for both sizes leaves room for the name
     let of = if place.width < 2 * FIGURE { figure::of_in_short } else { figure::of };
     let figure = of(taken, device.total);
     let figure_style =
-        if device.is_over() { theme.bold(Hue::Over) } else { figure::style(&taken, was.as_ref(), theme, Hue::Text) };
+        if lent.is_over { theme.bold(Hue::Over) } else { figure::style(&taken, was.as_ref(), theme, Hue::Text) };
     let label = match device.kind {
         DeviceKind::Gpu => device.label(),
         DeviceKind::Cpu => "".into(),
@@ -117,13 +131,13 @@ fn draw_device(
         let width = if beside { place.width.saturating_sub(name + 1 + FIGURE + 2) } else { 0 };
         Rect { x: place.x + name + 1, width, height: shape.bar, ..place }
     };
-    draw_bar(device, &of_model(plan, index), bar, theme, buffer);
+    draw_bar(device, &of_model(plan, index), lent, bar, theme, buffer);
     if shape.legend > 0 {
         let indent = indent(place);
         let y = place.y + shape.head + shape.bar;
         let width = place.width.saturating_sub(indent);
         let row = Rect { x: place.x + indent, y, width, height: shape.legend };
-        legend(device, before, row, theme, buffer);
+        legend(device, before, lent, row, theme, buffer);
     }
 }
 
@@ -142,14 +156,22 @@ pub(super) fn of_model(plan: &Plan, index: usize) -> PartMemory {
     plan.parts.first().and_then(|model| model.devices.get(index)).copied().unwrap_or_default()
 }
 
-/// Draws the bar of one device, on which the model takes `own`.
-pub(super) fn draw_bar(device: &DevicePlan, own: &PartMemory, row: Rect, theme: Theme, buffer: &mut Buffer) {
-    let beyond = device.asked() - device.free;
+/// Draws the bar of one device, on which the model takes `own` and GPUs what is `lent` of it.
+pub(super) fn draw_bar(
+    device: &DevicePlan,
+    own: &PartMemory,
+    lent: Lent,
+    row: Rect,
+    theme: Theme,
+    buffer: &mut Buffer,
+) {
+    let beyond = device.asked() + lent.bytes - device.free;
     let mut parts = vec![
         (BarPart::Weights, own.weights),
         (BarPart::Cache, own.cache),
         (BarPart::Graph, own.graph),
         (BarPart::Beside, device.asked() - own.asked()),
+        (BarPart::Shared, lent.bytes),
         (BarPart::Reserved, kept(device)),
         (BarPart::InUse, device.in_use()),
     ];
@@ -162,23 +184,30 @@ pub(super) fn draw_bar(device: &DevicePlan, own: &PartMemory, row: Rect, theme: 
                 left = left - *bytes;
             }
         }
-        parts.push((if device.is_over() { BarPart::Over } else { BarPart::Swap }, beyond));
+        parts.push((if lent.is_over { BarPart::Over } else { BarPart::Swap }, beyond));
         let whole = device.total + beyond;
         let room = row.width.saturating_sub(1);
         bar::draw(buffer, Rect { width: room, ..row }, whole, &parts, theme);
         return;
     }
-    let free = device.total - taken(device);
+    let free = device.total - taken(device) - lent.bytes;
     parts.push((BarPart::Free, free));
     bar::draw(buffer, row, device.total, &parts, theme);
 }
 
 /// Draws the parts with name and size, each at a fixed position.
-fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: Theme, buffer: &mut Buffer) {
-    let beyond = device.asked() - device.free;
+fn legend(
+    device: &DevicePlan,
+    before: Option<&DevicePlan>,
+    lent: Lent,
+    place: Rect,
+    theme: Theme,
+    buffer: &mut Buffer,
+) {
+    let beyond = device.asked() + lent.bytes - device.free;
     let last = match beyond {
-        Bytes::ZERO => (BarPart::Free, device.total - taken(device)),
-        _ if device.is_over() => (BarPart::Over, beyond),
+        Bytes::ZERO => (BarPart::Free, device.total - taken(device) - lent.bytes),
+        _ if lent.is_over => (BarPart::Over, beyond),
         _ => (BarPart::Swap, beyond),
     };
     let was = |part: fn(&DevicePlan) -> Bytes| before.map(part);
@@ -186,7 +215,12 @@ fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: 
         (BarPart::Weights, device.weights, was(|device| device.weights)),
         (BarPart::Cache, device.cache, was(|device| device.cache)),
         (BarPart::Graph, device.graph, was(|device| device.graph)),
-        (BarPart::Reserved, kept(device), None),
+        // RAM keeps nothing back where GPUs share it
+        if lent.bytes > Bytes::ZERO {
+            (BarPart::Shared, lent.bytes, None)
+        } else {
+            (BarPart::Reserved, kept(device), None)
+        },
         (BarPart::InUse, device.in_use(), None),
         (last.0, last.1, None),
     ];

@@ -18,6 +18,8 @@ pub enum BarPart {
     Graph,
     /// What a draft or projector takes, of all three.
     Beside,
+    /// What GPUs take of RAM.
+    Shared,
     Reserved,
     InUse,
     Swap,
@@ -33,6 +35,7 @@ impl BarPart {
             Self::Cache => "cache",
             Self::Graph => "graph",
             Self::Beside => "beside",
+            Self::Shared => "GPU's",
             Self::Reserved => "reserved",
             Self::InUse => "in use",
             Self::Swap => "swap",
@@ -48,6 +51,7 @@ impl BarPart {
             Self::Cache => Hue::Cache,
             Self::Graph => Hue::Graph,
             Self::Beside => Hue::OddGpu,
+            Self::Shared => Hue::EvenGpu,
             Self::Reserved => Hue::Reserved,
             Self::InUse => Hue::InUse,
             Self::Swap => Hue::EvenGpu,
@@ -63,6 +67,7 @@ impl BarPart {
             Self::Cache => "▓",
             Self::Graph => "▒",
             Self::Beside => "▚",
+            Self::Shared => "▞",
             Self::Reserved => "░",
             Self::InUse => "╱",
             Self::Swap => "≈",

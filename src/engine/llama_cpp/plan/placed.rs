@@ -109,7 +109,8 @@ impl<'a> PlacedModel<'a> {
         }
         let parts = self.parts();
         Part::sum_into(&parts, &mut devices);
-        if let Some(ram) = devices.last_mut().filter(|_| self.settings.load_mode.unwrap_or_default() == LoadMode::Mmap) {
+        if let Some(ram) = devices.last_mut().filter(|_| self.settings.load_mode.unwrap_or_default() == LoadMode::Mmap)
+        {
             ram.mapped = ram.weights;
         }
         for (place, &gpu) in self.params.gpus.iter().enumerate() {

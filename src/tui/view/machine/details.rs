@@ -5,11 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use crate::engine::backend;
+use crate::machine::budget::Budget;
 use crate::machine::driver_memory::DriverMemory;
 use crate::machine::presets;
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::what_if::GpuSlot;
-use crate::machine::{Backend, Origin, Os};
+use crate::machine::{Backend, Machine, Origin, Os};
 use crate::plan::Confidence;
 use crate::tui::app::machine::{DeviceSetting, MachinePrompt, MachineRow, MachineScreen, Pane};
 use crate::tui::app::{App, LiveMemory};
@@ -177,16 +178,23 @@ fn notes(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Ve
                 );
             }
             if slot.gpu.integrated {
-                text(Hue::Dim, "Integrated: it shares RAM, and engines fill it last.");
+                text(Hue::Dim, "Integrated: engines fill it last.");
             }
             if let Some(preset) = presets::find(&slot.gpu.name) {
                 text(Hue::Dim, &format!("memory bandwidth {} GB/s (manufacturer's figure)", preset.gbps));
+            }
+            if let Some(budget) = Budget::of(&app.machine, &slot.gpu) {
+                pool(&app.machine, &budget, columns, &mut notes);
             }
             let compute = slot.gpu.compute.map(|(major, minor)| format!(", compute capability {major}.{minor}"));
             notes.push((Hue::Dim, String::new()));
             let heading = format!("How engines treat {}{}", slot.gpu.backend.name(), compute.unwrap_or_default());
             notes.push((Hue::Focus, heading));
             rules(slot, app.machine.os, columns, &mut notes);
+        }
+        (MachineRow::Ram, _) => {
+            let shared = app.machine.gpus.iter().find_map(|gpu| Budget::of(&app.machine, gpu));
+            shared.into_iter().for_each(|budget| pool(&app.machine, &budget, columns, &mut notes));
         }
         (MachineRow::Every, _) => text(
             Hue::Dim,
@@ -197,6 +205,33 @@ fn notes(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Ve
         _ => {}
     }
     notes
+}
+
+/// Adds RAM as one bar with the GPU's budget marked on it, the rule of that budget, and what raises it.
+fn pool(machine: &Machine, budget: &Budget, columns: u16, notes: &mut Vec<(Hue, String)>) {
+    let ram = machine.ram;
+    let cells = usize::from(columns.saturating_sub(2)).min(60);
+    let cell = |bytes: Bytes| ((bytes.share_of(ram.total).0 * cells as f64).round() as usize).min(cells);
+    let (free, mark) = (cell(ram.free), cell(budget.bytes).saturating_sub(1));
+    let bar: String = (0..cells)
+        .map(|at| {
+            if at == mark {
+                '┊'
+            } else if at < free {
+                '·'
+            } else {
+                '╱'
+            }
+        })
+        .collect();
+    let own = if budget.own > Bytes::ZERO { format!(", and {} of its own", budget.own) } else { String::new() };
+    notes.push((Hue::Focus, format!("One memory: {} of RAM", ram.total)));
+    notes.push((Hue::Text, bar));
+    let legend =
+        format!("· free {} · ╱ in use {} · ┊ the GPU's budget, {}{own}", ram.free, ram.total - ram.free, budget.bytes);
+    for sentence in [Some(&legend), Some(&budget.rule), budget.raise.as_ref()].into_iter().flatten() {
+        notes.extend(wrap(sentence, columns).into_iter().map(|line| (Hue::Dim, line)));
+    }
 }
 
 /// Adds the rules for the GPU's backend, with sources.
