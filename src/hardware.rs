@@ -152,6 +152,7 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe
     let (memory, about) = ram::collect();
     let mut detected = Detected {
         machine: Machine {
+            disk: None,
             os: Os::here(),
             gpus: Vec::new(),
             ram: about.ram,

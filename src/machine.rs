@@ -31,6 +31,8 @@ pub struct Machine {
     pub gpus: Vec<Gpu>,
     /// Main memory.
     pub ram: Ram,
+    /// How fast the disk with the model's file is read, if it was stated.
+    pub disk: Option<Bandwidth>,
     /// Whether it was detected or described.
     pub origin: Origin,
     /// Versions of the drivers, where known.
@@ -266,6 +268,7 @@ mod tests {
         let gpu = |free| Gpu { free: Bytes::mib(free), ..card(Backend::Cuda) };
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(32), swap_free: Bytes::ZERO, bandwidth: None };
         let with = |gpus: Vec<Gpu>| Machine {
+            disk: None,
             os: Os::Linux,
             gpus,
             ram,

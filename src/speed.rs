@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use crate::engine::PreparedModel;
 use crate::machine::Machine;
-use crate::plan::{Confidence, Plan, Verdict};
+use crate::plan::{Confidence, Outcome, Plan};
 use constants::FITTED;
 use work::Work;
 
@@ -51,6 +51,9 @@ pub struct Speed {
     /// Why it is assumed or wide, as part of a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What is assumed, in a few words.
+    #[serde(skip)]
+    pub assumes: Option<&'static str>,
     /// What a token's time consists of, in the order of devices.
     pub terms: Vec<Term>,
 }
@@ -105,7 +108,7 @@ impl Speed {
     /// cannot be known: without the bandwidth of a GPU that takes part, for a GPU of another computer, and for a plan
     /// that does not fit.
     pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Self> {
-        if plan.verdict == Verdict::DoesNotFit {
+        if plan.outcome() == Outcome::DoesNotFit {
             return None;
         }
         Self::of_work(&Work::of(model, machine, plan, depth)?, depth)
@@ -128,7 +131,20 @@ impl Speed {
             high = high.max(per_second(&work.clone().with_ram(RAM_FACTOR), None)?);
             reason = Some(format!("the bandwidth of RAM is assumed: {}, give or take 40 %", work::ASSUMED_RAM));
         }
-        let confidence = if work.assumed { Confidence::Assumed } else { Confidence::Modelled };
-        Some(Self { depth, tokens_per_second, low, high, confidence, reason, terms: terms::of(work, &FITTED) })
+        if let Some(disk) = work.disk {
+            low = low.min(per_second(&work.clone().with_disk(true), None)?);
+            high = high.max(per_second(&work.clone().with_disk(false), None)?);
+            if disk.assumed {
+                reason =
+                    Some(format!("the speed of the disk is assumed: {}, give or take a factor of 3.5", disk.bandwidth));
+            }
+        }
+        // the disk is the slower of the two
+        let assumes = match work.disk {
+            Some(disk) if disk.assumed => Some("the disk's speed"),
+            _ => work.assumed.then_some("RAM's bandwidth"),
+        };
+        let confidence = if assumes.is_some() { Confidence::Assumed } else { Confidence::Modelled };
+        Some(Self { depth, tokens_per_second, low, high, confidence, reason, assumes, terms: terms::of(work, &FITTED) })
     }
 }

@@ -2,6 +2,7 @@
 
 mod held_knobs;
 mod one_outcome;
+mod one_pool;
 mod ram;
 mod together;
 
@@ -44,6 +45,7 @@ fn one_gpu(gib: u64) -> Machine {
     };
     let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO, bandwidth: None };
     Machine {
+        disk: None,
         os: Os::Linux,
         gpus: vec![gpu],
         ram,
@@ -97,7 +99,14 @@ fn machine() -> impl Strategy<Value = Machine> {
             })
             .collect();
         let ram = Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO, bandwidth: None };
-        Machine { os: Os::Linux, gpus, ram, origin: Origin::Described, drivers: plimsoll::machine::Drivers::default() }
+        Machine {
+            disk: None,
+            os: Os::Linux,
+            gpus,
+            ram,
+            origin: Origin::Described,
+            drivers: plimsoll::machine::Drivers::default(),
+        }
     })
 }
 

@@ -43,6 +43,7 @@ fn every_entry_builds_a_complete_model() {
     assert!(catalogue::all().len() >= 60);
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
     let machine = Machine {
+        disk: None,
         os: Os::Linux,
         gpus: Vec::new(),
         ram,
@@ -81,6 +82,7 @@ fn every_architecture_is_planned_by_every_engine() {
     };
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None };
     let machine = Machine {
+        disk: None,
         os: Os::Linux,
         gpus: vec![gpu],
         ram,

@@ -34,6 +34,7 @@ pub fn card(backend: Backend, memory: Bytes) -> Gpu {
 pub fn machine(gpus: Vec<Gpu>) -> Machine {
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO, bandwidth: None };
     Machine {
+        disk: None,
         os: Os::for_gpus(&gpus),
         gpus,
         ram,

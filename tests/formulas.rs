@@ -15,6 +15,7 @@ fn plan(engine: EngineId, name: &str, flash_attn: FlashAttn) -> Plan {
     let model = fixtures::model(name);
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(512), swap_free: Bytes::ZERO, bandwidth: None };
     let machine = Machine {
+        disk: None,
         os: Os::Linux,
         gpus: Vec::new(),
         ram,

@@ -49,6 +49,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
         1 => (gpu(), 1..=64usize).prop_map(|(gpu, count)| vec![gpu; count]),
     ];
     (gpus, 0..=256u64 << 30, 0.0..=1.0f64, 0..=8u64 << 30).prop_map(|(gpus, total, free, swap)| Machine {
+        disk: None,
         os: Os::for_gpus(&gpus),
         gpus,
         ram: Ram {
@@ -350,6 +351,7 @@ proptest! {
     ) {
         let Context::Tokens(tokens) = settings.ctx else { unreachable!() };
         let machine = Machine {
+            disk: None,
             os: Os::Linux,
             gpus: Vec::new(),
             ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },
@@ -370,6 +372,7 @@ proptest! {
     ) {
         gpu.backend = Backend::Cuda;
         let mut machine = Machine {
+            disk: None,
             os: Os::Linux,
             gpus: vec![gpu],
             ram: Ram { total: Bytes(ram), free: Bytes(ram), swap_free: Bytes::ZERO, bandwidth: None },

@@ -7,9 +7,10 @@ use super::report::cell;
 use super::style::{Hue, Style};
 use crate::engine::backend;
 use crate::hardware::{CollectorResult, Detected, Process};
+use crate::machine::budget::Budget;
 use crate::machine::driver_memory::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Drivers, Gpu, Origin, Os, file, short_name};
-use crate::units::Bytes;
+use crate::units::{Bandwidth, Bytes};
 
 /// The devices and the outcome of every collector.
 pub(super) fn text(detected: &Detected, style: &Style) -> String {
@@ -62,6 +63,12 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
     if machine.gpus.is_empty() && machine.origin == Origin::Detected {
         out += &style.wrap("", "No GPU was found. To plan for one, specify it: plimsoll plan MODEL --gpu 24GiB");
     }
+    for (index, gpu) in machine.gpus.iter().enumerate() {
+        let Some(Budget { bytes, rule, raise, .. }) = Budget::of(machine, gpu) else { continue };
+        let raise = raise.map_or_else(String::new, |raise| format!(" {raise}"));
+        out +=
+            &style.wrap("", &format!("GPU{index} shares RAM: {bytes} of its memory is a budget in it. {rule}{raise}"));
+    }
     out += &format!("\n{}\n", style.paint(Hue::Strong, "Detection"));
     for tried in &detected.tried {
         out += &style.wrap(&format!("{:<8}", tried.collector), &one_line(&tried.outcome));
@@ -77,7 +84,8 @@ fn driver(gpus: &[Gpu], id: &str) -> Option<DriverMemory> {
 
 /// One JSON object with the keys of a plan's devices and more of real devices. It is a machine file for `--machine`.
 pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
-    let file::MachineRecord { plimsoll, origin, os, drivers, devices } = file::MachineRecord::of(&detected.machine);
+    let file::MachineRecord { plimsoll, origin, os, disk, drivers, devices } =
+        file::MachineRecord::of(&detected.machine);
     let listed = devices.into_iter().map(|device| {
         let facts = detected.facts.iter().filter(|fact| fact.device == device.id);
         DeviceRecord {
@@ -94,7 +102,16 @@ pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
     used.dedup();
     let backends =
         used.into_iter().map(|backend| BackendRecord { backend, rules: backend::of(backend).facts() }).collect();
-    serde_json::to_string_pretty(&Object { plimsoll, origin, os, drivers, devices, backends, tried: &detected.tried })
+    serde_json::to_string_pretty(&Object {
+        plimsoll,
+        origin,
+        os,
+        disk,
+        drivers,
+        devices,
+        backends,
+        tried: &detected.tried,
+    })
 }
 
 #[derive(Serialize)]
@@ -102,6 +119,8 @@ struct Object<'a> {
     plimsoll: &'static str,
     origin: Origin,
     os: Os,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk: Option<Bandwidth>,
     #[serde(skip_serializing_if = "Drivers::is_unknown")]
     drivers: Drivers,
     devices: Vec<DeviceRecord<'a>>,

@@ -213,6 +213,7 @@ mod tests {
         let gpus = ["RTX 3060".to_owned(), "name=a card with a name that goes on and on,total=4GiB".to_owned()];
         let machine = MachineSpec::read(&gpus, Some("64GiB")).unwrap();
         let machine = machine.complete(Machine {
+            disk: None,
             os: Os::Linux,
             gpus: Vec::new(),
             ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },

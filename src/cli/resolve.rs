@@ -65,7 +65,7 @@ impl MachineSource {
             let other = SavedMachines::find(name).map_err(|sentence| CliError::flag(who, &sentence))?;
             described = described.over(other.into());
         }
-        described.os = machine.os.or(described.os);
+        (described.os, described.disk) = (machine.os.or(described.os), machine.disk.or(described.disk));
         described.drivers = Drivers { nvidia: machine.driver, jetpack: machine.jetpack }.or(described.drivers);
         for name in &machine.join {
             let joined = SavedMachines::find(name).and_then(|other| described.join(computer(name), &other));

@@ -42,6 +42,7 @@ pub(super) fn gpu(backend: Backend, total: Bytes) -> Gpu {
 pub(super) fn machine(gpus: Vec<Gpu>) -> Machine {
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO, bandwidth: None };
     Machine {
+        disk: None,
         os: Os::for_gpus(&gpus),
         gpus,
         ram,

@@ -342,6 +342,7 @@ mod tests {
         let gpus = vec![card("RTX 3090", None), card("RTX 4090", None), there("RTX 4090"), there("RTX 3060")];
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
         let machine = Machine {
+            disk: None,
             os: Os::Linux,
             gpus,
             ram,

@@ -185,6 +185,7 @@ mod tests {
     fn machine() -> Machine {
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::ZERO, bandwidth: None };
         Machine {
+            disk: None,
             os: Os::Linux,
             gpus: Vec::new(),
             ram,

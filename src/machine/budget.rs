@@ -86,6 +86,7 @@ mod tests {
         let preset = presets::find(preset).unwrap();
         let ram = presets::find("M4 Max 64GB").unwrap().ram().unwrap();
         let machine = Machine {
+            disk: None,
             os,
             gpus: vec![preset.gpu()],
             ram: preset.ram().unwrap_or(ram),

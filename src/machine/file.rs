@@ -22,6 +22,9 @@ pub struct MachineRecord<'a> {
     pub origin: Origin,
     /// Its operating system.
     pub os: Os,
+    /// How fast its disk is read, if it was stated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Bandwidth>,
     /// Versions of its drivers.
     #[serde(skip_serializing_if = "Drivers::is_unknown")]
     pub drivers: Drivers,
@@ -75,6 +78,7 @@ impl<'a> MachineRecord<'a> {
             plimsoll: env!("CARGO_PKG_VERSION"),
             origin: machine.origin,
             os: machine.os,
+            disk: machine.disk,
             drivers: machine.drivers,
             devices,
         }
@@ -143,6 +147,8 @@ pub fn write(machine: &Machine) -> serde_json::Result<String> {
 #[derive(Deserialize)]
 struct Read {
     os: Option<Os>,
+    /// In bytes a second.
+    disk: Option<u64>,
     #[serde(default)]
     drivers: Drivers,
     devices: Vec<ReadDevice>,
@@ -206,7 +212,8 @@ pub fn read(text: &str) -> Result<Machine, String> {
     gpus.sort_by_key(|gpu| gpu.computer.is_some());
     let ram = ram.ok_or("no device has kind \"cpu\", so there is no system RAM: add one with its total")?;
     let os = read.os.unwrap_or_else(|| Os::for_gpus(&gpus));
-    Ok(Machine { os, gpus, ram, origin: Origin::Described, drivers: read.drivers })
+    let disk = read.disk.map(Bandwidth::checked).transpose().map_err(|what| format!("disk: {what}"))?;
+    Ok(Machine { disk, os, gpus, ram, origin: Origin::Described, drivers: read.drivers })
 }
 
 impl ReadDevice {
@@ -284,6 +291,7 @@ mod tests {
         };
         Machine {
             os: Os::Windows,
+            disk: Some(Bandwidth::gbps(3)),
             gpus: (0..gpus).map(gpu).collect(),
             ram,
             origin: Origin::Described,

@@ -2,7 +2,7 @@
 
 use super::vulkan::VulkanLimits;
 use super::{Backend, Drivers, Gpu, Listed, Machine, Origin, Os, Ram, file, presets, rpc};
-use crate::units::{Bytes, NotABandwidth};
+use crate::units::{Bandwidth, Bytes, NotABandwidth};
 
 /// User-given parts of a machine; the rest is detected.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,6 +11,8 @@ pub struct MachineSpec {
     pub gpus: Option<Vec<Gpu>>,
     /// Main memory.
     pub ram: Option<Ram>,
+    /// How fast the disk is read.
+    pub disk: Option<Bandwidth>,
     /// The operating system, from a machine file.
     pub os: Option<Os>,
     /// Versions of the drivers.
@@ -27,6 +29,7 @@ impl From<Machine> for MachineSpec {
             gpus: Some(machine.gpus),
             ram: Some(machine.ram),
             os: Some(machine.os),
+            disk: machine.disk,
             drivers: machine.drivers,
             joined: Vec::new(),
             notes: Vec::new(),
@@ -76,7 +79,8 @@ impl MachineSpec {
         notes.extend(self.notes);
         let joined = [earlier.joined, self.joined].concat();
         let drivers = self.drivers.or(earlier.drivers);
-        Self { gpus: self.gpus.or(earlier.gpus), ram: self.ram.or(earlier.ram), os, drivers, joined, notes }
+        let (gpus, ram) = (self.gpus.or(earlier.gpus), self.ram.or(earlier.ram));
+        Self { gpus, ram, disk: self.disk.or(earlier.disk), os, drivers, joined, notes }
     }
 
     /// Adds the GPUs of `machine` over RPC, under the name `computer`.
@@ -89,7 +93,7 @@ impl MachineSpec {
 
     /// The machine, with everything that was not given taken from `detected`.
     pub fn complete(&self, detected: Machine) -> Machine {
-        let stated = self.os.is_some() || !self.drivers.is_unknown();
+        let stated = self.os.is_some() || self.disk.is_some() || !self.drivers.is_unknown();
         if self.gpus.is_none() && self.ram.is_none() && self.joined.is_empty() && !stated {
             return detected;
         }
@@ -98,7 +102,8 @@ impl MachineSpec {
         // what was detected says nothing of a described machine's drivers
         let known = if self.gpus.is_none() { detected.drivers } else { Drivers::default() };
         let drivers = self.drivers.or(known);
-        Machine { os, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described, drivers }
+        let disk = self.disk.or(detected.disk);
+        Machine { disk, os, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described, drivers }
     }
 }
 
@@ -355,7 +360,6 @@ impl<'a> Pairs<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bandwidth;
     use rstest::rstest;
 
     fn one(text: &str) -> Gpu {
@@ -430,6 +434,7 @@ mod tests {
     #[test]
     fn given_parts_replace_detected_ones() {
         let detected = Machine {
+            disk: None,
             os: Os::Linux,
             gpus: vec![one("name=found,total=8GiB")],
             ram: Ram { total: Bytes::gib(32), free: Bytes::gib(30), swap_free: Bytes::ZERO, bandwidth: None },

@@ -19,7 +19,17 @@ pub(super) fn of(work: &Work, constants: &Constants) -> Vec<Term> {
             format!("{} layers × {}", work.synced.round(), milliseconds(constants.sync)),
         ),
     ];
-    devices.chain(between).filter(|term| term.milliseconds > 0.0).collect()
+    let disk = work.disk.map(|disk| {
+        let formula = format!(
+            "{:.2} GB, between {:.2} and {:.2}, / {}",
+            disk.bytes() / 1e9,
+            disk.least / 1e9,
+            disk.most / 1e9,
+            disk.bandwidth
+        );
+        term("weights from disk".to_owned(), disk.bytes() / disk.bandwidth.per_second(), formula)
+    });
+    devices.chain(between).chain(disk).filter(|term| term.milliseconds > 0.0).collect()
 }
 
 fn of_device(device: &DeviceWork, constants: &Constants) -> [Term; 4] {

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::{Speed, SpeedRange, Speeds};
-use crate::plan::Confidence;
 use crate::units::Tokens;
 
 /// `28–34 tok/s`
@@ -24,8 +23,7 @@ impl fmt::Display for Speeds {
         if full != self.start.range().to_string() {
             write!(f, ", {full} at full context")?;
         }
-        let assumed = self.start.confidence == Confidence::Assumed;
-        f.write_str(if assumed { " (RAM's bandwidth assumed)" } else { "" })
+        self.start.assumes.map_or(Ok(()), |what| write!(f, " ({what} assumed)"))
     }
 }
 

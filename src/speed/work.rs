@@ -14,6 +14,12 @@ use crate::units::Bandwidth;
 /// (90 GB/s).
 pub const ASSUMED_RAM: Bandwidth = Bandwidth::gbps(60);
 
+/// Assumed where the speed of the disk is not stated: between a SATA SSD (0.55 GB/s) and an NVMe drive with four lanes
+/// of PCI Express 4 (7 GB/s).
+pub const ASSUMED_DISK: Bandwidth = Bandwidth::gbps(2);
+/// It may be this much faster or slower.
+pub const DISK_FACTOR: f64 = 3.5;
+
 /// What the CPU cores of an Apple chip draw at most of the memory that they share with the GPU. With the efficiency of
 /// CPUs this is the 120 GB/s that four threads of an M2 Max reached in the comparison named in `reads`.
 const APPLE_CPU: Bandwidth = Bandwidth::gbps(200);
@@ -29,6 +35,52 @@ pub struct Work {
     pub synced: f64,
     /// Whether the bandwidth of RAM matters and was assumed.
     pub assumed: bool,
+    /// What is read from disk, as RAM does not hold all weights that are mapped.
+    pub disk: Option<DiskReads>,
+}
+
+/// What a token reads from disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DiskReads {
+    /// Bytes, if what RAM holds is always what is needed next.
+    pub least: f64,
+    /// Bytes, if nothing of what a token reads is left in RAM when the next one comes: so it is where the system drops
+    /// what was read longest ago.
+    pub most: f64,
+    /// How fast the disk is read.
+    pub bandwidth: Bandwidth,
+    /// Whether that is assumed.
+    pub assumed: bool,
+}
+
+impl DiskReads {
+    /// Those of `plan`, of which a token reads `touched` bytes of weights in RAM.
+    fn of(plan: &Plan, machine: &Machine, touched: f64) -> Option<Self> {
+        let ram = plan.ram();
+        let beyond = ram.from_disk()?.share_of(ram.mapped).0;
+        Some(Self {
+            least: touched * beyond,
+            most: touched,
+            bandwidth: machine.disk.unwrap_or(ASSUMED_DISK),
+            assumed: machine.disk.is_none(),
+        })
+    }
+
+    /// Half way between the extremes.
+    pub fn bytes(&self) -> f64 {
+        f64::midpoint(self.least, self.most)
+    }
+
+    fn seconds(&self) -> f64 {
+        self.bytes() / self.bandwidth.per_second()
+    }
+
+    /// With the most bytes from the slowest disk, or the least from the fastest.
+    fn extreme(self, slow: bool) -> Self {
+        let factor = if self.assumed { DISK_FACTOR } else { 1.0 };
+        let (bytes, factor) = if slow { (self.most, factor.recip()) } else { (self.least, factor) };
+        Self { least: bytes, most: bytes, bandwidth: self.bandwidth.times(factor), ..self }
+    }
 }
 
 /// The work of one device for one token.
@@ -107,10 +159,17 @@ impl Work {
                 device.bandwidth = ram.unwrap_or(ASSUMED_RAM);
             }
         }
+        let disk = DiskReads::of(plan, machine, work.get(cpu).map_or(0.0, |ram| ram.weights.bytes));
         work.retain(|device| device.weights.bytes > 0.0 || device.cache > 0.0);
         let gpus = work.iter().filter(|device| device.family != Family::Cpu).count();
         let in_ram = work.iter().any(|device| device.family == Family::Cpu);
-        Some(Self { devices: work, hops: gpus.saturating_sub(1) as f64, synced, assumed: in_ram && ram.is_none() })
+        Some(Self {
+            devices: work,
+            hops: gpus.saturating_sub(1) as f64,
+            synced,
+            assumed: in_ram && ram.is_none(),
+            disk,
+        })
     }
 
     /// The class of its errors.
@@ -127,7 +186,15 @@ impl Work {
     /// Seconds per token. The arithmetic of a CPU counts if its threads are given.
     pub fn seconds(&self, constants: &Constants, threads: Option<f64>) -> f64 {
         let devices: f64 = self.devices.iter().map(|device| device.seconds(constants, threads)).sum();
-        devices + self.hops * constants.hop + self.synced * constants.sync
+        let disk = self.disk.as_ref().map_or(0.0, DiskReads::seconds);
+        devices + self.hops * constants.hop + self.synced * constants.sync + disk
+    }
+
+    /// The same where the disk costs the most time that it may, or the least.
+    #[must_use]
+    pub fn with_disk(mut self, slow: bool) -> Self {
+        self.disk = self.disk.map(|disk| disk.extreme(slow));
+        self
     }
 
     /// The same with `factor` times the bandwidth of RAM.

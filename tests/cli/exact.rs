@@ -88,6 +88,7 @@ fn raw_settings_are_used_as_given() {
         ..Settings::default()
     };
     let machine = Machine {
+        disk: None,
         os: Os::here(),
         gpus: vec![dev0()],
         ram: RAM,
@@ -126,6 +127,7 @@ fn gpus_keep_their_order_and_backend() {
         });
     }
     let machine = Machine {
+        disk: None,
         os: Os::here(),
         gpus,
         ram: RAM,

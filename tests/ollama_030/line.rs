@@ -122,6 +122,7 @@ fn machine(question: &Json) -> Machine {
     let nvidia = question["nvidia_driver"].as_u64().map(|branch| u32::try_from(branch).unwrap());
     let jetpack = question["jetpack"].as_str().map(|version| plimsoll::machine::drivers::major(version).unwrap());
     Machine {
+        disk: None,
         os,
         gpus: question["gpus"].as_array().unwrap().iter().map(gpu).collect(),
         ram: Ram {

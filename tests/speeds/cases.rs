@@ -133,6 +133,7 @@ impl Line {
         let total = Bytes::gib(2048);
         let ram = Ram { total, free: total, swap_free: Bytes::ZERO, bandwidth: self.bandwidth() };
         Ok(Machine {
+            disk: None,
             os: Os::for_gpus(&gpus),
             gpus,
             ram,

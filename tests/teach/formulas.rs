@@ -31,6 +31,7 @@ fn page(
 fn no_gpu() -> Machine {
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(512), swap_free: Bytes::ZERO, bandwidth: None };
     Machine {
+        disk: None,
         os: Os::Linux,
         gpus: Vec::new(),
         ram,

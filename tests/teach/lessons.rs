@@ -179,6 +179,7 @@ fn the_setup_is_what_the_lesson_is_about() {
     assert_eq!(rendered.figures["many_cache"], FigureValue::Bytes(request.plan().unwrap().totals.cache));
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
     let bare = Machine {
+        disk: None,
         os: Os::Linux,
         gpus: Vec::new(),
         ram,

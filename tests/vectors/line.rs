@@ -19,6 +19,7 @@ impl Line {
         let gpus: Vec<_> = input["gpus"].as_array().into_iter().flatten().map(gpu).collect();
         let system = &input["system"];
         let machine = Machine {
+            disk: None,
             os: Os::for_gpus(&gpus),
             gpus,
             ram: Ram {

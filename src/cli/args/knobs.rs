@@ -2,6 +2,7 @@
 #![allow(clippy::struct_excessive_bools, reason = "flags are what they are")]
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 
@@ -13,7 +14,7 @@ use crate::machine::{Os, drivers};
 use crate::settings::{
     CacheType, Context, FlashAttn, GpuLayers, ImageSize, LoadMode, MmprojDevice, Outputs, Release, SpecType,
 };
-use crate::units::Bytes;
+use crate::units::{Bandwidth, Bytes};
 
 /// The knobs of an engine. What is not given, the engine chooses.
 #[derive(Debug, Default, Args)]
@@ -169,6 +170,9 @@ pub(in super::super) struct MachineArgs {
     /// System RAM: a size, or total=…,free=…,swap=…,bandwidth=80GB/s. If given, RAM is not detected.
     #[arg(long, value_name = "RAM", allow_hyphen_values = true)]
     pub(in super::super) ram: Option<String>,
+    /// How fast the disk with the model is read, such as 3GB/s, where RAM cannot hold all of it [default: assumed].
+    #[arg(long, value_name = "SPEED", value_parser = Bandwidth::from_str)]
+    pub(in super::super) disk: Option<Bandwidth>,
     /// Another machine: a saved one, or a file written there by 'plimsoll devices --json'. --gpu and --ram override
     /// it. 'this' is the present one, where config.toml names another.
     #[arg(long, value_name = "NAME|FILE")]

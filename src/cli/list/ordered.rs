@@ -74,6 +74,7 @@ mod tests {
         let names: Vec<_> = items.iter().map(|item| item.name.clone()).collect();
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
         let machine = Machine {
+            disk: None,
             os: Os::Linux,
             gpus: Vec::new(),
             ram,

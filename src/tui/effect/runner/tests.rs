@@ -102,6 +102,7 @@ fn a_newer_survey_stops_an_older_one() {
     let question = library::SurveyRequest {
         engine: EngineId::default(),
         machine: Arc::new(Machine {
+            disk: None,
             os: Os::Linux,
             gpus: Vec::new(),
             ram: Ram { total: Bytes::gib(1), free: Bytes::gib(1), swap_free: Bytes::ZERO, bandwidth: None },
