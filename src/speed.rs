@@ -132,8 +132,9 @@ impl Speed {
             reason = Some(format!("the bandwidth of RAM is assumed: {}, give or take 40 %", work::ASSUMED_RAM));
         }
         if let Some(disk) = work.disk {
-            low = low.min(per_second(&work.clone().with_disk(true), None)?);
-            high = high.max(per_second(&work.clone().with_disk(false), None)?);
+            // what is read again is less certain than anything else
+            low = per_second(&work.clone().with_disk(true), None)?;
+            high = per_second(&work.clone().with_disk(false), None)?;
             if disk.assumed {
                 reason =
                     Some(format!("the speed of the disk is assumed: {}, give or take a factor of 3.5", disk.bandwidth));

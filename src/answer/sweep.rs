@@ -62,7 +62,7 @@ pub struct DeviceSums {
     pub id: String,
     /// GPU or CPU.
     pub kind: DeviceKind,
-    /// Free before the model is loaded.
+    /// Free before the model is loaded; of RAM, what GPUs do not take of it.
     pub free: Bytes,
     /// Weights of its layers.
     pub weights: Bytes,
@@ -79,10 +79,10 @@ pub struct DeviceSums {
 impl PlanFigures {
     /// Summarises `plan`, which is this fast.
     pub fn of(plan: &Plan, speeds: Option<&Speeds>) -> Self {
-        let device = |device: &DevicePlan| DeviceSums {
+        let device = |(at, device): (usize, &DevicePlan)| DeviceSums {
             id: device.id.clone(),
             kind: device.kind,
-            free: device.free,
+            free: device.free - plan.lent_to_gpus(at),
             weights: device.weights,
             cache: device.cache,
             graph: device.graph,
@@ -99,7 +99,7 @@ impl PlanFigures {
             totals: plan.totals,
             speed: speeds.map(|speeds| speeds.start.range()),
             speed_at_full_context: speeds.map(|speeds| speeds.full.range()),
-            devices: plan.devices.iter().map(device).collect(),
+            devices: plan.devices.iter().enumerate().map(device).collect(),
         }
     }
 

@@ -5,7 +5,7 @@ mod scheduled;
 use crate::engine::PreparedModel;
 use crate::engine::{self, Admission, EngineError, EngineId};
 use crate::machine::{DeviceKind, Machine};
-use crate::plan::{Confidence, DevicePlan, Outcome, Plan, Verdict};
+use crate::plan::{Confidence, DevicePlan, Outcome, Plan};
 use crate::settings::{Context, Settings};
 use crate::units::Bytes;
 
@@ -51,7 +51,7 @@ impl LoadedModels {
     /// Whether all stay loaded and fit.
     pub fn all_loaded(&self) -> bool {
         self.outcomes.iter().all(|outcome| match outcome {
-            LoadOutcome::Loaded(plan) => plan.verdict != Verdict::DoesNotFit,
+            LoadOutcome::Loaded(plan) => plan.outcome() != Outcome::DoesNotFit,
             LoadOutcome::Shares(_) => true,
             LoadOutcome::Evicted { .. } | LoadOutcome::Refused(_) => false,
         })
@@ -72,7 +72,10 @@ impl LoadedModels {
         if !self.all_loaded() {
             return self.loaded_count_sentence();
         }
-        match self.loaded().filter(|(_, plan)| plan.outcome() != Outcome::Vram).count() {
+        let from_disk = self.loaded().filter(|(_, plan)| plan.outcome() == Outcome::FromDisk).count();
+        match self.loaded().filter(|(_, plan)| plan.outcome() > Outcome::Tight).count() {
+            1.. if from_disk > 0 && self.outcomes.len() == 1 => "RAM cannot hold it: it is read from disk.".to_owned(),
+            1.. if from_disk > 0 => format!("RAM cannot hold {from_disk} of them: weights are read from disk."),
             0 if self.outcomes.len() == 1 => "all its layers are on GPU.".to_owned(),
             1 if self.outcomes.len() == 1 => "it is wholly or partly in RAM.".to_owned(),
             0 => "all layers of all models are on GPU.".to_owned(),
@@ -91,7 +94,7 @@ impl LoadedModels {
 
     fn loaded_count_sentence(&self) -> String {
         let all = self.outcomes.len();
-        let too_much = self.loaded().filter(|(_, plan)| plan.verdict == Verdict::DoesNotFit).count();
+        let too_much = self.loaded().filter(|(_, plan)| plan.outcome() == Outcome::DoesNotFit).count();
         let stays = |outcome: &&LoadOutcome| matches!(outcome, LoadOutcome::Loaded(_) | LoadOutcome::Shares(_));
         let loaded = self.outcomes.iter().filter(stays).count();
         let who = match loaded {

@@ -54,7 +54,8 @@ impl Computer {
         self.devices.push(device.id.clone());
         self.layers += device.layers.len();
         self.asked += device.asked();
-        self.free += device.free;
+        // what a GPU shares with the CPU is counted with RAM
+        self.free += if device.shares_ram() { device.own.min(device.free) } else { device.free };
     }
 
     /// `garage`, or `this machine`.

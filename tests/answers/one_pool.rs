@@ -112,13 +112,14 @@ fn what_exceeds_ram_is_read_from_disk_if_it_is_mapped_and_does_not_fit_otherwise
     let (.., read) = plan_of("M2 8GB", "qwen3-14b", "q4_k_m", |settings| settings.load_mode = Some(LoadMode::Read));
     assert_eq!((read.outcome(), read.ram().from_disk()), (Outcome::DoesNotFit, None));
 
-    // the disk's speed bounds that of generation, and a faster disk is faster
+    // the disk's speed bounds that of generation (token embeddings are mapped too, but hardly read), and a faster disk is
+    // faster
     let speed = |disk: Option<u32>| {
         let machine = Machine { disk: disk.map(Bandwidth::gbps), ..machine.clone() };
         Speed::of(&model, &machine, &mapped, 0).unwrap()
     };
     let (slow, fast, assumed) = (speed(Some(1)), speed(Some(6)), speed(None));
-    assert!(slow.tokens_per_second < fast.tokens_per_second && slow.high < 1e9 / beyond.0 as f64 * 1.01, "{slow:?}");
+    assert!(slow.tokens_per_second < fast.tokens_per_second && slow.high < 1e9 / (0.85 * beyond.0 as f64), "{slow:?}");
     assert!(assumed.low < slow.tokens_per_second && fast.tokens_per_second < assumed.high, "{assumed:?}");
 }
 

@@ -18,7 +18,7 @@ use super::page::TextPage;
 use super::verdict::sign;
 use crate::answer::together::{LoadOutcome, LoadedModels};
 use crate::export::answers::AnswerSource;
-use crate::plan::{DevicePlan, Verdict};
+use crate::plan::{DevicePlan, Outcome};
 use crate::tui::app::App;
 use crate::tui::app::together::{PinnedModel, TogetherPage};
 use crate::tui::theme::Hue;
@@ -80,7 +80,7 @@ fn one(app: &App, model: &PinnedModel, outcome: Option<&LoadOutcome>, models: &[
     let Some(outcome) = outcome else { return };
     let name = |index_of_model: usize| models.get(index_of_model).map_or_else(String::new, |model| model.label.clone());
     let hue = match outcome {
-        LoadOutcome::Loaded(plan) if plan.verdict == Verdict::DoesNotFit => Hue::Over,
+        LoadOutcome::Loaded(plan) if plan.outcome() >= Outcome::FromDisk => Hue::Over,
         LoadOutcome::Loaded(_) | LoadOutcome::Shares(_) => Hue::Dim,
         LoadOutcome::Evicted { .. } | LoadOutcome::Refused(_) => Hue::Over,
     };
