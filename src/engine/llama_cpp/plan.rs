@@ -11,7 +11,7 @@ mod projector;
 use std::sync::Arc;
 
 use super::fit::NoRoom;
-use super::measure::Measurer;
+use super::measure::{Measurer, Reservation};
 use super::placement::Placement;
 use super::resolved::ResolvedRequest;
 use super::{AllocationDetails, graph_plan};
@@ -42,7 +42,8 @@ pub fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Re
     let devices = params.devices.clone();
     let mut measurer = Measurer::new(loaded, &devices);
     let placed = PlacedModel::new(&mut measurer, model, params, machine, settings, FitGoal::Most)?;
-    let (_, details) = measurer.measure_traced(&placed.placement(), &placed.params.options, None)?;
+    let (_, details) =
+        measurer.measure_traced(&placed.placement(), &placed.params.options, Reservation::Loaded, None)?;
     Ok(PlanBuilder { model, placed, details }.plan())
 }
 

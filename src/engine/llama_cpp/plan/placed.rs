@@ -1,8 +1,8 @@
 //! The result of the fit, before any explanations.
 
-use super::super::draft::DraftMemory;
+use super::super::draft::{DraftMemory, MainContext};
 use super::super::fit::{FitResult, fit_for};
-use super::super::measure::Measurer;
+use super::super::measure::{Measurer, Reservation};
 use super::super::placement::Placement;
 use super::super::{LoadedModel, MemoryBreakdown};
 use super::params::{self, ServerParams};
@@ -22,6 +22,8 @@ pub struct PlacedModel<'a> {
     /// As left by the fit.
     pub params: ServerParams<'a>,
     pub fitted: FitResult,
+    /// What a load of it takes.
+    load: MemoryBreakdown,
     /// The draft, if one stays loaded.
     pub draft: Option<DraftMemory>,
     /// Its file as the user named it.
@@ -47,13 +49,21 @@ impl<'a> PlacedModel<'a> {
         let fitted = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
         params.options.n_ctx = fitted.n_ctx;
         params.spread = fitted.spread.clone();
+        let placement = loaded.place(&params.devices, &params.spread);
+        let load = measurer.measure(&placement, &params.options, Reservation::Loaded)?;
         let used = params.draft.as_ref().filter(|_| params.speculation.has_context());
-        let n_ctx = fitted.measured.parameters.n_ctx;
-        let draft = used
-            .map(|draft| draft.measure(loaded, &params.devices, &params.spread, &params.options, n_ctx))
-            .transpose()?;
+        let main = MainContext {
+            model: loaded,
+            devices: &params.devices,
+            spread: &params.spread,
+            options: &params.options,
+            measured: &load,
+            later: &params.of_projector(),
+            reservation: Reservation::Loaded,
+        };
+        let draft = used.map(|draft| draft.measure(&main)).transpose()?;
         let draft_file = prepared.draft().map(|draft| draft.file.as_str());
-        Ok(Self { machine, settings, loaded, params, fitted, draft, draft_file })
+        Ok(Self { machine, settings, loaded, params, fitted, load, draft, draft_file })
     }
 
     /// The plan without its explanations.
@@ -65,7 +75,7 @@ impl<'a> PlacedModel<'a> {
 
     /// The allocated bytes.
     pub fn measured(&self) -> &MemoryBreakdown {
-        &self.fitted.measured
+        &self.load
     }
 
     /// The device of every tensor.
