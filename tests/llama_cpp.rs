@@ -202,7 +202,9 @@ pub fn loads_like(
     agrees(&measured, line)?;
     let theirs = expected["copies"].as_u64().map(|copies| (copies as usize, expected["pipeline"] == true));
     match (theirs, copies) {
-        (Some(theirs), Some(copies)) if theirs != copies => Err((format!("{asked}\n  {theirs:?}, here {copies:?}"), 0.0)),
+        (Some(theirs), Some(copies)) if theirs != copies => {
+            Err((format!("{asked}\n  {theirs:?}, here {copies:?}"), 0.0))
+        }
         _ => Ok(()),
     }
 }

@@ -45,8 +45,8 @@ use context::{ContextParams, Cparams};
 use draft::DeviceBytes;
 use error::LoadError;
 use hparams::Hparams;
-pub use measure::Reservation;
 use measure::Measurer;
+pub use measure::Reservation;
 use pipeline::Pipeline;
 use placement::{Placement, SplitRequest, TensorOverride};
 pub use plan::{Evidence, Likeness, ModelledError, evidence};
@@ -161,6 +161,28 @@ pub struct TokenGraph {
     pub lifetimes: Vec<Lifetime>,
     /// What each device reserves for it.
     pub reserved: Vec<Piece>,
+}
+
+/// A graph as it is allocated.
+#[derive(Clone, Copy, Debug)]
+struct Allocated<'a> {
+    graph: &'a Graph,
+    schedule: &'a Schedule,
+    lifetimes: &'a [Lifetime],
+}
+
+impl AllocationDetails {
+    /// The graph that reserves most on `place`.
+    fn largest_on(&self, place: BackendId) -> Allocated<'_> {
+        let here = |lifetimes: &[Lifetime]| {
+            let on_place = lifetimes.iter().filter(|life| life.place == place);
+            on_place.map(|life| (life.chunk, life.offset.saturating_add(life.bytes))).max()
+        };
+        let token = self.token.as_ref().filter(|token| here(&token.lifetimes) > here(&self.lifetimes));
+        token.map_or(Allocated { graph: &self.graph, schedule: &self.schedule, lifetimes: &self.lifetimes }, |token| {
+            Allocated { graph: &token.graph, schedule: &token.schedule, lifetimes: &token.lifetimes }
+        })
+    }
 }
 
 /// The devices' backends, the CPU last. RAM is allocated in the host buffers of the first GPU if that has some.

@@ -115,9 +115,8 @@ impl<'a> DraftRequest<'a> {
             None => placement.clone(),
         };
         // the weights of MTP blocks are the model's
-        let held = |main: &MemoryBreakdown, at: usize| {
-            main.total(at) - if self.model.is_none() { main.model[at] } else { 0 }
-        };
+        let held =
+            |main: &MemoryBreakdown, at: usize| main.total(at) - if self.model.is_none() { main.model[at] } else { 0 };
         let before = Before { taken: self.devices.iter().map(|at| held(measured, *at)).collect(), ..Before::default() };
         let mut options_of_draft = ContextParams { n_ctx: measured.parameters.n_ctx, ..self.options.clone() };
         let mut measurer = Measurer::new(model, &own).beside(&partner).after(before);

@@ -201,7 +201,8 @@ impl<'a> Measurer<'a> {
     fn fits(&self, measured: &MemoryBreakdown) -> bool {
         let Before { taken, gave_up_pipeline } = &self.before;
         let taken = |device: usize| taken.get(device).copied().unwrap_or(0);
-        !gave_up_pipeline && self.devices.iter().enumerate().all(|(at, device)| taken(at) + measured.total(at) <= device.free)
+        !gave_up_pipeline
+            && self.devices.iter().enumerate().all(|(at, device)| taken(at) + measured.total(at) <= device.free)
     }
 
     fn allocate(&self, trace: Option<&mut Trace<'_>>) -> Vec<Piece> {

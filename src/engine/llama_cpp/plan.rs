@@ -110,7 +110,7 @@ impl PlanBuilder<'_> {
         let offloaded = self.placed.measured().offloaded();
         let verdict = Verdict::of(&devices, offloaded, layers.len(), false);
         let uncertainties = self.uncertainties();
-        Plan {
+        let mut plan = Plan {
             engine: EngineId::LlamaCpp,
             origin: self.placed.machine.origin,
             confidence: Uncertainty::worst(&uncertainties),
@@ -131,7 +131,10 @@ impl PlanBuilder<'_> {
             verdict,
             refusal: None,
             ollama_ps: None,
-        }
+        };
+        let without = plan.without_pipeline();
+        plan.notes.extend(without.map(|without| format!("it runs {without}: its compute buffers with it do not fit")));
+        plan
     }
 
     /// Why the figures are not exact.
@@ -229,7 +232,8 @@ impl PlanBuilder<'_> {
     fn graph(&self, layer_count: usize, devices: &[DevicePlan]) -> GraphPlan {
         let compute = &self.placed.measured().compute;
         let peak = |(place, bytes): (u8, &u64)| {
-            graph_plan::peak(self.placed.device_of(usize::from(place)), place, *bytes, &self.details)
+            let largest = self.details.largest_on(place);
+            graph_plan::peak(self.placed.device_of(usize::from(place)), place, *bytes, &largest)
         };
         let peaks: Vec<Peak> = (0_u8..).zip(compute).map(peak).collect();
         let name = |device: usize| devices.get(device).map(|device| device.id.clone()).unwrap_or_default();

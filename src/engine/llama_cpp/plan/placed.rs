@@ -122,6 +122,11 @@ impl<'a> PlacedModel<'a> {
         for (place, &gpu) in self.params.gpus.iter().enumerate() {
             if let Some(device) = devices.get_mut(gpu) {
                 device.largest_buffer = self.largest_buffer(place, gpu);
+                let of_load = self.load.compute.get(place);
+                let of = |bytes: &u64| Bytes(*bytes);
+                device.graph_measured =
+                    self.fitted.measured.compute.get(place).filter(|it| Some(*it) != of_load).map(of);
+                device.graph_pipelined = self.load.refused_pipeline.as_ref().and_then(|all| all.get(place)).map(of);
             }
         }
         for layer in 0..self.layer_count() {
@@ -187,6 +192,10 @@ impl<'a> PlacedModel<'a> {
         }
         if self.params.draft.is_some() && self.draft.is_none() {
             notes.push("the draft model is loaded, counted by the fit and freed again: nothing uses it".to_owned());
+        }
+        if self.draft.as_ref().is_some_and(|draft| draft.refused_pipeline.is_some()) {
+            notes
+                .push("the draft runs without pipeline parallelism: its compute buffers with it do not fit".to_owned());
         }
         let parts = self.parts();
         let drafting: Vec<&Part> =
