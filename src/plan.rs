@@ -130,6 +130,24 @@ impl Plan {
         self.gpus().iter().map(|gpu| gpu.layers.len()).sum()
     }
 
+    /// What the loss of a pipeline saves and costs, as the end of a sentence; none if none is lost: llama.cpp reserves the
+    /// compute buffers again without pipeline parallelism where those with it cannot be allocated.
+    pub fn without_pipeline(&self) -> Option<String> {
+        let model = self.parts.iter().find(|part| part.kind == PartKind::Model)?;
+        let sizes = self.gpus().iter().zip(&model.devices).filter_map(|(gpu, memory)| {
+            let pipelined = gpu.graph_pipelined.filter(|pipelined| *pipelined > memory.graph)?;
+            Some((&gpu.id, format!("{} instead of {pipelined}", memory.graph)))
+        });
+        let sizes: Vec<(&String, String)> = sizes.collect();
+        let (_, first) = sizes.first()?;
+        let sizes = if sizes.iter().all(|(_, size)| size == first) {
+            format!("{first} a card")
+        } else {
+            sizes.iter().map(|(id, size)| format!("{size} on {id}")).collect::<Vec<_>>().join(", ")
+        };
+        Some(format!("without pipeline parallelism: {sizes}, prompts slower"))
+    }
+
     /// Weights in RAM that belong to layers counted on GPUs, if no layer is entirely in RAM.
     pub fn parts_in_ram(&self) -> Bytes {
         self.cpu().parts
@@ -229,6 +247,10 @@ pub struct DevicePlan {
     pub cache: Bytes,
     /// The compute graph's buffers.
     pub graph: Bytes,
+    /// The model's compute buffer as the fit measures it, where a load takes another size.
+    pub graph_measured: Option<Bytes>,
+    /// The model's compute buffer of a pipeline that cannot be allocated, so that `graph` is without one.
+    pub graph_pipelined: Option<Bytes>,
     /// What these buffers grow by once the first batches or images have been computed.
     pub growth: Bytes,
     /// The engine's reserves.
@@ -267,6 +289,8 @@ impl DevicePlan {
             experts: Bytes::ZERO,
             cache: Bytes::ZERO,
             graph: Bytes::ZERO,
+            graph_measured: None,
+            graph_pipelined: None,
             growth: Bytes::ZERO,
             reserves: Vec::new(),
             layers: Vec::new(),
@@ -292,6 +316,8 @@ impl DevicePlan {
             experts: Bytes::ZERO,
             cache: Bytes::ZERO,
             graph: Bytes::ZERO,
+            graph_measured: None,
+            graph_pipelined: None,
             growth: Bytes::ZERO,
             reserves: Vec::new(),
             layers: Vec::new(),

@@ -20,7 +20,7 @@ use plimsoll::engine::llama_cpp::error::LoadError;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, fit};
 use plimsoll::engine::llama_cpp::placement::{OverrideGroup, TensorOverride};
 use plimsoll::engine::llama_cpp::release::ReleaseTraits;
-use plimsoll::engine::llama_cpp::{Device, Evidence, LayerSplit, LoadedModel, evidence};
+use plimsoll::engine::llama_cpp::{Device, Evidence, LayerSplit, LoadedModel, MemoryBreakdown, Reservation, evidence};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::{Array, Elements, Header, Value as GgufValue};
 use plimsoll::machine::Backend;
@@ -169,12 +169,50 @@ pub fn measures_like(
     release: Release,
     line: &Value,
 ) -> Result<(), (String, f64)> {
+    let asked = &line["in"];
+    let devices = devices(asked, &measured_on.backend(release, asked));
+    let measured = model
+        .map_err(Clone::clone)
+        .and_then(|m| m.measure(&devices, &spread(asked), &options(asked), Reservation::Measured))
+        .map_err(|why| why.to_string());
+    agrees(&measured, line)
+}
+
+/// Compares the line of a load with the engine, as [`measures_like`].
+pub fn loads_like(
+    model: Result<&LoadedModel, &LoadError>,
+    measured_on: Measured,
+    release: Release,
+    line: &Value,
+) -> Result<(), (String, f64)> {
     let (asked, expected) = (&line["in"], &line["out"]);
-    let backend = &measured_on.backend(release, asked);
-    let measured =
-        model.map_err(Clone::clone).and_then(|m| m.measure(&devices(asked, backend), &spread(asked), &options(asked)));
+    let devices = devices(asked, &measured_on.backend(release, asked));
+    let loaded = model
+        .map_err(Clone::clone)
+        .and_then(|m| m.measure_traced(&devices, &spread(asked), &options(asked), Reservation::Loaded, None));
+    let (measured, copies) = match loaded {
+        Ok((measured, details)) => {
+            let held = |at: usize| measured.model[at] + measured.context[at] + measured.compute[at];
+            let fits = devices.iter().enumerate().all(|(at, device)| held(at) <= device.free);
+            let copies = (details.schedule.copies, details.pipeline.is_on());
+            (if fits { Ok(measured) } else { Err("it does not fit".to_owned()) }, Some(copies))
+        }
+        Err(why) => (Err(why.to_string()), None),
+    };
+    agrees(&measured, line)?;
+    let theirs = expected["copies"].as_u64().map(|copies| (copies as usize, expected["pipeline"] == true));
+    match (theirs, copies) {
+        (Some(theirs), Some(copies)) if theirs != copies => {
+            Err((format!("{asked}\n  {theirs:?}, here {copies:?}"), 0.0))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn agrees(measured: &Result<MemoryBreakdown, String>, line: &Value) -> Result<(), (String, f64)> {
+    let (asked, expected) = (&line["in"], &line["out"]);
     let refused = expected.get("error").is_some();
-    let (same, error) = match &measured {
+    let (same, error) = match measured {
         Err(_) => (refused, 1.0),
         Ok(_) if refused => (false, 1.0),
         Ok(got) => {
@@ -189,9 +227,9 @@ pub fn measures_like(
             (same, ours.abs_diff(theirs) as f64 / theirs.max(1) as f64)
         }
     };
-    let got = || {
-        measured
-            .map_or_else(|why| why.to_string(), |got| format!("{:?} {:?} {:?}", got.model, got.context, got.compute))
+    let got = || match measured {
+        Err(why) => why.clone(),
+        Ok(got) => format!("{:?} {:?} {:?}", got.model, got.context, got.compute),
     };
     if same { Ok(()) } else { Err((format!("{asked}\n  llama.cpp {expected}\n  here      {}", got()), error)) }
 }
@@ -288,6 +326,18 @@ fn memory_agrees_to_the_byte(#[files("tests/llama_cpp/*/2026-*/*.jsonl.gz")] pat
     all_agree_but(known.map_or(0, |(.., lines)| *lines), &outcome(&path).lines);
 }
 
+/// Loads as a server makes them: allocated, with the retry without a pipeline, on one to four cards.
+#[rstest]
+fn a_load_agrees_to_the_byte(#[files("tests/llama_cpp/*/load/*.jsonl.gz")] path: PathBuf) {
+    let (release, on) = (Release::default(), Measured::of(&path));
+    let model = LoadedModel::new(&support::model(&model_of(&path)), release);
+    let results: Vec<_> = lines(&path)
+        .iter()
+        .map(|line| loads_like(model.as_ref(), on, release, line).map_err(|(difference, _)| difference))
+        .collect();
+    all_agree(&results);
+}
+
 /// What llama.cpp printed on a real device: the compute buffer of one device, and of the host, in MiB.
 #[derive(Deserialize)]
 struct RealLog {
@@ -318,7 +368,7 @@ fn figures_of_real_logs_agree_to_the_printed_digit() {
         r#in["devices"] = serde_json::json!([{ "free": 1_u64 << 40 }]);
         let loaded = LoadedModel::new(&support::model(&model), release).unwrap();
         let devices = devices(&r#in, &measured.backend(release, &r#in));
-        let got = loaded.measure(&devices, &LayerSplit::default(), &options(&r#in)).unwrap();
+        let got = loaded.measure(&devices, &LayerSplit::default(), &options(&r#in), Reservation::Loaded).unwrap();
         for (place, printed) in printed {
             let bytes = if place == "host" { *got.compute.last().unwrap() } else { got.compute[0] };
             let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
@@ -429,7 +479,7 @@ fn without_options_the_server_uses_four_slots_unified_kv_and_a_smaller_context()
     };
     let devices = [Device { backend: Arc::new(Cuda::default()), free: 16 << 30 }];
     let loaded = LoadedModel::new(&model.header, Release::default()).unwrap();
-    let measured = loaded.measure(&devices, &LayerSplit::default(), &options).unwrap();
+    let measured = loaded.measure(&devices, &LayerSplit::default(), &options, Reservation::Loaded).unwrap();
     for (at, device) in plan.devices.iter().enumerate() {
         let asked = (device.weights.0, device.cache.0, device.graph.0);
         assert_eq!(asked, (measured.model[at], measured.context[at], measured.compute[at]));
@@ -488,6 +538,7 @@ fn hunyuan_vl_is_hunyuan_with_multi_axis_positions() {
                 &[],
                 &LayerSplit::default(),
                 &ContextParams { n_ctx: 4096, ..ContextParams::default() },
+                Reservation::Loaded,
                 None,
             )
             .unwrap();
@@ -554,7 +605,10 @@ proptest! {
             ..ContextParams::default()
         };
         let measured = LoadedModel::new(&header, Release::default())
-            .and_then(|model| model.measure(&devices, &LayerSplit { gpu_layers: Some(5), ..LayerSplit::default() }, &options));
+            .and_then(|model| {
+                let spread = LayerSplit { gpu_layers: Some(5), ..LayerSplit::default() };
+                model.measure(&devices, &spread, &options, Reservation::Loaded)
+            });
         if let Err(why) = measured {
             prop_assert!(why.to_string().len() > 10);
         }

@@ -9,12 +9,12 @@ use flate2::read::GzDecoder;
 use plimsoll::engine::ggml::backend::{Cuda, Plain};
 use plimsoll::engine::ggml::{BackendRef, Type};
 use plimsoll::engine::llama_cpp::context::ContextParams;
-use plimsoll::engine::llama_cpp::draft::DraftRequest;
+use plimsoll::engine::llama_cpp::draft::{DraftRequest, MainContext};
 use plimsoll::engine::llama_cpp::error::LoadError;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, fit_with_draft};
 use plimsoll::engine::llama_cpp::release::ReleaseTraits;
 use plimsoll::engine::llama_cpp::speculative::Speculation;
-use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
+use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel, Reservation};
 use plimsoll::engine::{self, DraftFile, EngineId, PreparedModel};
 use plimsoll::machine::Backend;
 use plimsoll::plan::{Part, PartMemory};
@@ -118,9 +118,9 @@ impl Request {
     }
 
     /// The figures as the vectors have them.
-    fn measure(&self) -> Result<Value, LoadError> {
+    fn measure(&self, reservation: Reservation) -> Result<Value, LoadError> {
         let Self { main, devices, spread, options, .. } = self;
-        let (measured, details) = main.measure_traced(devices, spread, options, None)?;
+        let (measured, details) = main.measure_traced(devices, spread, options, reservation, None)?;
         drop(details);
         let c = &measured.parameters;
         let mut of_main = json!({
@@ -129,7 +129,9 @@ impl Request {
             "n_rs_seq": c.n_rs_seq, "n_outputs_max": c.n_outputs_max,
         });
         let Some(draft) = self.draft() else { return Ok(json!({ "main": of_main })) };
-        let memory = draft.measure(main, devices, spread, options, c.n_ctx)?;
+        let beside =
+            MainContext { model: main, devices, spread, options, measured: &measured, later: &[], reservation };
+        let memory = draft.measure(&beside)?;
         of_main["compute_ready"] = json!(memory.main_ready.unwrap_or(measured.compute));
         let of_draft = json!({
             "model": memory.draft.model, "context": memory.draft.context, "compute": memory.draft.compute,
@@ -161,9 +163,9 @@ fn counted(mut expected: Value) -> Value {
     expected
 }
 
-fn measures_like(backend: &BackendRef, line: &Value) -> Result<(), String> {
+fn measures_like(backend: &BackendRef, reservation: Reservation, line: &Value) -> Result<(), String> {
     let (asked, expected) = (&line["in"], counted(line["out"].clone()));
-    let got = Request::of(asked, backend).and_then(|request| request.measure());
+    let got = Request::of(asked, backend).and_then(|request| request.measure(reservation));
     match got {
         Ok(got) if got == expected => Ok(()),
         Err(_) if expected.get("error").is_some() => Ok(()),
@@ -182,7 +184,16 @@ fn all_agree(results: &[Result<(), String>]) {
 #[rstest]
 fn both_contexts_agree_to_the_byte(#[files("tests/server/*/memory/*.jsonl.gz")] path: PathBuf) {
     let backend = backend(&path);
-    all_agree(&lines(&path).iter().map(|line| measures_like(&backend, line)).collect::<Vec<_>>());
+    let measured = Reservation::Measured;
+    all_agree(&lines(&path).iter().map(|line| measures_like(&backend, measured, line)).collect::<Vec<_>>());
+}
+
+/// Loads as a server makes them, on two and three cards.
+#[rstest]
+fn loads_of_both_contexts_agree_to_the_byte(#[files("tests/server/*/load/*.jsonl.gz")] path: PathBuf) {
+    let backend = backend(&path);
+    let loaded = Reservation::Loaded;
+    all_agree(&lines(&path).iter().map(|line| measures_like(&backend, loaded, line)).collect::<Vec<_>>());
 }
 
 fn fits_like(backend: &BackendRef, line: &Value) -> Result<(), String> {

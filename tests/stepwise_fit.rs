@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll::engine::ggml::backend::Plain;
 use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, NoRoom, fit};
-use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
+use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel, Reservation};
 use plimsoll::settings::Release;
 use rstest::rstest;
 
@@ -36,7 +36,7 @@ impl StepwiseFit<'_> {
     }
 
     fn used(&self, spread: &LayerSplit, gpu: usize) -> i64 {
-        let measured = self.model.measure(&self.devices, spread, &self.options).unwrap();
+        let measured = self.model.measure(&self.devices, spread, &self.options, Reservation::Measured).unwrap();
         i64::try_from(measured.model[gpu] + measured.context[gpu] + measured.compute[gpu]).unwrap()
     }
 

@@ -17,6 +17,19 @@ pub fn headline(plan: &Plan) -> String {
 
 /// The sentence after the headline; `limits` is `None` while they are being computed, `speeds` where no speed is known.
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
+    fits(plan, limits, speeds) + &without_pipeline(plan)
+}
+
+/// A sentence on a pipeline whose compute buffers do not fit.
+fn without_pipeline(plan: &Plan) -> String {
+    match (plan.without_pipeline(), plan.outcome()) {
+        (None, _) => String::new(),
+        (Some(without), Outcome::DoesNotFit) => format!(" That is already {without}."),
+        (Some(without), _) => format!(" It runs {without}."),
+    }
+}
+
+fn fits(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
     let all = plan.layers.len();
     match plan.outcome() {
         Outcome::Vram | Outcome::Tight => {

@@ -46,6 +46,7 @@ use draft::DeviceBytes;
 use error::LoadError;
 use hparams::Hparams;
 use measure::Measurer;
+pub use measure::Reservation;
 use pipeline::Pipeline;
 use placement::{Placement, SplitRequest, TensorOverride};
 pub use plan::{Evidence, Likeness, ModelledError, evidence};
@@ -104,6 +105,8 @@ pub struct MemoryBreakdown {
     pub layer_devices: Vec<BackendId>,
     /// Per device the weights, the largest cache and the compute buffer, each with its largest tensor.
     pub pieces: Vec<[Piece; 3]>,
+    /// The compute buffers of a pipeline that could not be allocated, so that these are without one.
+    pub refused_pipeline: Option<Vec<u64>>,
 }
 
 impl MemoryBreakdown {
@@ -143,6 +146,43 @@ pub struct AllocationDetails {
     pub lifetimes: Vec<Lifetime>,
     /// Whether pipeline parallelism is used, and why or why not.
     pub pipeline: Pipeline,
+    /// The graph of one token per sequence, if it was reserved besides.
+    pub token: Option<TokenGraph>,
+}
+
+/// The graph of one token per sequence, as it is reserved beside the prompt graph.
+#[derive(Clone, Debug)]
+pub struct TokenGraph {
+    /// The graph, with the scheduler's copies.
+    pub graph: Graph,
+    /// Its splits and order.
+    pub schedule: Schedule,
+    /// The lifetime of every allocation.
+    pub lifetimes: Vec<Lifetime>,
+    /// What each device reserves for it.
+    pub reserved: Vec<Piece>,
+}
+
+/// A graph as it is allocated.
+#[derive(Clone, Copy, Debug)]
+struct Allocated<'a> {
+    graph: &'a Graph,
+    schedule: &'a Schedule,
+    lifetimes: &'a [Lifetime],
+}
+
+impl AllocationDetails {
+    /// The graph that reserves most on `place`.
+    fn largest_on(&self, place: BackendId) -> Allocated<'_> {
+        let here = |lifetimes: &[Lifetime]| {
+            let on_place = lifetimes.iter().filter(|life| life.place == place);
+            on_place.map(|life| (life.chunk, life.offset.saturating_add(life.bytes))).max()
+        };
+        let token = self.token.as_ref().filter(|token| here(&token.lifetimes) > here(&self.lifetimes));
+        token.map_or(Allocated { graph: &self.graph, schedule: &self.schedule, lifetimes: &self.lifetimes }, |token| {
+            Allocated { graph: &token.graph, schedule: &token.schedule, lifetimes: &token.lifetimes }
+        })
+    }
 }
 
 /// The devices' backends, the CPU last. RAM is allocated in the host buffers of the first GPU if that has some.
@@ -216,7 +256,7 @@ impl LoadedModel {
         Ok(Self { release, family, hparams, weights })
     }
 
-    /// Measures what llama.cpp allocates on `devices` and in RAM.
+    /// Measures what llama.cpp reserves on `devices` and in RAM.
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
@@ -225,8 +265,9 @@ impl LoadedModel {
         devices: &[Device],
         spread: &LayerSplit,
         options: &ContextParams,
+        reservation: Reservation,
     ) -> Result<MemoryBreakdown, LoadError> {
-        Measurer::new(self, devices).measure(&self.place(devices, spread), options)
+        Measurer::new(self, devices).measure(&self.place(devices, spread), options, reservation)
     }
 
     /// The same with the details of the compute buffers. `passes` receives every tensor's device after each pass.
@@ -238,9 +279,10 @@ impl LoadedModel {
         devices: &[Device],
         spread: &LayerSplit,
         options: &ContextParams,
+        reservation: Reservation,
         passes: Option<&mut PassTrace>,
     ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
-        Measurer::new(self, devices).measure_traced(&self.place(devices, spread), options, passes)
+        Measurer::new(self, devices).measure_traced(&self.place(devices, spread), options, reservation, passes)
     }
 
     /// Bytes of weights and caches per device, RAM last: a lower bound for any graph.

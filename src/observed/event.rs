@@ -30,6 +30,8 @@ pub enum Event {
     Unsupported(String),
     /// Graph inputs are copied: pipeline parallelism.
     PipelineParallelism,
+    /// The compute buffers of a pipeline were refused, and reserved again without one.
+    PipelineGivenUp,
     /// A buffer grew while the program ran.
     Grew {
         /// Its device.
@@ -130,6 +132,8 @@ pub(super) fn read(text: &str) -> Option<Said<'_>> {
         Event::Unsupported(words())
     } else if text.contains("pipeline parallelism enabled") {
         Event::PipelineParallelism
+    } else if text.contains("retrying without pipeline parallelism") {
+        Event::PipelineGivenUp
     } else if text.contains("using full-size SWA cache") {
         Event::FullSizeWindows
     } else if text.contains("exceeds device memory allocation limit") {

@@ -368,6 +368,13 @@ impl LoadUnderWay {
             Event::DraftEstimate(size) => self.asked.draft_estimate = Some(size),
             Event::PromptCacheLimit(limit) => self.asked.cache_ram = Some(limit.0 as i64),
             Event::Checkpoints(count) => self.asked.ctx_checkpoints = Some(count),
+            Event::PipelineGivenUp => {
+                // what was refused just before is tried again with less, and the load goes on
+                while matches!(self.load.events.last(), Some(Event::OutOfMemory { .. })) {
+                    self.load.events.pop();
+                }
+                self.load.events.push(event);
+            }
             Event::SchedCopies(copies) => {
                 if let Some(context) = self.load.contexts.last_mut() {
                     context.settings.sched_copies = Some(copies);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use plimsoll::engine::ggml::backend::Cuda;
 use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, fit};
-use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
+use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel, Reservation};
 use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::machine::{self, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
@@ -40,7 +40,7 @@ fn measure(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     let options = ContextParams { n_ctx: 32_768, ..ContextParams::default() };
     let devices = devices(gpus, 48);
     let loaded = LoadedModel::new(&header, Release::default()).unwrap();
-    bencher.bench(|| loaded.measure(&devices, &LayerSplit::default(), &options).unwrap());
+    bencher.bench(|| loaded.measure(&devices, &LayerSplit::default(), &options, Reservation::Measured).unwrap());
 }
 
 /// The work done once per model.

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll::engine::llama_cpp::context::ContextParams;
-use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
+use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel, Reservation};
 use plimsoll::gguf::write::Encoding;
 use plimsoll::settings::Release;
 use plimsoll::source::{no_progress, open};
@@ -40,8 +40,9 @@ pub fn compare(models: &[(&str, usize)], devices: impl Fn(usize) -> Vec<Device>)
         for ((n_ctx, answer), took) in contexts().zip(&theirs.0).zip(&theirs.1) {
             let options = ContextParams { n_ctx, ..ContextParams::default() };
             let begun = Instant::now();
-            let ours =
-                loaded.measure(&devices, &LayerSplit::default(), &options).expect("llama.cpp takes these settings");
+            let ours = loaded
+                .measure(&devices, &LayerSplit::default(), &options, Reservation::Measured)
+                .expect("llama.cpp takes these settings");
             times.0.push(begun.elapsed());
             times.1.push(*took);
             for (key, figures) in [("model", &ours.model), ("context", &ours.context), ("compute", &ours.compute)] {

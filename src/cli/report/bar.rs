@@ -97,6 +97,8 @@ mod tests {
             experts: Bytes::ZERO,
             cache: Bytes(cache),
             graph: Bytes(graph),
+            graph_measured: None,
+            graph_pipelined: None,
             growth: Bytes::ZERO,
             reserves: vec![Reserve { name: "minimum memory", bytes: Bytes(reserved) }],
             layers: Vec::new(),

@@ -3,7 +3,7 @@
 use super::error::LoadError;
 use super::resolved::ResolvedRequest;
 use super::weights::{LlmTensor, TensorSuffix};
-use super::{LoadedModel, MemoryBreakdown};
+use super::{LoadedModel, MemoryBreakdown, Reservation};
 use crate::engine::id::EngineError;
 use crate::units::Bytes;
 
@@ -49,7 +49,8 @@ impl ResolvedRequest {
     }
 
     fn measured_buffers(&self) -> Result<RequestBuffers, LoadError> {
-        let (measured, details) = self.loaded.measure_traced(&self.devices, &self.spread, &self.options, None)?;
+        let (measured, details) =
+            self.loaded.measure_traced(&self.devices, &self.spread, &self.options, Reservation::Loaded, None)?;
         let states = details.memory.state_bytes(&self.backends());
         let MemoryBreakdown { model, context, compute, parameters, layer_devices, .. } = &measured;
         let devices = (0..model.len()).map(|at| DeviceBuffers {

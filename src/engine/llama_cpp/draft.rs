@@ -2,7 +2,7 @@
 
 use super::context::ContextParams;
 use super::error::LoadError;
-use super::measure::Measurer;
+use super::measure::{Before, Measurer, Reservation};
 use super::partner::Partner;
 use super::speculative::Speculation;
 use super::{Device, LayerSplit, LoadedModel, MemoryBreakdown};
@@ -33,6 +33,27 @@ pub struct DraftMemory {
     pub draft_ready: Vec<u64>,
     /// The compute buffers of the model's context once drafting is set up; none if they stay as they were.
     pub main_ready: Option<Vec<u64>>,
+    /// The compute buffers of the draft's pipeline that could not be allocated, so that it has none.
+    pub refused_pipeline: Option<Vec<u64>>,
+}
+
+/// The model's context that a draft is made beside.
+#[derive(Clone, Copy, Debug)]
+pub struct MainContext<'m> {
+    /// The model.
+    pub model: &'m LoadedModel,
+    /// Its devices.
+    pub devices: &'m [Device],
+    /// Its layers per device.
+    pub spread: &'m LayerSplit,
+    /// The options of its context.
+    pub options: &'m ContextParams,
+    /// What it takes.
+    pub measured: &'m MemoryBreakdown,
+    /// Bytes per device of what is loaded after the draft, before drafting begins: a projector.
+    pub later: &'m [u64],
+    /// How both are reserved.
+    pub reservation: Reservation,
 }
 
 /// Bytes per device of the model, RAM last.
@@ -65,7 +86,7 @@ impl<'a> DraftRequest<'a> {
         let options = ContextParams { n_ctx, ..self.options.clone() };
         let spread = self.spread(spread);
         let model = self.model.unwrap_or(main);
-        let measured = Measurer::new(model, &own).measure(&model.place(&own, &spread), &options);
+        let measured = Measurer::new(model, &own).measure(&model.place(&own, &spread), &options, Reservation::Measured);
         if let Ok(measured) = measured {
             return self.among(&measured, devices.len());
         }
@@ -73,23 +94,17 @@ impl<'a> DraftRequest<'a> {
         DeviceBytes { model: none(), context: none(), compute: none() }
     }
 
-    /// Measures it beside the model with this placement and these options; `n_ctx` is the model's context in effect.
+    /// Measures it beside the model.
     ///
     /// # Errors
     /// When llama.cpp refuses it.
-    pub fn measure(
-        &self,
-        main: &LoadedModel,
-        devices: &[Device],
-        spread: &LayerSplit,
-        options: &ContextParams,
-        n_ctx: u64,
-    ) -> Result<DraftMemory, LoadError> {
+    pub fn measure(&self, main: &MainContext<'_>) -> Result<DraftMemory, LoadError> {
+        let MainContext { devices, spread, options, measured, later, reservation, .. } = *main;
         let own = self.own_devices(devices);
-        let placement = &main.place(devices, spread);
-        let mut beside = Measurer::new(main, devices);
-        let partner = Partner::new(&mut beside, placement.clone(), options, self.devices.clone())?;
-        let model = self.model.unwrap_or(main);
+        let placement = &main.model.place(devices, spread);
+        let partner =
+            Partner::new(&mut Measurer::new(main.model, devices), placement.clone(), options, self.devices.clone())?;
+        let model = self.model.unwrap_or(main.model);
         if model.needs_partner() && !partner.is_reachable() {
             let why = "the draft uses tensors of the model that are not on its GPUs, where llama.cpp would end with an \
                        error: let it use those of the model";
@@ -99,25 +114,42 @@ impl<'a> DraftRequest<'a> {
             Some(model) => model.place(&own, &self.spread(spread)),
             None => placement.clone(),
         };
-        let mut measurer = Measurer::new(model, &own).beside(&partner);
-        let mut options_of_draft = ContextParams { n_ctx, ..self.options.clone() };
-        let draft = measurer.measure(&place, &options_of_draft)?;
+        // the weights of MTP blocks are the model's
+        let held =
+            |main: &MemoryBreakdown, at: usize| main.total(at) - if self.model.is_none() { main.model[at] } else { 0 };
+        let before = Before { taken: self.devices.iter().map(|at| held(measured, *at)).collect(), ..Before::default() };
+        let mut options_of_draft = ContextParams { n_ctx: measured.parameters.n_ctx, ..self.options.clone() };
+        let mut measurer = Measurer::new(model, &own).beside(&partner).after(before);
+        let draft = measurer.measure(&place, &options_of_draft, reservation)?;
+        let bytes = self.among(&draft, devices.len());
+        let later = |at: usize| later.get(at).copied().unwrap_or(0);
+        let main_ready = match self.speculation.main_outputs(model, main.model.hparams.n_layer()) {
+            Some(drafting) => {
+                let taken = (0..devices.len()).map(|at| bytes.total(at) + later(at)).collect();
+                let before = Before { taken, gave_up_pipeline: measured.refused_pipeline.is_some() };
+                let options = ContextParams { drafting, ..options.clone() };
+                let mut again = Measurer::new(main.model, devices).after(before);
+                Some(again.measure(placement, &options, reservation)?)
+            }
+            None => None,
+        };
         let draft_ready = match self.speculation.draft_outputs(model) {
             Some(outputs) => {
                 options_of_draft.drafting = outputs;
-                measurer.measure(&place, &options_of_draft)?.compute
+                let main = main_ready.as_ref().unwrap_or(measured);
+                let taken = self.devices.iter().map(|at| held(main, *at) + later(*at)).collect();
+                let gave_up_pipeline = draft.refused_pipeline.is_some();
+                let mut again = measurer.after(Before { taken, gave_up_pipeline });
+                again.measure(&place, &options_of_draft, reservation)?.compute
             }
             None => draft.compute.clone(),
         };
-        let main_ready = match self.speculation.main_outputs(model, main.hparams.n_layer()) {
-            Some(drafting) => Some(beside.measure(placement, &ContextParams { drafting, ..options.clone() })?.compute),
-            None => None,
-        };
         Ok(DraftMemory {
             n_outputs_max: draft.parameters.n_outputs_max,
-            draft: self.among(&draft, devices.len()),
+            draft: bytes,
             draft_ready: self.spread_over(&draft_ready, devices.len()),
-            main_ready,
+            main_ready: main_ready.map(|ready| ready.compute),
+            refused_pipeline: draft.refused_pipeline.map(|bytes| self.spread_over(&bytes, devices.len())),
         })
     }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::context::{ContextParams, Cparams};
 use super::draft::{DeviceBytes, DraftRequest};
 use super::error::LoadError;
-use super::measure::Measurer;
+use super::measure::{Measurer, Reservation};
 use super::placement::Placement;
 use super::release::FitContext;
 use super::{Device, LayerSplit, LoadedModel, MemoryBreakdown};
@@ -42,7 +42,7 @@ pub struct FitResult {
     pub failure: Option<&'static str>,
     /// The first layer that did not fit on the GPU filled last.
     pub refused: Option<NoRoom>,
-    /// The memory it takes.
+    /// The memory that the fit counts for it, which is not quite what a load takes.
     pub measured: Rc<MemoryBreakdown>,
 }
 
@@ -230,7 +230,7 @@ impl Fitter<'_, '_> {
         if let Some(known) = self.measured(n_ctx, &placement) {
             return Ok(Rc::clone(&known.all));
         }
-        let main = Rc::new(self.measurer.measure(&placement, &self.options)?);
+        let main = Rc::new(self.measurer.measure(&placement, &self.options, Reservation::Measured)?);
         let all = match &mut self.draft {
             Some(draft) => Rc::new(main.with(draft.at(n_ctx, self.measurer.devices))),
             None => Rc::clone(&main),

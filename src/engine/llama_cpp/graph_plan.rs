@@ -1,6 +1,6 @@
 //! The contents of a compute buffer at its peak.
 
-use super::AllocationDetails;
+use super::Allocated;
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::tensor::{BackendId, Buffer, Op, Tensor};
@@ -11,7 +11,7 @@ use crate::units::Bytes;
 const MAX_LABEL_DISTANCE: usize = 6;
 
 /// The peak of the buffer of `bytes` bytes on `place`, the plan's `device`.
-pub(super) fn peak(device: usize, place: BackendId, bytes: u64, details: &AllocationDetails) -> Peak {
+pub(super) fn peak(device: usize, place: BackendId, bytes: u64, details: &Allocated<'_>) -> Peak {
     let here = || details.lifetimes.iter().filter(|life| life.place == place);
     // the buffer is as large as the highest end of any tensor
     let farthest = here().max_by_key(|life| (life.offset.saturating_add(life.bytes), std::cmp::Reverse(life.from)));
@@ -19,7 +19,7 @@ pub(super) fn peak(device: usize, place: BackendId, bytes: u64, details: &Alloca
     let copied = CopiedSources::of(place, details);
     let mut alive: Vec<AliveKind> = Vec::new();
     for life in here().filter(|life| life.from <= step && step <= life.until && life.bytes > 0) {
-        add(&mut alive, life, &details.graph, &copied);
+        add(&mut alive, life, details.graph, &copied);
     }
     let held: u64 = alive.iter().map(|alive| alive.bytes.0).sum();
     if let Some(rest) = bytes.checked_sub(held).filter(|rest| *rest > 0) {
@@ -30,7 +30,7 @@ pub(super) fn peak(device: usize, place: BackendId, bytes: u64, details: &Alloca
         kind.tensors.sort_by_key(|held| std::cmp::Reverse(held.bytes));
     }
     let node =
-        details.schedule.nodes.get(step).map_or_else(String::new, |(id, _)| name(&details.graph[*id], &details.graph));
+        details.schedule.nodes.get(step).map_or_else(String::new, |(id, _)| name(&details.graph[*id], details.graph));
     let steps = details.schedule.nodes.len();
     Peak { device, bytes: Bytes(bytes), node, step: (step + 1).min(steps), steps, alive }
 }
@@ -96,7 +96,7 @@ fn shape(tensor: &Tensor) -> String {
 struct CopiedSources(Vec<(Buffer, &'static str, i16)>);
 
 impl CopiedSources {
-    fn of(place: BackendId, details: &AllocationDetails) -> Self {
+    fn of(place: BackendId, details: &Allocated<'_>) -> Self {
         let splits = details.schedule.splits.iter().filter(|split| split.place == place);
         let inputs = splits.flat_map(|split| details.schedule.inputs(split)).map(|id| &details.graph[*id]);
         let original = |tensor: &Tensor| {

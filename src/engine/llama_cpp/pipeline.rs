@@ -18,6 +18,8 @@ pub struct Pipeline {
     pub nothing_overridden: bool,
     /// All GPUs compute asynchronously and have events.
     pub asynchronous: bool,
+    /// Its buffers can be allocated; otherwise llama.cpp reserves memory again without it.
+    pub buffers_fit: bool,
 }
 
 impl Pipeline {
@@ -28,6 +30,7 @@ impl Pipeline {
             caches_offloaded: context.offload_kqv,
             nothing_overridden: !placement.has_overrides(),
             asynchronous: devices.iter().all(|device| device.backend.pipelines()),
+            buffers_fit: true,
         }
     }
 
@@ -37,13 +40,14 @@ impl Pipeline {
     }
 
     /// Each condition as text, and whether it is met.
-    pub const fn conditions(&self) -> [(&'static str, bool); 5] {
+    pub const fn conditions(&self) -> [(&'static str, bool); 6] {
         [
             ("more than one GPU", self.several_gpus),
             ("all layers are on GPU", self.all_layers),
             ("the KV cache is offloaded", self.caches_offloaded),
             ("no tensor overrides", self.nothing_overridden),
             ("all GPUs support async compute", self.asynchronous),
+            ("its compute buffers fit", self.buffers_fit),
         ]
     }
 }

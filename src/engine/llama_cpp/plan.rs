@@ -11,7 +11,7 @@ mod projector;
 use std::sync::Arc;
 
 use super::fit::NoRoom;
-use super::measure::Measurer;
+use super::measure::{Measurer, Reservation};
 use super::placement::Placement;
 use super::resolved::ResolvedRequest;
 use super::{AllocationDetails, graph_plan};
@@ -42,7 +42,8 @@ pub fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Re
     let devices = params.devices.clone();
     let mut measurer = Measurer::new(loaded, &devices);
     let placed = PlacedModel::new(&mut measurer, model, params, machine, settings, FitGoal::Most)?;
-    let (_, details) = measurer.measure_traced(&placed.placement(), &placed.params.options, None)?;
+    let (_, details) =
+        measurer.measure_traced(&placed.placement(), &placed.params.options, Reservation::Loaded, None)?;
     Ok(PlanBuilder { model, placed, details }.plan())
 }
 
@@ -109,7 +110,7 @@ impl PlanBuilder<'_> {
         let offloaded = self.placed.measured().offloaded();
         let verdict = Verdict::of(&devices, offloaded, layers.len(), false);
         let uncertainties = self.uncertainties();
-        Plan {
+        let mut plan = Plan {
             engine: EngineId::LlamaCpp,
             origin: self.placed.machine.origin,
             confidence: Uncertainty::worst(&uncertainties),
@@ -130,7 +131,10 @@ impl PlanBuilder<'_> {
             verdict,
             refusal: None,
             ollama_ps: None,
-        }
+        };
+        let without = plan.without_pipeline();
+        plan.notes.extend(without.map(|without| format!("it runs {without}: its compute buffers with it do not fit")));
+        plan
     }
 
     /// Why the figures are not exact.
@@ -228,7 +232,8 @@ impl PlanBuilder<'_> {
     fn graph(&self, layer_count: usize, devices: &[DevicePlan]) -> GraphPlan {
         let compute = &self.placed.measured().compute;
         let peak = |(place, bytes): (u8, &u64)| {
-            graph_plan::peak(self.placed.device_of(usize::from(place)), place, *bytes, &self.details)
+            let largest = self.details.largest_on(place);
+            graph_plan::peak(self.placed.device_of(usize::from(place)), place, *bytes, &largest)
         };
         let peaks: Vec<Peak> = (0_u8..).zip(compute).map(peak).collect();
         let name = |device: usize| devices.get(device).map(|device| device.id.clone()).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::context::ContextParams;
 use super::error::LoadError;
-use super::{AllocationDetails, Device, LayerSplit, LoadedModel, MemoryBreakdown};
+use super::{AllocationDetails, Device, LayerSplit, LoadedModel, MemoryBreakdown, Reservation};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::schedule::PassTrace;
 
@@ -22,12 +22,12 @@ pub struct ResolvedRequest {
 }
 
 impl ResolvedRequest {
-    /// Measures the request with the details of its buffers. `passes` receives every tensor's device after each pass.
+    /// Measures a load of the request with the details of its buffers. `passes` receives every tensor's device after each pass.
     ///
     /// # Errors
     /// When llama.cpp refuses this request.
     pub fn measure_traced(&self, passes: &mut PassTrace) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
-        self.loaded.measure_traced(&self.devices, &self.spread, &self.options, Some(passes))
+        self.loaded.measure_traced(&self.devices, &self.spread, &self.options, Reservation::Loaded, Some(passes))
     }
 
     /// The devices' properties, RAM last.

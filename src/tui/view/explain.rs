@@ -176,6 +176,14 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         page.pair(name, NAMES, &exactly(bytes), text);
     }
     page.pair("total", NAMES, &exactly(device.asked()), app.theme.bold(Hue::Text));
+    if let Some(measured) = device.graph_measured {
+        page.pair("graph in the fit", NAMES, &exactly(measured), text);
+        page.text("The fit measures the model's graph without allocating it; a load takes what is above.", Hue::Dim);
+    }
+    if let Some(pipelined) = device.graph_pipelined {
+        page.pair("in a pipeline", NAMES, &exactly(pipelined), text);
+        page.text("That cannot be allocated, so llama.cpp reserves again without pipeline parallelism.", Hue::Dim);
+    }
     if device.growth > Bytes::ZERO {
         page.pair("grows by", NAMES, &exactly(device.growth), text);
     }

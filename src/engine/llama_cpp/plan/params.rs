@@ -18,6 +18,7 @@ use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::{Backend, Gpu, Machine, Os};
+use crate::plan::Part;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, PROMPT_CACHE, Settings};
 use crate::units::Bytes;
 
@@ -103,6 +104,14 @@ impl ServerParams<'_> {
         let draft = draft.for_fit(model, &self.devices, n_ctx, &self.spread);
         limits.margins.iter_mut().enumerate().for_each(|(at, margin)| *margin += draft.total(at));
         limits
+    }
+
+    /// Bytes of the projector on each device, once it is loaded.
+    pub fn of_projector(&self) -> Vec<u64> {
+        let count = self.gpus.iter().max().map_or(1, |last| last + 2);
+        let parts: Vec<Part> = self.projector.iter().flat_map(|projector| projector.parts(count)).collect();
+        let held = |gpu: &usize| parts.iter().map(|part| part.devices[*gpu].asked().0).sum();
+        self.gpus.iter().map(held).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The result of the fit, before any explanations.
 
-use super::super::draft::DraftMemory;
+use super::super::draft::{DraftMemory, MainContext};
 use super::super::fit::{FitResult, fit_for};
-use super::super::measure::Measurer;
+use super::super::measure::{Measurer, Reservation};
 use super::super::placement::Placement;
 use super::super::{LoadedModel, MemoryBreakdown};
 use super::params::{self, ServerParams};
@@ -22,6 +22,8 @@ pub struct PlacedModel<'a> {
     /// As left by the fit.
     pub params: ServerParams<'a>,
     pub fitted: FitResult,
+    /// What a load of it takes.
+    load: MemoryBreakdown,
     /// The draft, if one stays loaded.
     pub draft: Option<DraftMemory>,
     /// Its file as the user named it.
@@ -47,13 +49,21 @@ impl<'a> PlacedModel<'a> {
         let fitted = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
         params.options.n_ctx = fitted.n_ctx;
         params.spread = fitted.spread.clone();
+        let placement = loaded.place(&params.devices, &params.spread);
+        let load = measurer.measure(&placement, &params.options, Reservation::Loaded)?;
         let used = params.draft.as_ref().filter(|_| params.speculation.has_context());
-        let n_ctx = fitted.measured.parameters.n_ctx;
-        let draft = used
-            .map(|draft| draft.measure(loaded, &params.devices, &params.spread, &params.options, n_ctx))
-            .transpose()?;
+        let main = MainContext {
+            model: loaded,
+            devices: &params.devices,
+            spread: &params.spread,
+            options: &params.options,
+            measured: &load,
+            later: &params.of_projector(),
+            reservation: Reservation::Loaded,
+        };
+        let draft = used.map(|draft| draft.measure(&main)).transpose()?;
         let draft_file = prepared.draft().map(|draft| draft.file.as_str());
-        Ok(Self { machine, settings, loaded, params, fitted, draft, draft_file })
+        Ok(Self { machine, settings, loaded, params, fitted, load, draft, draft_file })
     }
 
     /// The plan without its explanations.
@@ -65,7 +75,7 @@ impl<'a> PlacedModel<'a> {
 
     /// The allocated bytes.
     pub fn measured(&self) -> &MemoryBreakdown {
-        &self.fitted.measured
+        &self.load
     }
 
     /// The device of every tensor.
@@ -116,6 +126,11 @@ impl<'a> PlacedModel<'a> {
         for (place, &gpu) in self.params.gpus.iter().enumerate() {
             if let Some(device) = devices.get_mut(gpu) {
                 device.largest_buffer = self.largest_buffer(place, gpu);
+                let of_load = self.load.compute.get(place);
+                let of = |bytes: &u64| Bytes(*bytes);
+                device.graph_measured =
+                    self.fitted.measured.compute.get(place).filter(|it| Some(*it) != of_load).map(of);
+                device.graph_pipelined = self.load.refused_pipeline.as_ref().and_then(|all| all.get(place)).map(of);
             }
         }
         for layer in 0..self.layer_count() {
@@ -181,6 +196,10 @@ impl<'a> PlacedModel<'a> {
         }
         if self.params.draft.is_some() && self.draft.is_none() {
             notes.push("the draft model is loaded, counted by the fit and freed again: nothing uses it".to_owned());
+        }
+        if self.draft.as_ref().is_some_and(|draft| draft.refused_pipeline.is_some()) {
+            notes
+                .push("the draft runs without pipeline parallelism: its compute buffers with it do not fit".to_owned());
         }
         let parts = self.parts();
         let drafting: Vec<&Part> =
