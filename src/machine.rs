@@ -2,6 +2,7 @@
 
 pub mod apple;
 mod buffer_limit;
+mod cpu;
 pub mod driver_memory;
 pub mod drivers;
 pub mod file;
@@ -15,6 +16,7 @@ pub mod what_if;
 use std::sync::Arc;
 
 pub use buffer_limit::BufferLimit;
+pub use cpu::{Cpu, CpuInstructions};
 pub use drivers::Drivers;
 pub use listed::Listed;
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,8 @@ use crate::units::{Bandwidth, Bytes};
 pub struct Machine {
     /// The operating system: some engine rules depend on it.
     pub os: Os,
+    /// Its CPU.
+    pub cpu: Cpu,
     /// GPUs in the order of the driver or of the description; those of other computers last.
     pub gpus: Vec<Gpu>,
     /// Main memory.
@@ -251,6 +255,7 @@ mod tests {
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(32), swap_free: Bytes::ZERO, bandwidth: None };
         let with = |gpus: Vec<Gpu>| Machine {
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus,
             ram,
             origin: Origin::Detected,

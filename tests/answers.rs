@@ -44,6 +44,7 @@ fn one_gpu(gib: u64) -> Machine {
     let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO, bandwidth: None };
     Machine {
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: vec![gpu],
         ram,
         origin: Origin::Described,
@@ -95,7 +96,14 @@ fn machine() -> impl Strategy<Value = Machine> {
             })
             .collect();
         let ram = Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO, bandwidth: None };
-        Machine { os: Os::Linux, gpus, ram, origin: Origin::Described, drivers: plimsoll::machine::Drivers::default() }
+        Machine {
+            os: Os::Linux,
+            cpu: plimsoll::machine::Cpu::default(),
+            gpus,
+            ram,
+            origin: Origin::Described,
+            drivers: plimsoll::machine::Drivers::default(),
+        }
     })
 }
 

@@ -44,6 +44,7 @@ fn every_entry_builds_a_complete_model() {
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
     let machine = Machine {
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: Vec::new(),
         ram,
         origin: Origin::Described,
@@ -81,6 +82,7 @@ fn every_architecture_is_planned_by_every_engine() {
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None };
     let machine = Machine {
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: vec![gpu],
         ram,
         origin: Origin::Described,

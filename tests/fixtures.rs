@@ -34,6 +34,7 @@ pub fn machine(gpus: Vec<Gpu>) -> Machine {
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO, bandwidth: None };
     Machine {
         os: Os::for_gpus(&gpus),
+        cpu: plimsoll::machine::Cpu::default(),
         gpus,
         ram,
         origin: Origin::Described,

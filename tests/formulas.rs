@@ -16,6 +16,7 @@ fn plan(engine: EngineId, name: &str, flash_attn: FlashAttn) -> Plan {
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(512), swap_free: Bytes::ZERO, bandwidth: None };
     let machine = Machine {
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: Vec::new(),
         ram,
         origin: Origin::Described,

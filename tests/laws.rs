@@ -49,6 +49,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
     ];
     (gpus, 0..=256u64 << 30, 0.0..=1.0f64, 0..=8u64 << 30).prop_map(|(gpus, total, free, swap)| Machine {
         os: Os::for_gpus(&gpus),
+        cpu: plimsoll::machine::Cpu::default(),
         gpus,
         ram: Ram {
             total: Bytes(total),
@@ -349,7 +350,7 @@ proptest! {
     ) {
         let Context::Tokens(tokens) = settings.ctx else { unreachable!() };
         let machine = Machine {
-            os: Os::Linux,
+            os: Os::Linux, cpu: plimsoll::machine::Cpu::default(),
             gpus: Vec::new(),
             ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
@@ -369,7 +370,7 @@ proptest! {
     ) {
         gpu.backend = Backend::Cuda;
         let mut machine = Machine {
-            os: Os::Linux,
+            os: Os::Linux, cpu: plimsoll::machine::Cpu::default(),
             gpus: vec![gpu],
             ram: Ram { total: Bytes(ram), free: Bytes(ram), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,

@@ -8,7 +8,7 @@ use super::style::{Hue, Style};
 use crate::engine::backend;
 use crate::hardware::{CollectorResult, Detected, Process};
 use crate::machine::driver_memory::DriverMemory;
-use crate::machine::{Backend, DeviceKind, Drivers, Gpu, Origin, Os, file, short_name};
+use crate::machine::{Backend, CpuInstructions, DeviceKind, Drivers, Gpu, Origin, Os, file, short_name};
 use crate::units::Bytes;
 
 /// The devices and the outcome of every collector.
@@ -77,7 +77,8 @@ fn driver(gpus: &[Gpu], id: &str) -> Option<DriverMemory> {
 
 /// One JSON object with the keys of a plan's devices and more of real devices. It is a machine file for `--machine`.
 pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
-    let file::MachineRecord { plimsoll, origin, os, drivers, devices } = file::MachineRecord::of(&detected.machine);
+    let file::MachineRecord { plimsoll, origin, os, cpu, drivers, devices } =
+        file::MachineRecord::of(&detected.machine);
     let listed = devices.into_iter().map(|device| {
         let facts = detected.facts.iter().filter(|fact| fact.device == device.id);
         DeviceRecord {
@@ -94,7 +95,16 @@ pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
     used.dedup();
     let backends =
         used.into_iter().map(|backend| BackendRecord { backend, rules: backend::of(backend).facts() }).collect();
-    serde_json::to_string_pretty(&Object { plimsoll, origin, os, drivers, devices, backends, tried: &detected.tried })
+    serde_json::to_string_pretty(&Object {
+        plimsoll,
+        origin,
+        os,
+        cpu,
+        drivers,
+        devices,
+        backends,
+        tried: &detected.tried,
+    })
 }
 
 #[derive(Serialize)]
@@ -102,6 +112,8 @@ struct Object<'a> {
     plimsoll: &'static str,
     origin: Origin,
     os: Os,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<CpuInstructions>,
     #[serde(skip_serializing_if = "Drivers::is_unknown")]
     drivers: Drivers,
     devices: Vec<DeviceRecord<'a>>,

@@ -214,6 +214,7 @@ mod tests {
         let machine = MachineSpec::read(&gpus, Some("64GiB")).unwrap();
         let machine = machine.complete(Machine {
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: Vec::new(),
             ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,

@@ -42,6 +42,7 @@ pub(super) fn machine(gpus: Vec<Gpu>) -> Machine {
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO, bandwidth: None };
     Machine {
         os: Os::for_gpus(&gpus),
+        cpu: crate::machine::Cpu::default(),
         gpus,
         ram,
         origin: Origin::Described,

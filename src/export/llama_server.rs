@@ -343,6 +343,7 @@ mod tests {
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
         let machine = Machine {
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus,
             ram,
             origin: Origin::Described,

@@ -186,6 +186,7 @@ mod tests {
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::ZERO, bandwidth: None };
         Machine {
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: Vec::new(),
             ram,
             origin: Origin::Described,

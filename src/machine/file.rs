@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::vulkan::VulkanLimits;
-use super::{Backend, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
+use super::{Backend, Cpu, CpuInstructions, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
 use crate::machine::DeviceKind;
 use crate::units::{Bandwidth, Bytes};
 
@@ -22,6 +22,9 @@ pub struct MachineRecord<'a> {
     pub origin: Origin,
     /// Its operating system.
     pub os: Os,
+    /// Vector instructions of its CPU, unless they are assumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuInstructions>,
     /// Versions of its drivers.
     #[serde(skip_serializing_if = "Drivers::is_unknown")]
     pub drivers: Drivers,
@@ -73,6 +76,7 @@ impl<'a> MachineRecord<'a> {
             plimsoll: env!("CARGO_PKG_VERSION"),
             origin: machine.origin,
             os: machine.os,
+            cpu: Some(machine.cpu).filter(|cpu| !cpu.assumed).map(|cpu| cpu.instructions),
             drivers: machine.drivers,
             devices,
         }
@@ -139,6 +143,7 @@ pub fn write(machine: &Machine) -> serde_json::Result<String> {
 #[derive(Deserialize)]
 struct Read {
     os: Option<Os>,
+    cpu: Option<CpuInstructions>,
     #[serde(default)]
     drivers: Drivers,
     devices: Vec<ReadDevice>,
@@ -201,7 +206,8 @@ pub fn read(text: &str) -> Result<Machine, String> {
     gpus.sort_by_key(|gpu| gpu.computer.is_some());
     let ram = ram.ok_or("no device has kind \"cpu\", so there is no system RAM: add one with its total")?;
     let os = read.os.unwrap_or_else(|| Os::for_gpus(&gpus));
-    Ok(Machine { os, gpus, ram, origin: Origin::Described, drivers: read.drivers })
+    let cpu = read.cpu.map_or_else(|| Cpu::beside(&gpus), Cpu::with);
+    Ok(Machine { os, cpu, gpus, ram, origin: Origin::Described, drivers: read.drivers })
 }
 
 impl ReadDevice {
@@ -277,6 +283,7 @@ mod tests {
         };
         Machine {
             os: Os::Windows,
+            cpu: Cpu::with(CpuInstructions::Avx512),
             gpus: (0..gpus).map(gpu).collect(),
             ram,
             origin: Origin::Described,

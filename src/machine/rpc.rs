@@ -70,7 +70,14 @@ mod tests {
     fn machine(cards: &[&str]) -> Machine {
         let gpus = cards.iter().map(|name| presets::find(name).unwrap().gpu()).collect();
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
-        Machine { os: Os::Linux, gpus, ram, origin: Origin::Detected, drivers: crate::machine::Drivers::default() }
+        Machine {
+            os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
+            gpus,
+            ram,
+            origin: Origin::Detected,
+            drivers: crate::machine::Drivers::default(),
+        }
     }
 
     #[test]

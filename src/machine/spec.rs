@@ -1,7 +1,7 @@
 //! Parses descriptions of a machine: `RTX 4090`, `24GiB`, `name=A,total=24GiB,free=22GiB,backend=CUDA`.
 
 use super::vulkan::VulkanLimits;
-use super::{Backend, Drivers, Gpu, Listed, Machine, Origin, Os, Ram, file, presets, rpc};
+use super::{Backend, Cpu, Drivers, Gpu, Listed, Machine, Origin, Os, Ram, file, presets, rpc};
 use crate::units::{Bytes, NotABandwidth};
 
 /// User-given parts of a machine; the rest is detected.
@@ -13,6 +13,8 @@ pub struct MachineSpec {
     pub ram: Option<Ram>,
     /// The operating system, from a machine file.
     pub os: Option<Os>,
+    /// The CPU.
+    pub cpu: Option<Cpu>,
     /// Versions of the drivers.
     pub drivers: Drivers,
     /// The GPUs of other computers, which come last.
@@ -27,6 +29,7 @@ impl From<Machine> for MachineSpec {
             gpus: Some(machine.gpus),
             ram: Some(machine.ram),
             os: Some(machine.os),
+            cpu: Some(machine.cpu),
             drivers: machine.drivers,
             joined: Vec::new(),
             notes: Vec::new(),
@@ -72,11 +75,12 @@ impl MachineSpec {
     #[must_use]
     pub fn over(self, earlier: Self) -> Self {
         let os = if self.gpus.is_some() { self.os } else { earlier.os };
+        let cpu = self.cpu.or(earlier.cpu);
         let mut notes = if self.gpus.is_some() { Vec::new() } else { earlier.notes };
         notes.extend(self.notes);
         let joined = [earlier.joined, self.joined].concat();
         let drivers = self.drivers.or(earlier.drivers);
-        Self { gpus: self.gpus.or(earlier.gpus), ram: self.ram.or(earlier.ram), os, drivers, joined, notes }
+        Self { gpus: self.gpus.or(earlier.gpus), ram: self.ram.or(earlier.ram), os, cpu, drivers, joined, notes }
     }
 
     /// Adds the GPUs of `machine` over RPC, under the name `computer`.
@@ -89,16 +93,20 @@ impl MachineSpec {
 
     /// The machine, with everything that was not given taken from `detected`.
     pub fn complete(&self, detected: Machine) -> Machine {
-        let stated = self.os.is_some() || !self.drivers.is_unknown();
+        let stated = self.os.is_some() || self.cpu.is_some() || !self.drivers.is_unknown();
         if self.gpus.is_none() && self.ram.is_none() && self.joined.is_empty() && !stated {
             return detected;
         }
         let os = self.os.unwrap_or_else(|| self.gpus.as_deref().map_or(detected.os, Os::for_gpus));
+        // what is computed on RAM that was detected is this computer's CPU
+        let assumed =
+            || if self.ram.is_some() { Cpu::beside(self.gpus.as_deref().unwrap_or_default()) } else { detected.cpu };
+        let cpu = self.cpu.unwrap_or_else(assumed);
         let gpus = [self.gpus.clone().unwrap_or(detected.gpus), self.joined.clone()].concat();
         // what was detected says nothing of a described machine's drivers
         let known = if self.gpus.is_none() { detected.drivers } else { Drivers::default() };
         let drivers = self.drivers.or(known);
-        Machine { os, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described, drivers }
+        Machine { os, cpu, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described, drivers }
     }
 }
 
@@ -400,6 +408,7 @@ mod tests {
     fn given_parts_replace_detected_ones() {
         let detected = Machine {
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: vec![one("name=found,total=8GiB")],
             ram: Ram { total: Bytes::gib(32), free: Bytes::gib(30), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Detected,

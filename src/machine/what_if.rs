@@ -138,7 +138,14 @@ impl WhatIf {
             self.slots(found).into_iter().filter(|slot| !slot.change.off).map(|slot| slot.gpu).collect();
         gpus.sort_by_key(|gpu| gpu.computer.is_some());
         let os = system(base, &gpus);
-        Machine { os, gpus, ram: self.ram.over(base.ram), origin: Origin::Described, drivers: base.drivers }
+        Machine {
+            os,
+            cpu: base.cpu,
+            gpus,
+            ram: self.ram.over(base.ram),
+            origin: Origin::Described,
+            drivers: base.drivers,
+        }
     }
 
     /// The changes of the GPU at `slot`; none if there is no such slot.
@@ -248,6 +255,7 @@ mod tests {
     fn found() -> Machine {
         Machine {
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: vec![gpu("A", 24, Backend::Cuda), gpu("B", 12, Backend::Cuda)],
             ram: Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::gib(2), bandwidth: None },
             origin: Origin::Detected,

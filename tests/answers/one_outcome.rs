@@ -18,7 +18,14 @@ fn machine() -> impl Strategy<Value = Machine> {
         let gpus: Vec<_> = cards.iter().map(|card| card.get(presets::all()).gpu()).collect();
         let (total, free) = (Bytes::gib(ram), Bytes::gib(ram) - Bytes::gib(4));
         let ram = Ram { total, free, swap_free: Bytes::ZERO, bandwidth: None };
-        Machine { os: Os::for_gpus(&gpus), gpus, ram, drivers: Drivers::default(), origin: Origin::Described }
+        Machine {
+            os: Os::for_gpus(&gpus),
+            cpu: plimsoll::machine::Cpu::default(),
+            gpus,
+            ram,
+            drivers: Drivers::default(),
+            origin: Origin::Described,
+        }
     })
 }
 

@@ -88,6 +88,7 @@ fn raw_settings_are_used_as_given() {
     };
     let machine = Machine {
         os: Os::here(),
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: vec![dev0()],
         ram: RAM,
         origin: Origin::Described,
@@ -126,6 +127,7 @@ fn gpus_keep_their_order_and_backend() {
     }
     let machine = Machine {
         os: Os::here(),
+        cpu: plimsoll::machine::Cpu::default(),
         gpus,
         ram: RAM,
         origin: Origin::Described,

@@ -122,6 +122,7 @@ fn machine(question: &Json) -> Machine {
     let jetpack = question["jetpack"].as_str().map(|version| plimsoll::machine::drivers::major(version).unwrap());
     Machine {
         os,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: question["gpus"].as_array().unwrap().iter().map(gpu).collect(),
         ram: Ram {
             total: bytes(&system["total"]),

@@ -134,6 +134,7 @@ impl Line {
         let ram = Ram { total, free: total, swap_free: Bytes::ZERO, bandwidth: self.bandwidth() };
         Ok(Machine {
             os: Os::for_gpus(&gpus),
+            cpu: plimsoll::machine::Cpu::default(),
             gpus,
             ram,
             origin: Origin::Described,

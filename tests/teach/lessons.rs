@@ -180,6 +180,7 @@ fn the_setup_is_what_the_lesson_is_about() {
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
     let bare = Machine {
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: Vec::new(),
         ram,
         origin: Origin::Described,

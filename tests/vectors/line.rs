@@ -20,6 +20,7 @@ impl Line {
         let system = &input["system"];
         let machine = Machine {
             os: Os::for_gpus(&gpus),
+            cpu: plimsoll::machine::Cpu::default(),
             gpus,
             ram: Ram {
                 total: bytes(&system["total"]),

@@ -36,7 +36,14 @@ pub fn of(load: &Load, described: &MachineSpec) -> ObservedMachine {
     let os = described.os.unwrap_or_else(|| system(load, &gpus));
     let ram = described.ram.unwrap_or_else(|| ram(load));
     ObservedMachine {
-        machine: Machine { os, gpus, ram, origin: Origin::Described, drivers: crate::machine::Drivers::default() },
+        machine: Machine {
+            os,
+            cpu: crate::machine::Cpu::default(),
+            gpus,
+            ram,
+            origin: Origin::Described,
+            drivers: crate::machine::Drivers::default(),
+        },
         names,
         free_known,
     }
@@ -75,7 +82,14 @@ pub fn of_estimate(load: &Load, seen: &OllamaEstimate, described: &MachineSpec) 
     let gpus = described.gpus.clone().unwrap_or_else(|| found.collect());
     let os = described.os.unwrap_or_else(|| system(load, &gpus));
     let ram = described.ram.unwrap_or_else(|| ram(load));
-    Machine { os, gpus, ram, origin: Origin::Described, drivers: crate::machine::Drivers::default() }
+    Machine {
+        os,
+        cpu: crate::machine::Cpu::default(),
+        gpus,
+        ram,
+        origin: Origin::Described,
+        drivers: crate::machine::Drivers::default(),
+    }
 }
 
 /// Whether a name stands for one GPU; `CUDA_Split` and `Meta()` stand for all of them.

@@ -9,7 +9,7 @@ use super::super::value;
 use super::DeviceList;
 use crate::engine::EngineId;
 use crate::gguf::FileType;
-use crate::machine::{Os, drivers};
+use crate::machine::{CpuInstructions, Os, drivers};
 use crate::settings::{
     CacheType, Context, FlashAttn, GpuLayers, ImageSize, LoadMode, MmprojDevice, Outputs, Release, SpecType,
 };
@@ -179,6 +179,10 @@ pub(in super::super) struct MachineArgs {
     /// The machine's operating system: linux, macos or windows.
     #[arg(long, value_name = "OS", value_parser = value::os)]
     pub(in super::super) os: Option<Os>,
+    /// The CPU's vector instructions, by which llama.cpp repacks weights: avx2, avx512, amx, neon-dotprod, neon-i8mm or
+    /// none [default: detected; of a specified machine assumed].
+    #[arg(long, value_name = "CPU")]
+    pub(in super::super) cpu: Option<CpuInstructions>,
     /// The branch of NVIDIA's driver, such as 580.
     #[arg(long, value_name = "VERSION", value_parser = drivers::major)]
     pub(in super::super) driver: Option<u32>,

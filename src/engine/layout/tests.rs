@@ -25,7 +25,14 @@ fn cuda(free: u64) -> Gpu {
 
 fn machine(gpus: Vec<Gpu>, ram: u64) -> Machine {
     let ram = Ram { total: Bytes::mib(ram), free: Bytes::mib(ram), swap_free: Bytes::ZERO, bandwidth: None };
-    Machine { os: Os::Linux, gpus, ram, origin: Origin::Described, drivers: crate::machine::Drivers::default() }
+    Machine {
+        os: Os::Linux,
+        cpu: crate::machine::Cpu::default(),
+        gpus,
+        ram,
+        origin: Origin::Described,
+        drivers: crate::machine::Drivers::default(),
+    }
 }
 
 /// Ten layers of 10 MiB; a graph of 25 MiB.

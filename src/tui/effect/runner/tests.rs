@@ -103,6 +103,7 @@ fn a_newer_survey_stops_an_older_one() {
         engine: EngineId::default(),
         machine: Arc::new(Machine {
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: Vec::new(),
             ram: Ram { total: Bytes::gib(1), free: Bytes::gib(1), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
