@@ -191,6 +191,12 @@ pub struct DevicePlan {
     pub swap_free: Bytes,
     /// Weights of its layers, and parts of other layers.
     pub weights: Bytes,
+    /// The part of `weights` in a layout of the CPU's own (`CPU_REPACK`), memory that cannot be taken away; only for the
+    /// CPU.
+    pub repacked: Bytes,
+    /// The part of `weights` that is pages of a mapped file which nothing reads after the load, because the weights in
+    /// them are repacked or on another device: they take no memory that anybody else needs. Only for the CPU.
+    pub read_once: Bytes,
     /// The part of `weights` belonging to layers counted on GPUs; only for a CPU without layers.
     pub parts: Bytes,
     /// The part of `parts` that is experts.
@@ -225,6 +231,8 @@ impl DevicePlan {
             free: gpu.free,
             swap_free: Bytes::ZERO,
             weights: Bytes::ZERO,
+            repacked: Bytes::ZERO,
+            read_once: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
             cache: Bytes::ZERO,
@@ -249,6 +257,8 @@ impl DevicePlan {
             free: ram.free,
             swap_free: ram.swap_free,
             weights: Bytes::ZERO,
+            repacked: Bytes::ZERO,
+            read_once: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
             cache: Bytes::ZERO,
@@ -274,6 +284,11 @@ impl DevicePlan {
         self.weights + self.cache + self.graph
     }
 
+    /// Allocated bytes without pages that nothing reads after the load.
+    pub fn needed(&self) -> Bytes {
+        self.asked() - self.read_once
+    }
+
     /// Total of the engine's reserves.
     pub fn reserved(&self) -> Bytes {
         self.reserves.iter().map(|reserve| reserve.bytes).sum()
@@ -281,7 +296,7 @@ impl DevicePlan {
 
     /// Free bytes after allocations, their growth and reserves.
     pub fn left(&self) -> Bytes {
-        self.free - self.asked() - self.growth - self.reserved()
+        self.free - self.needed() - self.growth - self.reserved()
     }
 
     /// Memory used by other programs.
@@ -291,7 +306,7 @@ impl DevicePlan {
 
     /// Whether more is allocated than is free, including swap, at the latest once it has grown.
     pub fn is_over(&self) -> bool {
-        self.asked() + self.growth > self.free + self.swap_free
+        self.needed() + self.growth > self.free + self.swap_free
     }
 }
 

@@ -104,6 +104,15 @@ pub(in super::super) struct OtherKnobArgs {
     /// Limit in MiB of llama-server's prompt cache in RAM, 0 for none [default: 8192].
     #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
     pub(in super::super) cache_ram: Option<Bytes>,
+    /// Checkpoints of recurrent states and sliding windows that llama-server keeps per sequence at most [default: 32].
+    #[arg(long, value_name = "N", value_parser = value::layers)]
+    pub(in super::super) ctx_checkpoints: Option<u64>,
+    /// Leave weights in RAM as they are in the file, not repacked for the CPU.
+    #[arg(long, overrides_with = "repack")]
+    pub(in super::super) no_repack: bool,
+    /// Repack weights in RAM for the CPU, as llama.cpp does by default.
+    #[arg(long, overrides_with = "no_repack")]
+    pub(in super::super) repack: bool,
     /// The model's vision or audio projector: a file, or one of the catalogue, such as catalogue:gemma3-4b. Without
     /// this, the one that is found with the model is planned.
     #[arg(long, value_name = "FILE|catalogue:NAME")]

@@ -87,6 +87,8 @@ mod tests {
             free: Bytes(free),
             swap_free: Bytes::ZERO,
             weights: Bytes(weights),
+            repacked: Bytes::ZERO,
+            read_once: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
             cache: Bytes(cache),

@@ -163,6 +163,7 @@ impl<'a> Measurer<'a> {
             pieces: weights.iter().zip(caches).zip(compute).map(|((a, b), c)| [*a, b, *c]).collect(),
             parameters: context.clone(),
             layer_devices: placement.layer_devices(),
+            in_ram: placement.in_ram(self.model),
         }
     }
 }

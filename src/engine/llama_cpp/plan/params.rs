@@ -17,7 +17,7 @@ use crate::engine::ggml::backend::{Cuda, Metal, Plain, Remote, Sycl, Vulkan};
 use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
 use crate::machine::vulkan::VulkanLimits;
-use crate::machine::{Backend, Gpu, Machine, Os};
+use crate::machine::{Backend, CpuInstructions, Gpu, Machine, Os};
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, PROMPT_CACHE, Settings};
 use crate::units::Bytes;
 
@@ -75,6 +75,7 @@ impl<'a> ServerParams<'a> {
             },
             tensor_split: settings.tensor_split.iter().map(|share| *share as f32).collect(),
             load_mtp: speculation.is_mtp(),
+            repack_for: if settings.no_repack { CpuInstructions::None } else { machine.cpu.instructions },
             overrides: (0..settings.n_cpu_moe.unwrap_or(0).min(blocks)).map(experts).collect(),
         };
         let margin = settings.fit_target.unwrap_or(MARGIN).0;

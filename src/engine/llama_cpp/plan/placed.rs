@@ -4,6 +4,7 @@ use super::super::draft::DraftMemory;
 use super::super::fit::{FitResult, fit_for};
 use super::super::measure::Measurer;
 use super::super::placement::Placement;
+use super::super::repack::WeightsInRam;
 use super::super::{LoadedModel, MemoryBreakdown};
 use super::params::{self, ServerParams};
 use super::projector::PlacedProjector;
@@ -11,7 +12,7 @@ use crate::engine::id::{EngineError, FitGoal};
 use crate::engine::prepared::PreparedModel;
 use crate::machine::{BufferLimit, Machine};
 use crate::plan::{BufferUse, DevicePlan, LargestBuffer, Part, PartKind, PartMemory, PlanSummary, Reserve, Verdict};
-use crate::settings::{InEffect, Settings};
+use crate::settings::{InEffect, LoadMode, Settings};
 use crate::units::Bytes;
 
 /// A request and its fit.
@@ -121,7 +122,7 @@ impl<'a> PlacedModel<'a> {
         }
         if let Some(ram) = devices.last_mut().filter(|ram| ram.layers.is_empty()) {
             let of_model = parts.first().and_then(|model| model.devices.last());
-            ram.parts = of_model.map_or(Bytes::ZERO, |model| model.weights)
+            ram.parts = of_model.map_or(Bytes::ZERO, |model| model.weights - model.read_once)
                 - Bytes(Placement::input_layer_weights(&self.loaded.weights));
             if ram.parts > Bytes::ZERO {
                 ram.experts = Bytes(self.placement().experts_in_ram(self.loaded)).min(ram.parts);
@@ -144,28 +145,45 @@ impl<'a> PlacedModel<'a> {
 
     /// The model, its projector and its draft.
     pub fn parts(&self) -> Vec<Part> {
-        let MemoryBreakdown { model, context, compute, .. } = self.measured();
+        let MemoryBreakdown { model, context, compute, in_ram, .. } = self.measured();
         let ready = self.draft.as_ref().and_then(|draft| draft.main_ready.as_ref()).unwrap_or(compute);
-        let own = self.part(PartKind::Model, None, [model, context, compute, ready]);
+        let own = self.part(PartKind::Model, None, [model, context, compute, ready], *in_ram);
         let draft = self.draft.as_ref().map(|DraftMemory { draft, draft_ready, .. }| {
             let file = self.draft_file.map(str::to_owned);
-            self.part(PartKind::Draft, file, [&draft.model, &draft.context, &draft.compute, draft_ready])
+            self.part(PartKind::Draft, file, [&draft.model, &draft.context, &draft.compute, draft_ready], draft.in_ram)
         });
         let count = self.machine.gpus.len() + 1;
         let projector = self.params.projector.iter().flat_map(|projector| projector.parts(count));
         [own].into_iter().chain(projector).chain(draft).collect()
     }
 
-    /// A part from its weights, caches, graphs and final graphs per device.
-    fn part(&self, kind: PartKind, file: Option<String>, bytes: [&Vec<u64>; 4]) -> Part {
+    /// A part from its weights, caches, graphs and final graphs per device, and its weights in RAM by buffers.
+    fn part(&self, kind: PartKind, file: Option<String>, bytes: [&Vec<u64>; 4], in_ram: WeightsInRam) -> Part {
         let [weights, cache, graph, ready] = bytes;
-        let memory =
-            weights.iter().zip(cache).zip(graph.iter().zip(ready)).map(|((weights, cache), (graph, ready))| {
-                let (weights, cache) = (Bytes(*weights), Bytes(*cache));
-                PartMemory { weights, cache, graph: Bytes(*graph), graph_ready: Bytes(*ready) }
-            });
+        let mut memory: Vec<PartMemory> = weights
+            .iter()
+            .zip(cache)
+            .zip(graph.iter().zip(ready))
+            .map(|((weights, cache), (graph, ready))| PartMemory {
+                weights: Bytes(*weights),
+                cache: Bytes(*cache),
+                graph: Bytes(*graph),
+                graph_ready: Bytes(*ready),
+                ..PartMemory::default()
+            })
+            .collect();
+        if let Some(ram) = memory.last_mut().filter(|_| in_ram.repacked > 0) {
+            let mode = self.settings.load_mode.unwrap_or_default();
+            ram.repacked = Bytes(in_ram.repacked);
+            if matches!(mode, LoadMode::Mmap | LoadMode::Locked) {
+                ram.weights = Bytes(in_ram.mapped());
+            }
+            if mode == LoadMode::Mmap {
+                ram.read_once = Bytes(in_ram.span) - Bytes(in_ram.others);
+            }
+        }
         let places: Vec<usize> = (0..weights.len()).map(|place| self.device_of(place)).collect();
-        Part { kind, file, devices: memory.collect() }.spread_over(&places, self.machine.gpus.len() + 1)
+        Part { kind, file, devices: memory }.spread_over(&places, self.machine.gpus.len() + 1)
     }
 
     /// What the user should know about the draft, one sentence each.
