@@ -42,7 +42,7 @@ pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds
             let cpu = plan.cpu();
             let room = context_with_ram(plan, limits);
             let speed = speed(speeds, "");
-            format!("no GPU, so all {all} layers are in RAM: {} used of {} free{speed}.{room}", cpu.asked(), cpu.free)
+            format!("no GPU, so all {all} layers are in RAM: {} used of {} free{speed}.{room}", cpu.needed(), cpu.free)
         }
         Outcome::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits, speeds)),
     }
@@ -196,7 +196,7 @@ fn shortage(plan: &Plan) -> String {
                 String::new()
             };
             let place = if device.kind == DeviceKind::Cpu { "RAM" } else { device.id.as_str() };
-            format!("{place} needs {} but has {} free{swap}.", device.asked(), device.free)
+            format!("{place} needs {} but has {} free{swap}.", device.needed(), device.free)
         }
         (None, Some(refusal)) => sentence_case(refusal),
         (None, None) => "a device needs more memory than it has.".to_owned(),

@@ -44,6 +44,12 @@ impl MachineSpec {
     /// One sentence on the first text that is not valid.
     pub fn read(gpus: &[String], ram: Option<&str>) -> Result<Self, String> {
         let mut described = Self { ram: ram.map(self::ram).transpose()?, ..Self::default() };
+        let free_is_stated = ram.is_some_and(|text| text.contains("free="));
+        if let Some(ram) = described.ram.filter(|_| !free_is_stated) {
+            described
+                .notes
+                .push(format!("all of the RAM, {}, is assumed free; use --ram total=…,free=… to state it", ram.total));
+        }
         if gpus.is_empty() {
             return Ok(described);
         }

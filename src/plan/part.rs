@@ -120,4 +120,9 @@ impl PartMemory {
     pub fn asked(self) -> Bytes {
         self.weights + self.cache + self.graph
     }
+
+    /// The same without pages that nothing reads after the load.
+    pub fn needed(self) -> Bytes {
+        self.asked() - self.read_once
+    }
 }

@@ -98,7 +98,7 @@ pub(in super::super) struct OtherKnobArgs {
     /// Keep the MoE weights of the first N layers in RAM.
     #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true)]
     pub(in super::super) n_cpu_moe: Option<u64>,
-    /// How weights are read into RAM: mmap, mlock, none or dio [default: the engine's].
+    /// How weights are read into RAM: mmap, mlock, none, dio or mmap+mlock [default: the engine's].
     #[arg(long, value_name = "MODE")]
     pub(in super::super) load_mode: Option<LoadMode>,
     /// Limit in MiB of llama-server's prompt cache in RAM, 0 for none [default: 8192].

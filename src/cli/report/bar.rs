@@ -6,13 +6,13 @@ use crate::units::Bytes;
 
 /// The bar of `device` in `cells` columns. A plan that needs more than the total runs past the mark.
 pub(super) fn bar(device: &DevicePlan, cells: usize, style: &Style) -> String {
-    let asked = device.asked() + device.reserved();
+    let asked = device.needed() + device.reserved();
     let needed = asked + device.in_use();
     let whole = device.total.max(needed);
     let ascii = style.bars == BarGlyphs::Ascii;
     let glyph = |unicode, plain| if ascii { plain } else { unicode };
     let parts = [
-        (device.weights, glyph('█', '#'), Hue::Weights),
+        (device.weights - device.read_once, glyph('█', '#'), Hue::Weights),
         (device.cache, glyph('▓', '='), Hue::Cache),
         (device.graph, glyph('▒', '+'), Hue::Graph),
         (device.reserved(), glyph('░', ':'), Hue::Reserved),

@@ -127,12 +127,12 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
 
 /// The memory left on a device, negative if it lacks some.
 fn left(device: &DevicePlan) -> String {
-    let taken = device.asked() + device.reserved();
+    let taken = device.needed() + device.reserved();
     if is_lacking(device) { format!("-{}", amount(taken - device.free)) } else { amount(device.free - taken) }
 }
 
 fn is_lacking(device: &DevicePlan) -> bool {
-    device.asked() + device.reserved() > device.free
+    device.needed() + device.reserved() > device.free
 }
 
 /// The bar, if bars are drawn, and the layers on the device.
@@ -142,7 +142,13 @@ fn below(device: &DevicePlan, plan: &Plan, style: &Style) -> String {
         1 => "1 layer".to_owned(),
         n => format!("{n} of {} layers", plan.layers.len()),
     };
-    let lack = device.asked() - device.free;
+    if device.repacked > Bytes::ZERO {
+        words += &format!(", {} of weights repacked", device.repacked);
+    }
+    if device.read_once > Bytes::ZERO {
+        words += &format!(", {} of the mapped file read once", device.read_once);
+    }
+    let lack = device.needed() - device.free;
     if lack > Bytes::ZERO && device.kind == DeviceKind::Cpu && device.swap_free > Bytes::ZERO {
         words += &format!(", {} in swap", lack.min(device.swap_free));
     } else if device.in_use() > Bytes::ZERO {

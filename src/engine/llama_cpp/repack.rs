@@ -6,6 +6,7 @@
 use super::weights::Weight;
 use crate::engine::ggml::tensor::Op;
 use crate::engine::ggml::{Tensor, Type};
+use crate::gguf;
 use crate::machine::CpuInstructions;
 
 /// The layouts that a build of llama.cpp has for a CPU.
@@ -19,18 +20,32 @@ pub struct Layouts {
 
 impl Layouts {
     /// Bytes that `weight` takes in a layout of its own as the weight of `op`; none if it stays as it is in the file.
-    pub fn bytes(self, op: Op, weight: &Weight) -> Option<u64> {
-        self.amx(op, weight).or_else(|| self.repacks(op, weight).then_some(weight.bytes))
+    pub(super) fn bytes(self, op: Op, weight: &Weight) -> Option<u64> {
+        self.layout(op, weight.ty, weight.ne)
+    }
+
+    /// Whether experts that are in RAM get a layout of the CPU's own.
+    pub fn takes_experts(self, tensor: &gguf::Tensor) -> bool {
+        self.layout(Op::MulMatId, tensor.ty, sides(tensor)).is_some()
+    }
+
+    /// Whether a matrix that is in RAM gets one.
+    pub fn takes_matrix(self, tensor: &gguf::Tensor) -> bool {
+        self.layout(Op::MulMat, tensor.ty, sides(tensor)).is_some()
+    }
+
+    fn layout(self, op: Op, ty: Type, ne: [u64; 4]) -> Option<u64> {
+        self.amx(op, ty, ne).or_else(|| self.repacks(op, ty, ne).then(|| Tensor::new(ty, ne).bytes()))
     }
 
     /// As `ggml_repack_get_optimal_repack_type` chooses, and `supports_op` allows: products with whole groups of rows.
-    fn repacks(self, op: Op, weight: &Weight) -> bool {
+    fn repacks(self, op: Op, ty: Type, ne: [u64; 4]) -> bool {
         use CpuInstructions as C;
-        let dimensions = weight.ne.iter().rposition(|&n| n != 1).map_or(1, |last| last + 1);
+        let dimensions = ne.iter().rposition(|&n| n != 1).map_or(1, |last| last + 1);
         if !matches!((op, dimensions), (Op::MulMat, 2) | (Op::MulMatId, 3)) {
             return false;
         }
-        let rows = match (self.instructions, weight.ty) {
+        let rows = match (self.instructions, ty) {
             (C::Avx2 | C::Avx512 | C::Amx, Type::Q4_0 | Type::Q4K | Type::Iq4Nl | Type::Mxfp4)
             | (C::Avx512 | C::Amx, Type::Q2K)
             | (C::NeonDotprod | C::NeonI8mm, Type::Q4K | Type::Q5K | Type::Q6K) => 8,
@@ -38,18 +53,18 @@ impl Layouts {
             (C::NeonDotprod | C::NeonI8mm, Type::Q1_0) if self.one_bit => 4,
             _ => return false,
         };
-        weight.ne[1].is_multiple_of(rows)
+        ne[1].is_multiple_of(rows)
     }
 
     /// Bytes in AMX's own buffer (`ggml_backend_amx_get_alloc_size` in `ggml-cpu/amx/mmq.cpp`, 0.1.161).
-    fn amx(self, op: Op, weight: &Weight) -> Option<u64> {
+    fn amx(self, op: Op, ty: Type, ne: [u64; 4]) -> Option<u64> {
         /// Rows of the result that are computed at once (2 `TILE_N`).
         const ROWS: u64 = 32;
-        if self.instructions != CpuInstructions::Amx || op != Op::MulMat || !weight.ne[1].is_multiple_of(ROWS) {
+        if self.instructions != CpuInstructions::Amx || op != Op::MulMat || !ne[1].is_multiple_of(ROWS) {
             return None;
         }
         // columns that are computed at once, and what each block has besides in that layout
-        let (columns, more) = match weight.ty {
+        let (columns, more) = match ty {
             Type::Q4_0 | Type::Q4_1 => (32, 0),
             Type::Q8_0 => (32, 4),
             Type::Q4K | Type::Q5K => (256, 4),
@@ -58,13 +73,18 @@ impl Layouts {
             Type::F16 => (16, 0),
             _ => return None,
         };
-        let [wide, rows, ..] = weight.ne;
-        let blocks = if more > 0 { wide / weight.ty.block() * rows } else { 0 };
-        // only one matrix is packed, whatever the weight has
-        let matrix = Tensor::new(weight.ty, [wide, rows, 1, 1]).bytes() + more * blocks;
-        let bytes = if weight.ty == Type::F16 { weight.bytes } else { matrix };
+        let [wide, rows, ..] = ne;
+        let blocks = if more > 0 { wide / ty.block() * rows } else { 0 };
+        // of quantised weights room for one matrix is reserved, whatever they have
+        let matrix = Tensor::new(ty, [wide, rows, 1, 1]).bytes() + more * blocks;
+        let bytes = if ty == Type::F16 { Tensor::new(ty, ne).bytes() } else { matrix };
         wide.is_multiple_of(columns).then_some(bytes)
     }
+}
+
+/// The shape of a tensor in a file.
+fn sides(tensor: &gguf::Tensor) -> [u64; 4] {
+    std::array::from_fn(|at| tensor.dims.get(at).copied().unwrap_or(1))
 }
 
 /// What of a model's weights is in RAM, and in which buffers.

@@ -129,12 +129,12 @@ fn draw_device(
 
 /// Memory that is not free: allocated, reserved, and in use by others.
 fn taken(device: &DevicePlan) -> Bytes {
-    device.asked() + kept(device) + device.in_use()
+    device.needed() + kept(device) + device.in_use()
 }
 
 /// Reserved memory, clipped to free memory: a reserve is not an allocation.
 fn kept(device: &DevicePlan) -> Bytes {
-    device.reserved().min(device.free - device.asked())
+    device.reserved().min(device.free - device.needed())
 }
 
 /// What the model takes on device `index`, without what is loaded beside it.
@@ -144,12 +144,12 @@ pub(super) fn of_model(plan: &Plan, index: usize) -> PartMemory {
 
 /// Draws the bar of one device, on which the model takes `own`.
 pub(super) fn draw_bar(device: &DevicePlan, own: &PartMemory, row: Rect, theme: Theme, buffer: &mut Buffer) {
-    let beyond = device.asked() - device.free;
+    let beyond = device.needed() - device.free;
     let mut parts = vec![
-        (BarPart::Weights, own.weights),
+        (BarPart::Weights, own.weights - own.read_once),
         (BarPart::Cache, own.cache),
         (BarPart::Graph, own.graph),
-        (BarPart::Beside, device.asked() - own.asked()),
+        (BarPart::Beside, device.needed() - own.needed()),
         (BarPart::Reserved, kept(device)),
         (BarPart::InUse, device.in_use()),
     ];
@@ -175,7 +175,7 @@ pub(super) fn draw_bar(device: &DevicePlan, own: &PartMemory, row: Rect, theme: 
 
 /// Draws the parts with name and size, each at a fixed position.
 fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: Theme, buffer: &mut Buffer) {
-    let beyond = device.asked() - device.free;
+    let beyond = device.needed() - device.free;
     let last = match beyond {
         Bytes::ZERO => (BarPart::Free, device.total - taken(device)),
         _ if device.is_over() => (BarPart::Over, beyond),

@@ -199,6 +199,7 @@ pub fn in_effect(
         // `auto` maps, unless a device cannot
         load_mode: Some(settings.load_mode.unwrap_or_default()),
         cache_ram: model.hparams.causal.then(|| settings.cache_ram.unwrap_or(PROMPT_CACHE)),
+        ctx_checkpoints: settings.ctx_checkpoints,
         sources: std::collections::BTreeMap::new(),
     }
 }

@@ -10,7 +10,7 @@ use super::params::{self, ServerParams};
 use super::projector::PlacedProjector;
 use crate::engine::id::{EngineError, FitGoal};
 use crate::engine::prepared::PreparedModel;
-use crate::machine::{BufferLimit, Machine};
+use crate::machine::{BufferLimit, Cpu, Machine};
 use crate::plan::{BufferUse, DevicePlan, LargestBuffer, Part, PartKind, PartMemory, PlanSummary, Reserve, Verdict};
 use crate::settings::{InEffect, LoadMode, Settings};
 use crate::units::Bytes;
@@ -175,7 +175,7 @@ impl<'a> PlacedModel<'a> {
         if let Some(ram) = memory.last_mut().filter(|_| in_ram.repacked > 0) {
             let mode = self.settings.load_mode.unwrap_or_default();
             ram.repacked = Bytes(in_ram.repacked);
-            if matches!(mode, LoadMode::Mmap | LoadMode::Locked) {
+            if mode.maps() {
                 ram.weights = Bytes(in_ram.mapped());
             }
             if mode == LoadMode::Mmap {
@@ -184,6 +184,20 @@ impl<'a> PlacedModel<'a> {
         }
         let places: Vec<usize> = (0..weights.len()).map(|place| self.device_of(place)).collect();
         Part { kind, file, devices: memory }.spread_over(&places, self.machine.gpus.len() + 1)
+    }
+
+    /// What the user should know about weights in a layout of the CPU's own.
+    pub fn note_on_repacking(&self) -> Option<String> {
+        let parts = self.parts();
+        let repacked: Bytes = parts.iter().filter_map(|part| part.devices.last()).map(|memory| memory.repacked).sum();
+        let Cpu { instructions, assumed } = self.machine.cpu;
+        let how = if assumed { ", assumed; use --cpu to state it" } else { "" };
+        (repacked > Bytes::ZERO).then(|| {
+            format!(
+                "{repacked} of weights in RAM are repacked for the CPU ({instructions}{how}) into memory of their own, \
+                 beside the file; --no-repack leaves them in it"
+            )
+        })
     }
 
     /// What the user should know about the draft, one sentence each.
