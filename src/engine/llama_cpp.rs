@@ -278,7 +278,7 @@ impl LoadedModel {
             load_mtp: spread.load_mtp,
         };
         // host buffers of a GPU come first
-        let host = devices.iter().any(|device| device.backend.host().is_some());
+        let host = devices.iter().any(|device| device.backend.has_host_buffers());
         let layouts = Layouts {
             instructions: if host { CpuInstructions::None } else { spread.repack_for },
             one_bit: self.release.repacks_one_bit,
