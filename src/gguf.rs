@@ -44,10 +44,15 @@ pub struct Header {
 }
 
 impl Header {
+    /// Bytes to whose multiples the data of every tensor is padded.
+    pub fn alignment(&self) -> u64 {
+        let alignment = self.metadata.get("general.alignment").and_then(Value::as_u64);
+        alignment.unwrap_or(read::DEFAULT_ALIGNMENT).max(1)
+    }
+
     /// Size of the whole file: the header, and the tensors with their padding.
     pub fn file_bytes(&self) -> Bytes {
-        let alignment = self.metadata.get("general.alignment").and_then(Value::as_u64);
-        let alignment = alignment.unwrap_or(read::DEFAULT_ALIGNMENT).max(1);
+        let alignment = self.alignment();
         let padded = |bytes: Bytes| bytes.0.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
         let tensors = self.tensors.iter().map(|tensor| padded(tensor.bytes));
         Bytes(tensors.fold(self.data_start, u64::saturating_add))

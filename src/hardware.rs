@@ -5,6 +5,7 @@
 
 mod amd;
 mod apple;
+mod cpu;
 mod intel;
 mod nvidia;
 pub mod programs;
@@ -22,7 +23,7 @@ use std::time::Instant;
 use serde::Serialize;
 use tracing::{debug, info};
 
-use crate::machine::{Drivers, Gpu, Machine, Origin, Os, Ram};
+use crate::machine::{Cpu, Drivers, Gpu, Machine, Origin, Os, Ram};
 use crate::units::Bytes;
 
 /// What to look for, and where.
@@ -154,6 +155,7 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe
         machine: Machine {
             disk: None,
             os: Os::here(),
+            cpu: Cpu::with(cpu::instructions()),
             gpus: Vec::new(),
             ram: about.ram,
             origin: Origin::Detected,

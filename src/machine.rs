@@ -3,6 +3,7 @@
 pub mod apple;
 pub mod budget;
 mod buffer_limit;
+mod cpu;
 pub mod driver_memory;
 pub mod drivers;
 pub mod file;
@@ -16,6 +17,7 @@ pub mod what_if;
 use std::sync::Arc;
 
 pub use buffer_limit::BufferLimit;
+pub use cpu::{Cpu, CpuInstructions};
 pub use drivers::Drivers;
 pub use listed::Listed;
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,8 @@ use crate::units::{Bandwidth, Bytes};
 pub struct Machine {
     /// The operating system: some engine rules depend on it.
     pub os: Os,
+    /// Its CPU.
+    pub cpu: Cpu,
     /// GPUs in the order of the driver or of the description; those of other computers last.
     pub gpus: Vec<Gpu>,
     /// Main memory.
@@ -270,6 +274,7 @@ mod tests {
         let with = |gpus: Vec<Gpu>| Machine {
             disk: None,
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus,
             ram,
             origin: Origin::Detected,

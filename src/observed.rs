@@ -45,7 +45,7 @@ pub use device::ObservedDevice;
 pub use driver::{CardMemory, ProcessMemory};
 pub use event::Event;
 pub use fit::{Fit, FitDevice, FitLayers, FitProjection, FitResult};
-pub use load::{Complete, Load, Program, device_name, is_gpu};
+pub use load::{Complete, Load, Program, device_name, is_gpu, is_repacked};
 pub use loaded_sizes::ollama_ps;
 pub use missing::Missing;
 pub use model::ObservedModel;

@@ -237,8 +237,14 @@ pub struct DevicePlan {
     pub swap_free: Bytes,
     /// Weights of its layers, and parts of other layers.
     pub weights: Bytes,
-    /// The part of `weights` that is mapped from the file and stays as it is there; only for the CPU.
+    /// The part of `weights` that is read in the mapped file, where it stays; only for the CPU.
     pub mapped: Bytes,
+    /// The part of `weights` in a layout of the CPU's own (`CPU_REPACK`), memory that cannot be taken away; only for the
+    /// CPU.
+    pub repacked: Bytes,
+    /// The part of `weights` that is pages of a mapped file which nothing reads after the load, because the weights in
+    /// them are repacked or on another device: they take no memory that anybody else needs. Only for the CPU.
+    pub read_once: Bytes,
     /// The part of `weights` belonging to layers counted on GPUs; only for a CPU without layers.
     pub parts: Bytes,
     /// The part of `parts` that is experts.
@@ -285,6 +291,8 @@ impl DevicePlan {
             swap_free: Bytes::ZERO,
             weights: Bytes::ZERO,
             mapped: Bytes::ZERO,
+            repacked: Bytes::ZERO,
+            read_once: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
             cache: Bytes::ZERO,
@@ -312,6 +320,8 @@ impl DevicePlan {
             swap_free: ram.swap_free,
             weights: Bytes::ZERO,
             mapped: Bytes::ZERO,
+            repacked: Bytes::ZERO,
+            read_once: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
             cache: Bytes::ZERO,
@@ -339,6 +349,11 @@ impl DevicePlan {
         self.weights + self.cache + self.graph
     }
 
+    /// Allocated bytes without pages that nothing reads after the load.
+    pub fn needed(&self) -> Bytes {
+        self.asked() - self.read_once
+    }
+
     /// Total of the engine's reserves.
     pub fn reserved(&self) -> Bytes {
         self.reserves.iter().map(|reserve| reserve.bytes).sum()
@@ -351,7 +366,7 @@ impl DevicePlan {
 
     /// What it takes of RAM, growth included: what memory of its own does not hold.
     pub fn in_ram(&self) -> Bytes {
-        let all = self.asked() + self.growth;
+        let all = self.needed() + self.growth;
         match self.kind {
             DeviceKind::Cpu => all,
             DeviceKind::Gpu if self.shares_ram() => all - self.own.min(self.free),
@@ -367,7 +382,7 @@ impl DevicePlan {
     /// Whether more is allocated than is free here, including swap, at the latest once it has grown; what other devices
     /// take of the same RAM is not counted.
     pub fn is_over(&self) -> bool {
-        self.asked() + self.growth > self.free + self.swap_free
+        self.needed() + self.growth > self.free + self.swap_free
     }
 }
 

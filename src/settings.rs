@@ -25,7 +25,7 @@ use crate::units::Bytes;
 pub use draft::{DraftSettings, SpecType};
 pub use flag::Flag;
 pub use in_effect::InEffect;
-pub use llama_server::{PROMPT_CACHE, llama_server_variables, shares};
+pub use llama_server::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables, shares};
 pub use load_mode::LoadMode;
 pub use mmproj::{ImageSize, MmprojDevice, MmprojOptions};
 pub use nearest_release::LAST_OF_AUGUST;
@@ -96,6 +96,10 @@ pub struct Settings {
     pub load_mode: Option<LoadMode>,
     /// What llama-server's prompt cache may grow to (`--cache-ram`); zero for off. No engine counts it.
     pub cache_ram: Option<Bytes>,
+    /// Checkpoints that llama-server keeps per sequence at most (`--ctx-checkpoints`). No engine counts them.
+    pub ctx_checkpoints: Option<u64>,
+    /// Leave weights in RAM in the layout of the file (`--no-repack`).
+    pub no_repack: bool,
     /// Skip the engine's own adjustments of the knobs.
     pub raw: bool,
 }

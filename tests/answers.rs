@@ -47,6 +47,7 @@ fn one_gpu(gib: u64) -> Machine {
     Machine {
         disk: None,
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: vec![gpu],
         ram,
         origin: Origin::Described,
@@ -102,6 +103,7 @@ fn machine() -> impl Strategy<Value = Machine> {
         Machine {
             disk: None,
             os: Os::Linux,
+            cpu: plimsoll::machine::Cpu::default(),
             gpus,
             ram,
             origin: Origin::Described,

@@ -45,6 +45,7 @@ fn every_entry_builds_a_complete_model() {
     let machine = Machine {
         disk: None,
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: Vec::new(),
         ram,
         origin: Origin::Described,
@@ -84,6 +85,7 @@ fn every_architecture_is_planned_by_every_engine() {
     let machine = Machine {
         disk: None,
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: vec![gpu],
         ram,
         origin: Origin::Described,

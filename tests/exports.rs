@@ -203,6 +203,7 @@ fn machine() -> impl Strategy<Value = Machine> {
     (prop::collection::vec(gpu, 0..=3), 8..=256u64).prop_map(|(gpus, ram)| Machine {
         disk: None,
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus,
         ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO, bandwidth: None },
         origin: Origin::Described,
@@ -298,6 +299,7 @@ fn small() -> (Model, Machine) {
     let machine = Machine {
         disk: None,
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: Vec::new(),
         ram: Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO, bandwidth: None },
         origin: Origin::Described,

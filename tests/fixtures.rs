@@ -36,6 +36,7 @@ pub fn machine(gpus: Vec<Gpu>) -> Machine {
     Machine {
         disk: None,
         os: Os::for_gpus(&gpus),
+        cpu: plimsoll::machine::Cpu::default(),
         gpus,
         ram,
         origin: Origin::Described,

@@ -17,6 +17,7 @@ fn plan(engine: EngineId, name: &str, flash_attn: FlashAttn) -> Plan {
     let machine = Machine {
         disk: None,
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: Vec::new(),
         ram,
         origin: Origin::Described,

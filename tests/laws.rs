@@ -51,6 +51,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
     (gpus, 0..=256u64 << 30, 0.0..=1.0f64, 0..=8u64 << 30).prop_map(|(gpus, total, free, swap)| Machine {
         disk: None,
         os: Os::for_gpus(&gpus),
+        cpu: plimsoll::machine::Cpu::default(),
         gpus,
         ram: Ram {
             total: Bytes(total),
@@ -353,6 +354,7 @@ proptest! {
         let machine = Machine {
             disk: None,
             os: Os::Linux,
+            cpu: plimsoll::machine::Cpu::default(),
             gpus: Vec::new(),
             ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
@@ -374,6 +376,7 @@ proptest! {
         let mut machine = Machine {
             disk: None,
             os: Os::Linux,
+            cpu: plimsoll::machine::Cpu::default(),
             gpus: vec![gpu],
             ram: Ram { total: Bytes(ram), free: Bytes(ram), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,

@@ -127,6 +127,7 @@ fn spread(asked: &Value) -> LayerSplit {
         tensor_split: split.unwrap_or_default(),
         overrides: Vec::new(),
         load_mtp: asked["load_mtp"].as_bool().unwrap_or(false),
+        ..LayerSplit::default()
     }
 }
 

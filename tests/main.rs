@@ -25,6 +25,7 @@ mod package;
 mod projectors;
 mod quantise;
 mod readme;
+mod real_server;
 mod screens;
 mod server;
 mod source;

@@ -97,6 +97,7 @@ impl Request {
                 tensor_split: shares.unwrap_or_default(),
                 overrides: Vec::new(),
                 load_mtp: speculation.is_mtp(),
+                ..LayerSplit::default()
             },
             gpu_layers_draft: layers(if draft.is_some() { "ngl_draft" } else { "ngl" }),
             draft,

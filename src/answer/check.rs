@@ -92,6 +92,8 @@ pub struct ReleaseChoice {
 pub enum CheckedTerm {
     /// Weights.
     Model,
+    /// Weights in a layout of the CPU's own.
+    Repacked,
     /// KV cache.
     Kv,
     /// Recurrent state.
@@ -128,13 +130,23 @@ pub enum CheckedTerm {
 
 impl CheckedTerm {
     /// The terms of programs' own buffers, in the order of a report.
-    pub const BUFFERS: [Self; 8] =
-        [Self::Model, Self::Kv, Self::Rs, Self::Context, Self::Compute, Self::Output, Self::State, Self::Lora];
+    pub const BUFFERS: [Self; 9] = [
+        Self::Model,
+        Self::Repacked,
+        Self::Kv,
+        Self::Rs,
+        Self::Context,
+        Self::Compute,
+        Self::Output,
+        Self::State,
+        Self::Lora,
+    ];
 
     /// Its name on the screen.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Model => "weights",
+            Self::Repacked => "repacked weights",
             Self::Kv => "KV cache",
             Self::Rs => "recurrent state",
             Self::Context => "caches",

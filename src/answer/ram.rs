@@ -2,16 +2,14 @@
 
 use serde::Serialize;
 
-use crate::engine::PlanRequest;
-use crate::engine::{self, EngineId};
+use crate::engine::llama_cpp::repack::Layouts;
+use crate::engine::{self, EngineId, PlanRequest};
+use crate::gguf::Tensor;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::TensorGroup;
-use crate::plan::{BufferUse, DevicePlan, LargestBuffer, Plan, Why};
-use crate::settings::LoadMode;
+use crate::plan::{BufferUse, DevicePlan, LargestBuffer, LayerPlan, Plan, Why};
+use crate::settings::{CHECKPOINTS, LoadMode};
 use crate::units::Bytes;
-
-/// Checkpoints that it keeps per sequence at most (`common/common.h`, `n_ctx_checkpoints`, 0.1.161).
-pub const CHECKPOINTS: u64 = 32;
 
 /// What NVIDIA's Vulkan driver on Windows holds back of the total that it calls free.
 const VULKAN_ON_WINDOWS: Bytes = Bytes::mib(768);
@@ -23,18 +21,24 @@ const SPILLS_BELOW: Bytes = Bytes::gib(1);
 pub struct RamUse {
     /// How weights in RAM are read.
     pub load_mode: LoadMode,
-    /// Cannot be taken away: caches, compute buffers, and weights that are not mapped.
+    /// Cannot be taken away: caches, compute buffers, and weights that are not mapped: all of them, or those that are
+    /// repacked.
     pub must: Bytes,
-    /// Mapped weights that every token reads, so that they should stay in RAM.
+    /// Mapped weights that every token reads, of experts the share that it uses, so that they should stay in RAM.
     pub warm: Bytes,
-    /// Mapped weights that a token reads in part, or not at all: experts, token embeddings.
+    /// Mapped weights that a token reads in part, or not at all: the other experts, token embeddings, and pages of weights
+    /// that are repacked.
     pub may_page: Bytes,
+    /// Of those, the experts that one token does not use and the next one may.
+    pub idle_experts: Bytes,
     /// What llama-server's prompt cache may grow to besides; none for engines without it.
     pub prompt_cache: Option<Bytes>,
     /// A saved prompt of the whole context of one sequence, of that cache.
     pub one_prompt: Bytes,
     /// What checkpoints of recurrent states and sliding windows may grow to besides.
     pub checkpoints: Bytes,
+    /// How many of them each sequence has at most.
+    pub checkpoint_count: u64,
 }
 
 impl RamUse {
@@ -43,34 +47,57 @@ impl RamUse {
         let cpu = plan.cpu();
         let by_engine = if cpu.mapped > Bytes::ZERO { LoadMode::Mmap } else { LoadMode::Read };
         let load_mode = plan.settings.load_mode.unwrap_or(by_engine);
-        let paged = weights_that_may_page(request, plan).min(cpu.weights);
         let buffers = cpu.cache + cpu.graph;
-        let (must, warm, may_page) = match load_mode {
-            LoadMode::Mmap => (buffers, cpu.weights - paged, paged),
-            LoadMode::Locked | LoadMode::Read | LoadMode::Direct => (buffers + cpu.weights, Bytes::ZERO, Bytes::ZERO),
+        let (must, mapped) = match load_mode {
+            LoadMode::Mmap => (buffers + cpu.repacked, cpu.mapped),
+            LoadMode::Locked | LoadMode::Read | LoadMode::Direct | LoadMode::MmapLocked => {
+                (buffers + cpu.weights, Bytes::ZERO)
+            }
         };
+        let looked_up = looked_up(request, plan).min(mapped);
+        let idle_experts = idle_experts(request, plan).min(mapped - looked_up);
         let serves = request.engine == EngineId::LlamaCpp || plan.engine.facts().starts_llama_server;
         let sequences = plan.settings.parallel.max(1);
+        let checkpoint_count = request.settings.ctx_checkpoints.unwrap_or(CHECKPOINTS);
         let checkpoint = if serves { checkpoint(request) } else { Bytes::ZERO };
         Self {
             load_mode,
             must,
-            warm,
-            may_page,
+            warm: mapped - looked_up - idle_experts,
+            may_page: looked_up + idle_experts + cpu.read_once,
+            idle_experts,
             prompt_cache: plan.settings.cache_ram.filter(|_| serves),
             one_prompt: Bytes(plan.totals.cache.0 / sequences),
-            checkpoints: Bytes(checkpoint.0 * CHECKPOINTS),
+            checkpoints: Bytes(checkpoint.0.saturating_mul(checkpoint_count)),
+            checkpoint_count,
         }
+    }
+
+    /// What tokens read of RAM, one after another: without it, every token waits for the disk.
+    pub fn needed(&self) -> Bytes {
+        self.must + self.warm + self.idle_experts
+    }
+
+    /// The same with all that a server adds while it is in use.
+    pub fn at_most(&self) -> Bytes {
+        self.needed() + self.prompt_cache.unwrap_or_default() + self.checkpoints
     }
 
     /// The three figures as a sentence: `1.9 GiB must stay in RAM, 900 MiB should, 282 MiB may be paged out (mmap)`.
     pub fn sentence(&self) -> String {
-        let Self { must, warm, may_page, load_mode, .. } = self;
+        let Self { must, warm, may_page, idle_experts, load_mode, .. } = self;
+        let experts = match *idle_experts {
+            Bytes::ZERO => String::new(),
+            idle => format!(", {idle} of them experts that the next token may need"),
+        };
         match load_mode {
             LoadMode::Mmap => format!(
                 "{must} must stay in RAM, {warm} of mapped weights should, as every token reads them, and {may_page} may \
-                 be paged out"
+                 be paged out{experts}"
             ),
+            LoadMode::MmapLocked => {
+                format!("all of {must} must stay in RAM: the mapped file is locked (load mode mmap+mlock)")
+            }
             mode => format!("all of {must} must stay in RAM: weights are not mapped (load mode {mode})"),
         }
     }
@@ -78,9 +105,10 @@ impl RamUse {
     /// What a server adds while it is in use, as a sentence.
     pub fn in_use(&self) -> Option<String> {
         let most = self.prompt_cache?;
+        let count = self.checkpoint_count;
         let checkpoints = match self.checkpoints {
             Bytes::ZERO => String::new(),
-            bytes => format!("; {CHECKPOINTS} checkpoints of each sequence add up to {bytes}"),
+            bytes => format!("; {count} checkpoints of each sequence add up to {bytes}"),
         };
         let Some(room) = Some(most).filter(|most| *most > Bytes::ZERO) else {
             return Some(format!("The prompt cache is off{checkpoints}."));
@@ -100,12 +128,34 @@ impl RamUse {
         ))
     }
 
-    /// A sentence where RAM is short of what a server adds.
+    /// A sentence with the sum, where RAM is short of what the plan and the server take.
     pub fn shortage(&self, plan: &Plan) -> Option<String> {
-        let most = self.prompt_cache.filter(|most| *most > Bytes::ZERO)?;
-        let left = plan.cpu().free - (self.must + self.warm);
-        (most > left)
-            .then(|| format!("The prompt cache may grow to {most}, and {left} of RAM are left: --cache-ram limits it."))
+        let free = plan.cpu().free - plan.ram().by_gpus;
+        let most = self.at_most();
+        if most <= free {
+            return None;
+        }
+        let named = [
+            ("buffers and weights", self.needed()),
+            ("prompt cache", self.prompt_cache.unwrap_or_default()),
+            ("checkpoints", self.checkpoints),
+        ];
+        let grows = named.iter().skip(1).any(|(_, bytes)| *bytes > Bytes::ZERO);
+        // without what grows it is the plan's own shortage, which the outcome says
+        let limits = match (self.prompt_cache.unwrap_or_default(), self.checkpoints) {
+            _ if !grows => return None,
+            (Bytes::ZERO, _) => "--ctx-checkpoints limits them",
+            (_, Bytes::ZERO) => "--cache-ram limits it",
+            _ => "--cache-ram and --ctx-checkpoints limit them",
+        };
+        let terms: Vec<String> = named
+            .iter()
+            .filter(|(_, bytes)| *bytes > Bytes::ZERO)
+            .map(|(name, bytes)| format!("{bytes} of {name}"))
+            .collect();
+        let sum = terms.join(" + ");
+        let when = if self.needed() > free { "RAM is short" } else { "RAM may become short" };
+        Some(format!("{when}: {sum} = {most}, and {free} are free; {limits}."))
     }
 }
 
@@ -121,27 +171,51 @@ fn checkpoint(request: &PlanRequest) -> Bytes {
     buffers.map_or(Bytes::ZERO, |buffers| buffers.checkpoints)
 }
 
-/// Weights in RAM that no token reads as a whole: experts of layers there, and token embeddings that are not the output.
-fn weights_that_may_page(request: &PlanRequest, plan: &Plan) -> Bytes {
+/// Tables in RAM of which a token looks up rows: token embeddings, unless they are the output matrix there.
+fn looked_up(request: &PlanRequest, plan: &Plan) -> Bytes {
     let model = &request.model;
     let cpu = plan.devices.len() - 1;
-    let in_ram = |at: usize| {
-        plan.layers.get(at).is_some_and(|layer| layer.device == cpu || matches!(layer.why, Why::InPart { .. }))
+    let multiplied = model.is_output_tied() && plan.layers.last().is_none_or(|output| output.device == cpu);
+    let layouts = repacking(request, plan);
+    let is_table = |tensor: &&Tensor| match first_part(&tensor.name) {
+        "per_layer_token_embd" => true,
+        "token_embd" => !multiplied || layouts.is_some_and(|layouts| layouts.takes_matrix(tensor)),
+        _ => false,
     };
-    let experts: Bytes = (0..model.block_count())
-        .filter(|at| in_ram(*at))
-        .flat_map(|at| model.tensors(TensorGroup::Block(at)))
-        .filter(|tensor| tensor.name.contains("_exps."))
-        .map(|tensor| tensor.bytes)
-        .sum();
-    let experts = if plan.cpu().layers.is_empty() { experts.min(plan.parts_in_ram()) } else { experts };
-    let tied = model.is_output_tied();
-    let embeddings: Bytes = model
-        .tensors(TensorGroup::Input)
-        .filter(|tensor| !tied && tensor.name.starts_with("token_embd"))
-        .map(|tensor| tensor.bytes)
-        .sum();
-    experts + embeddings
+    model.tensors(TensorGroup::Input).filter(is_table).map(|tensor| tensor.bytes).sum()
+}
+
+/// A tensor's name up to the first dot.
+fn first_part(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+/// The layouts by which weights in RAM are repacked; none if they are not.
+fn repacking(request: &PlanRequest, plan: &Plan) -> Option<Layouts> {
+    let layouts = Layouts { instructions: request.machine.cpu.instructions, one_bit: true };
+    (plan.cpu().repacked > Bytes::ZERO).then_some(layouts)
+}
+
+/// Mapped experts in RAM, less the share that a token uses.
+fn idle_experts(request: &PlanRequest, plan: &Plan) -> Bytes {
+    let model = &request.model;
+    let cpu = plan.devices.len() - 1;
+    let layouts = repacking(request, plan);
+    let in_ram = |at: usize| -> Bytes {
+        let experts = model.tensors(TensorGroup::Block(at)).filter(|tensor| tensor.name.contains("_exps."));
+        let mapped = experts.filter(|tensor| !layouts.is_some_and(|layouts| layouts.takes_experts(tensor)));
+        let bytes: Bytes = mapped.map(|tensor| tensor.bytes).sum();
+        match plan.layers.get(at) {
+            Some(layer) if layer.device == cpu => bytes,
+            Some(LayerPlan { why: Why::InPart { elsewhere, .. }, .. }) => bytes.min(*elsewhere),
+            _ => Bytes::ZERO,
+        }
+    };
+    let experts: Bytes = (0..model.block_count()).map(in_ram).sum();
+    let Some(counts) = model.hyper.experts.filter(|experts| experts.count > 0) else { return Bytes::ZERO };
+    let used =
+        Bytes((u128::from(experts.0) * u128::from(counts.used.min(counts.count)) / u128::from(counts.count)) as u64);
+    experts - used
 }
 
 /// A sentence where a GPU's driver refuses its largest buffer.

@@ -126,7 +126,7 @@ impl LoadOutcome {
                 let places = plan.devices.iter().filter(|device| device.asked() > Bytes::ZERO);
                 let place = |device: &DevicePlan| match device.kind {
                     DeviceKind::Gpu => format!("{} on {}", device.asked(), device.id),
-                    DeviceKind::Cpu => format!("{} in RAM", device.asked()),
+                    DeviceKind::Cpu => format!("{} in RAM", device.needed()),
                 };
                 let places: Vec<String> = places.map(place).collect();
                 let (word, on, all) = (plan.outcome().headline(), plan.on_gpus(), plan.layers.len());
@@ -239,7 +239,7 @@ fn free_after(machine: &Machine, outcomes: &[LoadOutcome]) -> Machine {
     let mut left = machine.clone();
     for (_, plan) in loaded(outcomes) {
         for (gpu, device) in left.gpus.iter_mut().zip(plan.gpus()) {
-            gpu.free = gpu.free - device.asked();
+            gpu.free = gpu.free - device.needed();
         }
         left.ram.free = left.ram.free - plan.ram().asked;
     }

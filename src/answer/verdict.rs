@@ -55,7 +55,7 @@ fn fits(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> St
             let cpu = plan.cpu();
             let room = context_with_ram(plan, limits);
             let speed = speed(speeds, "");
-            format!("no GPU, so all {all} layers are in RAM: {} used of {} free{speed}.{room}", cpu.asked(), cpu.free)
+            format!("no GPU, so all {all} layers are in RAM: {} used of {} free{speed}.{room}", cpu.needed(), cpu.free)
         }
         Outcome::FromDisk => {
             let (beyond, ram) = (plan.ram().from_disk().unwrap_or_default(), plan.ram());

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Each name, and the option that it stands for (`common/arg.cpp`, 0.1.161; Ollama's `num_ctx`).
-const ALIASES: [(&str, &str); 27] = [
+const ALIASES: [(&str, &str); 31] = [
     ("-c", "--ctx"),
     ("--ctx-size", "--ctx"),
     ("--num-ctx", "--ctx"),
@@ -20,6 +20,10 @@ const ALIASES: [(&str, &str); 27] = [
     ("-ts", "--tensor-split"),
     ("-ncmoe", "--n-cpu-moe"),
     ("-md", "--model-draft"),
+    ("-ctxcp", "--ctx-checkpoints"),
+    ("--swa-checkpoints", "--ctx-checkpoints"),
+    ("-nr", "--no-repack"),
+    ("-cram", "--cache-ram"),
     ("--spec-draft-model", "--model-draft"),
     ("-ngld", "--gpu-layers-draft"),
     ("--n-gpu-layers-draft", "--gpu-layers-draft"),

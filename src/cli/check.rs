@@ -167,6 +167,8 @@ fn apply(knobs: &KnobArgs, settings: &mut Settings) {
     settings.spread |= knobs.spread;
     settings.load_mode = others.load_mode.or(settings.load_mode);
     settings.cache_ram = others.cache_ram.or(settings.cache_ram);
+    settings.ctx_checkpoints = others.ctx_checkpoints.or(settings.ctx_checkpoints);
+    settings.no_repack |= others.no_repack;
     settings.raw |= knobs.raw_settings;
     let asked = super::knobs::draft(others);
     if asked != crate::settings::DraftSettings::default() {

@@ -9,7 +9,7 @@ use crate::engine::backend;
 use crate::hardware::{CollectorResult, Detected, Process};
 use crate::machine::budget::Budget;
 use crate::machine::driver_memory::DriverMemory;
-use crate::machine::{Backend, DeviceKind, Drivers, Gpu, Origin, Os, file, short_name};
+use crate::machine::{Backend, CpuInstructions, DeviceKind, Drivers, Gpu, Origin, Os, file, short_name};
 use crate::units::{Bandwidth, Bytes};
 
 /// The devices and the outcome of every collector.
@@ -84,7 +84,7 @@ fn driver(gpus: &[Gpu], id: &str) -> Option<DriverMemory> {
 
 /// One JSON object with the keys of a plan's devices and more of real devices. It is a machine file for `--machine`.
 pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
-    let file::MachineRecord { plimsoll, origin, os, disk, drivers, devices } =
+    let file::MachineRecord { plimsoll, origin, os, disk, cpu, drivers, devices } =
         file::MachineRecord::of(&detected.machine);
     let listed = devices.into_iter().map(|device| {
         let facts = detected.facts.iter().filter(|fact| fact.device == device.id);
@@ -107,6 +107,7 @@ pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
         origin,
         os,
         disk,
+        cpu,
         drivers,
         devices,
         backends,
@@ -121,6 +122,7 @@ struct Object<'a> {
     os: Os,
     #[serde(skip_serializing_if = "Option::is_none")]
     disk: Option<Bandwidth>,
+    cpu: Option<CpuInstructions>,
     #[serde(skip_serializing_if = "Drivers::is_unknown")]
     drivers: Drivers,
     devices: Vec<DeviceRecord<'a>>,

@@ -44,6 +44,8 @@ pub(super) fn settings(knobs: &KnobArgs, engine: EngineId, variables: &Variables
         release: others.release,
         load_mode: others.load_mode,
         cache_ram: others.cache_ram,
+        ctx_checkpoints: others.ctx_checkpoints,
+        no_repack: others.no_repack,
         raw: knobs.raw_settings,
     };
     let mut notes = Vec::new();
@@ -141,6 +143,9 @@ mod tests {
                 quant: Some(FileType::Q8_0),
                 load_mode: Some(LoadMode::Read),
                 cache_ram: Some(Bytes::gib(2)),
+                ctx_checkpoints: Some(8),
+                no_repack: true,
+                repack: false,
             },
         };
         let expected = Settings {
@@ -185,6 +190,8 @@ mod tests {
             release: Some(Release::August2026),
             load_mode: Some(LoadMode::Read),
             cache_ram: Some(Bytes::gib(2)),
+            ctx_checkpoints: Some(8),
+            no_repack: true,
             raw: true,
         };
         let (settings, notes) = settings(&knobs, EngineId::Ollama024, &Variables::default());

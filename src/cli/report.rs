@@ -215,6 +215,7 @@ mod tests {
         let machine = machine.complete(Machine {
             disk: None,
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: Vec::new(),
             ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,

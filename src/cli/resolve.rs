@@ -20,7 +20,7 @@ use crate::hardware::watch;
 use crate::hardware::{self, CollectorResult, DetectOptions, Detected};
 use crate::library::SurveyRequest;
 use crate::machine::spec::MachineSpec;
-use crate::machine::{Drivers, Machine};
+use crate::machine::{Cpu, Drivers, Machine};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
@@ -66,6 +66,7 @@ impl MachineSource {
             described = described.over(other.into());
         }
         (described.os, described.disk) = (machine.os.or(described.os), machine.disk.or(described.disk));
+        described.cpu = machine.cpu.map(Cpu::with).or(described.cpu);
         described.drivers = Drivers { nvidia: machine.driver, jetpack: machine.jetpack }.or(described.drivers);
         for name in &machine.join {
             let joined = SavedMachines::find(name).and_then(|other| described.join(computer(name), &other));

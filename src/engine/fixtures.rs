@@ -44,6 +44,7 @@ pub(super) fn machine(gpus: Vec<Gpu>) -> Machine {
     Machine {
         disk: None,
         os: Os::for_gpus(&gpus),
+        cpu: crate::machine::Cpu::default(),
         gpus,
         ram,
         origin: Origin::Described,

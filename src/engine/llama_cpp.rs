@@ -22,6 +22,7 @@ mod plan;
 mod probe;
 pub mod projector;
 pub mod release;
+pub mod repack;
 pub mod resolved;
 pub mod speculative;
 pub mod weight_homes;
@@ -36,6 +37,7 @@ use crate::engine::ggml::{BackendRef, Graph};
 use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
 use crate::gguf::{Header, Value};
+use crate::machine::CpuInstructions;
 use crate::plan::Plan;
 use crate::settings::{FlashAttn, Release, Settings};
 use architecture::GraphFamily;
@@ -52,6 +54,7 @@ use placement::{Placement, SplitRequest, TensorOverride};
 pub use plan::{Evidence, Likeness, ModelledError, evidence};
 pub(super) use plan::{plan, preflight, resolve, summary, visible};
 use release::ReleaseTraits;
+use repack::{Layouts, WeightsInRam};
 use weight_homes::WeightHomes;
 use weights::{LlmTensor, Weights};
 
@@ -88,6 +91,8 @@ pub struct LayerSplit {
     pub overrides: Vec<TensorOverride>,
     /// MTP blocks are loaded.
     pub load_mtp: bool,
+    /// The instructions of the CPU for which weights in RAM are repacked; `None` if they are not.
+    pub repack_for: CpuInstructions,
 }
 
 /// Allocated bytes per device, in the given order with RAM last.
@@ -103,6 +108,8 @@ pub struct MemoryBreakdown {
     pub parameters: Cparams,
     /// The device of every block, then that of the output layer.
     pub layer_devices: Vec<BackendId>,
+    /// The weights in RAM by buffers.
+    pub in_ram: WeightsInRam,
     /// Per device the weights, the largest cache and the compute buffer, each with its largest tensor.
     pub pieces: Vec<[Piece; 3]>,
     /// The compute buffers of a pipeline that could not be allocated, so that these are without one.
@@ -312,6 +319,12 @@ impl LoadedModel {
             overrides: &spread.overrides,
             load_mtp: spread.load_mtp,
         };
-        Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices))
+        // host buffers of a GPU come first
+        let host = devices.iter().any(|device| device.backend.has_host_buffers());
+        let layouts = Layouts {
+            instructions: if host { CpuInstructions::None } else { spread.repack_for },
+            one_bit: self.release.repacks_one_bit,
+        };
+        Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices, layouts))
     }
 }

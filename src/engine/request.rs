@@ -77,6 +77,7 @@ impl RequestedSizes {
             spec_draft_n_max: None,
             load_mode: None,
             cache_ram: None,
+            ctx_checkpoints: None,
             sources: BTreeMap::new(),
         }
     }

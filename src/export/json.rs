@@ -191,6 +191,10 @@ struct DeviceRecord<'a> {
     free: Bytes,
     swap_free: Bytes,
     weights: Bytes,
+    #[serde(skip_serializing_if = "is_zero")]
+    repacked: Bytes,
+    #[serde(skip_serializing_if = "is_zero")]
+    read_once: Bytes,
     cache: Bytes,
     graph: Bytes,
     reserved: Bytes,
@@ -215,6 +219,8 @@ impl<'a> DeviceRecord<'a> {
             free: device.free,
             swap_free: device.swap_free,
             weights: device.weights,
+            repacked: device.repacked,
+            read_once: device.read_once,
             cache: device.cache,
             graph: device.graph,
             reserved: device.reserved(),
@@ -253,6 +259,12 @@ impl<'a> PoolRecord<'a> {
             left: ram.left(),
         })
     }
+}
+
+/// Whether there is nothing to say.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(bytes: &Bytes) -> bool {
+    *bytes == Bytes::ZERO
 }
 
 /// What is loaded together, each with its memory on every device.

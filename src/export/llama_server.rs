@@ -284,11 +284,13 @@ pub fn arguments(settings: &Settings) -> Vec<String> {
     option("-ctvd", draft.cache_type_v.map(|ty| ty.to_string()));
     option("--load-mode", settings.load_mode.map(|mode| mode.to_string()));
     option("--cache-ram", settings.cache_ram.map(|bytes| mebibytes(bytes).to_string()));
+    option("--ctx-checkpoints", settings.ctx_checkpoints.map(|count| count.to_string()));
     let switches = [
         ("-kvu", settings.kv_unified),
         ("-nkvo", settings.no_kv_offload),
         ("--no-op-offload", settings.no_op_offload),
         ("--swa-full", settings.swa_full),
+        ("--no-repack", settings.no_repack),
         ("--no-mmproj-offload", projector.is_some() && device == MmprojDevice::Cpu),
     ];
     words.extend(switches.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()));
@@ -344,6 +346,7 @@ mod tests {
         let machine = Machine {
             disk: None,
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus,
             ram,
             origin: Origin::Described,

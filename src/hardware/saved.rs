@@ -187,6 +187,7 @@ mod tests {
         Machine {
             disk: None,
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: Vec::new(),
             ram,
             origin: Origin::Described,

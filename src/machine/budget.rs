@@ -87,6 +87,7 @@ mod tests {
         let ram = presets::find("M4 Max 64GB").unwrap().ram().unwrap();
         let machine = Machine {
             disk: None,
+            cpu: crate::machine::Cpu::default(),
             os,
             gpus: vec![preset.gpu()],
             ram: preset.ram().unwrap_or(ram),

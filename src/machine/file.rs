@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::vulkan::VulkanLimits;
-use super::{Backend, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
+use super::{Backend, Cpu, CpuInstructions, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
 use crate::machine::DeviceKind;
 use crate::units::{Bandwidth, Bytes};
 
@@ -25,6 +25,9 @@ pub struct MachineRecord<'a> {
     /// How fast its disk is read, if it was stated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<Bandwidth>,
+    /// Vector instructions of its CPU, unless they are assumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuInstructions>,
     /// Versions of its drivers.
     #[serde(skip_serializing_if = "Drivers::is_unknown")]
     pub drivers: Drivers,
@@ -79,6 +82,7 @@ impl<'a> MachineRecord<'a> {
             origin: machine.origin,
             os: machine.os,
             disk: machine.disk,
+            cpu: Some(machine.cpu).filter(|cpu| !cpu.assumed).map(|cpu| cpu.instructions),
             drivers: machine.drivers,
             devices,
         }
@@ -149,6 +153,7 @@ struct Read {
     os: Option<Os>,
     /// In bytes a second.
     disk: Option<u64>,
+    cpu: Option<CpuInstructions>,
     #[serde(default)]
     drivers: Drivers,
     devices: Vec<ReadDevice>,
@@ -213,7 +218,8 @@ pub fn read(text: &str) -> Result<Machine, String> {
     let ram = ram.ok_or("no device has kind \"cpu\", so there is no system RAM: add one with its total")?;
     let os = read.os.unwrap_or_else(|| Os::for_gpus(&gpus));
     let disk = read.disk.map(Bandwidth::checked).transpose().map_err(|what| format!("disk: {what}"))?;
-    Ok(Machine { disk, os, gpus, ram, origin: Origin::Described, drivers: read.drivers })
+    let cpu = read.cpu.map_or_else(|| Cpu::beside(&gpus), Cpu::with);
+    Ok(Machine { disk, os, cpu, gpus, ram, origin: Origin::Described, drivers: read.drivers })
 }
 
 impl ReadDevice {
@@ -292,6 +298,7 @@ mod tests {
         Machine {
             os: Os::Windows,
             disk: Some(Bandwidth::gbps(3)),
+            cpu: Cpu::with(CpuInstructions::Avx512),
             gpus: (0..gpus).map(gpu).collect(),
             ram,
             origin: Origin::Described,

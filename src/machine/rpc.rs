@@ -73,6 +73,7 @@ mod tests {
         Machine {
             disk: None,
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus,
             ram,
             origin: Origin::Detected,

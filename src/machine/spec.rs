@@ -1,7 +1,7 @@
 //! Parses descriptions of a machine: `RTX 4090`, `24GiB`, `name=A,total=24GiB,free=22GiB,backend=CUDA`.
 
 use super::vulkan::VulkanLimits;
-use super::{Backend, Drivers, Gpu, Listed, Machine, Origin, Os, Ram, file, presets, rpc};
+use super::{Backend, Cpu, Drivers, Gpu, Listed, Machine, Origin, Os, Ram, file, presets, rpc};
 use crate::units::{Bandwidth, Bytes, NotABandwidth};
 
 /// User-given parts of a machine; the rest is detected.
@@ -15,6 +15,8 @@ pub struct MachineSpec {
     pub disk: Option<Bandwidth>,
     /// The operating system, from a machine file.
     pub os: Option<Os>,
+    /// The CPU.
+    pub cpu: Option<Cpu>,
     /// Versions of the drivers.
     pub drivers: Drivers,
     /// The GPUs of other computers, which come last.
@@ -30,6 +32,7 @@ impl From<Machine> for MachineSpec {
             ram: Some(machine.ram),
             os: Some(machine.os),
             disk: machine.disk,
+            cpu: Some(machine.cpu),
             drivers: machine.drivers,
             joined: Vec::new(),
             notes: Vec::new(),
@@ -44,6 +47,12 @@ impl MachineSpec {
     /// One sentence on the first text that is not valid.
     pub fn read(gpus: &[String], ram: Option<&str>) -> Result<Self, String> {
         let mut described = Self { ram: ram.map(self::ram).transpose()?, ..Self::default() };
+        let free_is_stated = ram.is_some_and(|text| text.contains("free="));
+        if let Some(ram) = described.ram.filter(|_| !free_is_stated) {
+            described
+                .notes
+                .push(format!("all of the RAM, {}, is assumed free; use --ram total=…,free=… to state it", ram.total));
+        }
         if gpus.is_empty() {
             return Ok(described);
         }
@@ -75,12 +84,13 @@ impl MachineSpec {
     #[must_use]
     pub fn over(self, earlier: Self) -> Self {
         let os = if self.gpus.is_some() { self.os } else { earlier.os };
+        let cpu = self.cpu.or(earlier.cpu);
         let mut notes = if self.gpus.is_some() { Vec::new() } else { earlier.notes };
         notes.extend(self.notes);
         let joined = [earlier.joined, self.joined].concat();
         let drivers = self.drivers.or(earlier.drivers);
         let (gpus, ram) = (self.gpus.or(earlier.gpus), self.ram.or(earlier.ram));
-        Self { gpus, ram, disk: self.disk.or(earlier.disk), os, drivers, joined, notes }
+        Self { gpus, ram, disk: self.disk.or(earlier.disk), os, cpu, drivers, joined, notes }
     }
 
     /// Adds the GPUs of `machine` over RPC, under the name `computer`.
@@ -93,17 +103,21 @@ impl MachineSpec {
 
     /// The machine, with everything that was not given taken from `detected`.
     pub fn complete(&self, detected: Machine) -> Machine {
-        let stated = self.os.is_some() || self.disk.is_some() || !self.drivers.is_unknown();
+        let stated = self.os.is_some() || self.disk.is_some() || self.cpu.is_some() || !self.drivers.is_unknown();
         if self.gpus.is_none() && self.ram.is_none() && self.joined.is_empty() && !stated {
             return detected;
         }
         let os = self.os.unwrap_or_else(|| self.gpus.as_deref().map_or(detected.os, Os::for_gpus));
+        // what is computed on RAM that was detected is this computer's CPU
+        let assumed =
+            || if self.ram.is_some() { Cpu::beside(self.gpus.as_deref().unwrap_or_default()) } else { detected.cpu };
+        let cpu = self.cpu.unwrap_or_else(assumed);
         let gpus = [self.gpus.clone().unwrap_or(detected.gpus), self.joined.clone()].concat();
         // what was detected says nothing of a described machine's drivers
         let known = if self.gpus.is_none() { detected.drivers } else { Drivers::default() };
         let drivers = self.drivers.or(known);
         let disk = self.disk.or(detected.disk);
-        Machine { disk, os, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described, drivers }
+        Machine { disk, os, cpu, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described, drivers }
     }
 }
 
@@ -436,6 +450,7 @@ mod tests {
         let detected = Machine {
             disk: None,
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: vec![one("name=found,total=8GiB")],
             ram: Ram { total: Bytes::gib(32), free: Bytes::gib(30), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Detected,

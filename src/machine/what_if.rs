@@ -141,6 +141,7 @@ impl WhatIf {
         Machine {
             disk: base.disk,
             os,
+            cpu: base.cpu,
             gpus,
             ram: self.ram.over(base.ram),
             origin: Origin::Described,
@@ -257,6 +258,7 @@ mod tests {
         Machine {
             disk: None,
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: vec![gpu("A", 24, Backend::Cuda), gpu("B", 12, Backend::Cuda)],
             ram: Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::gib(2), bandwidth: None },
             origin: Origin::Detected,

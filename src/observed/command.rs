@@ -146,7 +146,7 @@ fn switch(settings: &mut ObservedSettings, flag: &str) -> bool {
         "--no-op-offload" => settings.no_op_offload = Some(true),
         "--no-mmap" => settings.load_mode = Some("none".to_owned()),
         "--mmap" => settings.load_mode = Some("mmap".to_owned()),
-        "--mlock" => settings.load_mode = Some("mlock".to_owned()),
+        "--mlock" => settings.load_mode = Some("mmap+mlock".to_owned()),
         _ => return false,
     }
     true

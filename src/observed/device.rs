@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::said::Said;
 use super::{Mib, Program, scan};
+use crate::machine::CpuInstructions;
 
 /// A device as a program names it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -107,6 +108,22 @@ fn device_name(text: &str) -> Option<String> {
     let name = if name.ends_with(']') { name.split('[').next()? } else { name };
     let fits = !name.is_empty() && name.len() <= 64 && !name.contains(char::is_whitespace);
     fits.then(|| name.to_owned())
+}
+
+/// The vector instructions in llama.cpp's line of features: `system_info: … | CPU : AVX2 = 1 | AVX512 = 1 | … |`.
+pub(super) fn instructions(text: &str) -> Option<CpuInstructions> {
+    let features = scan::after(text, "system_info: ")?;
+    let has = |name: &str| {
+        features.split('|').any(|part| part.trim().trim_start_matches("CPU : ").trim() == format!("{name} = 1"))
+    };
+    let known = [
+        ("AMX_INT8", CpuInstructions::Amx),
+        ("AVX512", CpuInstructions::Avx512),
+        ("AVX2", CpuInstructions::Avx2),
+        ("MATMUL_INT8", CpuInstructions::NeonI8mm),
+        ("DOTPROD", CpuInstructions::NeonDotprod),
+    ];
+    known.into_iter().find(|(name, _)| has(name)).map(|(_, instructions)| instructions)
 }
 
 /// A build's number and commit, or a program's version.

@@ -9,6 +9,7 @@ use super::{
     Buffers, CommandLine, Event, Fit, Mib, ObservedContext, ObservedDevice, ObservedModel, ObservedSettings,
     OllamaEstimate, TablePhase, TableRow, Term,
 };
+use crate::machine::CpuInstructions;
 
 /// One load of a model with its drafts and projector.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -45,6 +46,9 @@ pub struct Load {
     pub contexts: Vec<ObservedContext>,
     /// Settings in force: the command's, with what the context's own lines say over them.
     pub settings: ObservedSettings,
+    /// The CPU's vector instructions, by the features that the program named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuInstructions>,
     /// Devices that the program named.
     pub devices: Vec<ObservedDevice>,
     /// Memory by device and term over all models and contexts, in MiB.
@@ -73,6 +77,12 @@ pub struct Load {
 }
 
 impl Load {
+    /// Whether weights were repacked for the CPU, by a buffer or a row of the table.
+    pub fn repacks(&self) -> bool {
+        let models = self.models.iter().flat_map(|model| model.observed.keys());
+        models.chain(self.observed.keys()).chain(self.table.keys()).any(|name| is_repacked(name))
+    }
+
     /// Whether it says anything of memory.
     pub fn has_memory(&self) -> bool {
         !self.observed.is_empty() || !self.table.is_empty() || !self.fit.is_empty() || self.estimate.is_some()
@@ -144,6 +154,11 @@ impl Load {
 pub fn is_gpu(name: &str) -> bool {
     let in_ram = ["AMX", "BLAS", "Host"].contains(&name) || name.starts_with("CPU") || name.ends_with("_Host");
     !in_ram
+}
+
+/// Whether a buffer's or table's name is that of weights in a layout of the CPU's own.
+pub fn is_repacked(name: &str) -> bool {
+    ["CPU_REPACK", "AMX"].contains(&name)
 }
 
 /// A name without what only tells kinds of memory on one device apart.

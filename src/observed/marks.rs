@@ -1,7 +1,7 @@
 //! Passes over the lines that no parser wants, which are most of a long log, with one look at each byte.
 
 /// Words of which every line that [`super::said`] reads has one.
-const MARKS: [&str; 50] = [
+const MARKS: [&str; 51] = [
     "MiB",
     "msg=",
     "breakdown",
@@ -17,6 +17,7 @@ const MARKS: [&str; 50] = [
     "llama_init_from_model: ",
     "llama_new_context_with_model: ",
     "KoboldCpp - Version",
+    "system_info: ",
     "build: ",
     "main: build",
     "build_info",

@@ -12,6 +12,7 @@ use super::ollama::OllamaEstimate;
 use super::prefix::Line;
 use super::table::TableRow;
 use super::{Mib, Term, buffers, command, context, device, event, fit, marks, model, ollama, table};
+use crate::machine::CpuInstructions;
 
 /// What one line says.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +33,8 @@ pub(super) enum Said<'a> {
     Model(ModelFact<'a>),
     /// A device.
     Device(ObservedDevice),
+    /// The vector instructions that the program was built for and the CPU has.
+    Cpu(CpuInstructions),
     /// Build number and commit.
     Build(Option<u64>, &'a str),
     /// A program and its version.
@@ -120,6 +123,7 @@ fn parse(text: &str) -> Option<Said<'_>> {
     model::read(text)
         .or_else(|| context::parameter(text))
         .or_else(|| device::read(text).map(Said::Device))
+        .or_else(|| device::instructions(text).map(Said::Cpu))
         .or_else(|| device::build(text))
         .or_else(|| event::read(text))
         .or_else(|| command::typed(text).map(Said::Typed))

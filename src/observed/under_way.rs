@@ -132,6 +132,7 @@ impl LoadUnderWay {
             Said::Parameter(key, value) => self.set(key, value),
             Said::Model(fact) => self.add_model_fact(fact),
             Said::Device(device) => self.add_device(device),
+            Said::Cpu(instructions) => load.cpu = Some(instructions),
             Said::Build(number, commit) => {
                 (load.build, load.commit) = (number.or(load.build), Some(scan::clip(commit, 64)));
             }

@@ -20,7 +20,7 @@ pub struct Headroom {
 impl Headroom {
     /// That of `device`, with RAM as `pool`.
     pub(super) fn of(device: &DevicePlan, pool: &RamPool) -> Self {
-        let own = Difference::between(device.free, device.asked() + device.growth);
+        let own = Difference::between(device.free, device.needed() + device.growth);
         let left = match device.kind {
             DeviceKind::Cpu => pool.left(),
             DeviceKind::Gpu if device.shares_ram() => own.min(pool.left()),

@@ -57,6 +57,10 @@ impl PartKind {
 pub struct PartMemory {
     /// Weights.
     pub weights: Bytes,
+    /// The part of `weights` in a layout of the CPU's own (`CPU_REPACK`).
+    pub repacked: Bytes,
+    /// The part of `weights` that is pages of a mapped file which nothing reads after the load.
+    pub read_once: Bytes,
     /// KV caches and recurrent states.
     pub cache: Bytes,
     /// The compute buffer as reserved while loading.
@@ -70,6 +74,8 @@ impl Part {
     pub fn alone(devices: &[DevicePlan]) -> Vec<Self> {
         let memory = |device: &DevicePlan| PartMemory {
             weights: device.weights,
+            repacked: device.repacked,
+            read_once: device.read_once,
             cache: device.cache,
             graph: device.graph,
             graph_ready: device.graph,
@@ -82,6 +88,8 @@ impl Part {
         for (at, device) in devices.iter_mut().enumerate() {
             let of_device = || parts.iter().filter_map(|part| part.devices.get(at));
             device.weights = of_device().map(|memory| memory.weights).sum();
+            device.repacked = of_device().map(|memory| memory.repacked).sum();
+            device.read_once = of_device().map(|memory| memory.read_once).sum();
             device.cache = of_device().map(|memory| memory.cache).sum();
             device.graph = of_device().map(|memory| memory.graph).sum();
             device.growth = of_device().map(|memory| memory.graph_ready).sum::<Bytes>() - device.graph;
@@ -111,5 +119,10 @@ impl PartMemory {
     /// Weights, cache and graph as reserved.
     pub fn asked(self) -> Bytes {
         self.weights + self.cache + self.graph
+    }
+
+    /// The same without pages that nothing reads after the load.
+    pub fn needed(self) -> Bytes {
+        self.asked() - self.read_once
     }
 }

@@ -24,6 +24,8 @@ pub enum Flag {
     Drafting,
     LoadMode,
     CacheRam,
+    CtxCheckpoints,
+    NoRepack,
     Release,
 }
 
@@ -48,6 +50,8 @@ impl Flag {
             Self::Drafting => "drafting (--spec-type and its options)",
             Self::LoadMode => "--load-mode",
             Self::CacheRam => "--cache-ram",
+            Self::CtxCheckpoints => "--ctx-checkpoints",
+            Self::NoRepack => "--no-repack",
             Self::Release => "--release",
         }
     }
@@ -72,6 +76,8 @@ impl Flag {
             Self::Drafting => settings.draft != DraftSettings::default(),
             Self::LoadMode => settings.load_mode.is_some(),
             Self::CacheRam => settings.cache_ram.is_some(),
+            Self::CtxCheckpoints => settings.ctx_checkpoints.is_some(),
+            Self::NoRepack => settings.no_repack,
             Self::Release => settings.release.is_some(),
         }
     }

@@ -57,6 +57,9 @@ pub struct InEffect {
     /// What llama-server's prompt cache may grow to in RAM; none for engines without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_ram: Option<Bytes>,
+    /// Checkpoints that llama-server keeps per sequence at most; none for engines without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ctx_checkpoints: Option<u64>,
     /// Who set a value, by its key, where it was not the request: `by VRAM, 24.0 GiB in all`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<&'static str, String>,

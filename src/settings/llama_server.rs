@@ -6,6 +6,10 @@ use crate::units::Bytes;
 /// What the prompt cache may grow to unless `--cache-ram` says otherwise (`common/common.h`, `cache_ram_mib`, 0.1.161).
 pub const PROMPT_CACHE: Bytes = Bytes::mib(8192);
 
+/// Checkpoints that it keeps per sequence unless `--ctx-checkpoints` says otherwise (`common/common.h`, `n_ctx_checkpoints`,
+/// 0.1.161).
+pub const CHECKPOINTS: u64 = 32;
+
 /// The variables for what `settings` ask of llama-server and Ollama has no option for.
 pub fn llama_server_variables(settings: &Settings) -> Vec<(&'static str, String)> {
     let mut variables = Vec::new();
@@ -31,6 +35,12 @@ pub fn llama_server_variables(settings: &Settings) -> Vec<(&'static str, String)
     }
     if let Some(limit) = settings.cache_ram {
         variables.push(("LLAMA_ARG_CACHE_RAM", limit.0.div_ceil(1 << 20).to_string()));
+    }
+    if let Some(count) = settings.ctx_checkpoints {
+        variables.push(("LLAMA_ARG_CTX_CHECKPOINTS", count.to_string()));
+    }
+    if settings.no_repack {
+        variables.push(("LLAMA_ARG_REPACK", "0".to_owned()));
     }
     if let Some(mode) = settings.load_mode {
         variables.push(("LLAMA_ARG_LOAD_MODE", mode.to_string()));

@@ -12,17 +12,25 @@ pub enum LoadMode {
     /// Mapped from the file: pages that are not read may leave RAM.
     #[default]
     Mmap,
-    /// Mapped and locked.
+    /// Read into memory of its own, and locked there.
     Locked,
     /// Read into memory of its own.
     Read,
     /// The same, past the page cache.
     Direct,
+    /// Mapped and locked.
+    #[serde(rename = "mmap+mlock")]
+    MmapLocked,
 }
 
 impl LoadMode {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Mmap, Self::Locked, Self::Read, Self::Direct];
+    pub const ALL: [Self; 5] = [Self::Mmap, Self::Locked, Self::Read, Self::Direct, Self::MmapLocked];
+
+    /// Whether weights in RAM stay in a mapping of the file.
+    pub const fn maps(self) -> bool {
+        matches!(self, Self::Mmap | Self::MmapLocked)
+    }
 
     /// As llama-server's option has it.
     pub const fn name(self) -> &'static str {
@@ -31,6 +39,7 @@ impl LoadMode {
             Self::Locked => "mlock",
             Self::Read => "none",
             Self::Direct => "dio",
+            Self::MmapLocked => "mmap+mlock",
         }
     }
 }
@@ -46,8 +55,8 @@ impl FromStr for LoadMode {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
-        let aliases = [("mmap+mlock", Self::Locked), ("locked", Self::Locked), ("read", Self::Read)];
+        let aliases = [("locked", Self::Locked), ("read", Self::Read)];
         let found = found.or_else(|| aliases.into_iter().find(|(name, _)| *name == text).map(|(_, mode)| mode));
-        found.ok_or_else(|| format!("'{text}' is not a load mode: use mmap, mlock, none or dio"))
+        found.ok_or_else(|| format!("'{text}' is not a load mode: use mmap, mlock, none, dio or mmap+mlock"))
     }
 }

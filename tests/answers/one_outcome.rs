@@ -21,6 +21,7 @@ fn machine() -> impl Strategy<Value = Machine> {
         Machine {
             disk: None,
             os: Os::for_gpus(&gpus),
+            cpu: plimsoll::machine::Cpu::default(),
             gpus,
             ram,
             drivers: Drivers::default(),

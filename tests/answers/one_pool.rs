@@ -20,6 +20,7 @@ fn machine(preset: &Preset) -> Machine {
     let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO, bandwidth: None };
     Machine {
         disk: None,
+        cpu: plimsoll::machine::Cpu::default(),
         os: Os::for_gpus(&gpus),
         gpus,
         ram: preset.ram().unwrap_or(ram),

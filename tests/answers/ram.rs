@@ -27,9 +27,11 @@ fn the_figures_sum_to_what_is_planned(#[case] model: &str, #[case] ctx: u64) {
     let mapped = RamUse::of(&request, &plan);
     assert_eq!(mapped.must + mapped.warm + mapped.may_page, plan.cpu().asked());
     assert_eq!((mapped.load_mode, mapped.prompt_cache), (LoadMode::Mmap, Some(PROMPT_CACHE)));
-    // of the mixture only experts are in RAM, and the embeddings
-    assert!(mapped.may_page > Bytes::ZERO, "{mapped:?}");
-    assert_eq!(mapped.warm > Bytes::ZERO, model == "llama3.1-8b", "{mapped:?}");
+    // of the mixture only experts are in RAM, and the embeddings: a token uses 8 of 128
+    assert!(mapped.warm > Bytes::ZERO && mapped.may_page > mapped.idle_experts, "{mapped:?}");
+    let idle = if model == "llama3.1-8b" { 0 } else { 15 * mapped.warm.0 };
+    assert_eq!(mapped.idle_experts, Bytes(idle));
+    assert_eq!(mapped.sentence().contains("experts that the next token may need"), idle > 0);
     let locked = request.changed(|settings| settings.load_mode = Some(LoadMode::Locked));
     let locked = RamUse::of(&locked, &locked.plan().unwrap());
     assert_eq!((locked.must, locked.warm, locked.may_page), (plan.cpu().asked(), Bytes::ZERO, Bytes::ZERO));
@@ -42,7 +44,10 @@ fn a_prompt_cache_that_ram_lacks_is_said_and_can_be_limited() {
     let request = request("llama3.1-8b", harness::machine(1, "RTX 3090", 24, 8), 8192);
     let plan = request.plan().unwrap();
     let short = RamUse::of(&request, &plan).shortage(&plan).unwrap();
-    assert!(short.contains("may grow to 8.0 GiB") && short.contains("--cache-ram"), "{short}");
+    assert!(
+        short.contains("8.0 GiB of prompt cache = 8.0 GiB, and 7.0 GiB are free") && short.contains("--cache-ram"),
+        "{short}"
+    );
     let limited = request.changed(|settings| settings.cache_ram = Some(Bytes::gib(1)));
     let plan = limited.plan().unwrap();
     assert_eq!(RamUse::of(&limited, &plan).shortage(&plan), None);
@@ -82,6 +87,27 @@ fn checkpoints_hold_windows_and_states_but_no_full_caches() {
     assert_eq!(checkpoints("gpt-oss-20b", true), Bytes::ZERO);
     assert_eq!(checkpoints("llama3.1-8b", false), Bytes::ZERO);
     assert!(checkpoints("qwen3.5-9b", false) > Bytes::gib(1));
+}
+
+/// Weights, prompt cache and checkpoints are one sum.
+#[test]
+fn checkpoints_are_multiplied_by_their_number_and_added_up() {
+    let ram = |count: Option<u64>| {
+        let mut request = request("qwen3.5-9b", harness::machine(1, "RTX 3090", 24, 32), 16_384);
+        request.settings.ctx_checkpoints = count;
+        let plan = request.plan().unwrap();
+        let ram = RamUse::of(&request, &plan);
+        (ram, ram.shortage(&plan))
+    };
+    let (default, enough) = ram(None);
+    assert_eq!((default.checkpoint_count, enough), (32, None));
+    let (many, short) = ram(Some(512));
+    assert_eq!(many.checkpoints.0, 16 * default.checkpoints.0);
+    assert_eq!(many.at_most(), many.needed() + PROMPT_CACHE + many.checkpoints);
+    let short = short.unwrap();
+    assert!(short.contains(&format!("= {}, and", many.at_most())) && short.contains("--ctx-checkpoints"), "{short}");
+    let (none, _) = ram(Some(0));
+    assert_eq!(none.checkpoints, Bytes::ZERO);
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     let machine = Machine {
         disk: None,
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: vec![gpu; gpus],
         ram: Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None },
         origin: Origin::Described,

@@ -90,6 +90,7 @@ fn raw_settings_are_used_as_given() {
     let machine = Machine {
         disk: None,
         os: Os::here(),
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: vec![dev0()],
         ram: RAM,
         origin: Origin::Described,
@@ -129,6 +130,7 @@ fn gpus_keep_their_order_and_backend() {
     let machine = Machine {
         disk: None,
         os: Os::here(),
+        cpu: plimsoll::machine::Cpu::default(),
         gpus,
         ram: RAM,
         origin: Origin::Described,

@@ -89,6 +89,7 @@ pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
     Machine {
         disk: None,
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: (0..count as u64).map(gpu).collect(),
         ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram * 7 / 8), swap_free: Bytes::gib(2), bandwidth: None },
         origin: Origin::Described,

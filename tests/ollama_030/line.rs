@@ -124,6 +124,7 @@ fn machine(question: &Json) -> Machine {
     Machine {
         disk: None,
         os,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: question["gpus"].as_array().unwrap().iter().map(gpu).collect(),
         ram: Ram {
             total: bytes(&system["total"]),

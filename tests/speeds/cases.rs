@@ -135,6 +135,7 @@ impl Line {
         Ok(Machine {
             disk: None,
             os: Os::for_gpus(&gpus),
+            cpu: plimsoll::machine::Cpu::default(),
             gpus,
             ram,
             origin: Origin::Described,

@@ -33,6 +33,7 @@ fn no_gpu() -> Machine {
     Machine {
         disk: None,
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: Vec::new(),
         ram,
         origin: Origin::Described,

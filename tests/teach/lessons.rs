@@ -181,6 +181,7 @@ fn the_setup_is_what_the_lesson_is_about() {
     let bare = Machine {
         disk: None,
         os: Os::Linux,
+        cpu: plimsoll::machine::Cpu::default(),
         gpus: Vec::new(),
         ram,
         origin: Origin::Described,

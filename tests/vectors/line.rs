@@ -21,6 +21,7 @@ impl Line {
         let machine = Machine {
             disk: None,
             os: Os::for_gpus(&gpus),
+            cpu: plimsoll::machine::Cpu::default(),
             gpus,
             ram: Ram {
                 total: bytes(&system["total"]),

@@ -2,7 +2,7 @@
 
 use crate::machine::presets::{self, Preset};
 use crate::machine::spec::MachineSpec;
-use crate::machine::{Backend, Gpu, Machine, Origin, Os, Ram, short_name};
+use crate::machine::{Backend, Cpu, Gpu, Machine, Origin, Os, Ram, short_name};
 use crate::observed::{Load, Mib, ObservedDevice, OllamaEstimate, TablePhase, device_name, is_gpu};
 use crate::units::Bytes;
 
@@ -39,6 +39,7 @@ pub fn of(load: &Load, described: &MachineSpec) -> ObservedMachine {
         machine: Machine {
             disk: None,
             os,
+            cpu: cpu(load, &gpus, described),
             gpus,
             ram,
             origin: Origin::Described,
@@ -83,7 +84,15 @@ pub fn of_estimate(load: &Load, seen: &OllamaEstimate, described: &MachineSpec) 
     let gpus = described.gpus.clone().unwrap_or_else(|| found.collect());
     let os = described.os.unwrap_or_else(|| system(load, &gpus));
     let ram = described.ram.unwrap_or_else(|| ram(load));
-    Machine { disk: None, os, gpus, ram, origin: Origin::Described, drivers: crate::machine::Drivers::default() }
+    Machine {
+        disk: None,
+        os,
+        cpu: crate::machine::Cpu::default(),
+        gpus,
+        ram,
+        origin: Origin::Described,
+        drivers: crate::machine::Drivers::default(),
+    }
 }
 
 /// Whether a name stands for one GPU; `CUDA_Split` and `Meta()` stand for all of them.
@@ -177,6 +186,14 @@ fn ram(load: &Load) -> Ram {
     let total = total.or_else(|| load.fit.host.map(|host| Bytes::mib(host.total))).unwrap_or(ASSUMED_RAM);
     let free = cpu.and_then(|cpu| cpu.free).map_or(total, bytes).min(total);
     Ram { total, free, swap_free: Bytes::ZERO, bandwidth: None }
+}
+
+/// The CPU of a load that repacked weights; of another one its instructions do not matter.
+fn cpu(load: &Load, gpus: &[Gpu], described: &MachineSpec) -> Cpu {
+    if !load.repacks() {
+        return Cpu::default();
+    }
+    described.cpu.or(load.cpu.map(Cpu::with)).unwrap_or_else(|| Cpu::beside(gpus))
 }
 
 /// Windows shows in paths.

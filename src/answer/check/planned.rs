@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{CheckedTerm, Part};
+use crate::engine::llama_cpp::RequestBuffers;
+use crate::engine::llama_cpp::repack::WeightsInRam;
 use crate::engine::{EngineError, PlanRequest, of};
 use crate::observed::Mib;
 use crate::plan::{DevicePlan, PartKind};
@@ -37,14 +39,16 @@ pub fn plan(request: &PlanRequest, names: &[String]) -> Result<Planned, EngineEr
         let gpus = buffers.gpus.iter().map(|&gpu| name(gpu));
         for (device, held) in gpus.chain([CPU.to_owned()]).zip(&buffers.devices) {
             let of_device = [
-                (CheckedTerm::Model, held.weights),
+                (CheckedTerm::Model, if device == CPU { in_ram(&buffers, request) } else { held.weights }),
                 (CheckedTerm::Kv, held.kv),
                 (CheckedTerm::Rs, held.states),
                 (CheckedTerm::Compute, held.compute),
             ];
             put(&mut terms, &device, &of_device);
         }
-        put(&mut terms, CPU, &[(CheckedTerm::Output, buffers.outputs.unwrap_or_default())]);
+        let repacked = Bytes(buffers.in_ram.repacked);
+        let output = buffers.outputs.unwrap_or_default();
+        put(&mut terms, CPU, &[(CheckedTerm::Repacked, repacked), (CheckedTerm::Output, output)]);
         return Ok(Planned {
             terms,
             beside: Beside::new(),
@@ -65,6 +69,13 @@ pub fn plan(request: &PlanRequest, names: &[String]) -> Result<Planned, EngineEr
         layers: (plan.offloaded, plan.layers.len()),
         tokens: plan.settings.ctx_total,
     })
+}
+
+/// Weights in RAM that are not repacked: their span in the mapped file beside those that are.
+fn in_ram(buffers: &RequestBuffers, request: &PlanRequest) -> Bytes {
+    let WeightsInRam { repacked, others, span } = buffers.in_ram;
+    let maps = request.settings.load_mode.unwrap_or_default().maps();
+    Bytes(if repacked > 0 && maps { span } else { others })
 }
 
 /// Memory of a draft and a projector. A draft's caches count as KV caches, and a projector's weights for no device, as
@@ -90,7 +101,8 @@ pub fn beside(request: &PlanRequest, names: &[String]) -> Option<Beside> {
         for (at, memory) in part.devices.iter().enumerate() {
             let weights = if of == Part::Projector { String::new() } else { name(at) };
             let terms = [
-                (weights, CheckedTerm::Model, memory.weights),
+                (weights, CheckedTerm::Model, memory.weights - memory.repacked),
+                (name(at), CheckedTerm::Repacked, memory.repacked),
                 (name(at), CheckedTerm::Kv, memory.cache),
                 (name(at), CheckedTerm::Compute, memory.graph),
             ];

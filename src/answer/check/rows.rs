@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::planned::{CPU, Planned};
 use super::{Aside, CheckedTerm, Compared, Part, Precision};
-use crate::observed::{Load, Mib, Program, Term, device_name, is_gpu};
+use crate::observed::{Load, Mib, Program, Term, device_name, is_gpu, is_repacked};
 
 /// What a line of two decimals may be off.
 const HUNDREDTH: f64 = 0.01;
@@ -61,9 +61,6 @@ pub struct Observed {
     pub others: Vec<(String, Part, CheckedTerm, Mib)>,
 }
 
-/// Weights in another layout besides those in a mapped file.
-const REPACKED_COPY: &str = "CPU_REPACK over a mapping";
-
 /// The name under which memory of a device is compared: all of RAM is one.
 fn place(name: &str) -> String {
     if is_gpu(name) { device_name(name).to_owned() } else { CPU.to_owned() }
@@ -79,11 +76,13 @@ const TERMS: [(Term, CheckedTerm); 5] = [
 
 impl Figures {
     fn add(&mut self, device: &str, term: CheckedTerm, mib: f64, rounding: Rounding) {
+        let repacked = term == CheckedTerm::Model && is_repacked(device);
+        let term = if repacked { CheckedTerm::Repacked } else { term };
         let figure = self.by_term.entry((place(device), term)).or_default();
         figure.mib += mib;
         figure.tolerance += rounding.of(Mib(mib)).0;
         figure.precision = rounding.precision;
-        figure.mapped |= device.ends_with("_Mapped") || device == REPACKED_COPY;
+        figure.mapped |= device.ends_with("_Mapped");
     }
 
     fn has(&self, device: &str, term: CheckedTerm) -> bool {
@@ -175,14 +174,11 @@ impl Observed {
                 let cached = lines.has(&device, CheckedTerm::Kv) || lines.has(&device, CheckedTerm::Rs);
                 let known = match term {
                     CheckedTerm::Context => cached && lines.tells(CheckedTerm::Kv),
+                    CheckedTerm::Model if is_repacked(name) => lines.has(&device, CheckedTerm::Repacked),
                     _ => lines.has(&device, term),
                 };
-                // repacked weights stand besides the file that is mapped
-                let copy = name == "CPU_REPACK"
-                    && term == CheckedTerm::Model
-                    && load.settings.load_mode.as_deref().is_none_or(|mode| mode == "mmap");
                 if !known {
-                    self.target.add(if copy { REPACKED_COPY } else { name }, term, mib, WHOLE);
+                    self.target.add(name, term, mib, WHOLE);
                 }
             }
         }

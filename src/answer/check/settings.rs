@@ -91,6 +91,7 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
         fit_target: margin(load).map(Bytes::mib),
         fit_ctx: seen.fit_ctx,
         n_cpu_moe: seen.n_cpu_moe,
+        load_mode: seen.load_mode.as_deref().and_then(|mode| mode.parse().ok()),
         ..Settings::default()
     }
 }

@@ -10,7 +10,7 @@ use super::super::value;
 use super::DeviceList;
 use crate::engine::EngineId;
 use crate::gguf::FileType;
-use crate::machine::{Os, drivers};
+use crate::machine::{CpuInstructions, Os, drivers};
 use crate::settings::{
     CacheType, Context, FlashAttn, GpuLayers, ImageSize, LoadMode, MmprojDevice, Outputs, Release, SpecType,
 };
@@ -99,12 +99,21 @@ pub(in super::super) struct OtherKnobArgs {
     /// Keep the MoE weights of the first N layers in RAM.
     #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true)]
     pub(in super::super) n_cpu_moe: Option<u64>,
-    /// How weights are read into RAM: mmap, mlock, none or dio [default: the engine's].
+    /// How weights are read into RAM: mmap, mlock, none, dio or mmap+mlock [default: the engine's].
     #[arg(long, value_name = "MODE")]
     pub(in super::super) load_mode: Option<LoadMode>,
     /// Limit in MiB of llama-server's prompt cache in RAM, 0 for none [default: 8192].
     #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
     pub(in super::super) cache_ram: Option<Bytes>,
+    /// Checkpoints of recurrent states and sliding windows that llama-server keeps per sequence at most [default: 32].
+    #[arg(long, value_name = "N", value_parser = value::layers)]
+    pub(in super::super) ctx_checkpoints: Option<u64>,
+    /// Leave weights in RAM as they are in the file, not repacked for the CPU.
+    #[arg(long, overrides_with = "repack")]
+    pub(in super::super) no_repack: bool,
+    /// Repack weights in RAM for the CPU, as llama.cpp does by default.
+    #[arg(long, overrides_with = "no_repack")]
+    pub(in super::super) repack: bool,
     /// The model's vision or audio projector: a file, or one of the catalogue, such as catalogue:gemma3-4b. Without
     /// this, the one that is found with the model is planned.
     #[arg(long, value_name = "FILE|catalogue:NAME")]
@@ -183,6 +192,10 @@ pub(in super::super) struct MachineArgs {
     /// The machine's operating system: linux, macos or windows.
     #[arg(long, value_name = "OS", value_parser = value::os)]
     pub(in super::super) os: Option<Os>,
+    /// The CPU's vector instructions, by which llama.cpp repacks weights: avx2, avx512, amx, neon-dotprod, neon-i8mm or
+    /// none [default: detected; of a specified machine assumed].
+    #[arg(long, value_name = "CPU")]
+    pub(in super::super) cpu: Option<CpuInstructions>,
     /// The branch of NVIDIA's driver, such as 580.
     #[arg(long, value_name = "VERSION", value_parser = drivers::major)]
     pub(in super::super) driver: Option<u32>,

@@ -76,6 +76,7 @@ mod tests {
         let machine = Machine {
             disk: None,
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: Vec::new(),
             ram,
             origin: Origin::Described,

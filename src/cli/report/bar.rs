@@ -6,13 +6,13 @@ use crate::units::Bytes;
 
 /// The bar of `device` in `cells` columns; `by_gpus` is what GPUs take of RAM, if it is RAM. A plan that needs more than the total runs past the mark.
 pub(super) fn bar(device: &DevicePlan, by_gpus: Bytes, cells: usize, style: &Style) -> String {
-    let asked = device.asked() + by_gpus + device.reserved();
+    let asked = device.needed() + by_gpus + device.reserved();
     let needed = asked + device.in_use();
     let whole = device.total.max(needed);
     let ascii = style.bars == BarGlyphs::Ascii;
     let glyph = |unicode, plain| if ascii { plain } else { unicode };
     let parts = [
-        (device.weights, glyph('█', '#'), Hue::Weights),
+        (device.weights - device.read_once, glyph('█', '#'), Hue::Weights),
         (device.cache, glyph('▓', '='), Hue::Cache),
         (device.graph, glyph('▒', '+'), Hue::Graph),
         (by_gpus, glyph('▚', '%'), Hue::Part),
@@ -93,6 +93,8 @@ mod tests {
             own: Bytes(total),
             weights: Bytes(weights),
             mapped: Bytes::ZERO,
+            repacked: Bytes::ZERO,
+            read_once: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
             cache: Bytes(cache),

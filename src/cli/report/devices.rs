@@ -154,7 +154,13 @@ fn below(at: usize, device: &DevicePlan, plan: &Plan, style: &Style) -> String {
         1 => "1 layer".to_owned(),
         n => format!("{n} of {} layers", plan.layers.len()),
     };
-    let lack = device.asked() + plan.lent_to_gpus(at) - device.free;
+    if device.repacked > Bytes::ZERO {
+        words += &format!(", {} of weights repacked", device.repacked);
+    }
+    if device.read_once > Bytes::ZERO {
+        words += &format!(", {} of the mapped file read once", device.read_once);
+    }
+    let lack = device.needed() + plan.lent_to_gpus(at) - device.free;
     if lack > Bytes::ZERO && device.kind == DeviceKind::Cpu && device.swap_free > Bytes::ZERO {
         words += &format!(", {} in swap", lack.min(device.swap_free));
     } else if device.in_use() > Bytes::ZERO {

@@ -34,9 +34,14 @@ pub trait Backend: Debug + Send + Sync {
     /// Allocations start at multiples of this many bytes, a power of two (`get_alignment`).
     fn alignment(&self) -> u64;
 
-    /// RAM as the device offers it in host buffers; none if it offers none.
+    /// RAM as the device offers it in host buffers; none if these are as the CPU's own, or it offers none.
     fn host(&self) -> Option<Cpu> {
         None
+    }
+
+    /// Whether the device offers RAM in host buffers at all (`host_buffer_type`).
+    fn has_host_buffers(&self) -> bool {
+        true
     }
 
     /// Maximum size of one buffer; larger allocations are spread over several (`get_max_size`).

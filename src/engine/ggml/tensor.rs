@@ -286,6 +286,8 @@ pub struct Tensor {
     pub limit: f32,
     /// A product whose second operand must stay in f32 (`ggml_prec_set_src`, 0.1.161).
     pub f32_operand: bool,
+    /// A weight in a layout of the CPU's own, which no other device can copy.
+    pub repacked: bool,
     /// Set from outside before the graph runs.
     pub input: bool,
     /// Read from outside after the graph ran.
@@ -316,6 +318,7 @@ impl Tensor {
             unary: None,
             limit: 0.0,
             f32_operand: false,
+            repacked: false,
             input: false,
             output: false,
             visited: false,

@@ -29,6 +29,7 @@ fn machine(gpus: Vec<Gpu>, ram: u64) -> Machine {
     Machine {
         disk: None,
         os: Os::Linux,
+        cpu: crate::machine::Cpu::default(),
         gpus,
         ram,
         origin: Origin::Described,

@@ -1,6 +1,7 @@
 //! The buffers of a request as llama.cpp's log divides them: weights, KV caches, recurrent states, compute, outputs.
 
 use super::error::LoadError;
+use super::repack::WeightsInRam;
 use super::resolved::ResolvedRequest;
 use super::weights::{LlmTensor, TensorSuffix};
 use super::{LoadedModel, MemoryBreakdown, Reservation};
@@ -27,6 +28,8 @@ pub struct RequestBuffers {
     pub gpus: Vec<usize>,
     /// Their buffers in that order, then those in RAM.
     pub devices: Vec<DeviceBuffers>,
+    /// The weights in RAM by buffers.
+    pub in_ram: WeightsInRam,
     /// A checkpoint of every sequence, at most.
     pub checkpoints: Bytes,
     /// Logits of one token per sequence, in RAM; none for a model that computes embeddings only.
@@ -61,6 +64,7 @@ impl ResolvedRequest {
         });
         Ok(RequestBuffers {
             devices: devices.collect(),
+            in_ram: measured.in_ram,
             gpus: self.gpus.clone(),
             checkpoints: Bytes(details.memory.checkpoint_bytes(&self.backends())),
             outputs: outputs(&self.loaded, parameters.n_seq_max),

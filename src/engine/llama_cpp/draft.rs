@@ -4,6 +4,7 @@ use super::context::ContextParams;
 use super::error::LoadError;
 use super::measure::{Before, Measurer, Reservation};
 use super::partner::Partner;
+use super::repack::WeightsInRam;
 use super::speculative::Speculation;
 use super::{Device, LayerSplit, LoadedModel, MemoryBreakdown};
 
@@ -65,6 +66,8 @@ pub struct DeviceBytes {
     pub context: Vec<u64>,
     /// Compute buffers.
     pub compute: Vec<u64>,
+    /// The weights in RAM by buffers.
+    pub in_ram: WeightsInRam,
 }
 
 impl DeviceBytes {
@@ -91,7 +94,7 @@ impl<'a> DraftRequest<'a> {
             return self.among(&measured, devices.len());
         }
         let none = || vec![0; devices.len() + 1];
-        DeviceBytes { model: none(), context: none(), compute: none() }
+        DeviceBytes { model: none(), context: none(), compute: none(), in_ram: WeightsInRam::default() }
     }
 
     /// Measures it beside the model.
@@ -161,16 +164,18 @@ impl<'a> DraftRequest<'a> {
             tensor_split: main.tensor_split.clone(),
             overrides,
             load_mtp: self.speculation.is_mtp(),
+            repack_for: main.repack_for,
         }
     }
 
     /// A breakdown over its devices as one over `count` devices and RAM, without the weights that it shares.
     fn among(&self, measured: &MemoryBreakdown, count: usize) -> DeviceBytes {
-        let MemoryBreakdown { model, context, compute, .. } = measured;
+        let MemoryBreakdown { model, context, compute, in_ram, .. } = measured;
         DeviceBytes {
             model: if self.model.is_some() { self.spread_over(model, count) } else { vec![0; count + 1] },
             context: self.spread_over(context, count),
             compute: self.spread_over(compute, count),
+            in_ram: if self.model.is_some() { *in_ram } else { WeightsInRam::default() },
         }
     }
 

@@ -14,6 +14,7 @@ use super::placement::Placement;
 use super::release::FitContext;
 use super::{Device, LayerSplit, LoadedModel, MemoryBreakdown};
 use crate::engine::id::FitGoal;
+use crate::machine::CpuInstructions;
 use crate::settings::FlashAttn;
 use layers::LayerFill;
 
@@ -94,6 +95,8 @@ struct Fitter<'f, 'a> {
     draft: Option<FittedDraft<'f>>,
     /// MTP blocks are loaded.
     load_mtp: bool,
+    /// The instructions for which weights in RAM are repacked.
+    repack_for: CpuInstructions,
     limits: &'f FitLimits,
     options: ContextParams,
     fit_goal: FitGoal,
@@ -147,9 +150,11 @@ pub(super) fn fit_for(
     limits: &FitLimits,
 ) -> Result<FitResult, LoadError> {
     let (devices, model, load_mtp) = (measurer.devices, measurer.model, spread.load_mtp);
+    let repack_for = spread.repack_for;
     let draft = draft.map(|request| FittedDraft { request, model, spread: spread.clone(), measured: Vec::new() });
     let options = options.clone();
-    let mut fitter = Fitter { measurer, draft, load_mtp, limits, options, fit_goal, measurements: Vec::new() };
+    let mut fitter =
+        Fitter { measurer, draft, load_mtp, repack_for, limits, options, fit_goal, measurements: Vec::new() };
     if fitter.shrink_context(spread)? {
         return fitter.end(spread.clone(), None, None);
     }
@@ -215,6 +220,11 @@ impl ContextRange {
 }
 
 impl Fitter<'_, '_> {
+    /// What no trial changes of a split.
+    fn unsplit(&self) -> LayerSplit {
+        LayerSplit { load_mtp: self.load_mtp, repack_for: self.repack_for, ..LayerSplit::default() }
+    }
+
     const fn model(&self) -> &LoadedModel {
         self.measurer.model
     }

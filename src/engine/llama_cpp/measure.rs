@@ -304,6 +304,7 @@ impl<'a> Measurer<'a> {
             parameters: context.clone(),
             layer_devices: placement.layer_devices(),
             refused_pipeline: None,
+            in_ram: placement.in_ram(self.model),
         }
     }
 }

@@ -1,14 +1,18 @@
 //! The device of every tensor (`load_tensors` in `llama-model.cpp`, `create_tensor` in `llama-model-loader.cpp`,
 //! 0.1.161).
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use super::LoadedModel;
 use super::architecture::Architecture;
 use super::hparams::Hparams;
+use super::repack::WeightsInRam;
 use super::weight_homes::WeightHomes;
-use super::weights::{self, LlmTensor, Weight, Weights};
+use super::weights::{self, LlmTensor, Weights};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::allocate::Piece;
-use crate::engine::ggml::backend::Cpu;
+use crate::engine::ggml::backend::{Backend, Cpu};
 use crate::engine::ggml::tensor::BackendId;
 
 /// The tensors of a block that an override moves (the patterns of `common/fit.cpp`, 0.1.161).
@@ -48,6 +52,18 @@ pub struct SplitRequest<'a> {
     pub overrides: &'a [TensorOverride],
     /// MTP blocks are loaded.
     pub load_mtp: bool,
+}
+
+/// A weight on a device that holds it.
+#[derive(Clone, Copy, Debug)]
+struct LoadedWeight {
+    /// Index into [`Weights::all`].
+    index: usize,
+    device: BackendId,
+    /// The token embeddings as output matrix.
+    tied: bool,
+    /// Its bytes in a layout of the CPU's own, if it has one.
+    repacked: Option<u64>,
 }
 
 /// The device of every layer.
@@ -159,18 +175,51 @@ impl Placement {
         }
     }
 
-    /// Bytes of weights per device, the CPU last. (Tensors unused by the graph are not loaded.)
+    /// Bytes of weights per device, the CPU last.
     pub fn weights(&self, model: &LoadedModel, backends: &[BackendRef]) -> Vec<Piece> {
+        let mut pieces = vec![Piece::default(); backends.len()];
+        self.each_loaded(model, |loaded| {
+            // in RAM, what a GPU can use is in its host buffers
+            let own = loaded.device == self.cpu && !loaded.tied && self.homes.refuses(0, loaded.index);
+            let weight = &model.weights.all[loaded.index];
+            let bytes = match loaded.repacked {
+                Some(bytes) => Cpu::default().align(bytes),
+                None if own => weight.on(&Cpu::default()),
+                None => weight.on(&*backends[usize::from(loaded.device)]),
+            };
+            pieces[usize::from(loaded.device)].add(bytes);
+        });
+        pieces
+    }
+
+    /// The weights in RAM by buffers.
+    pub fn in_ram(&self, model: &LoadedModel) -> WeightsInRam {
+        let mut in_ram = WeightsInRam::default();
+        let mut spans: BTreeMap<usize, Range<u64>> = BTreeMap::new();
+        self.each_loaded(model, |loaded| {
+            let weight = &model.weights.all[loaded.index];
+            match loaded.repacked {
+                _ if loaded.device != self.cpu => {}
+                Some(bytes) => in_ram.repacked += Cpu::default().align(bytes),
+                None => {
+                    in_ram.others += weight.on(&Cpu::default());
+                    let span = spans.entry(weight.file).or_insert(u64::MAX..0);
+                    *span = span.start.min(weight.start)..span.end.max(weight.start + weight.bytes);
+                }
+            }
+        });
+        in_ram.span = spans.values().map(|span| span.end - span.start).sum();
+        in_ram
+    }
+
+    /// Calls `visit` for every weight on every device that holds it. (Tensors unused by the graph are not loaded.)
+    fn each_loaded(&self, model: &LoadedModel, mut visit: impl FnMut(LoadedWeight)) {
         let LoadedModel { hparams, weights: tensors, .. } = model;
         let architecture = model.family.architecture;
         let blocks = model.loaded_blocks(self.load_mtp);
-        let mut pieces = vec![Piece::default(); backends.len()];
-        // in RAM, what a GPU can use is in its host buffers
-        let mut put = |index: usize, weight: &Weight, device: BackendId| {
-            let home = self.home(device, index);
-            let own = home == self.cpu && self.homes.refuses(0, index);
-            let bytes = if own { weight.on(&Cpu::default()) } else { weight.on(&*backends[usize::from(home)]) };
-            pieces[usize::from(home)].add(bytes);
+        let mut put = |index: usize, device: BackendId| {
+            let device = self.home(device, index);
+            visit(LoadedWeight { index, device, tied: false, repacked: self.repacked(device, index) });
         };
         for (index, weight) in tensors.all.iter().enumerate() {
             let slot = weight.role.map(|(slot, _)| slot);
@@ -179,25 +228,35 @@ impl Placement {
                 (Some(il), slot) if il >= blocks && il < hparams.n_layer_all && !stays(architecture, slot) => {}
                 // nothing uses it (`LLM_TENSOR_INFOS` in `llama-arch.cpp`, 0.1.161)
                 (_, Some(LlmTensor::CrossAttnRelB)) => {}
-                (Some(il), _) => put(index, weight, self.in_block(il, slot)),
+                (Some(il), _) => put(index, self.in_block(il, slot)),
                 (None, Some(LlmTensor::RopeFreqs | LlmTensor::RopeLong | LlmTensor::RopeShort)) => {
-                    self.rope_devices(hparams, architecture).into_iter().for_each(|place| put(index, weight, place));
+                    self.rope_devices(hparams, architecture).into_iter().for_each(|place| put(index, place));
                 }
-                (None, _) => put(index, weight, self.of_model(slot, architecture)),
+                (None, _) => put(index, self.of_model(slot, architecture)),
             }
         }
         let tied = architecture.ties_output()
             && tensors.find_global(LlmTensor::Output, weights::TensorSuffix::Weight).is_none();
         if let (true, Some(index)) = (tied, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight)) {
             // Gemma 3n and 4 create the output's copy before the embeddings, so both exist even in RAM
-            let home = self.tied_output();
+            let device = self.tied_output();
             let first = matches!(architecture, Architecture::Gemma3n | Architecture::Gemma4);
-            let twice = first || tensors.embeddings_twice_in_ram(&self.homes);
-            if home != self.cpu || twice {
-                pieces[usize::from(home)].add(tensors.all[index].on(&*backends[usize::from(home)]));
+            let repacked = self.homes.repacked_tied_output().filter(|_| device == self.cpu);
+            let twice = first || repacked.is_some() || tensors.embeddings_twice_in_ram(&self.homes);
+            if device != self.cpu || twice {
+                visit(LoadedWeight { index, device, tied: true, repacked });
             }
         }
-        pieces
+    }
+
+    /// Bytes of the weight with this index on `device` in a layout of the CPU's own, if it is in RAM and has one.
+    pub fn repacked(&self, device: BackendId, index: usize) -> Option<u64> {
+        self.homes.repacked(index).filter(|_| device == self.cpu)
+    }
+
+    /// Whether the token embeddings as output matrix are in a layout of the CPU's own.
+    pub fn repacks_tied_output(&self) -> bool {
+        self.tied_output() == self.cpu && self.homes.repacked_tied_output().is_some()
     }
 
     /// The devices of rope factors: every device whose blocks use them has a copy.

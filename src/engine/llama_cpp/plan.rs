@@ -265,6 +265,7 @@ impl PlanBuilder<'_> {
         if overridden > 0 {
             notes.push(format!("{overridden} layers have weights on another device: experts or feed-forward tensors"));
         }
+        notes.extend(self.placed.note_on_repacking());
         notes.extend(self.placed.notes_on_draft());
         for option in super::facts::FACTS.ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));

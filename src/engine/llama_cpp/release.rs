@@ -87,6 +87,8 @@ pub struct ReleaseTraits {
     /// Refuses Mamba 2 models: their first matrix is checked against the header's number of attention heads, which is
     /// missing in their files.
     pub mamba2_needs_heads: bool,
+    /// One-bit weights have a layout of their own on ARM (`ggml-cpu/repack.cpp`, 0.1.159).
+    pub repacks_one_bit: bool,
 }
 
 /// The largest context that `--fit` begins with, in tokens over all sequences (`common_params_fit_impl` in `fit.cpp`).
@@ -154,6 +156,7 @@ const NOVEMBER_2026: ReleaseTraits = ReleaseTraits {
     quantised_v_forces_flash: true,
     mla_one_type: true,
     mamba2_needs_heads: false,
+    repacks_one_bit: true,
 };
 
 /// What differs from the newest.
@@ -251,6 +254,7 @@ const AUGUST_2026: ReleaseTraits = ReleaseTraits {
     quantised_v_forces_flash: false,
     mla_one_type: false,
     mamba2_needs_heads: true,
+    repacks_one_bit: false,
     ..SEPTEMBER_2026
 };
 

@@ -3,10 +3,12 @@
 
 use super::architecture::Architecture;
 use super::hparams::Hparams;
+use super::repack::Layouts;
 use super::weights::{LlmTensor, TensorSuffix, Weight, Weights};
 use super::{Device, LoadedModel};
 use crate::engine::ggml::tensor::{BackendId, Buffer, Op};
 use crate::engine::ggml::{Backend, Graph, Type};
+use crate::machine::CpuInstructions;
 
 /// Tokens of the operation that a weight is tried with.
 const TOKENS: u64 = 512;
@@ -23,13 +25,22 @@ pub struct WeightHomes {
     refused: Vec<Vec<usize>>,
     /// Per GPU, whether it refuses the token embeddings as output matrix.
     refuses_tied_output: Vec<bool>,
+    /// Bytes of the weights that the CPU repacks where they are in RAM, by index into [`Weights::all`]; empty if none.
+    repacked: Vec<Option<u64>>,
+    /// The same of the token embeddings as output matrix.
+    repacked_tied_output: Option<u64>,
 }
 
 impl WeightHomes {
-    /// The weights of `model` that `devices` refuse.
-    pub fn new(model: &LoadedModel, devices: &[Device]) -> Self {
+    /// The weights of `model` that `devices` refuse, and those for which the CPU has `layouts`.
+    pub fn new(model: &LoadedModel, devices: &[Device], layouts: Layouts) -> Self {
         let mut homes = Self::default();
         let tied = model.weights.find_global(LlmTensor::TokenEmbd, TensorSuffix::Weight);
+        if layouts.instructions != CpuInstructions::None {
+            let repacked = |weight: &Weight| layouts.bytes(operation(weight, model)?, weight);
+            homes.repacked = model.weights.all.iter().map(repacked).collect();
+            homes.repacked_tied_output = tied.and_then(|at| layouts.bytes(Op::MulMat, &model.weights.all[at]));
+        }
         let mut graph = Graph::default();
         for device in devices {
             let mut tried: Vec<(TriedWeight, bool)> = Vec::new();
@@ -53,6 +64,16 @@ impl WeightHomes {
     /// Whether `device` cannot use the weight with this index. The CPU uses all.
     pub fn refuses(&self, device: BackendId, index: usize) -> bool {
         self.refused.get(usize::from(device)).is_some_and(|refused| refused.binary_search(&index).is_ok())
+    }
+
+    /// Bytes of the weight with this index in a layout of the CPU's own, if it has one.
+    pub fn repacked(&self, index: usize) -> Option<u64> {
+        self.repacked.get(index).copied().flatten()
+    }
+
+    /// The same of the token embeddings as output matrix.
+    pub fn repacked_tied_output(&self) -> Option<u64> {
+        self.repacked_tied_output
     }
 
     /// Whether any GPU refuses any weight.

@@ -331,6 +331,10 @@ pub struct Weight {
     pub ne: [u64; 4],
     /// Size in the file, in bytes.
     pub bytes: u64,
+    /// Which file of a split model it is in.
+    pub file: usize,
+    /// Where it begins in the file, from the first tensor on.
+    pub start: u64,
 }
 
 impl Weight {
@@ -361,6 +365,8 @@ impl Weights {
             all: Vec::with_capacity(header.tensors.len()),
             table: vec![[[u32::MAX; SUFFIXES.len()]; LlmTensor::COUNT]; blocks + 1],
         };
+        // tensors follow one another in the order of the header (`gguf_init_from_file_impl` in `gguf.cpp`, 0.1.161)
+        let (alignment, mut start) = (header.alignment(), 0);
         for (index, tensor) in header.tensors.iter().enumerate() {
             let (block, rest) = split_block(&tensor.name);
             let role = role(&rest);
@@ -374,7 +380,8 @@ impl Weights {
                 row[slot as usize][part as usize] = index as u32;
             }
             let bytes = Tensor::new(tensor.ty, ne).bytes();
-            weights.all.push(Weight { block, role, index, ty: tensor.ty, ne, bytes });
+            weights.all.push(Weight { block, role, index, ty: tensor.ty, ne, bytes, file: 0, start });
+            start = (start + bytes).next_multiple_of(alignment);
         }
         Ok(weights)
     }

@@ -31,6 +31,8 @@ pub const FACTS: EngineFacts = EngineFacts {
         Flag::Drafting,
         Flag::LoadMode,
         Flag::CacheRam,
+        Flag::CtxCheckpoints,
+        Flag::NoRepack,
         Flag::Release,
     ],
     reserve_setting: ReserveSetting::Overhead,

@@ -154,8 +154,8 @@ impl Knob {
                 name: "load-mode",
                 title: "load mode",
                 description: "How weights get into RAM (--load-mode): mapped from the file, so that pages may leave RAM \
-                       (mmap), mapped and locked (mlock), read (none), or read past the page cache (dio). It moves no \
-                       figure, only what must stay in RAM: i on RAM shows that.",
+                       (mmap), read and locked (mlock), read (none), read past the page cache (dio), or mapped and \
+                       locked (mmap+mlock). It moves what must stay in RAM, and no other figure: i on RAM shows that.",
                 least: 0,
                 fine: 1,
             },

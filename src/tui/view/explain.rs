@@ -205,7 +205,7 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         page.pair(
             "over by",
             NAMES,
-            &exactly(device.asked() - device.free - device.swap_free),
+            &exactly(device.needed() - device.free - device.swap_free),
             app.theme.bold(Hue::Over),
         );
     }
@@ -222,6 +222,12 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         page.pair("must stay", NAMES, &exactly(ram.must), text);
         page.pair("should stay", NAMES, &exactly(ram.warm), text);
         page.pair("may be paged out", NAMES, &exactly(ram.may_page), text);
+        if ram.idle_experts > Bytes::ZERO {
+            page.pair("of these, experts", NAMES, &exactly(ram.idle_experts), text);
+        }
+        if device.repacked > Bytes::ZERO {
+            page.pair("repacked weights", NAMES, &exactly(device.repacked), text);
+        }
         page.pair("weights are read", NAMES, &format!("{} (--load-mode)", ram.load_mode), text);
         ram.in_use().into_iter().chain(ram.shortage(plan)).for_each(|sentence| page.text(&sentence, Hue::Text));
     }

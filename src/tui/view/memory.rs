@@ -143,12 +143,12 @@ fn draw_device(
 
 /// Memory that is not free: allocated, reserved, and in use by others.
 fn taken(device: &DevicePlan) -> Bytes {
-    device.asked() + kept(device) + device.in_use()
+    device.needed() + kept(device) + device.in_use()
 }
 
 /// Reserved memory, clipped to free memory: a reserve is not an allocation.
 fn kept(device: &DevicePlan) -> Bytes {
-    device.reserved().min(device.free - device.asked())
+    device.reserved().min(device.free - device.needed())
 }
 
 /// What the model takes on device `index`, without what is loaded beside it.
@@ -165,12 +165,12 @@ pub(super) fn draw_bar(
     theme: Theme,
     buffer: &mut Buffer,
 ) {
-    let beyond = device.asked() + lent.bytes - device.free;
+    let beyond = device.needed() + lent.bytes - device.free;
     let mut parts = vec![
-        (BarPart::Weights, own.weights),
+        (BarPart::Weights, own.weights - own.read_once),
         (BarPart::Cache, own.cache),
         (BarPart::Graph, own.graph),
-        (BarPart::Beside, device.asked() - own.asked()),
+        (BarPart::Beside, device.needed() - own.needed()),
         (BarPart::Shared, lent.bytes),
         (BarPart::Reserved, kept(device)),
         (BarPart::InUse, device.in_use()),
@@ -204,7 +204,7 @@ fn legend(
     theme: Theme,
     buffer: &mut Buffer,
 ) {
-    let beyond = device.asked() + lent.bytes - device.free;
+    let beyond = device.needed() + lent.bytes - device.free;
     let last = match beyond {
         Bytes::ZERO => (BarPart::Free, device.total - taken(device) - lent.bytes),
         _ if lent.is_over => (BarPart::Over, beyond),

@@ -136,7 +136,7 @@ fn is_buffer(term: CheckedTerm) -> bool {
 /// The part of a bar that shows a term.
 const fn part(term: CheckedTerm) -> BarPart {
     match term {
-        CheckedTerm::Model | CheckedTerm::Lora => BarPart::Weights,
+        CheckedTerm::Model | CheckedTerm::Repacked | CheckedTerm::Lora => BarPart::Weights,
         CheckedTerm::Kv | CheckedTerm::Rs | CheckedTerm::Context | CheckedTerm::State => BarPart::Cache,
         _ => BarPart::Graph,
     }

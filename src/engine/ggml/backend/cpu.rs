@@ -23,6 +23,10 @@ impl Backend for Cpu {
         self.alignment
     }
 
+    fn has_host_buffers(&self) -> bool {
+        false
+    }
+
     fn max_buffer(&self) -> u64 {
         self.max_buffer
     }

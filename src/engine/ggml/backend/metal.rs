@@ -49,6 +49,10 @@ impl Backend for Metal {
         32
     }
 
+    fn has_host_buffers(&self) -> bool {
+        false
+    }
+
     fn offloads(&self, tensor: &Tensor) -> bool {
         matches!(tensor.op, Op::MulMat | Op::MulMatId) && batch(tensor) >= 32
     }

@@ -14,6 +14,10 @@ impl Backend for Remote {
         self.0.alignment()
     }
 
+    fn has_host_buffers(&self) -> bool {
+        false
+    }
+
     fn max_buffer(&self) -> u64 {
         self.0.max_buffer()
     }

@@ -22,6 +22,10 @@ impl Backend for Without {
         self.backend.host()
     }
 
+    fn has_host_buffers(&self) -> bool {
+        self.backend.has_host_buffers()
+    }
+
     fn max_buffer(&self) -> u64 {
         self.backend.max_buffer()
     }

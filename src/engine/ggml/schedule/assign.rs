@@ -29,7 +29,7 @@ impl Scheduler<'_> {
         }
         for source in graph.sources(tensor) {
             let Buffer::Weights(device) = graph[source].buffer else { continue };
-            if device == self.cpu() && self.op_offload {
+            if device == self.cpu() && self.op_offload && !graph[source].repacked {
                 let offloads = |gpu: &BackendRef| gpu.offloads(tensor) && gpu.supports(graph, tensor);
                 let target = self.backends[..usize::from(device)].iter().position(offloads);
                 return target.map_or(device, |gpu| gpu as BackendId);

@@ -88,11 +88,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         let blocks = self.fitter.model().hparams.n_layer_all;
         let overrides =
             (0..blocks).map(|block| TensorOverride { block, part: OverrideGroup::Experts, gpu: None }).collect();
-        let used = totals(&*self.fitter.measure(&LayerSplit {
-            overrides,
-            load_mtp: self.fitter.load_mtp,
-            ..LayerSplit::default()
-        })?);
+        let used = totals(&*self.fitter.measure(&LayerSplit { overrides, ..self.fitter.unsplit() })?);
         Ok(self.targets.iter().zip(used).map(|(target, used)| target - used).sum())
     }
 
@@ -113,7 +109,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         }
         let split = shares.iter().map(|share| share.layers as f32);
         let tensor_split = if shares.len() > 1 { split.collect() } else { Vec::new() };
-        LayerSplit { gpu_layers: Some(layers.into()), tensor_split, overrides, load_mtp: self.fitter.load_mtp }
+        LayerSplit { gpu_layers: Some(layers.into()), tensor_split, overrides, ..self.fitter.unsplit() }
     }
 
     fn attempt(&mut self, shares: Vec<GpuShare>, dense_from: usize) -> Result<Attempt, LoadError> {

@@ -11,7 +11,10 @@ use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 impl GraphBuilder<'_> {
     /// The file's tensor with this index, on `place`.
     fn weight_at(&mut self, index: usize, device: BackendId) -> TensorId {
-        self.weight_on(index, self.placement.home(device, index))
+        let place = self.placement.home(device, index);
+        let id = self.weight_on(index, place);
+        self.g[id].repacked = self.placement.repacked(place, index).is_some();
+        id
     }
 
     fn weight_on(&mut self, index: usize, place: BackendId) -> TensorId {
@@ -121,9 +124,21 @@ impl GraphBuilder<'_> {
             return own;
         }
         match self.weights.find_global(LlmTensor::TokenEmbd, TensorSuffix::Weight) {
-            Some(index) => self.weight_on(index, self.placement.tied_output()),
+            Some(index) => self.tied_output(index),
             None => self.lacking("output.weight".to_owned()),
         }
+    }
+
+    /// The token embeddings as output matrix.
+    fn tied_output(&mut self, index: usize) -> TensorId {
+        if !self.placement.repacks_tied_output() {
+            return self.weight_on(index, self.placement.tied_output());
+        }
+        // in RAM twice, once to look up rows
+        let weight = &self.weights.all[index];
+        let id = self.g.given(weight.ty, weight.ne, Buffer::Weights(self.placement.cpu), "token_embd", -1);
+        self.g[id].repacked = true;
+        id
     }
 
     /// The token embeddings of a draft: its own, or those of the model that it drafts for.
@@ -146,7 +161,7 @@ impl GraphBuilder<'_> {
         }
         let embeddings = self.weights.find_global(LlmTensor::TokenEmbd, TensorSuffix::Weight);
         if let (Some(index), true) = (embeddings, self.architecture.ties_output()) {
-            return self.weight_on(index, self.placement.tied_output());
+            return self.tied_output(index);
         }
         let of = |slot| self.partner.and_then(|partner| partner.model.weights.find_global(slot, TensorSuffix::Weight));
         match of(LlmTensor::Output) {

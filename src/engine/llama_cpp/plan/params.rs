@@ -17,7 +17,7 @@ use crate::engine::ggml::backend::{Cuda, Metal, Plain, Remote, Sycl, Vulkan};
 use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
 use crate::machine::vulkan::VulkanLimits;
-use crate::machine::{Backend, Gpu, Machine, Os};
+use crate::machine::{Backend, CpuInstructions, Gpu, Machine, Os};
 use crate::plan::Part;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, PROMPT_CACHE, Settings};
 use crate::units::Bytes;
@@ -76,6 +76,7 @@ impl<'a> ServerParams<'a> {
             },
             tensor_split: settings.tensor_split.iter().map(|share| *share as f32).collect(),
             load_mtp: speculation.is_mtp(),
+            repack_for: if settings.no_repack { CpuInstructions::None } else { machine.cpu.instructions },
             overrides: (0..settings.n_cpu_moe.unwrap_or(0).min(blocks)).map(experts).collect(),
         };
         let margin = settings.fit_target.unwrap_or(MARGIN).0;
@@ -207,6 +208,7 @@ pub fn in_effect(
         // `auto` maps, unless a device cannot
         load_mode: Some(settings.load_mode.unwrap_or_default()),
         cache_ram: model.hparams.causal.then(|| settings.cache_ram.unwrap_or(PROMPT_CACHE)),
+        ctx_checkpoints: settings.ctx_checkpoints,
         sources: std::collections::BTreeMap::new(),
     }
 }

@@ -4,12 +4,13 @@ use super::super::draft::{DraftMemory, MainContext};
 use super::super::fit::{FitResult, fit_for};
 use super::super::measure::{Measurer, Reservation};
 use super::super::placement::Placement;
+use super::super::repack::WeightsInRam;
 use super::super::{LoadedModel, MemoryBreakdown};
 use super::params::{self, ServerParams};
 use super::projector::PlacedProjector;
 use crate::engine::id::{EngineError, FitGoal};
 use crate::engine::prepared::PreparedModel;
-use crate::machine::{BufferLimit, Machine};
+use crate::machine::{BufferLimit, Cpu, Machine};
 use crate::plan::{BufferUse, DevicePlan, LargestBuffer, Part, PartKind, PartMemory, PlanSummary, Reserve, Verdict};
 use crate::settings::{InEffect, LoadMode, Settings};
 use crate::units::Bytes;
@@ -121,7 +122,7 @@ impl<'a> PlacedModel<'a> {
         Part::sum_into(&parts, &mut devices);
         if let Some(ram) = devices.last_mut().filter(|_| self.settings.load_mode.unwrap_or_default() == LoadMode::Mmap)
         {
-            ram.mapped = ram.weights;
+            ram.mapped = ram.weights - ram.repacked - ram.read_once;
         }
         for (place, &gpu) in self.params.gpus.iter().enumerate() {
             if let Some(device) = devices.get_mut(gpu) {
@@ -140,7 +141,7 @@ impl<'a> PlacedModel<'a> {
         }
         if let Some(ram) = devices.last_mut().filter(|ram| ram.layers.is_empty()) {
             let of_model = parts.first().and_then(|model| model.devices.last());
-            ram.parts = of_model.map_or(Bytes::ZERO, |model| model.weights)
+            ram.parts = of_model.map_or(Bytes::ZERO, |model| model.weights - model.read_once)
                 - Bytes(Placement::input_layer_weights(&self.loaded.weights));
             if ram.parts > Bytes::ZERO {
                 ram.experts = Bytes(self.placement().experts_in_ram(self.loaded)).min(ram.parts);
@@ -163,28 +164,59 @@ impl<'a> PlacedModel<'a> {
 
     /// The model, its projector and its draft.
     pub fn parts(&self) -> Vec<Part> {
-        let MemoryBreakdown { model, context, compute, .. } = self.measured();
+        let MemoryBreakdown { model, context, compute, in_ram, .. } = self.measured();
         let ready = self.draft.as_ref().and_then(|draft| draft.main_ready.as_ref()).unwrap_or(compute);
-        let own = self.part(PartKind::Model, None, [model, context, compute, ready]);
+        let own = self.part(PartKind::Model, None, [model, context, compute, ready], *in_ram);
         let draft = self.draft.as_ref().map(|DraftMemory { draft, draft_ready, .. }| {
             let file = self.draft_file.map(str::to_owned);
-            self.part(PartKind::Draft, file, [&draft.model, &draft.context, &draft.compute, draft_ready])
+            self.part(PartKind::Draft, file, [&draft.model, &draft.context, &draft.compute, draft_ready], draft.in_ram)
         });
         let count = self.machine.gpus.len() + 1;
         let projector = self.params.projector.iter().flat_map(|projector| projector.parts(count));
         [own].into_iter().chain(projector).chain(draft).collect()
     }
 
-    /// A part from its weights, caches, graphs and final graphs per device.
-    fn part(&self, kind: PartKind, file: Option<String>, bytes: [&Vec<u64>; 4]) -> Part {
+    /// A part from its weights, caches, graphs and final graphs per device, and its weights in RAM by buffers.
+    fn part(&self, kind: PartKind, file: Option<String>, bytes: [&Vec<u64>; 4], in_ram: WeightsInRam) -> Part {
         let [weights, cache, graph, ready] = bytes;
-        let memory =
-            weights.iter().zip(cache).zip(graph.iter().zip(ready)).map(|((weights, cache), (graph, ready))| {
-                let (weights, cache) = (Bytes(*weights), Bytes(*cache));
-                PartMemory { weights, cache, graph: Bytes(*graph), graph_ready: Bytes(*ready) }
-            });
+        let mut memory: Vec<PartMemory> = weights
+            .iter()
+            .zip(cache)
+            .zip(graph.iter().zip(ready))
+            .map(|((weights, cache), (graph, ready))| PartMemory {
+                weights: Bytes(*weights),
+                cache: Bytes(*cache),
+                graph: Bytes(*graph),
+                graph_ready: Bytes(*ready),
+                ..PartMemory::default()
+            })
+            .collect();
+        if let Some(ram) = memory.last_mut().filter(|_| in_ram.repacked > 0) {
+            let mode = self.settings.load_mode.unwrap_or_default();
+            ram.repacked = Bytes(in_ram.repacked);
+            if mode.maps() {
+                ram.weights = Bytes(in_ram.mapped());
+            }
+            if mode == LoadMode::Mmap {
+                ram.read_once = Bytes(in_ram.span) - Bytes(in_ram.others);
+            }
+        }
         let places: Vec<usize> = (0..weights.len()).map(|place| self.device_of(place)).collect();
-        Part { kind, file, devices: memory.collect() }.spread_over(&places, self.machine.gpus.len() + 1)
+        Part { kind, file, devices: memory }.spread_over(&places, self.machine.gpus.len() + 1)
+    }
+
+    /// What the user should know about weights in a layout of the CPU's own.
+    pub fn note_on_repacking(&self) -> Option<String> {
+        let parts = self.parts();
+        let repacked: Bytes = parts.iter().filter_map(|part| part.devices.last()).map(|memory| memory.repacked).sum();
+        let Cpu { instructions, assumed } = self.machine.cpu;
+        let how = if assumed { ", assumed; use --cpu to state it" } else { "" };
+        (repacked > Bytes::ZERO).then(|| {
+            format!(
+                "{repacked} of weights in RAM are repacked for the CPU ({instructions}{how}) into memory of their own, \
+                 beside the file; --no-repack leaves them in it"
+            )
+        })
     }
 
     /// What the user should know about the draft, one sentence each.

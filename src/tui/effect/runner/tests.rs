@@ -104,6 +104,7 @@ fn a_newer_survey_stops_an_older_one() {
         machine: Arc::new(Machine {
             disk: None,
             os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
             gpus: Vec::new(),
             ram: Ram { total: Bytes::gib(1), free: Bytes::gib(1), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,

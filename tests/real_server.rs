@@ -1,0 +1,205 @@
+//! Starts of a real llama-server on a CPU with AVX-512, alone and with devices over RPC (`starts.jsonl.gz`): the buffers
+//! that it printed, and what the kernel counted after the load and after a prompt of 700 tokens.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+use flate2::read::GzDecoder;
+use plimsoll::answer::ram::RamUse;
+use plimsoll::engine::{EngineId, PlanRequest};
+use plimsoll::gguf::Header;
+use plimsoll::machine::{Backend, Cpu, CpuInstructions, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::observed::{Load, Observation, Term};
+use plimsoll::plan::Plan;
+use plimsoll::settings::{CacheType, Context, GpuLayers, Release, Settings};
+use plimsoll::units::Bytes;
+use serde_json::Value;
+
+use crate::support;
+
+/// What a buffer's line may be off, in MiB.
+const LINE: f64 = 0.02;
+/// Memory of a program besides its buffers.
+const PROGRAM: Bytes = Bytes::mib(40);
+
+struct Start {
+    id: String,
+    request: PlanRequest,
+    load: Load,
+    after_load: Bytes,
+    /// None where the prompt was not answered.
+    after_prompt: Option<Bytes>,
+    embeds: bool,
+}
+
+impl Start {
+    fn plan(&self, release: Release) -> Plan {
+        let settings = Settings { release: Some(release), ..self.request.settings.clone() };
+        PlanRequest { settings, ..self.request.clone() }.plan().unwrap()
+    }
+}
+
+fn starts() -> Vec<Start> {
+    let path = support::tests().join("real_server/starts.jsonl.gz");
+    let mut text = String::new();
+    GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    text.lines().map(start).collect()
+}
+
+fn start(line: &str) -> Start {
+    let line: Value = serde_json::from_str(line).unwrap();
+    let text = |key: &str| line[key].as_str().unwrap();
+    let words: Vec<&str> = text("command").split(' ').collect();
+    let anonymous = |when: &str| line[when]["RssAnon"].as_u64().map(|kib| Bytes(kib << 10));
+    let model = Model::from_header(header(text("model")), text("model")).unwrap();
+    let rpc = words.iter().position(|word| *word == "--rpc").map_or(0, |at| words[at + 1].split(',').count());
+    let request = PlanRequest::new(EngineId::LlamaCpp, Arc::new(model.into()), machine(rpc), settings(&words));
+    Start {
+        id: text("id").to_owned(),
+        load: Observation::of(text("raw")).load().unwrap().clone(),
+        request,
+        after_load: anonymous("after_load").unwrap(),
+        after_prompt: anonymous("after_prompt"),
+        embeds: words.contains(&"--embeddings"),
+    }
+}
+
+/// The header of a model of `tests/models`, or of one whose later blocks were cut off.
+fn header(name: &str) -> Header {
+    let path = support::tests().join(format!("real_server/{name}.json.gz"));
+    let Ok(file) = File::open(path) else { return support::model(name) };
+    let mut json = String::new();
+    GzDecoder::new(file).read_to_string(&mut json).unwrap();
+    support::description::header(&json).unwrap()
+}
+
+/// A machine without a GPU, and `rpc` others that offer their RAM.
+fn machine(rpc: usize) -> Machine {
+    let gpu = |at: usize| Gpu {
+        name: "CPU".to_owned(),
+        backend: Backend::Plain,
+        total: Bytes::mib(24_105),
+        free: Bytes::mib(24_105),
+        integrated: false,
+        compute: None,
+        driver_major: None,
+        computer: Some(format!("server {at}").into()),
+        vulkan: None,
+        listed: Listed::default(),
+        driver_memory: None,
+        dedicated: None,
+    };
+    let ram = Ram { total: Bytes::mib(24_105), free: Bytes::mib(24_105), swap_free: Bytes::ZERO, bandwidth: None };
+    Machine {
+        disk: None,
+        os: Os::Linux,
+        cpu: Cpu::with(CpuInstructions::Avx512),
+        gpus: (0..rpc).map(gpu).collect(),
+        ram,
+        origin: Origin::Described,
+        drivers: Drivers::default(),
+    }
+}
+
+fn settings(words: &[&str]) -> Settings {
+    let value = |name: &str| words.iter().position(|word| *word == name).map(|at| words[at + 1]);
+    let number = |name: &str| value(name).map(|text| text.parse::<u64>().unwrap());
+    let cache = |name: &str| value(name).map(|text| text.parse::<CacheType>().unwrap());
+    let default = Settings::default();
+    Settings {
+        ctx: number("-c").map_or(Context::Auto, Context::Tokens),
+        parallel: number("-np"),
+        batch: number("-b"),
+        ubatch: number("-ub"),
+        cache_type_k: cache("-ctk"),
+        cache_type_v: cache("-ctv"),
+        flash_attn: match value("-fa") {
+            Some("on") => plimsoll::settings::FlashAttn::On,
+            Some("off") => plimsoll::settings::FlashAttn::Off,
+            _ => default.flash_attn,
+        },
+        gpu_layers: number("-ngl").map_or(default.gpu_layers, GpuLayers::Count),
+        n_cpu_moe: number("-ncmoe"),
+        load_mode: value("--load-mode").map(|text| text.parse().unwrap()),
+        no_repack: words.contains(&"--no-repack"),
+        ..default
+    }
+}
+
+/// The buffers that were printed, in MiB, of devices whose name begins so.
+fn printed(load: &Load, device: &str, term: Term) -> f64 {
+    let of = load.observed.iter().filter(|(name, _)| name.starts_with(device));
+    of.filter_map(|(_, terms)| terms.get(&term)).map(|mib| mib.0).sum()
+}
+
+fn mib(bytes: Bytes) -> f64 {
+    bytes.0 as f64 / f64::from(1 << 20)
+}
+
+#[test]
+fn buffers_in_ram_are_those_that_were_printed() {
+    let starts = starts();
+    assert_eq!(starts.len(), 28);
+    for start in &starts {
+        let plan = start.plan(Release::August2026);
+        let cpu = plan.cpu();
+        let near = |planned: Bytes, printed: f64, what: &str| {
+            assert!((mib(planned) - printed).abs() <= LINE, "{}: {what} {planned}, printed {printed}", start.id);
+        };
+        let of = |device: &str, term: Term| printed(&start.load, device, term);
+        near(cpu.weights, of("CPU", Term::Model), "weights");
+        near(cpu.repacked, of("CPU_REPACK", Term::Model), "repacked weights");
+        near(cpu.cache, of("CPU", Term::Kv) + of("CPU", Term::Rs), "caches");
+    }
+}
+
+/// The build is between two releases. Logits of embeddings, and what several devices in a pipeline take of RAM, are no
+/// matter of repacked weights.
+#[test]
+fn repacked_weights_leave_the_compute_buffer_as_it_is() {
+    for start in starts().iter().filter(|start| !start.embeds && start.request.machine.gpus.len() < 2) {
+        let printed = printed(&start.load, "CPU", Term::Compute);
+        let planned = [Release::August2026, Release::September2026].map(|release| mib(start.plan(release).cpu().graph));
+        assert!(
+            planned.iter().any(|planned| (planned - printed).abs() <= LINE),
+            "{}: {planned:?}, {printed}",
+            start.id
+        );
+    }
+}
+
+/// Anonymous memory is what must stay: after the load up to the compute buffer less, whose pages are touched with use.
+#[test]
+fn what_must_stay_is_what_the_kernel_counts() {
+    for start in starts() {
+        let plan = start.plan(Release::August2026);
+        let ram = RamUse::of(&start.request, &plan);
+        let (must, loaded, id) = (ram.must, start.after_load, &start.id);
+        assert!(loaded <= must + PROGRAM, "{id}: {loaded} after the load, {must} planned");
+        assert!(loaded >= must - plan.cpu().graph, "{id}: {loaded} after the load, {must} planned");
+        let most = must + ram.prompt_cache.unwrap_or_default() + ram.checkpoints + PROGRAM;
+        assert!(start.after_prompt.is_none_or(|prompt| prompt <= most), "{id}: after a prompt, {most} planned");
+        assert_eq!(ram.must + ram.warm + ram.may_page, plan.cpu().asked(), "{id}");
+    }
+}
+
+/// Pages of repacked weights are read once, while loading: nothing waits for them.
+#[test]
+fn pages_of_repacked_weights_may_go() {
+    let starts = starts();
+    let start = starts.iter().find(|start| start.id == "real-24").unwrap();
+    let plan = start.plan(Release::August2026);
+    let cpu = plan.cpu();
+    let of_tensors = start.request.model.header.tensors.iter().map(|tensor| tensor.bytes).sum::<Bytes>();
+    assert!(cpu.weights > of_tensors && cpu.weights - cpu.read_once >= of_tensors);
+    assert_eq!(cpu.needed(), cpu.asked() - cpu.read_once);
+    let in_the_file = PlanRequest {
+        settings: Settings { no_repack: true, ..start.request.settings.clone() },
+        ..start.request.clone()
+    };
+    let plan = in_the_file.plan().unwrap();
+    assert_eq!((plan.cpu().repacked, plan.cpu().read_once), (Bytes::ZERO, Bytes::ZERO));
+    assert_eq!(RamUse::of(&in_the_file, &plan).must, plan.cpu().cache + plan.cpu().graph);
+}
