@@ -178,9 +178,11 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
 /// Memory that the system set aside for an integrated GPU.
 fn carve_out(gpu: &Gpu, bytes: Bytes) -> Result<Bytes, String> {
     if !gpu.integrated {
-        return Err("dedicated= is for a GPU that shares RAM, as all memory of a card is its own: add integrated=true, or \
+        return Err(
+            "dedicated= is for a GPU that shares RAM, as all memory of a card is its own: add integrated=true, or \
                     leave it out"
-            .to_owned());
+                .to_owned(),
+        );
     }
     if bytes > gpu.total {
         return Err(format!("dedicated={} is more than total={}: total is all that it may use", bytes.0, gpu.total.0));

@@ -58,7 +58,10 @@ mod tests {
     #[test]
     fn a_shortage_stays_visible() {
         let short = Difference::between(Bytes::mib(100), Bytes::mib(449));
-        assert_eq!((short.to_string().as_str(), short.left(), short.lacking()), ("-349 MiB", Bytes::ZERO, Bytes::mib(349)));
+        assert_eq!(
+            (short.to_string().as_str(), short.left(), short.lacking()),
+            ("-349 MiB", Bytes::ZERO, Bytes::mib(349))
+        );
         let left = Difference::between(Bytes::gib(2), Bytes::gib(1));
         assert_eq!((left.to_string().as_str(), left.left(), left.lacking()), ("1.0 GiB", Bytes::gib(1), Bytes::ZERO));
         assert!((left - Bytes::gib(3)).is_short() && !left.is_short());

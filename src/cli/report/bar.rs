@@ -91,6 +91,8 @@ mod tests {
             mapped: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
+            run: Bytes::ZERO,
+            run_in_part: Bytes::ZERO,
             cache: Bytes(cache),
             graph: Bytes(graph),
             growth: Bytes::ZERO,

@@ -197,7 +197,7 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         page.pair(
             "over by",
             NAMES,
-            &exactly(device.asked() - device.free - device.swap_free),
+            &exactly(device.asked() + device.growth - device.free - device.swap_free),
             app.theme.bold(Hue::Over),
         );
     }
@@ -205,6 +205,10 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         page.heading("Reserved by the engine");
         for reserve in &device.reserves {
             page.pair(reserve.name, NAMES, &exactly(reserve.bytes), text);
+        }
+        let above = plan.headrooms().get(index).map(|headroom| headroom.above_kept());
+        if let Some(short) = above.filter(|above| above.is_short() && !device.is_over()) {
+            page.pair("short of that by", NAMES, &exactly(short.lacking()), app.theme.bold(Hue::Over));
         }
     }
     on_speed(app, page);
