@@ -31,7 +31,7 @@ use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{OwnCaches, Plan, PlanSummary};
 use crate::settings::knob::{Bounds, Knob};
-use crate::settings::{InEffect, Settings};
+use crate::settings::{Context, InEffect, Settings};
 use formulas::PlanFormulas;
 use llama_cpp::resolved::ResolvedRequest;
 
@@ -202,6 +202,10 @@ impl PlanRequest {
         let layer_count = self.model.block_count() as u64 + 1;
         Bounds {
             context_train: hyper.context_train,
+            context: match self.settings.ctx {
+                Context::Tokens(tokens) => tokens,
+                Context::Auto | Context::Max => 0,
+            },
             layer_count,
             experts: hyper.experts.is_some(),
             draft: self.model.drafts_by(),

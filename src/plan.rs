@@ -98,6 +98,20 @@ impl Plan {
         Outcome::of(self.verdict, self.refusal.is_some(), &self.devices)
     }
 
+    /// The outcome that lists judge by: where more of what runs from RAM is parts of layers on GPUs, such as their
+    /// experts, than whole layers, as if no whole layer were there.
+    pub fn mainly(&self) -> Outcome {
+        Outcome::mainly(self.outcome(), &self.devices)
+    }
+
+    /// [`Outcome::short`] in lists; `experts+` where there are whole layers in RAM besides more parts of others.
+    pub fn in_ram_short(&self) -> &'static str {
+        match (self.outcome(), self.mainly()) {
+            (outcome, main) if outcome != main => "experts+",
+            (outcome, _) => outcome.short(),
+        }
+    }
+
     /// RAM as one pool.
     pub fn ram(&self) -> RamPool {
         RamPool::of(&self.devices)
@@ -249,6 +263,10 @@ pub struct DevicePlan {
     pub parts: Bytes,
     /// The part of `parts` that is experts.
     pub experts: Bytes,
+    /// The part of `weights` that belongs to layers, which tokens run through there; only for the CPU.
+    pub run: Bytes,
+    /// The part of `run` that belongs to layers counted on GPUs, such as their experts.
+    pub run_in_part: Bytes,
     /// KV or recurrent caches of its layers.
     pub cache: Bytes,
     /// The compute graph's buffers.
@@ -295,6 +313,8 @@ impl DevicePlan {
             read_once: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
+            run: Bytes::ZERO,
+            run_in_part: Bytes::ZERO,
             cache: Bytes::ZERO,
             graph: Bytes::ZERO,
             graph_measured: None,
@@ -324,6 +344,8 @@ impl DevicePlan {
             read_once: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
+            run: Bytes::ZERO,
+            run_in_part: Bytes::ZERO,
             cache: Bytes::ZERO,
             graph: Bytes::ZERO,
             graph_measured: None,
@@ -341,6 +363,9 @@ impl DevicePlan {
     pub fn hold(&mut self, layer: &LayerPlan) {
         self.weights += layer.weights;
         self.cache += layer.cache;
+        if self.kind == DeviceKind::Cpu {
+            self.run += layer.weights;
+        }
         self.layers.push(layer.index);
     }
 

@@ -1,6 +1,7 @@
 //! Answers are checked by asking the engine again.
 
 mod held_knobs;
+mod margins;
 mod one_outcome;
 mod one_pool;
 mod ram;
@@ -457,7 +458,7 @@ fn a_split_model_is_explained_and_brought_back() {
 /// A fit over two GPUs leaves layers in RAM at some contexts, and places all of them again at larger ones.
 #[test]
 fn a_context_that_fits_beyond_others_that_do_not_is_found() {
-    for (name, share) in [("qwen3-coder-30b-a3b", Bytes::gib(24)), ("gemma4-e2b", Bytes::mib(2336))] {
+    for (name, share) in [("qwen3-coder-30b-a3b", Bytes::gib(24)), ("gemma4-e2b", Bytes::mib(4192))] {
         let model = catalogue::find(name).unwrap().model(FileType::Q4KM).unwrap().into();
         let gpu = |name: &str| Gpu { name: name.to_owned(), free: share, ..one_gpu(24).gpus.remove(0) };
         let machine = Machine { gpus: vec![gpu("first"), gpu("second")], ..one_gpu(24) };
@@ -490,13 +491,15 @@ fn cliffs_of_a_split_are_all_seen() {
 }
 
 /// Where nothing is asked for, the fit leaves its margin free, and layers in RAM; where a single layer is to keep its
-/// experts there, it leaves things as they are.
+/// experts there, it leaves things as they are, and less is left than must stay free.
 #[test]
-fn a_single_layer_without_experts_is_not_taken_for_none() {
+fn the_margin_is_kept_where_experts_are_asked_into_ram() {
     let (model, machine) = (model("qwen3-30b-a3b"), one_gpu(24));
     let fit_target = Some(Bytes::gib(23));
     let settings = Settings { ctx: Context::Tokens(16_384), fit_target, ..Settings::default() };
     let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
     assert!(!meets(&request, Knob::CpuMoe, 0, Goal::AllLayers));
-    assert_eq!(request.smallest(Knob::CpuMoe, Goal::AllLayers), Some(1));
+    let one = at(&request, Knob::CpuMoe, 1).unwrap();
+    assert_eq!((one.outcome(), one.headrooms()[0].above_kept().is_short()), (Outcome::ExpertsInRam, true));
+    assert_eq!(request.smallest(Knob::CpuMoe, Goal::AllLayers), None);
 }

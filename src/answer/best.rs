@@ -129,7 +129,8 @@ impl BestSearch<'_> {
         if let Some(fast) = bytes.and_then(|_| self.quantised(self.request, FAST)) {
             candidates.extend(self.with_room(&fast));
         }
-        let planned: Vec<_> = candidates.into_iter().filter_map(|one| Some((one.plan().ok()?, one))).collect();
+        let planned = candidates.into_iter().filter_map(|one| Some((one.plan().ok()?, one)));
+        let planned: Vec<_> = planned.filter(|(plan, _)| Goal::AtLeast(0).is_met_by(plan)).collect();
         let depth = planned.iter().map(|(plan, _)| plan.settings.ctx_per_sequence).min()?;
         let mut best: Option<(f64, PlanRequest)> = None;
         for (plan, request) in planned {

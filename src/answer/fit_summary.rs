@@ -36,10 +36,10 @@ impl PlanRequest {
         let most = |goal| self.largest(Knob::Context, goal).map(|most| most.value);
         let gpus = !self.machine.gpus.is_empty();
         let in_vram = if gpus { most(Goal::Vram) } else { None };
-        let experts = gpus && self.model.hyper.experts.is_some() && in_vram != plan.model.context_train;
+        let experts = gpus && self.model.hyper.experts.is_some() && in_vram < plan.model.context_train;
         let on_gpu = if experts { most(Goal::AllLayers) } else { in_vram };
         // the training context is the upper end of the range: layers in RAM cannot extend it
-        let all = on_gpu.filter(|_| on_gpu == plan.model.context_train);
+        let all = on_gpu.filter(|_| on_gpu >= plan.model.context_train);
         FitSummary {
             verdict: plan.verdict,
             outcome: plan.outcome(),

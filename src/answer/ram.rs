@@ -45,7 +45,7 @@ impl RamUse {
     /// What `plan`, the plan of `request`, takes.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Self {
         let cpu = plan.cpu();
-        let by_engine = if cpu.mapped > Bytes::ZERO { LoadMode::Mmap } else { LoadMode::Read };
+        let by_engine = if cpu.mapped == cpu.weights { LoadMode::Mmap } else { LoadMode::Read };
         let load_mode = plan.settings.load_mode.unwrap_or(by_engine);
         let buffers = cpu.cache + cpu.graph;
         let (must, mapped) = match load_mode {
@@ -243,9 +243,10 @@ pub fn largest_buffers(plan: &Plan) -> Option<String> {
 /// What may happen silently on this machine although the plan fits, one sentence each.
 pub fn spills(machine: &Machine, plan: &Plan) -> Vec<String> {
     let mut sentences: Vec<String> = plan.gpus().iter().filter_map(refused_buffer).collect();
-    let used = plan.gpus().iter().zip(&machine.gpus).filter(|(plan, _)| !plan.layers.is_empty());
-    for (planned, gpu) in used.filter(|(planned, _)| !planned.is_over()) {
-        let (id, left) = (&planned.id, planned.free - planned.asked());
+    let gpus = plan.gpus().iter().zip(plan.headrooms()).zip(&machine.gpus);
+    let used = gpus.filter(|((plan, headroom), _)| !plan.layers.is_empty() && !headroom.left.is_short());
+    for ((planned, headroom), gpu) in used {
+        let (id, left) = (&planned.id, headroom.left.left());
         let windows = machine.os == Os::Windows && gpu.computer.is_none();
         if windows && gpu.backend == Backend::Vulkan && gpu.free == gpu.total - VULKAN_ON_WINDOWS {
             sentences.push(format!(

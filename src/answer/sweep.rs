@@ -5,10 +5,10 @@ use serde::Serialize;
 use super::cliffs::Cliff;
 use crate::engine::{EngineError, PlanRequest};
 use crate::machine::DeviceKind;
-use crate::plan::{DevicePlan, Outcome, Plan, Totals, Verdict};
+use crate::plan::{DevicePlan, Headroom, Outcome, Plan, Totals, Verdict};
 use crate::settings::knob::Knob;
 use crate::speed::{SpeedRange, Speeds};
-use crate::units::{Bytes, Ratio};
+use crate::units::{Bytes, Difference, Ratio};
 
 /// Plans along a knob.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +72,8 @@ pub struct DeviceSums {
     pub graph: Bytes,
     /// Reserved by the engine.
     pub reserved: Bytes,
+    /// What is left above that; negative where it is missing.
+    pub headroom: Difference,
     /// Number of its layers.
     pub layers: usize,
 }
@@ -79,7 +81,7 @@ pub struct DeviceSums {
 impl PlanFigures {
     /// Summarises `plan`, which is this fast.
     pub fn of(plan: &Plan, speeds: Option<&Speeds>) -> Self {
-        let device = |(at, device): (usize, &DevicePlan)| DeviceSums {
+        let device = |(at, (device, headroom)): (usize, (&DevicePlan, Headroom))| DeviceSums {
             id: device.id.clone(),
             kind: device.kind,
             free: device.free - plan.lent_to_gpus(at),
@@ -87,6 +89,7 @@ impl PlanFigures {
             cache: device.cache,
             graph: device.graph,
             reserved: device.reserved(),
+            headroom: headroom.above_kept(),
             layers: device.layers.len(),
         };
         Self {
@@ -99,7 +102,7 @@ impl PlanFigures {
             totals: plan.totals,
             speed: speeds.map(|speeds| speeds.start.range()),
             speed_at_full_context: speeds.map(|speeds| speeds.full.range()),
-            devices: plan.devices.iter().enumerate().map(device).collect(),
+            devices: plan.devices.iter().zip(plan.headrooms()).enumerate().map(device).collect(),
         }
     }
 

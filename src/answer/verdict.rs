@@ -2,6 +2,7 @@
 
 use super::{Change, Goal, KnobLimits};
 use crate::machine::DeviceKind;
+use crate::machine::driver_memory::Basis;
 use crate::plan::{DevicePlan, Headroom, LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
 use crate::speed::Speeds;
@@ -10,6 +11,11 @@ use crate::units::{Bytes, Tokens};
 /// A margin that takes in what a driver or a desktop may do.
 pub(super) const COMFORTABLE: Bytes = Bytes::mib(512);
 
+/// What a remedy does where all is in VRAM already.
+pub const KEEPS: &str = "keeps free what must stay free";
+/// What none of the tried changes does.
+const BRINGS: &str = "brings all into VRAM and keeps its margin";
+
 /// What is so, and for what: `All in VRAM at 32 768 tokens, f16 KV`.
 pub fn headline(plan: &Plan) -> String {
     format!("{} at {}", plan.outcome().headline(), held_for(&plan.settings))
@@ -17,7 +23,7 @@ pub fn headline(plan: &Plan) -> String {
 
 /// The sentence after the headline; `limits` is `None` while they are being computed, `speeds` where no speed is known.
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
-    fits(plan, limits, speeds) + &without_pipeline(plan)
+    fits(plan, limits, speeds) + &without_pipeline(plan) + &beyond_training(plan)
 }
 
 /// A sentence on a pipeline whose compute buffers do not fit.
@@ -33,14 +39,16 @@ fn fits(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> St
     let all = plan.layers.len();
     match plan.outcome() {
         Outcome::Vram | Outcome::Tight => {
-            let (parts, room) = (parts_on_others(plan) + &driver(plan), context_growth(plan, limits));
-            format!("{}{}.{parts}{room}", margin(plan), speed(speeds, ""))
+            let (parts, driver) = (parts_on_others(plan), driver(plan, true));
+            let room =
+                if Goal::Vram.is_met_by(plan) { context_growth(plan, limits) } else { remedies(plan, limits, speeds) };
+            format!("{}{}.{driver}{parts}{room}", margin(plan), speed(speeds, ""))
         }
         Outcome::PartsInRam | Outcome::ExpertsInRam => {
             let (parts, room) = (in_ram(plan), context_growth(plan, limits));
             let remedies = remedies(plan, limits, speeds);
             let speed = speed(speeds, ", which is slower");
-            format!("{parts} run from RAM{speed}; {}.{}{remedies}{room}", margin(plan), driver(plan))
+            format!("{parts} run from RAM{speed}; {}.{}{remedies}{room}", margin(plan), driver(plan, true))
         }
         Outcome::LayersInRam => {
             let (in_ram, verb) = match plan.cpu().layers.len() {
@@ -48,8 +56,16 @@ fn fits(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> St
                 n if n == all => (format!("all {all} layers"), "are"),
                 n => (format!("{n} of {all} layers"), "are"),
             };
+            let parts = match (plan.cpu().run, plan.cpu().run_in_part) {
+                (_, Bytes::ZERO) => String::new(),
+                (run, parts) => {
+                    format!(", and {parts} of others: {run} of {} of weights run from RAM", plan.model.bytes)
+                }
+            };
+            let room = lack_of_room(plan).map_or_else(String::new, |lack| format!("; {lack}"));
             let speed = speed(speeds, ", which is slower");
-            format!("{in_ram} {verb} in RAM{speed}.{}{}", driver(plan), remedies(plan, limits, speeds))
+            let driver = driver(plan, !room.is_empty());
+            format!("{in_ram} {verb} in RAM{parts}{speed}{room}.{driver}{}", remedies(plan, limits, speeds))
         }
         Outcome::Cpu => {
             let cpu = plan.cpu();
@@ -103,8 +119,19 @@ pub(super) fn margin(plan: &Plan) -> String {
     let used = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).count();
     let place = if used > 1 { format!(" on {}, the fullest GPU", tightest.id) } else { String::new() };
     let above = headroom.above_kept();
-    if above.is_short() {
-        return format!("{} short of the {kept} kept free{place}, {} left", above.lacking(), left.left());
+    if above.is_short() || headroom.is_tight() {
+        let then =
+            tightest.driver.filter(|driver| driver.loaded.most > Bytes::ZERO).map_or_else(String::new, |driver| {
+                format!(" for {}'s {} ({})", driver.backend.name(), driver.loaded, driver.known_from())
+            });
+        return match (above.is_short(), left.is_short()) {
+            (_, true) => format!("{} more than is free{place}", left.lacking()),
+            (true, false) => format!("{} short of the {kept} kept free{place}; {left} left{then}", above.lacking()),
+            (false, false) => {
+                let lacking = (left - headroom.driver).lacking();
+                format!("only {left} left{place}{then}, {lacking} too little")
+            }
+        };
     }
     let only = if above.left() < COMFORTABLE { "only " } else { "" };
     if kept > Bytes::ZERO {
@@ -114,20 +141,32 @@ pub(super) fn margin(plan: &Plan) -> String {
     }
 }
 
-/// A sentence on what a driver takes besides the plan, where the memory left may not suffice for it.
-fn driver(plan: &Plan) -> String {
+/// What is missing where some GPU with layers has less left than must stay free there, as a clause.
+pub fn lack_of_room(plan: &Plan) -> Option<String> {
+    plan.tightest_gpu().filter(|(_, headroom)| headroom.above().is_short()).map(|_| margin(plan))
+}
+
+/// A sentence on what a driver takes besides the plan, where the memory left may not suffice for it; `said` is whether
+/// [`margin`] stands before it.
+fn driver(plan: &Plan, said: bool) -> String {
     let has_experts = plan.model.experts.is_some();
     let lack = |(device, headroom): (&DevicePlan, Headroom)| {
         let driver = device.driver.filter(|_| !device.layers.is_empty())?;
         let lacking = (headroom.left - driver.most(has_experts)).lacking();
-        (lacking > Bytes::ZERO).then_some((lacking, device.id.clone(), headroom.left.left(), driver))
+        (lacking > Bytes::ZERO).then_some((lacking, device.id.clone(), headroom, driver))
     };
     let short = plan.gpus().iter().zip(plan.headrooms()).filter_map(lack);
-    let Some((_, id, left, driver)) = short.max_by_key(|(lacking, ..)| *lacking) else { return String::new() };
-    let (name, from) = (driver.backend.name(), driver.known_from());
-    if driver.loaded.most > left {
-        let then = if driver.loaded.least > left { "the load would probably fail" } else { "the load may fail" };
-        return format!(" {name} itself takes {} besides ({from}), and {id} has {left} left: {then}.", driver.loaded);
+    let Some((_, id, headroom, driver)) = short.max_by_key(|(lacking, ..)| *lacking) else { return String::new() };
+    let (name, from, left) = (driver.backend.name(), driver.known_from(), headroom.left.left());
+    if headroom.is_tight() {
+        let likely = driver.basis != Basis::Assumed && (headroom.left - driver.loaded.least).is_short();
+        let then = if likely { "the load would probably fail" } else { "the load may fail" };
+        let is_tightest = plan.tightest_gpu().is_some_and(|(tightest, _)| tightest.id == id);
+        return if said && is_tightest {
+            format!(" {}.", capitalised(then))
+        } else {
+            format!(" {name} itself takes {} besides ({from}), and {id} has {left} left: {then}.", driver.loaded)
+        };
     }
     let growth = driver.first_prompt(has_experts);
     format!(" At the first prompt {name} may take up to {growth} more ({from}), and {id} has {left}.")
@@ -158,8 +197,21 @@ fn context_growth(plan: &Plan, limits: Option<&KnobLimits>) -> String {
             format!(" A context of up to {}{whole} {stay}.", Tokens(most))
         }
         Some(_) if trained == Some(plan.settings.ctx) => " The context is the model's training context.".to_owned(),
+        Some(most) if most < plan.settings.ctx => format!(" A context of up to {} keeps the margin.", Tokens(most)),
         Some(_) => " The context cannot grow further.".to_owned(),
         None => String::new(),
+    }
+}
+
+/// A sentence on a context beyond what the model was trained for.
+fn beyond_training(plan: &Plan) -> String {
+    match plan.model.context_train {
+        Some(trained) if trained > 0 && plan.settings.ctx_per_sequence > trained => format!(
+            " The model was trained for {} tokens: beyond them quality drops, and positions need scaling, such as YaRN's \
+             of RoPE.",
+            Tokens(trained)
+        ),
+        _ => String::new(),
     }
 }
 
@@ -176,6 +228,8 @@ fn context_with_ram(plan: &Plan, limits: Option<&KnobLimits>) -> String {
 fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
     let Some(limits) = limits else { return String::new() };
     let in_vram = limits.remedied != Some(Goal::AllLayers);
+    // then only what must stay free is missing
+    let is_in_vram = plan.outcome() <= Outcome::Tight;
     let maxima = if in_vram { &limits.vram } else { &limits.all_layers };
     let mut ways: Vec<String> = Vec::new();
     ways.extend(maxima.context.map(|most| format!("a context of {}", Tokens(most))));
@@ -184,12 +238,16 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
         let none = if plan.gpus().is_empty() {
             String::new()
         } else {
-            " No context, cache type or number of sequences brings all into VRAM.".to_owned()
+            format!(" No context, cache type or number of sequences {}.", if is_in_vram { KEEPS } else { BRINGS })
         };
         return context_with_ram(plan, Some(limits).filter(|_| plan.verdict == Verdict::DoesNotFit)) + &none;
     };
     let ways = if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) };
-    let brings = if in_vram { "brings all into VRAM" } else { "brings all layers onto GPUs, with experts in RAM" };
+    let brings = match (in_vram, is_in_vram) {
+        (true, true) => KEEPS,
+        (true, false) => "brings all into VRAM",
+        (false, _) => "brings all layers onto GPUs, with experts in RAM",
+    };
     let speed = limits.remedied_speed.as_ref().map_or_else(String::new, |then| {
         let times = speeds.and_then(|now| then.range().against(&now.start.range()));
         times.map_or_else(|| format!(": {then}"), |times| format!(": {then}, {times}"))

@@ -117,7 +117,7 @@ pub fn what_holds(plan: &Plan) -> Option<String> {
     if let Some(refusal) = &plan.refusal {
         return Some(format!("{} refuses: {refusal}", plan.engine_title()));
     }
-    if plan.outcome() == Outcome::Vram {
+    if plan.outcome() == Outcome::Vram && verdict::lack_of_room(plan).is_none() {
         return None;
     }
     let elsewhere: Bytes = plan.layers.iter().map(LayerPlan::elsewhere).sum();
@@ -131,7 +131,7 @@ pub fn what_holds(plan: &Plan) -> Option<String> {
             let name = capitalised(&plan.layer_name(answer.index));
             format!("{on_gpus} {name} is in RAM: {}", answer.reason)
         }
-        None if plan.outcome() >= Outcome::FromDisk || plan.outcome() == Outcome::Tight => {
+        None if plan.outcome() >= Outcome::FromDisk || plan.outcome() <= Outcome::Tight => {
             format!("{on_gpus} {}", verdict::sentence(plan, None, None))
         }
         None => on_gpus,
@@ -142,6 +142,9 @@ pub fn what_holds(plan: &Plan) -> Option<String> {
 /// Why no layer can be brought onto GPUs; `None` if some layer is in RAM.
 pub fn nothing_to_move(plan: &Plan) -> Option<&'static str> {
     match plan.outcome() {
+        Outcome::Vram | Outcome::Tight if verdict::lack_of_room(plan).is_some() => {
+            Some("All layers are on GPU, and no single change keeps free what must stay free.")
+        }
         Outcome::Vram | Outcome::Tight => Some("Nothing needs to change: all layers are on GPU."),
         Outcome::PartsInRam | Outcome::ExpertsInRam => Some("No whole layer is in RAM: only parts of layers are."),
         Outcome::LayersInRam | Outcome::Cpu | Outcome::FromDisk | Outcome::DoesNotFit => None,

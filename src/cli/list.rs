@@ -96,7 +96,7 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     let mut take = |row: ListRow| {
         let kept = match &row.known {
-            Some(known) => filter.keeps(&known.plan.model, known.modalities, known.fit.outcome),
+            Some(known) => filter.keeps(&known.plan.model, known.modalities, known.plan.mainly()),
             None => !filter.any(),
         };
         let go_on = !kept || report(&row);
@@ -316,7 +316,7 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
     let outcome = fit.outcome;
     let word = match outcome {
         Outcome::LayersInRam | Outcome::ExpertsInRam | Outcome::PartsInRam => {
-            format!("{} {}", outcome.short(), fit.on_gpu)
+            format!("{} {}", known.plan.in_ram_short(), fit.on_gpu)
         }
         _ => outcome.short().to_owned(),
     };

@@ -6,13 +6,13 @@ use super::report::answers::{self, OutOfReach, WhyAnswer};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use crate::answer::matrix::Axis;
-use crate::answer::{Goal, parts, why};
+use crate::answer::{Goal, parts, verdict, why};
 use crate::engine::PlanRequest;
 use crate::export::answers::{self as export_answers, AnswerSource};
 use crate::export::caption::Caption;
 use crate::export::svg;
 use crate::gguf::FileType;
-use crate::plan::Plan;
+use crate::plan::{Outcome, Plan};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::source::Package;
@@ -42,8 +42,10 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
     };
     let largest = request.largest(knob, goal);
     let least = request.least(knob);
-    let held = || planned(&request, knob, least).as_ref().and_then(why::what_holds);
-    let held = largest.is_none().then(held).flatten();
+    let at_least = largest.is_none().then(|| planned(&request, knob, least)).flatten();
+    let held = at_least.as_ref().and_then(why::what_holds);
+    let in_room = |plan: &Plan| plan.outcome() <= Outcome::Tight && verdict::lack_of_room(plan).is_some();
+    let lacks_room = at_least.as_ref().is_some_and(in_room);
     if args.json {
         let held = held.as_deref();
         return json(export_answers::max_json(AnswerSource::of(&plan), knob, largest.as_ref(), least, held));
@@ -52,7 +54,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
     let assigned = (goal == Goal::Vram && largest.is_none() && request.model.hyper.experts.is_some())
         .then(|| request.largest(knob, Goal::AllLayers))
         .flatten();
-    let out_of_reach = OutOfReach { least, held, assigned };
+    let out_of_reach = OutOfReach { least, held, lacks_room, assigned };
     Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(&out_of_reach), beyond.as_ref(), &style))
 }
 

@@ -11,9 +11,9 @@ use crate::machine::driver_memory::DriverMemory;
 use crate::machine::{DeviceKind, Origin};
 use crate::model::ModelSummary;
 use crate::plan::{
-    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, LargestBuffer, LayerKind,
-    OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, Reserve, Symbol, Term, Totals, Uncertainty,
-    Verdict,
+    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, Headroom, LargestBuffer,
+    LayerKind, OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, Reserve, Symbol, Term, Totals,
+    Uncertainty, Verdict,
 };
 use crate::settings::{InEffect, Release};
 use crate::speed::Speed;
@@ -118,7 +118,7 @@ impl<'a> Object<'a> {
             origin: plan.origin,
             model: &plan.model,
             settings: &plan.settings,
-            devices: plan.devices.iter().map(DeviceRecord::of).collect(),
+            devices: plan.devices.iter().zip(plan.headrooms()).map(DeviceRecord::of).collect(),
             pools: PoolRecord::of(plan).into_iter().collect(),
             parts: plan.parts.iter().map(|part| PartRecord::of(part, plan)).collect(),
             layers: plan.layers.iter().map(layer).collect(),
@@ -199,6 +199,8 @@ struct DeviceRecord<'a> {
     graph: Bytes,
     reserved: Bytes,
     reserves: &'a [Reserve],
+    /// What is left above what is kept free; negative where that is missing.
+    headroom: Difference,
     layers: &'a [usize],
     #[serde(skip_serializing_if = "Option::is_none")]
     computer: Option<&'a str>,
@@ -209,7 +211,7 @@ struct DeviceRecord<'a> {
 }
 
 impl<'a> DeviceRecord<'a> {
-    fn of(device: &'a DevicePlan) -> Self {
+    fn of((device, headroom): (&'a DevicePlan, Headroom)) -> Self {
         Self {
             id: &device.id,
             kind: device.kind,
@@ -225,6 +227,7 @@ impl<'a> DeviceRecord<'a> {
             graph: device.graph,
             reserved: device.reserved(),
             reserves: &device.reserves,
+            headroom: headroom.above_kept(),
             layers: &device.layers,
             computer: device.computer.as_deref(),
             driver: device.driver,

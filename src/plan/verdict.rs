@@ -103,6 +103,13 @@ impl Outcome {
         }
     }
 
+    /// `outcome` of a plan on `devices`; that of parts in RAM where these are more than the whole layers there.
+    pub fn mainly(outcome: Self, devices: &[DevicePlan]) -> Self {
+        let parts: Bytes = devices.iter().map(|device| device.run_in_part).sum();
+        let all: Bytes = devices.iter().map(|device| device.run).sum();
+        if outcome == Self::LayersInRam && parts > all - parts { Self::ExpertsInRam } else { outcome }
+    }
+
     /// Its name in JSON, where parts in RAM have one name, whether they are experts or not.
     pub const fn name(self) -> &'static str {
         match self {

@@ -130,6 +130,8 @@ pub enum Knob {
 pub struct Bounds {
     /// Context that the model was trained for, in tokens.
     pub context_train: Option<u64>,
+    /// Context in effect or asked for, in tokens: the range goes beyond it where it is beyond training.
+    pub context: u64,
     /// Layers that can go to a GPU, including the output layer.
     pub layer_count: u64,
     /// Whether the model is a mixture of experts, which MXFP4 needs.
@@ -140,7 +142,7 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { context_train: None, layer_count: 1, experts: false, draft: None }
+        Self { context_train: None, context: 0, layer_count: 1, experts: false, draft: None }
     }
 }
 
@@ -228,7 +230,13 @@ impl Knob {
         Stops::new(match self {
             Self::Context => {
                 let top = bounds.context_train.filter(|&top| top > 0).map_or(1 << 20, |top| top.min(MAX_VALUE));
-                doubling(1024.min(top), top).chain([top]).collect()
+                // beyond training there is always a larger value
+                let end = if bounds.context > top {
+                    bounds.context.saturating_add(1).checked_next_power_of_two().unwrap_or(MAX_VALUE).min(MAX_VALUE)
+                } else {
+                    top
+                };
+                doubling(1024.min(top), end).chain([top, end]).collect()
             }
             Self::Parallel => doubling(1, 64).collect(),
             Self::Batch | Self::Ubatch => doubling(32, 4096).collect(),
@@ -278,8 +286,13 @@ impl Knob {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds =
-        Bounds { context_train: Some(131_072), layer_count: 33, experts: false, draft: Some(SpecType::DraftMtp) };
+    const BOUNDS: Bounds = Bounds {
+        context_train: Some(131_072),
+        context: 8192,
+        layer_count: 33,
+        experts: false,
+        draft: Some(SpecType::DraftMtp),
+    };
 
     #[test]
     fn context_stops_are_common_sizes() {
@@ -288,6 +301,7 @@ mod tests {
         assert!(stops.as_slice().contains(&24_576) && stops.as_slice().contains(&32_768));
         assert_eq!(stops.step(32_768, 1), 49_152);
         assert_eq!(stops.step(32_768, -1), 24_576);
+        assert_eq!(stops.step(131_072, 1), 131_072);
         assert_eq!((stops.step(33_000, 1), stops.step(33_000, -1)), (49_152, 32_768));
         assert_eq!((stops.step(131_072, 1), stops.step(1, -1), stops.step(1 << 40, -1)), (131_072, 1024, 131_072));
     }

@@ -180,7 +180,7 @@ fn the_text_is_a_table() {
     let sandbox = Sandbox::new();
     let said = contains("llama3.1-8b")
         .and(contains("  VRAM\n"))
-        .and(contains("  over\n"))
+        .and(contains("  disk\n"))
         .and(contains(format!("{} models for", catalogue::all().len())))
         .and(contains("no models found on this machine").and(contains(".ollama/models")));
     let plain = said.and(contains("\u{1b}").not());

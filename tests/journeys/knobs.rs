@@ -1,9 +1,9 @@
 //! Knobs that only some engines, models and machines have.
 
+use plimsoll::answer::Goal;
 use plimsoll::engine::EngineId;
-use plimsoll::plan::Verdict;
 use plimsoll::settings::knob::Knob;
-use plimsoll::settings::{CacheType, GpuLayers, Outputs, Settings};
+use plimsoll::settings::{CacheType, Context, GpuLayers, Outputs, Settings};
 
 use crate::harness::{self, Harness};
 
@@ -131,10 +131,10 @@ fn m_finds_the_fewest_layers_of_experts_that_must_stay_in_ram() {
     harness.press("m");
     let fewest = harness.app.settings.n_cpu_moe.unwrap();
     assert!(fewest > 0);
-    assert_eq!(harness.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+    assert!(Goal::AllLayers.is_met_by(harness.app.plan.as_ref().unwrap()));
     harness.press("⇧←");
     assert_eq!(harness.app.settings.n_cpu_moe, Some(fewest - 1));
-    assert_ne!(harness.app.plan.as_ref().unwrap().verdict, Verdict::Gpu, "one fewer does not fit");
+    assert!(!Goal::AllLayers.is_met_by(harness.app.plan.as_ref().unwrap()), "one fewer leaves too little free");
 }
 
 #[test]
@@ -202,4 +202,20 @@ fn a_letter_chooses_a_word() {
     // no choice begins with it
     harness.press("w");
     assert!(harness.text().contains("Memory by"), "{}", harness.text());
+}
+
+#[test]
+fn a_context_beyond_training_grows_with_the_arrow() {
+    let machine = harness::machine(1, "RTX 4090", 24, 64);
+    let settings = Settings { ctx: Context::Tokens(60_000), ..Settings::default() };
+    let mut harness = Harness::by(EngineId::LlamaCpp, harness::model("qwen3-0.6b"), machine, (140, 60), settings);
+    go(&mut harness, Knob::Context);
+    for expected in [65_536, 98_304, 131_072] {
+        harness.press("→");
+        assert_eq!(harness.app.settings.ctx, Context::Tokens(expected));
+    }
+    harness.press("⇧→");
+    assert!(matches!(harness.app.settings.ctx, Context::Tokens(tokens) if tokens > 131_072));
+    harness.press("Home ←");
+    assert_eq!(harness.app.settings.ctx, Context::Tokens(1024));
 }

@@ -32,6 +32,8 @@ pub(in super::super) struct OutOfReach {
     pub least: u64,
     /// What keeps it from being all in VRAM.
     pub held: Option<String>,
+    /// Whether all layers are on GPUs even so, with less left than must stay free.
+    pub lacks_room: bool,
     /// The largest value with experts in RAM.
     pub assigned: Option<Largest>,
 }
@@ -52,11 +54,18 @@ pub(in super::super) fn max(
     };
     let mut out = match largest {
         Ok(largest) => {
+            let lack = beyond.filter(|beyond| goal != Goal::Vram || beyond.outcome() <= Outcome::Tight);
+            let lack = lack.filter(|beyond| beyond.outcome() < Outcome::FromDisk).and_then(verdict::lack_of_room);
+            let kept = if lack.is_some() { format!("{kept} and the margin kept free") } else { kept };
             let most = format!("{} {}", knob.title(), Tokens(largest.value));
             let next = largest.next.map(|next| {
                 let next = Tokens(next);
+                if let Some(lack) = &lack {
+                    return format!("At {next}, {lack}.");
+                }
                 match beyond.map(|beyond| (beyond, beyond.outcome())) {
                     Some((_, Outcome::DoesNotFit)) | None => format!("At {next}, it does not fit."),
+                    Some((_, Outcome::FromDisk)) => format!("At {next}, weights are read from disk for every token."),
                     Some((beyond, Outcome::PartsInRam | Outcome::ExpertsInRam)) => {
                         format!("At {next}, {} of the weights run from RAM.", beyond.parts_in_ram())
                     }
@@ -68,7 +77,8 @@ pub(in super::super) fn max(
             let option = format!("--{} {}", knob.name(), largest.value);
             reached(&most, &kept, next.as_deref(), &largest.plan, &option, style)
         }
-        Err(OutOfReach { least, held, assigned }) => {
+        Err(OutOfReach { least, held, lacks_room, assigned }) => {
+            let lacks = if *lacks_room { "the margin is not kept free".to_owned() } else { lacks };
             let mut out = out_of_reach(&format!("{} {}", knob.title(), Tokens(*least)), &lacks, style);
             out += &held.as_ref().map_or_else(String::new, |held| style.wrap("", &one_line(held)));
             if let Some(assigned) = assigned {
@@ -163,6 +173,7 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
     }
     for Remedy { change, goal, speed, .. } in explained.changes {
         let brings = match goal {
+            Goal::Vram | Goal::VramWith(_) if plan.outcome() <= Outcome::Tight => verdict::KEEPS.to_owned(),
             Goal::Vram | Goal::VramWith(_) => "brings all into VRAM".to_owned(),
             Goal::AllLayers => "brings all layers onto GPUs, with experts in RAM".to_owned(),
             Goal::Layer(index) => match plan.layer_kind(*index) {

@@ -97,6 +97,8 @@ mod tests {
             read_once: Bytes::ZERO,
             parts: Bytes::ZERO,
             experts: Bytes::ZERO,
+            run: Bytes::ZERO,
+            run_in_part: Bytes::ZERO,
             cache: Bytes(cache),
             graph: Bytes(graph),
             graph_measured: None,

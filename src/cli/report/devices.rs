@@ -4,7 +4,7 @@ use super::super::style::{BarGlyphs, Hue, Style};
 use super::{amount, bar};
 use crate::machine::{DeviceKind, short_name};
 use crate::plan::{DevicePlan, PartKind, PartMemory, Plan};
-use crate::units::Bytes;
+use crate::units::{Bytes, Difference};
 
 const COLUMNS: [&str; 6] = ["weights", "cache", "graph", "reserved", "free", "left"];
 /// Widths of the device column and of one amount.
@@ -72,7 +72,7 @@ fn list(plan: &Plan, style: &Style) -> String {
         out += &style.wrap(&format!("{:<ID$}", device.id), short_name(&device.label()));
         out += &format!("{:ID$}{}\n", "", below(at, device, plan, style));
         let mut of = facts(&[device.weights, device.cache, device.graph, device.reserved(), device.free]);
-        of.push(format!("left {}", headroom.above_kept()));
+        of.push(format!("left {}", signed(headroom.above_kept())));
         out += &style.below(ID, &of);
         for (part, memory) in parts(plan, at) {
             let amounts = [memory.weights, memory.cache, memory.graph];
@@ -102,7 +102,7 @@ fn table(plan: &Plan, style: &Style) -> String {
         out += &head;
         out.extend(amounts.map(column));
         let left = headroom.above_kept();
-        let text = format!("{left:>AMOUNT$}");
+        let text = format!("{:>AMOUNT$}", signed(left));
         out += &if left.is_short() { style.paint(Hue::Over, &text) } else { text };
         out.push('\n');
         out += &format!("{:ID$}{}\n", "", below(at, device, plan, style));
@@ -171,6 +171,11 @@ fn below(at: usize, device: &DevicePlan, plan: &Plan, style: &Style) -> String {
     }
     let cells = style.lines.saturating_sub(ID + 2 + 34).max(8);
     format!("{}  {words}", bar::bar(device, plan.lent_to_gpus(at), cells, style))
+}
+
+fn signed(bytes: Difference) -> String {
+    let sign = if bytes.is_short() { "-" } else { "" };
+    format!("{sign}{}", amount(bytes.left() + bytes.lacking()))
 }
 
 fn column(bytes: Bytes) -> String {

@@ -7,7 +7,7 @@ use crate::answer::best::{BestRequest, Card};
 use crate::answer::sweep::PlanFigures;
 use crate::plan::{Outcome, Plan};
 use crate::settings::Settings;
-use crate::units::Bytes;
+use crate::units::{Bytes, Difference};
 
 #[derive(Serialize)]
 struct Object<'a> {
@@ -26,7 +26,7 @@ struct CardRecord<'a> {
     cache_type_k: String,
     cache_type_v: String,
     quant: Option<&'a str>,
-    margin: Option<Bytes>,
+    margin: Option<Difference>,
     gives_up: Option<LossRecord>,
     options: String,
     plan: PlanFigures,
@@ -48,7 +48,7 @@ impl<'a> CardRecord<'a> {
             cache_type_k: plan.settings.cache_type_k.to_string(),
             cache_type_v: plan.settings.cache_type_v.to_string(),
             quant: plan.model.file_type.as_deref(),
-            margin: plan.tightest_gpu().map(|(_, headroom)| headroom.above_kept().left()),
+            margin: plan.tightest_gpu().map(|(_, headroom)| headroom.above_kept()),
             gives_up: gives_up.as_ref().map(|loss| LossRecord { what: loss.name(), says: loss.to_string() }),
             options: card.options(asked),
             plan: PlanFigures::of(plan, speeds.as_ref()),

@@ -115,7 +115,8 @@ mod tests {
     use super::*;
     use crate::settings::{CacheType, GpuLayers};
 
-    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33, experts: false, draft: None };
+    const BOUNDS: Bounds =
+        Bounds { context_train: Some(131_072), context: 8192, layer_count: 33, experts: false, draft: None };
 
     #[test]
     fn typed_values_are_set_exactly() {

@@ -157,7 +157,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33, experts: false, draft: None };
+    const BOUNDS: Bounds =
+        Bounds { context_train: Some(131_072), context: 8192, layer_count: 33, experts: false, draft: None };
 
     proptest! {
         #[test]

@@ -68,8 +68,8 @@ impl App {
     fn set_to_limit(&mut self, goal: Goal) {
         let knob = self.knobs.focus;
         let (limit, kept) = match goal {
-            Goal::AllLayers => (self.assigned_limit(knob), "all layers on GPU"),
-            _ => (self.limit(knob), "all in VRAM"),
+            Goal::AllLayers => (self.assigned_limit(knob), "all layers on GPU and the margin free"),
+            _ => (self.limit(knob), "all in VRAM and the margin free"),
         };
         match limit {
             Some(most) => self.set_knob(knob, most),
@@ -89,7 +89,7 @@ impl App {
                 self.notice = Some("Still computing what fits; press it again in a moment.".to_owned());
             }
             None if knob == Knob::CpuMoe => {
-                let text = "The model does not fit on GPU even with the experts of all layers in RAM.";
+                let text = "Not even with the experts of all layers in RAM does the rest leave GPUs their margin.";
                 self.notice = Some(text.to_owned());
             }
             None if knob == Knob::Quant => {

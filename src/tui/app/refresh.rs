@@ -78,6 +78,7 @@ impl App {
         self.speeds = Speeds::of(model, &self.machine, &plan, 0);
         self.bounds = Bounds {
             context_train: plan.model.context_train,
+            context: plan.settings.ctx,
             layer_count: plan.layers.len() as u64,
             experts: model.hyper.experts.is_some(),
             draft: model.drafts_by(),

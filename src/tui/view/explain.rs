@@ -201,11 +201,11 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     if device.swap_free > Bytes::ZERO {
         page.pair("free swap", NAMES, &exactly(device.swap_free), text);
     }
-    if device.is_over() {
+    if plan.is_over(index) {
         page.pair(
             "over by",
             NAMES,
-            &exactly(device.needed() - device.free - device.swap_free),
+            &exactly(device.needed() + device.growth + plan.lent_to_gpus(index) - device.free - device.swap_free),
             app.theme.bold(Hue::Over),
         );
     }
@@ -213,6 +213,10 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         page.heading("Reserved by the engine");
         for reserve in &device.reserves {
             page.pair(reserve.name, NAMES, &exactly(reserve.bytes), text);
+        }
+        let above = plan.headrooms().get(index).map(|headroom| headroom.above_kept());
+        if let Some(short) = above.filter(|above| above.is_short() && !device.is_over()) {
+            page.pair("short of that by", NAMES, &exactly(short.lacking()), app.theme.bold(Hue::Over));
         }
     }
     on_speed(app, page);

@@ -9,7 +9,7 @@ use super::page::TextPage;
 use crate::answer::parts;
 use crate::answer::why::{self, Inequality, LayerAnswer};
 use crate::answer::{Goal, Remedy};
-use crate::plan::{Plan, Why};
+use crate::plan::{Outcome, Plan, Why};
 use crate::tui::app::App;
 use crate::tui::app::advice::{AnswerState, WhyPage};
 use crate::tui::theme::Hue;
@@ -125,6 +125,7 @@ fn remedies(app: &App, plan: &Plan, why_page: &WhyPage, page: &mut TextPage) {
 fn brings(plan: &Plan, remedy: &Remedy) -> String {
     let all = plan.layers.len();
     match remedy.goal {
+        Goal::Vram | Goal::VramWith(_) if plan.outcome() <= Outcome::Tight => "the margin is free".to_owned(),
         Goal::Vram | Goal::VramWith(_) => "all in VRAM".to_owned(),
         Goal::AllLayers => format!("all {all} layers"),
         Goal::Layer(_) => format!("this layer, {} of {all}", remedy.offloaded),

@@ -139,12 +139,24 @@ impl<'a> PlacedModel<'a> {
                 device.layers.push(layer);
             }
         }
-        if let Some(ram) = devices.last_mut().filter(|ram| ram.layers.is_empty()) {
+        if let Some(ram) = devices.last_mut() {
             let of_model = parts.first().and_then(|model| model.devices.last());
-            ram.parts = of_model.map_or(Bytes::ZERO, |model| model.weights - model.read_once)
+            ram.run = of_model.map_or(Bytes::ZERO, |model| model.weights - model.read_once)
                 - Bytes(Placement::input_layer_weights(&self.loaded.weights));
-            if ram.parts > Bytes::ZERO {
-                ram.experts = Bytes(self.placement().experts_in_ram(self.loaded)).min(ram.parts);
+            if ram.layers.is_empty() {
+                (ram.parts, ram.run_in_part) = (ram.run, ram.run);
+                if ram.parts > Bytes::ZERO {
+                    ram.experts = Bytes(self.placement().experts_in_ram(self.loaded)).min(ram.parts);
+                }
+            } else if ram.layers.len() < self.layer_count() {
+                // what belongs to no layer is not run through
+                let placement = self.placement();
+                let by_layer = placement.weights_by_layer(self.loaded);
+                let whole: Bytes = ram.layers.iter().filter_map(|layer| by_layer.get(*layer)).map(|b| Bytes(*b)).sum();
+                let elsewhere = placement.weights_elsewhere(self.loaded).into_iter().enumerate();
+                let of_others = elsewhere.filter(|(layer, _)| !ram.layers.contains(layer));
+                ram.run_in_part = of_others.map(|(_, bytes)| Bytes(bytes)).sum::<Bytes>().min(ram.run - whole);
+                ram.run = ram.run.min(whole + ram.run_in_part);
             }
         }
         devices

@@ -195,7 +195,7 @@ impl BrowseFilter {
 
 /// Whether `limits` keep a model; one that is not planned yet is kept.
 fn keeps(limits: &ModelFilter, row: &ModelRow) -> bool {
-    row.status.plan().is_none_or(|plan| limits.keeps(&plan.model, row.item.modalities(), plan.outcome()))
+    row.status.plan().is_none_or(|plan| limits.keeps(&plan.model, row.item.modalities(), plan.mainly()))
 }
 
 /// Whether a model can be opened without downloading its header.

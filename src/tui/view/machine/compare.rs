@@ -29,7 +29,7 @@ const ROWS: [CompareRow; 8] = [
     ("context", |_, plan| (Tokens(plan.settings.ctx).to_string(), Hue::Text)),
     ("max context", |on, _| (on.context.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
     ("GPU used", |_, plan| (plan.totals.gpu.to_string(), Hue::Text)),
-    ("GPU left", |_, plan| (gpus_left(plan).to_string(), Hue::Text)),
+    ("GPU left", |_, plan| left(gpus_left(plan))),
     ("RAM used", |_, plan| (plan.totals.cpu.to_string(), Hue::Text)),
     ("RAM left", |_, plan| left(plan.ram().left())),
 ];
@@ -39,10 +39,12 @@ fn verdict(plan: &Plan) -> (String, Hue) {
     (format!("{mark} {}", plan.outcome().headline()), hue)
 }
 
-/// What GPUs have left above what must stay free.
-fn gpus_left(plan: &Plan) -> Bytes {
-    let gpus = plan.headrooms().into_iter().take(plan.gpus().len());
-    gpus.map(|headroom| headroom.above_kept().left()).sum()
+/// What GPUs have left above what must stay free; where one is short of that, what it lacks.
+fn gpus_left(plan: &Plan) -> Difference {
+    let above: Vec<Difference> =
+        plan.headrooms().iter().take(plan.gpus().len()).map(|headroom| headroom.above_kept()).collect();
+    let all = above.iter().map(|above| above.left()).sum();
+    above.into_iter().min().filter(|least| least.is_short()).unwrap_or_else(|| Difference::between(all, Bytes::ZERO))
 }
 
 fn left(left: Difference) -> (String, Hue) {

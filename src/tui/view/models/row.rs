@@ -142,7 +142,7 @@ fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
         }
         _ => String::new(),
     };
-    (format!("{sign} {}{share}", plan.outcome().short()), theme.ink(hue))
+    (format!("{sign} {}{share}", plan.in_ram_short()), theme.ink(hue))
 }
 
 /// The largest context with all in VRAM, or in brackets the largest with layers in RAM.

@@ -1,0 +1,174 @@
+//! What must stay free: every answer keeps the engine's margin and what drivers take, and no sentence hides a shortage.
+
+use plimsoll::answer::best::{BestRequest, DEFAULT_MARGIN};
+use plimsoll::answer::{Goal, verdict};
+use plimsoll::engine::{EngineId, PlanRequest};
+use plimsoll::gguf::FileType;
+use plimsoll::machine::{Drivers, Gpu, Machine, Origin, Os, Ram, presets};
+use plimsoll::plan::{Outcome, Plan};
+use plimsoll::settings::knob::Knob;
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::source::catalogue;
+use plimsoll::units::Bytes;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+fn machine(gpus: Vec<Gpu>) -> Machine {
+    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
+    Machine {
+        disk: None,
+        cpu: plimsoll::machine::Cpu::default(),
+        os: Os::for_gpus(&gpus),
+        gpus,
+        ram,
+        drivers: Drivers::default(),
+        origin: Origin::Described,
+    }
+}
+
+fn card(name: &str, free: u64) -> Gpu {
+    let gpu = presets::all().iter().find(|preset| preset.name == name).unwrap().gpu();
+    Gpu { free: Bytes::mib(free), ..gpu }
+}
+
+fn request(model: &str, quant: FileType, gpus: Vec<Gpu>, settings: Settings) -> PlanRequest {
+    let model = catalogue::find(model).unwrap().model(quant).unwrap();
+    PlanRequest::new(EngineId::LlamaCpp, std::sync::Arc::new(model.into()), machine(gpus), settings)
+}
+
+/// Whether, with the largest share known of its driver, the load succeeds on every card, and the margin is kept.
+fn loads(plan: &Plan) -> bool {
+    plan.refusal.is_none()
+        && plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).all(|gpu| {
+            let taken = gpu.asked() + gpu.growth;
+            let driver = gpu.driver.map_or(Bytes::ZERO, |driver| driver.loaded.most);
+            taken + driver <= gpu.free && taken + gpu.reserved() <= gpu.free
+        })
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let layers = select(vec![GpuLayers::Auto, GpuLayers::All, GpuLayers::Count(12)]);
+    let cache = proptest::option::of(select(vec![CacheType::Q8_0, CacheType::Q4_0]));
+    (layers, cache, (1024..=1u64 << 17)).prop_map(|(gpu_layers, cache, ctx)| Settings {
+        gpu_layers,
+        cache_type_k: cache,
+        cache_type_v: cache,
+        flash_attn: if cache.is_some() { FlashAttn::On } else { FlashAttn::Auto },
+        ctx: Context::Tokens(ctx),
+        ..Settings::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn what_is_advised_loads_with_the_largest_share_known(
+        model in any::<Index>(), cards in proptest::collection::vec(any::<Index>(), 1..=2), settings in settings(),
+        knob in select(vec![Knob::Context, Knob::Parallel, Knob::Ubatch, Knob::CpuMoe]),
+        goal in select(vec![Goal::Vram, Goal::AllLayers, Goal::AtLeast(8)]),
+    ) {
+        let entry = model.get(catalogue::all());
+        let is_card = |preset: &&presets::Preset| !preset.integrated;
+        let presets: Vec<_> = presets::all().iter().filter(is_card).collect();
+        let gpus = cards.iter().map(|card| card.get(&presets).gpu()).collect();
+        let model = std::sync::Arc::new(entry.model(entry.quantisation).unwrap().into());
+        let request = PlanRequest::new(EngineId::LlamaCpp, model, machine(gpus), settings);
+        let Ok(plan) = request.plan() else { return Ok(()) };
+        if let Some(most) = request.largest(knob, goal) {
+            prop_assert!(loads(&most.plan), "{} at {knob:?} {}", entry.name, most.value);
+        }
+        for remedy in request.remedies(&plan, goal) {
+            prop_assert!(loads(&remedy.then.plan().unwrap()), "{}: {}", entry.name, remedy.change);
+        }
+        for card in request.best(&plan, &BestRequest { held: Vec::new(), margin: DEFAULT_MARGIN }) {
+            prop_assert!(loads(&card.plan), "{}: {}", entry.name, card.headline());
+        }
+        // no sentence says that nothing is left where something is missing
+        let said = verdict::sentence(&plan, None, None);
+        prop_assert!(!said.contains("only 0 MiB"), "{}: {said}", entry.name);
+        if plan.outcome() < Outcome::FromDisk && !loads(&plan) {
+            let lack = verdict::lack_of_room(&plan).unwrap();
+            prop_assert!(lack.contains("short of") || lack.contains(" left"), "{lack}");
+            prop_assert!(said.contains(&lack), "{said}");
+        }
+    }
+}
+
+/// Both cards have 346 MiB left of the 1 GiB that the fit keeps free where the total suffices.
+#[test]
+fn a_shortage_is_said_with_what_is_left_for_the_driver() {
+    let settings = Settings {
+        ctx: Context::Tokens(262_144),
+        cache_type_k: Some(CacheType::Q8_0),
+        cache_type_v: Some(CacheType::Q8_0),
+        flash_attn: FlashAttn::On,
+        parallel: Some(3),
+        kv_unified: true,
+        gpu_layers: GpuLayers::All,
+        ..Settings::default()
+    };
+    let request = request("gemma4-26b-a4b", FileType::Q5KM, vec![card("RTX 3090", 23_347)], settings);
+    let plan = request.plan().unwrap();
+    let left = plan.headrooms()[0];
+    assert!(left.above_kept().is_short() && !left.is_tight(), "{left:?}");
+    let limits = request.limits(&plan);
+    let said = verdict::sentence(&plan, Some(&limits), None);
+    insta::assert_snapshot!(format!("{}: {said}", verdict::headline(&plan)));
+    let most = limits.vram.context.unwrap();
+    assert!(most < plan.settings.ctx && said.contains("keeps free what must stay free"));
+}
+
+/// Such a card took 1049 MiB besides buffers, so that less than that is not all in VRAM.
+#[test]
+fn a_card_that_was_seen_to_take_more_is_tight() {
+    let settings = Settings {
+        ctx: Context::Tokens(262_144),
+        cache_type_k: Some(CacheType::Q8_0),
+        cache_type_v: Some(CacheType::Q8_0),
+        flash_attn: FlashAttn::On,
+        gpu_layers: GpuLayers::All,
+        ..Settings::default()
+    };
+    let request = request("qwen3.5-9b", FileType::Q8_0, vec![card("RTX 5060 Ti 16GB", 14_800)], settings);
+    let plan = request.plan().unwrap();
+    assert_eq!(plan.outcome(), Outcome::Tight);
+    insta::assert_snapshot!(format!("{}: {}", verdict::headline(&plan), verdict::sentence(&plan, None, None)));
+    let most = request.largest(Knob::Context, Goal::Vram).unwrap();
+    assert!(most.value < 262_144 && most.plan.headrooms()[0].left.left() >= Bytes::mib(1049));
+}
+
+#[test]
+fn a_context_beyond_training_is_said_and_can_grow() {
+    let settings = Settings { ctx: Context::Tokens(60_000), ..Settings::default() };
+    let request = request("qwen3-0.6b", FileType::Q8_0, vec![card("RTX 4090", 23_000)], settings);
+    let plan = request.plan().unwrap();
+    let limits = request.limits(&plan);
+    assert_eq!(limits.vram.context, Some(65_536));
+    let said = verdict::sentence(&plan, Some(&limits), None);
+    assert!(said.contains("A context of up to 65\u{2009}536 stays in VRAM."), "{said}");
+    assert!(said.ends_with("beyond them quality drops, and positions need scaling, such as YaRN's of RoPE."), "{said}");
+    let stops = Knob::Context.stops(&request.bounds());
+    assert_eq!((stops.step(60_000, 1), stops.step(60_000, -1)), (65_536, 49_152));
+    let within = request.changed(|settings| settings.ctx = Context::Tokens(40_960));
+    assert_eq!(Knob::Context.stops(&within.bounds()).last(), 40_960);
+    assert!(!verdict::sentence(&within.plan().unwrap(), None, None).contains("trained"));
+}
+
+/// One layer is in RAM as a whole, and experts of most others.
+#[test]
+fn layers_and_experts_in_ram_are_both_said() {
+    let request = request(
+        "glm-4.5-air",
+        FileType::Q4KM,
+        vec![card("RTX 3090", 23_347), card("RTX 3090", 23_347)],
+        Settings::default(),
+    );
+    let plan = request.plan().unwrap();
+    let (cpu, said) = (plan.cpu(), verdict::sentence(&plan, None, None));
+    assert_eq!((plan.outcome(), plan.mainly()), (Outcome::LayersInRam, Outcome::ExpertsInRam));
+    assert!(cpu.run_in_part > Bytes::gib(20) && cpu.run > cpu.run_in_part && cpu.run < cpu.weights);
+    let expected =
+        format!("and {} of others: {} of {} of weights run from RAM", cpu.run_in_part, cpu.run, plan.model.bytes);
+    assert!(said.contains(&expected), "{said}");
+}
