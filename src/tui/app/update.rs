@@ -9,6 +9,7 @@ use super::machine::MachinePrompt;
 use super::machine::cards::CardPicker;
 use super::verify::{VerifyState, is_log};
 use super::{App, Mode, Panel, TextEntry};
+use crate::text::is_printable;
 use crate::tui::action::{Action, Command, ExitReason};
 use crate::tui::effect::{Effect, LogSource};
 use crate::tui::regions::Regions;
@@ -194,7 +195,11 @@ impl App {
                 return vec![Effect::Complete { typed }];
             }
             Command::Enter => match browse.choice(&self.library) {
-                Ok((name, reference)) => return self.begin_load(name, reference),
+                Ok((name, reference)) => {
+                    let effects = self.begin_load(name, reference);
+                    self.loading.ctx = browse.need;
+                    return effects;
+                }
                 Err(wrong) => browse.wrong = Some(wrong),
             },
             Command::UseAsDraft => match self.begin_draft(&mut browse) {
@@ -262,7 +267,7 @@ impl App {
         if logs && is_log(text) {
             return self.verify(LogSource::Text(text.into()));
         }
-        let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+        let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| is_printable(*c)).collect();
         match &mut self.mode {
             Mode::Entry(entry) => entry.pasted(&line),
             Mode::Export(page) => {

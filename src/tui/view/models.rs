@@ -57,7 +57,8 @@ pub fn draw(app: &App, browse: &ModelBrowser, buffer: &mut Buffer) {
         match line {
             BrowseLine::Model(index) => {
                 if let Some(row) = app.library.rows.get(index) {
-                    row::draw(row, app.library.is_old(row), &page, place, chosen, theme, buffer);
+                    let state = (app.library.is_old(row), browse.need);
+                    row::draw(row, state, &page, place, chosen, theme, buffer);
                 }
             }
             BrowseLine::Path(index) => {

@@ -41,10 +41,11 @@ pub fn head(browse: &ModelBrowser, page: &ModelsRegions, theme: Theme, buffer: &
     }
 }
 
-/// Draws `row` at `place`; its figures are dimmed if `old`, which means that they are for other settings.
+/// Draws `row` at `place`, where the context `need` is needed; its figures are dimmed if `old`, which means that they
+/// are for other settings.
 pub fn draw(
     row: &ModelRow,
-    old: bool,
+    (old, need): (bool, Option<u64>),
     page: &ModelsRegions,
     place: Rect,
     chosen: bool,
@@ -107,7 +108,7 @@ pub fn draw(
                 writer.right(&model.context_train.map_or_else(|| "?".to_owned(), short), theme.ink(Hue::Dim))
             }
             ListColumn::Verdict => {
-                let (words, style) = verdict(plan, theme);
+                let (words, style) = verdict(plan, need, theme);
                 let style = if old { figures } else { style };
                 writer.skip(2).put(&words, style)
             }
@@ -133,8 +134,13 @@ const fn origin(origin: ModelOrigin) -> (&'static str, Hue) {
     }
 }
 
-/// `✓ VRAM`, `▲ layers 63 %`.
-fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
+/// `✓ VRAM`, `▲ layers 63 %`, and `✗ trained 4k` where that is too little.
+fn verdict(plan: &Plan, need: Option<u64>, theme: Theme) -> (String, Style) {
+    if let Some(trained) =
+        plan.model.context_train.filter(|_| need.is_some_and(|need| !plan.model.is_trained_for(need)))
+    {
+        return (format!("✗ trained {}", short(trained)), theme.ink(Hue::Over));
+    }
     let (sign, hue) = crate::tui::view::verdict::sign(plan.outcome());
     let share = match plan.outcome() {
         Outcome::LayersInRam | Outcome::ExpertsInRam | Outcome::PartsInRam => {
