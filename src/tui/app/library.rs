@@ -40,7 +40,13 @@ pub struct Library {
     pub gathered: Gathering,
     request: Option<SurveyRequest>,
     id: u64,
+    /// Whether models are to be judged by the machine as it is now.
+    renew: bool,
 }
+
+/// By how much of a device's memory what is free must change before an open list judges by it: models that are loaded
+/// or unloaded do, what the system and this program do besides does not.
+const MARGIN_PERCENT: u64 = 10;
 
 impl Library {
     /// Sets the models known without a server; the status of those listed before is kept.
@@ -95,11 +101,33 @@ impl Library {
         self.id
     }
 
-    /// The machine to survey with when the present one is `now`: the last one, unless memory has changed enough to
-    /// matter in a list.
-    pub(super) fn machine(&self, now: &Arc<Machine>) -> Arc<Machine> {
-        let asked = self.request.as_ref().map(|request| &request.machine);
-        Arc::clone(asked.filter(|asked| asked.is_nearly(now)).unwrap_or(now))
+    /// Judges by the machine as it is now, however little has changed.
+    pub(super) const fn renew(&mut self) {
+        self.renew = true;
+    }
+
+    /// At opening: judges by the machine as it is `now`, unless nearly that was asked before.
+    pub(super) fn open_on(&mut self, now: &Machine) {
+        self.renew |= self.request.as_ref().is_none_or(|request| !request.machine.is_nearly(now));
+    }
+
+    /// Whether the machine has changed so much that models must be judged by what it is `now`.
+    pub(super) fn must_renew(&self, now: &Machine) -> bool {
+        let within = |request: &SurveyRequest| request.machine.is_within(MARGIN_PERCENT, now);
+        self.renew || !self.request.as_ref().is_some_and(within)
+    }
+
+    /// The machine to survey with when the present one is `now`: the last one, unless [`Self::must_renew`].
+    pub(super) fn machine(&mut self, now: &Arc<Machine>) -> Arc<Machine> {
+        let asked = self.request.as_ref().map(|request| &request.machine).filter(|_| !self.must_renew(now));
+        let machine = Arc::clone(asked.unwrap_or(now));
+        self.renew = false;
+        machine
+    }
+
+    /// Whether models are judged by less or more free memory than there is `now`.
+    pub fn is_judged_by_earlier(&self, now: &Machine) -> bool {
+        self.request.as_ref().is_some_and(|request| !request.machine.is_nearly(now))
     }
 
     /// The present survey request.

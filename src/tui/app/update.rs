@@ -153,6 +153,7 @@ impl App {
             Command::CompareEngines => self.open_engine_compare(),
             Command::Notes => self.mode = Mode::Notes(0),
             Command::Open | Command::Models => {
+                self.library.open_on(&self.machine);
                 self.mode = Mode::Browse(Box::new(ModelBrowser::new(command == Command::Open, self.preferences.need)));
                 return vec![Effect::ListModels];
             }
@@ -206,6 +207,10 @@ impl App {
                 Ok(effects) => return effects,
                 Err(wrong) => browse.wrong = Some(wrong),
             },
+            Command::Renew => {
+                self.library.renew();
+                browse.touch();
+            }
             _ => browse.turn(command, &self.library),
         }
         self.mode = Mode::Browse(browse);

@@ -41,8 +41,8 @@ pub fn head(browse: &ModelBrowser, page: &ModelsRegions, theme: Theme, buffer: &
     }
 }
 
-/// Draws `row` at `place`, where the context `need` is needed; its figures are dimmed if `old`, which means that they
-/// are for other settings.
+/// Draws `row` at `place`, where the context `need` is needed. If its status is `old`, for other settings, what depends
+/// on them is `…`.
 pub fn draw(
     row: &ModelRow,
     (old, need): (bool, Option<u64>),
@@ -62,7 +62,6 @@ pub fn draw(
         (false, None) => theme.ink(Hue::Text),
         (false, Some(_)) => theme.ink(Hue::Dim),
     };
-    let figures = if old { theme.ink(Hue::Dim) } else { ink };
     let columns = page.columns(place.y);
     if let Some((_, name)) = columns.first() {
         let (sign, hue) = origin(row.item.origin);
@@ -98,27 +97,38 @@ pub fn draw(
             continue;
         };
         let model = &plan.model;
+        // which quantisation is best depends on the machine
+        let chosen_for =
+            row.item.origin == ModelOrigin::Catalogue && matches!(column, ListColumn::Quantisation | ListColumn::Size);
+        let judged = matches!(column, ListColumn::Verdict | ListColumn::Fits | ListColumn::Speed);
+        if old && (chosen_for || judged) {
+            if matches!(column, ListColumn::Quantisation | ListColumn::Verdict) {
+                writer.skip(2).put("…", theme.ink(Hue::Dim));
+            } else {
+                writer.right("…", theme.ink(Hue::Dim));
+            }
+            continue;
+        }
         let _writer = match column {
             ListColumn::Name | ListColumn::Origin => continue,
-            ListColumn::Parameters if place.width > 9 => writer.right(&model.parameters_text(), figures),
-            ListColumn::Parameters => writer.right(&parameters(model.parameters), figures),
-            ListColumn::Quantisation => writer.skip(2).put(model.file_type.as_deref().unwrap_or("?"), figures),
-            ListColumn::Size => writer.right(&model.bytes.to_string(), figures),
+            ListColumn::Parameters if place.width > 9 => writer.right(&model.parameters_text(), ink),
+            ListColumn::Parameters => writer.right(&parameters(model.parameters), ink),
+            ListColumn::Quantisation => writer.skip(2).put(model.file_type.as_deref().unwrap_or("?"), ink),
+            ListColumn::Size => writer.right(&model.bytes.to_string(), ink),
             ListColumn::Trained => {
                 writer.right(&model.context_train.map_or_else(|| "?".to_owned(), short), theme.ink(Hue::Dim))
             }
             ListColumn::Verdict => {
                 let (words, style) = verdict(plan, need, theme);
-                let style = if old { figures } else { style };
                 writer.skip(2).put(&words, style)
             }
             ListColumn::Fits => match row.status.fit_summary() {
-                Some(summary) => writer.right(&fits(summary), figures),
+                Some(summary) => writer.right(&fits(summary), ink),
                 None => writer.right("…", theme.ink(Hue::Dim)),
             },
             ListColumn::Speed => {
                 let speed = row.status.fit_summary().and_then(|summary| summary.speed.as_deref());
-                writer.right(&speed.map_or_else(|| "–".to_owned(), |speed| speed.range().to_string()), figures)
+                writer.right(&speed.map_or_else(|| "–".to_owned(), |speed| speed.range().to_string()), ink)
             }
         };
     }
