@@ -8,7 +8,7 @@ use super::search::{Reversed, Search};
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
-use crate::plan::Plan;
+use crate::plan::{DevicePlan, Plan};
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, MmprojDevice, Settings};
 use crate::units::{Bytes, Tokens};
@@ -32,6 +32,8 @@ pub enum Change {
     Quantisation(FileType),
     /// Another number of GPU layers.
     GpuLayers(GpuLayers),
+    /// The experts of this many layers in RAM.
+    CpuMoe(u64),
     /// The projector in RAM.
     ProjectorInRam,
     /// Memory in use by something else on a GPU is freed.
@@ -67,6 +69,7 @@ impl Change {
             Self::Batch(tokens) => settings.batch = Some(tokens),
             Self::Quantisation(_) => {}
             Self::GpuLayers(layers) => settings.gpu_layers = layers,
+            Self::CpuMoe(layers) => Knob::CpuMoe.set(settings, layers),
             Self::ProjectorInRam => settings.mmproj.device = MmprojDevice::Cpu,
             Self::Free { gpu: index, bytes } => gpu(index, &|gpu| gpu.free = (gpu.free + bytes).min(gpu.total)),
             Self::MoreMemory { gpu: index, bytes } => gpu(index, &|gpu| {
@@ -86,6 +89,7 @@ impl Change {
             Self::Batch(_) => Knob::Batch.name(),
             Self::Quantisation(_) => "quant",
             Self::GpuLayers(_) => Knob::GpuLayers.name(),
+            Self::CpuMoe(_) => Knob::CpuMoe.name(),
             Self::ProjectorInRam => Knob::MmprojDevice.name(),
             Self::Free { .. } => "free",
             Self::MoreMemory { .. } => "memory",
@@ -106,6 +110,7 @@ impl Change {
                 Ok(count) => format!("--gpu-layers {count}"),
                 Err(word) => format!("--gpu-layers {word}"),
             },
+            Self::CpuMoe(layers) => format!("--n-cpu-moe {layers}"),
             Self::ProjectorInRam => "--no-mmproj-offload".to_owned(),
             Self::Free { .. } | Self::MoreMemory { .. } => return None,
         })
@@ -127,11 +132,41 @@ impl fmt::Display for Change {
             Self::GpuLayers(GpuLayers::Auto) => write!(f, "GPU layers set to auto"),
             Self::GpuLayers(GpuLayers::All) => write!(f, "GPU layers set to all"),
             Self::GpuLayers(GpuLayers::Count(layers)) => write!(f, "GPU layers set to {layers}"),
+            Self::CpuMoe(1) => write!(f, "the experts of 1 layer in RAM"),
+            Self::CpuMoe(layers) => write!(f, "the experts of {layers} layers in RAM"),
             Self::ProjectorInRam => write!(f, "the projector in RAM"),
             Self::Free { gpu, bytes } => write!(f, "freeing {bytes} on GPU{gpu}"),
             Self::MoreMemory { gpu, bytes } => write!(f, "{bytes} more memory on GPU{gpu}"),
         }
     }
+}
+
+/// The kinds of changes, in the order in which they are tried and shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ChangeKind {
+    GpuLayers,
+    Projector,
+    Experts,
+    Context,
+    CacheTypes,
+    Parallel,
+    Batch,
+    Quantisation,
+    Memory,
+}
+
+impl ChangeKind {
+    const ALL: [Self; 9] = [
+        Self::GpuLayers,
+        Self::Projector,
+        Self::Experts,
+        Self::Context,
+        Self::CacheTypes,
+        Self::Parallel,
+        Self::Batch,
+        Self::Quantisation,
+        Self::Memory,
+    ];
 }
 
 /// Upper limit of the extra memory searched for on one GPU, in MiB.
@@ -140,25 +175,43 @@ const MAX_EXTRA_MIB: u64 = 1 << 22;
 const MAX_GPUS_TRIED: usize = 8;
 
 impl PlanRequest {
-    /// The smallest change of each knob that alone meets `goal`. Empty if `plan`, this request's plan, meets it
-    /// already, or if no single change does.
+    /// The smallest change of each knob that alone meets `goal`. Empty if `plan`, this request's plan, meets it already,
+    /// or if no single change does.
     pub fn changes(&self, plan: &Plan, goal: Goal) -> Vec<Change> {
-        if goal.is_met_by(plan) || self.machine.gpus.is_empty() {
-            return Vec::new();
-        }
+        self.kinds_of_changes(plan, goal).iter().flat_map(|kind| self.changes_of(*kind, plan, goal)).collect()
+    }
+
+    /// The kinds of changes to try.
+    pub(super) fn kinds_of_changes(&self, plan: &Plan, goal: Goal) -> &'static [ChangeKind] {
+        if goal.is_met_by(plan) || self.machine.gpus.is_empty() { &[] } else { &ChangeKind::ALL }
+    }
+
+    /// The smallest changes of one kind.
+    pub(super) fn changes_of(&self, kind: ChangeKind, plan: &Plan, goal: Goal) -> Vec<Change> {
         let effect = &plan.settings;
-        let mut changes: Vec<Change> = self.other_gpu_layers(plan, goal).into_iter().collect();
-        let has_projector = self.settings.projector.is_some() && self.settings.mmproj.device != MmprojDevice::Cpu;
-        changes.extend(Some(Change::ProjectorInRam).filter(|change| has_projector && self.works(change, goal)));
         let lower = |knob, value| self.largest_below(knob, goal, value).map(|largest| largest.value);
-        changes.extend(lower(Knob::Context, effect.ctx).map(Change::Context));
-        changes.extend(self.other_cache_types(effect, goal));
-        changes.extend(lower(Knob::Parallel, effect.parallel).map(Change::Parallel));
-        changes.extend(lower(Knob::Batch, effect.batch).map(Change::Batch));
-        let smaller = self.largest_quantisation_below(goal, self.model.bytes).found;
-        changes.extend(smaller.map(|(to, _)| Change::Quantisation(to)));
-        changes.extend(self.more_memory(goal));
-        changes
+        let one = match kind {
+            ChangeKind::GpuLayers => self.other_gpu_layers(plan, goal),
+            ChangeKind::Projector => {
+                let on_gpu = self.settings.projector.is_some() && self.settings.mmproj.device != MmprojDevice::Cpu;
+                Some(Change::ProjectorInRam).filter(|change| on_gpu && self.works(change, goal))
+            }
+            ChangeKind::Experts => {
+                // only what the user has set: a fit chooses by itself
+                let set = effect.n_cpu_moe.filter(|_| goal == Goal::AllLayers && self.knobs().contains(&Knob::CpuMoe));
+                set.and_then(|set| self.smallest(Knob::CpuMoe, goal).filter(|least| *least > set)).map(Change::CpuMoe)
+            }
+            ChangeKind::Context => lower(Knob::Context, effect.ctx).map(Change::Context),
+            ChangeKind::CacheTypes => return self.other_cache_types(effect, goal),
+            ChangeKind::Parallel => lower(Knob::Parallel, effect.parallel).map(Change::Parallel),
+            ChangeKind::Batch => lower(Knob::Batch, effect.batch).map(Change::Batch),
+            ChangeKind::Quantisation => {
+                let smaller = self.largest_quantisation_below(goal, self.model.bytes).found;
+                smaller.map(|(to, _)| Change::Quantisation(to))
+            }
+            ChangeKind::Memory => self.more_memory(goal),
+        };
+        one.into_iter().collect()
     }
 
     /// Whether `goal` is met after `change`.
@@ -235,24 +288,43 @@ struct MoreMemory<'a> {
     request: &'a PlanRequest,
     gpu: usize,
     goal: Goal,
-    /// By extra MiB: whether the goal is met, and the knobs in effect as by [`without_exact_context`].
-    seen: HashMap<u64, (bool, Option<InEffect>)>,
+    /// By extra MiB: the knobs in effect as by [`without_exact_context`], and how much is left on the GPU if the goal is
+    /// met.
+    seen: HashMap<u64, (Option<Bytes>, Option<InEffect>)>,
 }
 
 impl MoreMemory<'_> {
-    fn at(&mut self, mib: u64) -> (bool, Option<InEffect>) {
+    fn at(&mut self, mib: u64) -> (Option<Bytes>, Option<InEffect>) {
         let Self { request, gpu, goal, ref mut seen } = *self;
         let find = || {
-            let summary = request.after_without_notes(&request.memory(gpu, mib)?)?.summary(goal.fit_goal()).ok()?;
-            Some((goal.is_met_in(&summary), Some(without_exact_context(summary.settings))))
+            let then = request.after_without_notes(&request.memory(gpu, mib)?)?;
+            let known = then.preflight().ok().flatten();
+            let rules = known.as_ref().map(|known| without_exact_context(known.settings.clone()));
+            if known.is_some_and(|known| known.upper_bound < goal.required_bound()) {
+                return Some((None, rules));
+            }
+            let summary = then.summary(goal.fit_goal()).ok()?;
+            let left = goal.is_met_in(&summary).then(|| summary.devices.get(gpu).map(DevicePlan::left));
+            Some((left.flatten(), rules.or_else(|| Some(without_exact_context(summary.settings)))))
         };
         seen.entry(mib).or_insert_with(|| find().unwrap_or_default()).clone()
+    }
+
+    /// The smallest amount, if it is `enough` less what that leaves on the GPU: elsewhere the same rules are assumed to
+    /// need the same.
+    fn least_by_what_is_left(&mut self, enough: u64) -> Option<u64> {
+        let left = self.at(enough).0?;
+        let least = enough.checked_sub(left.0 >> 20)?.max(1);
+        (self.meets(least) && !self.meets(least - 1)).then_some(least)
     }
 
     /// The smallest amount that meets the goal.
     fn least(&mut self) -> Option<u64> {
         let mut low = 0;
         for high in (0..=MAX_EXTRA_MIB.ilog2()).map(|power| 1 << power) {
+            if let Some(found) = self.least_by_what_is_left(high).filter(|found| *found > low) {
+                return Some(found);
+            }
             if let Some(found) = self.least_between(low, high) {
                 return Some(found);
             }
@@ -280,7 +352,7 @@ impl Search for MoreMemory<'_> {
     }
 
     fn meets(&mut self, mib: u64) -> bool {
-        self.at(mib).0
+        self.at(mib).0.is_some()
     }
 }
 

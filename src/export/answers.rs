@@ -151,7 +151,9 @@ impl Proposal {
         let mut with = None;
         let mut device = None;
         let value = match *change {
-            Change::Context(value) | Change::Parallel(value) | Change::Batch(value) => JsonValue::Number(value),
+            Change::Context(value) | Change::Parallel(value) | Change::Batch(value) | Change::CpuMoe(value) => {
+                JsonValue::Number(value)
+            }
             Change::Cache(ty) => JsonValue::Word(ty.to_string()),
             Change::CacheWithFlash(ty) => {
                 with = Some(With { flash_attn: "on" });
