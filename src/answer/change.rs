@@ -189,7 +189,12 @@ impl PlanRequest {
     /// The smallest changes of one kind.
     pub(super) fn changes_of(&self, kind: ChangeKind, plan: &Plan, goal: Goal) -> Vec<Change> {
         let effect = &plan.settings;
-        let lower = |knob, value| self.largest_below(knob, goal, value).map(|largest| largest.value);
+        // with experts in RAM every plan is a long fit: few are asked for, at stops only, the one that needs least first
+        let few = self.model.hyper.experts.is_some() && !matches!(goal, Goal::Vram | Goal::VramWith(_));
+        let lower = |knob: Knob, value| match few {
+            true => self.largest_stop_below(knob, goal, value),
+            false => self.largest_below(knob, goal, value).map(|largest| largest.value),
+        };
         let one = match kind {
             ChangeKind::GpuLayers => self.other_gpu_layers(plan, goal),
             ChangeKind::Projector => {
@@ -205,13 +210,27 @@ impl PlanRequest {
             ChangeKind::CacheTypes => return self.other_cache_types(effect, goal),
             ChangeKind::Parallel => lower(Knob::Parallel, effect.parallel).map(Change::Parallel),
             ChangeKind::Batch => lower(Knob::Batch, effect.batch).map(Change::Batch),
+            ChangeKind::Quantisation if few => {
+                let sizes = self.model.quantisations();
+                let smaller = sizes.iter().filter(|(_, size)| *size < self.model.bytes).map(|(to, _)| *to);
+                let smaller: Vec<_> = smaller.map(Change::Quantisation).collect();
+                last_met(&smaller, |change| self.works(change, goal))
+            }
             ChangeKind::Quantisation => {
                 let smaller = self.largest_quantisation_below(goal, self.model.bytes).found;
                 smaller.map(|(to, _)| Change::Quantisation(to))
             }
+            ChangeKind::Memory if few => None,
             ChangeKind::Memory => self.more_memory(goal),
         };
         one.into_iter().collect()
+    }
+
+    /// The largest stop of `knob` below `value` with which `goal` is met, where a larger value never needs less.
+    fn largest_stop_below(&self, knob: Knob, goal: Goal, value: u64) -> Option<u64> {
+        let stops = knob.stops(&self.bounds());
+        let stops: Vec<u64> = stops.as_slice().iter().copied().filter(|stop| *stop < value).collect();
+        last_met(&stops, |stop| self.changed(|settings| knob.set(settings, *stop)).meets(goal))
     }
 
     /// Whether `goal` is met after `change`.
@@ -310,21 +329,34 @@ impl MoreMemory<'_> {
         seen.entry(mib).or_insert_with(|| find().unwrap_or_default()).clone()
     }
 
-    /// The smallest amount, if it is `enough` less what that leaves on the GPU: elsewhere the same rules are assumed to
-    /// need the same.
-    fn least_by_what_is_left(&mut self, enough: u64) -> Option<u64> {
-        let left = self.at(enough).0?;
-        let least = enough.checked_sub(left.0 >> 20)?.max(1);
-        (self.meets(least) && !self.meets(least - 1)).then_some(least)
+    /// With experts, whose fits are long: the smallest amount above `low`, which fails, up to `high`, which meets the
+    /// goal, as far as no larger amount fails. What is left on the GPU says how much less is enough.
+    fn least_in_few_plans(&mut self, mut low: u64, mut high: u64) -> u64 {
+        while let Some(left) = self.at(high).0.filter(|left| left.0 >> 20 > 0) {
+            let less = high.saturating_sub(left.0 >> 20).max(low + 1);
+            if less == high {
+                return high;
+            }
+            if !self.meets(less) {
+                low = less;
+                break;
+            }
+            high = less;
+        }
+        if high - low > 1 && !self.meets(high - 1) {
+            return high;
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.meets(middle) { high = middle } else { low = middle }
+        }
+        high
     }
 
     /// The smallest amount that meets the goal.
     fn least(&mut self) -> Option<u64> {
         let mut low = 0;
         for high in (0..=MAX_EXTRA_MIB.ilog2()).map(|power| 1 << power) {
-            if let Some(found) = self.least_by_what_is_left(high).filter(|found| *found > low) {
-                return Some(found);
-            }
             if let Some(found) = self.least_between(low, high) {
                 return Some(found);
             }
@@ -340,6 +372,9 @@ impl MoreMemory<'_> {
 
     /// The smallest amount above `low`, which fails, up to `high`.
     fn least_between(&mut self, low: u64, high: u64) -> Option<u64> {
+        if self.request.model.hyper.experts.is_some() {
+            return self.meets(high).then(|| self.least_in_few_plans(low, high));
+        }
         Reversed { search: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
     }
 }
@@ -361,6 +396,12 @@ fn without_exact_context(mut effect: InEffect) -> InEffect {
     effect.ctx = effect.ctx.checked_ilog2().map_or(0, u64::from);
     (effect.ctx_total, effect.ctx_per_sequence) = (0, 0);
     effect
+}
+
+/// The last of `ascending` that meets a goal, if those before it do.
+fn last_met<T: Copy>(ascending: &[T], meets: impl Fn(&T) -> bool) -> Option<T> {
+    let (first, others) = ascending.split_first()?;
+    meets(first).then(|| others.get(..others.partition_point(&meets)).and_then(<[T]>::last).copied().unwrap_or(*first))
 }
 
 /// Approximate bits per element; only the order matters.

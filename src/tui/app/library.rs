@@ -171,3 +171,44 @@ fn with_old_status(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
     let same = old.iter().find(|row| row.item.is(&item) && !matches!(row.status, ModelStatus::Failed(_)));
     same.cloned().unwrap_or(ModelRow { item, status: ModelStatus::Pending, asked: 0 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::EngineId;
+    use crate::machine::{Drivers, Origin, Os, Ram};
+    use crate::settings::Settings;
+    use crate::source::ExplicitKnobs;
+    use crate::units::Bytes;
+
+    fn with_free(mib: u64) -> Arc<Machine> {
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::mib(mib), swap_free: Bytes::ZERO, bandwidth: None };
+        let (gpus, drivers) = (Vec::new(), Drivers::default());
+        Arc::new(Machine { os: Os::Linux, gpus, ram, origin: Origin::Detected, drivers })
+    }
+
+    #[test]
+    fn an_open_list_is_judged_by_the_memory_that_was_free_at_opening() {
+        let mut library = Library::default();
+        let ask = |library: &mut Library, now: &Arc<Machine>| {
+            let machine = library.machine(now);
+            let (settings, held) = (Settings::default(), ExplicitKnobs::default());
+            library.ask(SurveyRequest { engine: EngineId::Ollama, machine, settings, held, quant: None })
+        };
+        let first = ask(&mut library, &with_free(32_000));
+        for mib in [31_990, 30_000, 33_500, 26_000, 38_000] {
+            assert!(!library.must_renew(&with_free(mib)));
+            assert_eq!(ask(&mut library, &with_free(mib)), first, "{mib} MiB are within the margin");
+        }
+        assert!(library.is_judged_by_earlier(&with_free(30_000)) && !library.is_judged_by_earlier(&with_free(31_990)));
+        let second = ask(&mut library, &with_free(20_000));
+        assert!(second > first, "a model was loaded");
+        library.renew();
+        let third = ask(&mut library, &with_free(20_100));
+        assert!(third > second, "by key");
+        library.open_on(&with_free(20_200));
+        assert_eq!(ask(&mut library, &with_free(20_200)), third, "opened again, with nearly the same");
+        library.open_on(&with_free(22_000));
+        assert!(ask(&mut library, &with_free(22_000)) > third, "opened again, with more");
+    }
+}

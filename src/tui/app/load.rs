@@ -96,7 +96,7 @@ impl App {
             Ok(package) => {
                 self.loading.state = Load::Ready;
                 let canonical = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
-                let found = ModelLocation::by_reference(&self.loading.reference);
+                let found = ModelLocation::by_reference(&self.loading.reference).of_opened(Some(&canonical));
                 self.open_with(package, Some(found), self.loading.ctx);
                 vec![Effect::AddRecent(canonical)]
             }

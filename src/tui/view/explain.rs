@@ -94,7 +94,7 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut TextPage) {
         }
         for cost in app.known_limits().found().map_or(&[][..], |limits| &limits.cache_types) {
             let took = format!("{} of cache, {} of graph", cost.cache, cost.graph);
-            let against = cost.against_f16().map_or(took.clone(), |against| format!("{took}: {against}"));
+            let against = cost.against_in_force().map_or(took.clone(), |against| format!("{took}: {against}"));
             page.pair(&cost.cache_type.to_string(), NAMES, &against, text);
         }
         page.text(COPIES, Hue::Text);

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::figure;
+use crate::answer::KnobLimits;
 use crate::answer::cliffs::Cliff;
 use crate::settings::knob::{Knob, Stops};
 use crate::tui::app::cliffs::edge;
@@ -36,8 +37,17 @@ fn right_titles(app: &App) -> Vec<String> {
     let pending = if known == KnownLimits::Pending { " …" } else { "" };
     let range = format!("{}-{} of {count} ↑↓", app.knobs.first + 1, app.knobs.first + seen);
     let mut in_vram = vec![format!("┊ max in VRAM{pending}")];
-    if app.assigned_limit(app.knobs.focus) != app.limit(app.knobs.focus) {
-        in_vram.insert(0, "┊ all in VRAM ╎ all layers".to_owned());
+    let focus = app.knobs.focus;
+    match (app.limit(focus), app.assigned_limit(focus)) {
+        (Some(_), _) if focus == Knob::CpuMoe => in_vram = vec!["┊ min for all layers".to_owned(), "┊ min".to_owned()],
+        (None, Some(_)) => in_vram = vec!["none all in VRAM ╎ all layers".to_owned(), "╎ all layers".to_owned()],
+        (Some(vram), Some(assigned)) if vram != assigned => {
+            in_vram.insert(0, "┊ all in VRAM ╎ all layers".to_owned());
+        }
+        (None, None) if pending.is_empty() && KnobLimits::ASKED.contains(&focus) => {
+            in_vram = vec!["no value all in VRAM".to_owned(), "none in VRAM".to_owned()];
+        }
+        _ => {}
     }
     let source = app.source_of_focus();
     in_vram.splice(0..0, source.iter().map(|source| format!("{source} ─ ┊ max in VRAM{pending}")).collect::<Vec<_>>());
