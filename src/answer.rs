@@ -50,6 +50,10 @@ impl PlanRequest {
 
     /// Whether `goal` is met.
     fn meets(&self, goal: Goal) -> bool {
+        let known = self.preflight().ok().flatten();
+        if known.is_some_and(|known| known.upper_bound < goal.required_bound()) {
+            return false;
+        }
         self.summary(goal.fit_goal()).is_ok_and(|summary| goal.is_met_in(&summary))
     }
 
@@ -120,7 +124,8 @@ impl Goal {
     /// The lowest upper bound with which it can still be met.
     const fn required_bound(self) -> UpperBound {
         match self {
-            Self::Vram | Self::VramWith(_) | Self::AllLayers => UpperBound::AllLayers,
+            Self::Vram | Self::VramWith(_) => UpperBound::Vram,
+            Self::AllLayers => UpperBound::AllLayers,
             Self::AtLeast(_) | Self::Layer(_) => UpperBound::SomeLayers,
         }
     }
@@ -128,7 +133,8 @@ impl Goal {
     /// How much of the fit is needed to decide it.
     const fn fit_goal(self) -> FitGoal {
         match self {
-            Self::Vram | Self::VramWith(_) | Self::AllLayers => FitGoal::AllLayers,
+            Self::Vram | Self::VramWith(_) => FitGoal::Vram,
+            Self::AllLayers => FitGoal::AllLayers,
             Self::AtLeast(_) | Self::Layer(_) => FitGoal::Most,
         }
     }

@@ -46,6 +46,7 @@ use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::Context;
 use crate::speed::{Speed, Speeds};
+use crate::text::shown;
 use crate::tui::{self, ExitReason};
 use args::{Cli, Commands, ConfigArgs, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
 use config::Config;
@@ -176,23 +177,20 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
         let rows = list::rows(&mut ready, &wanted, &mut |_| true);
         return print(&error::json("models", list::json(&ready, &rows))?);
     }
-    let judged = match ready.settings.ctx {
-        Context::Tokens(tokens) => Some(tokens),
-        Context::Auto | Context::Max => None,
-    };
+    let judged = list::needed(&ready);
     // print each line as soon as it is planned: all of them take a while
     let (style, mut last_source) = (Style::of_stdout(), "");
     let mut out = io::stdout().lock();
-    let mut written_so_far = out.write_all(list::header(judged, &style).as_bytes());
+    let mut written_so_far = out.write_all(shown(&list::header(judged, &style)).as_bytes());
     let rows = list::rows(&mut ready, &wanted, &mut |row| {
         if written_so_far.is_ok() {
-            written_so_far = out.write_all(list::text(row, &mut last_source, &style).as_bytes());
+            written_so_far = out.write_all(shown(&list::text(row, &mut last_source, &style)).as_bytes());
         }
         written_so_far.is_ok()
     });
     written(
         written_so_far
-            .and_then(|()| out.write_all(list::footer(&ready, &wanted, &rows, &style).as_bytes()))
+            .and_then(|()| out.write_all(shown(&list::footer(&ready, &wanted, &rows, &style)).as_bytes()))
             .and_then(|()| out.flush()),
     )
 }
@@ -283,5 +281,5 @@ fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
 
 fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    written(out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()))
 }

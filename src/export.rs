@@ -51,6 +51,16 @@ pub enum ModelLocation {
 }
 
 impl ModelLocation {
+    /// This location of a model that was `opened` by this reference: a plain name may be one of the catalogue, which no
+    /// other program knows.
+    #[must_use]
+    pub fn of_opened(self, opened: Option<&str>) -> Self {
+        match (self, opened) {
+            (Self::Ollama(_), Some(opened)) if opened.starts_with("catalogue:") => Self::by_reference(opened),
+            (known, _) => known,
+        }
+    }
+
     /// The location for a model reference that is not a local file.
     pub fn by_reference(reference: &str) -> Self {
         let after = |starts: &[&str]| starts.iter().find_map(|start| reference.strip_prefix(start));

@@ -16,6 +16,9 @@ pub mod split;
 mod value;
 pub mod write;
 
+use std::borrow::Cow;
+
+use crate::text;
 use crate::units::Bytes;
 
 pub use cursor::Endian;
@@ -48,6 +51,24 @@ impl Header {
     pub fn alignment(&self) -> u64 {
         let alignment = self.metadata.get("general.alignment").and_then(Value::as_u64);
         alignment.unwrap_or(read::DEFAULT_ALIGNMENT).max(1)
+    }
+
+    /// The same with every name and string on one line, as [`text::one_line`]: for all that is shown.
+    #[must_use]
+    pub fn printable(mut self) -> Self {
+        let clean = |text: &mut Box<str>| {
+            if let Cow::Owned(cleaned) = text::one_line(text) {
+                *text = cleaned.into();
+            }
+        };
+        for (key, value) in &mut self.metadata.entries {
+            clean(key);
+            if let Value::String(text) = value {
+                clean(text);
+            }
+        }
+        self.tensors.iter_mut().for_each(|tensor| clean(&mut tensor.name));
+        self
     }
 
     /// Size of the whole file: the header, and the tensors with their padding.

@@ -5,6 +5,7 @@
 //! settings.
 //!
 //! - [`units`]: bytes, tokens and shares as types.
+//! - [`text`]: cleans text from files, networks and drivers before it is shown.
 //! - [`gguf`]: parses untrusted bytes into a [`gguf::Header`].
 //! - [`model`]: a [`model::Model`]: hyperparameters, and weights per layer.
 //! - [`machine`]: GPUs and RAM as plain values.
@@ -38,6 +39,7 @@ pub mod plan;
 pub mod settings;
 pub mod speed;
 pub mod teach;
+pub mod text;
 pub mod units;
 
 #[cfg(feature = "cli")]

@@ -56,10 +56,16 @@ impl Machine {
         gpu.dedicated.unwrap_or(set_aside)
     }
 
-    /// Whether `other` differs by at most 1 % of each device's memory in what is free, too little to plan a list of
-    /// models again.
+    /// Whether `other` differs by at most 1 % of each device's memory in what is free.
     pub fn is_nearly(&self, other: &Self) -> bool {
-        let near = |a: Bytes, b: Bytes, total: Bytes| a.0.abs_diff(b.0) <= total.0 / 100;
+        self.is_within(1, other)
+    }
+
+    /// Whether `other` differs by at most `percent` of each device's memory in what is free, and in nothing else.
+    pub fn is_within(&self, percent: u64, other: &Self) -> bool {
+        let near = |a: Bytes, b: Bytes, total: Bytes| {
+            u128::from(a.0.abs_diff(b.0)) * 100 <= u128::from(total.0) * u128::from(percent)
+        };
         let mut like = self.clone();
         for (gpu, other) in like.gpus.iter_mut().zip(&other.gpus) {
             if near(gpu.free, other.free, gpu.total) {

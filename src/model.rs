@@ -7,6 +7,7 @@ pub mod quantise;
 mod summary;
 
 use crate::gguf::{Header, Tensor, Value, file_type_name};
+use crate::text;
 use crate::units::Bytes;
 use groups::TensorGroups;
 
@@ -59,16 +60,18 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// Reads the model from `header`; `fallback_name` is used if it has no `general.name`.
+    /// Reads the model from `header`; `fallback_name` is used if it has no `general.name`. Strings are
+    /// made printable.
     ///
     /// # Errors
     /// If `general.architecture` or the architecture's `block_count` is missing or implausible.
     pub fn from_header(header: Header, fallback_name: &str) -> Result<Self, ModelError> {
+        let header = header.printable();
         let text = |key: &str| header.metadata.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         let architecture = text("general.architecture")
             .ok_or_else(|| ModelError::MissingKey("general.architecture".to_owned(), "text"))?
             .to_owned();
-        let name = text("general.name").unwrap_or(fallback_name).to_owned();
+        let name = text("general.name").unwrap_or(&text::one_line(fallback_name)).to_owned();
         let file_type = header.metadata.get("general.file_type").and_then(Value::as_u64).and_then(file_type_name);
 
         let key = format!("{architecture}.block_count");

@@ -8,6 +8,7 @@ mod devices;
 mod exact;
 mod explain;
 mod exports;
+mod hostile;
 mod list;
 mod machines;
 mod manual;

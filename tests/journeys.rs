@@ -8,6 +8,7 @@ mod knobs;
 mod loads;
 mod machine;
 mod parts;
+mod pending;
 mod quantisation;
 mod random_input;
 mod ranges;

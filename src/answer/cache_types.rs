@@ -20,14 +20,14 @@ pub struct CacheTypeCost {
     pub cache: Bytes,
     /// Compute buffers of all devices.
     pub graph: Bytes,
-    /// The same two with f16.
-    f16: (Bytes, Bytes),
+    /// The same two with the types in force.
+    in_force: (Bytes, Bytes),
 }
 
 impl CacheTypeCost {
-    /// `saves 4.1 GiB of cache, costs 1.0 GiB of copies`; none for what f16 takes too.
-    pub fn against_f16(&self) -> Option<String> {
-        let (cache, graph) = self.f16;
+    /// `saves 4.1 GiB of cache, costs 1.0 GiB of copies`; none for a type that saves nothing against those in force.
+    pub fn against_in_force(&self) -> Option<String> {
+        let (cache, graph) = self.in_force;
         let (saved, copies) = (cache - self.cache, self.graph - graph);
         let copies = if copies > Bytes::ZERO { format!(", costs {copies} of copies") } else { String::new() };
         (saved > Bytes::ZERO).then(|| format!("saves {saved} of cache{copies}"))
@@ -38,20 +38,22 @@ impl PlanRequest {
     /// What each type takes; `plan` is this request's plan. A type that the engine refuses is left out; empty without a
     /// cache.
     pub fn cache_type_costs(&self, plan: &Plan) -> Vec<CacheTypeCost> {
-        let totals = |cache_type| {
+        let totals = |k, v| {
             let totals = self
                 .plan_with(|settings| {
                     settings.ctx = Context::Tokens(plan.settings.ctx);
                     settings.gpu_layers = GpuLayers::Count(plan.offloaded as u64);
-                    (settings.cache_type_k, settings.cache_type_v) = (Some(cache_type), Some(cache_type));
+                    (settings.cache_type_k, settings.cache_type_v) = (Some(k), Some(v));
                 })?
                 .totals;
             Some((totals.cache, totals.graph))
         };
-        let Some(f16) = totals(CacheType::F16).filter(|(cache, _)| *cache > Bytes::ZERO) else { return Vec::new() };
+        let now = (plan.settings.cache_type_k, plan.settings.cache_type_v);
+        let Some(in_force) = totals(now.0, now.1).filter(|(cache, _)| *cache > Bytes::ZERO) else { return Vec::new() };
         let cost = |cache_type| {
-            let (cache, graph) = if cache_type == CacheType::F16 { f16 } else { totals(cache_type)? };
-            Some(CacheTypeCost { cache_type, cache, graph, f16 })
+            let (cache, graph) =
+                if now == (cache_type, cache_type) { in_force } else { totals(cache_type, cache_type)? };
+            Some(CacheTypeCost { cache_type, cache, graph, in_force })
         };
         TYPES.into_iter().filter_map(cost).collect()
     }

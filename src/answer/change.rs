@@ -8,7 +8,7 @@ use super::search::{Reversed, Search};
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
-use crate::plan::Plan;
+use crate::plan::{Plan, headrooms};
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, MmprojDevice, Settings};
 use crate::units::{Bytes, Tokens};
@@ -32,6 +32,8 @@ pub enum Change {
     Quantisation(FileType),
     /// Another number of GPU layers.
     GpuLayers(GpuLayers),
+    /// The experts of this many layers in RAM.
+    CpuMoe(u64),
     /// The projector in RAM.
     ProjectorInRam,
     /// Memory in use by something else on a GPU is freed.
@@ -67,6 +69,7 @@ impl Change {
             Self::Batch(tokens) => settings.batch = Some(tokens),
             Self::Quantisation(_) => {}
             Self::GpuLayers(layers) => settings.gpu_layers = layers,
+            Self::CpuMoe(layers) => Knob::CpuMoe.set(settings, layers),
             Self::ProjectorInRam => settings.mmproj.device = MmprojDevice::Cpu,
             Self::Free { gpu: index, bytes } => gpu(index, &|gpu| gpu.free = (gpu.free + bytes).min(gpu.total)),
             Self::MoreMemory { gpu: index, bytes } => gpu(index, &|gpu| {
@@ -86,6 +89,7 @@ impl Change {
             Self::Batch(_) => Knob::Batch.name(),
             Self::Quantisation(_) => "quant",
             Self::GpuLayers(_) => Knob::GpuLayers.name(),
+            Self::CpuMoe(_) => Knob::CpuMoe.name(),
             Self::ProjectorInRam => Knob::MmprojDevice.name(),
             Self::Free { .. } => "free",
             Self::MoreMemory { .. } => "memory",
@@ -106,6 +110,7 @@ impl Change {
                 Ok(count) => format!("--gpu-layers {count}"),
                 Err(word) => format!("--gpu-layers {word}"),
             },
+            Self::CpuMoe(layers) => format!("--n-cpu-moe {layers}"),
             Self::ProjectorInRam => "--no-mmproj-offload".to_owned(),
             Self::Free { .. } | Self::MoreMemory { .. } => return None,
         })
@@ -127,11 +132,41 @@ impl fmt::Display for Change {
             Self::GpuLayers(GpuLayers::Auto) => write!(f, "GPU layers set to auto"),
             Self::GpuLayers(GpuLayers::All) => write!(f, "GPU layers set to all"),
             Self::GpuLayers(GpuLayers::Count(layers)) => write!(f, "GPU layers set to {layers}"),
+            Self::CpuMoe(1) => write!(f, "the experts of 1 layer in RAM"),
+            Self::CpuMoe(layers) => write!(f, "the experts of {layers} layers in RAM"),
             Self::ProjectorInRam => write!(f, "the projector in RAM"),
             Self::Free { gpu, bytes } => write!(f, "freeing {bytes} on GPU{gpu}"),
             Self::MoreMemory { gpu, bytes } => write!(f, "{bytes} more memory on GPU{gpu}"),
         }
     }
+}
+
+/// The kinds of changes, in the order in which they are tried and shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ChangeKind {
+    GpuLayers,
+    Projector,
+    Experts,
+    Context,
+    CacheTypes,
+    Parallel,
+    Batch,
+    Quantisation,
+    Memory,
+}
+
+impl ChangeKind {
+    const ALL: [Self; 9] = [
+        Self::GpuLayers,
+        Self::Projector,
+        Self::Experts,
+        Self::Context,
+        Self::CacheTypes,
+        Self::Parallel,
+        Self::Batch,
+        Self::Quantisation,
+        Self::Memory,
+    ];
 }
 
 /// Upper limit of the extra memory searched for on one GPU, in MiB.
@@ -140,25 +175,62 @@ const MAX_EXTRA_MIB: u64 = 1 << 22;
 const MAX_GPUS_TRIED: usize = 8;
 
 impl PlanRequest {
-    /// The smallest change of each knob that alone meets `goal`. Empty if `plan`, this request's plan, meets it
-    /// already, or if no single change does.
+    /// The smallest change of each knob that alone meets `goal`. Empty if `plan`, this request's plan, meets it already,
+    /// or if no single change does.
     pub fn changes(&self, plan: &Plan, goal: Goal) -> Vec<Change> {
-        if goal.is_met_by(plan) || self.machine.gpus.is_empty() {
-            return Vec::new();
-        }
+        self.kinds_of_changes(plan, goal).iter().flat_map(|kind| self.changes_of(*kind, plan, goal)).collect()
+    }
+
+    /// The kinds of changes to try.
+    pub(super) fn kinds_of_changes(&self, plan: &Plan, goal: Goal) -> &'static [ChangeKind] {
+        if goal.is_met_by(plan) || self.machine.gpus.is_empty() { &[] } else { &ChangeKind::ALL }
+    }
+
+    /// The smallest changes of one kind.
+    pub(super) fn changes_of(&self, kind: ChangeKind, plan: &Plan, goal: Goal) -> Vec<Change> {
         let effect = &plan.settings;
-        let mut changes: Vec<Change> = self.other_gpu_layers(plan, goal).into_iter().collect();
-        let has_projector = self.settings.projector.is_some() && self.settings.mmproj.device != MmprojDevice::Cpu;
-        changes.extend(Some(Change::ProjectorInRam).filter(|change| has_projector && self.works(change, goal)));
-        let lower = |knob, value| self.largest_below(knob, goal, value).map(|largest| largest.value);
-        changes.extend(lower(Knob::Context, effect.ctx).map(Change::Context));
-        changes.extend(self.other_cache_types(effect, goal));
-        changes.extend(lower(Knob::Parallel, effect.parallel).map(Change::Parallel));
-        changes.extend(lower(Knob::Batch, effect.batch).map(Change::Batch));
-        let smaller = self.largest_quantisation_below(goal, self.model.bytes).found;
-        changes.extend(smaller.map(|(to, _)| Change::Quantisation(to)));
-        changes.extend(self.more_memory(goal));
-        changes
+        // with experts in RAM every plan is a long fit: few are asked for, at stops only, the one that needs least first
+        let few = self.model.hyper.experts.is_some() && !matches!(goal, Goal::Vram | Goal::VramWith(_));
+        let lower = |knob: Knob, value| match few {
+            true => self.largest_stop_below(knob, goal, value),
+            false => self.largest_below(knob, goal, value).map(|largest| largest.value),
+        };
+        let one = match kind {
+            ChangeKind::GpuLayers => self.other_gpu_layers(plan, goal),
+            ChangeKind::Projector => {
+                let on_gpu = self.settings.projector.is_some() && self.settings.mmproj.device != MmprojDevice::Cpu;
+                Some(Change::ProjectorInRam).filter(|change| on_gpu && self.works(change, goal))
+            }
+            ChangeKind::Experts => {
+                // only what the user has set: a fit chooses by itself
+                let set = effect.n_cpu_moe.filter(|_| goal == Goal::AllLayers && self.knobs().contains(&Knob::CpuMoe));
+                set.and_then(|set| self.smallest(Knob::CpuMoe, goal).filter(|least| *least > set)).map(Change::CpuMoe)
+            }
+            ChangeKind::Context => lower(Knob::Context, effect.ctx).map(Change::Context),
+            ChangeKind::CacheTypes => return self.other_cache_types(effect, goal),
+            ChangeKind::Parallel => lower(Knob::Parallel, effect.parallel).map(Change::Parallel),
+            ChangeKind::Batch => lower(Knob::Batch, effect.batch).map(Change::Batch),
+            ChangeKind::Quantisation if few => {
+                let sizes = self.model.quantisations();
+                let smaller = sizes.iter().filter(|(_, size)| *size < self.model.bytes).map(|(to, _)| *to);
+                let smaller: Vec<_> = smaller.map(Change::Quantisation).collect();
+                last_met(&smaller, |change| self.works(change, goal))
+            }
+            ChangeKind::Quantisation => {
+                let smaller = self.largest_quantisation_below(goal, self.model.bytes).found;
+                smaller.map(|(to, _)| Change::Quantisation(to))
+            }
+            ChangeKind::Memory if few => None,
+            ChangeKind::Memory => self.more_memory(goal),
+        };
+        one.into_iter().collect()
+    }
+
+    /// The largest stop of `knob` below `value` with which `goal` is met, where a larger value never needs less.
+    fn largest_stop_below(&self, knob: Knob, goal: Goal, value: u64) -> Option<u64> {
+        let stops = knob.stops(&self.bounds());
+        let stops: Vec<u64> = stops.as_slice().iter().copied().filter(|stop| *stop < value).collect();
+        last_met(&stops, |stop| self.changed(|settings| knob.set(settings, *stop)).meets(goal))
     }
 
     /// Whether `goal` is met after `change`.
@@ -235,18 +307,51 @@ struct MoreMemory<'a> {
     request: &'a PlanRequest,
     gpu: usize,
     goal: Goal,
-    /// By extra MiB: whether the goal is met, and the knobs in effect as by [`without_exact_context`].
-    seen: HashMap<u64, (bool, Option<InEffect>)>,
+    /// By extra MiB: the knobs in effect as by [`without_exact_context`], and how much is left on the GPU if the goal is
+    /// met.
+    seen: HashMap<u64, (Option<Bytes>, Option<InEffect>)>,
 }
 
 impl MoreMemory<'_> {
-    fn at(&mut self, mib: u64) -> (bool, Option<InEffect>) {
+    fn at(&mut self, mib: u64) -> (Option<Bytes>, Option<InEffect>) {
         let Self { request, gpu, goal, ref mut seen } = *self;
         let find = || {
-            let summary = request.after_without_notes(&request.memory(gpu, mib)?)?.summary(goal.fit_goal()).ok()?;
-            Some((goal.is_met_in(&summary), Some(without_exact_context(summary.settings))))
+            let then = request.after_without_notes(&request.memory(gpu, mib)?)?;
+            let known = then.preflight().ok().flatten();
+            let rules = known.as_ref().map(|known| without_exact_context(known.settings.clone()));
+            if known.is_some_and(|known| known.upper_bound < goal.required_bound()) {
+                return Some((None, rules));
+            }
+            let summary = then.summary(goal.fit_goal()).ok()?;
+            let above = || headrooms(&summary.devices).get(gpu).map(|headroom| headroom.above().left());
+            let left = goal.is_met_in(&summary).then(above);
+            Some((left.flatten(), rules.or_else(|| Some(without_exact_context(summary.settings)))))
         };
         seen.entry(mib).or_insert_with(|| find().unwrap_or_default()).clone()
+    }
+
+    /// With experts, whose fits are long: the smallest amount above `low`, which fails, up to `high`, which meets the
+    /// goal, as far as no larger amount fails. What is left on the GPU says how much less is enough.
+    fn least_in_few_plans(&mut self, mut low: u64, mut high: u64) -> u64 {
+        while let Some(left) = self.at(high).0.filter(|left| left.0 >> 20 > 0) {
+            let less = high.saturating_sub(left.0 >> 20).max(low + 1);
+            if less == high {
+                return high;
+            }
+            if !self.meets(less) {
+                low = less;
+                break;
+            }
+            high = less;
+        }
+        if high - low > 1 && !self.meets(high - 1) {
+            return high;
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.meets(middle) { high = middle } else { low = middle }
+        }
+        high
     }
 
     /// The smallest amount that meets the goal.
@@ -268,6 +373,9 @@ impl MoreMemory<'_> {
 
     /// The smallest amount above `low`, which fails, up to `high`.
     fn least_between(&mut self, low: u64, high: u64) -> Option<u64> {
+        if self.request.model.hyper.experts.is_some() {
+            return self.meets(high).then(|| self.least_in_few_plans(low, high));
+        }
         Reversed { search: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
     }
 }
@@ -280,7 +388,7 @@ impl Search for MoreMemory<'_> {
     }
 
     fn meets(&mut self, mib: u64) -> bool {
-        self.at(mib).0
+        self.at(mib).0.is_some()
     }
 }
 
@@ -289,6 +397,12 @@ fn without_exact_context(mut effect: InEffect) -> InEffect {
     effect.ctx = effect.ctx.checked_ilog2().map_or(0, u64::from);
     (effect.ctx_total, effect.ctx_per_sequence) = (0, 0);
     effect
+}
+
+/// The last of `ascending` that meets a goal, if those before it do.
+fn last_met<T: Copy>(ascending: &[T], meets: impl Fn(&T) -> bool) -> Option<T> {
+    let (first, others) = ascending.split_first()?;
+    meets(first).then(|| others.get(..others.partition_point(&meets)).and_then(<[T]>::last).copied().unwrap_or(*first))
 }
 
 /// Approximate bits per element; only the order matters.

@@ -75,7 +75,9 @@ impl PlanRequest {
     /// [`PlanRequest::cliffs`] by segment of the knob's range, each computed when the iterator reaches it.
     pub fn cliffs_by_segment(&self, knob: Knob) -> impl Iterator<Item = Vec<Cliff>> + use<> {
         let bounds = self.bounds();
-        let range = KnobRange::of(knob, &bounds);
+        // from the first stop on: nobody runs with fewer, and a batch of 28 because of a context of 28 is no threshold
+        let stops = knob.stops(&bounds);
+        let range = KnobRange::new(stops.first().max(knob.least()), stops.last());
         let mut search = KnobSearch::for_everything(self.clone(), knob, range);
         let samples = range.samples(self, knob, &bounds);
         (1..samples.len()).map(move |next| {

@@ -76,9 +76,9 @@ impl KnobLimits {
     /// The knobs that have a limit, if the engine offers them.
     pub const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Quant, Knob::Batch, Knob::Ubatch, Knob::CpuMoe];
 
-    /// What a type of the KV cache saves and costs against f16.
-    pub fn cache_type_against_f16(&self, cache_type: CacheType) -> Option<String> {
-        self.cache_types.iter().find(|cost| cost.cache_type == cache_type)?.against_f16()
+    /// What a type of the KV cache saves and costs against those in force.
+    pub fn cache_type_against_in_force(&self, cache_type: CacheType) -> Option<String> {
+        self.cache_types.iter().find(|cost| cost.cache_type == cache_type)?.against_in_force()
     }
 }
 

@@ -265,7 +265,7 @@ pub fn capitalised(text: &str) -> String {
 /// A change, with what it saves and costs if it changes the type of the cache.
 fn remedy(change: &Change, limits: &KnobLimits) -> String {
     let cost = match *change {
-        Change::Cache(ty) | Change::CacheWithFlash(ty) => limits.cache_type_against_f16(ty),
+        Change::Cache(ty) | Change::CacheWithFlash(ty) => limits.cache_type_against_in_force(ty),
         _ => None,
     };
     cost.map_or_else(|| change.to_string(), |cost| format!("{change} ({cost})"))

@@ -10,6 +10,7 @@ use crate::hardware::{CollectorResult, Detected, Process};
 use crate::machine::budget::Budget;
 use crate::machine::driver_memory::DriverMemory;
 use crate::machine::{Backend, CpuInstructions, DeviceKind, Drivers, Gpu, Origin, Os, file, short_name};
+use crate::text;
 use crate::units::{Bandwidth, Bytes};
 
 /// The devices and the outcome of every collector.
@@ -102,17 +103,7 @@ pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
     used.dedup();
     let backends =
         used.into_iter().map(|backend| BackendRecord { backend, rules: backend::of(backend).facts() }).collect();
-    serde_json::to_string_pretty(&Object {
-        plimsoll,
-        origin,
-        os,
-        disk,
-        cpu,
-        drivers,
-        devices,
-        backends,
-        tried: &detected.tried,
-    })
+    text::json(&Object { plimsoll, origin, os, disk, cpu, drivers, devices, backends, tried: &detected.tried })
 }
 
 #[derive(Serialize)]

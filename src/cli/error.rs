@@ -12,6 +12,7 @@ use super::style::Style;
 use crate::engine::EngineError;
 use crate::model::ModelError;
 use crate::source::{SourceError, without_secrets};
+use crate::text;
 
 /// An error that ends a command.
 #[derive(Debug)]
@@ -159,19 +160,14 @@ pub(super) fn say(sentence: &str) {
     }
 }
 
-/// `text` on one line, without control characters.
+/// `text` on one line, as [`text::one_line`].
 pub(super) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text::one_line(text).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_characters_are_replaced() {
-        assert_eq!(one_line("a\nb\u{1b}[2Jc"), "a b [2Jc");
-    }
 
     #[test]
     fn mistyped_commands_are_recognised() {

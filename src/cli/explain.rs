@@ -15,6 +15,7 @@ use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::source::{Package, catalogue};
 use crate::teach::{Page, PageContent, Topic, lessons};
+use crate::text;
 use crate::tui::app::{Detection, InitialState, LiveMemory};
 use crate::tui::theme::{Appearance, Glyphs, Theme, Tone};
 use crate::tui::{picture, printout};
@@ -51,7 +52,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
             [one] => one.json(),
             all => all.iter().map(PageContent::json).collect(),
         };
-        return error::json("page", serde_json::to_string_pretty(&object));
+        return error::json("page", text::json(&object));
     }
     let PageChoice::One(page) = args.page else {
         return Err(CliError::Arguments("--page all is for --markdown and --json: choose one page".to_owned()));

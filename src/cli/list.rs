@@ -23,6 +23,7 @@ use crate::model::Modalities;
 use crate::plan::{Confidence, Outcome, Plan};
 use crate::settings::{Context, Release};
 use crate::source::{Progress, Roots};
+use crate::text;
 use crate::units::{Bytes, Tokens, parameters, short};
 
 /// Timeout for listing the models of a running Ollama.
@@ -68,6 +69,14 @@ struct ListedModel {
     plan: Arc<Plan>,
     #[serde(flatten)]
     fit: FitSummary,
+    /// Whether the model was trained for the context that is needed; none if no context was named.
+    trained_for_need: Option<bool>,
+}
+
+impl ListedModel {
+    fn is_trained_for_less(&self) -> bool {
+        self.trained_for_need == Some(false)
+    }
 }
 
 /// Which models to list.
@@ -89,14 +98,17 @@ pub(super) fn rows(
 ) -> Vec<ListRow> {
     let roots = Roots::of_this_machine();
     let (quant, filter) = (wanted.quant, &wanted.filter);
-    let request = ready.survey_request(quant);
+    let (request, need) = (ready.survey_request(quant), needed(ready));
     let items = library::local_models(&roots, quant).into_iter().filter(|item| item.is_named(wanted.words));
     let items: Vec<_> = items.map(Arc::new).collect();
     let (here, built_in): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.origin.is_here());
     let mut rows = Vec::new();
-    let mut take = |row: ListRow| {
+    let mut take = |mut row: ListRow| {
+        if let Some(known) = &mut row.known {
+            known.trained_for_need = need.map(|tokens| known.plan.model.is_trained_for(tokens));
+        }
         let kept = match &row.known {
-            Some(known) => filter.keeps(&known.plan.model, known.modalities, known.plan.mainly()),
+            Some(known) => filter.keeps(&known.plan.model, known.modalities, known.plan.mainly(), need),
             None => !filter.any(),
         };
         let go_on = !kept || report(&row);
@@ -125,6 +137,14 @@ pub(super) fn rows(
         local_rows.all(take);
     });
     rows
+}
+
+/// The context that every model must have, in tokens.
+pub(super) const fn needed(ready: &ResolvedArgs) -> Option<u64> {
+    match ready.settings.ctx {
+        Context::Tokens(tokens) => Some(tokens),
+        Context::Auto | Context::Max => None,
+    }
 }
 
 /// A note that no model was found on this machine, with the folders searched.
@@ -167,6 +187,7 @@ fn row(item: &Item, status: ModelStatus) -> ListRow {
                 confidence: plan.confidence,
                 plan,
                 fit,
+                trained_for_need: None,
             };
             (Some(known), None)
         }
@@ -189,7 +210,7 @@ struct Object<'a> {
 /// The list as one JSON object.
 pub(super) fn json(ready: &ResolvedArgs, rows: &[ListRow]) -> serde_json::Result<String> {
     let EngineVersion { engine, release } = EngineVersion::of(ready.engine, &ready.settings);
-    serde_json::to_string_pretty(&Object {
+    text::json(&Object {
         plimsoll: env!("CARGO_PKG_VERSION"),
         engine: engine.name(),
         release,
@@ -274,7 +295,16 @@ fn judged_by(ready: &ResolvedArgs, rows: &[ListRow]) -> String {
     let (Some(least), Some(most)) = (contexts().min(), contexts().max()) else { return String::new() };
     let range = if least == most { Tokens(most).to_string() } else { format!("{} to {}", Tokens(least), Tokens(most)) };
     match ready.settings.ctx {
-        Context::Tokens(_) => format!("Judged at {range} tokens."),
+        Context::Tokens(need) => {
+            let short =
+                rows.iter().filter(|row| row.known.as_ref().is_some_and(ListedModel::is_trained_for_less)).count();
+            let short = match short {
+                0 => String::new(),
+                1 => " One was trained for less and does not count as fitting.".to_owned(),
+                many => format!(" {many} were trained for less and do not count as fitting."),
+            };
+            format!("Judged at {} tokens.{short}", Tokens(need))
+        }
         Context::Auto | Context::Max => {
             format!("Judged at the context that each would get, {range} tokens; --need 16k judges by another.")
         }
@@ -314,11 +344,14 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
         (None, None) => "–".to_owned(),
     };
     let outcome = fit.outcome;
-    let word = match outcome {
-        Outcome::LayersInRam | Outcome::ExpertsInRam | Outcome::PartsInRam => {
-            format!("{} {}", known.plan.in_ram_short(), fit.on_gpu)
+    let (word, hue) = match outcome {
+        _ if known.is_trained_for_less() => {
+            (format!("trained {}", known.context_train.map_or_else(String::new, short)), Hue::Over)
         }
-        _ => outcome.short().to_owned(),
+        Outcome::LayersInRam | Outcome::ExpertsInRam | Outcome::PartsInRam => {
+            (format!("{} {}", known.plan.in_ram_short(), fit.on_gpu), Hue::of(outcome))
+        }
+        _ => (outcome.short().to_owned(), Hue::of(outcome)),
     };
     let parameters_width = parameters_width(style);
     let model = &known.plan.model;
@@ -326,7 +359,7 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
     let speed = fit.speed.as_deref().map_or_else(|| "–".to_owned(), |speed| speed.range().to_string());
     let (size, quantisation) = (known.bytes.to_string(), known.file_type.as_deref().unwrap_or("?"));
     // a space before each figure that no width takes away
-    let figures = format!("{quantisation:<8} {size:>8} {fits:>8} {speed:>9}  {}", style.paint(Hue::of(outcome), &word));
+    let figures = format!("{quantisation:<8} {size:>8} {fits:>8} {speed:>9}  {}", style.paint(hue, &word));
     let count = format!("{count:>parameters_width$}");
     let indent = count.len() - count.trim_start().len();
     let name = beside(&name, width + indent, style);

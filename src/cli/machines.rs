@@ -7,6 +7,7 @@ use super::style::{Hue, Style};
 use crate::hardware::remembered::Measurements;
 use crate::hardware::saved::SavedMachine;
 use crate::machine::Machine;
+use crate::text;
 
 /// A sentence on the machine that was saved.
 pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> String {
@@ -60,5 +61,5 @@ pub(super) fn json(entries: &[SavedMachine]) -> Result<String, CliError> {
         Err(why) => json!({ "name": name, "error": why }),
     };
     let object = json!({ "machines": entries.iter().map(one).collect::<Vec<_>>() });
-    error::json("list", serde_json::to_string_pretty(&object))
+    error::json("list", text::json(&object))
 }

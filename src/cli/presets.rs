@@ -6,6 +6,7 @@ use super::error::CliError;
 use super::style::{Hue, Style};
 use crate::machine::Backend;
 use crate::machine::presets::{self, Preset};
+use crate::text;
 use crate::units::Bytes;
 
 /// The presets that match `search`, or all.
@@ -52,7 +53,7 @@ pub(super) fn text(found: &[&Preset], style: &Style) -> String {
 /// The presets as one JSON object.
 pub(super) fn json(found: &[&Preset]) -> serde_json::Result<String> {
     let presets = found.iter().map(|preset| PresetRecord::of(preset)).collect();
-    serde_json::to_string_pretty(&Object { presets })
+    text::json(&Object { presets })
 }
 
 #[derive(Serialize)]

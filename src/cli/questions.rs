@@ -71,10 +71,7 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
         None => why::layers(&plan),
     };
     let one = asked.or_else(|| why::closest_to_fitting(&plan));
-    let mut changes: Vec<_> = one.map(|layer| request.remedies(&plan, Goal::Layer(layer))).unwrap_or_default();
-    let all = request.remedies(&plan, Goal::Vram);
-    changes.retain(|remedy| !all.iter().any(|other| other.change == remedy.change));
-    changes.splice(0..0, all);
+    let changes: Vec<_> = request.remedies(plan.clone(), one).flatten().collect();
     let memory_users = why::memory_users(&plan);
     let beside = parts::of(&request, &plan);
     if args.json {

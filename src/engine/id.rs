@@ -82,6 +82,8 @@ pub enum FitGoal {
     Most,
     /// All layers on GPUs or nothing: if not all fit, the engine may stop before it has placed as many as possible.
     AllLayers,
+    /// All in VRAM or nothing, likewise.
+    Vram,
 }
 
 /// How llama-server is started.

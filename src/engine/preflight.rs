@@ -28,6 +28,8 @@ pub enum UpperBound {
     DoesNotFit,
     /// May fit with layers in RAM; not all layers can be on GPUs.
     SomeLayers,
-    /// All layers may fit on GPUs.
+    /// All layers may fit on GPUs, with parts of them in RAM.
     AllLayers,
+    /// All may fit in VRAM.
+    Vram,
 }

@@ -22,6 +22,7 @@ use crate::gguf::FileType;
 use crate::plan::{Plan, Verdict};
 use crate::settings::knob::Knob;
 use crate::speed::SpeedRange;
+use crate::text;
 
 pub use source::AnswerSource;
 
@@ -71,7 +72,7 @@ fn largest_json(
         held: Option<&'a str>,
         plan: Option<P>,
     }
-    serde_json::to_string_pretty(&Object { source, knob, value, next, held, plan: plan.map(object) })
+    text::json(&Object { source, knob, value, next, held, plan: plan.map(object) })
 }
 
 /// `{…,"layers":[{"index","device","reason","needed","available",…}],"changes":[{"knob","value","brings",…}],"takers":[…]}`.
@@ -97,7 +98,7 @@ pub fn why_json(
         takers: &'a [MemoryUser],
         beside: &'a [PartAnswer],
     }
-    serde_json::to_string_pretty(&Object {
+    text::json(&Object {
         source: AnswerSource::of(plan),
         verdict: plan.verdict,
         refused: plan.refusal.as_deref(),
@@ -150,7 +151,9 @@ impl Proposal {
         let mut with = None;
         let mut device = None;
         let value = match *change {
-            Change::Context(value) | Change::Parallel(value) | Change::Batch(value) => JsonValue::Number(value),
+            Change::Context(value) | Change::Parallel(value) | Change::Batch(value) | Change::CpuMoe(value) => {
+                JsonValue::Number(value)
+            }
             Change::Cache(ty) => JsonValue::Word(ty.to_string()),
             Change::CacheWithFlash(ty) => {
                 with = Some(With { flash_attn: "on" });
@@ -220,12 +223,7 @@ pub fn sweep_json(source: AnswerSource, sweep: &Sweep) -> serde_json::Result<Str
     let points = sweep.points.iter();
     let points = points
         .map(|point| PointRecord { value: JsonValue::of(knob, point.value), cell: CellRecord::of(&point.figures) });
-    serde_json::to_string_pretty(&Object {
-        source,
-        knob: knob.name(),
-        points: points.collect(),
-        cliffs: cliffs.collect(),
-    })
+    text::json(&Object { source, knob: knob.name(), points: points.collect(), cliffs: cliffs.collect() })
 }
 
 /// A plan in short, or the engine's error.
@@ -271,7 +269,7 @@ pub fn matrix_json(source: AnswerSource, matrix: &Matrix) -> serde_json::Result<
         },
     };
     let rows = matrix.cells.chunks(matrix.columns.len().max(1));
-    serde_json::to_string_pretty(&Object {
+    text::json(&Object {
         source,
         rows: axis_record(&matrix.rows),
         columns: axis_record(&matrix.columns),

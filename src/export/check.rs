@@ -9,6 +9,7 @@ use crate::answer::check::{Check, CheckedTerm, Compared, Part, Reason};
 use crate::engine::PlanRequest;
 use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, TableRow};
 use crate::settings::Release;
+use crate::text;
 
 /// `{"loads":[{"program","version","release","command","model","settings","observed","table","compared","agrees"}],"chosen"}`.
 /// Loads that are not compared, as all but `chosen` or all without a `check`, have an empty `compared` and a null `agrees`.
@@ -18,7 +19,7 @@ use crate::settings::Release;
 pub fn json(seen: &Observation, chosen: usize, check: Option<&Check>) -> serde_json::Result<String> {
     let compared = |at: usize| check.filter(|_| at == chosen);
     let loads = seen.loads.iter().enumerate().map(|(at, load)| JsonLoad::of(load, compared(at)));
-    serde_json::to_string_pretty(&Object { loads: loads.collect(), chosen })
+    text::json(&Object { loads: loads.collect(), chosen })
 }
 
 #[derive(Serialize)]
@@ -123,7 +124,7 @@ pub fn ps_json(request: &PlanRequest, answer: &PsAnswer) -> serde_json::Result<S
             "layers": { "offloaded": candidate.layers.0, "of": candidate.layers.1 },
         })
     };
-    serde_json::to_string_pretty(&serde_json::json!({
+    text::json(&serde_json::json!({
         "engine": request.engine.name(),
         "wanted": answer.gpu_percent,
         "planned": of(&answer.planned),

@@ -17,6 +17,7 @@ use crate::plan::{
 };
 use crate::settings::{InEffect, Release};
 use crate::speed::Speed;
+use crate::text;
 use crate::units::{Bytes, Difference};
 
 /// `plan` as the object that `--json` prints: sizes are integers in bytes, keys are in a fixed order.
@@ -24,7 +25,7 @@ use crate::units::{Bytes, Difference};
 /// # Errors
 /// Only if a number is not representable in JSON, which plans do not contain.
 pub fn json(plan: &Plan) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(&object(plan))
+    text::json(&object(plan))
 }
 
 /// What an object has besides its plan.
@@ -47,7 +48,7 @@ pub struct Besides<'a> {
 pub fn json_with(plan: &Plan, besides: &Besides<'_>) -> serde_json::Result<String> {
     let Besides { speed, ram, starts, releases } = *besides;
     let launch = starts.and_then(LaunchRecord::of);
-    serde_json::to_string_pretty(&Object { speed, launch, ram, releases, ..Object::of(plan) })
+    text::json(&Object { speed, launch, ram, releases, ..Object::of(plan) })
 }
 
 /// The object of [`json`], to embed in another.

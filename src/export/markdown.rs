@@ -3,6 +3,7 @@
 use crate::answer::verdict;
 use crate::export::caption::Caption;
 use crate::plan::{DevicePlan, Plan};
+use crate::text::is_printable;
 use crate::units::Tokens;
 
 /// The model, the verdict, a row per device, and the caption.
@@ -51,10 +52,10 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
     lines
 }
 
-/// `text` with Markdown's special characters escaped and without control characters.
+/// `text` with Markdown's special characters escaped and without what is not printable.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars().filter(|c| !c.is_control()) {
+    for c in text.chars().filter(|c| is_printable(*c)) {
         if r"\`*_{}[]<>|#~".contains(c) {
             out.push('\\');
         }

@@ -7,6 +7,7 @@ use super::environment::{self, Variable};
 use super::shell::comment;
 use super::{ExportInput, ModelLocation};
 use crate::settings::GpuLayers;
+use crate::text::is_printable;
 
 /// The request options for this plan, in the order of Ollama's list: always the context, which Ollama would otherwise
 /// choose by the machine, and the others that the user set.
@@ -44,7 +45,7 @@ pub fn modelfile(input: &ExportInput<'_>) -> String {
             "./model.gguf".to_owned()
         }
     };
-    lines += &format!("FROM {}\n", from.split(char::is_control).collect::<String>());
+    lines += &format!("FROM {}\n", from.chars().filter(|c| is_printable(*c)).collect::<String>());
     for (name, value) in options(input) {
         lines += &format!("PARAMETER {name} {value}\n");
     }

@@ -1,7 +1,10 @@
 //! Quoting for a POSIX shell.
 
-/// `word` as one shell word, quoted if necessary.
+use crate::text::one_line;
+
+/// `word` as one printable shell word, quoted if necessary.
 pub(super) fn word(word: &str) -> String {
+    let word = &*one_line(word);
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
@@ -11,8 +14,7 @@ pub(super) fn word(word: &str) -> String {
 
 /// `text` as a comment of one line.
 pub(super) fn comment(text: &str) -> String {
-    let one_line: Vec<&str> = text.split(char::is_control).collect();
-    format!("# {}\n", one_line.join(" "))
+    format!("# {}\n", one_line(text))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::io;
 
 use super::ggml_type::GgmlType;
 use super::value::ElementType;
+use crate::text;
 
 /// Why a file is refused. `field` names the part of the header (`the value of key 'llama.block_count'`), `offset` is
 /// its byte offset in the file.
@@ -128,16 +129,15 @@ impl fmt::Display for Field<'_> {
     }
 }
 
-/// An untrusted name for messages: control characters are escaped, and it is truncated to 96 characters.
+/// An untrusted name for messages: as [`text::quoted`], truncated to 96 characters.
 pub(super) struct QuotedName<'a>(pub &'a str);
 
 impl fmt::Display for QuotedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const MAX_CHARS: usize = 96;
-        for c in self.0.chars().take(MAX_CHARS) {
-            if c.is_control() { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
-        }
-        if self.0.chars().nth(MAX_CHARS).is_some() { write!(f, "…") } else { Ok(()) }
+        let end = self.0.char_indices().nth(MAX_CHARS).map(|(at, _)| at);
+        f.write_str(&text::quoted(self.0.get(..end.unwrap_or(self.0.len())).unwrap_or(self.0)))?;
+        if end.is_some() { write!(f, "…") } else { Ok(()) }
     }
 }
 

@@ -45,10 +45,12 @@ impl ModelFilter {
         *self != Self::default()
     }
 
-    /// Whether a model that reads `modalities` is listed with this outcome.
-    pub fn keeps(&self, model: &ModelSummary, modalities: Modalities, outcome: Outcome) -> bool {
+    /// Whether a model that reads `modalities` is listed with this outcome. One that was not trained for the context
+    /// that is needed fits in no way.
+    pub fn keeps(&self, model: &ModelSummary, modalities: Modalities, outcome: Outcome, need: Option<u64>) -> bool {
         let fits = match self.fits {
             None => true,
+            Some(_) if need.is_some_and(|tokens| !model.is_trained_for(tokens)) => false,
             // without a GPU, RAM is where a model fits
             Some(Outcome::LayersInRam) => outcome < Outcome::FromDisk,
             Some(most) => outcome <= most,

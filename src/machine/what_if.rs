@@ -218,11 +218,16 @@ fn system(base: &Machine, gpus: &[Gpu]) -> Os {
     }
 }
 
-/// Parses a size of at most `max`.
+/// Numbers without a unit from here on are bytes.
+const BARE_GIB: f64 = 1_048_576.0;
+
+/// Parses a size of at most `max`. A bare number is GiB: nobody means so few bytes.
 ///
 /// # Errors
 /// One sentence on what is wrong with it.
 pub fn size(what: &str, text: &str, max: Option<Bytes>) -> Result<Bytes, String> {
+    let is_bare = text.trim().parse::<f64>().is_ok_and(|number| number < BARE_GIB);
+    let text = if is_bare { &format!("{} GiB", text.trim()) } else { text };
     let bytes: Bytes = text.parse().map_err(|error| format!("{what}: {error}"))?;
     file::plausible(what, bytes)?;
     match max.filter(|max| bytes > *max) {

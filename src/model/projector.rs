@@ -48,8 +48,9 @@ impl Projector {
     /// The name of a projector that has none.
     pub const UNNAMED: &str = "projector";
 
-    /// A projector with this header.
+    /// A projector with this header, whose strings are made printable.
     pub fn new(file: String, header: Header) -> Arc<Self> {
+        let header = header.printable();
         let tensor_bytes = header.tensors.iter().map(|tensor| tensor.bytes).sum();
         Arc::new(Self { file, tensor_bytes, header: Some(header) })
     }

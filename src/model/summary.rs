@@ -33,6 +33,11 @@ pub struct ModelSummary {
 }
 
 impl ModelSummary {
+    /// Whether it was trained for a context of `tokens`, as far as its header says.
+    pub fn is_trained_for(&self, tokens: u64) -> bool {
+        self.context_train.is_none_or(|trained| trained >= tokens)
+    }
+
     /// Its parameters, with experts also those that a token needs: `30.5 B (3.3 B)`.
     pub fn parameters_text(&self) -> String {
         let all = parameters(self.parameters);

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use crate::text::is_printable;
+
 /// A line without its prefixes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Line<'a> {
@@ -27,9 +29,9 @@ pub(super) struct Source<'a> {
     pub port: &'a str,
 }
 
-/// `line` without terminal colours (also those whose escape byte was lost in a paste) and control characters.
+/// `line` without terminal colours (also those whose escape byte was lost in a paste) and what is not printable.
 pub(super) fn plain(line: &str) -> Cow<'_, str> {
-    let clean = |c: char| !c.is_control() || c == '\t';
+    let clean = |c: char| is_printable(c) || c == '\t';
     // `^[` and a backslash may begin an escape byte that was written out
     let plain = |byte: u8| (byte >= b' ' || byte == b'\t') && !matches!(byte, b'[' | b'\\') && byte < 0x7f;
     if line.bytes().all(plain) {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::gguf::GgufError;
 use crate::model::ModelError;
+use crate::text;
 
 /// Why a model cannot be opened: what, where, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -63,15 +64,12 @@ pub enum SourceError {
     Cancelled,
 }
 
-/// A path for messages, with control characters escaped.
+/// A path for messages, as [`text::quoted`].
 struct PrintedPath<'p>(&'p Path);
 
 impl fmt::Display for PrintedPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.to_string_lossy().chars() {
-            if c.is_control() { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
-        }
-        Ok(())
+        f.write_str(&text::quoted(&self.0.to_string_lossy()))
     }
 }
 

@@ -41,7 +41,7 @@ pub fn load(
 fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     let path = expand_home(reference, roots);
     if path.is_file() {
-        return open(&path, on_progress);
+        return file(&path, on_progress);
     }
     let name = ollama::OllamaName::parse(reference);
     if let Some(name) = &name
@@ -62,8 +62,7 @@ fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) 
         return Err(SourceError::NotThere { reference: reference.to_owned(), reason });
     }
     if is_path(reference) || path.exists() {
-        let projector = beside(&path).filter(|path| open(path, &mut no_progress).is_ok());
-        return Ok(OpenedModel { projector, ..open(&path, on_progress)? });
+        return file(&path, on_progress);
     }
     let unknown = match name {
         Some(name) => match remote::name(reference, &name, roots, on_progress) {
@@ -85,6 +84,13 @@ fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) 
         Err(SourceError::NoEntry { near, .. }) => Err(SourceError::Near { error: Box::new(unknown), near }),
         Err(error) => Err(error),
     }
+}
+
+/// The model at `path`, with the projector beside it if that can be read.
+fn file(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
+    let opened = open(path, on_progress)?;
+    let projector = beside(path).filter(|path| open(path, &mut no_progress).is_ok());
+    Ok(OpenedModel { projector, ..opened })
 }
 
 #[cfg(feature = "net")]

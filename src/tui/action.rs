@@ -76,6 +76,7 @@ pub enum Command {
     OnlyModality,
     UseAsDraft,
     JudgeBy,
+    Renew,
     OnlyHere,
     OnlyFamily,
     Teach,

@@ -58,7 +58,7 @@ pub use load::{Load, Loading};
 use locations::ModelLocations;
 pub use mode::{Mode, TextEntry, TextOrigin};
 pub use pages::ExplainTarget;
-pub use refresh::LimitsState;
+pub use refresh::{KnownLimits, LimitsState};
 use tag::{Tag, TagDefaults};
 pub use teach::TeachScreen;
 
@@ -167,7 +167,7 @@ pub struct App {
     pub leave: Option<ExitReason>,
 
     tag: Tag,
-    query_id: u64,
+    queries: answers::QueryIds,
     export_id: u64,
     verify_id: u64,
     locations: ModelLocations,
@@ -223,7 +223,7 @@ impl App {
             notice: None,
             leave: None,
             tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
-            query_id: 0,
+            queries: answers::QueryIds::default(),
             export_id: 0,
             verify_id: 0,
             locations: ModelLocations::default(),
@@ -262,12 +262,12 @@ impl App {
         if knob == Knob::CpuMoe {
             return self.assigned_limit(knob);
         }
-        self.limits.found.as_ref().and_then(|limits| limits.vram.of(knob))
+        self.limits_along(knob).and_then(|limits| limits.vram.of(knob))
     }
 
     /// The largest value of `knob` with every layer assigned to a GPU, experts in RAM or not.
     pub fn assigned_limit(&self, knob: Knob) -> Option<u64> {
-        self.limits.found.as_ref().and_then(|limits| limits.all_layers.of(knob))
+        self.limits_along(knob).and_then(|limits| limits.all_layers.of(knob))
     }
 
     /// Who set the value of the knob in focus, where it was not the user.
@@ -303,7 +303,8 @@ impl App {
 
     /// Plans again and drops the known limits and cliffs, for changes beyond one knob.
     fn replan_from_scratch(&mut self) {
-        (self.stale, self.limits.found) = (Stale::User, None);
+        self.stale = Stale::User;
+        self.limits.forget();
         if let Mode::Browse(browse) = &mut self.mode {
             browse.touch();
         }

@@ -11,6 +11,7 @@ use ratatui::style::{Color, Modifier};
 
 use super::theme::palette::indexed_rgb;
 use super::theme::{Hue, Tone};
+use crate::text::one_line;
 
 /// Width and height of a cell, and the font size, in pixels.
 const CELL: (f64, f64) = (8.4, 18.0);
@@ -216,5 +217,5 @@ fn number(value: f64) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

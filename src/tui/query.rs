@@ -1,12 +1,12 @@
 //! Queries that take longer than a key press may, as data. Answers are iterators of parts computed on demand, so that
 //! the caller can stop in between.
 
+use crate::answer::Remedy;
 use crate::answer::best::{BestRequest, Card, Objective};
 use crate::answer::cliffs::Cliff;
 use crate::answer::matrix::Axis;
 use crate::answer::sweep::{PlanFigures, Point};
 use crate::answer::together::{LoadRequest, LoadedModels, load_together};
-use crate::answer::{Goal, Remedy};
 use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
@@ -132,16 +132,10 @@ impl Query {
         })
     }
 
-    /// First the changes that bring all layers onto GPUs, then those for this layer alone.
+    /// The changes that bring all layers onto GPUs, or this one.
     fn changes(&self, layer: usize) -> impl Iterator<Item = Option<QueryPart>> {
-        let mut known = Vec::new();
-        [Goal::Vram, Goal::Layer(layer)].into_iter().map(move |goal| {
-            let plan = self.of.plan().ok()?;
-            let mut remedies = self.of.remedies(&plan, goal);
-            remedies.retain(|remedy| !known.contains(&remedy.change));
-            known.extend(remedies.iter().map(|remedy| remedy.change));
-            Some(QueryPart::Remedies(remedies))
-        })
+        let steps = self.of.plan().ok().into_iter().flat_map(move |plan| self.of.remedies(plan, Some(layer)));
+        steps.map(|remedies| Some(remedies).filter(|remedies| !remedies.is_empty()).map(QueryPart::Remedies))
     }
 
     fn best<'a>(&'a self, question: &'a BestRequest) -> impl Iterator<Item = Option<QueryPart>> + 'a {

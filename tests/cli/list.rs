@@ -186,3 +186,23 @@ fn the_text_is_a_table() {
     let plain = said.and(contains("\u{1b}").not());
     sandbox.plimsoll().arg("list").args(MACHINE).assert().success().stdout(plain).stderr("");
 }
+
+/// A model that was trained for less than what is needed does not count as fitting, whatever its plan says.
+#[test]
+fn a_context_that_is_needed_is_required() {
+    let sandbox = Sandbox::new();
+    let need = ["--need", "64k", "--gpu", "24GiB", "--ram", "64GiB"];
+    let all = models(&sandbox, &need);
+    for model in &all {
+        let trained = model["context_train"].as_u64().is_none_or(|trained| trained >= 65_536);
+        assert_eq!(model["trained_for_need"], trained, "{model}");
+    }
+    assert_eq!(named(&all, "gpt2")["trained_for_need"], false);
+    let fitting = models(&sandbox, &[&need[..], &["--fits", "vram"]].concat());
+    assert!(!fitting.is_empty() && fitting.iter().all(|model| model["trained_for_need"] == true));
+    assert!(models(&sandbox, &["--gpu", "24GiB", "--ram", "64GiB", "gpt2"])[0]["trained_for_need"].is_null());
+    let text = sandbox.plimsoll().args(["list", "gpt2"]).args(need).assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("trained 1k") && !text.contains("VRAM\n"), "{text}");
+    assert!(text.contains("trained for less and do"), "{text}");
+}

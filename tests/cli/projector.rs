@@ -138,3 +138,20 @@ fn what_is_no_projector_is_refused_in_one_sentence() {
     command.args(MACHINE).arg("--mmproj").arg(sandbox.projector("gemma3-4b-f16")).args(["--mmproj-device", "GPU7"]);
     assert_eq!(command.output().unwrap().status.code(), Some(2));
 }
+
+/// A projector beside a file is planned with it, as in a store; one of another model is named and left out.
+#[test]
+fn a_projector_beside_a_file_is_planned_with_it() {
+    let sandbox = Sandbox::new();
+    let given = plan(&sandbox, "gemma3-4b", "gemma3-4b-f16", &[]);
+    let beside = |model: &str, more: &[&str]| {
+        let mut command = sandbox.plan_by("llama.cpp", model);
+        json(command.args(MACHINE).args(["--ctx", "4096"]).args(more))
+    };
+    let found = beside("gemma3-4b", &[]);
+    assert_eq!(part(&found, "vision")["devices"], part(&given, "vision")["devices"]);
+    assert_eq!(beside("gemma3-4b", &["--no-mmproj"])["parts"].as_array().unwrap().len(), 1);
+    let other = beside("llama3.2-1b", &[]);
+    assert_eq!(other["parts"].as_array().unwrap().len(), 1);
+    assert!(other["notes"].to_string().contains("it belongs to another model"), "{}", other["notes"]);
+}

@@ -45,7 +45,7 @@ fn a_layer_in_ram_shows_the_failed_inequality_and_each_remedy_works() {
         assert!(matches!(harness.app.mode, Mode::Plan));
         let after = harness.app.plan.clone().unwrap();
         assert!(offer.goal.is_met_by(&after), "{}", offer.change);
-        assert_eq!(after.offloaded, offer.offloaded);
+        assert_eq!(after.on_gpus(), offer.on_gpus);
         harness.press("u");
         assert!(harness.app.plan_request() == Some(before.clone()), "one step back undoes {}", offer.change);
         harness.press("Home Enter");

@@ -19,6 +19,7 @@ use crate::plan::Plan;
 use crate::settings::Context;
 #[cfg(feature = "net")]
 use crate::source::Roots;
+use crate::text;
 use crate::units::Tokens;
 
 /// What was found.
@@ -94,7 +95,7 @@ pub(super) fn check(args: &CheckArgs, live: Live) -> Result<ExitCode, CliError> 
     let agrees = checks.iter().all(RunningCheck::agrees);
     let text = if args.json {
         let all: Vec<_> = checks.iter().map(RunningCheck::json).collect();
-        error::json("check", serde_json::to_string_pretty(&serde_json::json!({ "running": all, "agrees": agrees })))?
+        error::json("check", text::json(&serde_json::json!({ "running": all, "agrees": agrees })))?
     } else {
         checks.iter().map(|check| check.text(&Style::of_stdout())).collect::<Vec<_>>().join("\n")
     };

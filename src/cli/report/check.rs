@@ -8,7 +8,7 @@ use crate::engine::PlanRequest;
 use crate::export::check::{name, part_title};
 use crate::library::observed::FoundModel;
 use crate::observed::{Load, Mib, Missing, Observation};
-use crate::units::Tokens;
+use crate::units::{Bytes, Tokens};
 
 /// Width of a figure's column.
 const FIGURE: usize = 11;
@@ -24,6 +24,9 @@ pub(in super::super) fn text(
     let Some(load) = seen.loads.get(chosen) else { return String::new() };
     let mut out = headline(check, style);
     out += &style.wrap("", &one_line(&about(load, found, check)));
+    if let Some(sum) = fit_sum(load, check) {
+        out += &style.wrap("", &sum);
+    }
     out.push('\n');
     out += &table(check, style);
     out += &layers(check, style);
@@ -105,6 +108,26 @@ fn headline(check: &Check, style: &Style) -> String {
         }
         _ => format!("{word}: {same} of {compared} {rows} the same, as far as the log's rounding tells.\n"),
     }
+}
+
+/// What the fit expected to use in all, beside what the plan takes on GPUs, where the log has no figure of a device.
+fn fit_sum(load: &Load, check: &Check) -> Option<String> {
+    let projected = load.fit.projected.filter(|_| check.compared() == 0)?;
+    let (projected, plan) = (Bytes::mib(projected), check.request.plan().ok()?);
+    let planned = plan.totals.gpu;
+    let difference = match (planned - projected, projected - planned) {
+        (more, _) if more > Bytes::ZERO => format!("{more} more"),
+        (_, less) if less > Bytes::ZERO => format!("{less} less"),
+        _ => "the same".to_owned(),
+    };
+    let free = load.fit.free.map(Bytes::mib);
+    let leaves = free.map_or_else(String::new, |free| match free - projected {
+        Bytes::ZERO => format!(", more than the {free} that were free"),
+        left => format!(", which leaves {left} of the {free} that were free"),
+    });
+    Some(format!(
+        "The fit expected to use {projected} of all GPUs{leaves}. This plan takes {planned} of them, {difference}."
+    ))
 }
 
 /// What was compared with what.

@@ -7,6 +7,7 @@ use crate::answer::best::{BestRequest, Card};
 use crate::answer::sweep::PlanFigures;
 use crate::plan::{Outcome, Plan};
 use crate::settings::Settings;
+use crate::text;
 use crate::units::{Bytes, Difference};
 
 #[derive(Serialize)]
@@ -63,7 +64,7 @@ impl<'a> CardRecord<'a> {
 /// # Errors
 /// None that an answer can cause.
 pub fn json(plan: &Plan, asked: &Settings, question: &BestRequest, cards: &[Card]) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(&Object {
+    text::json(&Object {
         source: AnswerSource::of(plan),
         held: question.held.iter().map(|knob| knob.name()).collect(),
         margin: question.margin,

@@ -6,6 +6,7 @@ use super::AnswerSource;
 use crate::answer::sweep::PlanFigures;
 use crate::answer::together::{LoadOutcome, LoadedModels};
 use crate::machine::Machine;
+use crate::text;
 use crate::units::Bytes;
 
 #[derive(Serialize)]
@@ -71,7 +72,7 @@ pub fn json(
     let (before, after) = (machine.ram, loaded_models.left.ram);
     let ram =
         DeviceRecord { id: "CPU".to_owned(), name: "RAM", total: before.total, free: before.free, left: after.free };
-    serde_json::to_string_pretty(&Object {
+    text::json(&Object {
         source,
         together: loaded_models.all_loaded(),
         models: names

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::export::caption::Caption;
+use crate::text::is_printable;
 use textwrap::{Options, WordSplitter};
 
 /// Width of every picture.
@@ -164,7 +165,7 @@ fn number(value: f64) -> String {
 /// Escapes text for XML, without the characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')) {
+    for c in text.chars().filter(|c| is_printable(*c) && !matches!(c, '\u{fffe}' | '\u{ffff}')) {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

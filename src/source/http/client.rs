@@ -14,6 +14,7 @@ use super::error::WireError;
 use super::retry::{Retry, Timeouts};
 use super::url::Url;
 use crate::source::network::Network;
+use crate::text::is_printable;
 
 const MAX_REDIRECTS: u32 = 10;
 
@@ -251,5 +252,5 @@ fn drain(body: Body) {
 /// A server's text for messages: printable, without a query, truncated.
 fn shown(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
-    text.chars().filter(|c| !c.is_control()).take(80).collect()
+    text.chars().filter(|c| is_printable(*c)).take(80).collect()
 }

@@ -11,6 +11,7 @@ use super::client::{Client, HttpRequest, HttpResponse};
 use super::error::WireError;
 use super::retry::{Retry, Timeouts};
 use super::url::Url;
+use crate::text::is_printable;
 
 /// A server's description of a file.
 #[derive(Clone, Debug, Default)]
@@ -236,7 +237,7 @@ fn content_range(field: &str) -> Option<(u64, u64, Option<u64>)> {
 }
 
 fn found(field: &str) -> String {
-    let text: String = field.chars().filter(|c| !c.is_control()).take(60).collect();
+    let text: String = field.chars().filter(|c| is_printable(*c)).take(60).collect();
     if text.is_empty() { "unspecified".to_owned() } else { text }
 }
 

@@ -46,18 +46,23 @@ impl App {
         }
     }
 
-    /// Sets the focused knob to its limit; if memory has changed since that was found, once a new one is known.
+    /// Sets the focused knob to its limit; if settings or memory have changed since that was found, once a new one is
+    /// known.
     fn request_max(&mut self, goal: Goal) {
-        if self.limits.found.is_none() || self.limits_are_current() {
-            self.set_to_limit(goal);
-        } else {
-            (self.limits.pending_limit, self.stale) = (Some((self.knobs.focus, goal)), Stale::User);
+        let knob = self.knobs.focus;
+        let known = self.limits_along(knob).is_some() || !KnobLimits::ASKED.contains(&knob);
+        if self.limits.is_empty() || known && self.limits_are_current() {
+            return self.set_to_limit(goal);
+        }
+        self.limits.pending_limit = Some((knob, goal));
+        if !self.limits_are_current() {
+            self.stale = Stale::User;
         }
     }
 
     /// Sets the limits; a knob that waited for its limit is set to it.
     pub(super) fn set_limits(&mut self, limits: KnobLimits) {
-        self.limits.found = Some(limits);
+        self.limits.learn(limits);
         if let Some((knob, goal)) = self.limits.pending_limit.take()
             && knob == self.knobs.focus
         {
@@ -85,7 +90,7 @@ impl App {
             None if self.machine.gpus.is_empty() => {
                 self.notice = Some("There is no GPU to keep layers on.".to_owned());
             }
-            None if self.limits.found.is_none() => {
+            None if self.limits.is_empty() => {
                 self.notice = Some("Still computing what fits; press it again in a moment.".to_owned());
             }
             None if knob == Knob::CpuMoe => {

@@ -6,6 +6,28 @@ use super::{App, Mode};
 use crate::tui::effect::Effect;
 use crate::tui::query::{Query, QueryKind, QueryPart};
 
+/// Ids of queries: no two queries have the same, whichever page or panel asks.
+#[derive(Debug, Default)]
+pub(super) struct QueryIds {
+    last: u64,
+    /// The query of the open page.
+    page: u64,
+}
+
+impl QueryIds {
+    /// An id that no query had.
+    pub(super) const fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// The same for the open page, which takes answers to no other.
+    pub(super) const fn next_of_page(&mut self) -> u64 {
+        self.page = self.next();
+        self.page
+    }
+}
+
 impl App {
     /// Asks the query of the open page again, for the present settings.
     pub(super) fn ask_for_page(&mut self) -> Vec<Effect> {
@@ -36,13 +58,12 @@ impl App {
             }
             _ => return Vec::new(),
         };
-        self.query_id += 1;
-        vec![Effect::Ask(Box::new(Query { id: self.query_id, of, about }))]
+        vec![Effect::Ask(Box::new(Query { id: self.queries.next_of_page(), of, about }))]
     }
 
     /// Adds a part of an answer.
     pub(super) fn query_answered(&mut self, id: u64, part: QueryPart) {
-        let fresh = id == self.query_id;
+        let fresh = id == self.queries.page;
         match (&mut self.mode, part) {
             (_, QueryPart::Cliffs(knob, cliffs)) => self.cliffs.learn(id, knob, cliffs),
             // the page has asked again since

@@ -99,9 +99,10 @@ impl ModelBrowser {
         }
         self.clear_local_filter_if_empty(library);
         let text = self.input.value().trim();
-        let models = order::arranged(&library.rows, text, self.sort, self.reversed, &self.only);
+        let models = order::arranged(&library.rows, text, (self.sort, self.reversed), &self.only, self.need);
         self.hidden = if self.only.any() {
-            order::arranged(&library.rows, text, self.sort, false, &BrowseFilter::default()).len() - models.len()
+            order::arranged(&library.rows, text, (self.sort, false), &BrowseFilter::default(), None).len()
+                - models.len()
         } else {
             0
         };

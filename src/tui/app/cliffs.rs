@@ -27,15 +27,10 @@ impl Cliffs {
     /// Knobs whose value can move layers between devices.
     const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::Ubatch, Knob::GpuLayers, Knob::CpuMoe];
 
-    /// The last known cliffs along `knob`, which may be of other settings.
-    pub fn last(&self, knob: Knob) -> &[Cliff] {
-        self.known.iter().find(|known| known.knob == knob).map_or(&[], |known| &known.cliffs)
-    }
-
     /// The cliffs along `knob` for `plan_request`; none if they are not known.
     pub fn of(&self, knob: Knob, plan_request: &PlanRequest) -> Option<&[Cliff]> {
         let known = self.known.iter().find(|known| known.knob == knob)?;
-        (known.others == without(plan_request, knob)).then_some(&known.cliffs)
+        (known.others == apart_from(plan_request, knob)).then_some(&known.cliffs)
     }
 
     /// Drops all known cliffs.
@@ -45,17 +40,18 @@ impl Cliffs {
 
     pub(super) fn learn(&mut self, id: u64, knob: Knob, cliffs: Vec<Cliff>) {
         let Some(asked) = self.asked.as_ref().filter(|_| id == self.id) else { return };
-        let others = without(asked, knob);
+        let others = apart_from(asked, knob);
         self.known.retain(|known| known.knob != knob);
         self.known.push(KnobCliffs { knob, others, cliffs });
     }
 
-    /// Asks for the unknown cliffs of `plan_request` along the offered knobs, `first` before the others.
-    pub(super) fn ask(&mut self, plan_request: PlanRequest, offered: &[Knob], first: Knob) -> Option<Effect> {
+    /// Asks for the unknown cliffs of `plan_request` along the offered knobs, `first` before the others; `id` is that of
+    /// the query.
+    pub(super) fn ask(&mut self, id: u64, plan_request: PlanRequest, offered: &[Knob], first: Knob) -> Option<Effect> {
         let is_unknown = |knob: &Knob| offered.contains(knob) && self.of(*knob, &plan_request).is_none();
         let mut knobs: Vec<Knob> = Self::ASKED.into_iter().filter(is_unknown).collect();
         knobs.sort_by_key(|&knob| knob != first);
-        self.id += 1;
+        self.id = id;
         if knobs.is_empty() || plan_request.machine.gpus.is_empty() {
             return None;
         }
@@ -64,7 +60,8 @@ impl Cliffs {
     }
 }
 
-fn without(plan_request: &PlanRequest, knob: Knob) -> PlanRequest {
+/// `plan_request` with `knob` reset: what is found along a knob does not depend on its own value.
+pub(super) fn apart_from(plan_request: &PlanRequest, knob: Knob) -> PlanRequest {
     let mut settings = plan_request.settings.clone();
     knob.reset(&mut settings);
     plan_request.with(settings)
@@ -85,6 +82,11 @@ pub fn next(cliffs: &[Cliff], value: u64, up: bool) -> Option<&Cliff> {
 }
 
 impl App {
+    /// The cliffs along `knob` for the present settings; empty as long as they are not known.
+    pub fn cliffs_along(&self, knob: Knob) -> &[Cliff] {
+        self.limits_request().and_then(|request| self.cliffs.of(knob, &request)).unwrap_or_default()
+    }
+
     /// Sets the knob to the next cliff, and shows what changes there.
     pub(super) fn step_to_cliff(&mut self, up: bool) {
         let (knob, value) = (self.knobs.focus, self.value(self.knobs.focus));

@@ -100,6 +100,9 @@ impl App {
         (self.engine, self.settings, self.stale) = (engine, settings, Stale::User);
         (self.opened, self.model, self.machine) = (Some(opened), Some(model), machine);
         self.set_offered_knobs(knobs);
+        if !same_machine {
+            self.library.renew();
+        }
         if !unchanged {
             self.replan_from_scratch();
         }

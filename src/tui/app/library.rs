@@ -40,7 +40,13 @@ pub struct Library {
     pub gathered: Gathering,
     request: Option<SurveyRequest>,
     id: u64,
+    /// Whether models are to be judged by the machine as it is now.
+    renew: bool,
 }
+
+/// By how much of a device's memory what is free must change before an open list judges by it: models that are loaded
+/// or unloaded do, what the system and this program do besides does not.
+const MARGIN_PERCENT: u64 = 10;
 
 impl Library {
     /// Sets the models known without a server; the status of those listed before is kept.
@@ -95,11 +101,33 @@ impl Library {
         self.id
     }
 
-    /// The machine to survey with when the present one is `now`: the last one, unless memory has changed enough to
-    /// matter in a list.
-    pub(super) fn machine(&self, now: &Arc<Machine>) -> Arc<Machine> {
-        let asked = self.request.as_ref().map(|request| &request.machine);
-        Arc::clone(asked.filter(|asked| asked.is_nearly(now)).unwrap_or(now))
+    /// Judges by the machine as it is now, however little has changed.
+    pub(super) const fn renew(&mut self) {
+        self.renew = true;
+    }
+
+    /// At opening: judges by the machine as it is `now`, unless nearly that was asked before.
+    pub(super) fn open_on(&mut self, now: &Machine) {
+        self.renew |= self.request.as_ref().is_none_or(|request| !request.machine.is_nearly(now));
+    }
+
+    /// Whether the machine has changed so much that models must be judged by what it is `now`.
+    pub(super) fn must_renew(&self, now: &Machine) -> bool {
+        let within = |request: &SurveyRequest| request.machine.is_within(MARGIN_PERCENT, now);
+        self.renew || !self.request.as_ref().is_some_and(within)
+    }
+
+    /// The machine to survey with when the present one is `now`: the last one, unless [`Self::must_renew`].
+    pub(super) fn machine(&mut self, now: &Arc<Machine>) -> Arc<Machine> {
+        let asked = self.request.as_ref().map(|request| &request.machine).filter(|_| !self.must_renew(now));
+        let machine = Arc::clone(asked.unwrap_or(now));
+        self.renew = false;
+        machine
+    }
+
+    /// Whether models are judged by less or more free memory than there is `now`.
+    pub fn is_judged_by_earlier(&self, now: &Machine) -> bool {
+        self.request.as_ref().is_some_and(|request| !request.machine.is_nearly(now))
     }
 
     /// The present survey request.
@@ -142,4 +170,53 @@ impl Library {
 fn with_old_status(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
     let same = old.iter().find(|row| row.item.is(&item) && !matches!(row.status, ModelStatus::Failed(_)));
     same.cloned().unwrap_or(ModelRow { item, status: ModelStatus::Pending, asked: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::EngineId;
+    use crate::machine::{Drivers, Origin, Os, Ram};
+    use crate::settings::Settings;
+    use crate::source::ExplicitKnobs;
+    use crate::units::Bytes;
+
+    fn with_free(mib: u64) -> Arc<Machine> {
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::mib(mib), swap_free: Bytes::ZERO, bandwidth: None };
+        let (gpus, drivers) = (Vec::new(), Drivers::default());
+        Arc::new(Machine {
+            disk: None,
+            cpu: crate::machine::Cpu::default(),
+            os: Os::Linux,
+            gpus,
+            ram,
+            origin: Origin::Detected,
+            drivers,
+        })
+    }
+
+    #[test]
+    fn an_open_list_is_judged_by_the_memory_that_was_free_at_opening() {
+        let mut library = Library::default();
+        let ask = |library: &mut Library, now: &Arc<Machine>| {
+            let machine = library.machine(now);
+            let (settings, held) = (Settings::default(), ExplicitKnobs::default());
+            library.ask(SurveyRequest { engine: EngineId::Ollama, machine, settings, held, quant: None })
+        };
+        let first = ask(&mut library, &with_free(32_000));
+        for mib in [31_990, 30_000, 33_500, 26_000, 38_000] {
+            assert!(!library.must_renew(&with_free(mib)));
+            assert_eq!(ask(&mut library, &with_free(mib)), first, "{mib} MiB are within the margin");
+        }
+        assert!(library.is_judged_by_earlier(&with_free(30_000)) && !library.is_judged_by_earlier(&with_free(31_990)));
+        let second = ask(&mut library, &with_free(20_000));
+        assert!(second > first, "a model was loaded");
+        library.renew();
+        let third = ask(&mut library, &with_free(20_100));
+        assert!(third > second, "by key");
+        library.open_on(&with_free(20_200));
+        assert_eq!(ask(&mut library, &with_free(20_200)), third, "opened again, with nearly the same");
+        library.open_on(&with_free(22_000));
+        assert!(ask(&mut library, &with_free(22_000)) > third, "opened again, with more");
+    }
 }

@@ -61,6 +61,7 @@ impl App {
         self.found_machine.machine = Arc::new(detected.machine.clone());
         self.found_machine.detected = Some(detected);
         self.found_machine.detection = Detection::Done;
+        self.library.renew();
         self.set_machine(Arc::new(self.what_if.over(&self.found_machine.machine)));
         self.replan_from_scratch();
     }
@@ -88,7 +89,7 @@ impl App {
         if machine != *self.machine {
             self.set_machine(Arc::new(machine));
             if let Mode::Browse(browse) = &mut self.mode
-                && Arc::ptr_eq(&self.library.machine(&self.machine), &self.machine)
+                && self.library.must_renew(&self.machine)
             {
                 browse.touch();
             }

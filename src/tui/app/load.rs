@@ -42,6 +42,8 @@ pub struct Loading {
     pub(super) id: u64,
     pub(super) name: String,
     pub(super) reference: String,
+    /// The context to open it with, in tokens: the one that the browser judged by.
+    pub(super) ctx: Option<u64>,
     /// The model is to be the draft of the open one.
     pub(super) as_draft: bool,
 }
@@ -51,7 +53,7 @@ impl App {
     pub fn begin_load(&mut self, name: String, reference: String) -> Vec<Effect> {
         self.loading.id += 1;
         (self.loading.name, self.loading.reference) = (name.clone(), reference.clone());
-        self.loading.as_draft = false;
+        (self.loading.as_draft, self.loading.ctx) = (false, None);
         let now = Progress { done: 0, total: None, shard: 0, shards: 1 };
         self.loading.state = Load::Running { name, now, took: Duration::ZERO };
         vec![Effect::Load { id: self.loading.id, reference }]
@@ -94,7 +96,8 @@ impl App {
             Ok(package) => {
                 self.loading.state = Load::Ready;
                 let canonical = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
-                self.open(package, Some(ModelLocation::by_reference(&self.loading.reference)));
+                let found = ModelLocation::by_reference(&self.loading.reference).of_opened(Some(&canonical));
+                self.open_with(package, Some(found), self.loading.ctx);
                 vec![Effect::AddRecent(canonical)]
             }
             Err(why) => {

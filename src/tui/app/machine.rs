@@ -252,6 +252,7 @@ impl App {
     /// Rebuilds the machine from the changes, and plans again.
     pub(super) fn rebuild_machine(&mut self) {
         self.machine = Arc::new(self.what_if.over(&self.found_machine.machine));
+        self.library.renew();
         self.replan_from_scratch();
     }
 }

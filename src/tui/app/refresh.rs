@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cliffs::apart_from;
 use super::live::Stale;
 use super::{App, Mode};
 use crate::answer::{Goal, KnobLimits};
@@ -18,8 +19,10 @@ use crate::tui::effect::{Effect, LimitsRequest, SurveyJob};
 /// The limits of the knobs, and the request for them.
 #[derive(Debug, Default)]
 pub struct LimitsState {
-    /// The newest limits; none until the present request is answered.
-    pub found: Option<KnobLimits>,
+    /// The newest limits and the request that they are of, which may be older than the present one.
+    found: Option<(PlanRequest, KnobLimits)>,
+    /// The request that is not answered yet.
+    asked: Option<PlanRequest>,
     /// Number of the request; answers to older ones are ignored.
     pub(super) id: u64,
     /// The machine for which limits and cliffs were requested last.
@@ -28,7 +31,65 @@ pub struct LimitsState {
     pub(super) pending_limit: Option<(Knob, Goal)>,
 }
 
+impl LimitsState {
+    /// Drops the known limits.
+    pub(super) fn forget(&mut self) {
+        self.found = None;
+    }
+
+    /// Whether none were found yet.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.found.is_none()
+    }
+
+    /// Sets the limits of the request that was asked last.
+    pub(super) fn learn(&mut self, limits: KnobLimits) {
+        self.found = self.asked.take().map(|of| (of, limits));
+    }
+}
+
+/// What is known of the limits of the present plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum KnownLimits<'a> {
+    /// They are being computed.
+    Pending,
+    /// There is no plan, or it is not that of the present settings, which the engine refuses.
+    Nothing,
+    /// The limits.
+    Found(&'a KnobLimits),
+}
+
+impl<'a> KnownLimits<'a> {
+    /// The limits, if they are known.
+    pub const fn found(self) -> Option<&'a KnobLimits> {
+        if let Self::Found(limits) = self { Some(limits) } else { None }
+    }
+}
+
 impl App {
+    /// The limits for exactly the present settings.
+    pub fn known_limits(&self) -> KnownLimits<'_> {
+        self.limits_where(|of, now| of == now)
+    }
+
+    /// The limits as far as they are along `knob`: they hold for any value of it.
+    pub fn known_along(&self, knob: Knob) -> KnownLimits<'_> {
+        self.limits_where(|of, now| of == now || apart_from(of, knob) == apart_from(now, knob))
+    }
+
+    pub(super) fn limits_along(&self, knob: Knob) -> Option<&KnobLimits> {
+        self.known_along(knob).found()
+    }
+
+    fn limits_where(&self, holds: impl Fn(&PlanRequest, &PlanRequest) -> bool) -> KnownLimits<'_> {
+        if self.plan.is_none() || self.refused.is_some() {
+            return KnownLimits::Nothing;
+        }
+        let now = self.limits_request();
+        let found = self.limits.found.as_ref().filter(|(of, _)| now.as_ref().is_some_and(|now| holds(of, now)));
+        found.map_or(KnownLimits::Pending, |(_, limits)| KnownLimits::Found(limits))
+    }
+
     /// Plans again if anything changed. Called once per drawing, however many actions came.
     pub fn refresh(&mut self) -> Vec<Effect> {
         let mut effects = self.replan();
@@ -43,9 +104,10 @@ impl App {
             return None;
         }
         let settings = self.tag.tag_defaults.without(&self.settings);
+        let machine = self.library.machine(&self.machine);
         let id = self.library.ask(crate::library::SurveyRequest {
             engine: self.engine,
-            machine: self.library.machine(&self.machine),
+            machine,
             settings: Settings { ctx: browse.need.map_or(settings.ctx, Context::Tokens), ..settings },
             held: ExplicitKnobs { ctx: self.tag.held.ctx || browse.need.is_some(), ..self.tag.held },
             quant: None,
@@ -111,7 +173,8 @@ impl App {
         let Some(of) = self.plan_request() else { return Vec::new() };
         self.limits.id += 1;
         self.limits.machine = Some(Arc::clone(&self.machine));
-        let cliffs = self.cliffs.ask(of.clone(), &self.knobs.offered, self.knobs.focus);
+        self.limits.asked = Some(of.clone());
+        let cliffs = self.cliffs.ask(self.queries.next(), of.clone(), &self.knobs.offered, self.knobs.focus);
         let question = LimitsRequest { id: self.limits.id, of, plan };
         std::iter::once(Effect::Limits(Box::new(question))).chain(cliffs).collect()
     }

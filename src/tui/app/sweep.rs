@@ -111,8 +111,7 @@ impl App {
     pub(super) fn ask_for_points(&mut self) -> Vec<Effect> {
         let Mode::Sweep(page) = &self.mode else { return Vec::new() };
         let (Some(about), Some(of)) = (self.missing_points(page), self.plan_request()) else { return Vec::new() };
-        self.query_id += 1;
-        vec![Effect::Ask(Box::new(Query { id: self.query_id, of, about }))]
+        vec![Effect::Ask(Box::new(Query { id: self.queries.next_of_page(), of, about }))]
     }
 
     pub(super) fn press_on_sweep(&mut self, mut page: Box<SweepPage>, command: Command) -> Vec<Effect> {

@@ -49,10 +49,19 @@ impl TagDefaults {
 impl App {
     /// Opens `package` with the knobs that its tag sets: two undo steps. `found` is where the programs that run the
     /// model find it, if known.
-    pub fn open(&mut self, mut package: Package, found: Option<ModelLocation>) {
-        let before = self.tag.tag_defaults.without(&self.settings);
+    pub fn open(&mut self, package: Package, found: Option<ModelLocation>) {
+        self.open_with(package, found, None);
+    }
+
+    /// As [`Self::open`], with the context `ctx` in tokens, whatever the tag sets.
+    pub(super) fn open_with(&mut self, mut package: Package, found: Option<ModelLocation>, ctx: Option<u64>) {
+        let mut before = self.tag.tag_defaults.without(&self.settings);
+        let mut held = self.tag.held;
+        if let Some(tokens) = ctx {
+            (before.ctx, held.ctx) = (Context::Tokens(tokens), true);
+        }
         let mut after = before.clone();
-        let notes = package.apply_to(&mut after, self.tag.held);
+        let notes = package.apply_to(&mut after, held);
         self.push_undo();
         self.tag.tag_defaults = TagDefaults::of(&before, &after);
         if !notes.is_empty() {

@@ -9,6 +9,7 @@ use super::machine::MachinePrompt;
 use super::machine::cards::CardPicker;
 use super::verify::{VerifyState, is_log};
 use super::{App, Mode, Panel, TextEntry};
+use crate::text::is_printable;
 use crate::tui::action::{Action, Command, ExitReason};
 use crate::tui::effect::{Effect, LogSource};
 use crate::tui::regions::Regions;
@@ -152,6 +153,7 @@ impl App {
             Command::CompareEngines => self.open_engine_compare(),
             Command::Notes => self.mode = Mode::Notes(0),
             Command::Open | Command::Models => {
+                self.library.open_on(&self.machine);
                 self.mode = Mode::Browse(Box::new(ModelBrowser::new(command == Command::Open, self.preferences.need)));
                 return vec![Effect::ListModels];
             }
@@ -194,13 +196,21 @@ impl App {
                 return vec![Effect::Complete { typed }];
             }
             Command::Enter => match browse.choice(&self.library) {
-                Ok((name, reference)) => return self.begin_load(name, reference),
+                Ok((name, reference)) => {
+                    let effects = self.begin_load(name, reference);
+                    self.loading.ctx = browse.need;
+                    return effects;
+                }
                 Err(wrong) => browse.wrong = Some(wrong),
             },
             Command::UseAsDraft => match self.begin_draft(&mut browse) {
                 Ok(effects) => return effects,
                 Err(wrong) => browse.wrong = Some(wrong),
             },
+            Command::Renew => {
+                self.library.renew();
+                browse.touch();
+            }
             _ => browse.turn(command, &self.library),
         }
         self.mode = Mode::Browse(browse);
@@ -262,7 +272,7 @@ impl App {
         if logs && is_log(text) {
             return self.verify(LogSource::Text(text.into()));
         }
-        let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+        let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| is_printable(*c)).collect();
         match &mut self.mode {
             Mode::Entry(entry) => entry.pasted(&line),
             Mode::Export(page) => {

@@ -87,6 +87,7 @@ pub const KEYS: &[Binding] = table! {
     Models: OnlyKind = [ctrl('x')] "show models with experts / without / all";
     Models: OnlyModality = [ctrl('p')] "show models that read images / sounds / all";
     Models: JudgeBy = [ctrl('n')] "judge by a longer context: 8k, 16k … / the planner's", footer 4 "context";
+    Models: Renew = [key(KeyCode::F(5))] "judge by the memory that is free now";
     Models: OnlyHere = [ctrl('l')] "show only local models / all";
     Models: OnlyFamily = [ctrl('g')] "show only the selected family / all";
     Models: Sort = [ctrl('s')] "sort by the next column", footer 3 "sort";

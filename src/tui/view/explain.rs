@@ -8,6 +8,7 @@ use super::graph;
 use super::layers::device_name;
 use super::page::TextPage;
 use super::peaks;
+use crate::answer::KnobLimits;
 use crate::answer::parts;
 use crate::answer::ram::RamUse;
 use crate::gguf::Tensor;
@@ -16,7 +17,7 @@ use crate::model::{Model, TensorGroup};
 use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, OwnCache, Plan, Term};
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
-use crate::tui::app::{App, ExplainTarget};
+use crate::tui::app::{App, ExplainTarget, KnownLimits};
 use crate::tui::regions;
 use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{capitalised, shortened};
@@ -79,17 +80,21 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut TextPage) {
         let stops = knob.stops(&app.bounds);
         page.pair("range", NAMES, &format!("{} to {}", knob.show(stops.first()), knob.show(stops.last())), text);
     }
+    let name = if knob == Knob::CpuMoe { "min that fits" } else { "max that fits" };
+    if KnobLimits::ASKED.contains(&knob) && app.known_along(knob) == KnownLimits::Pending {
+        page.pair(name, NAMES, "…", text);
+    }
     if let Some(most) = app.limit(knob) {
-        let name = if knob == Knob::CpuMoe { "min that fits" } else { "max that fits" };
         let what = format!("{} with all in VRAM, other knobs unchanged", knob.show(most));
         page.pair(name, NAMES, &what, text);
     }
-    if matches!(knob, Knob::CacheType | Knob::CacheTypeK | Knob::CacheTypeV)
-        && let Some(limits) = &app.limits.found
-    {
-        for cost in &limits.cache_types {
+    if matches!(knob, Knob::CacheType | Knob::CacheTypeK | Knob::CacheTypeV) {
+        if app.known_limits() == KnownLimits::Pending {
+            page.pair("types", NAMES, "…", text);
+        }
+        for cost in app.known_limits().found().map_or(&[][..], |limits| &limits.cache_types) {
             let took = format!("{} of cache, {} of graph", cost.cache, cost.graph);
-            let against = cost.against_f16().map_or(took.clone(), |against| format!("{took}: {against}"));
+            let against = cost.against_in_force().map_or(took.clone(), |against| format!("{took}: {against}"));
             page.pair(&cost.cache_type.to_string(), NAMES, &against, text);
         }
         page.text(COPIES, Hue::Text);

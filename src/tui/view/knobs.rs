@@ -5,10 +5,11 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::figure;
+use crate::answer::KnobLimits;
 use crate::answer::cliffs::Cliff;
 use crate::settings::knob::{Knob, Stops};
 use crate::tui::app::cliffs::edge;
-use crate::tui::app::{App, Mode, TextEntry, TextOrigin};
+use crate::tui::app::{App, KnownLimits, Mode, TextEntry, TextOrigin};
 use crate::tui::regions::{KnobRow, Panel};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
@@ -31,17 +32,28 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
 /// Candidates for the right title, longest first: the visible range of knobs, and the meaning of the limit mark.
 fn right_titles(app: &App) -> Vec<String> {
     let (seen, count) = (app.regions.knobs_at_once(), app.knobs.offered.len());
-    let marks = app.limits.found.is_some() && !app.machine.gpus.is_empty();
+    let known = app.known_along(app.knobs.focus);
+    let marks = known != KnownLimits::Nothing && !app.machine.gpus.is_empty();
+    let pending = if known == KnownLimits::Pending { " …" } else { "" };
     let range = format!("{}-{} of {count} ↑↓", app.knobs.first + 1, app.knobs.first + seen);
-    let mut in_vram = vec!["┊ max in VRAM".to_owned()];
-    if app.assigned_limit(app.knobs.focus) != app.limit(app.knobs.focus) {
-        in_vram.insert(0, "┊ all in VRAM ╎ all layers".to_owned());
+    let mut in_vram = vec![format!("┊ max in VRAM{pending}")];
+    let focus = app.knobs.focus;
+    match (app.limit(focus), app.assigned_limit(focus)) {
+        (Some(_), _) if focus == Knob::CpuMoe => in_vram = vec!["┊ min for all layers".to_owned(), "┊ min".to_owned()],
+        (None, Some(_)) => in_vram = vec!["none all in VRAM ╎ all layers".to_owned(), "╎ all layers".to_owned()],
+        (Some(vram), Some(assigned)) if vram != assigned => {
+            in_vram.insert(0, "┊ all in VRAM ╎ all layers".to_owned());
+        }
+        (None, None) if pending.is_empty() && KnobLimits::ASKED.contains(&focus) => {
+            in_vram = vec!["no value all in VRAM".to_owned(), "none in VRAM".to_owned()];
+        }
+        _ => {}
     }
     let source = app.source_of_focus();
-    in_vram.splice(0..0, source.iter().map(|source| format!("{source} ─ ┊ max in VRAM")).collect::<Vec<_>>());
+    in_vram.splice(0..0, source.iter().map(|source| format!("{source} ─ ┊ max in VRAM{pending}")).collect::<Vec<_>>());
     match (seen < count, marks) {
         (false, false) if source.is_some() => source.into_iter().collect(),
-        (true, true) => vec![format!("{range} ─ ┊ max in VRAM"), format!("{range} ─ ┊ max"), range],
+        (true, true) => vec![format!("{range} ─ ┊ max in VRAM{pending}"), format!("{range} ─ ┊ max{pending}"), range],
         (true, false) => vec![range],
         (false, true) => in_vram,
         (false, false) => Vec::new(),
@@ -100,7 +112,7 @@ fn ticks(app: &App, knob: Knob, stops: &Stops) -> Vec<(f64, Tick)> {
         let kind = if cliff.jumps.is_empty() { Tick::Layer } else { Tick::Jump };
         (stops.fraction(edge(cliff)), kind)
     };
-    app.cliffs.last(knob).iter().map(tick).collect()
+    app.cliffs_along(knob).iter().map(tick).collect()
 }
 
 /// Draws the value right-aligned, after `auto` if the engine chooses it, and the value in effect if that differs.

@@ -57,7 +57,8 @@ pub fn draw(app: &App, browse: &ModelBrowser, buffer: &mut Buffer) {
         match line {
             BrowseLine::Model(index) => {
                 if let Some(row) = app.library.rows.get(index) {
-                    row::draw(row, app.library.is_old(row), &page, place, chosen, theme, buffer);
+                    let state = (app.library.is_old(row), browse.need);
+                    row::draw(row, state, &page, place, chosen, theme, buffer);
                 }
             }
             BrowseLine::Path(index) => {
@@ -80,6 +81,7 @@ fn right_title(app: &App, browse: &ModelBrowser) -> String {
     match (&app.library.gathered, app.library.open()) {
         (Gathering::Nothing, _) => "searching…".to_owned(),
         (_, open @ 1..) => format!("{count}, planning {open}"),
+        _ if app.library.is_judged_by_earlier(&app.machine) => format!("{count}, by earlier free memory (F5)"),
         (Gathering::Here, 0) => format!("{count}, asking Ollama"),
         (_, 0) => count,
     }

@@ -244,7 +244,7 @@ fn changes(app: &App, page: &SweepPage, axis: &LogAxis, scale: Rect, buffer: &mu
     };
     // jumps are fewer, and drawn over the others
     for jumps in [false, true] {
-        let here = app.cliffs.last(page.knob).iter().filter(|cliff| cliff.jumps.is_empty() != jumps);
+        let here = app.cliffs_along(page.knob).iter().filter(|cliff| cliff.jumps.is_empty() != jumps);
         let (symbol, hue) = if jumps { ("◇", Hue::Text) } else { ("╵", Hue::Over) };
         here.for_each(|cliff| put(edge(cliff), symbol, app.theme.ink(hue)));
     }

@@ -6,9 +6,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::answer::{ram, verdict};
-use crate::plan::Outcome;
+use crate::plan::{Outcome, Plan};
+use crate::settings::knob::Knob;
 use crate::tui::action::Command;
-use crate::tui::app::{App, Detection, Load};
+use crate::tui::app::{App, Detection, KnownLimits, Load};
 use crate::tui::keymap;
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
@@ -119,9 +120,20 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
     let (sign, hue) = sign(plan.outcome());
-    let sentence = verdict::sentence(plan, app.limits.found.as_ref(), app.speeds.as_ref());
+    let sentence = sentence(app, plan);
     let sentences: Vec<String> = std::iter::once(sentence).chain(ram::spills(&app.machine, plan)).collect();
     (format!("{sign} {}:", verdict::headline(plan)), hue, sentences.join(" "))
+}
+
+/// The verdict's sentence; what depends on limits that are still being computed is `…`.
+pub(super) fn sentence(app: &App, plan: &Plan) -> String {
+    // in VRAM it names no limit but the context's, which holds for any context
+    let limits = match plan.outcome() {
+        Outcome::Vram => app.known_along(Knob::Context),
+        _ => app.known_limits(),
+    };
+    let sentence = verdict::sentence(plan, limits.found(), app.speeds.as_ref());
+    if limits == KnownLimits::Pending { format!("{sentence} …") } else { sentence }
 }
 
 /// The sign and colour of a fit status.

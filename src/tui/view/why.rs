@@ -128,8 +128,8 @@ fn brings(plan: &Plan, remedy: &Remedy) -> String {
         Goal::Vram | Goal::VramWith(_) if plan.outcome() <= Outcome::Tight => "the margin is free".to_owned(),
         Goal::Vram | Goal::VramWith(_) => "all in VRAM".to_owned(),
         Goal::AllLayers => format!("all {all} layers"),
-        Goal::Layer(_) => format!("this layer, {} of {all}", remedy.offloaded),
-        Goal::AtLeast(_) => format!("{} of {all} layers", remedy.offloaded),
+        Goal::Layer(_) => format!("this layer, {} of {all}", remedy.on_gpus),
+        Goal::AtLeast(_) => format!("{} of {all} layers", remedy.on_gpus),
     }
 }
 

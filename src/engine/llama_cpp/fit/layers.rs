@@ -57,7 +57,11 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
 
     /// Runs both steps. Returns the split and the first layer that did not fit.
     pub fn run(mut self) -> Result<(LayerSplit, Option<NoRoom>), LoadError> {
-        let all_layers = self.fitter.fit_goal == FitGoal::AllLayers;
+        let all_layers = self.fitter.fit_goal != FitGoal::Most;
+        // on one GPU, all layers are what did not fit before
+        if self.fitter.fit_goal == FitGoal::Vram && self.targets.len() == 1 {
+            return Ok((self.spread(&self.best.shares), None));
+        }
         // MTP blocks that are not loaded are not counted here, so one block always stays in RAM
         let hparams = &self.fitter.model().hparams;
         if all_layers && !self.fitter.load_mtp && hparams.n_layer() < hparams.n_layer_all {
@@ -138,7 +142,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
             self.best = high;
             return Ok(());
         }
-        if gpu == 0 && self.fitter.fit_goal == FitGoal::AllLayers {
+        if gpu == 0 && self.fitter.fit_goal != FitGoal::Most {
             return Ok(());
         }
         self.skip_certain_failures(&mut high, gpu)?;

@@ -52,26 +52,35 @@ impl LowerBound<'_> {
             let needed = self.minimum(&self.loaded.place(devices, spread), own);
             let fits =
                 needed.iter().zip(free.iter().copied().map(Bytes).chain([ram])).all(|(needed, free)| *needed <= free);
-            return if fits { UpperBound::AllLayers } else { UpperBound::DoesNotFit };
+            return if fits { UpperBound::Vram } else { UpperBound::DoesNotFit };
         }
         let vram: Bytes = free.into_iter().map(Bytes).sum();
-        let total: Bytes = self.minimum(&self.all_on(&[]), Vec::new()).into_iter().sum();
+        let movable = if self.loaded.hparams.n_expert > 0 { self.loaded.hparams.n_layer_all } else { 0 };
+        let total: Bytes = self.minimum(&self.all_on(&[], movable), Vec::new()).into_iter().sum();
         if total > vram + ram {
             return UpperBound::DoesNotFit;
         }
         // the minimum: everything on one GPU, and without padding
-        let on_gpus =
-            self.minimum(&self.all_on(&[1]), vec![Arc::new(Cpu::default())]).first().copied().unwrap_or_default();
+        let on_gpus = |movable| {
+            let minimum = self.minimum(&self.all_on(&[1], movable), vec![Arc::new(Cpu::default())]);
+            minimum.first().copied().unwrap_or_default()
+        };
         let margins = limits.margins.iter().copied().chain(std::iter::repeat(0));
         let may_take: Bytes =
             devices.iter().zip(margins).map(|(gpu, margin)| Bytes(gpu.free.saturating_sub(margin))).sum();
-        if on_gpus > may_take { UpperBound::SomeLayers } else { UpperBound::AllLayers }
+        if on_gpus(movable) > may_take {
+            UpperBound::SomeLayers
+        } else if movable > 0 && on_gpus(0) > may_take {
+            UpperBound::AllLayers
+        } else {
+            UpperBound::Vram
+        }
     }
 
-    /// All layers on GPUs with `free` memory, or in RAM; tensors that a fit may move to RAM are there.
-    fn all_on(&self, free: &[u64]) -> Placement {
+    /// All layers on GPUs with `free` memory, or in RAM; of the first `movable` blocks, the tensors that a fit may move
+    /// to RAM are there.
+    fn all_on(&self, free: &[u64], movable: usize) -> Placement {
         let hparams = &self.loaded.hparams;
-        let movable = if hparams.n_expert > 0 { hparams.n_layer_all } else { 0 };
         let in_ram = |block| TensorOverride { block, part: OverrideGroup::FeedForward, gpu: None };
         let overrides: Vec<TensorOverride> = (0..movable).map(in_ram).collect();
         Placement::new(

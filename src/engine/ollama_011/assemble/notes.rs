@@ -125,7 +125,7 @@ impl PlanInputs<'_> {
         } else if self.machine.os == Os::Windows && first == Some(Backend::Cuda) {
             Some("this is faster with CUDA on Windows")
         } else if self.machine.os == Os::Linux && self.machine.ram.free < Bytes(found.total()) {
-            Some("the model is larger than free RAM")
+            Some("model, cache and graph together need more than the free RAM")
         } else {
             None
         }

@@ -92,7 +92,7 @@ impl SortOrder {
     }
 
     /// The order of two rows; rows without data come last in either direction.
-    fn compare(self, a: &ModelRow, b: &ModelRow, reversed: bool) -> Ordering {
+    fn compare(self, a: &ModelRow, b: &ModelRow, reversed: bool, need: Option<u64>) -> Ordering {
         let turn = |order: Ordering| if self.ascends() == reversed { order.reverse() } else { order };
         let keyed = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => turn(a.cmp(&b)),
@@ -126,7 +126,9 @@ impl SortOrder {
             Self::Share => {
                 // rounded to nine decimals, to compare as an integer
                 let share = |row: &ModelRow| {
-                    row.status.plan().map(|plan| (plan.totals.gpu.share_of(plan.totals.all).0 * 1e9) as u64)
+                    let plan = row.status.plan()?;
+                    let fits = need.is_none_or(|tokens| plan.model.is_trained_for(tokens));
+                    fits.then(|| (plan.totals.gpu.share_of(plan.totals.all).0 * 1e9) as u64)
                 };
                 keyed(share(a), share(b))
             }
@@ -186,16 +188,16 @@ impl BrowseFilter {
         self.limits.reads = Modalities { vision: !vision && !audio, audio: vision };
     }
 
-    fn keeps(&self, row: &ModelRow) -> bool {
-        keeps(&self.limits, row)
+    fn keeps(&self, row: &ModelRow, need: Option<u64>) -> bool {
+        keeps(&self.limits, row, need)
             && (!self.here || is_here(row))
             && self.family.as_ref().is_none_or(|family| row.item.family() == *family)
     }
 }
 
-/// Whether `limits` keep a model; one that is not planned yet is kept.
-fn keeps(limits: &ModelFilter, row: &ModelRow) -> bool {
-    row.status.plan().is_none_or(|plan| limits.keeps(&plan.model, row.item.modalities(), plan.mainly()))
+/// Whether `limits` keep a model where the context `need` is needed; one that is not planned yet is kept.
+fn keeps(limits: &ModelFilter, row: &ModelRow, need: Option<u64>) -> bool {
+    row.status.plan().is_none_or(|plan| limits.keeps(&plan.model, row.item.modalities(), plan.mainly(), need))
 }
 
 /// Whether a model can be opened without downloading its header.
@@ -203,8 +205,14 @@ pub fn is_here(row: &ModelRow) -> bool {
     row.item.origin != ModelOrigin::Catalogue
 }
 
-/// The indices of the listed `rows`, in order.
-pub fn arranged(rows: &[ModelRow], search: &str, sort: SortOrder, reversed: bool, only: &BrowseFilter) -> Vec<usize> {
+/// The indices of the listed `rows`, in the order `sort`, which may be reversed; `need` is the context needed.
+pub fn arranged(
+    rows: &[ModelRow],
+    search: &str,
+    (sort, reversed): (SortOrder, bool),
+    only: &BrowseFilter,
+    need: Option<u64>,
+) -> Vec<usize> {
     let mut matcher = Matcher::new(Config::DEFAULT);
     let (limits, words) = ModelFilter::typed(search);
     let pattern = Pattern::parse(&words, CaseMatching::Ignore, Normalization::Smart);
@@ -216,7 +224,7 @@ pub fn arranged(rows: &[ModelRow], search: &str, sort: SortOrder, reversed: bool
     let mut found: Vec<(u32, usize)> = rows
         .iter()
         .enumerate()
-        .filter(|(_, row)| only.keeps(row) && keeps(&limits, row))
+        .filter(|(_, row)| only.keeps(row, need) && keeps(&limits, row, need))
         .filter_map(|(index, row)| Some((score(row)?, index)))
         .collect();
     if sort == SortOrder::Default {
@@ -225,7 +233,7 @@ pub fn arranged(rows: &[ModelRow], search: &str, sort: SortOrder, reversed: bool
             found.reverse();
         }
     } else {
-        found.sort_by(|&(_, a), &(_, b)| sort.compare(&rows[a], &rows[b], reversed));
+        found.sort_by(|&(_, a), &(_, b)| sort.compare(&rows[a], &rows[b], reversed, need));
     }
     found.into_iter().map(|(_, index)| index).collect()
 }

@@ -10,7 +10,7 @@ use crate::machine::driver_memory::DriverMemory;
 use crate::machine::presets;
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::what_if::GpuSlot;
-use crate::machine::{Backend, Machine, Origin, Os};
+use crate::machine::{Backend, Gpu, Machine, Origin, Os};
 use crate::plan::Confidence;
 use crate::tui::app::machine::{DeviceSetting, MachinePrompt, MachineRow, MachineScreen, Pane};
 use crate::tui::app::{App, LiveMemory};
@@ -111,6 +111,12 @@ fn value(app: &App, row: MachineRow, line: DeviceSetting, slot: Option<&GpuSlot>
                 (Some(_), _) => "set here".to_owned(),
                 (None, Some(share)) => format!("assumed: {share:.0} % of total"),
                 (None, None) if followed => "live, from its driver".to_owned(),
+                (None, None) if described && is_assumed(&slot.gpu) => {
+                    format!(
+                        "assumed: {:.0} % of total",
+                        100.0 * slot.gpu.free.0 as f64 / slot.gpu.total.0.max(1) as f64
+                    )
+                }
                 (None, None) => as_it_is.to_owned(),
             };
             (size, from)
@@ -124,6 +130,13 @@ fn value(app: &App, row: MachineRow, line: DeviceSetting, slot: Option<&GpuSlot>
             (size, String::new())
         }
     }
+}
+
+/// Whether what is free is exactly what is assumed where nothing is stated.
+fn is_assumed(gpu: &Gpu) -> bool {
+    let preset = presets::find(&gpu.name).map(|preset| preset.gpu());
+    let share = preset.map_or(presets::FREE_VRAM, |preset| preset.free.0 as f64 / preset.total.0.max(1) as f64);
+    gpu.free != gpu.total && gpu.free.0.abs_diff((gpu.total.0 as f64 * share) as u64) <= 1
 }
 
 /// The percentage of memory assumed free for a preset card.

@@ -20,7 +20,8 @@ const WIDE: u16 = 110;
 /// Draws the preview into `place`, below a rule.
 pub fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut Buffer) {
     let row = browse.chosen(&app.library);
-    let plan = row.and_then(|row| row.status.plan());
+    // one for other settings says nothing about these
+    let plan = row.filter(|row| !app.library.is_old(row)).and_then(|row| row.status.plan());
     rule(app, row, plan.map(AsRef::as_ref), place, buffer);
     let body = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1), ..place };
     if let Some(plan) = plan {

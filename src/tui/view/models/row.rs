@@ -41,10 +41,11 @@ pub fn head(browse: &ModelBrowser, page: &ModelsRegions, theme: Theme, buffer: &
     }
 }
 
-/// Draws `row` at `place`; its figures are dimmed if `old`, which means that they are for other settings.
+/// Draws `row` at `place`, where the context `need` is needed. If its status is `old`, for other settings, what depends
+/// on them is `…`.
 pub fn draw(
     row: &ModelRow,
-    old: bool,
+    (old, need): (bool, Option<u64>),
     page: &ModelsRegions,
     place: Rect,
     chosen: bool,
@@ -61,7 +62,6 @@ pub fn draw(
         (false, None) => theme.ink(Hue::Text),
         (false, Some(_)) => theme.ink(Hue::Dim),
     };
-    let figures = if old { theme.ink(Hue::Dim) } else { ink };
     let columns = page.columns(place.y);
     if let Some((_, name)) = columns.first() {
         let (sign, hue) = origin(row.item.origin);
@@ -97,27 +97,38 @@ pub fn draw(
             continue;
         };
         let model = &plan.model;
+        // which quantisation is best depends on the machine
+        let chosen_for =
+            row.item.origin == ModelOrigin::Catalogue && matches!(column, ListColumn::Quantisation | ListColumn::Size);
+        let judged = matches!(column, ListColumn::Verdict | ListColumn::Fits | ListColumn::Speed);
+        if old && (chosen_for || judged) {
+            if matches!(column, ListColumn::Quantisation | ListColumn::Verdict) {
+                writer.skip(2).put("…", theme.ink(Hue::Dim));
+            } else {
+                writer.right("…", theme.ink(Hue::Dim));
+            }
+            continue;
+        }
         let _writer = match column {
             ListColumn::Name | ListColumn::Origin => continue,
-            ListColumn::Parameters if place.width > 9 => writer.right(&model.parameters_text(), figures),
-            ListColumn::Parameters => writer.right(&parameters(model.parameters), figures),
-            ListColumn::Quantisation => writer.skip(2).put(model.file_type.as_deref().unwrap_or("?"), figures),
-            ListColumn::Size => writer.right(&model.bytes.to_string(), figures),
+            ListColumn::Parameters if place.width > 9 => writer.right(&model.parameters_text(), ink),
+            ListColumn::Parameters => writer.right(&parameters(model.parameters), ink),
+            ListColumn::Quantisation => writer.skip(2).put(model.file_type.as_deref().unwrap_or("?"), ink),
+            ListColumn::Size => writer.right(&model.bytes.to_string(), ink),
             ListColumn::Trained => {
                 writer.right(&model.context_train.map_or_else(|| "?".to_owned(), short), theme.ink(Hue::Dim))
             }
             ListColumn::Verdict => {
-                let (words, style) = verdict(plan, theme);
-                let style = if old { figures } else { style };
+                let (words, style) = verdict(plan, need, theme);
                 writer.skip(2).put(&words, style)
             }
             ListColumn::Fits => match row.status.fit_summary() {
-                Some(summary) => writer.right(&fits(summary), figures),
+                Some(summary) => writer.right(&fits(summary), ink),
                 None => writer.right("…", theme.ink(Hue::Dim)),
             },
             ListColumn::Speed => {
                 let speed = row.status.fit_summary().and_then(|summary| summary.speed.as_deref());
-                writer.right(&speed.map_or_else(|| "–".to_owned(), |speed| speed.range().to_string()), figures)
+                writer.right(&speed.map_or_else(|| "–".to_owned(), |speed| speed.range().to_string()), ink)
             }
         };
     }
@@ -133,8 +144,13 @@ const fn origin(origin: ModelOrigin) -> (&'static str, Hue) {
     }
 }
 
-/// `✓ VRAM`, `▲ layers 63 %`.
-fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
+/// `✓ VRAM`, `▲ layers 63 %`, and `✗ trained 4k` where that is too little.
+fn verdict(plan: &Plan, need: Option<u64>, theme: Theme) -> (String, Style) {
+    if let Some(trained) =
+        plan.model.context_train.filter(|_| need.is_some_and(|need| !plan.model.is_trained_for(need)))
+    {
+        return (format!("✗ trained {}", short(trained)), theme.ink(Hue::Over));
+    }
     let (sign, hue) = crate::tui::view::verdict::sign(plan.outcome());
     let share = match plan.outcome() {
         Outcome::LayersInRam | Outcome::ExpertsInRam | Outcome::PartsInRam => {

@@ -1,0 +1,138 @@
+//! Text from files, networks and drivers, made fit to be shown.
+//!
+//! It is cleaned where it comes in: a header's strings in [`Model`](crate::model::Model), a log's lines in
+//! [`observed`](crate::observed), a card's name in [`Machine`](crate::machine::Machine). What is printed passes
+//! [`shown`] or [`json`] once more, since paths and messages of other programs stay as they are until then.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use serde::Serialize;
+
+/// Whether `c` changes only its own place: no control character, no separator of lines, and none of the marks that turn
+/// the direction of the text around them (Unicode 17, UAX #9: implicit marks, embeddings, overrides and isolates).
+pub fn is_printable(c: char) -> bool {
+    !(c.is_control() || is_separator(c) || is_direction(c))
+}
+
+const fn is_separator(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+const fn is_direction(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `text` on one line: control characters and separators become spaces, marks of direction are left out.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    let kept = text.chars().filter(|c| !is_direction(*c));
+    Cow::Owned(kept.map(|c| if is_printable(c) { c } else { ' ' }).collect())
+}
+
+/// `text` with each character that is not printable written out, as in `\u{202e}`: for paths and names in messages.
+pub fn quoted(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_printable(c) { out.push(c) } else { out.extend(c.escape_default()) }
+    }
+    Cow::Owned(out)
+}
+
+/// The lines of `text` as they may be printed: line breaks, tabs and the colours of a terminal (`\e[1;31m`) stay, of
+/// the rest what is printable.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    let fits = |c: char| is_printable(c) || matches!(c, '\n' | '\t');
+    if text.chars().all(fits) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = colour(rest).unwrap_or(c.len_utf8());
+        let (piece, after) = rest.split_at(length);
+        if fits(c) || length > c.len_utf8() {
+            out.push_str(piece);
+        }
+        rest = after;
+    }
+    Cow::Owned(out)
+}
+
+/// The length of a colour's escape sequence at the start of `text`.
+fn colour(text: &str) -> Option<usize> {
+    let codes = text.strip_prefix("\u{1b}[")?;
+    let end = codes.bytes().position(|byte| !(byte.is_ascii_digit() || byte == b';'))?;
+    (codes.as_bytes().get(end) == Some(&b'm')).then_some(end + 3)
+}
+
+/// `value` as indented JSON, in which each character that is not printable is escaped.
+///
+/// # Errors
+/// As [`serde_json::to_string_pretty`].
+pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    let text = serde_json::to_string_pretty(value)?;
+    let fits = |c: char| is_printable(c) || c == '\n';
+    if text.chars().all(fits) {
+        return Ok(text);
+    }
+    // none of them stands outside a string, and all are in the basic plane, where JSON has one escape for each
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if fits(c) {
+            out.push(c);
+        } else {
+            // writing to a string cannot fail
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every character that must not be printed.
+    fn refused() -> impl Iterator<Item = char> {
+        let controls = ('\0'..='\u{1f}').chain('\u{7f}'..='\u{9f}');
+        let marks = ['\u{61c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}'];
+        controls.chain(marks).chain('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}')
+    }
+
+    #[test]
+    fn nothing_unprintable_is_left() {
+        for c in refused() {
+            let text = format!("a{c}b");
+            assert!(!is_printable(c), "{c:?}");
+            for out in [one_line(&text), quoted(&text)] {
+                assert!(out.chars().all(is_printable) && out.starts_with('a') && out.ends_with('b'), "{out:?}");
+            }
+            let out = shown(&text);
+            assert!(out.chars().all(|c| is_printable(c) || matches!(c, '\n' | '\t')), "{out:?}");
+            let out = json(&text).unwrap();
+            assert!(out.chars().all(is_printable), "{out:?}");
+            assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text, "JSON keeps the text");
+        }
+    }
+
+    #[test]
+    fn what_is_printable_stays() {
+        for text in ["Llama 3.1 8B", "名前 · é", "👩‍🚀 \u{2009}1", ""] {
+            assert!(matches!(one_line(text), Cow::Borrowed(_)) && matches!(quoted(text), Cow::Borrowed(_)), "{text}");
+            assert_eq!((shown(text), one_line(text)), (text.into(), text.into()));
+        }
+    }
+
+    #[test]
+    fn text_is_cleaned() {
+        assert_eq!(one_line("a\nb\u{1b}[2Jc\u{202e}d"), "a b [2Jcd");
+        assert_eq!(quoted("a\nb\u{202e}"), r"a\nb\u{202e}");
+        assert_eq!(shown("\u{1b}[1;31mred\u{1b}[0m\n\u{1b}[2Jcleared \u{1b}"), "\u{1b}[1;31mred\u{1b}[0m\n[2Jcleared ");
+    }
+}

@@ -1,0 +1,108 @@
+//! What is being computed is shown as such: no screen shows an answer to an older question.
+
+use plimsoll::engine::EngineId;
+use plimsoll::settings::knob::Knob;
+use plimsoll::settings::{Context, Settings};
+use plimsoll::tui::action::{Action, Command};
+use plimsoll::tui::app::Mode;
+use plimsoll::tui::app::advice::AnswerState;
+use plimsoll::tui::effect::Effect;
+use plimsoll::tui::query::QueryPart;
+use plimsoll::tui::theme::Appearance;
+
+use crate::harness::{self, Harness};
+
+fn go(harness: &mut Harness, knob: Knob) {
+    for _ in 0..Knob::ALL.len() {
+        harness.press("↑");
+    }
+    while harness.app.knobs.focus != knob {
+        harness.press("↓");
+    }
+}
+
+/// A screen with all answers, after which a knob is changed and no answer comes, is that of a planner that never had an
+/// answer: but for the row of the knob itself, whose limits do not depend on its value.
+#[test]
+fn after_a_change_nothing_of_an_older_answer_is_shown() {
+    let knobs = [Knob::Parallel, Knob::CacheType, Knob::FlashAttn, Knob::Batch, Knob::GpuLayers];
+    for (tokens, gib) in [(49_152, 12), (8192, 24)] {
+        for knob in knobs {
+            let settings = Settings { ctx: Context::Tokens(tokens), ..Settings::default() };
+            let machine = || harness::machine(1, "RTX 3060", gib, 64);
+            let (size, engine) = ((140, 50), EngineId::Ollama024);
+            let model = || harness::model("llama3.1-8b");
+            let mut known = Harness::seen(engine, Some(model()), machine(), size, settings.clone(), Appearance::BEST);
+            known.think();
+            assert!(!known.text().contains(" …"), "everything is known\n{}", known.text());
+            known.no_limits = true;
+            go(&mut known, knob);
+            known.press(if knob == Knob::GpuLayers { "←" } else { "→" });
+            assert_ne!(known.app.settings, settings, "{knob:?} was changed");
+            known.rest();
+            go(&mut known, Knob::Context);
+            let mut fresh = Harness::by(engine, model(), machine(), size, known.app.settings.clone());
+            fresh.rest();
+            go(&mut fresh, Knob::Context);
+            let others = |harness: &Harness| -> Vec<String> {
+                harness.text().lines().filter(|line| !line.contains(knob.title())).map(str::to_owned).collect()
+            };
+            assert!(known.text().contains('…'), "{}", known.text());
+            assert_eq!(others(&known), others(&fresh), "{knob:?}");
+            for page in ["s", "Tab Enter"] {
+                known.press(page);
+                assert!(!known.text().contains("Testing"), "pages are answered at once here\n{}", known.text());
+                known.press("Esc");
+            }
+        }
+    }
+}
+
+/// An answer to the planner's own question, such as that its search for thresholds has ended, ends no page's search.
+#[test]
+fn a_page_takes_no_answer_to_another_question() {
+    let settings = Settings { ctx: Context::Tokens(49_152), ..Settings::default() };
+    let machine = harness::machine(1, "RTX 3060", 12, 64);
+    let mut harness =
+        Harness::with(Some(harness::model("llama3.1-8b")), machine, (140, 50), settings, Appearance::BEST);
+    let app = &mut harness.app;
+    let asked = |effects: Vec<Effect>| -> Vec<u64> {
+        effects
+            .into_iter()
+            .filter_map(|effect| if let Effect::Ask(query) = effect { Some(query.id) } else { None })
+            .collect()
+    };
+    let mut ids = Vec::new();
+    for open in [Command::Best, Command::Matrix, Command::Sweep] {
+        for _ in 0..3 {
+            drop(app.update(Action::Press(Command::Less)));
+            ids.extend(asked(app.refresh()));
+            let of_planner = *ids.last().unwrap();
+            let of_page = asked(app.update(Action::Press(open)));
+            assert_eq!(of_page.len(), 1);
+            ids.extend(of_page);
+            drop(app.update(Action::QueryAnswered { id: of_planner, part: QueryPart::End }));
+            let progress = match &app.mode {
+                Mode::Best(page) => page.progress,
+                Mode::Matrix(page) => page.progress,
+                _ => AnswerState::Working,
+            };
+            assert_eq!(progress, AnswerState::Working, "{open:?} still searches");
+            drop(app.update(Action::Press(Command::Back)));
+        }
+    }
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "no two questions have one id");
+}
+
+/// The context that models are judged by is the one that the chosen one is opened with.
+#[test]
+fn a_model_is_opened_with_the_context_that_it_was_judged_by() {
+    let machine = harness::machine(1, "RTX 3090", 24, 64);
+    let mut harness = Harness::new(harness::model("llama3.1-8b"), machine, (140, 45));
+    harness.press("b ^N Enter");
+    assert!(matches!(harness.app.mode, Mode::Plan));
+    assert_eq!(harness.app.settings.ctx, Context::Tokens(8192), "{}", harness.text());
+}
