@@ -30,7 +30,7 @@ const MARKS: [&str; 50] = [
     "flash_attn",
     "missing support",
     "set to disabled",
-    "parallelism enabled",
+    "pipeline parallelism",
     "full-size SWA",
     "allocation limit",
     "preferred buffer type",
