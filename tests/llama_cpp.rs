@@ -327,6 +327,10 @@ fn memory_agrees_to_the_byte(#[files("tests/llama_cpp/*/2026-*/*.jsonl.gz")] pat
     all_agree_but(known.map_or(0, |(.., lines)| *lines), &outcome(&path).lines);
 }
 
+/// Loads that are known to differ: MiniMax-01 reserves memory for a batch of one sequence besides, which is not measured,
+/// and llama.cpp cannot make one context of Deci.
+const LOADS_KNOWN_TO_DIFFER: [(&str, usize); 2] = [("minimax-01-mini", 7), ("deci-mini", 1)];
+
 /// Loads as a server makes them: allocated, with the retry without a pipeline, on one to four cards.
 #[rstest]
 fn a_load_agrees_to_the_byte(#[files("tests/llama_cpp/*/load/*.jsonl.gz")] path: PathBuf) {
@@ -336,7 +340,8 @@ fn a_load_agrees_to_the_byte(#[files("tests/llama_cpp/*/load/*.jsonl.gz")] path:
         .iter()
         .map(|line| loads_like(model.as_ref(), on, release, line).map_err(|(difference, _)| difference))
         .collect();
-    all_agree(&results);
+    let known = LOADS_KNOWN_TO_DIFFER.iter().find(|(of, _)| *of == model_of(&path));
+    all_agree_but(known.map_or(0, |(_, lines)| *lines), &results);
 }
 
 /// What llama.cpp printed on a real device: the compute buffer of one device, and of the host, in MiB.
@@ -485,6 +490,39 @@ fn without_options_the_server_uses_four_slots_unified_kv_and_a_smaller_context()
         let asked = (device.weights.0, device.cache.0, device.graph.0);
         assert_eq!(asked, (measured.model[at], measured.context[at], measured.compute[at]));
     }
+}
+
+#[test]
+fn a_pipeline_that_does_not_fit_is_given_up() {
+    let model = model("llama3.1-8b");
+    let settings = Settings {
+        ctx: settings::Context::Tokens(32_768),
+        gpu_layers: settings::GpuLayers::All,
+        ..Settings::default()
+    };
+    let planned = |free: [Bytes; 2]| {
+        let gpus = free.map(|free| crate::fixtures::card(Backend::Cuda, free)).into();
+        engine::plan(EngineId::LlamaCpp, &model, &crate::fixtures::machine(gpus), &settings).unwrap()
+    };
+    let large = planned([Bytes::mib(24 << 10); 2]);
+    assert_eq!(large.without_pipeline(), None);
+    // the fit counts the copies of more norms on the second GPU
+    let [first, second] = large.gpus() else { panic!("two GPUs") };
+    assert_eq!(first.graph_measured, None);
+    assert!(second.graph_measured > Some(second.graph), "{second:?}");
+    let asked = [first.asked(), second.asked()];
+    let exactly = planned(asked);
+    assert_eq!((exactly.without_pipeline(), exactly.verdict), (None, Verdict::Gpu));
+    let short = planned([asked[0] - Bytes(1), asked[1]]);
+    assert_eq!(short.verdict, Verdict::Gpu, "{:?}", short.devices);
+    assert_eq!(short.gpus()[0].graph_pipelined, Some(first.graph));
+    assert!(short.gpus()[0].graph < first.graph);
+    let without = short.without_pipeline().unwrap();
+    assert!(without.ends_with("a card, prompts slower") || without.contains("on GPU1"), "{without}");
+    assert!(short.notes.iter().any(|note| note.contains(&without)));
+    assert!(plimsoll::answer::verdict::sentence(&short, None, None).ends_with(&format!("It runs {without}.")));
+    let shorter = planned([short.gpus()[0].asked() - Bytes(1), asked[1]]);
+    assert_eq!(shorter.verdict, Verdict::DoesNotFit);
 }
 
 #[test]

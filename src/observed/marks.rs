@@ -31,7 +31,7 @@ const MARKS: [&str; 51] = [
     "flash_attn",
     "missing support",
     "set to disabled",
-    "parallelism enabled",
+    "pipeline parallelism",
     "full-size SWA",
     "allocation limit",
     "preferred buffer type",

@@ -429,3 +429,28 @@ fn what_a_server_says_of_its_slots_is_read() {
 fn prose_is_no_buffer() {
     assert_eq!(Observation::of("the KV buffer size = 5.00 MiB of it\nA model buffer size = 1.00 MiB\n").loads, []);
 }
+
+#[test]
+fn a_pipeline_that_is_given_up_is_no_failure() {
+    let text = "0.00.001.000 I common_params_print_info: build 3 (abcdef0)\n\
+        load_tensors: CUDA0 model buffer size = 12544.75 MiB\n\
+        llama_context: n_ctx = 131072\n\
+        llama_context: pipeline parallelism enabled\n\
+        sched_reserve: reserving ...\n\
+        ggml_backend_cuda_buffer_type_alloc_buffer: allocating 808.35 MiB on device 0: cudaMalloc failed: out of memory\n\
+        ggml_gallocr_reserve_n_impl: failed to allocate CUDA0 buffer of size 847618048\n\
+        graph_reserve: failed to allocate compute buffers\n";
+    let again = "sched_reserve: compute buffer allocation failed, retrying without pipeline parallelism\n\
+        sched_reserve: CUDA0 compute buffer size = 408.09 MiB\n";
+    let refused = load(text);
+    assert!(refused.events.iter().any(|event| matches!(event, Event::OutOfMemory { .. })));
+    let seen = Observation::of(&(text.to_owned() + again));
+    let load = seen.load().unwrap();
+    assert!(!load.events.iter().any(|event| matches!(event, Event::OutOfMemory { .. })), "{:?}", load.events);
+    assert!(load.events.contains(&Event::PipelineGivenUp));
+    assert!(!seen.missing.contains(&Missing::Failed));
+    assert_eq!(term(load, "CUDA0", Term::Compute), Some(408.09));
+    // the second reservation may be refused as well
+    let failed = Observation::of(&(text.to_owned() + again + "failed to allocate CUDA1 buffer of size 847618048\n"));
+    assert!(failed.missing.contains(&Missing::Failed));
+}
