@@ -6,9 +6,11 @@ use std::io::Read;
 use std::sync::Arc;
 
 use flate2::read::GzDecoder;
+use plimsoll::answer::check::{CheckRequest, CheckedTerm, check};
 use plimsoll::answer::ram::RamUse;
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::gguf::Header;
+use plimsoll::machine::spec::MachineSpec;
 use plimsoll::machine::{Backend, Cpu, CpuInstructions, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::observed::{Load, Observation, Term};
@@ -202,4 +204,31 @@ fn pages_of_repacked_weights_may_go() {
     let plan = in_the_file.plan().unwrap();
     assert_eq!((plan.cpu().repacked, plan.cpu().read_once), (Bytes::ZERO, Bytes::ZERO));
     assert_eq!(RamUse::of(&in_the_file, &plan).must, plan.cpu().cache + plan.cpu().graph);
+}
+
+/// Weights in the mapped file and repacked ones are rows of their own, and neither is called a span. The text does not
+/// tell `-ncmoe`.
+#[test]
+fn check_has_a_row_for_repacked_weights() {
+    let nothing = MachineSpec::default();
+    let told = |start: &&Start| start.load.repacks() && start.request.settings.n_cpu_moe.is_none();
+    for start in starts().iter().filter(told) {
+        let request = CheckRequest {
+            model: Arc::clone(&start.request.model),
+            projector: None,
+            is_same_file: true,
+            machine: &nothing,
+            engine: None,
+            release: Some(Release::August2026),
+            knobs: &|_| {},
+        };
+        let check = check(&start.load, &request).unwrap();
+        for term in [CheckedTerm::Model, CheckedTerm::Repacked] {
+            let row = check.rows.iter().find(|row| row.device == "CPU" && row.term == term);
+            let row = row.unwrap_or_else(|| panic!("{}: no row of {term}", start.id));
+            let (planned, observed) = (row.planned.unwrap_or_default().0, row.observed.unwrap_or_default().0);
+            assert!((planned - observed).abs() <= LINE, "{}: {term} {planned} and {observed}", start.id);
+            assert_eq!(row.reason, None, "{}: {term}", start.id);
+        }
+    }
 }

@@ -39,7 +39,10 @@ pub fn plan(request: &PlanRequest, names: &[String]) -> Result<Planned, EngineEr
         let gpus = buffers.gpus.iter().map(|&gpu| name(gpu));
         for (device, held) in gpus.chain([CPU.to_owned()]).zip(&buffers.devices) {
             let of_device = [
-                (CheckedTerm::Model, if device == CPU { in_ram(&buffers, request) } else { held.weights }),
+                (
+                    CheckedTerm::Model,
+                    if device == CPU { in_ram(held.weights, &buffers, request) } else { held.weights },
+                ),
                 (CheckedTerm::Kv, held.kv),
                 (CheckedTerm::Rs, held.states),
                 (CheckedTerm::Compute, held.compute),
@@ -71,11 +74,14 @@ pub fn plan(request: &PlanRequest, names: &[String]) -> Result<Planned, EngineEr
     })
 }
 
-/// Weights in RAM that are not repacked: their span in the mapped file beside those that are.
-fn in_ram(buffers: &RequestBuffers, request: &PlanRequest) -> Bytes {
+/// Weights in RAM that are not repacked: beside those that are, their span in the mapped file.
+fn in_ram(held: Bytes, buffers: &RequestBuffers, request: &PlanRequest) -> Bytes {
     let WeightsInRam { repacked, others, span } = buffers.in_ram;
-    let maps = request.settings.load_mode.unwrap_or_default().maps();
-    Bytes(if repacked > 0 && maps { span } else { others })
+    match request.settings.load_mode.unwrap_or_default().maps() {
+        _ if repacked == 0 => held,
+        true => Bytes(span),
+        false => Bytes(others),
+    }
 }
 
 /// Memory of a draft and a projector. A draft's caches count as KV caches, and a projector's weights for no device, as
