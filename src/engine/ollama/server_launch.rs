@@ -10,7 +10,7 @@ use super::gpu_selection::{GpuSelection, SelectionInputs, available, select_gpus
 use super::load_mode::LoadModeInputs;
 use super::projector::Projector;
 use super::release::ReleaseTraits;
-use super::server_options::{BatchSizes, server_options, server_refusal, visible_machine};
+use super::server_options::{self, BatchSizes, server_options, server_refusal, visible_machine};
 use super::sources::sources;
 use super::{batch, predict};
 use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
@@ -200,8 +200,10 @@ pub(super) fn decide_beside(
         mmap_auto_off,
         command,
     };
-    let sizes = BatchSizes { tokens, batch: sent };
-    let mut options = server_options(settings, &start, flash_attn, sizes, margin, projector.device(settings));
+    let sizes = BatchSizes { tokens, batch: sent, embedding };
+    let release = server_options::release(&model.architecture, settings);
+    let device = projector.device(settings);
+    let mut options = server_options(settings, &start, flash_attn, sizes, release, margin, device);
     // llama-server's argument stands over its variable
     options.load_mode = load_mode.and_then(|mode| mode.parse().ok()).or(settings.load_mode);
     let sees = start.command.sees.clone();
