@@ -27,7 +27,7 @@ use plimsoll::machine::Backend;
 use plimsoll::model::Model;
 use plimsoll::plan::{Confidence, Totals, Verdict};
 use plimsoll::settings::{self, Settings};
-use plimsoll::settings::{FlashAttn, OllamaVersion, Release};
+use plimsoll::settings::{FlashAttn, Release};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use rstest::rstest;
@@ -327,23 +327,6 @@ fn figures_of_real_logs_agree_to_the_printed_digit() {
         }
     }
     assert!(seen >= 10, "{seen} figures");
-}
-
-/// A log of Ollama 0.32.13, which ships b10380, by the release that is nearest to it.
-#[test]
-fn a_build_is_planned_by_its_nearest_release() {
-    let build = "0.32.13".parse::<OllamaVersion>().unwrap().llama_cpp_build().unwrap();
-    let (release, mut seen) = (Release::nearest_to_build(build), 0);
-    let cuda = Cuda { rules: ReleaseTraits::of(release).cuda.of_build(Some(build)), ..Cuda::default() };
-    let devices = [Device { backend: Arc::new(cuda), free: 1 << 40 }];
-    for log in real_logs().into_iter().filter(|log| log.model == "deepseek-v2-lite-2024") {
-        let loaded = LoadedModel::new(&support::model(&log.model), release).unwrap();
-        let got = loaded.measure(&devices, &LayerSplit::default(), &options(&log.r#in)).unwrap();
-        let got = [got.compute[0], got.compute[1]].map(|bytes| format!("{:.2}", bytes as f64 / f64::from(1 << 20)));
-        assert_eq!(got, [log.printed["device"].clone(), log.printed["host"].clone()]);
-        seen += 1;
-    }
-    assert_eq!((release, seen), (Release::September2026, 3));
 }
 
 /// An overflow written as llama.cpp's tensor override.

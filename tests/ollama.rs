@@ -104,6 +104,14 @@ fn each_version_is_planned_with_the_release_nearest_to_its_llama_cpp(
     assert_eq!(plan.notes.iter().filter(|said| said.contains(note)).count(), 1, "{:?}", plan.notes);
 }
 
+/// Its llama.cpp still computes compressed attention as release 2026-08 does.
+#[test]
+fn figures_of_an_architecture_that_was_not_compared_are_modelled() {
+    let plan = plan(&model("deepseek-v2-lite"), &cards(&[24]), &ctx(4096));
+    assert_eq!((plan.settings.release, plan.confidence), (Some(Release::September2026), Confidence::Modelled));
+    assert!(plan.uncertainties[0].reason.ends_with("was not compared with it for this architecture"));
+}
+
 #[test]
 fn an_unused_gpu_is_still_listed() {
     let plan = plan(&model("llama3.1-8b"), &cards(&[12, 24]), &ctx(4096));

@@ -197,8 +197,9 @@ fn say_release(plan: &mut Plan, settings: &Settings) {
     let version = settings.ollama.version;
     let (ships, nearest) = (version.ships(), version.release());
     let (sentence, is_sure) = if release == nearest {
-        let compared = version.llama_cpp_build().is_some_and(|build| release.is_like_build(build));
-        let but = if compared { "" } else { ", which was not compared with it" };
+        let compared =
+            version.llama_cpp_build().is_some_and(|build| release.is_like_build(build, &plan.model.architecture));
+        let but = if compared { "" } else { ", which was not compared with it for this architecture" };
         (format!("{ships}: planned for release {release}, the nearest that is known here{but}"), compared)
     } else if settings.release.is_some() {
         (format!("{ships}: planned for release {release}, as asked, and not {nearest}"), true)

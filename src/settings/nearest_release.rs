@@ -7,8 +7,10 @@ use super::Release;
 const LAST_OF_AUGUST: u64 = 9_885;
 /// The last build that is nearer to release 2026-09 than to 2026-11: about halfway between b10960 and b11342.
 const LAST_OF_SEPTEMBER: u64 = 11_150;
-/// The builds between two that were compared with release 2026-09 and agree: 0.1.154, and those of mid-September.
+/// The builds between two that were compared with release 2026-09: 0.1.154, and those of mid-September.
 const LIKE_SEPTEMBER: std::ops::RangeInclusive<u64> = 10_200..=10_960;
+/// The architectures that agree in both. (In 0.1.154 compressed attention and delta nets are still those of 2026-08.)
+const COMPARED: [&str; 4] = ["gemma3", "gpt-oss", "llama", "qwen3"];
 /// The day of the first build after [`LAST_OF_AUGUST`]: b9888 is of 6 July 2026.
 const FIRST_OF_SEPTEMBER: Date = Date { year: 2026, month: 7, day: 6 };
 /// The first day that is nearer to release 2026-11 than to 2026-09.
@@ -49,9 +51,9 @@ impl Release {
         }
     }
 
-    /// Whether a build reserves what this release does: it lies between two that were compared with it.
-    pub fn is_like_build(self, build: u64) -> bool {
-        self == Self::September2026 && LIKE_SEPTEMBER.contains(&build)
+    /// Whether a build reserves what this release does for models of an architecture: it lies between two that agree.
+    pub fn is_like_build(self, build: u64, architecture: &str) -> bool {
+        self == Self::September2026 && LIKE_SEPTEMBER.contains(&build) && COMPARED.contains(&architecture)
     }
 
     /// The release of this name, or nearest to a build (`b11200`) or a date (`2026-10`, `2026-09-15`); none if the text is
@@ -106,8 +108,9 @@ mod tests {
 
     #[test]
     fn builds_between_two_that_agree_are_like_the_release() {
-        let like = |build| Release::nearest_to_build(build).is_like_build(build);
+        let like = |build| Release::nearest_to_build(build).is_like_build(build, "llama");
         assert_eq!([9_509, 9_888, 10_200, 10_488, 10_960, 11_342].map(like), [false, false, true, true, true, false]);
+        assert!(!Release::September2026.is_like_build(10_488, "deepseek2"));
     }
 
     #[test]
