@@ -10,7 +10,7 @@ use super::gpu_selection::{GpuSelection, SelectionInputs, available, select_gpus
 use super::load_mode::LoadModeInputs;
 use super::projector::Projector;
 use super::release::ReleaseTraits;
-use super::server_options::{self, BatchSizes, server_options, server_refusal, visible_machine};
+use super::server_options::{BatchSizes, server_options, server_refusal, visible_machine};
 use super::sources::sources;
 use super::{batch, predict};
 use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
@@ -201,13 +201,11 @@ pub(super) fn decide_beside(
         command,
     };
     let sizes = BatchSizes { tokens, batch: sent, embedding };
-    let release = server_options::release(&model.architecture, settings);
-    let device = projector.device(settings);
-    let mut options = server_options(settings, &start, flash_attn, sizes, release, margin, device);
+    let (architecture, device) = (&model.architecture, projector.device(settings));
+    let mut options = server_options(settings, &start, flash_attn, sizes, architecture, margin, device);
     // llama-server's argument stands over its variable
     options.load_mode = load_mode.and_then(|mode| mode.parse().ok()).or(settings.load_mode);
-    let sees = start.command.sees.clone();
-    let refusal = server_refusal(settings, &start, main_gpu);
+    let (sees, refusal) = (start.command.sees.clone(), server_refusal(settings, &start, main_gpu));
     let visible = visible_machine(machine, &chosen, &sees);
     let decided = log.decided();
     let sources = sources(settings, &counted, retry);

@@ -24,7 +24,7 @@ pub(super) fn server_options(
     start: &ServerStart,
     flash_attn: FlashAttn,
     BatchSizes { tokens, batch, embedding }: BatchSizes,
-    release: Release,
+    architecture: &str,
     margin: Option<Bytes>,
     mmproj_device: MmprojDevice,
 ) -> Settings {
@@ -36,7 +36,7 @@ pub(super) fn server_options(
         GpuLayers::Auto => by_variable.map_or(GpuLayers::Auto, GpuLayers::Count),
         asked => asked,
     };
-    let version = settings.ollama.version;
+    let (version, release) = (settings.ollama.version, release(architecture, settings));
     let sent = Some(batch).filter(|&batch| batch > 0);
     Settings {
         ctx: Context::Tokens(tokens),
@@ -66,7 +66,7 @@ pub(super) fn server_options(
 
 /// The release that is planned: the one asked for, else the nearest to what this version ships, else, where that does not
 /// know the architecture, the next one that does.
-pub(super) fn release(architecture: &str, settings: &Settings) -> Release {
+fn release(architecture: &str, settings: &Settings) -> Release {
     let own = settings.ollama.version.release();
     let knows = |release: &Release| !ReleaseTraits::of(*release).lacks.contains(&architecture);
     let newer = Release::ALL.into_iter().rev().skip_while(|release| *release != own);
