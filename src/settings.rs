@@ -9,6 +9,8 @@ mod load_mode;
 mod mmproj;
 mod nearest_release;
 pub mod ollama;
+mod pooling;
+mod program;
 mod release;
 mod stashed;
 
@@ -28,8 +30,9 @@ pub use in_effect::InEffect;
 pub use llama_server::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables, shares};
 pub use load_mode::LoadMode;
 pub use mmproj::{ImageSize, MmprojDevice, MmprojOptions};
-pub use nearest_release::LAST_OF_AUGUST;
 pub use ollama::{OllamaSettings, OllamaVersion, Source};
+pub use pooling::Pooling;
+pub use program::LlamaProgram;
 pub use release::Release;
 pub use stashed::StashedKnobs;
 
@@ -65,6 +68,14 @@ pub struct Settings {
     pub tensor_split: Vec<f64>,
     /// Tokens whose logits one ubatch computes.
     pub outputs: Outputs,
+    /// Embeddings are asked for (`--embeddings`); `None` for what the model is for.
+    pub embeddings: Option<bool>,
+    /// Scores of texts are asked for (`--reranking`), which are embeddings of pooling `rank`.
+    pub reranking: bool,
+    /// How embeddings are pooled (`--pooling`); `None` for the model's own.
+    pub pooling: Option<Pooling>,
+    /// The program of llama.cpp.
+    pub program: LlamaProgram,
     /// Memory that `--fit` leaves free on each device.
     pub fit_target: Option<Bytes>,
     /// Smallest context that `--fit` may choose, in tokens.
@@ -90,8 +101,10 @@ pub struct Settings {
     pub quant: Option<FileType>,
     /// What only Ollama is asked.
     pub ollama: OllamaSettings,
-    /// Release of llama.cpp; `None` for the newest.
+    /// Release of llama.cpp; `None` for the engine's own: the newest, or the nearest to what this version of Ollama ships.
     pub release: Option<Release>,
+    /// The build of llama.cpp, where it is known more closely than by its release.
+    pub build: Option<u64>,
     /// How weights are read; no engine's decision follows from it here.
     pub load_mode: Option<LoadMode>,
     /// What llama-server's prompt cache may grow to (`--cache-ram`); zero for off. No engine counts it.
@@ -194,7 +207,7 @@ impl GpuLayers {
 /// Tokens whose logits one ubatch computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Outputs {
-    /// One per sequence, as llama-server does.
+    /// As the program does: llama-server one per sequence, and all of them for embeddings.
     #[default]
     Parallel,
     /// As many as the ubatch has tokens.

@@ -15,6 +15,7 @@ mod manual;
 pub(crate) mod nvidia;
 mod ollama;
 mod ollama_011;
+mod programs;
 mod projector;
 mod questions;
 mod refusals;

@@ -6,8 +6,8 @@ use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::{Backend, Gpu, Machine};
 use plimsoll::model::Projector;
-use plimsoll::plan::{DevicePlan, Plan, Totals, Verdict};
-use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::plan::{Confidence, DevicePlan, Plan, Totals, Verdict};
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, OllamaVersion, Release, Settings};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -42,8 +42,14 @@ fn the_plan_is_that_of_llama_cpp_with_ollamas_options(
 ) {
     let (model, machine) = (model(name), cards(gibibytes));
     let ollama = plan(&model, &machine, &Settings { parallel: Some(parallel), ..ctx(tokens) });
-    let set_by_user =
-        Settings { parallel: Some(parallel), batch: Some(batch), ubatch: Some(batch), ..ctx(tokens * parallel) };
+    let set_by_user = Settings {
+        parallel: Some(parallel),
+        batch: Some(batch),
+        ubatch: Some(batch),
+        release: Some(OllamaVersion::V0_33.release()),
+        build: OllamaVersion::V0_33.llama_cpp_build(),
+        ..ctx(tokens * parallel)
+    };
     let llama = engine::plan(EngineId::LlamaCpp, &model, &machine, &set_by_user).unwrap();
     let both = |plan: &Plan| plan.devices.iter().map(bytes).collect::<Vec<_>>();
     assert_eq!(both(&ollama), both(&llama));
@@ -52,6 +58,58 @@ fn the_plan_is_that_of_llama_cpp_with_ollamas_options(
     assert_eq!((effect.ctx, effect.batch.min(batch), effect.gpu_layers), (tokens, effect.ubatch, -1));
     // what llama-server keeps free is noted, and no other decision is attributed to Ollama
     assert!(ollama.gpus().iter().all(|gpu| gpu.reserved() == Bytes::gib(1)));
+}
+
+/// Compute buffers that 0.1.154 (August 2026) reserves by Ollama's own settings, on the device and in RAM.
+#[rstest]
+#[case("qwen3-8b", 32_768, [268_456_064, 100_687_904])]
+#[case("qwen3-8b", 4096, [104_867_968, 20_983_840])]
+#[case("llama3.1-8b", 32_768, [293_621_888, 100_687_904])]
+#[case("gpt-oss-20b", 32_768, [251_695_232, 93_364_256])]
+fn figures_are_those_of_the_llama_cpp_that_ollama_ships(
+    #[case] name: &str,
+    #[case] tokens: u64,
+    #[case] graphs: [u64; 2],
+) {
+    let plan = plan(&model(name), &cards(&[24]), &ctx(tokens));
+    assert_eq!(plan.devices.iter().map(|device| device.graph.0).collect::<Vec<_>>(), graphs);
+    assert_eq!((plan.settings.release, plan.settings.build), (Some(Release::September2026), Some(10_488)));
+    assert_eq!(plan.confidence, Confidence::Exact, "{:?}", plan.uncertainties);
+    assert!(plan.notes.iter().any(|note| note.starts_with("Ollama 0.33 ships llama.cpp b10488")), "{:?}", plan.notes);
+}
+
+#[rstest]
+#[case("0.30.8", None, Release::August2026, Confidence::Modelled, "b9509: planned for release 2026-08, the nearest")]
+#[case(
+    "0.32.3",
+    None,
+    Release::September2026,
+    Confidence::Modelled,
+    "b10091: planned for release 2026-09, the nearest"
+)]
+#[case("0.32.6", None, Release::September2026, Confidence::Exact, "b10242: planned for release 2026-09, the nearest")]
+#[case("0.34", None, Release::September2026, Confidence::Modelled, "not known here, after b10488 of Ollama 0.33")]
+#[case("0.33", Some(Release::November2026), Release::November2026, Confidence::Exact, "as asked, and not 2026-09")]
+fn each_version_is_planned_with_the_release_nearest_to_its_llama_cpp(
+    #[case] version: &str,
+    #[case] asked: Option<Release>,
+    #[case] release: Release,
+    #[case] confidence: Confidence,
+    #[case] note: &str,
+) {
+    let mut settings = Settings { release: asked, ..ctx(8192) };
+    settings.ollama.version = version.parse().unwrap();
+    let plan = plan(&model("llama3.1-8b"), &cards(&[24]), &settings);
+    assert_eq!((plan.settings.release, plan.confidence), (Some(release), confidence), "{:?}", plan.uncertainties);
+    assert_eq!(plan.notes.iter().filter(|said| said.contains(note)).count(), 1, "{:?}", plan.notes);
+}
+
+/// Its llama.cpp still computes compressed attention as release 2026-08 does.
+#[test]
+fn figures_of_an_architecture_that_was_not_compared_are_modelled() {
+    let plan = plan(&model("deepseek-v2-lite"), &cards(&[24]), &ctx(4096));
+    assert_eq!((plan.settings.release, plan.confidence), (Some(Release::September2026), Confidence::Modelled));
+    assert!(plan.uncertainties[0].reason.ends_with("was not compared with it for this architecture"));
 }
 
 #[test]

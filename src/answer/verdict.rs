@@ -98,8 +98,22 @@ pub fn held_for(effect: &InEffect) -> String {
         (k, v) if k == v => k.to_string(),
         (k, v) => format!("{k} and {v}"),
     };
-    let sequences = if effect.parallel > 1 { format!(", {} sequences", effect.parallel) } else { String::new() };
+    let sequences = context_of_each(effect).map_or_else(String::new, |each| format!(", {each}"));
     format!("{} tokens, {kv} KV{sequences}", Tokens(effect.ctx))
+}
+
+/// The context of each of several sequences: `2 sequences of 4 096 tokens each`, or `4 sequences sharing 8 192 tokens`; none for
+/// one.
+pub fn context_of_each(effect: &InEffect) -> Option<String> {
+    let InEffect { parallel, ctx_per_sequence, ctx_total, .. } = *effect;
+    if parallel < 2 {
+        return None;
+    }
+    Some(if ctx_per_sequence == ctx_total {
+        format!("{parallel} sequences sharing {} tokens", Tokens(ctx_total))
+    } else {
+        format!("{parallel} sequences of {} tokens each", Tokens(ctx_per_sequence))
+    })
 }
 
 /// What runs from RAM although its layers are on GPUs.

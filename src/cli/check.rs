@@ -156,6 +156,10 @@ fn apply(knobs: &KnobArgs, settings: &mut Settings) {
     settings.flash_attn = knobs.flash_attn.unwrap_or(settings.flash_attn);
     settings.gpu_layers = knobs.gpu_layers.unwrap_or(settings.gpu_layers);
     settings.outputs = others.outputs.unwrap_or(settings.outputs);
+    settings.embeddings = others.embeddings.or(settings.embeddings);
+    settings.reranking |= others.reranking;
+    settings.pooling = others.pooling.or(settings.pooling);
+    settings.program = others.program.unwrap_or(settings.program);
     settings.kv_unified |= others.kv_unified;
     settings.no_kv_offload |= others.no_kv_offload;
     settings.no_op_offload |= others.no_op_offload;

@@ -26,6 +26,10 @@ pub(super) fn settings(knobs: &KnobArgs, engine: EngineId, variables: &Variables
         swa_full: others.swa_full,
         tensor_split: others.tensor_split.clone(),
         outputs: others.outputs.unwrap_or_default(),
+        embeddings: others.embeddings,
+        reranking: others.reranking,
+        pooling: others.pooling,
+        program: others.program.unwrap_or_default(),
         fit_target: others.fit_target,
         fit_ctx: others.fit_ctx,
         gpu_overhead: knobs.gpu_overhead.unwrap_or(Bytes::ZERO),
@@ -42,6 +46,7 @@ pub(super) fn settings(knobs: &KnobArgs, engine: EngineId, variables: &Variables
         n_cpu_moe: others.n_cpu_moe,
         ollama: ollama_settings(knobs),
         release: others.release,
+        build: None,
         load_mode: others.load_mode,
         cache_ram: others.cache_ram,
         ctx_checkpoints: others.ctx_checkpoints,
@@ -95,7 +100,10 @@ mod tests {
     use super::super::args::{DeviceList, OllamaArgs};
     use super::*;
     use crate::gguf::FileType;
-    use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, ImageSize, LoadMode, Outputs, Release, SpecType};
+    use crate::settings::{
+        CacheType, Context, FlashAttn, GpuLayers, ImageSize, LlamaProgram, LoadMode, Outputs, Pooling, Release,
+        SpecType,
+    };
 
     #[test]
     fn every_flag_reaches_the_settings() {
@@ -122,6 +130,10 @@ mod tests {
                 swa_full: true,
                 tensor_split: vec![3.0, 1.0],
                 outputs: Some(Outputs::Ubatch),
+                embeddings: Some(true),
+                reranking: true,
+                pooling: Some(Pooling::Last),
+                program: Some(LlamaProgram::Cli),
                 fit_target: Some(Bytes::gib(1)),
                 fit_ctx: Some(4096),
                 n_cpu_moe: Some(3),
@@ -172,6 +184,10 @@ mod tests {
             swa_full: true,
             tensor_split: vec![3.0, 1.0],
             outputs: Outputs::Ubatch,
+            embeddings: Some(true),
+            reranking: true,
+            pooling: Some(Pooling::Last),
+            program: LlamaProgram::Cli,
             fit_target: Some(Bytes::gib(1)),
             fit_ctx: Some(4096),
             gpu_overhead: Bytes::mib(512),
@@ -188,6 +204,7 @@ mod tests {
             n_cpu_moe: Some(3),
             ollama: OllamaSettings::default(),
             release: Some(Release::August2026),
+            build: None,
             load_mode: Some(LoadMode::Read),
             cache_ram: Some(Bytes::gib(2)),
             ctx_checkpoints: Some(8),

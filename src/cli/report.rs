@@ -130,8 +130,12 @@ fn settings(plan: &Plan) -> String {
     let by = |key: &str| effect.sources.get(key).map(|source| format!(" ({source})")).unwrap_or_default();
     parts.push(format!("context {}{trained}{}", Tokens(effect.ctx), by("ctx")));
     if effect.parallel > 1 {
-        let sequences = format!("{} sequences{}", effect.parallel, by("parallel"));
-        parts.push(format!("{sequences}, {} tokens in total", Tokens(effect.ctx_total)));
+        let each = verdict::context_of_each(effect).unwrap_or_default();
+        let all = match effect.ctx_total {
+            all if all == effect.ctx_per_sequence || all == effect.ctx => String::new(),
+            all => format!(", {} in total", Tokens(all)),
+        };
+        parts.push(format!("{each}{}{all}", by("parallel")));
     }
     parts.push(format!("batch {}{}", effect.batch, by("batch")));
     parts.push(if effect.cache_type_k == effect.cache_type_v {

@@ -40,7 +40,7 @@ use crate::gguf::{Header, Value};
 use crate::machine::CpuInstructions;
 use crate::plan::Plan;
 use crate::settings::{FlashAttn, Release, Settings};
-use architecture::GraphFamily;
+use architecture::{Architecture, GraphFamily};
 pub use buffers::{DeviceBuffers, RequestBuffers};
 use cache::Memory;
 use context::{ContextParams, Cparams};
@@ -205,7 +205,7 @@ fn backends(devices: &[Device]) -> Vec<BackendRef> {
 /// When llama.cpp cannot read the model or refuses the settings.
 pub fn cache_layout(model: &PreparedModel, plan: &Plan, settings: &Settings) -> Result<Memory, EngineError> {
     let effect = &plan.settings;
-    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
+    let loaded = model.llama_cpp(effect.release.or(settings.release).unwrap_or_default())?;
     let options = ContextParams {
         n_ctx: effect.ctx_total,
         n_batch: effect.batch,
@@ -261,6 +261,15 @@ impl LoadedModel {
             hparams.read_blocks(header, &weights)?;
         }
         Ok(Self { release, family, hparams, weights })
+    }
+
+    /// Whether it is made for embeddings: its header says how they are pooled, or it has no logits.
+    pub fn is_embedder(&self) -> bool {
+        let Self { hparams, family: GraphFamily { architecture, .. }, .. } = self;
+        hparams.pooling.is_some()
+            || architecture.reads_only()
+            || *architecture == Architecture::T5Encoder
+            || hparams.reads_only && !architecture.is_diffusion()
     }
 
     /// Measures what llama.cpp reserves on `devices` and in RAM.

@@ -26,7 +26,7 @@ use super::llama_cpp::resolved::ResolvedRequest;
 use super::preflight::Preflight;
 use crate::engine::prepared::PreparedModel;
 use crate::machine::{DeviceKind, Machine};
-use crate::plan::{DevicePlan, Plan, PlanSummary, Totals, Verdict, Why};
+use crate::plan::{Confidence, DevicePlan, Plan, PlanSummary, Totals, Uncertainty, Verdict, Why};
 use crate::settings::knob::Knob;
 use crate::settings::{Context, GpuLayers, InEffect, Settings};
 use server_launch::{Retry, ServerLaunch};
@@ -185,8 +185,33 @@ fn in_ollama_terms(
     plan.verdict = Verdict::of(&plan.devices, plan.offloaded, plan.layers.len(), plan.refusal.is_some());
     plan.ollama_ps = Some(ollama_ps::of(&plan, model));
     plan.notes.splice(0..0, notes);
+    say_release(&mut plan, settings);
     plan.decided = decided;
     plan
+}
+
+/// Says which llama.cpp Ollama ships, and what was planned for it: figures are exact where that release agrees with the
+/// build, or was asked for.
+fn say_release(plan: &mut Plan, settings: &Settings) {
+    let Some(release) = plan.settings.release else { return };
+    let version = settings.ollama.version;
+    let (ships, nearest) = (version.ships(), version.release());
+    let (sentence, is_sure) = if release == nearest {
+        let compared =
+            version.llama_cpp_build().is_some_and(|build| release.is_like_build(build, &plan.model.architecture));
+        let but = if compared { "" } else { ", which was not compared with it for this architecture" };
+        (format!("{ships}: planned for release {release}, the nearest that is known here{but}"), compared)
+    } else if settings.release.is_some() {
+        (format!("{ships}: planned for release {release}, as asked, and not {nearest}"), true)
+    } else {
+        let architecture = &plan.model.architecture;
+        (format!("{ships}, which does not know the architecture {architecture}: planned for release {release}"), false)
+    };
+    if !is_sure {
+        plan.uncertainties.push(Uncertainty { confidence: Confidence::Modelled, reason: sentence.clone() });
+        plan.confidence = Uncertainty::worst(&plan.uncertainties);
+    }
+    plan.notes.push(sentence);
 }
 
 /// The devices as indexed in the machine; `gpus` are those that llama-server sees.

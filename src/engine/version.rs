@@ -26,15 +26,22 @@ impl EngineVersion {
         EngineId::ALL.into_iter().flat_map(with_releases).collect()
     }
 
-    /// The engine with the release set in `settings`.
+    /// The engine with the release set in `settings`, or its own.
     pub fn of(engine: EngineId, settings: &Settings) -> Self {
-        let release = (!engine.facts().releases.is_empty()).then(|| settings.release.unwrap_or_default());
+        let own = if engine.facts().starts_llama_server && engine.facts().is_ollama {
+            settings.ollama.version.release()
+        } else {
+            Release::default()
+        };
+        let release = (!engine.facts().releases.is_empty()).then(|| settings.release.unwrap_or(own));
         Self { engine, release }
     }
 
-    /// Sets the release in `settings`; none for the newest, or without releases.
+    /// Sets the release in `settings`; none for the engine's own, or without releases.
     pub fn apply(self, settings: &mut Settings) {
-        settings.release = self.release.filter(|release| *release != Release::default());
+        settings.release = None;
+        let own = Self::of(self.engine, settings).release;
+        settings.release = self.release.filter(|_| self.release != own);
     }
 
     /// The command line options that choose it.

@@ -4,6 +4,7 @@
 use super::environment::mebibytes;
 use super::shell::{comment, word};
 use super::{ExportInput, ModelLocation};
+use crate::answer::verdict;
 use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId, Launch, ServerCommand};
 use crate::machine::{Backend, Gpu, Machine, rpc};
@@ -68,7 +69,9 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     let server = PlanRequest::new(EngineId::LlamaCpp, Arc::clone(model), visible.clone(), launch.options.clone());
     let server_plan = server.plan().map_err(|error| error.to_string())?;
     let set = if input.minimal { &Settings::default() } else { settings };
-    let options = needed_options(&server, &server_plan, set);
+    let mut options = needed_options(&server, &server_plan, set);
+    // llama-server has to be told, whatever the model is for
+    options.embeddings = server_plan.settings.embeddings.map(|_| true);
 
     let mut lines = String::new();
     let release = server_plan.settings.release.unwrap_or_default();
@@ -98,7 +101,10 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         let start = format!("ggml-rpc-server -H 0.0.0.0 -p {RPC_PORT}");
         lines += &comment(&format!("first, on {computer}, in a trusted network: {start}"));
     }
-    let mut words = vec!["llama-server".to_owned(), place.to_owned(), word(&name)];
+    if let Some(each) = verdict::context_of_each(&server_plan.settings) {
+        lines += &comment(&each);
+    }
+    let mut words = vec![settings.program.to_string(), place.to_owned(), word(&name)];
     // from a repository, llama-server takes the projector beside the model by itself
     let is_repository = matches!(input.location, ModelLocation::HuggingFace(_));
     if let Some(projector) = options.projector.as_ref().filter(|_| !is_repository) {
@@ -282,6 +288,7 @@ pub fn arguments(settings: &Settings) -> Vec<String> {
     );
     option("-ctkd", draft.cache_type_k.map(|ty| ty.to_string()));
     option("-ctvd", draft.cache_type_v.map(|ty| ty.to_string()));
+    option("--pooling", settings.pooling.map(|pooling| pooling.to_string()));
     option("--load-mode", settings.load_mode.map(|mode| mode.to_string()));
     option("--cache-ram", settings.cache_ram.map(|bytes| mebibytes(bytes).to_string()));
     option("--ctx-checkpoints", settings.ctx_checkpoints.map(|count| count.to_string()));
@@ -291,6 +298,8 @@ pub fn arguments(settings: &Settings) -> Vec<String> {
         ("--no-op-offload", settings.no_op_offload),
         ("--swa-full", settings.swa_full),
         ("--no-repack", settings.no_repack),
+        ("--embeddings", settings.embeddings == Some(true) && !settings.reranking),
+        ("--reranking", settings.reranking),
         ("--no-mmproj-offload", projector.is_some() && device == MmprojDevice::Cpu),
     ];
     words.extend(switches.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()));

@@ -37,6 +37,7 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
     };
     let each = match effect.parallel {
         1 => String::new(),
+        sequences if effect.ctx_per_sequence == effect.ctx_total => format!(" shared by {sequences} sequences"),
         sequences => format!(" for each of {sequences} sequences"),
     };
     lines += &format!(

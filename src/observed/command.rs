@@ -143,6 +143,8 @@ fn switch(settings: &mut ObservedSettings, flag: &str) -> bool {
         "--swa-full" => settings.swa_full = Some(true),
         "--no-kv-offload" | "-nkvo" => settings.no_kv_offload = Some(true),
         "--kv-offload" | "-kvo" => settings.no_kv_offload = Some(false),
+        "--embedding" | "--embeddings" => settings.embeddings = Some(true),
+        "--rerank" | "--reranking" => settings.reranking = Some(true),
         "--no-op-offload" => settings.no_op_offload = Some(true),
         "--no-mmap" => settings.load_mode = Some("none".to_owned()),
         "--mmap" => settings.load_mode = Some("mmap".to_owned()),
@@ -199,6 +201,7 @@ fn set(command: &mut CommandLine, flag: &str, value: &str) {
         "--spec-type" => settings.spec_type = text(),
         "--spec-draft-n-max" | "--draft-max" | "--draft" | "--draft-n" => settings.spec_draft_n_max = count(),
         "--lora" => settings.lora = text(),
+        "--pooling" => settings.pooling = value.parse().ok(),
         "--cache-ram" | "-cram" => settings.cache_ram = value.parse().ok(),
         "--ctx-checkpoints" | "-ctxcp" | "--swa-checkpoints" => settings.ctx_checkpoints = count(),
         _ => {}

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::Mib;
-use crate::settings::{CacheType, FlashAttn, GpuLayers};
+use crate::settings::{CacheType, FlashAttn, GpuLayers, Pooling};
 
 /// Declares the struct with a method that fills gaps from another.
 macro_rules! settings {
@@ -42,6 +42,12 @@ settings! {
     n_ubatch: u64,
     /// Tokens whose logits one ubatch computes.
     n_outputs_max: u64,
+    /// Embeddings are asked for (`--embeddings`).
+    embeddings: bool,
+    /// Scores of texts are asked for (`--reranking`).
+    reranking: bool,
+    /// How embeddings are pooled (`--pooling`).
+    pooling: Pooling,
     /// Saved recurrent states per sequence.
     n_rs_seq: u64,
     /// Flash attention as it was asked for (`-fa`).

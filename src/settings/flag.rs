@@ -1,6 +1,6 @@
 //! Command-line flags that some engines ignore.
 
-use super::{DraftSettings, Outputs, Settings};
+use super::{DraftSettings, LlamaProgram, Outputs, Settings};
 use crate::units::Bytes;
 
 /// A flag that sets one of the [`Settings`].
@@ -14,6 +14,8 @@ pub enum Flag {
     SwaFull,
     TensorSplit,
     Outputs,
+    Embeddings,
+    Program,
     FitTarget,
     FitCtx,
     GpuOverhead,
@@ -40,6 +42,8 @@ impl Flag {
             Self::SwaFull => "--swa-full",
             Self::TensorSplit => "--tensor-split",
             Self::Outputs => "--outputs",
+            Self::Embeddings => "--embeddings (with --reranking and --pooling)",
+            Self::Program => "--program",
             Self::FitTarget => "--fit-target",
             Self::FitCtx => "--fit-ctx",
             Self::GpuOverhead => "--gpu-overhead",
@@ -66,6 +70,8 @@ impl Flag {
             Self::SwaFull => settings.swa_full,
             Self::TensorSplit => !settings.tensor_split.is_empty(),
             Self::Outputs => settings.outputs != Outputs::default(),
+            Self::Embeddings => settings.embeddings.is_some() || settings.reranking || settings.pooling.is_some(),
+            Self::Program => settings.program != LlamaProgram::default(),
             Self::FitTarget => settings.fit_target.is_some(),
             Self::FitCtx => settings.fit_ctx.is_some(),
             Self::GpuOverhead => settings.gpu_overhead > Bytes::ZERO,

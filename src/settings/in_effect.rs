@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{CacheType, FlashAttn, LoadMode, Release};
+use super::{CacheType, FlashAttn, LlamaProgram, LoadMode, Pooling, Release};
 use crate::units::Bytes;
 
 /// The knobs after the engine's rules.
@@ -36,6 +36,12 @@ pub struct InEffect {
     /// Tokens whose logits one ubatch computes; none for engines without that choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<u64>,
+    /// How embeddings are pooled; none where none are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embeddings: Option<Pooling>,
+    /// The program of llama.cpp, where it is none that a server starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<LlamaProgram>,
     /// Layers whose experts are kept in RAM by request; none for engines without that choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n_cpu_moe: Option<u64>,
@@ -45,6 +51,9 @@ pub struct InEffect {
     /// Release of llama.cpp that was planned for; none for engines that do not run it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<Release>,
+    /// Build of llama.cpp, where it is known more closely than by its release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build: Option<u64>,
     /// How tokens are drafted, as `--spec-type` has it; none if they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec_type: Option<String>,

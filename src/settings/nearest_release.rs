@@ -2,19 +2,31 @@
 
 use super::Release;
 
-/// The last build that is nearer to release 2026-08 than to 2026-09: about halfway between b10488, which Ollama 0.33
-/// brought in August 2026, and those of mid-September, from b10960 on.
-pub const LAST_OF_AUGUST: u64 = 10_730;
-/// The last build that is nearer to release 2026-09 than to 2026-11: about halfway to b11342.
+/// The last build that is nearer to release 2026-08 than to 2026-09: about halfway between that of 8 June 2026 (0.1.150,
+/// about b9570) and b10200 (0.1.154), whose graphs are those of release 2026-09 already.
+const LAST_OF_AUGUST: u64 = 9_885;
+/// The last build that is nearer to release 2026-09 than to 2026-11: about halfway between b10960 and b11342.
 const LAST_OF_SEPTEMBER: u64 = 11_150;
+/// The builds between two that were compared with release 2026-09: 0.1.154, and those of mid-September.
+const LIKE_SEPTEMBER: std::ops::RangeInclusive<u64> = 10_200..=10_960;
+/// The architectures that agree in both. (In 0.1.154 compressed attention and delta nets are still those of 2026-08.)
+const COMPARED: [&str; 4] = ["gemma3", "gpt-oss", "llama", "qwen3"];
+/// The day of the first build after [`LAST_OF_AUGUST`]: b9888 is of 6 July 2026.
+const FIRST_OF_SEPTEMBER: Date = Date { year: 2026, month: 7, day: 6 };
+/// The first day that is nearer to release 2026-11 than to 2026-09.
+const FIRST_OF_NOVEMBER: Date = Date { year: 2026, month: 10, day: 1 };
 
-/// Months since the year 0, with fractions.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-struct Month(f64);
+/// A day, or the first one of a month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Date {
+    year: u32,
+    month: u32,
+    day: u32,
+}
 
-impl Month {
-    /// Of a date: `2026-09`, or `2026-09-15`.
-    fn of_date(text: &str) -> Option<Self> {
+impl Date {
+    /// Of `2026-09`, or `2026-09-15`.
+    fn read(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let mut number = |least: u32, most: u32| -> Option<Option<u32>> {
             match parts.next() {
@@ -23,7 +35,7 @@ impl Month {
             }
         };
         let (year, month, day) = (number(2023, 2099)??, number(1, 12)??, number(1, 31)?.unwrap_or(1));
-        parts.next().is_none().then(|| Self(f64::from(year * 12 + month - 1) + f64::from(day - 1) / 31.0))
+        parts.next().is_none().then_some(Self { year, month, day })
     }
 }
 
@@ -39,17 +51,28 @@ impl Release {
         }
     }
 
-    /// The release nearest to a build (`b11200`) or a date (`2026-09`, `2026-09-15`); none if the text is neither.
-    pub fn nearest_to(text: &str) -> Option<Self> {
-        let build = text.trim().strip_prefix('b').and_then(|digits| digits.parse().ok());
-        build.map(Self::nearest_to_build).or_else(|| Some(Self::nearest_to_month(Month::of_date(text.trim())?)))
+    /// Whether a build reserves what this release does for models of an architecture: it lies between two that agree.
+    pub fn is_like_build(self, build: u64, architecture: &str) -> bool {
+        self == Self::September2026 && LIKE_SEPTEMBER.contains(&build) && COMPARED.contains(&architecture)
     }
 
-    /// A release's name is its month.
-    fn nearest_to_month(wanted: Month) -> Self {
-        let away = |release: &Self| Month::of_date(release.name()).map_or(f64::MAX, |month| (month.0 - wanted.0).abs());
-        // of equals the first one is taken, and the newest comes first
-        Self::ALL.into_iter().min_by(|one, other| away(one).total_cmp(&away(other))).unwrap_or_default()
+    /// The release of this name, or nearest to a build (`b11200`) or a date (`2026-10`, `2026-09-15`); none if the text is
+    /// none of these.
+    pub fn nearest_to(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let build = text.strip_prefix('b').and_then(|digits| digits.parse().ok());
+        let named = text.parse().ok();
+        named.or(build.map(Self::nearest_to_build)).or_else(|| Some(Self::nearest_to_date(Date::read(text)?)))
+    }
+
+    fn nearest_to_date(date: Date) -> Self {
+        if date < FIRST_OF_SEPTEMBER {
+            Self::August2026
+        } else if date < FIRST_OF_NOVEMBER {
+            Self::September2026
+        } else {
+            Self::November2026
+        }
     }
 }
 
@@ -58,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_release_is_nearest_to_its_own_month() {
+    fn every_release_is_nearest_to_its_own_name() {
         for release in Release::ALL {
             assert_eq!(Release::nearest_to(release.name()), Some(release));
         }
@@ -71,12 +94,23 @@ mod tests {
             ("b11342", newest),
             ("b99999", newest),
             ("2027-05-31", newest),
-            ("b10488", oldest),
+            ("b10488", Release::September2026),
+            ("2026-08-18", Release::September2026),
+            ("2026-10-02", newest),
+            ("b9509", oldest),
+            ("2026-06-04", oldest),
             ("b9000", oldest),
             ("2025-01", oldest),
         ] {
             assert_eq!(Release::nearest_to(text), Some(release), "{text}");
         }
+    }
+
+    #[test]
+    fn builds_between_two_that_agree_are_like_the_release() {
+        let like = |build| Release::nearest_to_build(build).is_like_build(build, "llama");
+        assert_eq!([9_509, 9_888, 10_200, 10_488, 10_960, 11_342].map(like), [false, false, true, true, true, false]);
+        assert!(!Release::September2026.is_like_build(10_488, "deepseek2"));
     }
 
     #[test]

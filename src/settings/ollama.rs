@@ -1,6 +1,7 @@
 //! What only Ollama is asked: options of a request that no knob has, and variables of its server.
 
 mod options;
+mod shipped;
 mod source;
 mod variables;
 mod version;

@@ -28,7 +28,7 @@ use crate::model::{Model, ModelError, Projector};
 pub const PREFIX: &str = "catalogue:";
 
 /// The day on which the catalogue's models or projectors last changed.
-pub const DATE: &str = "2026-11-24";
+pub const DATE: &str = "2026-11-25";
 
 /// The catalogue with its day, for captions.
 pub fn dated() -> String {

@@ -75,8 +75,10 @@ fn a_neighbouring_release_is_one_sentence() {
 #[rstest]
 #[case("b11342", "2026-11")]
 #[case("2026-11-20", "2026-11")]
-#[case("b10488", "2026-08")]
-#[case("2026-08-02", "2026-08")]
+#[case("b10488", "2026-09")]
+#[case("2026-08-02", "2026-09")]
+#[case("b9509", "2026-08")]
+#[case("2026-06-04", "2026-08")]
 fn a_build_or_a_date_takes_the_nearest_release(#[case] wanted: &str, #[case] release: &str) {
     assert_eq!(plan("catalogue:llama3.1-8b", &["--engine", "llama.cpp", "--release", wanted])["release"], release);
 }

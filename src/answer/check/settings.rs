@@ -3,12 +3,14 @@
 use crate::engine::{EngineId, PreparedModel};
 use crate::observed::{CacheSize, Event, Fit, FitResult, Load, OllamaEstimate, Program, Term};
 use crate::settings::{
-    Context, DraftSettings, FlashAttn, GpuLayers, LAST_OF_AUGUST, Outputs, Release, Settings, SpecType,
+    Context, DraftSettings, FlashAttn, GpuLayers, LlamaProgram, OllamaVersion, Outputs, Release, Settings, SpecType,
 };
 use crate::units::Bytes;
 
 /// The first build that may reserve logits of one token per sequence only; `--fit` and its lines are older.
 const OUTPUTS_SINCE: u64 = 9_200;
+/// Lines of before this build are mostly of builds that are nearest to release 2026-08.
+const OLD_LINES: u64 = 10_300;
 /// Build numbers of llama.cpp itself; distributors count from 1.
 const BUILDS: std::ops::Range<u64> = 1_000..100_000;
 
@@ -27,9 +29,11 @@ pub fn engine(load: &Load) -> EngineId {
 
 /// Whether the load is of a build that is older than every release that is known here.
 pub fn is_older(load: &Load) -> bool {
-    // release 2026-08 is about b10450
-    let build = load.build.filter(|build| BUILDS.contains(build)).or(load.older_than);
-    build.is_some_and(|build| build <= 10_300)
+    match load.build.filter(|build| BUILDS.contains(build)) {
+        // release 2026-08 is of 8 June 2026, about b9570
+        Some(build) => build <= 9_550,
+        None => load.older_than.is_some_and(|build| build <= OLD_LINES),
+    }
 }
 
 /// The release that is nearest to the one in the log, with the build or version that says so; none where it names
@@ -40,18 +44,22 @@ pub fn release(load: &Load) -> Option<(Release, String)> {
     }
     let version = load.version.as_deref().filter(|_| load.program == Some(Program::Ollama));
     let Some(version) = version else {
-        let before = load.older_than.filter(|&build| build <= LAST_OF_AUGUST)?;
-        return Some((Release::nearest_to_build(before), format!("builds before b{before}, whose lines these are")));
+        let before = load.older_than.filter(|&build| build <= OLD_LINES)?;
+        return Some((Release::August2026, format!("builds before b{before}, whose lines these are")));
     };
-    let mut numbers = version.split('.').map(|number| number.parse::<u64>().ok());
-    let (major, minor) = (numbers.next()??, numbers.next()??);
-    // 0.33 has b10488, and 0.34 is of September
-    let release = match (major, minor) {
-        (0, ..=33) => Release::August2026,
-        (0, 34) => Release::September2026,
-        _ => Release::November2026,
+    let release = match version.parse::<OllamaVersion>() {
+        Ok(version) => version.release(),
+        // from before it started llama-server
+        Err(_) => Release::August2026,
     };
     Some((release, format!("Ollama {version}")))
+}
+
+/// The build of llama.cpp itself that the log names, or that its version of Ollama ships.
+fn build(load: &Load) -> Option<u64> {
+    let version = || load.version.as_deref().filter(|_| load.program == Some(Program::Ollama));
+    let shipped = || version()?.parse::<OllamaVersion>().ok()?.llama_cpp_build();
+    load.build.filter(|build| BUILDS.contains(build)).or_else(shipped)
 }
 
 /// Settings of a plan for `engine` that follow from the log, but for the placement of layers.
@@ -75,7 +83,11 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
     };
     Settings {
         ctx: total.filter(|tokens| *tokens > 0).map_or(Context::Auto, |tokens| Context::Tokens(per_sequence(tokens))),
-        parallel: sequences.or_else(|| (!serves(load) || embeds(load)).then_some(1)),
+        parallel: sequences.or_else(|| embeds(load).then_some(1)),
+        embeddings: seen.embeddings,
+        reranking: seen.reranking == Some(true),
+        pooling: seen.pooling,
+        program: program(load),
         batch: seen.n_batch,
         ubatch: seen.n_ubatch.filter(|_| !engine.facts().is_ollama),
         cache_type_k: seen.cache_type_k,
@@ -92,6 +104,7 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
         fit_ctx: seen.fit_ctx,
         n_cpu_moe: seen.n_cpu_moe,
         load_mode: seen.load_mode.as_deref().and_then(|mode| mode.parse().ok()),
+        build: build(load),
         ..Settings::default()
     }
 }
@@ -106,11 +119,9 @@ pub fn of_estimate(load: &Load, seen: &OllamaEstimate) -> Settings {
     }
 }
 
-/// Whether it is a server, which has several sequences unless told otherwise.
-fn serves(load: &Load) -> bool {
-    load.command
-        .as_ref()
-        .is_none_or(|command| ["llama-server", "llama-fit-params", ""].contains(&command.program.as_str()))
+/// The program of llama.cpp that its command names; a server where it names none that is known.
+fn program(load: &Load) -> LlamaProgram {
+    load.command.as_ref().and_then(|command| command.program.parse().ok()).unwrap_or_default()
 }
 
 fn flash_attention(load: &Load) -> FlashAttn {

@@ -12,7 +12,8 @@ use crate::engine::EngineId;
 use crate::gguf::FileType;
 use crate::machine::{CpuInstructions, Os, drivers};
 use crate::settings::{
-    CacheType, Context, FlashAttn, GpuLayers, ImageSize, LoadMode, MmprojDevice, Outputs, Release, SpecType,
+    CacheType, Context, FlashAttn, GpuLayers, ImageSize, LlamaProgram, LoadMode, MmprojDevice, Outputs, Pooling,
+    Release, SpecType,
 };
 use crate::units::{Bandwidth, Bytes};
 
@@ -90,6 +91,21 @@ pub(in super::super) struct OtherKnobArgs {
     /// Tokens per ubatch whose logits are computed: a number, or ubatch for all of them.
     #[arg(long, value_name = "N|ubatch", value_parser = value::outputs, allow_hyphen_values = true)]
     pub(in super::super) outputs: Option<Outputs>,
+    /// Serve embeddings only: logits of a whole batch are reserved, which is no larger than an ubatch [default: for models
+    /// that are made for it].
+    #[arg(long, alias = "embedding", value_name = "true|false", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true")]
+    pub(in super::super) embeddings: Option<bool>,
+    /// Serve scores of texts: embeddings with pooling rank.
+    #[arg(long, alias = "rerank")]
+    pub(in super::super) reranking: bool,
+    /// How embeddings are pooled: none, mean, cls, last or rank [default: the model's own].
+    #[arg(long, value_name = "KIND")]
+    pub(in super::super) pooling: Option<Pooling>,
+    /// The program of llama.cpp that runs the model: llama-server, llama-cli, llama-completion, llama-bench,
+    /// llama-batched-bench, llama-perplexity or llama-fit-params [default: llama-server].
+    #[arg(long, value_name = "NAME")]
+    pub(in super::super) program: Option<LlamaProgram>,
     /// Memory in MiB that the fit leaves free on each GPU.
     #[arg(long, value_name = "MIB", value_parser = value::mebibytes, allow_hyphen_values = true)]
     pub(in super::super) fit_target: Option<Bytes>,
@@ -160,7 +176,7 @@ pub(in super::super) struct OtherKnobArgs {
     #[arg(long, value_name = "GPU,…", value_parser = value::devices)]
     pub(in super::super) device_draft: Option<DeviceList>,
     /// The llama.cpp release to plan for, or the nearest one to a build (b11200) or a date (2026-09-15) [default: the
-    /// newest].
+    /// newest, or the nearest to what this version of Ollama ships].
     #[arg(long, value_name = "RELEASE", value_parser = value::releases())]
     pub(in super::super) release: Option<Release>,
     /// Plan as if the model had this quantisation: Q4_K_M, Q8_0, IQ4_XS, MXFP4, …

@@ -6,7 +6,7 @@ use super::architecture::Architecture;
 use super::architecture::GraphFamily;
 use super::error::LoadError;
 use crate::engine::ggml::Type;
-use crate::settings::FlashAttn;
+use crate::settings::{FlashAttn, Pooling};
 
 /// llama.cpp's context options (`llama_context_params`), before its rules are applied.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub struct ContextParams {
     pub ctx_type: ContextType,
     /// What drafting asks of the context after it is made.
     pub drafting: DraftingOutputs,
+    /// Embeddings are computed, pooled so.
+    pub embeddings: Option<Pooling>,
     /// Format of the K cache.
     pub type_k: Type,
     /// Format of the V cache.
@@ -93,6 +95,7 @@ impl Default for ContextParams {
             n_rs_seq: 0,
             ctx_type: ContextType::Default,
             drafting: DraftingOutputs::default(),
+            embeddings: None,
             type_k: Type::F16,
             type_v: Type::F16,
             flash_attn: FlashAttn::Auto,
@@ -121,6 +124,7 @@ pub struct Cparams {
     pub n_rs_seq: u64,
     pub ctx_type: ContextType,
     pub drafting: DraftingOutputs,
+    pub embeddings: Option<Pooling>,
     pub type_k: Type,
     pub type_v: Type,
     pub flash_attn: bool,
@@ -238,6 +242,7 @@ impl Cparams {
             n_rs_seq: if release.rolls_back.contains(&architecture) { options.n_rs_seq } else { 0 },
             ctx_type: options.ctx_type,
             drafting: options.drafting.clone(),
+            embeddings: options.embeddings,
             type_k: options.type_k,
             type_v: options.type_v,
             flash_attn: flash != FlashAttn::Off,

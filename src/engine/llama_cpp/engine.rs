@@ -10,7 +10,8 @@ use crate::engine::prepared::PreparedModel;
 use crate::engine::{Engine, llama_cpp};
 use crate::machine::Machine;
 use crate::plan::{Plan, PlanSummary};
-use crate::settings::Settings;
+use crate::settings::{InEffect, Settings};
+use crate::units::Tokens;
 
 /// llama-server itself.
 #[derive(Debug)]
@@ -22,7 +23,9 @@ impl Engine for LlamaCpp {
     }
 
     fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-        llama_cpp::plan(model, machine, settings)
+        let mut plan = llama_cpp::plan(model, machine, &settings.as_program())?;
+        plan.notes.extend(shares_cache(settings, &plan.settings));
+        Ok(plan)
     }
 
     fn summary(
@@ -32,7 +35,7 @@ impl Engine for LlamaCpp {
         settings: &Settings,
         fit_goal: FitGoal,
     ) -> Result<PlanSummary, EngineError> {
-        llama_cpp::summary(model, machine, settings, fit_goal)
+        llama_cpp::summary(model, machine, &settings.as_program(), fit_goal)
     }
 
     fn preflight(
@@ -41,7 +44,7 @@ impl Engine for LlamaCpp {
         machine: &Machine,
         settings: &Settings,
     ) -> Result<Option<Preflight>, EngineError> {
-        llama_cpp::preflight(model, machine, settings).map(Some)
+        llama_cpp::preflight(model, machine, &settings.as_program()).map(Some)
     }
 
     fn launch(&self, _: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Option<Launch>, EngineError> {
@@ -54,12 +57,29 @@ impl Engine for LlamaCpp {
         machine: &Machine,
         settings: &Settings,
     ) -> Result<Option<ResolvedRequest>, EngineError> {
-        llama_cpp::resolve(model, machine, settings).map(Some)
+        llama_cpp::resolve(model, machine, &settings.as_program()).map(Some)
     }
 
     /// A server that does not take other models into account.
     fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
         let plan = self.plan(model, machine, settings)?;
         Ok(plan.refusal.clone().map_or_else(|| Admission::load(plan), Admission::Refused))
+    }
+}
+
+/// Whether several sequences share one cache, which follows from whether their number is given.
+fn shares_cache(settings: &Settings, effect: &InEffect) -> Option<String> {
+    let InEffect { parallel, ctx_per_sequence, ctx_total, .. } = *effect;
+    let (each, all) = (Tokens(ctx_per_sequence), Tokens(ctx_total));
+    match effect.kv_unified {
+        _ if parallel < 2 => None,
+        Some(true) if settings.parallel.is_none() => {
+            Some(format!("unified KV is on, as parallel is auto: {parallel} sequences share {all} tokens"))
+        }
+        Some(false) => Some(format!(
+            "unified KV is off, as parallel is given: each of {parallel} sequences has {each} tokens; with --kv-unified \
+             each may use all {all}"
+        )),
+        _ => None,
     }
 }

@@ -35,6 +35,7 @@ mod mla;
 mod mtp;
 mod ngrams;
 mod plamo2;
+mod pooling;
 mod pools;
 mod qwen4exp;
 mod recurrent;
@@ -153,6 +154,9 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
             let kind = build.transformer_kind();
             build.transformer(&kind);
         }
+    }
+    if let Some(pooling) = context.embeddings {
+        build.pool(pooling);
     }
     if context.drafting.samplers {
         build.sample();

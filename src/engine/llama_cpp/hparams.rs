@@ -14,6 +14,7 @@ use super::architecture::Architecture;
 use super::error::LoadError;
 use super::release::ReleaseTraits;
 use crate::gguf::Header;
+use crate::settings::Pooling;
 use keys::HeaderKeys;
 
 /// llama.cpp's hyperparameters, before tensors are considered. Lists have one entry per block.
@@ -130,6 +131,8 @@ pub struct Hparams {
     /// Attention and feed-forward of a block are in parallel.
     pub parallel_residual: bool,
     pub causal: bool,
+    /// How embeddings are pooled, where the header says it.
+    pub pooling: Option<Pooling>,
     /// An encoder: whole texts, no cache, no logits.
     pub reads_only: bool,
     /// The table of n-grams that one block reads.
@@ -304,6 +307,7 @@ impl Hparams {
             attention_scale: false,
             reads_only: architecture.reads_only() || architecture.is_diffusion(),
             causal: keys.flag("attention.causal").unwrap_or(true),
+            pooling: keys.number("pooling_type").and_then(Pooling::of_number),
             ..Self::default()
         };
         if hparams.n_layer_nextn >= n_layer_all && !architecture.only_drafts() {

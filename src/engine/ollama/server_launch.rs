@@ -200,12 +200,12 @@ pub(super) fn decide_beside(
         mmap_auto_off,
         command,
     };
-    let sizes = BatchSizes { tokens, batch: sent };
-    let mut options = server_options(settings, &start, flash_attn, sizes, margin, projector.device(settings));
+    let sizes = BatchSizes { tokens, batch: sent, embedding };
+    let (architecture, device) = (&model.architecture, projector.device(settings));
+    let mut options = server_options(settings, &start, flash_attn, sizes, architecture, margin, device);
     // llama-server's argument stands over its variable
     options.load_mode = load_mode.and_then(|mode| mode.parse().ok()).or(settings.load_mode);
-    let sees = start.command.sees.clone();
-    let refusal = server_refusal(settings, &start, main_gpu);
+    let (sees, refusal) = (start.command.sees.clone(), server_refusal(settings, &start, main_gpu));
     let visible = visible_machine(machine, &chosen, &sees);
     let decided = log.decided();
     let sources = sources(settings, &counted, retry);

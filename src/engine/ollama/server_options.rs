@@ -2,15 +2,20 @@
 
 use super::discovery::CountedGpu;
 use crate::engine::id::ServerStart;
+use crate::engine::llama_cpp::release::ReleaseTraits;
 use crate::machine::{Gpu, Machine};
-use crate::settings::{Context, FlashAttn, GpuLayers, MmprojDevice, MmprojOptions, Outputs, Settings};
+use crate::settings::{
+    Context, FlashAttn, GpuLayers, LlamaProgram, MmprojDevice, MmprojOptions, Outputs, Release, Settings,
+};
 use crate::units::Bytes;
 
-/// Tokens of all sequences, and of a batch.
+/// Tokens of all sequences, and of a batch, and what is computed of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchSizes {
     pub tokens: u64,
     pub batch: u64,
+    /// Whether embeddings are asked for.
+    pub embedding: bool,
 }
 
 /// llama-server's options.
@@ -18,7 +23,8 @@ pub(super) fn server_options(
     settings: &Settings,
     start: &ServerStart,
     flash_attn: FlashAttn,
-    BatchSizes { tokens, batch }: BatchSizes,
+    BatchSizes { tokens, batch, embedding }: BatchSizes,
+    architecture: &str,
     margin: Option<Bytes>,
     mmproj_device: MmprojDevice,
 ) -> Settings {
@@ -30,6 +36,7 @@ pub(super) fn server_options(
         GpuLayers::Auto => by_variable.map_or(GpuLayers::Auto, GpuLayers::Count),
         asked => asked,
     };
+    let (version, release) = (settings.ollama.version, release(architecture, settings));
     let sent = Some(batch).filter(|&batch| batch > 0);
     Settings {
         ctx: Context::Tokens(tokens),
@@ -38,9 +45,15 @@ pub(super) fn server_options(
         ubatch: settings.ubatch.filter(|_| settings.raw).or(sent),
         flash_attn,
         gpu_layers,
+        embeddings: Some(embedding),
+        reranking: false,
+        pooling: None,
+        program: LlamaProgram::Server,
         fit_target: settings.fit_target.or(margin),
         no_op_offload: if_raw(settings.no_op_offload),
         outputs: if settings.raw { settings.outputs } else { Outputs::default() },
+        release: Some(release),
+        build: version.llama_cpp_build().filter(|_| release == version.release()),
         gpu_overhead: Bytes::ZERO,
         adapters: Bytes::ZERO,
         mmproj: MmprojOptions { device: mmproj_device, ..settings.mmproj },
@@ -49,6 +62,15 @@ pub(super) fn server_options(
         require_full: if_raw(settings.require_full),
         ..settings.clone()
     }
+}
+
+/// The release that is planned: the one asked for, else the nearest to what this version ships, else, where that does not
+/// know the architecture, the next one that does.
+fn release(architecture: &str, settings: &Settings) -> Release {
+    let own = settings.ollama.version.release();
+    let knows = |release: &Release| !ReleaseTraits::of(*release).lacks.contains(&architecture);
+    let newer = Release::ALL.into_iter().rev().skip_while(|release| *release != own);
+    settings.release.unwrap_or_else(|| newer.clone().find(knows).unwrap_or(own))
 }
 
 /// Why llama-server refuses its options, if it does.

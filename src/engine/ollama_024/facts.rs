@@ -25,6 +25,8 @@ pub const FACTS: EngineFacts = EngineFacts {
         Flag::SwaFull,
         Flag::TensorSplit,
         Flag::Outputs,
+        Flag::Embeddings,
+        Flag::Program,
         Flag::FitTarget,
         Flag::FitCtx,
         Flag::CpuMoe,

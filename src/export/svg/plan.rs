@@ -16,10 +16,10 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
     let mut canvas = SvgCanvas::new();
     let effect = &plan.settings;
     let knobs = format!(
-        "{} · context {} × {} · cache {}/{} · flash attention {} · batch {}",
+        "{} · context {}{} · cache {}/{} · flash attention {} · batch {}",
         plan.source(),
-        Tokens(effect.ctx_per_sequence),
-        effect.parallel,
+        Tokens(effect.ctx),
+        verdict::context_of_each(effect).map_or_else(String::new, |each| format!(", {each}")),
         effect.cache_type_k,
         effect.cache_type_v,
         effect.flash_attn,

@@ -128,15 +128,22 @@ fn draw_value(app: &App, knob: Knob, place: Rect, buffer: &mut Buffer) {
         _ => figure::style(&value, changed.as_ref(), theme, Hue::Text),
     };
     let text = knob.show(value);
+    let differs = effect.filter(|effect| chosen.is_some_and(|chosen| chosen != *effect));
     let mut writer = RowWriter::new(buffer, place, 0);
+    if let Some(effect) = differs {
+        let in_effect = format!("→{}", knob.show(effect));
+        let (both, over) = (width(&text) + width(&in_effect) + 3, theme.ink(Hue::Over));
+        if both <= place.width {
+            writer.right(" ", style).right(&text, style).skip(1).put(&in_effect, over);
+        } else {
+            // the number that counts
+            writer.right(" ", style).right(&in_effect, over);
+        }
+        return;
+    }
     writer.right(" ", style).right(&text, style);
-    let right_title = match (chosen, effect) {
-        (None, _) => "auto".to_owned(),
-        (Some(chosen), Some(effect)) if chosen != effect => format!("→{}", knob.show(effect)),
-        _ => String::new(),
-    };
-    if !right_title.is_empty() && width(&right_title) + 1 < writer.room() {
-        writer.skip(1).put(&right_title, theme.ink(if chosen.is_none() { Hue::Dim } else { Hue::Over }));
+    if chosen.is_none() && width("auto") + 1 < writer.room() {
+        writer.skip(1).put("auto", theme.ink(Hue::Dim));
     }
 }
 

@@ -53,6 +53,19 @@ impl CudaRules {
         Self { mixed_caches: false, keeps_expert_sums: false, looks_up_k_quants: false, ..Self::SEPTEMBER_2026 };
 }
 
+/// The last build that keeps nothing for a fused weighted sum of experts: the one of 18 August 2026, when the pull request
+/// that lets a backend do so (ggml-org/llama.cpp 27301) was opened; 0.1.154 (b10200) does not either.
+const LAST_WITHOUT_EXPERT_SUMS: u64 = 10_488;
+
+impl CudaRules {
+    /// Those of a build that is nearest to the release of these.
+    #[must_use]
+    pub fn of_build(self, build: Option<u64>) -> Self {
+        let before = !self.keeps_routing && build.is_some_and(|build| build <= LAST_WITHOUT_EXPERT_SUMS);
+        Self { keeps_expert_sums: self.keeps_expert_sums && !before, ..self }
+    }
+}
+
 impl Default for Cuda {
     fn default() -> Self {
         Self { units: MatrixUnits::Turing, rules: CudaRules::NOVEMBER_2026, events: true }

@@ -19,7 +19,9 @@ use crate::engine::prepared::PreparedModel;
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::{Backend, CpuInstructions, Gpu, Machine, Os};
 use crate::plan::Part;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, PROMPT_CACHE, Settings};
+use crate::settings::{
+    CacheType, Context, FlashAttn, GpuLayers, InEffect, LlamaProgram, Outputs, PROMPT_CACHE, Pooling, Settings,
+};
 use crate::units::Bytes;
 
 /// Default logical batch, in tokens.
@@ -64,8 +66,9 @@ impl<'a> ServerParams<'a> {
         let speculation = drafts::speculation(prepared, model.release, settings)?;
         let gpus = gpus(machine);
         let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
-        let devices: Vec<Device> =
-            used.map(|gpu| Device { backend: backend(gpu, machine.os, model.release), free: gpu.free.0 }).collect();
+        let devices: Vec<Device> = used
+            .map(|gpu| Device { backend: backend(gpu, machine.os, model.release, settings.build), free: gpu.free.0 })
+            .collect();
         let experts = |block: u64| TensorOverride { block: block as usize, part: OverrideGroup::Experts, gpu: None };
         let blocks = model.hparams.n_layer_all as u64;
         let spread = LayerSplit {
@@ -116,11 +119,12 @@ impl ServerParams<'_> {
     }
 }
 
-/// What llama.cpp's backend for `gpu` decides in this release.
-pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
+/// What llama.cpp's backend for `gpu` decides in this release, or in a build near it.
+pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits, build: Option<u64>) -> BackendRef {
+    let cuda = |units| Cuda { units, rules: release.cuda.of_build(build), events: true };
     let own: BackendRef = match gpu.backend {
-        Backend::Cuda => Arc::new(Cuda { units: MatrixUnits::of(gpu.compute), rules: release.cuda, events: true }),
-        Backend::Rocm => Arc::new(Cuda { units: MatrixUnits::None, rules: release.cuda, events: true }),
+        Backend::Cuda => Arc::new(cuda(MatrixUnits::of(gpu.compute))),
+        Backend::Rocm => Arc::new(cuda(MatrixUnits::None)),
         Backend::Metal => Arc::new(Metal { rules: release.metal }),
         Backend::Vulkan => Arc::new(vulkan(gpu, os, release)),
         Backend::Sycl => Arc::new(Sycl),
@@ -150,7 +154,12 @@ pub fn gpus(machine: &Machine) -> Vec<usize> {
 fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) -> ContextParams {
     let (type_k, type_v) = cache_types(settings);
     let n_seq_max = settings.parallel.unwrap_or(SLOTS);
-    let n_batch = settings.batch.unwrap_or(BATCH);
+    let (n_batch, n_ubatch) = (settings.batch.unwrap_or(BATCH), settings.ubatch.unwrap_or(UBATCH));
+    let embeddings = embeddings(model, settings);
+    // texts for embeddings are computed in one ubatch each (`server.cpp`)
+    let n_batch = if embeddings.is_some() { n_batch.min(n_ubatch) } else { n_batch };
+    // `server_output_limits` in `server-context.cpp`
+    let all_outputs = embeddings.is_some() || settings.pooling.is_some_and(|pooling| pooling != Pooling::None);
     ContextParams {
         n_ctx: match settings.ctx {
             Context::Auto => 0,
@@ -158,9 +167,10 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
             Context::Max => model.hparams.n_ctx_train,
         },
         n_batch,
-        n_ubatch: settings.ubatch.unwrap_or(UBATCH),
+        n_ubatch,
         n_seq_max,
         n_outputs_max: match settings.outputs {
+            Outputs::Parallel if all_outputs => 0,
             Outputs::Parallel => speculation.outputs(n_seq_max, n_batch),
             Outputs::Ubatch => 0,
             Outputs::Tokens(tokens) => tokens,
@@ -168,12 +178,22 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         type_k: type_k.format(),
         type_v: type_v.format(),
         flash_attn: settings.flash_attn,
+        embeddings,
         kv_unified: settings.kv_unified || settings.parallel.is_none(),
         offload_kqv: !settings.no_kv_offload,
         op_offload: !settings.no_op_offload,
         swa_full: settings.swa_full,
         ..ContextParams::default()
     }
+}
+
+/// How the embeddings that are asked for are pooled; none where none are. Models that are made for them are asked for them.
+fn embeddings(model: &LoadedModel, settings: &Settings) -> Option<Pooling> {
+    if settings.reranking {
+        return Some(Pooling::Rank);
+    }
+    let asked = settings.embeddings.unwrap_or_else(|| model.is_embedder());
+    asked.then(|| settings.pooling.or(model.hparams.pooling).unwrap_or(Pooling::None))
 }
 
 /// The settings in effect.
@@ -200,14 +220,18 @@ pub fn in_effect(
         },
         kv_unified: Some(context.kv_unified),
         outputs: Some(context.reserved().n_outputs),
+        embeddings: context.embeddings,
+        program: Some(settings.program).filter(|program| *program != LlamaProgram::Server),
         n_cpu_moe: Some(settings.n_cpu_moe.unwrap_or(0).min(model.hparams.n_layer_all as u64)),
         image_max_tokens: None,
         release: Some(model.release.name),
+        build: settings.build,
         spec_type: params.speculation.names(),
         spec_draft_n_max: params.speculation.has_context().then_some(params.speculation.n_max),
         // `auto` maps, unless a device cannot
         load_mode: Some(settings.load_mode.unwrap_or_default()),
-        cache_ram: model.hparams.causal.then(|| settings.cache_ram.unwrap_or(PROMPT_CACHE)),
+        cache_ram: (model.hparams.causal && settings.program.serves())
+            .then(|| settings.cache_ram.unwrap_or(PROMPT_CACHE)),
         ctx_checkpoints: settings.ctx_checkpoints,
         sources: std::collections::BTreeMap::new(),
     }
