@@ -205,7 +205,8 @@ fn say_release(plan: &mut Plan, settings: &Settings) {
         (format!("{ships}: planned for release {release}, as asked, and not {nearest}"), true)
     } else {
         let architecture = &plan.model.architecture;
-        (format!("{ships}, which does not know the architecture {architecture}: planned for release {release}"), false)
+        let lacks = format!("release {nearest}, the nearest that is known here, does not know the architecture");
+        (format!("{ships}; {lacks} {architecture}, so this is planned for release {release}"), false)
     };
     if !is_sure {
         plan.uncertainties.push(Uncertainty { confidence: Confidence::Modelled, reason: sentence.clone() });
