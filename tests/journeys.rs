@@ -343,7 +343,7 @@ fn limits_computed_on_another_thread_are_shown() {
         Harness::by(EngineId::Ollama024, harness::model("llama3.1-8b"), machine, (140, 45), Settings::default())
     };
     let mut harness = start();
-    assert_eq!(harness.app.limits.found, None);
+    assert_eq!(harness.app.known_limits().found(), None);
     let mut effects = harness.app.update(Action::Press(Command::More));
     effects.extend(harness.app.refresh());
     let answer = |effect| match effect {
@@ -359,6 +359,6 @@ fn limits_computed_on_another_thread_are_shown() {
     expected.no_limits = false;
     expected.press("→");
     assert!(expected.app.limit(Knob::Context).is_some());
-    assert_eq!(harness.app.limits.found, expected.app.limits.found);
+    assert_eq!(harness.app.known_limits().found(), expected.app.known_limits().found());
     assert!(harness.text().contains('┊'), "the limit is marked\n{}", harness.text());
 }

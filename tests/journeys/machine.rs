@@ -33,11 +33,11 @@ fn moved(machine: Machine, notes: &[&str]) -> Action {
 #[test]
 fn the_plan_follows_free_memory_without_highlights() {
     let (mut harness, machine) = live();
-    let limit = harness.app.limits.found.clone().unwrap().vram.context;
+    let limit = harness.app.known_limits().found().cloned().unwrap().vram.context;
     harness.act(moved(with_free(&machine, 9), &[]));
     let plan = harness.app.plan.clone().unwrap();
     assert_eq!(plan.devices[0].free, Bytes::gib(9));
-    assert!(harness.app.limits.found.clone().unwrap().vram.context < limit, "what fits is worked out anew");
+    assert!(harness.app.known_limits().found().cloned().unwrap().vram.context < limit, "what fits is worked out anew");
     assert!(!harness.text().contains(['▲', '▼']) || harness.text().contains("▲ Layers in RAM"), "{}", harness.text());
     assert!(harness.app.before().is_none());
 
@@ -54,11 +54,11 @@ fn the_plan_follows_free_memory_without_highlights() {
 fn small_changes_of_memory_keep_the_limits_and_m_uses_the_current_ones() {
     let (mut harness, machine) = live();
     harness.think();
-    let (limits, asked) = (harness.app.limits.found.clone(), harness.questions);
+    let (limits, asked) = (harness.app.known_limits().found().cloned(), harness.questions);
     let mut other = machine.clone();
     other.gpus[0].free = other.gpus[0].free - Bytes::mib(100);
     harness.act(moved(other.clone(), &[]));
-    assert_eq!((harness.questions, &harness.app.limits.found), (asked, &limits));
+    assert_eq!((harness.questions, &harness.app.known_limits().found().cloned()), (asked, &limits));
     // known thresholds are kept
     harness.press("]");
     assert!(harness.text().contains("→ 32 layers on GPU"), "{}", harness.text());
@@ -70,7 +70,7 @@ fn small_changes_of_memory_keep_the_limits_and_m_uses_the_current_ones() {
     let Context::Tokens(most) = harness.app.settings.ctx else { panic!("m sets a value") };
     assert!(Some(most) < limits.unwrap().vram.context, "there is less room than before");
     assert_eq!(harness.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
-    assert_eq!(harness.app.limits.found.clone().unwrap().vram.context, Some(most));
+    assert_eq!(harness.app.known_limits().found().cloned().unwrap().vram.context, Some(most));
 }
 
 #[test]
