@@ -14,7 +14,7 @@ use crate::answer::ram::RamUse;
 use crate::gguf::Tensor;
 use crate::machine::DeviceKind;
 use crate::model::{Model, TensorGroup};
-use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, OwnCache, Plan, Term};
+use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, Headroom, OwnCache, Plan, Term};
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
 use crate::tui::app::{App, ExplainTarget, KnownLimits};
@@ -219,7 +219,7 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         for reserve in &device.reserves {
             page.pair(reserve.name, NAMES, &exactly(reserve.bytes), text);
         }
-        let above = plan.headrooms().get(index).map(|headroom| headroom.above_kept());
+        let above = plan.headrooms().get(index).map(Headroom::above_kept);
         if let Some(short) = above.filter(|above| above.is_short() && !device.is_over()) {
             page.pair("short of that by", NAMES, &exactly(short.lacking()), app.theme.bold(Hue::Over));
         }

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::answer::machines::MachineResult;
-use crate::plan::Plan;
+use crate::plan::{Headroom, Plan};
 use crate::tui::app::App;
 use crate::tui::app::machine::compare::MachineComparison;
 use crate::tui::theme::Hue;
@@ -41,8 +41,7 @@ fn verdict(plan: &Plan) -> (String, Hue) {
 
 /// What GPUs have left above what must stay free; where one is short of that, what it lacks.
 fn gpus_left(plan: &Plan) -> Difference {
-    let above: Vec<Difference> =
-        plan.headrooms().iter().take(plan.gpus().len()).map(|headroom| headroom.above_kept()).collect();
+    let above: Vec<Difference> = plan.headrooms().iter().take(plan.gpus().len()).map(Headroom::above_kept).collect();
     let all = above.iter().map(|above| above.left()).sum();
     above.into_iter().min().filter(|least| least.is_short()).unwrap_or_else(|| Difference::between(all, Bytes::ZERO))
 }
