@@ -30,6 +30,7 @@ pub use in_effect::InEffect;
 pub use llama_server::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables, shares};
 pub use load_mode::LoadMode;
 pub use mmproj::{ImageSize, MmprojDevice, MmprojOptions};
+pub use nearest_release::NearestRelease;
 pub use ollama::{OllamaSettings, OllamaVersion, Source};
 pub use pooling::Pooling;
 pub use program::LlamaProgram;

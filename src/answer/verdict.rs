@@ -173,7 +173,8 @@ fn driver(plan: &Plan, said: bool) -> String {
     let Some((_, id, headroom, driver)) = short.max_by_key(|(lacking, ..)| *lacking) else { return String::new() };
     let (name, from, left) = (driver.backend.name(), driver.known_from(), headroom.left.left());
     if headroom.is_tight() {
-        let likely = driver.basis != Basis::Assumed && (headroom.left - driver.loaded.least).is_short();
+        // what other machines were seen to take need not be what this one takes
+        let likely = driver.basis == Basis::Remembered && (headroom.left - driver.loaded.least).is_short();
         let then = if likely { "the load would probably fail" } else { "the load may fail" };
         let is_tightest = plan.tightest_gpu().is_some_and(|(tightest, _)| tightest.id == id);
         return if said && is_tightest {

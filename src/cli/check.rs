@@ -129,7 +129,7 @@ fn compare(args: &CheckArgs, load: &Load, found: &FoundModel) -> Result<Check, C
         machine: &described,
         // the default is what the log shows
         engine: args.knobs.engine.filter(|&engine| engine != EngineId::default()),
-        release: args.knobs.others.release,
+        release: args.knobs.others.release.map(|nearest| nearest.release),
         knobs: &|settings| apply(&args.knobs, settings),
     };
     Ok(check(load, &request)?)

@@ -39,6 +39,34 @@ impl Date {
     }
 }
 
+/// A known release, and the build that it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NearestRelease {
+    /// The release.
+    pub release: Release,
+    /// The build that was named; none for the release itself and for a date.
+    pub build: Option<u64>,
+}
+
+impl From<Release> for NearestRelease {
+    fn from(release: Release) -> Self {
+        Self { release, build: None }
+    }
+}
+
+impl NearestRelease {
+    /// As [`Release::nearest_to`], with the build.
+    pub fn to(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if let Ok(release) = text.parse::<Release>() {
+            return Some(release.into());
+        }
+        let build: Option<u64> = text.strip_prefix('b').and_then(|digits| digits.parse().ok());
+        let of_build = build.map(|build| Self { release: Release::nearest_to_build(build), build: Some(build) });
+        of_build.or_else(|| Some(Release::nearest_to_date(Date::read(text)?).into()))
+    }
+}
+
 impl Release {
     /// The release nearest to llama.cpp's build of this number.
     pub const fn nearest_to_build(build: u64) -> Self {
@@ -59,10 +87,7 @@ impl Release {
     /// The release of this name, or nearest to a build (`b11200`) or a date (`2026-10`, `2026-09-15`); none if the text is
     /// none of these.
     pub fn nearest_to(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let build = text.strip_prefix('b').and_then(|digits| digits.parse().ok());
-        let named = text.parse().ok();
-        named.or(build.map(Self::nearest_to_build)).or_else(|| Some(Self::nearest_to_date(Date::read(text)?)))
+        NearestRelease::to(text).map(|nearest| nearest.release)
     }
 
     fn nearest_to_date(date: Date) -> Self {

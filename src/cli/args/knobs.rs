@@ -12,8 +12,8 @@ use crate::engine::EngineId;
 use crate::gguf::FileType;
 use crate::machine::{CpuInstructions, Os, drivers};
 use crate::settings::{
-    CacheType, Context, FlashAttn, GpuLayers, ImageSize, LlamaProgram, LoadMode, MmprojDevice, Outputs, Pooling,
-    Release, SpecType,
+    CacheType, Context, FlashAttn, GpuLayers, ImageSize, LlamaProgram, LoadMode, MmprojDevice, NearestRelease, Outputs,
+    Pooling, SpecType,
 };
 use crate::units::{Bandwidth, Bytes};
 
@@ -178,7 +178,7 @@ pub(in super::super) struct OtherKnobArgs {
     /// The llama.cpp release to plan for, or the nearest one to a build (b11200) or a date (2026-09-15) [default: the
     /// newest, or the nearest to what this version of Ollama ships].
     #[arg(long, value_name = "RELEASE", value_parser = value::releases())]
-    pub(in super::super) release: Option<Release>,
+    pub(in super::super) release: Option<NearestRelease>,
     /// Plan as if the model had this quantisation: Q4_K_M, Q8_0, IQ4_XS, MXFP4, …
     #[arg(long, value_name = "TYPE")]
     pub(in super::super) quant: Option<FileType>,

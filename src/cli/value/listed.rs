@@ -14,7 +14,7 @@ use crate::engine::EngineId;
 use crate::export::ExportFormat;
 use crate::plan::Outcome;
 use crate::settings::knob::Knob;
-use crate::settings::{CacheType, FlashAttn, Release};
+use crate::settings::{CacheType, FlashAttn, NearestRelease, Release};
 use crate::teach::Page;
 
 /// A parser, and the names that it accepts.
@@ -44,15 +44,15 @@ pub(in super::super) fn engines() -> Listed<EngineId> {
     parsed(EngineId::ALL.map(EngineId::name))
 }
 
-pub(in super::super) fn releases() -> Listed<Release> {
+pub(in super::super) fn releases() -> Listed<NearestRelease> {
     Listed { parse: release, names: Release::ALL.map(Release::name).to_vec() }
 }
 
 /// A release by its name, or the nearest one to a build or a date.
-fn release(text: &str) -> Result<Release, String> {
-    text.parse().or_else(|unknown| {
-        Release::nearest_to(text)
-            .ok_or_else(|| format!("{unknown}; a build (b11200) or a date (2026-09-15) takes the nearest"))
+fn release(text: &str) -> Result<NearestRelease, String> {
+    NearestRelease::to(text).ok_or_else(|| {
+        let unknown = text.parse::<Release>().err().map_or_else(String::new, |unknown| format!("{unknown}; "));
+        format!("{unknown}a build (b11200) or a date (2026-09-15) takes the nearest")
     })
 }
 

@@ -53,9 +53,10 @@ impl CudaRules {
         Self { mixed_caches: false, keeps_expert_sums: false, looks_up_k_quants: false, ..Self::SEPTEMBER_2026 };
 }
 
-/// The last build that keeps nothing for a fused weighted sum of experts: the one of 18 August 2026, when the pull request
-/// that lets a backend do so (ggml-org/llama.cpp 27301) was opened; 0.1.154 (b10200) does not either.
-const LAST_WITHOUT_EXPERT_SUMS: u64 = 10_488;
+/// The last build known to keep nothing for a fused weighted sum of experts: a user's two cards took 808.35 MiB with it,
+/// which a mixture of 128 experts only takes so. The pull request that lets a backend keep them (ggml-org/llama.cpp 27301)
+/// is of 18 August 2026, and 0.1.154 (b10200) does not either.
+const LAST_WITHOUT_EXPERT_SUMS: u64 = 10_581;
 
 impl CudaRules {
     /// Those of a build that is nearest to the release of these.
