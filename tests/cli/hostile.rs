@@ -57,7 +57,7 @@ fn no_command_prints_what_is_not_printable() {
     for form in ["json", "markdown", "svg", "llama-server"] {
         runs.push(vec!["export", file, "--as", form]);
     }
-    for page in ["formulas", "caches", "schedule", "allocation", "lessons"] {
+    for page in ["formulas", "cache", "schedule", "allocation", "lessons"] {
         for form in ["--markdown", "--json", "--svg"] {
             runs.push(vec!["explain", file, "--page", page, form]);
         }
