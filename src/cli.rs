@@ -31,6 +31,7 @@ mod surroundings;
 mod together;
 mod value;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::panic;
@@ -46,7 +47,7 @@ use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::Context;
 use crate::speed::{Speed, Speeds};
-use crate::text::shown;
+use crate::text;
 use crate::tui::{self, ExitReason};
 use args::{Cli, Commands, ConfigArgs, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
 use config::Config;
@@ -277,6 +278,11 @@ fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
         Ok(ExitReason::InputClosed) => Err(CliError::Terminal("the terminal is gone".to_owned())),
         Err(error) => Err(CliError::Terminal(format!("the planner cannot use this terminal: {error}"))),
     }
+}
+
+/// `text` as standard output may get it: with the colours that only a terminal gets.
+fn shown(text: &str) -> Cow<'_, str> {
+    text::shown(text, io::stdout().is_terminal())
 }
 
 fn print(text: &str) -> Result<(), CliError> {

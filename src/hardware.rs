@@ -24,6 +24,7 @@ use serde::Serialize;
 use tracing::{debug, info};
 
 use crate::machine::{Cpu, Drivers, Gpu, Machine, Origin, Os, Ram};
+use crate::text::one_line;
 use crate::units::Bytes;
 
 /// What to look for, and where.
@@ -177,7 +178,8 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe
             detected.facts.extend(facts);
             let processes = found.processes.into_iter().map(|process| Process { device: device.clone(), ..process });
             detected.processes.extend(processes);
-            detected.machine.gpus.push(found.gpu);
+            let name = one_line(&found.gpu.name).into_owned();
+            detected.machine.gpus.push(Gpu { name, ..found.gpu });
             probes.push(found.probe);
         }
     }

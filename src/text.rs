@@ -44,9 +44,9 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The lines of `text` as they may be printed: line breaks, tabs and the colours of a terminal (`\e[1;31m`) stay, of
-/// the rest what is printable.
-pub fn shown(text: &str) -> Cow<'_, str> {
+/// The lines of `text` as they may be printed: line breaks and tabs stay, with `colours` those of a terminal
+/// (`\e[1;31m`) too, and of the rest what is printable.
+pub fn shown(text: &str, colours: bool) -> Cow<'_, str> {
     let fits = |c: char| is_printable(c) || matches!(c, '\n' | '\t');
     if text.chars().all(fits) {
         return Cow::Borrowed(text);
@@ -54,7 +54,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let length = colour(rest).unwrap_or(c.len_utf8());
+        let length = colour(rest).filter(|_| colours).unwrap_or(c.len_utf8());
         let (piece, after) = rest.split_at(length);
         if fits(c) || length > c.len_utf8() {
             out.push_str(piece);
@@ -113,7 +113,7 @@ mod tests {
             for out in [one_line(&text), quoted(&text)] {
                 assert!(out.chars().all(is_printable) && out.starts_with('a') && out.ends_with('b'), "{out:?}");
             }
-            let out = shown(&text);
+            let out = shown(&text, true);
             assert!(out.chars().all(|c| is_printable(c) || matches!(c, '\n' | '\t')), "{out:?}");
             let out = json(&text).unwrap();
             assert!(out.chars().all(is_printable), "{out:?}");
@@ -125,7 +125,7 @@ mod tests {
     fn what_is_printable_stays() {
         for text in ["Llama 3.1 8B", "名前 · é", "👩‍🚀 \u{2009}1", ""] {
             assert!(matches!(one_line(text), Cow::Borrowed(_)) && matches!(quoted(text), Cow::Borrowed(_)), "{text}");
-            assert_eq!((shown(text), one_line(text)), (text.into(), text.into()));
+            assert_eq!((shown(text, false), one_line(text)), (text.into(), text.into()));
         }
     }
 
@@ -133,6 +133,8 @@ mod tests {
     fn text_is_cleaned() {
         assert_eq!(one_line("a\nb\u{1b}[2Jc\u{202e}d"), "a b [2Jcd");
         assert_eq!(quoted("a\nb\u{202e}"), r"a\nb\u{202e}");
-        assert_eq!(shown("\u{1b}[1;31mred\u{1b}[0m\n\u{1b}[2Jcleared \u{1b}"), "\u{1b}[1;31mred\u{1b}[0m\n[2Jcleared ");
+        let text = "\u{1b}[1;31mred\u{1b}[0m\n\u{1b}[2Jcleared \u{1b}";
+        assert_eq!(shown(text, true), "\u{1b}[1;31mred\u{1b}[0m\n[2Jcleared ");
+        assert_eq!(shown(text, false), "[1;31mred[0m\n[2Jcleared ");
     }
 }

@@ -17,7 +17,7 @@ struct Printable(File);
 
 impl Write for Printable {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        self.0.write_all(shown(&String::from_utf8_lossy(event)).as_bytes())?;
+        self.0.write_all(shown(&String::from_utf8_lossy(event), false).as_bytes())?;
         Ok(event.len())
     }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::vulkan::VulkanLimits;
 use super::{Backend, Cpu, CpuInstructions, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
 use crate::machine::DeviceKind;
+use crate::text::one_line;
 use crate::units::{Bandwidth, Bytes};
 
 /// Upper limit of a device's memory, to catch typing errors: 1 PiB.
@@ -241,7 +242,10 @@ impl ReadDevice {
         }
         let compute = self.compute.as_deref().map(super::spec::capability).transpose()?;
         Ok(Gpu {
-            name: self.name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("{} GPU", memory.total)),
+            name: self
+                .name
+                .filter(|name| !name.is_empty())
+                .map_or_else(|| format!("{} GPU", memory.total), |name| one_line(&name).into_owned()),
             backend: self.backend.unwrap_or(Backend::Cuda),
             total: memory.total,
             free: memory.free,

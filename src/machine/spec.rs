@@ -2,6 +2,7 @@
 
 use super::vulkan::VulkanLimits;
 use super::{Backend, Cpu, Drivers, Gpu, Listed, Machine, Origin, Os, Ram, file, presets, rpc};
+use crate::text::one_line;
 use crate::units::{Bandwidth, Bytes, NotABandwidth};
 
 /// User-given parts of a machine; the rest is detected.
@@ -175,7 +176,7 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
         return Err(format!("free={} is more than total={}: lower free or raise total", gpu.free.0, gpu.total.0));
     }
     if let Some(name) = pairs.take("name") {
-        gpu.name = name;
+        gpu.name = one_line(&name).into_owned();
     }
     if let Some(backend) = pairs.take("backend") {
         gpu.backend = backend.parse()?;

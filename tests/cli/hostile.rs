@@ -1,6 +1,7 @@
 //! Text from files that would move the cursor, colour the screen or turn the direction of what follows is never printed.
 
 use plimsoll::gguf::write::Encoding;
+use plimsoll::machine::spec::MachineSpec;
 use plimsoll::settings::Settings;
 use plimsoll::text::is_printable;
 use plimsoll::tui::theme::Appearance;
@@ -56,7 +57,7 @@ fn no_command_prints_what_is_not_printable() {
     for form in ["json", "markdown", "svg", "llama-server"] {
         runs.push(vec!["export", file, "--as", form]);
     }
-    for page in ["formulas", "caches", "schedule", "allocation", "lessons"] {
+    for page in ["formulas", "cache", "schedule", "allocation", "lessons"] {
         for form in ["--markdown", "--json", "--svg"] {
             runs.push(vec!["explain", file, "--page", page, form]);
         }
@@ -91,8 +92,8 @@ fn no_screen_shows_what_is_not_printable() {
     let header = description::header(&hostile("qwen2.5-0.5b")).unwrap();
     let model = plimsoll::model::Model::from_header(header, "file").unwrap();
     assert!(model.name.chars().all(is_printable), "{:?}", model.name);
-    let mut machine = harness::machine(1, "RTX 3090", 24, 64);
-    machine.gpus[0].name = HOSTILE.to_owned();
+    let card = format!("name={},total=24GiB", HOSTILE.replace(',', ""));
+    let machine = MachineSpec::read(&[card], Some("64GiB")).unwrap().complete(harness::machine(1, "RTX 3090", 24, 64));
     let mut harness = Harness::with(Some(model), machine, (140, 45), Settings::default(), Appearance::BEST);
     for keys in ["", "i", "Esc n", "Esc w", "Esc W", "Esc s", "Esc x", "Esc g", "Esc t", "Esc e"] {
         harness.press(keys);

@@ -118,7 +118,7 @@ fn the_fit_leaves_room_for_the_projector() {
         command.arg("plan").arg(&model).args(gpu).args(["--ctx", "4096"]).args(more);
         json(&mut command)["offloaded"].as_u64().unwrap()
     };
-    let (alone, beside) = (offloaded(&[]), offloaded(&["--mmproj", projector.to_str().unwrap()]));
+    let (alone, beside) = (offloaded(&["--no-mmproj"]), offloaded(&["--mmproj", projector.to_str().unwrap()]));
     assert!(beside < alone, "{beside} of {alone} layers");
     let in_ram = offloaded(&["--mmproj", projector.to_str().unwrap(), "--no-mmproj-offload"]);
     assert_eq!(in_ram, alone);

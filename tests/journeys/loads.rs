@@ -346,3 +346,12 @@ fn verdicts_are_renewed_when_the_machine_is_detected() {
     harness.act(Action::Detected(Box::new(detected)));
     assert!(harness.text().contains("✓ VRAM"), "{}", harness.text());
 }
+
+/// The context that models are judged by is the one that the chosen one is opened with.
+#[test]
+fn a_model_is_opened_with_the_context_that_it_was_judged_by() {
+    let mut harness = harness();
+    harness.press("b ^N ↓ ↓ ↓ Enter");
+    assert!(matches!(harness.app.mode, Mode::Plan), "{}", harness.text());
+    assert_eq!(harness.app.settings.ctx, Context::Tokens(8192), "{}", harness.text());
+}

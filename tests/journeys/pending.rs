@@ -96,13 +96,3 @@ fn a_page_takes_no_answer_to_another_question() {
     ids.dedup();
     assert_eq!(ids.len(), count, "no two questions have one id");
 }
-
-/// The context that models are judged by is the one that the chosen one is opened with.
-#[test]
-fn a_model_is_opened_with_the_context_that_it_was_judged_by() {
-    let machine = harness::machine(1, "RTX 3090", 24, 64);
-    let mut harness = Harness::new(harness::model("llama3.1-8b"), machine, (140, 45));
-    harness.press("b ^N Enter");
-    assert!(matches!(harness.app.mode, Mode::Plan));
-    assert_eq!(harness.app.settings.ctx, Context::Tokens(8192), "{}", harness.text());
-}

@@ -7,7 +7,7 @@ use ratatui::style::Modifier;
 use crate::engine::backend;
 use crate::machine::budget::Budget;
 use crate::machine::driver_memory::DriverMemory;
-use crate::machine::presets;
+use crate::machine::presets::{self, Preset};
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::what_if::GpuSlot;
 use crate::machine::{Backend, Gpu, Machine, Origin, Os};
@@ -134,7 +134,7 @@ fn value(app: &App, row: MachineRow, line: DeviceSetting, slot: Option<&GpuSlot>
 
 /// Whether what is free is exactly what is assumed where nothing is stated.
 fn is_assumed(gpu: &Gpu) -> bool {
-    let preset = presets::find(&gpu.name).map(|preset| preset.gpu());
+    let preset = presets::find(&gpu.name).map(Preset::gpu);
     let share = preset.map_or(presets::FREE_VRAM, |preset| preset.free.0 as f64 / preset.total.0.max(1) as f64);
     gpu.free != gpu.total && gpu.free.0.abs_diff((gpu.total.0 as f64 * share) as u64) <= 1
 }
