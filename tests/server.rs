@@ -17,7 +17,7 @@ use plimsoll::engine::llama_cpp::speculative::Speculation;
 use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel, Reservation};
 use plimsoll::engine::{self, DraftFile, EngineId, PreparedModel};
 use plimsoll::machine::Backend;
-use plimsoll::plan::{Part, PartMemory};
+use plimsoll::plan::{Part, PartMemory, Verdict};
 use plimsoll::settings::{CacheType, Context, DraftSettings, FlashAttn, GpuLayers, Release, Settings, SpecType};
 use plimsoll::units::Bytes;
 use rstest::rstest;
@@ -285,9 +285,13 @@ fn plans_like(line: &Value) -> Result<(), String> {
     let draft = draft.map(|name| DraftFile { model: Arc::new(prepared(name)), file: name.to_owned() });
     let model = prepared(asked["model"].as_str().unwrap()).with_draft(draft);
     let list = asked["devices"].as_array().unwrap();
-    let gpus = list.iter().map(|gpu| fixtures::card(Backend::Plain, Bytes(gpu["free"].as_u64().unwrap()))).collect();
+    let gpus = list.iter().map(|gpu| fixtures::card(Backend::Cuda, Bytes(gpu["free"].as_u64().unwrap()))).collect();
     let plan = engine::plan(EngineId::LlamaCpp, &model, &fixtures::machine(gpus), &settings)
         .map_err(|why| format!("{asked}\n  here {why}"))?;
+    if expected.get("error").is_some() {
+        let runs = plan.verdict != Verdict::DoesNotFit;
+        return if runs { Err(format!("{asked}\n  {expected}, here it fits")) } else { Ok(()) };
+    }
     for (part, key) in plan.parts.iter().zip(["main", "draft"]) {
         let got = figures(part);
         for (name, got) in got.as_object().unwrap() {
@@ -302,8 +306,10 @@ fn plans_like(line: &Value) -> Result<(), String> {
 }
 
 #[rstest]
-fn a_plan_has_the_parts_of_both_contexts(#[files("tests/server/plain/memory/*.jsonl.gz")] path: PathBuf) {
+fn a_plan_has_the_parts_of_both_contexts(#[files("tests/server/cuda/load/*.jsonl.gz")] path: PathBuf) {
     let lines = lines(&path);
-    let asked: Vec<_> = lines.iter().filter(|line| settings(&line["in"]).is_some()).collect();
+    // a plan fits by itself what a limit lets fail there
+    let asked: Vec<_> =
+        lines.iter().filter(|line| line["in"].get("limit").is_none() && settings(&line["in"]).is_some()).collect();
     all_agree(&asked.into_iter().map(plans_like).collect::<Vec<_>>());
 }

@@ -29,7 +29,7 @@ fn a_projector_file_is_measured() {
     let sandbox = Sandbox::new();
     let projector = sandbox.projector("gemma3-4b-f16");
     let plan = |more: &[&str]| json(sandbox.plan_by("ollama", "gemma3-4b").args(["--gpu", "24GiB"]).args(more));
-    let without = plan(&[]);
+    let without = plan(&["--no-mmproj"]);
     let with = plan(&["--mmproj", projector.to_str().unwrap()]);
     let reserved = |plan: &Value| plan["devices"][0]["reserved"].as_u64().unwrap();
     assert!(reserved(&with) > reserved(&without));

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Sandbox, json, refused};
 
-const SMALL: [&str; 4] = ["--gpu", "name=card,total=8GiB,free=7600MiB", "--ram", "64GiB"];
+const SMALL: [&str; 4] = ["--gpu", "name=card,total=8GiB,free=7600MiB", "--ram", "total=64GiB,free=64GiB"];
 
 fn asked(sandbox: &Sandbox, question: &str, arguments: &[&str]) -> Value {
     let mut command = sandbox.plimsoll();
