@@ -15,7 +15,7 @@ use plimsoll::settings::Settings;
 use plimsoll::source::{ExplicitKnobs, no_progress};
 use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::{App, Detection, InitialState, LiveMemory, Preferences};
-use plimsoll::tui::effect::{Effect, Services, SurveyJob};
+use plimsoll::tui::effect::{Effect, LimitsRequest, Services, SurveyJob};
 use plimsoll::tui::event;
 use plimsoll::tui::picture::{self, recording};
 use plimsoll::tui::query::{Query, Worker};
@@ -47,8 +47,9 @@ pub struct Harness {
     pub questions: usize,
     /// Loads wait until [`Harness::finish_loads`].
     pub slow_loads: bool,
-    /// Requests for the knobs' limits are dropped.
+    /// Requests for the knobs' limits are held back until `answer_limits`.
     pub no_limits: bool,
+    held_limits: Option<Box<LimitsRequest>>,
     /// Requests for the models' verdicts are dropped.
     pub no_surveys: bool,
     waiting: Vec<(u64, String)>,
@@ -137,6 +138,7 @@ impl Harness {
             questions: 0,
             slow_loads: false,
             no_limits,
+            held_limits: None,
             no_surveys: false,
             waiting: Vec::new(),
             unhurried: None,
@@ -188,6 +190,13 @@ impl Harness {
     pub fn rest(&mut self) {
         let id = self.app.change.id;
         self.act(Action::Fade { id });
+    }
+
+    /// Delivers the limits that were held back.
+    pub fn answer_limits(&mut self) {
+        if let Some(question) = self.held_limits.take() {
+            self.act(question.answer());
+        }
     }
 
     /// Delivers the thresholds of the sliders.
@@ -269,7 +278,10 @@ impl Harness {
                     let paths = self.fakes.complete(&typed);
                     Some(Action::Completed { typed, paths })
                 }
-                Effect::Limits(_) if self.no_limits => None,
+                Effect::Limits(question) if self.no_limits => {
+                    self.held_limits = Some(question);
+                    None
+                }
                 Effect::Limits(question) => {
                     self.questions += 1;
                     Some(question.answer())

@@ -21,6 +21,7 @@ use crate::harness::{self, Harness};
 
 /// Compares a picture with the one in `screenshots/`, or writes it with `PLIMSOLL_REGENERATE=1 cargo test`.
 pub fn picture(name: &str, harness: &mut Harness) {
+    harness.answer_limits();
     harness.think();
     kept(name, &harness.svg());
 }

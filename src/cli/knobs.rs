@@ -106,6 +106,7 @@ mod tests {
     };
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "one line a flag")]
     fn every_flag_reaches_the_settings() {
         let knobs = KnobArgs {
             engine: None,

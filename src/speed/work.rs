@@ -14,7 +14,7 @@ use crate::units::Bandwidth;
 /// (90 GB/s).
 pub const ASSUMED_RAM: Bandwidth = Bandwidth::gbps(60);
 
-/// Assumed where the speed of the disk is not stated: between a SATA SSD (0.55 GB/s) and an NVMe drive with four lanes
+/// Assumed where the speed of the disk is not stated: between a SATA SSD (0.55 GB/s) and an `NVMe` drive with four lanes
 /// of PCI Express 4 (7 GB/s).
 pub const ASSUMED_DISK: Bandwidth = Bandwidth::gbps(2);
 /// It may be this much faster or slower.

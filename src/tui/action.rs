@@ -120,7 +120,7 @@ pub enum Action {
     /// Detection of the local machine has finished.
     Detected(Box<Detected>),
     /// Free memory has changed.
-    MemoryChanged(MemoryUpdate),
+    MemoryChanged(Box<MemoryUpdate>),
     /// Progress of a load.
     Progress {
         /// Id of the load.

@@ -44,7 +44,7 @@ fn action(event: WatchEvent, described: &MachineSpec) -> Action {
             Action::Detected(Box::new(Detected { machine, ..found }))
         }
         WatchEvent::MemoryChanged(MemoryUpdate { machine, notes }) => {
-            Action::MemoryChanged(MemoryUpdate { machine: described.complete(machine), notes })
+            Action::MemoryChanged(Box::new(MemoryUpdate { machine: described.complete(machine), notes }))
         }
     }
 }

@@ -8,7 +8,7 @@ use plimsoll::plan::{Outcome, Plan};
 use plimsoll::settings::{Context, LoadMode, Settings};
 use plimsoll::source::catalogue;
 use plimsoll::speed::Speed;
-use plimsoll::units::{Bandwidth, Bytes};
+use plimsoll::units::{Bandwidth, Bytes, Difference};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -57,7 +57,7 @@ fn holds(machine: &Machine, plan: &Plan) -> Result<(), TestCaseError> {
         plan.gpus().iter().filter(|gpu| gpu.own == Bytes::ZERO).map(|gpu| gpu.asked() + gpu.growth).sum();
     let taken = cpu.asked() + cpu.growth + shared;
     prop_assert!(says_so || taken <= cpu.free + cpu.swap_free, "{}: {taken} of {} free", what(), cpu.free);
-    prop_assert!(plan.headrooms().last().unwrap().left.0 <= cpu.free.0 as i64 - taken.0 as i64, "{}", what());
+    prop_assert!(plan.headrooms().last().unwrap().left <= Difference::between(cpu.free, taken), "{}", what());
     Ok(())
 }
 

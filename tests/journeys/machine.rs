@@ -27,7 +27,8 @@ fn with_free(machine: &Machine, gib: u64) -> Machine {
 }
 
 fn moved(machine: Machine, notes: &[&str]) -> Action {
-    Action::MemoryChanged(MemoryUpdate { machine, notes: notes.iter().map(|&note| note.to_owned()).collect() })
+    let notes = notes.iter().map(|&note| note.to_owned()).collect();
+    Action::MemoryChanged(Box::new(MemoryUpdate { machine, notes }))
 }
 
 #[test]

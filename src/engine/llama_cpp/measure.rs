@@ -264,10 +264,10 @@ impl<'a> Measurer<'a> {
             pins,
             rules: model.release.rules,
         };
-        let passes = trace.and_then(|trace| trace.passes.as_deref_mut()).map(|passes| {
+        let mut passes = trace.and_then(|trace| trace.passes.as_deref_mut());
+        if let Some(passes) = &mut passes {
             passes.clear();
-            passes
-        });
+        }
         scheduler.run(graph, schedule, passes);
         if schedule.overflows {
             return Err(LoadError::settings(

@@ -203,8 +203,9 @@ impl Placement {
                 Some(bytes) => in_ram.repacked += Cpu::default().align(bytes),
                 None => {
                     in_ram.others += weight.on(&Cpu::default());
-                    let span = spans.entry(weight.file).or_insert(u64::MAX..0);
-                    *span = span.start.min(weight.start)..span.end.max(weight.start + weight.bytes);
+                    let (start, end) = (weight.start, weight.start + weight.bytes);
+                    let span = spans.entry(weight.file).or_insert(start..end);
+                    *span = span.start.min(start)..span.end.max(end);
                 }
             }
         });

@@ -32,7 +32,7 @@ impl App {
                 return self.ask_for_points();
             }
             Action::Detected(detected) => self.detected(detected),
-            Action::MemoryChanged(update) => self.memory_changed(update),
+            Action::MemoryChanged(update) => self.memory_changed(*update),
             Action::MachinesListed(entries) => self.machines_listed(entries),
             Action::MachinesCompared(answers) => self.machines_compared(answers),
             Action::MachineSaved(result) => self.machine_saved(result),

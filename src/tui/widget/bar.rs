@@ -51,10 +51,9 @@ impl BarPart {
             Self::Cache => Hue::Cache,
             Self::Graph => Hue::Graph,
             Self::Beside => Hue::OddGpu,
-            Self::Shared => Hue::EvenGpu,
             Self::Reserved => Hue::Reserved,
             Self::InUse => Hue::InUse,
-            Self::Swap => Hue::EvenGpu,
+            Self::Shared | Self::Swap => Hue::EvenGpu,
             Self::Over => Hue::Over,
             Self::Free => Hue::Border,
         }

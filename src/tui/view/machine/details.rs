@@ -207,7 +207,9 @@ fn notes(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Ve
         }
         (MachineRow::Ram, _) => {
             let shared = app.machine.gpus.iter().find_map(|gpu| Budget::of(&app.machine, gpu));
-            shared.into_iter().for_each(|budget| pool(&app.machine, &budget, columns, &mut notes));
+            if let Some(budget) = shared {
+                pool(&app.machine, &budget, columns, &mut notes);
+            }
         }
         (MachineRow::Every, _) => text(
             Hue::Dim,
