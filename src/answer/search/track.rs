@@ -4,6 +4,9 @@ use crate::engine;
 use crate::engine::PlanRequest;
 use crate::settings::knob::{Bounds, Knob};
 
+/// Even steps of a range that are planned first. A context that fits between two of them may be missed.
+const STEPS: u64 = 48;
+
 /// The values of a knob in ascending order, by place counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::answer) struct KnobRange {
@@ -45,7 +48,7 @@ impl KnobRange {
     }
 
     /// Places to plan first, ascending: both ends, the knob's stops, and both sides of every value after which the
-    /// engine's rules change.
+    /// engine's rules change; for the context over several GPUs also even steps.
     pub fn samples(&self, request: &PlanRequest, knob: Knob, bounds: &Bounds) -> Vec<u64> {
         let stops = knob.stops(bounds);
         let mut places: Vec<u64> = stops.as_slice().iter().map(|&stop| self.place(stop)).collect();
@@ -53,6 +56,10 @@ impl KnobRange {
             places.extend([self.place(edge), self.place(edge) + 1]);
         }
         let last = self.last();
+        // over several GPUs a fit may fail at some contexts and place everything at larger ones again
+        if knob == Knob::Context && request.machine.gpus.len() > 1 {
+            places.extend((1..STEPS).map(|step| last / STEPS * step));
+        }
         places.extend([0, last.saturating_sub(1), last]);
         places.retain(|&place| place <= last);
         places.sort_unstable();
