@@ -190,9 +190,12 @@ impl BestSearch<'_> {
         if self.question.holds(Knob::Context) {
             return None;
         }
-        let Largest { value, .. } = request.largest(Knob::Context, goal)?;
-        (value >= USEFUL.min(self.wanted()))
-            .then(|| request.changed(|settings| settings.ctx = Context::Tokens(value.min(tokens))))
+        // more than these tokens may meet the goal where they do not
+        let Largest { value, .. } = match tokens.checked_add(1) {
+            Some(beyond) => request.largest_below(Knob::Context, goal, beyond),
+            None => request.largest(Knob::Context, goal),
+        }?;
+        (value >= USEFUL.min(self.wanted())).then(|| request.changed(|settings| settings.ctx = Context::Tokens(value)))
     }
 
     /// `request` with each type of the cache, the widest first; as it is if the type is held.
