@@ -236,7 +236,7 @@ impl PlanInputs<'_> {
         } else if self.machine.os == Os::Windows && first == Some(Backend::Cuda) {
             Some("this is faster with CUDA on Windows")
         } else if self.machine.os == Os::Linux && self.machine.ram.free < all {
-            Some("the model is larger than free RAM")
+            Some("model, cache and graph together need more than the free RAM")
         } else if split && gpus.iter().any(|gpu| gpu.backend == Backend::Metal) {
             Some("a split model cannot be mapped on Metal")
         } else {
