@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 use crate::engine::PlanRequest;
 use crate::engine::{FitGoal, UpperBound};
-use crate::machine::{DeviceKind, Machine};
-use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary, headrooms};
+use crate::machine::Machine;
+use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary, used_gpus};
 use crate::settings::Settings;
 use crate::units::Bytes;
 
@@ -108,16 +108,14 @@ impl Goal {
         if refused || outcome >= Outcome::FromDisk {
             return false;
         }
-        let gpus = || devices.iter().filter(|device| device.kind == DeviceKind::Gpu);
-        let used = || devices.iter().zip(headrooms(devices)).filter(|(device, _)| holds_layers(device));
-        let keeps = |more: Bytes| used().all(|(_, headroom)| !(headroom.above() - more).is_short());
+        let keeps = |more: Bytes| used_gpus(devices).all(|(_, headroom)| !(headroom.above() - more).is_short());
         keeps(Bytes::ZERO)
             && match self {
                 Self::Vram => outcome == Outcome::Vram,
                 Self::VramWith(margin) => outcome == Outcome::Vram && keeps(margin),
                 Self::AllLayers => outcome <= Outcome::ExpertsInRam,
                 Self::AtLeast(layers) => offloaded >= layers,
-                Self::Layer(index) => gpus().any(|gpu| gpu.layers.contains(&index)),
+                Self::Layer(index) => used_gpus(devices).any(|(gpu, _)| gpu.layers.contains(&index)),
             }
     }
 
@@ -138,10 +136,6 @@ impl Goal {
             Self::AtLeast(_) | Self::Layer(_) => FitGoal::Most,
         }
     }
-}
-
-fn holds_layers(device: &DevicePlan) -> bool {
-    device.kind == DeviceKind::Gpu && !device.layers.is_empty()
 }
 
 /// `vram`, `all layers`, `30 layers`, `layer 12`.

@@ -34,7 +34,7 @@ pub use ollama_ps::{LoggedBuffer, LoggedLoad, OllamaPs};
 pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
 pub use part::{Part, PartKind, PartMemory};
 pub use peak::{AliveKind, AliveTensors, BufferKind, Peak};
-pub use pool::{RamPool, headrooms};
+pub use pool::{RamPool, headrooms, used_gpus};
 pub use summary::PlanSummary;
 pub use verdict::{Outcome, Verdict};
 
@@ -117,6 +117,11 @@ impl Plan {
         RamPool::of(&self.devices)
     }
 
+    /// The GPUs whose memory is RAM, at least in part.
+    pub fn gpus_in_ram(&self) -> Vec<&str> {
+        self.gpus().iter().filter(|gpu| gpu.shares_ram()).map(|gpu| gpu.id.as_str()).collect()
+    }
+
     /// What GPUs take of the memory of this device: none unless it is RAM.
     pub fn lent_to_gpus(&self, device: usize) -> Bytes {
         if device + 1 == self.devices.len() { self.ram().by_gpus } else { Bytes::ZERO }
@@ -135,8 +140,7 @@ impl Plan {
 
     /// The GPU with layers that has the least memory left above what must stay free, and its headroom.
     pub fn tightest_gpu(&self) -> Option<(&DevicePlan, Headroom)> {
-        let all = self.gpus().iter().zip(self.headrooms());
-        all.filter(|(gpu, _)| !gpu.layers.is_empty()).min_by_key(|(_, headroom)| headroom.above())
+        used_gpus(&self.devices).min_by_key(|(_, headroom)| headroom.above())
     }
 
     /// Layers on GPUs among [`Plan::layers`]; an engine may count further blocks as offloaded.

@@ -295,7 +295,7 @@ fn shortage(plan: &Plan) -> String {
             format!("{} needs {} but has {} free.", device.id, device.asked() + device.growth, device.free)
         }
         _ if ram.is_over() => {
-            let ids: Vec<&str> = plan.gpus().iter().filter(|gpu| gpu.shares_ram()).map(|gpu| gpu.id.as_str()).collect();
+            let ids = plan.gpus_in_ram();
             let with =
                 if ids.is_empty() { String::new() } else { format!(", with what {} takes of it,", ids.join(", ")) };
             format!("RAM{with} needs {} but has {} free{}.", ram.asked, ram.free, swap(ram.swap_free))

@@ -252,10 +252,10 @@ struct PoolRecord<'a> {
 impl<'a> PoolRecord<'a> {
     fn of(plan: &'a Plan) -> Option<Self> {
         let ram = plan.ram();
-        let shares = |device: &&DevicePlan| device.kind == DeviceKind::Cpu || device.shares_ram();
-        ram.is_shared().then(|| Self {
+        let gpus = plan.gpus_in_ram();
+        (!gpus.is_empty()).then(|| Self {
             id: "RAM",
-            devices: plan.devices.iter().filter(shares).map(|device| device.id.as_str()).collect(),
+            devices: gpus.into_iter().chain([plan.cpu().id.as_str()]).collect(),
             total: ram.total,
             free: ram.free,
             swap_free: ram.swap_free,

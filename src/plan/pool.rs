@@ -9,8 +9,6 @@ use crate::units::{Bytes, Difference};
 /// RAM as one pool. A GPU's memory in it is a budget, not memory besides it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RamPool {
-    /// GPUs that take memory of it: indices into the plan's devices.
-    pub gpus: Vec<usize>,
     /// Total RAM.
     pub total: Bytes,
     /// Free RAM before the model is loaded.
@@ -29,7 +27,6 @@ impl RamPool {
     /// The pool of a plan's devices, the CPU last.
     pub fn of(devices: &[DevicePlan]) -> Self {
         let mut pool = Self {
-            gpus: Vec::new(),
             total: Bytes::ZERO,
             free: Bytes::ZERO,
             swap_free: Bytes::ZERO,
@@ -37,13 +34,10 @@ impl RamPool {
             by_gpus: Bytes::ZERO,
             mapped: Bytes::ZERO,
         };
-        for (index, device) in devices.iter().enumerate() {
+        for device in devices {
             pool.asked += device.in_ram();
             match device.kind {
-                DeviceKind::Gpu => {
-                    pool.by_gpus += device.in_ram();
-                    pool.gpus.extend(device.shares_ram().then_some(index));
-                }
+                DeviceKind::Gpu => pool.by_gpus += device.in_ram(),
                 DeviceKind::Cpu => {
                     (pool.total, pool.free, pool.swap_free) = (device.total, device.free, device.swap_free);
                     pool.mapped += device.mapped;
@@ -51,11 +45,6 @@ impl RamPool {
             }
         }
         pool
-    }
-
-    /// Whether a GPU shares it.
-    pub fn is_shared(&self) -> bool {
-        !self.gpus.is_empty()
     }
 
     /// Free RAM less what is taken.
@@ -75,6 +64,12 @@ impl RamPool {
         let beyond = self.left().lacking().min(self.mapped);
         (beyond > Bytes::ZERO && stays <= self.free + self.swap_free).then_some(beyond)
     }
+}
+
+/// The GPUs that hold layers, and what is left on each.
+pub fn used_gpus(devices: &[DevicePlan]) -> impl Iterator<Item = (&DevicePlan, Headroom)> {
+    let all = devices.iter().zip(headrooms(devices));
+    all.filter(|(device, _)| device.kind == DeviceKind::Gpu && !device.layers.is_empty())
 }
 
 /// What is left on each device, in the order of `devices`: on a GPU that shares RAM no more than RAM has left.

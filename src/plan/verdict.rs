@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{DevicePlan, RamPool, headrooms};
+use super::{DevicePlan, RamPool, used_gpus};
 use crate::machine::DeviceKind;
 use crate::units::Bytes;
 
@@ -71,18 +71,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Every outcome, in order.
-    pub const ALL: [Self; 8] = [
-        Self::Vram,
-        Self::Tight,
-        Self::PartsInRam,
-        Self::ExpertsInRam,
-        Self::LayersInRam,
-        Self::Cpu,
-        Self::FromDisk,
-        Self::DoesNotFit,
-    ];
-
     /// The outcome of a plan with `verdict` on `devices`, which the engine may have refused.
     pub fn of(verdict: Verdict, refused: bool, devices: &[DevicePlan]) -> Self {
         let over = || devices.iter().any(|device| device.kind == DeviceKind::Gpu && device.is_over());
@@ -154,9 +142,7 @@ impl Outcome {
 
 /// Whether some GPU that holds layers may lack room for what its driver takes.
 fn is_tight(devices: &[DevicePlan]) -> bool {
-    let all = devices.iter().zip(headrooms(devices));
-    all.filter(|(device, _)| device.kind == DeviceKind::Gpu && !device.layers.is_empty())
-        .any(|(_, headroom)| headroom.is_tight())
+    used_gpus(devices).any(|(_, headroom)| headroom.is_tight())
 }
 
 impl Serialize for Outcome {

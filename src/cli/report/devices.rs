@@ -22,10 +22,10 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
 /// RAM as one pool, where GPUs take memory of it.
 fn shared(plan: &Plan, style: &Style) -> String {
     let ram = plan.ram();
-    if !ram.is_shared() {
+    let ids = plan.gpus_in_ram();
+    if ids.is_empty() {
         return String::new();
     }
-    let ids: Vec<&str> = ram.gpus.iter().map(|gpu| plan.devices[*gpu].id.as_str()).collect();
     let (who, what) =
         if ids.len() == 1 { ("shares", "its memory is a budget") } else { ("share", "theirs are budgets") };
     let left =
