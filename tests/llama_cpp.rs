@@ -14,7 +14,7 @@ use flate2::read::GzDecoder;
 use plimsoll::engine::ggml::BackendRef;
 use plimsoll::engine::ggml::Type;
 use plimsoll::engine::ggml::backend::{Cuda, Metal, Plain, Vulkan};
-use plimsoll::engine::llama_cpp::architecture::Architecture;
+use plimsoll::engine::llama_cpp::architectures::{Architecture, Compared, Trait};
 use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::error::LoadError;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, fit};
@@ -442,7 +442,7 @@ fn every_known_architecture_was_measured_on_every_measured_backend() {
             let known = compared(Measured::Plain, release);
             // plans of the others say that they were not compared there
             let elsewhere = |name: &String| {
-                Architecture::named(name).is_some_and(Architecture::is_compared_on_cuda_only)
+                Architecture::named(name).is_some_and(|it| it.compared() == Compared::OnCuda)
                     && measured != Measured::Cuda
             };
             let there = compared(measured, release);
@@ -450,6 +450,22 @@ fn every_known_architecture_was_measured_on_every_measured_backend() {
             assert!(unmeasured.is_empty(), "{} {release}: {unmeasured:?}", backend.name());
         }
     }
+}
+
+/// A row's plans are called exact.
+#[test]
+fn every_architecture_has_figures_of_llama_cpp() {
+    let measured: BTreeSet<String> = Release::ALL
+        .into_iter()
+        .flat_map(|release| [Measured::Plain, Measured::Cuda].into_iter().flat_map(move |on| outcomes(on, release)))
+        .map(|outcome| outcome.architecture.clone())
+        .collect();
+    let is_measured = |architecture: &Architecture| architecture.names().iter().any(|name| measured.contains(*name));
+    let is_exact =
+        |architecture: &Architecture| *architecture != Architecture::Unlisted && !architecture.has(Trait::HasNoLoader);
+    let without: Vec<_> =
+        Architecture::ALL.iter().filter(|architecture| is_exact(architecture) && !is_measured(architecture)).collect();
+    assert!(without.is_empty(), "{without:?}");
 }
 
 /// Choices of the newest release, and of others in a folder of their name.

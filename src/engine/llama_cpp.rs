@@ -2,7 +2,7 @@
 //!
 //! The reference is the llama.cpp of package `llama-cpp-sys-2`; [`Release`] names the versions.
 
-pub mod architecture;
+pub mod architectures;
 mod buffers;
 pub mod cache;
 pub mod context;
@@ -40,13 +40,14 @@ use crate::gguf::{Header, Value};
 use crate::machine::CpuInstructions;
 use crate::plan::Plan;
 use crate::settings::{FlashAttn, Release, Settings};
-use architecture::{Architecture, GraphFamily};
+use architectures::{GraphFamily, Trait};
 pub use buffers::{DeviceBuffers, RequestBuffers};
 use cache::Memory;
 use context::{ContextParams, Cparams};
 use draft::DeviceBytes;
 use error::LoadError;
 use hparams::Hparams;
+use hparams::keys::HeaderKeys;
 use measure::Measurer;
 pub use measure::Reservation;
 use pipeline::Pipeline;
@@ -234,7 +235,7 @@ impl LoadedModel {
     pub fn new(header: &Header, release: Release) -> Result<Self, LoadError> {
         let release = ReleaseTraits::of(release);
         let family = GraphFamily::of(header);
-        if family.architecture.is_unsupported() {
+        if family.architecture.has(Trait::HasNoLoader) {
             return Err(LoadError::model(
                 "llama.cpp refuses it: it lists this architecture, but cannot load it (unsupported model architecture)"
                     .to_owned(),
@@ -258,7 +259,7 @@ impl LoadedModel {
             )));
         }
         if !family.exact {
-            hparams.read_blocks(header, &weights)?;
+            hparams.read_blocks(&HeaderKeys::of(header, release), &weights)?;
         }
         Ok(Self { release, family, hparams, weights })
     }
@@ -268,8 +269,8 @@ impl LoadedModel {
         let Self { hparams, family: GraphFamily { architecture, .. }, .. } = self;
         hparams.pooling.is_some()
             || architecture.reads_only()
-            || *architecture == Architecture::T5Encoder
-            || hparams.reads_only && !architecture.is_diffusion()
+            || architecture.has(Trait::EncoderOfTexts)
+            || hparams.reads_only && !architecture.has(Trait::Diffusion)
     }
 
     /// Measures what llama.cpp reserves on `devices` and in RAM.
@@ -312,7 +313,7 @@ impl LoadedModel {
     fn loaded_blocks(&self, load_mtp: bool) -> usize {
         let Self { release, family: GraphFamily { architecture, .. }, hparams, .. } = self;
         let loads = load_mtp
-            || architecture.only_drafts()
+            || architecture.has(Trait::OnlyDrafts)
             || hparams.has_router_block
             || release.loads_mtp_blocks.contains(architecture);
         if loads { hparams.n_layer_all } else { hparams.n_layer() }

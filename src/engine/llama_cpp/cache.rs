@@ -3,7 +3,7 @@
 mod compressed;
 
 use super::LoadedModel;
-use super::architecture::Architecture;
+use super::architectures::{Architecture, Trait};
 use super::context::{ContextType, Cparams};
 use super::hparams::{Hparams, Indexer};
 use super::partner::Partner;
@@ -89,7 +89,7 @@ impl Memory {
     pub fn new(model: &LoadedModel, context: &Cparams, placement: &Placement, partner: Option<&Partner<'_>>) -> Self {
         let LoadedModel { hparams, release, family, .. } = model;
         let architecture = family.architecture;
-        if architecture == Architecture::Gemma4Assistant {
+        if architecture.has(Trait::SharesPartnersCaches) {
             return Self::shared(hparams, partner);
         }
         let drafts = context.ctx_type == ContextType::Mtp;
@@ -98,9 +98,10 @@ impl Memory {
         {
             return Self::compressing(model, indexer, window, context, placement);
         }
-        let is_recurrent = architecture.is_recurrent() || architecture.is_hybrid() || hparams.is_recr.contains(&true);
+        let is_recurrent =
+            architecture.has(Trait::Recurrent) || architecture.has(Trait::Hybrid) || hparams.is_recr.contains(&true);
         let recurrent = (is_recurrent && !drafts).then(|| Recurrent::new(hparams, context, placement));
-        if architecture.is_recurrent() || hparams.reads_only {
+        if architecture.has(Trait::Recurrent) || hparams.reads_only {
             return Self { recurrent, ..Self::default() };
         }
         let all = release.caches_mtp_blocks.contains(&architecture) || hparams.has_router_block;
@@ -112,7 +113,7 @@ impl Memory {
             |size, holds: &dyn Fn(usize) -> bool| KvCache::new(hparams, architecture, context, placement, size, holds);
         let Some(window) = hparams.n_swa else {
             let full = Some(cache(context.n_ctx_seq, &attends));
-            let indexer = hparams.indexer.as_ref().filter(|_| !drafts || architecture == Architecture::Qwen4Exp);
+            let indexer = hparams.indexer.as_ref().filter(|_| !drafts || architecture.has(Trait::DraftsFromIndexer));
             let indexer = indexer.map(|indexer| KvCache::indexer(hparams, indexer, context, placement));
             return Self { full, indexer, recurrent, ..Self::default() };
         };
@@ -315,7 +316,7 @@ impl KvCache {
             if sizes.all(|size| size == first) { first } else { 0 }
         };
         let (head_k, head_v) = (heads(&|il| hparams.head_k(il)), heads(&|il| hparams.head_v(il)));
-        if architecture.shares_caches() {
+        if architecture.has(Trait::SharesCaches) {
             for il in owners..hparams.n_layer_all {
                 // the last block of the same kind that has a cache
                 let owner = owners.saturating_sub(if hparams.is_swa[il] { 2 } else { 1 });

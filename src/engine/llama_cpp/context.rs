@@ -2,8 +2,7 @@
 //! (`llama_context` and `llama_init_from_model` in `llama-context.cpp`, 0.1.161).
 
 use super::LoadedModel;
-use super::architecture::Architecture;
-use super::architecture::GraphFamily;
+use super::architectures::{GraphFamily, Trait};
 use super::error::LoadError;
 use crate::engine::ggml::Type;
 use crate::settings::{FlashAttn, Pooling};
@@ -182,8 +181,8 @@ impl Cparams {
     pub fn new(options: &ContextParams, model: &LoadedModel) -> Result<Self, LoadError> {
         let LoadedModel { hparams, release, family, .. } = model;
         let architecture = family.architecture;
-        let flash = if architecture.forbids_flash_attention() { FlashAttn::Off } else { options.flash_attn };
-        if architecture.needs_flash_attention_off() && flash != FlashAttn::Off {
+        let flash = if architecture.has(Trait::ForbidsFlashAttention) { FlashAttn::Off } else { options.flash_attn };
+        if architecture.has(Trait::NeedsFlashAttentionOff) && flash != FlashAttn::Off {
             return Err(LoadError::settings(
                 "llama.cpp would end with an error: its graph of this model cannot use flash attention: turn it off"
                     .to_owned(),
@@ -213,14 +212,16 @@ impl Cparams {
                     .to_owned(),
             ));
         }
-        if architecture == Architecture::T5 && n_seq_max > 1 && !options.kv_unified {
+        if architecture.has(Trait::OneCacheOnly) && n_seq_max > 1 && !options.kv_unified {
             return Err(LoadError::settings(
                 "llama.cpp would end with an error: its graph of this model only works with one cache for all sequences: \
                  use a unified cache, or one sequence"
                     .to_owned(),
             ));
         }
-        if architecture.reserves_one_sequence() && !options.kv_unified && !n_ctx.min(n_ubatch).is_multiple_of(n_seq_max)
+        if architecture.has(Trait::ReservesOneSequence)
+            && !options.kv_unified
+            && !n_ctx.min(n_ubatch).is_multiple_of(n_seq_max)
         {
             return Err(LoadError::settings(format!(
                 "llama.cpp would end with an error: a ubatch of {} tokens cannot be split over {n_seq_max} sequences: use \
@@ -228,7 +229,7 @@ impl Cparams {
                 n_ctx.min(n_ubatch)
             )));
         }
-        let all_rows = options.n_outputs_max == 0 || architecture.has_encoder();
+        let all_rows = options.n_outputs_max == 0 || architecture.has(Trait::HasEncoder);
         let n_outputs_max = if all_rows { n_batch } else { options.n_outputs_max };
         let per_seq = if options.n_outputs_max_per_seq == 0 { n_outputs_max } else { options.n_outputs_max_per_seq };
         Ok(Self {
@@ -286,7 +287,7 @@ fn check(options: &ContextParams, flash: FlashAttn, model: &LoadedModel) -> Resu
             "the model has no MTP blocks, so it cannot draft with draft-mtp: use another --spec-type".to_owned(),
         );
     }
-    if options.ctx_type == ContextType::Mtp && architecture.lacks_mtp_graph() {
+    if options.ctx_type == ContextType::Mtp && architecture.has(Trait::NoMtpGraph) {
         return refuse(
             "llama.cpp has no graph of this model's MTP blocks, so it cannot draft with draft-mtp: use another \
              --spec-type"

@@ -1,8 +1,7 @@
 //! The compute graph of a model: one batch of prompt tokens through all blocks, as llama.cpp builds it to reserve
 //! memory (`llama-graph.cpp` and `models/*.cpp`, 0.1.161).
 //!
-//! Most architectures are a row in the table of `transformer`; the others have a function of their own. All use the
-//! same parts: `attention`, `feed_forward`, `experts`, `recurrent`, `input`.
+//! Which architecture has which graph is in `architectures`. All use the same parts: `attention`, `feed_forward`, `experts`, `recurrent`, `input`.
 #![allow(clippy::cast_possible_wrap, reason = "there are at most 512 blocks")]
 
 mod arctic;
@@ -44,13 +43,13 @@ mod sampling;
 mod sparse;
 mod t5;
 mod talkie;
-mod transformer;
+pub(super) mod transformer;
 mod weight;
 
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{TensorId, UnaryOp};
 use crate::engine::llama_cpp::LoadedModel;
-use crate::engine::llama_cpp::architecture::Architecture as A;
+use crate::engine::llama_cpp::architectures::{Architecture, Trait};
 use crate::engine::llama_cpp::cache::Memory;
 use crate::engine::llama_cpp::context::{Batch, ContextType, Cparams};
 use crate::engine::llama_cpp::error::LoadError;
@@ -76,10 +75,10 @@ pub struct GraphModel<'a> {
 }
 
 /// A graph under construction and its inputs.
-struct GraphBuilder<'a> {
+pub(super) struct GraphBuilder<'a> {
     g: &'a mut Graph,
     release: &'static ReleaseTraits,
-    architecture: A,
+    architecture: Architecture,
     hp: &'a Hparams,
     weights: &'a Weights,
     placement: &'a Placement,
@@ -119,42 +118,9 @@ struct GraphBuilder<'a> {
 pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &mut Graph) -> Result<(), LoadError> {
     let mut build = GraphBuilder::new(loaded, context, batch, graph);
     build.check_drafting()?;
-    match build.architecture {
-        A::Eagle3 => build.eagle3(),
-        A::DFlash => build.dflash(),
-        A::Gemma4Assistant => build.gemma4_assistant(),
-        A::DeepSeek4 if context.ctx_type == ContextType::Mtp => build.deepseek4_mtp(),
-        A::Qwen4Exp if context.ctx_type == ContextType::Mtp => build.qwen4exp_mtp(),
-        _ if context.ctx_type == ContextType::Mtp => build.mtp_block(),
-        A::Llama4 => build.llama4(),
-        A::GptOss => build.gpt_oss(),
-        A::MiniMaxM3 => build.minimax_m3(),
-        A::MiniMax01 => build.minimax_01(),
-        A::Arctic => build.arctic(),
-        A::BitNet => build.bitnet(),
-        A::Talkie => build.talkie(),
-        A::HyV4 => build.hy_v4(),
-        A::DeepSeek4 => build.deepseek4(),
-        A::Gemma3n => build.gemma3n(),
-        A::Gemma4 => build.gemma4(),
-        A::Qwen3Next | A::Qwen35 | A::Qwen35Moe => build.qwen3_next(),
-        A::Qwen4Exp => build.qwen4exp(),
-        A::NemotronH => build.nemotron_h(),
-        A::Lfm2 => build.lfm2(),
-        A::FalconH1 => build.falcon_h1(),
-        A::KimiK3 => build.kimi_k3(),
-        A::Glm5Next => build.glm5_next(),
-        A::Rwkv6 | A::Rwkv6Qwen2 | A::Rwkv7 | A::Arwkv7 => build.rwkv(),
-        A::Deci => build.deci(),
-        A::HrmText => build.hrm_text(),
-        A::T5 => build.t5(),
-        A::T5Encoder => build.t5_encoder(),
-        A::GraniteSwitch => build.granite_switch(),
-        _ => {
-            let kind = build.transformer_kind();
-            build.transformer(&kind);
-        }
-    }
+    let row = build.architecture.row();
+    let own = if context.ctx_type == ContextType::Mtp { row.mtp } else { row.graph };
+    own(&mut build);
     if let Some(pooling) = context.embeddings {
         build.pool(pooling);
     }
@@ -177,7 +143,7 @@ pub fn build_attention(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch,
 
 /// The kind of normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Norm {
+pub(super) enum Norm {
     Rms,
     Layer,
 }
@@ -272,7 +238,7 @@ impl GraphBuilder<'_> {
     /// In the last block, keeps only the rows whose logits are needed.
     fn keep_outputs<const N: usize>(&mut self, il: usize, out_ids: TensorId, of: [TensorId; N]) -> [TensorId; N] {
         let last = il + 1 == self.hp.n_layer();
-        if !last || self.keeps_last_rows() || self.architecture.gives_all_logits() {
+        if !last || self.keeps_last_rows() || self.architecture.has(Trait::GivesAllLogits) {
             return of;
         }
         of.map(|x| if x.is_some() { self.g.get_rows(x, out_ids) } else { x })
@@ -347,9 +313,9 @@ impl GraphBuilder<'_> {
     fn check_drafting(&self) -> Result<(), LoadError> {
         let asked = self.cx.drafting.layer_inputs.iter();
         let last = self.hp.n_layer();
-        let ends = |il: usize| il < last || (il == last && matches!(self.architecture, A::NemotronH | A::DeepSeek4));
+        let ends = |il: usize| il < last || (il == last && self.architecture.has(Trait::GivesFinalInput));
         if asked.clone().next().is_some()
-            && !(self.architecture.gives_layer_inputs() && asked.clone().all(|il| ends(*il)))
+            && !(self.architecture.has(Trait::GivesLayerInputs) && asked.clone().all(|il| ends(*il)))
         {
             return Err(LoadError::settings(
                 "llama.cpp would end with an error: its graph of this model does not give the hidden states that the \

@@ -4,13 +4,13 @@
 mod blocks;
 mod bounds;
 mod drafts;
-mod keys;
+pub(super) mod keys;
 mod linear;
 mod looped;
 mod per_architecture;
 mod sparse;
 
-use super::architecture::Architecture;
+use super::architectures::{Architecture, Trait};
 use super::error::LoadError;
 use super::release::ReleaseTraits;
 use crate::gguf::Header;
@@ -264,8 +264,12 @@ impl Hparams {
     ///
     /// # Errors
     /// When a key required by this release of llama.cpp is missing, or lists are shorter than the number of blocks.
-    pub fn read(header: &Header, architecture: Architecture, release: &ReleaseTraits) -> Result<Self, LoadError> {
-        let keys = HeaderKeys::of(header);
+    pub fn read(
+        header: &Header,
+        architecture: Architecture,
+        release: &'static ReleaseTraits,
+    ) -> Result<Self, LoadError> {
+        let keys = HeaderKeys::of(header, release);
         let n_layer_all = usize::try_from(keys.need("block_count")?).unwrap_or(usize::MAX);
         let n_embd = keys.need("embedding_length")?;
         let n_ctx_train = keys.need("context_length")?;
@@ -301,28 +305,24 @@ impl Hparams {
             n_embd_head_v: [v, swa("attention.value_length_swa", v)],
             n_rot: [rot, swa("rope.dimension_count_swa", rot)],
             is_swa: vec![false; n_layer_all],
-            is_recr: vec![architecture.is_recurrent(); n_layer_all],
+            is_recr: vec![architecture.has(Trait::Recurrent); n_layer_all],
             deepstack_mapping: vec![-1; n_layer_all],
             has_rope: true,
             attention_scale: false,
-            reads_only: architecture.reads_only() || architecture.is_diffusion(),
+            reads_only: architecture.reads_only() || architecture.has(Trait::Diffusion),
             causal: keys.flag("attention.causal").unwrap_or(true),
             pooling: keys.number("pooling_type").and_then(Pooling::of_number),
             ..Self::default()
         };
-        if hparams.n_layer_nextn >= n_layer_all && !architecture.only_drafts() {
+        if hparams.n_layer_nextn >= n_layer_all && !architecture.has(Trait::OnlyDrafts) {
             return Err(LoadError::model(
                 "nextn_predict_layers leaves no block: block_count must be larger".to_owned(),
             ));
         }
-        hparams.read_architecture(&keys, architecture, release)?;
-        hparams.attends = hparams.is_recr.iter().map(|recurrent| !recurrent).collect();
-        match architecture {
-            Architecture::FalconH1 => hparams.attends.fill(true),
-            Architecture::NemotronH => {
-                hparams.attends.iter_mut().zip(&hparams.n_ff).for_each(|(attends, n_ff)| *attends &= *n_ff == 0);
-            }
-            _ => {}
+        hparams.read_experts(&keys, architecture);
+        (architecture.row().hparams)(&mut hparams, &keys)?;
+        if hparams.attends.is_empty() {
+            hparams.attends = hparams.is_recr.iter().map(|recurrent| !recurrent).collect();
         }
         hparams.check_bounds()?;
         Ok(hparams)

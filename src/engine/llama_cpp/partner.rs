@@ -1,7 +1,7 @@
 //! The context that a draft is made beside: a draft without embeddings, output matrix or caches of its own uses those.
 
 use super::LoadedModel;
-use super::architecture::Architecture;
+use super::architectures::Trait;
 use super::cache::Memory;
 use super::context::ContextParams;
 use super::error::LoadError;
@@ -58,12 +58,10 @@ impl LoadedModel {
     pub fn needs_partner(&self) -> bool {
         let has = |slot| self.weights.find_global(slot, TensorSuffix::Weight).is_some();
         let (embeddings, output) = (has(LlmTensor::TokenEmbd), has(LlmTensor::Output));
-        match self.family.architecture {
-            Architecture::Gemma4Assistant => true,
-            Architecture::Eagle3 => !embeddings || !output,
-            // without an output matrix, its embeddings are one
-            Architecture::DFlash => !embeddings,
-            _ => false,
-        }
+        let is = |kind| self.family.architecture.has(kind);
+        // without an output matrix, the embeddings of a draft of several tokens are one
+        is(Trait::SharesPartnersCaches)
+            || is(Trait::EagleDraft) && !(embeddings && output)
+            || is(Trait::BlockDraft) && !embeddings
     }
 }

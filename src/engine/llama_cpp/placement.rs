@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::LoadedModel;
-use super::architecture::Architecture;
+use super::architectures::{Architecture, Trait};
 use super::hparams::Hparams;
 use super::repack::WeightsInRam;
 use super::weight_homes::WeightHomes;
@@ -155,7 +155,7 @@ impl Placement {
     pub fn of_model(&self, slot: Option<LlmTensor>, architecture: Architecture) -> BackendId {
         match slot {
             Some(slot) if LlmTensor::INPUT_LAYER.contains(&slot) => self.cpu,
-            Some(LlmTensor::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
+            Some(LlmTensor::TokenEmbdNorm) if architecture.has(Trait::NormOfEmbeddingsIsOutput) => self.output,
             Some(
                 LlmTensor::Output
                 | LlmTensor::OutputNorm
@@ -226,7 +226,8 @@ impl Placement {
             let slot = weight.role.map(|(slot, _)| slot);
             match (weight.block, slot) {
                 // MTP blocks
-                (Some(il), slot) if il >= blocks && il < hparams.n_layer_all && !stays(architecture, slot) => {}
+                (Some(il), slot)
+                    if il >= blocks && il < hparams.n_layer_all && !slot.is_some_and(architecture.row().unmarked) => {}
                 // nothing uses it (`LLM_TENSOR_INFOS` in `llama-arch.cpp`, 0.1.161)
                 (_, Some(LlmTensor::CrossAttnRelB)) => {}
                 (Some(il), _) => put(index, self.in_block(il, slot)),
@@ -239,9 +240,8 @@ impl Placement {
         let tied = architecture.ties_output()
             && tensors.find_global(LlmTensor::Output, weights::TensorSuffix::Weight).is_none();
         if let (true, Some(index)) = (tied, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight)) {
-            // Gemma 3n and 4 create the output's copy before the embeddings, so both exist even in RAM
             let device = self.tied_output();
-            let first = matches!(architecture, Architecture::Gemma3n | Architecture::Gemma4);
+            let first = architecture.has(Trait::CopiesEmbeddingsFirst);
             let repacked = self.homes.repacked_tied_output().filter(|_| device == self.cpu);
             let twice = first || repacked.is_some() || tensors.embeddings_twice_in_ram(&self.homes);
             if device != self.cpu || twice {
@@ -262,11 +262,10 @@ impl Placement {
 
     /// The devices of rope factors: every device whose blocks use them has a copy.
     fn rope_devices(&self, hparams: &Hparams, architecture: Architecture) -> Vec<BackendId> {
-        let gemma = matches!(architecture, Architecture::Gemma4 | Architecture::Gemma4Assistant);
-        let uses = |il: &usize| !gemma || !hparams.is_swa[*il];
-        // Step 3.5 does not skip them with its MTP blocks (`models/step35.cpp`, 0.1.161)
-        let step = architecture == Architecture::Step35;
-        let blocks = if step { hparams.n_layer_all } else { hparams.n_layer_graph() };
+        let outside = architecture.has(Trait::WindowsNeedNoRopeFactors);
+        let uses = |il: &usize| !outside || !hparams.is_swa[*il];
+        let blocks =
+            if architecture.has(Trait::MtpKeepsRopeFactors) { hparams.n_layer_all } else { hparams.n_layer_graph() };
         let mut layer_devices: Vec<_> =
             (0..blocks).filter(uses).map(|il| self.layers[hparams.weight_block(il)]).collect();
         layer_devices.sort_unstable();
@@ -406,38 +405,6 @@ fn bounds(request: &SplitRequest<'_>) -> Vec<f32> {
         })
         .collect();
     sums.into_iter().map(|bound| bound / sum).collect()
-}
-
-/// Whether a tensor of a skipped MTP block is loaded all the same: those that the loader does not mark with the block
-/// (`models/hy-v3.cpp`, `models/glm-dsa.cpp`, 0.1.161).
-const fn stays(architecture: Architecture, slot: Option<LlmTensor>) -> bool {
-    use LlmTensor as T;
-    let Some(slot) = slot else { return false };
-    if matches!(architecture, Architecture::DeepSeek32 | Architecture::GlmDsa) {
-        return matches!(slot, T::ExpProbsB);
-    }
-    if matches!(architecture, Architecture::Cohere2Moe) {
-        return matches!(slot, T::NextnEmbedTokens | T::NextnSharedHeadHead | T::NextnSharedHeadNorm);
-    }
-    if matches!(architecture, Architecture::Step35) && matches!(slot, T::AttnQNorm | T::AttnKNorm) {
-        return true;
-    }
-    matches!(architecture, Architecture::HyV3 | Architecture::Step35)
-        && !matches!(
-            slot,
-            T::AttnNorm
-                | T::AttnQ
-                | T::AttnK
-                | T::AttnV
-                | T::AttnQkv
-                | T::AttnOutput
-                | T::AttnQNorm
-                | T::AttnKNorm
-                | T::FfnNorm
-                | T::NextnEhProj
-                | T::NextnEnorm
-                | T::NextnHnorm
-        )
 }
 
 #[cfg(test)]

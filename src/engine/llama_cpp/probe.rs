@@ -2,6 +2,7 @@
 //! (`llama_context::resolve_fused_ops`, 0.1.161; `llama_context::sched_reserve`, 0.1.150).
 
 use super::LoadedModel;
+use super::architectures::Trait;
 use super::cache::Memory;
 use super::context::{Batch, ContextParams, Cparams};
 use super::error::LoadError;
@@ -45,7 +46,7 @@ impl Probe<'_> {
             context.fused_delta_chunks =
                 self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
         }
-        if self.model.family.architecture.fuses_hyper_connections() {
+        if self.model.family.architecture.has(Trait::FusesHyperConnections) {
             // each is tried with what was found out about those before
             let stays = |context: &Cparams, op, graph: &mut Graph| {
                 self.runs_on_layer_device(context, context.probe(1), op, graph)
@@ -92,7 +93,7 @@ impl Probe<'_> {
             let mut layers = cache.layers.iter().enumerate();
             layers.all(|(il, layer)| layer.is_none_or(|layer| layer.owner == il) || !in_ram(il))
         });
-        let cached = model.hparams.dec_n_layer == 0 && !model.family.architecture.ignores_cache();
+        let cached = model.hparams.dec_n_layer == 0 && !model.family.architecture.has(Trait::IgnoresCache);
         let sinks = model.release.rules.sinks_decide && model.weights.has(LlmTensor::AttnSinks);
         let few = backends.iter().all(|b| b.offload_batch().is_none_or(|least| context.probe(1).n_tokens < least));
         let stays = few || !placement.layers.contains(&placement.cpu);

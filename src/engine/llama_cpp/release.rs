@@ -5,8 +5,8 @@
 //! for every difference that changes a byte, with the old behaviour for older releases; add the release to [`Release`],
 //! its row, which starts from its neighbour's, to [`TABLE`] and its figures to `tests/llama_cpp/`. Code tests traits, never releases.
 
-use super::architecture::Architecture;
-use super::architecture::Architecture as A;
+use super::architectures::Architecture;
+use super::architectures::Architecture as A;
 use super::projector::rules::ClipRules;
 use crate::engine::ggml::backend::cuda::CudaRules;
 use crate::engine::ggml::backend::metal::MetalRules;
@@ -52,8 +52,8 @@ pub struct ReleaseTraits {
     pub rolls_back_for: &'static [SpecType],
     /// Architectures whose files with MTP blocks it cannot load.
     pub refuses_mtp_blocks: &'static [Architecture],
-    /// Mistral Small 4's last product of experts is asked for in f32, which GPUs refuse (`llama-graph.cpp`, 0.1.161).
-    pub mistral4_in_f32: bool,
+    /// The last product of experts is asked for in f32 where values exceed f16, which GPUs refuse (`llama-graph.cpp`, 0.1.161).
+    pub asks_experts_in_f32: bool,
     /// `--fit` measures the draft in every trial; otherwise once, at the model's full context, as a part of the margins.
     pub fits_draft: bool,
     /// What the largest context of `--fit` is, where none is set.
@@ -141,7 +141,7 @@ const NOVEMBER_2026: ReleaseTraits = ReleaseTraits {
     drafts: &SpecType::ALL,
     rolls_back_for: &[SpecType::DraftMtp, SpecType::DraftEagle3, SpecType::DraftDflash, SpecType::DraftDspark],
     refuses_mtp_blocks: &[],
-    mistral4_in_f32: true,
+    asks_experts_in_f32: true,
     fits_draft: true,
     fits_context: FitContext::PerStream,
     lacks: &[],
@@ -170,7 +170,7 @@ const SEPTEMBER_2026: ReleaseTraits = ReleaseTraits {
     clip: ClipRules::SEPTEMBER_2026,
     mixed_batches: false,
     rolls_back: &[A::BailingMoe3, A::DeepSeek4, A::KimiK3, A::Qwen35, A::Qwen35Moe, A::Qwen4Exp, A::NemotronH, A::Lfm2],
-    mistral4_in_f32: false,
+    asks_experts_in_f32: false,
     fits_context: FitContext::PerSequence,
     lacks: &["clef", "glm5-next"],
     uncompared: &[

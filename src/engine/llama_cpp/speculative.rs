@@ -6,7 +6,7 @@ use super::context::{ContextParams, ContextType, DraftingOutputs, NextnRows};
 use super::release::ReleaseTraits;
 use super::weights::{LlmTensor, TensorSuffix};
 use crate::engine::ggml::Type;
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::settings::SpecType;
 
 /// Default of `--spec-draft-n-max`.
@@ -34,7 +34,7 @@ impl Speculation {
     /// How `draft` drafts if the user does not say (`common_speculative_types_from_gguf`, 0.1.161).
     pub fn type_of(draft: &LoadedModel) -> SpecType {
         let weights = &draft.weights;
-        if draft.family.architecture == Architecture::DFlash {
+        if draft.family.architecture.has(Trait::BlockDraft) {
             let markov = weights.find_global(LlmTensor::DsparkMarkovW1, TensorSuffix::Weight).is_some();
             return if markov { SpecType::DraftDspark } else { SpecType::DraftDflash };
         }
@@ -47,10 +47,10 @@ impl Speculation {
 
     /// Whether `draft` is a model for this way to draft.
     pub fn suits(kind: SpecType, draft: &LoadedModel) -> bool {
-        let is = |architecture: Architecture| draft.family.architecture == architecture;
+        let architecture = draft.family.architecture;
         match kind {
-            SpecType::DraftEagle3 => is(Architecture::Eagle3),
-            SpecType::DraftDflash | SpecType::DraftDspark => is(Architecture::DFlash),
+            SpecType::DraftEagle3 => architecture.has(Trait::EagleDraft),
+            SpecType::DraftDflash | SpecType::DraftDspark => architecture.has(Trait::BlockDraft),
             SpecType::DraftSimple => !draft.needs_partner(),
             _ => true,
         }

@@ -1,7 +1,7 @@
 //! Which weights a device cannot use: they go to RAM, whatever the device of their layer
 //! (`weight_buft_supported` in `llama-model-loader.cpp`, 0.1.161).
 
-use super::architecture::Architecture;
+use super::architectures::Trait;
 use super::hparams::Hparams;
 use super::repack::Layouts;
 use super::weights::{LlmTensor, TensorSuffix, Weight, Weights};
@@ -128,7 +128,7 @@ fn operation(weight: &Weight, model: &LoadedModel) -> Option<Op> {
         // that of delta nets is a factor, and no operand of a scan
         LlmTensor::SsmA if model.hparams.n_embd_head_kda > 0 => return None,
         // PLaMo 2's has one dimension
-        LlmTensor::SsmA if weight.ne[1] > 1 || model.family.architecture == Architecture::Plamo2 => Op::SsmScan,
+        LlmTensor::SsmA if weight.ne[1] > 1 || model.family.architecture.has(Trait::DecayIsScanned) => Op::SsmScan,
         _ if weight.ne[1] > 1 && slot != LlmTensor::SsmD => Op::MulMat,
         _ => return None,
     })

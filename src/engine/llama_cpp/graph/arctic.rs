@@ -8,7 +8,7 @@ use crate::engine::ggml::tensor::TensorId;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    pub(super) fn arctic(&mut self) {
+    pub fn arctic(&mut self) {
         let mut x = self.embeddings(false);
         let positions = self.positions();
         self.attention_inputs();

@@ -3,7 +3,7 @@
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
 use crate::engine::llama_cpp::context::ContextType;
 use crate::engine::llama_cpp::weights::LlmTensor;
@@ -59,8 +59,8 @@ impl GraphBuilder<'_> {
     }
 
     /// Whether tokens only attend to those of the same batch.
-    const fn is_uncached(&self) -> bool {
-        self.hp.reads_only || self.architecture.ignores_cache()
+    fn is_uncached(&self) -> bool {
+        self.hp.reads_only || self.architecture.has(Trait::IgnoresCache)
     }
 
     /// Only the attention of every block that has a cache.
@@ -256,7 +256,7 @@ impl GraphBuilder<'_> {
         let (heads, n) = (self.hp.n_head[il], self.batch.n_tokens);
         let mut y = self.attention_unprojected(il, qkv, extras);
         let gate = self.linear(il, LlmTensor::AttnGate, x);
-        let function = if self.architecture == Architecture::Laguna { UnaryOp::Softplus } else { UnaryOp::Sigmoid };
+        let function = if self.architecture.has(Trait::SoftplusGate) { UnaryOp::Softplus } else { UnaryOp::Sigmoid };
         let gate = self.g.unary(gate, function);
         let wide = self.g[y].ne[0];
         if self.g[gate].ne[0] == wide {

@@ -7,7 +7,7 @@ use crate::engine::ggml::tensor::TensorId;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    pub(super) fn bitnet(&mut self) {
+    pub fn bitnet(&mut self) {
         let mut x = self.embeddings(false);
         let positions = self.positions();
         self.attention_inputs();

@@ -7,7 +7,7 @@ use super::{GraphBuilder, Norm};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    pub(super) fn deci(&mut self) {
+    pub fn deci(&mut self) {
         let mut x = self.embeddings(false);
         let positions = self.positions();
         self.attention_inputs();

@@ -36,7 +36,7 @@ struct Rows {
 }
 
 impl GraphBuilder<'_> {
-    pub(super) fn deepseek4(&mut self) {
+    pub fn deepseek4(&mut self) {
         let memory = self.memory;
         let (Some(window), Some(compressed)) = (&memory.window, &memory.compressed) else { return };
         let kind = self.transformer_kind();

@@ -8,14 +8,14 @@ use super::feed_forward::{Activation, FfnWeights};
 use super::recurrent::{RecurrentInput, RecurrentState};
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::hparams::Ssm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 pub(super) use steps::DeltaRuleInputs;
 
 impl GraphBuilder<'_> {
     /// Qwen 3 Next and 3.5, dense or with experts.
-    pub(super) fn qwen3_next(&mut self) {
+    pub fn qwen3_next(&mut self) {
         let mut x = self.embeddings(false);
         let states = self.recurrent_input();
         self.attention_inputs();
@@ -58,7 +58,7 @@ impl GraphBuilder<'_> {
     pub(super) fn gated_attention(&mut self, il: usize, x: TensorId, positions: TensorId) -> TensorId {
         let (head, n) = (self.hp.head_v(il), self.batch.n_tokens);
         let (heads, heads_kv) = (self.hp.n_head[il], self.hp.n_head_kv[il]);
-        let [both, k, v] = if self.architecture == Architecture::Qwen4Exp {
+        let [both, k, v] = if self.architecture.has(Trait::SeparateGatedQueries) {
             [LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV].map(|slot| self.linear(il, slot, x))
         } else {
             self.qkv_flat(il, x, [2 * head * heads, head * heads_kv, head * heads_kv])
@@ -75,7 +75,7 @@ impl GraphBuilder<'_> {
         let y = self.attention_unprojected(il, qkv, AttentionExtras::default());
         let gate = self.g.cont_as(gate, [head * heads, n, 1, 1]);
         let mut gate = self.g.unary(gate, UnaryOp::Sigmoid);
-        if self.release.delta_net_reshapes && self.architecture == Architecture::Qwen3Next {
+        if self.release.delta_net_reshapes && self.architecture.has(Trait::ReshapesGate) {
             gate = self.g.reshape(gate, [head * heads, n, 1, 1]);
         }
         let y = self.g.mul(y, gate);
@@ -107,13 +107,14 @@ impl GraphBuilder<'_> {
         for x in [&mut q, &mut k] {
             *x = self.delta_norm(*x);
         }
+        let in_turn = self.architecture.has(Trait::RepeatsHeadsInTurn);
         let all_fused = self.cx.fused_delta_chunks && self.cx.fused_delta_token;
-        if heads_k != heads_v && self.architecture != Architecture::Qwen3Next && !all_fused {
+        if heads_k != heads_v && !in_turn && !all_fused {
             for x in [&mut q, &mut k] {
                 *x = self.g.repeat(*x, [head_k, heads_v, n, n_seqs]);
             }
         }
-        if heads_k != heads_v && self.architecture == Architecture::Qwen3Next {
+        if heads_k != heads_v && in_turn {
             for x in [&mut q, &mut k] {
                 let apart = self.g.reshape(*x, [head_k, 1, heads_k, n * n_seqs]);
                 let repeated = self.g.repeat(apart, [head_k, heads_v / heads_k.max(1), heads_k, n * n_seqs]);
@@ -125,7 +126,7 @@ impl GraphBuilder<'_> {
 
         let z = self.g.reshape(z, [head_v, heads_v, n, n_seqs]);
         let y = self.rms(y, LlmTensor::SsmNorm, il);
-        let sigmoid = self.architecture == Architecture::Qwen4Exp;
+        let sigmoid = self.architecture.has(Trait::SigmoidDeltaGate);
         let z = self.g.unary(z, if sigmoid { UnaryOp::Sigmoid } else { UnaryOp::Silu });
         let y = self.g.mul(y, z);
         let y = self.g.reshape(y, [head_v * heads_v, n, n_seqs, 1]);

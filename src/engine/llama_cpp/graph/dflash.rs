@@ -10,7 +10,7 @@ use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 impl GraphBuilder<'_> {
     /// The decoder of a batch of tokens; the encoder is not what memory is reserved for.
-    pub(super) fn dflash(&mut self) {
+    pub fn dflash(&mut self) {
         let positions = self.positions();
         self.attention_inputs();
         let table = self.draft_embeddings();

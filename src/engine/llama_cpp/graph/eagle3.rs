@@ -10,7 +10,7 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
     /// The decoder; the encoder that mixes the hidden states is not what memory is reserved for.
-    pub(super) fn eagle3(&mut self) {
+    pub fn eagle3(&mut self) {
         let il = 0;
         let n = self.batch.n_tokens;
         let table = self.draft_embeddings();

@@ -2,6 +2,7 @@
 
 use super::GraphBuilder;
 use crate::engine::ggml::tensor::{TensorId, UnaryOp};
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// The activation between the matrices.
@@ -84,7 +85,7 @@ impl GraphBuilder<'_> {
         let Some(limit) = limit.copied().filter(|limit| *limit > 1e-6) else {
             return self.g.glu_split(gate, up);
         };
-        if self.architecture.clamps_in_activation() {
+        if self.architecture.has(Trait::ClampsInActivation) {
             return self.g.glu_clamped(gate, up, limit);
         }
         let up = self.clamp(up);

@@ -12,7 +12,7 @@ const STREAMS: u64 = 4;
 const SPARSE_BLOCKS: usize = 10;
 
 impl GraphBuilder<'_> {
-    pub(super) fn gemma3n(&mut self) {
+    pub fn gemma3n(&mut self) {
         let x = self.embeddings(true);
         let positions = self.positions();
         self.attention_inputs();

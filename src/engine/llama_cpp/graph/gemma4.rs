@@ -11,7 +11,7 @@ use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 impl GraphBuilder<'_> {
     /// Gemma 4.
-    pub(super) fn gemma4(&mut self) {
+    pub fn gemma4(&mut self) {
         let mut x = self.embeddings(true);
         let positions = self.positions();
         self.attention_inputs();

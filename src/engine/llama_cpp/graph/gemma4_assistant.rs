@@ -10,7 +10,7 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
     /// Embedding and hidden state of the other model, through all blocks, to logits and the next hidden state.
-    pub(super) fn gemma4_assistant(&mut self) {
+    pub fn gemma4_assistant(&mut self) {
         let (n, blocks) = (self.batch.n_tokens, self.hp.n_layer_all);
         let table = self.partner_embeddings();
         let tokens = self.g.input(Type::I32, [n, 1, 1, 1], "inp_tokens");

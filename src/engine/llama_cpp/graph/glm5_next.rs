@@ -23,7 +23,7 @@ struct IndexerPools {
 }
 
 impl GraphBuilder<'_> {
-    pub(super) fn glm5_next(&mut self) {
+    pub fn glm5_next(&mut self) {
         let kind = self.transformer_kind();
         let x = self.embeddings(false);
         let states = self.recurrent_input();

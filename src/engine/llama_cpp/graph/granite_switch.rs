@@ -8,7 +8,7 @@ use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    pub(super) fn granite_switch(&mut self) {
+    pub fn granite_switch(&mut self) {
         let n = self.batch.n_tokens;
         let tokens = self.g.input(Type::I32, [n, 1, 1, 1], "inp_sub_tokens");
         let signals = ["inp_router_k", "inp_router_v", "inp_router_q"];

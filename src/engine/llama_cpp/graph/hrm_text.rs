@@ -7,7 +7,7 @@ use crate::engine::ggml::tensor::TensorId;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    pub(super) fn hrm_text(&mut self) {
+    pub fn hrm_text(&mut self) {
         let kind = self.transformer_kind();
         let mut high = self.embeddings(false);
         let positions = self.positions();

@@ -7,7 +7,7 @@ use crate::engine::ggml::tensor::TensorId;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    pub(super) fn hy_v4(&mut self) {
+    pub fn hy_v4(&mut self) {
         let kind = self.transformer_kind();
         let x = self.embeddings(false);
         let positions = self.positions();

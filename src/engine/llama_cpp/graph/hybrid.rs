@@ -11,7 +11,7 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
     /// Nemotron H: every block is one of the three; no positions.
-    pub(super) fn nemotron_h(&mut self) {
+    pub fn nemotron_h(&mut self) {
         let mut x = self.embeddings(false);
         let states = self.recurrent_input();
         self.attention_inputs();
@@ -59,7 +59,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Falcon H1: attention and state space in parallel in every block.
-    pub(super) fn falcon_h1(&mut self) {
+    pub fn falcon_h1(&mut self) {
         let mut x = self.embeddings(false);
         let positions = self.positions();
         let states = self.recurrent_input();
@@ -86,7 +86,7 @@ impl GraphBuilder<'_> {
     }
 
     /// LFM 2: short convolution or attention, then a dense part or experts.
-    pub(super) fn lfm2(&mut self) {
+    pub fn lfm2(&mut self) {
         let mut x = self.embeddings(false);
         let states = self.recurrent_input();
         self.attention_inputs();

@@ -9,7 +9,7 @@ pub(super) use gated::{OF_ATTENTION as GATED_ATTENTION, OF_FEED_FORWARD as GATED
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// The tensors of one half: the matrix that mixes, its scales, its bases.
@@ -77,7 +77,11 @@ impl GraphBuilder<'_> {
         let mixes = self.stream_mixes(matrix, x);
         let pre = self.opened(mixes, scale, base);
         let pre = self.g.scale(pre);
-        if self.architecture == Architecture::HyV4 { self.reduced(x, pre) } else { self.weighted_streams(x, pre) }
+        if self.architecture.has(Trait::CastsHeadStreams) {
+            self.reduced(x, pre)
+        } else {
+            self.weighted_streams(x, pre)
+        }
     }
 
     /// The sigmoid of `x`, scaled and moved.

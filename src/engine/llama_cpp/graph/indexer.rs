@@ -4,7 +4,7 @@
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId, row};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::cache::KvCache;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
@@ -42,7 +42,7 @@ impl GraphBuilder<'_> {
         let q = self.g.reshape(q, [indexer.head_size, indexer.n_head, n, 1]);
         let q = self.g.rope(q, positions, TensorId::NONE);
         let k = self.linear(il, LlmTensor::IndexerAttnK, x);
-        let k = if self.architecture == Architecture::GlmDsa && !self.has(il, LlmTensor::IndexerKNorm) {
+        let k = if self.architecture.has(Trait::IndexerNormIsOptional) && !self.has(il, LlmTensor::IndexerKNorm) {
             let bias = self.bias(il, LlmTensor::IndexerKNorm);
             self.norm_with(k, TensorId::NONE, bias, Norm::Layer, Some(il))
         } else {
@@ -50,8 +50,8 @@ impl GraphBuilder<'_> {
         };
         let k = self.g.reshape(k, [indexer.head_size, 1, n, 1]);
         let k = self.g.rope(k, positions, TensorId::NONE);
-        // Hy4 leaves the rotation out, which changes no score
-        let rotates = self.architecture != Architecture::HyV4;
+        // which changes no score
+        let rotates = !self.architecture.has(Trait::NoIndexerRotation);
         let [q, k] = [q, k].map(|x| if rotates { self.g.mul_mat(input.rotation, x) } else { x });
 
         let keys = self.indexer_keys(il, cache);
@@ -110,7 +110,7 @@ impl GraphBuilder<'_> {
         let single = self.g.view(nothing, [1, ne[0], ne[1], ne[3]], [nb[0], nb[0], nb[1], nb[2]]);
         let Tensor { ne: [k, tokens, _, streams], nb, .. } = self.g[chosen];
         let chosen = self.g.view(chosen, [k, tokens, streams, 1], [nb[0], nb[1], nb[2], nb[3] * streams]);
-        let ty = if self.architecture == Architecture::DeepSeek4 { self.g[mask].ty } else { Type::F32 };
+        let ty = if self.architecture.has(Trait::MaskKeepsType) { self.g[mask].ty } else { Type::F32 };
         let zeros = self.g.add_tensor(Tensor::new(ty, [1, k, tokens, streams]));
         let zeros = self.g.fill(zeros);
         let open = self.g.set_rows(single, zeros, chosen);

@@ -3,6 +3,7 @@
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::TensorId;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
@@ -45,8 +46,8 @@ impl GraphBuilder<'_> {
     }
 
     /// Whether the graph has inputs for batches that mix tokens and embeddings.
-    const fn mixes_batches(&self) -> bool {
-        self.release.mixed_batches && self.architecture.mixes_batches()
+    fn mixes_batches(&self) -> bool {
+        self.release.mixed_batches && !self.architecture.has(Trait::NoMixedBatches)
     }
 
     /// Mixed batch: given rows, some replaced by token embeddings.

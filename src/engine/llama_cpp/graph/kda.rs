@@ -6,7 +6,7 @@ use super::GraphBuilder;
 use super::delta_net::DeltaRuleInputs;
 use super::recurrent::{RecurrentInput, RecurrentState};
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
@@ -14,7 +14,7 @@ impl GraphBuilder<'_> {
     pub(super) fn kimi_delta(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let (head, heads) = (self.hp.n_embd_head_kda, self.hp.n_head[il]);
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
-        if self.architecture != Architecture::BailingMoe3 {
+        if !self.architecture.has(Trait::KeepsInput) {
             self.g.expand(x);
         }
         let rolling = self.state(il, RecurrentState::Rolling);
@@ -95,7 +95,7 @@ impl GraphBuilder<'_> {
         let a = self.g.reshape(a, [1, heads, 1, 1]);
         gate = self.g.mul(gate, a);
         if self.hp.bounded_decay {
-            if matches!(self.architecture, Architecture::KimiK3 | Architecture::Glm5Next) {
+            if self.architecture.has(Trait::ScalesDecay) {
                 gate = self.g.scale(gate);
             }
             gate = self.g.unary(gate, UnaryOp::Sigmoid);

@@ -7,7 +7,7 @@ use crate::engine::ggml::tensor::{Tensor, TensorId};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    pub(super) fn kimi_k3(&mut self) {
+    pub fn kimi_k3(&mut self) {
         let mut x = self.embeddings(false);
         let states = self.recurrent_input();
         self.attention_inputs();

@@ -3,7 +3,7 @@
 use super::recurrent::{RecurrentInput, RecurrentState};
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::hparams::Ssm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
@@ -14,7 +14,7 @@ impl GraphBuilder<'_> {
             self.kimi_delta(input, il, x)
         } else if self.has(il, LlmTensor::ShortConvIn) {
             self.short_convolution(input, il, x)
-        } else if self.architecture == Architecture::Plamo2 {
+        } else if self.architecture.has(Trait::OwnStateSpace) {
             self.plamo2_mamba(input, il, x)
         } else if self.has(il, LlmTensor::SsmX) {
             self.mamba_block(input, il, x)

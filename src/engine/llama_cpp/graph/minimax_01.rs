@@ -19,7 +19,7 @@ struct Decay {
 }
 
 impl GraphBuilder<'_> {
-    pub(super) fn minimax_01(&mut self) {
+    pub fn minimax_01(&mut self) {
         let mut x = self.embeddings(false);
         let states = self.recurrent_input();
         self.attention_inputs();

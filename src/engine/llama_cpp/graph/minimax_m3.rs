@@ -42,7 +42,7 @@ struct Sparse {
 }
 
 impl GraphBuilder<'_> {
-    pub(super) fn minimax_m3(&mut self) {
+    pub fn minimax_m3(&mut self) {
         let kind = self.transformer_kind();
         let mut x = self.embeddings(false);
         let positions = self.positions();

@@ -3,7 +3,7 @@
 use super::GraphBuilder;
 use super::attention::{AttentionExtras, Qkv};
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
@@ -30,7 +30,8 @@ impl GraphBuilder<'_> {
         let stride = row(self.g[both].ty, lora + rope);
         let compressed = self.g.window(both, [lora, n, 1, 1], [stride]);
         let rotated = self.g.window(both, [rope, 1, n, 1], [stride, stride]);
-        let factors = if self.architecture == Architecture::MiniCpm3 { self.rope_factors(il) } else { TensorId::NONE };
+        let by_factors = self.architecture.has(Trait::RotatesMlaByFactors);
+        let factors = if by_factors { self.rope_factors(il) } else { TensorId::NONE };
         let rotated =
             if self.has(il, LlmTensor::AttnKNorm) { self.rms(rotated, LlmTensor::AttnKNorm, il) } else { rotated };
         let rotated = self.latent_rope(rotated, positions, factors);

@@ -5,38 +5,53 @@ use super::attention::AttentionExtras;
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::TensorId;
-use crate::engine::llama_cpp::architecture::Architecture as A;
 use crate::engine::llama_cpp::context::NextnRows;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
+/// What an MTP block begins with.
+struct MtpStart {
+    il: usize,
+    x: TensorId,
+    normed: TensorId,
+    positions: TensorId,
+    out_ids: TensorId,
+}
+
 impl GraphBuilder<'_> {
-    /// The first MTP block.
-    pub(super) fn mtp_block(&mut self) {
+    /// The first MTP block of a model whose blocks have a shape.
+    pub fn mtp_block(&mut self) {
+        let MtpStart { il, x, normed, positions, out_ids } = self.mtp_start(true);
+        let kind = self.transformer_kind();
+        let x = self.transformer_block(&kind, il, x, normed, positions);
+        self.mtp_output(il, x, out_ids);
+    }
+
+    /// That of Qwen 3.5.
+    pub fn qwen35_mtp(&mut self) {
+        let MtpStart { il, x, normed, positions, out_ids } = self.mtp_start(true);
+        let y = self.gated_attention(il, normed, positions);
+        let x = self.mtp_gated_half(il, y, x);
+        self.mtp_output(il, x, out_ids);
+    }
+
+    /// That of Qwen 3 Next, which drops rows without logits early.
+    pub fn qwen3_next_mtp(&mut self) {
+        let MtpStart { il, x, normed, positions, out_ids } = self.mtp_start(true);
+        let y = self.gated_attention(il, normed, positions);
+        let [y, x] = [y, x].map(|x| self.g.get_rows(x, out_ids));
+        let x = self.mtp_gated_half(il, y, x);
+        self.mtp_output(il, x, TensorId::NONE);
+    }
+
+    /// The inputs of an MTP block; `rotates` if it has positions.
+    fn mtp_start(&mut self, rotates: bool) -> MtpStart {
         let il = self.hp.n_layer();
         let x = self.mtp_input(il);
-        let positions = if self.architecture == A::NemotronH { TensorId::NONE } else { self.positions() };
+        let positions = if rotates { self.positions() } else { TensorId::NONE };
         let out_ids = self.out_ids();
         self.attention_inputs();
         let normed = self.rms(x, LlmTensor::AttnNorm, il);
-        match self.architecture {
-            A::Qwen35 | A::Qwen35Moe => {
-                let y = self.gated_attention(il, normed, positions);
-                let x = self.mtp_gated_half(il, y, x);
-                self.mtp_output(il, x, out_ids);
-            }
-            A::Qwen3Next => {
-                let y = self.gated_attention(il, normed, positions);
-                let [y, x] = [y, x].map(|x| self.g.get_rows(x, out_ids));
-                let x = self.mtp_gated_half(il, y, x);
-                self.mtp_output(il, x, TensorId::NONE);
-            }
-            A::NemotronH => self.mtp_nemotron_h(il, x, normed, out_ids),
-            _ => {
-                let kind = self.transformer_kind();
-                let x = self.transformer_block(&kind, il, x, normed, positions);
-                self.mtp_output(il, x, out_ids);
-            }
-        }
+        MtpStart { il, x, normed, positions, out_ids }
     }
 
     /// The embedding of each token beside the hidden state before it, both normalised, projected to the model's width.
@@ -64,7 +79,8 @@ impl GraphBuilder<'_> {
     }
 
     /// Nemotron H: attention without positions, then experts.
-    fn mtp_nemotron_h(&mut self, il: usize, x: TensorId, normed: TensorId, out_ids: TensorId) {
+    pub fn nemotron_h_mtp(&mut self) {
+        let MtpStart { il, x, normed, out_ids, .. } = self.mtp_start(false);
         let qkv = self.qkv(il, normed);
         let y = self.attention(il, qkv, AttentionExtras::default());
         let mut half = self.g.add(y, x);

@@ -10,7 +10,7 @@ use crate::engine::llama_cpp::context::NextnRows;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    pub(super) fn qwen4exp(&mut self) {
+    pub fn qwen4exp(&mut self) {
         let x = self.embeddings(false);
         let states = self.recurrent_input();
         self.attention_inputs();
@@ -59,7 +59,7 @@ impl GraphBuilder<'_> {
 
     /// The MTP block: the embedding of each token beside every stream of the hidden state before it, through one block
     /// with attention.
-    pub(super) fn qwen4exp_mtp(&mut self) {
+    pub fn qwen4exp_mtp(&mut self) {
         let il = self.hp.n_layer();
         let (n, n_embd, streams) = (self.batch.n_tokens, self.hp.n_embd, self.hp.n_hyper_connections);
         let table = self.need_global(LlmTensor::TokenEmbd);

@@ -3,7 +3,7 @@
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 
 /// The state rows of the batch's sequences.
 #[derive(Clone, Copy)]
@@ -149,14 +149,7 @@ impl<'a> GraphBuilder<'a> {
     /// States that a batch writes: no more than its tokens, except in delta nets.
     pub(super) fn snapshots_written(&self) -> u64 {
         let states = 1 + self.cx.n_rs_seq;
-        let all = matches!(
-            self.architecture,
-            Architecture::Qwen35
-                | Architecture::Qwen35Moe
-                | Architecture::Qwen4Exp
-                | Architecture::KimiK3
-                | Architecture::Glm5Next
-        );
+        let all = self.architecture.has(Trait::WritesAllSnapshots);
         if all { states } else { states.min(self.n_seq_tokens()) }
     }
 
@@ -164,7 +157,7 @@ impl<'a> GraphBuilder<'a> {
         let n_seqs = self.cx.n_seq_max;
         let Tensor { ne, nb, .. } = self.g[all];
         let mut last = self.g.window(all, [columns, ne[1], ne[2], 1], [nb[1], nb[2]]);
-        if self.architecture == Architecture::Qwen4Exp {
+        if self.architecture.has(Trait::CopiesRollingState) {
             last = self.g.cont(last);
         }
         let row = columns * ne[1];

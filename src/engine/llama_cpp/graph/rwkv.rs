@@ -8,13 +8,13 @@ use super::feed_forward::Activation;
 use super::recurrent::{RecurrentInput, RecurrentState};
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architecture::Architecture as A;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    pub(super) fn rwkv(&mut self) {
+    pub fn rwkv(&mut self) {
         // in Qwen's body only time mixing sees the token before
-        let own = matches!(self.architecture, A::Rwkv6 | A::Rwkv7);
+        let own = !self.architecture.has(Trait::QwenBody);
         let kind = if own { Norm::Layer } else { Norm::Rms };
         let mut x = self.embeddings(false);
         if own {
@@ -31,7 +31,7 @@ impl GraphBuilder<'_> {
             let shifts = self.token_shifts(states, il);
             let normed = self.norm(residual, LlmTensor::AttnNorm, kind, il);
             let before = self.token_before(shifts, normed);
-            let y = if matches!(self.architecture, A::Rwkv6 | A::Rwkv6Qwen2) {
+            let y = if self.architecture.has(Trait::RwkvVersion6) {
                 self.rwkv6_time_mix(states, il, normed, before)
             } else {
                 self.rwkv7_time_mix(states, il, normed, before, &mut first_value)
@@ -49,7 +49,7 @@ impl GraphBuilder<'_> {
                 self.g.add(y, half)
             };
             let every = self.hp.rescale_every_n_layers;
-            if self.architecture == A::Rwkv6 && every != 0 && (il + 1).is_multiple_of(every) {
+            if self.architecture.has(Trait::RescalesBlocks) && every != 0 && (il + 1).is_multiple_of(every) {
                 x = self.g.scale(x);
             }
             self.label(x, "l_out", Some(il));

@@ -10,7 +10,7 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
     /// gpt-oss: attention sinks, and experts in every block.
-    pub(super) fn gpt_oss(&mut self) {
+    pub fn gpt_oss(&mut self) {
         let mut x = self.embeddings(false);
         let positions = self.positions();
         self.attention_inputs();
@@ -48,7 +48,7 @@ impl GraphBuilder<'_> {
     }
 
     /// Llama 4: every fourth block has full attention without positions; tokens are weighted before the experts.
-    pub(super) fn llama4(&mut self) {
+    pub fn llama4(&mut self) {
         let mut x = self.embeddings(false);
         let positions = self.positions();
         let temperature = self.attention_scale();

@@ -19,7 +19,7 @@ const ENCODER_FFN: FfnWeights = FfnWeights { up: T::EncFfnUp, gate: T::EncFfnGat
 impl GraphBuilder<'_> {
     /// The decoder, which is what memory is reserved for. It attends to a text of the encoder as long as the training
     /// context.
-    pub(super) fn t5(&mut self) {
+    pub fn t5(&mut self) {
         let (n, read) = (self.batch.n_tokens, self.hp.n_ctx_train);
         let mut x = self.embeddings(false);
         let encoded = self.g.input(Type::F32, [self.hp.n_embd_inp(), read, 1, 1], "cross_embd");
@@ -51,7 +51,7 @@ impl GraphBuilder<'_> {
     }
 
     /// The encoder alone: it has no logits, and does not use its caches.
-    pub(super) fn t5_encoder(&mut self) {
+    pub fn t5_encoder(&mut self) {
         let n = self.batch.n_tokens;
         let mut x = self.embeddings(false);
         let buckets = self.g.input(Type::I32, [n, n, 1, 1], "pos_bucket_enc");

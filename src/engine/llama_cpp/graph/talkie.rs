@@ -7,7 +7,7 @@ use crate::engine::ggml::tensor::TensorId;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    pub(super) fn talkie(&mut self) {
+    pub fn talkie(&mut self) {
         let x = self.embeddings(false);
         let embedded = self.g.rms_norm(x);
         let mut x = embedded;

@@ -8,13 +8,13 @@ use super::recurrent::RecurrentInput;
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 /// The traits of such an architecture. Parts without tensors in the file are left out: biases, QK norms, gates,
 /// experts, rope factors.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Transformer {
+pub(in super::super) struct Transformer {
     /// Kind of normalisation.
     pub norm: Norm,
     /// Scale of the input embeddings.
@@ -50,7 +50,7 @@ struct Inputs {
 
 /// Scale of the token embeddings before the first block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EmbeddingScale {
+pub(in super::super) enum EmbeddingScale {
     /// Nothing.
     Plain,
     /// Normalised without weights.
@@ -63,7 +63,7 @@ pub(super) enum EmbeddingScale {
 
 /// Blocks that apply rotary positions to queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RopeLayers {
+pub(in super::super) enum RopeLayers {
     /// All, if the model has rotary positions.
     Every,
     /// All except every n-th.
@@ -82,7 +82,7 @@ pub(super) enum RopeLayers {
 
 /// Normalisation of queries and keys, if the file has weights for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QkNorm {
+pub(in super::super) enum QkNorm {
     /// Per head.
     Each,
     /// Per head, of copies if queries, keys and values are parts of one matrix.
@@ -99,7 +99,7 @@ pub(super) enum QkNorm {
 
 /// The norms of one half of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Norms {
+pub(in super::super) struct Norms {
     /// The norm of the input.
     pub before: PreNorm,
     /// The norm of the output.
@@ -110,7 +110,7 @@ pub(super) struct Norms {
 
 /// The input of a half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PreNorm {
+pub(in super::super) enum PreNorm {
     /// The normalised input.
     Norm(LlmTensor),
     /// The same, or the input of attention if the file has no weights for it.
@@ -125,7 +125,7 @@ pub(super) enum PreNorm {
 
 /// The normalisation of a half's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PostNorm {
+pub(in super::super) enum PostNorm {
     /// Not.
     Nothing,
     /// Pinned to the block's device.
@@ -142,7 +142,7 @@ pub(super) enum PostNorm {
 
 /// The order in which the outputs of both halves and the residual are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResidualOrder {
+pub(in super::super) enum ResidualOrder {
     /// One half after the other: output + residual.
     InTurn,
     /// The same, but residual + output in the second half.
@@ -159,7 +159,7 @@ pub(super) enum ResidualOrder {
 
 /// A term of the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResidualTerm {
+pub(in super::super) enum ResidualTerm {
     /// The input of the block.
     Residual,
     /// The output of attention.
@@ -170,7 +170,7 @@ pub(super) enum ResidualTerm {
 
 /// Routing and weights of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ExpertRouting {
+pub(in super::super) struct ExpertRouting {
     /// One of [`gating`](crate::engine::llama_cpp::hparams::gating); none for the header's.
     pub gating: Option<u64>,
     /// Weights are normalised to a sum of 1; none for the header's value.
@@ -184,7 +184,7 @@ pub(super) struct ExpertRouting {
 impl GraphBuilder<'_> {
     /// The traits of the model's architecture, or of the nearest one.
     pub(super) fn transformer_kind(&self) -> Transformer {
-        let kind = Transformer::of(self.architecture).unwrap_or_else(|| Transformer::nearest(self.weights, self.hp));
+        let kind = self.architecture.row().blocks.unwrap_or_else(|| Transformer::nearest(self.weights, self.hp));
         if self.hp.swin_norm {
             kind.after_halves()
         } else if self.hp.norm_rms {
@@ -194,7 +194,12 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// The graph of such an architecture.
+    /// The graph of blocks in turn.
+    pub fn blocks_in_turn(&mut self) {
+        let kind = self.transformer_kind();
+        self.transformer(&kind);
+    }
+
     pub(super) fn transformer(&mut self, kind: &Transformer) {
         let mut x = self.input_embeddings(kind);
         let positions = self.positions();
@@ -283,7 +288,7 @@ impl GraphBuilder<'_> {
     /// The final norm and the logits; encoders have no logits, and some no final norm.
     fn output_head(&mut self, kind: &Transformer, mut x: TensorId, out_ids: TensorId) {
         let keeps = self.keeps_last_rows();
-        let norms_kept = self.architecture == Architecture::Step35;
+        let norms_kept = self.architecture.has(Trait::NormsKeptRows);
         if keeps && norms_kept {
             // a draft reads the hidden states before the norm
             self.g.set_output(x);
@@ -304,8 +309,8 @@ impl GraphBuilder<'_> {
         } else {
             self.final_norm(x, kind.norm)
         };
-        let embeds = self.hp.reads_only || self.architecture.ignores_cache();
-        if embeds && !self.architecture.is_diffusion() {
+        let embeds = self.hp.reads_only || self.architecture.has(Trait::IgnoresCache);
+        if embeds && !self.architecture.has(Trait::Diffusion) {
             return self.close(x);
         }
         let x = if keeps && !norms_kept { self.g.get_rows(x, out_ids) } else { x };
@@ -316,7 +321,7 @@ impl GraphBuilder<'_> {
             logits = self.g.scale(logits);
         }
         let mut logits = self.soft_capped(logits);
-        if self.architecture == Architecture::Chameleon {
+        if self.architecture.has(Trait::MasksImageLogits) {
             logits = self.without_images(logits);
         }
         self.close(logits);

@@ -3,7 +3,7 @@
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::cache::KvLayer;
 use crate::engine::llama_cpp::partner::Partner;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
@@ -49,7 +49,7 @@ impl GraphBuilder<'_> {
 
     /// Its bias, if the file has one and the graph reads it.
     pub(super) fn bias(&mut self, il: usize, slot: LlmTensor) -> TensorId {
-        if self.architecture.ignores_qkv_biases() && is_qkv(slot) {
+        if self.architecture.has(Trait::IgnoresQkvBiases) && is_qkv(slot) {
             return TensorId::NONE;
         }
         self.part(il, slot, TensorSuffix::Bias)
@@ -82,7 +82,7 @@ impl GraphBuilder<'_> {
         let il = self.hp.weight_block(il);
         match slot.name().strip_prefix("enc.") {
             Some(name) => format!("enc.blk.{il}.{name}.weight"),
-            None if self.architecture == Architecture::T5 => format!("dec.blk.{il}.{}.weight", slot.name()),
+            None if self.architecture.has(Trait::NamesDecoderBlocks) => format!("dec.blk.{il}.{}.weight", slot.name()),
             None => format!("blk.{il}.{}.weight", slot.name()),
         }
     }

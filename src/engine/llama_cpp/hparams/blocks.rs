@@ -4,7 +4,6 @@ use super::keys::HeaderKeys;
 use super::{Hparams, gating};
 use crate::engine::llama_cpp::error::LoadError;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix, Weights};
-use crate::gguf::Header;
 
 /// The required tensors of a recurrent block, for each kind.
 const RECURRENT: [&[LlmTensor]; 3] = [
@@ -29,8 +28,7 @@ impl Hparams {
     ///
     /// # Errors
     /// When the size of a cache exceeds the limits.
-    pub fn read_blocks(&mut self, header: &Header, weights: &Weights) -> Result<(), LoadError> {
-        let keys = &HeaderKeys::of(header);
+    pub fn read_blocks(&mut self, keys: &HeaderKeys<'_>, weights: &Weights) -> Result<(), LoadError> {
         let holds = |il: usize, slot: LlmTensor| weights.find(il, slot, TensorSuffix::Weight).is_some();
         let anywhere = |slot: LlmTensor| (0..self.n_layer_all).any(|il| holds(il, slot));
         let (latent, short, first) =

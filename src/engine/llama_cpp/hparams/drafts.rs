@@ -9,7 +9,7 @@ use crate::engine::llama_cpp::error::LoadError;
 const EAGLE3_LAYERS: usize = 3;
 
 impl Hparams {
-    pub(super) fn eagle3(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn eagle3(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         let target_layers = target_layers(keys)?;
         if target_layers.len() != EAGLE3_LAYERS {
             return Err(LoadError::model(format!(
@@ -28,13 +28,13 @@ impl Hparams {
         Ok(())
     }
 
-    pub(super) fn dflash(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
-        self.embedding_scale = keys.float("embedding_scale").unwrap_or(0.0) != 0.0;
-        self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0;
+    pub(crate) fn dflash(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.embedding_scale = keys.is_given("embedding_scale");
+        self.logit_scale = keys.is_given("logit_scale");
         self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) > 0.0;
         self.draft = DraftHparams {
             target_layers: target_layers(keys)?,
-            attn_value_scale: keys.float("attention.value_scale").unwrap_or(0.0) != 0.0,
+            attn_value_scale: keys.is_given("attention.value_scale"),
             block_size: keys.number("block_size").unwrap_or(0),
             sample_from_anchor: keys.flag("sample_from_anchor").unwrap_or(true),
             conv_kernel_size: keys.number("conv_kernel_size").unwrap_or(0),
@@ -52,7 +52,7 @@ impl Hparams {
         Ok(())
     }
 
-    pub(super) fn gemma4_assistant(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn gemma4_assistant(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         self.n_swa = Some(keys.need("attention.sliding_window")?);
         self.listed_windows(keys)?;
         let n_embd_out = keys.need("embedding_length_out")?;

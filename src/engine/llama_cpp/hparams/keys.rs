@@ -1,18 +1,21 @@
 //! The header keys of an architecture.
 
 use crate::engine::llama_cpp::error::LoadError;
+use crate::engine::llama_cpp::release::ReleaseTraits;
 use crate::gguf::{Elements, Header, Value};
 
 /// A header's keys of one architecture.
 pub struct HeaderKeys<'a> {
     header: &'a Header,
     architecture: &'a str,
+    /// The release that reads them.
+    pub release: &'static ReleaseTraits,
 }
 
 impl<'a> HeaderKeys<'a> {
-    pub fn of(header: &'a Header) -> Self {
+    pub fn of(header: &'a Header, release: &'static ReleaseTraits) -> Self {
         let architecture = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
-        Self { header, architecture }
+        Self { header, architecture, release }
     }
 
     fn get(&self, name: &str) -> Option<&'a Value> {
@@ -30,6 +33,11 @@ impl<'a> HeaderKeys<'a> {
 
     pub fn float(&self, name: &str) -> Option<f64> {
         self.get(name)?.as_f64()
+    }
+
+    /// Whether a number is there and not 0.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.float(name).unwrap_or(0.0) != 0.0
     }
 
     /// Whether the file has a tensor of this name.

@@ -3,7 +3,6 @@
 
 use super::keys::HeaderKeys;
 use super::{Hparams, NgramTable};
-use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::LoadError;
 
 /// `LLAMA_MAX_PLE_NGRAM` (`llama-hparams.h`, 0.1.161).
@@ -16,13 +15,14 @@ const MAX_TAPS: u64 = 1 << 14;
 impl Hparams {
     /// `MiniMax` 01: seven of eight blocks have lightning attention unless the header says otherwise (`minimax-01.cpp`,
     /// 0.1.161).
-    pub(super) fn lightning(&mut self, keys: &HeaderKeys<'_>) {
+    pub(crate) fn lightning(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         self.n_embd_head_la = self.n_embd_head_k[0];
         self.recurrent_interval(keys, 8);
+        Ok(())
     }
 
     /// `PLaMo` 2: blocks without KV heads are recurrent (`plamo2.cpp`, 0.1.161).
-    pub(super) fn plamo2(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn plamo2(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         keys.need("ssm.group_count")?;
         self.read_ssm(keys)?;
         if self.ssm.n_group != 0 || self.ssm.dt_rank == 0 || !self.ssm.d_inner.is_multiple_of(self.ssm.dt_rank) {
@@ -39,31 +39,36 @@ impl Hparams {
     }
 
     /// RWKV 6 and 7 (`rwkv6.cpp`, `rwkv7.cpp`, 0.1.161).
-    pub(super) fn rwkv(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn rwkv(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         self.wkv_head_size = keys.need("wkv.head_size")?;
         self.token_shift_count = keys.number("token_shift_count").unwrap_or(2);
         self.rescale_every_n_layers = keys.count("rescale_every_n_layers").unwrap_or(0);
         Ok(())
     }
 
-    /// Kimi Linear, Kimi K3 and Ling 3 (`kimi-linear.cpp`, `kimi-k3.cpp`, `bailingmoe3.cpp`, 0.1.161). Blocks without KV heads are recurrent.
-    pub(super) fn kimi_delta(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) -> Result<(), LoadError> {
-        self.delta_attention(keys)?;
-        if architecture == Architecture::KimiK3 {
-            self.residual_bank = usize::try_from(keys.need("attn_res.block_size")?).unwrap_or(0);
-            self.scales_up = keys.float("activation.situ_linear_beta").unwrap_or(0.0) > 0.0;
-        }
-        if architecture == Architecture::BailingMoe3 {
-            self.read_rope_sections(keys);
-            self.read_swiglu_clamps(keys);
-        } else {
-            self.has_rope = false;
-        }
+    /// Kimi Linear: blocks without KV heads are recurrent, and nothing has positions (`kimi-linear.cpp`, 0.1.161).
+    pub(crate) fn kimi_linear(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.has_rope = false;
+        self.delta_attention(keys)
+    }
+
+    /// Kimi K3: the same with a bank of residuals (`kimi-k3.cpp`, 0.1.161).
+    pub(crate) fn kimi_k3(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.kimi_linear(keys)?;
+        self.residual_bank = usize::try_from(keys.need("attn_res.block_size")?).unwrap_or(0);
+        self.scales_up = keys.float("activation.situ_linear_beta").unwrap_or(0.0) > 0.0;
         Ok(())
     }
 
+    /// Ling 3: the same with positions (`bailingmoe3.cpp`, 0.1.161).
+    pub(crate) fn bailing_moe3(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.delta_attention(keys)?;
+        self.read_swiglu_clamps(keys);
+        self.read_rope_sections(keys)
+    }
+
     /// Qwen 3.8 Flash Next: gated delta nets, and one block with a table of n-grams (`qwen4exp.cpp`, 0.1.161).
-    pub(super) fn delta_nets_with_ngrams(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn delta_nets_with_ngrams(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         self.read_ssm(keys)?;
         self.recurrent_interval(keys, 4);
         self.n_hyper_connections = keys.need("hyper_connection.count")?;

@@ -10,7 +10,7 @@ const MAX_ADAPTERS: u64 = 4096;
 
 impl Hparams {
     /// Nanbeige: all blocks run several times, each time with caches of their own (`nanbeige.cpp`, 0.1.161).
-    pub(super) fn looped(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn looped(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         let own = self.n_layer();
         let loops = keys.count("num_loops").unwrap_or(1);
         let blocks = own.checked_mul(loops).filter(|blocks| (1..=MAX_LAYERS).contains(blocks)).ok_or_else(|| {
@@ -33,8 +33,8 @@ impl Hparams {
     }
 
     /// HRM-Text: the file counts every pass of both stacks (`hrm-text.cpp`, 0.1.161).
-    pub(super) fn hrm_text(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
-        self.embedding_scale = keys.float("embedding_scale").unwrap_or(0.0) != 0.0;
+    pub(crate) fn hrm_text(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.embedding_scale = keys.is_given("embedding_scale");
         let count = |name| keys.need(name).map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         let stacks = HrmStacks {
             layers_per_stack: count("hrm.layers_per_stack")?,
@@ -62,7 +62,7 @@ impl Hparams {
     }
 
     /// T5: the decoder has the encoder's number of blocks unless the header says otherwise (`t5.cpp`, 0.1.161).
-    pub(super) fn t5(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn t5(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         self.dec_n_layer = keys.count("decoder_block_count").unwrap_or(self.n_layer());
         if self.dec_n_layer == 0 || self.dec_n_layer > self.n_layer() {
             return Err(LoadError::model(format!(
@@ -76,13 +76,13 @@ impl Hparams {
 
     /// Granite Switch: a block after the others has one head and no weights, and chooses the adapter of every token
     /// (`granite-switch.cpp`, 0.1.161).
-    pub(super) fn granite_switch(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn granite_switch(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         if keys.float("logit_scale").is_none() {
             return Err(LoadError::model("the header has no logit_scale: convert the model again".to_owned()));
         }
         self.logit_scale = true;
-        self.residual_scale = keys.float("residual_scale").unwrap_or(0.0) != 0.0;
-        self.embedding_scale = keys.float("embedding_scale").unwrap_or(0.0) != 0.0;
+        self.residual_scale = keys.is_given("residual_scale");
+        self.embedding_scale = keys.is_given("embedding_scale");
         self.has_rope = keys.flag("rope.scaling.finetuned").unwrap_or(true);
         for name in ["adapters.count", "adapters.lora_rank"] {
             let number = keys.need(name)?;

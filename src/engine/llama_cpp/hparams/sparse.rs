@@ -2,16 +2,14 @@
 
 use super::keys::HeaderKeys;
 use super::{Hparams, Indexer, Pools, gating};
-use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::LoadError;
 
 /// The training context from which GLM's blocks share indexers if the header does not say which (`glm-dsa.cpp`, 0.1.161).
 const GLM_SHARES_FROM: u64 = 1 << 20;
 
 impl Hparams {
-    /// `DeepSeek` 3.2, GLM 5 and Hy4: compressed attention with an indexer (`deepseek32.cpp`, `glm-dsa.cpp`, `hy-v4.cpp`,
-    /// 0.1.161). Of Hy4 there are files without one.
-    pub(super) fn sparse_latent(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) -> Result<(), LoadError> {
+    /// Compressed attention, which must be decompressed by head.
+    fn latent_by_heads(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         keys.need("attention.q_lora_rank")?;
         keys.need("attention.kv_lora_rank")?;
         self.read_latent(keys);
@@ -21,26 +19,41 @@ impl Hparams {
                     .to_owned(),
             ));
         }
-        let glm = architecture == Architecture::GlmDsa;
-        if glm {
-            self.sigmoid_by_default();
-        }
+        Ok(())
+    }
+
+    /// `DeepSeek` 3.2: compressed attention with an indexer in every block (`deepseek32.cpp`, 0.1.161).
+    pub(crate) fn deepseek32(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.latent_by_heads(keys)?;
+        self.read_indexer(keys, vec![true; self.n_layer_all])
+    }
+
+    /// GLM 5: the same, but some blocks share an indexer (`glm-dsa.cpp`, 0.1.161).
+    pub(crate) fn glm_dsa(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.latent_by_heads(keys)?;
+        self.sigmoid_by_default()?;
         let mut is_full = vec![true; self.n_layer_all];
-        if glm && self.n_ctx_train >= GLM_SHARES_FROM {
+        if self.n_ctx_train >= GLM_SHARES_FROM {
             // GLM 5.2: the first two blocks, then every fourth
             is_full.iter_mut().enumerate().for_each(|(il, full)| *full = il < 2 || il % 4 == 2);
         }
-        let hy4 = architecture == Architecture::HyV4;
-        if hy4 {
-            self.n_hyper_connections = keys.need("hyper_connection.count")?;
-            self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
-            if keys.number("attention.indexer.top_k").unwrap_or(0) == 0 {
-                return Ok(());
-            }
+        self.read_listed_indexers(keys, is_full)
+    }
+
+    /// Hy4: the same over several residual streams (`hy-v4.cpp`, 0.1.161). There are files without an indexer.
+    pub(crate) fn hy_v4(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.latent_by_heads(keys)?;
+        self.n_hyper_connections = keys.need("hyper_connection.count")?;
+        self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
+        if keys.number("attention.indexer.top_k").unwrap_or(0) == 0 {
+            return Ok(());
         }
-        if (glm || hy4)
-            && let Some(list) = keys.each("attention.indexer.types", self.n_layer())?
-        {
+        self.read_listed_indexers(keys, vec![true; self.n_layer_all])
+    }
+
+    /// The indexer, in the blocks that the header lists, or else in those of `is_full`.
+    fn read_listed_indexers(&mut self, keys: &HeaderKeys<'_>, mut is_full: Vec<bool>) -> Result<(), LoadError> {
+        if let Some(list) = keys.each("attention.indexer.types", self.n_layer())? {
             is_full.iter_mut().zip(list).for_each(|(full, listed)| *full = listed != 0);
         }
         self.read_indexer(keys, is_full)
@@ -48,7 +61,7 @@ impl Hparams {
 
     /// dots 3 note: blocks with a window have compressed caches of another size, the others an indexer
     /// (`dots3note.cpp`, 0.1.161).
-    pub(super) fn windowed_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn windowed_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         keys.need("attention.q_lora_rank")?;
         keys.need("attention.kv_lora_rank")?;
         self.read_latent(keys);
@@ -56,16 +69,12 @@ impl Hparams {
         self.swa_pattern(keys, 4);
         let heads = (keys.need("attention.key_length_mla_swa")?, keys.need("attention.value_length_mla_swa")?);
         self.latent_swa = Some((heads, keys.need("attention.kv_lora_rank_swa")?));
-        let mut is_full = vec![false; self.n_layer_all];
-        if let Some(list) = keys.each("attention.indexer.types", self.n_layer())? {
-            is_full.iter_mut().zip(list).for_each(|(full, listed)| *full = listed != 0);
-        }
-        self.read_indexer(keys, is_full)
+        self.read_listed_indexers(keys, vec![false; self.n_layer_all])
     }
 
     /// `MiniMax` M3: all blocks with experts have an indexer, which chooses blocks of positions (`minimax-m3.cpp`,
     /// 0.1.161).
-    pub(super) fn block_sparse(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn block_sparse(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         if keys.need("attention.indexer.block_size")? == 0 {
             return Err(LoadError::model("attention.indexer.block_size is 0: convert the model again".to_owned()));
         }
@@ -83,7 +92,7 @@ impl Hparams {
 
     /// `DeepSeek` 4: a window in every block, and in most a cache of compressed rows besides, of which those of 4 tokens
     /// have an indexer (`deepseek4.cpp`, 0.1.161).
-    pub(super) fn compressed_windows(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn compressed_windows(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         let refuse = |why: &str| Err(LoadError::model(format!("{why}: convert the model again")));
         if !keys.has_tensor(&format!("blk.{}.nextn.eh_proj.weight", self.n_layer())) {
             self.n_layer_nextn = 0;
@@ -132,13 +141,13 @@ impl Hparams {
 
     /// GLM 5.3: compressed attention without positions, whose indexer chooses pools, between blocks of delta attention
     /// (`glm5-next.cpp`, 0.1.161).
-    pub(super) fn pooled_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn pooled_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         for key in ["attention.q_lora_rank", "attention.key_length_mla", "attention.value_length_mla"] {
             keys.need(key)?;
         }
         self.delta_attention(keys)?;
         self.n_embd_head_v = [self.n_lora_kv; 2];
-        self.sigmoid_by_default();
+        self.sigmoid_by_default()?;
         self.n_hyper_connections = keys.need("hyper_connection.count")?;
         self.n_sinkhorn_iterations = keys.need("hyper_connection.sinkhorn_iterations")?;
         if self.n_hyper_connections != 4 || self.n_rot[0] != 0 {

@@ -1,6 +1,7 @@
 //! How sure the figures are: exact only where they were compared with what llama.cpp's own backends decide.
 
 use super::super::LoadedModel;
+use super::super::architectures::Compared;
 use super::super::release::{ReleaseTraits, TABLE};
 use super::likeness::Likeness;
 use crate::machine::vulkan::VulkanLimits;
@@ -53,7 +54,7 @@ pub fn uncertainties<'g>(
     let compared = |gpu: &&Gpu| matches!(gpu.backend, Backend::Plain | Backend::Cuda | Backend::Rocm);
     let compares =
         |row: &ReleaseTraits| row.compares_further && ![row.lacks, row.uncompared].concat().contains(&architecture);
-    if family.architecture.is_compared_on_cuda_only() && !(compares(release) && gpus.iter().all(compared)) {
+    if family.architecture.compared() == Compared::OnCuda && !(compares(release) && gpus.iter().all(compared)) {
         let releases = TABLE.iter().filter(|row| compares(row));
         let releases: Vec<&str> = releases.map(|row| row.name.name()).collect();
         found.push(Uncertainty {

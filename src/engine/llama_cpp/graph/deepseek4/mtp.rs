@@ -10,7 +10,7 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
     /// The first MTP block.
-    pub(in super::super) fn deepseek4_mtp(&mut self) {
+    pub fn deepseek4_mtp(&mut self) {
         let kind = self.transformer_kind();
         let il = self.hp.n_layer();
         let (n, n_embd, streams) = (self.batch.n_tokens, self.hp.n_embd, self.hp.n_hyper_connections);

@@ -2,7 +2,7 @@
 
 use super::{Inputs, PostNorm, PreNorm, QkNorm, ResidualOrder, ResidualTerm, RopeLayers, Transformer};
 use crate::engine::ggml::tensor::{TensorId, UnaryOp};
-use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::graph::attention::{AttentionExtras, Qkv};
 use crate::engine::llama_cpp::graph::experts::Routing;
 use crate::engine::llama_cpp::graph::feed_forward::{Activation, FfnWeights};
@@ -86,7 +86,7 @@ impl GraphBuilder<'_> {
         let gated = self.has(il, LlmTensor::AttnGate) && (!kind.lenient || self.has(il, LlmTensor::AttnOutput));
         let x = match (gated, extras.v_unfold.is_some()) {
             (false, _) => self.attention(il, qkv, extras),
-            (true, true) if self.architecture == Architecture::BailingMoe3 => self.gated_latent(il, y, qkv, extras),
+            (true, true) if self.architecture.has(Trait::GatesLatent) => self.gated_latent(il, y, qkv, extras),
             (true, _) => self.gated_by_heads(il, y, qkv, extras),
         };
         let x = match kind.attention.after {
@@ -274,7 +274,7 @@ impl GraphBuilder<'_> {
             let both = self.g.add(chosen, shared);
             return if kind.experts.halved { self.g.scale(both) } else { both };
         }
-        let both = matches!(self.architecture, Architecture::Grok | Architecture::Unlisted);
+        let both = self.architecture.has(Trait::AddsDenseToExperts);
         if both && self.has(il, LlmTensor::FfnUp) {
             let dense = self.dense_part(kind, il, x);
             let both = self.g.add(dense, chosen);
