@@ -57,6 +57,8 @@ impl ArchitectureRow {
 pub enum Compared {
     /// On every backend that is measured, for all releases that know it.
     Everywhere,
+    /// Nowhere: it follows the source only.
+    Nowhere,
     /// On CUDA only, and for no release before those that compare further.
     OnCuda,
 }
@@ -230,14 +232,11 @@ architectures! {
     }
     /// Llama 4.
     Llama4: "llama4" {
-        graph: |build| build.llama4(),
-        hparams: |hp, keys| hp.llama4(keys),
-        traits: &[T::IgnoresExpertWeightsScale],
+        graph: |build| build.llama4(), hparams: |hp, keys| hp.llama4(keys), traits: &[T::IgnoresExpertWeightsScale],
     }
     /// Ministral 3 and variants.
     Mistral3: "mistral3" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, keys| hp.scaled_temperature(keys),
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.scaled_temperature(keys),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
     }
     /// Qwen 2 and 2.5.
@@ -248,9 +247,7 @@ architectures! {
     Qwen3: "qwen3" { blocks: Some(Transformer::LLAMA), traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales] }
     /// The text part of Qwen 3 VL.
     Qwen3Vl: "qwen3vl" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, keys| hp.deepstack(keys),
-        traits: &[T::SeveralPositions],
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.deepstack(keys), traits: &[T::SeveralPositions],
     }
     /// Qwen 3 with experts.
     Qwen3Moe: "qwen3moe" {
@@ -259,15 +256,12 @@ architectures! {
     }
     /// The text part of Qwen 3 VL with experts.
     Qwen3VlMoe: "qwen3vlmoe" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, keys| hp.deepstack(keys),
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.deepstack(keys),
         traits: &[T::SeveralPositions, T::IgnoresExpertWeightsScale],
     }
     /// Qwen 3 Next: delta nets and attention.
     Qwen3Next: "qwen3next" {
-        graph: |build| build.qwen3_next(),
-        mtp: |build| build.qwen3_next_mtp(),
-        hparams: |hp, keys| hp.delta_nets(keys),
+        graph: |build| build.qwen3_next(), mtp: |build| build.qwen3_next_mtp(), hparams: |hp, keys| hp.delta_nets(keys),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReshapesGate,
             T::RepeatsHeadsInTurn,
@@ -275,9 +269,7 @@ architectures! {
     }
     /// Qwen 3.5.
     Qwen35: "qwen35" {
-        graph: |build| build.qwen3_next(),
-        mtp: |build| build.qwen35_mtp(),
-        hparams: |hp, keys| hp.delta_nets(keys),
+        graph: |build| build.qwen3_next(), mtp: |build| build.qwen35_mtp(), hparams: |hp, keys| hp.delta_nets(keys),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
             T::WritesAllSnapshots,
@@ -285,9 +277,7 @@ architectures! {
     }
     /// Qwen 3.5 with experts.
     Qwen35Moe: "qwen35moe" {
-        graph: |build| build.qwen3_next(),
-        mtp: |build| build.qwen35_mtp(),
-        hparams: |hp, keys| hp.delta_nets(keys),
+        graph: |build| build.qwen3_next(), mtp: |build| build.qwen35_mtp(), hparams: |hp, keys| hp.delta_nets(keys),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
             T::IgnoresExpertWeightsScale, T::WritesAllSnapshots,
@@ -296,10 +286,8 @@ architectures! {
     /// Qwen 3.8 Flash Next: delta nets and attention to chosen pools, over residual streams that are mixed before each
     /// half.
     Qwen4Exp: "qwen4exp" {
-        graph: |build| build.qwen4exp(),
-        mtp: |build| build.qwen4exp_mtp(),
-        hparams: |hp, keys| hp.delta_nets_with_ngrams(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.qwen4exp(), mtp: |build| build.qwen4exp_mtp(),
+        hparams: |hp, keys| hp.delta_nets_with_ngrams(keys), compared: Compared::OnCuda,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::FusesHyperConnections, T::SeveralPositions, T::ReadsFeedForwardScales,
             T::ReadsGateScale, T::IgnoresExpertWeightsScale, T::WritesAllSnapshots, T::DraftsFromIndexer,
@@ -318,15 +306,12 @@ architectures! {
     }
     /// Gemma 3n.
     Gemma3n: "gemma3n" {
-        graph: |build| build.gemma3n(),
-        hparams: |hp, keys| hp.gemma3n(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.gemma3n(), hparams: |hp, keys| hp.gemma3n(keys), compared: Compared::OnCuda,
         traits: &[T::SharesCaches, T::CopiesEmbeddingsFirst],
     }
     /// Gemma 4.
     Gemma4: "gemma4" {
-        graph: |build| build.gemma4(),
-        hparams: |hp, keys| hp.gemma4(keys),
+        graph: |build| build.gemma4(), hparams: |hp, keys| hp.gemma4(keys),
         traits: &[
             T::GivesLayerInputs, T::SharesCaches, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale,
             T::CopiesEmbeddingsFirst, T::WindowsNeedNoRopeFactors,
@@ -334,24 +319,20 @@ architectures! {
     }
     /// gpt-oss.
     GptOss: "gpt-oss" {
-        graph: |build| build.gpt_oss(),
-        hparams: |hp, keys| hp.needed_window(keys, 2),
+        graph: |build| build.gpt_oss(), hparams: |hp, keys| hp.needed_window(keys, 2),
         traits: &[T::GivesLayerInputs, T::IgnoresExpertWeightsScale],
     }
     /// Phi 2.
     Phi2: "phi2" {
         blocks: Some(Transformer {
-            scales_queries: true,
-            sum: ResidualOrder::SideBySide([Attention, FeedForward, Residual]),
+            scales_queries: true, sum: ResidualOrder::SideBySide([Attention, FeedForward, Residual]),
             ..Transformer::PARALLEL
         }),
     }
     /// Phi 3 and 4.
     Phi3: "phi3" {
         blocks: Some(Transformer {
-            scales_queries: true,
-            sum: ResidualOrder::InTurnResidualLast,
-            ..Transformer::LLAMA
+            scales_queries: true, sum: ResidualOrder::InTurnResidualLast, ..Transformer::LLAMA
         }),
         traits: &[T::IgnoresExpertWeightsScale],
     }
@@ -365,25 +346,19 @@ architectures! {
     /// Mistral Small 4: `DeepSeek` 2's blocks.
     Mistral4: "mistral4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.deepseek2(keys),
-        compared: Compared::OnCuda,
-        traits: &[T::ExpertsInF32],
+        hparams: |hp, keys| hp.deepseek2(keys), compared: Compared::OnCuda, traits: &[T::ExpertsInF32],
     }
     /// `DeepSeek` 3.2: the same with sparse attention.
     DeepSeek32: "deepseek32" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.deepseek32(keys),
-        unmarked: |slot| slot == Slot::ExpProbsB,
-        compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.deepseek32(keys), unmarked: |slot| slot == Slot::ExpProbsB, compared: Compared::OnCuda,
         traits: &[T::ReadsFeedForwardScales],
     }
     /// `DeepSeek` 4: windows beside compressed caches, over several residual streams.
     DeepSeek4: "deepseek4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        graph: |build| build.deepseek4(),
-        mtp: |build| build.deepseek4_mtp(),
-        hparams: |hp, keys| hp.compressed_windows(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.deepseek4(), mtp: |build| build.deepseek4_mtp(),
+        hparams: |hp, keys| hp.compressed_windows(keys), compared: Compared::OnCuda,
         traits: &[
             T::NoMixedBatches, T::ClampsInActivation, T::GivesLayerInputs, T::FusesHyperConnections, T::IgnoresScales,
             T::GivesFinalInput, T::MaskKeepsType,
@@ -392,36 +367,28 @@ architectures! {
     /// GLM 5: `DeepSeek` 3.2's blocks, some of which share an indexer.
     GlmDsa: "glm-dsa" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.glm_dsa(keys),
-        unmarked: |slot| slot == Slot::ExpProbsB,
-        compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.glm_dsa(keys), unmarked: |slot| slot == Slot::ExpProbsB, compared: Compared::OnCuda,
         traits: &[T::ReadsFeedForwardScales, T::IndexerNormIsOptional],
     }
     /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
     DeepSeek2Ocr: "deepseek2-ocr" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, _| hp.softmax_by_default(),
-        compared: Compared::OnCuda,
+        hparams: |hp, _| hp.softmax_by_default(), compared: Compared::OnCuda,
     }
     /// GLM 4.
     Glm4: "glm4" {
         blocks: Some(Transformer {
-            scales_queries: false,
-            feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)),
+            scales_queries: false, feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)),
             ..Transformer::GEMMA
         }),
-        hparams: |hp, keys| hp.read_rope_sections(keys),
-        traits: &[T::SeveralPositionsBySections],
+        hparams: |hp, keys| hp.read_rope_sections(keys), traits: &[T::SeveralPositionsBySections],
     }
     /// GLM 4.5 with experts.
     Glm4Moe: "glm4moe" {
         blocks: Some(Transformer {
-            feed_forward: Norms::before(Slot::AttnPostNorm),
-            experts: ExpertRouting::FROM_HEADER,
-            ..Transformer::LLAMA
+            feed_forward: Norms::before(Slot::AttnPostNorm), experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.glm4_moe(keys),
-        traits: &[T::SeveralPositionsBySections],
+        hparams: |hp, keys| hp.glm4_moe(keys), traits: &[T::SeveralPositionsBySections],
     }
     /// `ChatGLM` 3.
     ChatGlm: "chatglm" { blocks: Some(Transformer::LLAMA) }
@@ -429,33 +396,26 @@ architectures! {
     StableLm: "stablelm" { blocks: Some(Transformer { feed_forward: Norms::SHARED_INPUT, ..Transformer::LAYER }) }
     /// Granite, also with experts.
     Granite: "granite" | "granitemoe" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, keys| hp.granite(keys),
-        traits: &[T::IgnoresExpertWeightsScale],
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.granite(keys), traits: &[T::IgnoresExpertWeightsScale],
     }
     /// `MiniCPM`, whose graph is Granite's.
     MiniCpm: "minicpm" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, _| hp.scaled_everywhere(),
+        blocks: Some(Transformer::LLAMA), hparams: |hp, _| hp.scaled_everywhere(),
         traits: &[T::IgnoresExpertWeightsScale],
     }
     /// Granite 4 with state-space blocks.
     GraniteHybrid: "granitehybrid" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, keys| hp.granite_hybrid(keys),
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.granite_hybrid(keys),
         traits: &[T::Hybrid, T::IgnoresExpertWeightsScale],
     }
     /// Mamba.
     Mamba: "mamba" {
-        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.mamba(keys),
+        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), hparams: |hp, keys| hp.mamba(keys),
         traits: &[T::Recurrent],
     }
     /// Nemotron H, also with experts.
     NemotronH: "nemotron_h" | "nemotron_h_moe" {
-        graph: |build| build.nemotron_h(),
-        mtp: |build| build.nemotron_h_mtp(),
-        hparams: |hp, keys| hp.nemotron_h(keys),
+        graph: |build| build.nemotron_h(), mtp: |build| build.nemotron_h_mtp(), hparams: |hp, keys| hp.nemotron_h(keys),
         traits: &[T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::GivesFinalInput],
     }
     /// `SmolLM` 3.
@@ -472,31 +432,25 @@ architectures! {
     StarCoder2: "starcoder2" { blocks: Some(Transformer::LAYER) }
     /// LFM 2.
     Lfm2: "lfm2" | "lfm2moe" {
-        graph: |build| build.lfm2(),
-        hparams: |hp, keys| hp.lfm2(keys),
+        graph: |build| build.lfm2(), hparams: |hp, keys| hp.lfm2(keys),
         traits: &[T::Hybrid, T::GivesLayerInputs, T::IgnoresExpertWeightsScale, T::NormOfEmbeddingsIsOutput],
     }
     /// Falcon H1: attention and state space in parallel.
     FalconH1: "falcon-h1" {
-        graph: |build| build.falcon_h1(),
-        hparams: |hp, keys| hp.falcon_h1(keys),
+        graph: |build| build.falcon_h1(), hparams: |hp, keys| hp.falcon_h1(keys),
         traits: &[T::Hybrid, T::IgnoresRopeFactors],
     }
     /// Jamba: state-space blocks of the first version, and attention.
     Jamba: "jamba" {
         blocks: Some(Transformer {
-            rotation: RopeLayers::Never,
-            sum: ResidualOrder::ResidualFirst,
-            experts: ExpertRouting::SOFTMAX_AS_IS,
+            rotation: RopeLayers::Never, sum: ResidualOrder::ResidualFirst, experts: ExpertRouting::SOFTMAX_AS_IS,
             ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.jamba(keys),
-        traits: &[T::Hybrid, T::IgnoresExpertWeightsScale],
+        hparams: |hp, keys| hp.jamba(keys), traits: &[T::Hybrid, T::IgnoresExpertWeightsScale],
     }
     /// Mamba 2.
     Mamba2: "mamba2" {
-        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.mamba2(keys),
+        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), hparams: |hp, keys| hp.mamba2(keys),
         traits: &[T::Recurrent],
     }
     /// Qwen 1 and 1.5 in the original format.
@@ -513,23 +467,19 @@ architectures! {
     /// `EmbeddingGemma`.
     GemmaEmbedding: "gemma-embedding" {
         blocks: Some(Transformer { embeddings: EmbeddingScale::ScaledTokens, ..Transformer::GEMMA }),
-        hparams: |hp, keys| hp.gemma_embedding(keys),
-        traits: &[T::ReadsOnly],
+        hparams: |hp, keys| hp.gemma_embedding(keys), traits: &[T::ReadsOnly],
     }
     /// Phi 3.5 with experts.
     PhiMoe: "phimoe" {
         blocks: Some(Transformer {
-            scales_queries: true,
-            sum: ResidualOrder::InTurnResidualLast,
-            ..Transformer::LLAMA
+            scales_queries: true, sum: ResidualOrder::InTurnResidualLast, ..Transformer::LLAMA
         }),
         traits: &[T::IgnoresExpertWeightsScale],
     }
     /// Command R7B and A.
     Cohere2: "cohere2" {
         blocks: Some(Transformer { rotation: RopeLayers::Windows, ..Transformer::PARALLEL }),
-        hparams: |hp, keys| hp.cohere2(keys),
-        traits: &[T::ReadsFeedForwardScales],
+        hparams: |hp, keys| hp.cohere2(keys), traits: &[T::ReadsFeedForwardScales],
     }
     /// The first `DeepSeek` with experts.
     DeepSeek: "deepseek" { blocks: Some(Transformer { experts: ExpertRouting::SOFTMAX_AS_IS, ..Transformer::LLAMA }) }
@@ -547,7 +497,7 @@ architectures! {
     /// The text part of Hunyuan VL.
     HunyuanVl: "hunyuan_vl" {
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.read_rope_sections(keys),
+        hparams: |hp, keys| hp.read_rope_sections(keys), compared: Compared::Nowhere,
         traits: &[T::GivesLayerInputs, T::SeveralPositionsBySections],
     }
     /// EXAONE 3.
@@ -562,8 +512,7 @@ architectures! {
     /// `MiniMax` M2.
     MiniMaxM2: "minimax-m2" {
         blocks: Some(Transformer {
-            heads: QkNorm::Across,
-            experts: ExpertRouting { gating: None, ..ExpertRouting::SOFTMAX },
+            heads: QkNorm::Across, experts: ExpertRouting { gating: None, ..ExpertRouting::SOFTMAX },
             ..Transformer::LLAMA
         }),
         traits: &[T::GivesLayerInputs, T::IgnoresExpertWeightsScale],
@@ -575,8 +524,7 @@ architectures! {
     /// Ling.
     BailingMoe: "bailingmoe" {
         blocks: Some(Transformer {
-            experts: ExpertRouting { normalised: None, ..ExpertRouting::SOFTMAX },
-            ..Transformer::LLAMA
+            experts: ExpertRouting { normalised: None, ..ExpertRouting::SOFTMAX }, ..Transformer::LLAMA
         }),
     }
     /// `OLMo`.
@@ -587,9 +535,7 @@ architectures! {
     /// `OLMoE`.
     Olmoe: "olmoe" {
         blocks: Some(Transformer {
-            heads: QkNorm::Across,
-            experts: ExpertRouting::SOFTMAX_AS_IS,
-            ..Transformer::LLAMA
+            heads: QkNorm::Across, experts: ExpertRouting::SOFTMAX_AS_IS, ..Transformer::LLAMA
         }),
         traits: &[T::IgnoresExpertWeightsScale],
     }
@@ -606,8 +552,7 @@ architectures! {
     /// Falcon.
     Falcon: "falcon" {
         blocks: Some(Transformer {
-            sum: ResidualOrder::SideBySide([FeedForward, Attention, Residual]),
-            ..Transformer::PARALLEL
+            sum: ResidualOrder::SideBySide([FeedForward, Attention, Residual]), ..Transformer::PARALLEL
         }),
     }
     /// GPT-2, and `StarCoder`, whose graph is the same.
@@ -615,8 +560,7 @@ architectures! {
     /// GPT-NeoX and Pythia.
     GptNeoX: "gptneox" {
         blocks: Some(Transformer {
-            sum: ResidualOrder::FromHeader([FeedForward, Residual, Attention]),
-            ..Transformer::LAYER
+            sum: ResidualOrder::FromHeader([FeedForward, Residual, Attention]), ..Transformer::LAYER
         }),
         hparams: |hp, keys| hp.parallel_residual(keys),
     }
@@ -630,18 +574,15 @@ architectures! {
     /// DBRX.
     Dbrx: "dbrx" {
         blocks: Some(Transformer { feed_forward: Norms::before(Slot::AttnOutNorm), ..Transformer::LAYER }),
-        hparams: |hp, keys| hp.clamped_kqv(keys),
-        traits: &[T::IgnoresExpertWeightsScale],
+        hparams: |hp, keys| hp.clamped_kqv(keys), traits: &[T::IgnoresExpertWeightsScale],
     }
     /// BERT with learned positions: reads whole texts at once.
     Bert: "bert" | "jina-bert-v2" {
-        blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::BERT }),
-        traits: &[T::NoOutput],
+        blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::BERT }), traits: &[T::NoOutput],
     }
     /// BERT variants with rotary positions.
     NomicBert: "nomic-bert" | "nomic-bert-moe" | "jina-bert-v3" {
-        blocks: Some(Transformer::BERT),
-        traits: &[T::NoOutput, T::IgnoresExpertWeightsScale],
+        blocks: Some(Transformer::BERT), traits: &[T::NoOutput, T::IgnoresExpertWeightsScale],
     }
     /// `ModernBERT`.
     ModernBert: "modern-bert" {
@@ -649,157 +590,122 @@ architectures! {
             attention: Norms { before: PreNorm::NormOrAttentions(Slot::AttnNorm), ..Norms::NOTHING },
             ..Transformer::LAYER
         }),
-        hparams: |hp, keys| hp.dense_first_window(keys, 3),
-        traits: &[T::NoOutput],
+        hparams: |hp, keys| hp.dense_first_window(keys, 3), traits: &[T::NoOutput],
     }
     /// `EuroBERT`.
     EuroBert: "eurobert" { blocks: Some(Transformer::LLAMA), traits: &[T::NoOutput] }
     /// EAGLE 3: one block that drafts for another model.
     Eagle3: "eagle3" {
-        graph: |build| build.eagle3(),
-        mtp: |build| build.eagle3(),
-        hparams: |hp, keys| hp.eagle3(keys),
-        compared: Compared::OnCuda,
-        traits: &[T::HasEncoder, T::UntiedOutput, T::EagleDraft],
+        graph: |build| build.eagle3(), mtp: |build| build.eagle3(), hparams: |hp, keys| hp.eagle3(keys),
+        compared: Compared::OnCuda, traits: &[T::HasEncoder, T::UntiedOutput, T::EagleDraft],
     }
     /// `DFlash` and `DSpark`: blocks that draft several tokens at once for another model.
     DFlash: "dflash" {
-        graph: |build| build.dflash(),
-        mtp: |build| build.dflash(),
-        hparams: |hp, keys| hp.dflash(keys),
+        graph: |build| build.dflash(), mtp: |build| build.dflash(), hparams: |hp, keys| hp.dflash(keys),
         compared: Compared::OnCuda,
         traits: &[T::HasEncoder, T::SeveralPositionsBySections, T::ReadsFeedForwardScales, T::BlockDraft],
     }
     /// Gemma 4's assistant, which drafts for it and shares its caches.
     Gemma4Assistant: "gemma4-assistant" {
-        graph: |build| build.gemma4_assistant(),
-        mtp: |build| build.gemma4_assistant(),
+        graph: |build| build.gemma4_assistant(), mtp: |build| build.gemma4_assistant(),
         hparams: |hp, keys| hp.gemma4_assistant(keys),
         traits: &[T::OnlyDrafts, T::WindowsNeedNoRopeFactors, T::SharesPartnersCaches],
     }
     /// Baichuan: of 40 blocks without rotary positions.
     Baichuan: "baichuan" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, _| hp.baichuan(),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, _| hp.baichuan(), compared: Compared::OnCuda,
     }
     /// `CodeShell`.
     CodeShell: "codeshell" { blocks: Some(Transformer::LAYER), compared: Compared::OnCuda }
     /// Jais 1: positions as a bias of attention.
     Jais: "jais" {
-        blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LAYER }),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LAYER }), compared: Compared::OnCuda,
     }
     /// Jais 2.
     Jais2: "jais2" { blocks: Some(Transformer { squares: true, ..Transformer::LAYER }), compared: Compared::OnCuda }
     /// Maincoder.
     MainCoder: "maincoder" {
-        blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }), compared: Compared::OnCuda,
     }
     /// openPangu Embedded.
     Pangu: "pangu-embedded" {
-        blocks: Some(Transformer::LLAMA),
-        compared: Compared::OnCuda,
-        traits: &[T::IgnoresRopeFactors],
+        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda, traits: &[T::IgnoresRopeFactors],
     }
     /// Refact: positions as a bias of attention.
     Refact: "refact" {
-        blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LLAMA }),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LLAMA }), compared: Compared::OnCuda,
     }
     /// K-EXAONE.
     ExaoneMoe: "exaone-moe" {
         blocks: Some(Transformer {
-            rotation: RopeLayers::Windows,
-            experts: ExpertRouting::FROM_HEADER,
-            ..Transformer::LLAMA
+            rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.needed_window(keys, 4),
-        compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.needed_window(keys, 4), compared: Compared::OnCuda,
     }
     /// Tencent Hy3.
     HyV3: "hy_v3" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, _| hp.sigmoid_by_default(),
-        unmarked: is_unmarked,
-        compared: Compared::OnCuda,
+        hparams: |hp, _| hp.sigmoid_by_default(), unmarked: is_unmarked, compared: Compared::OnCuda,
         traits: &[T::ReadsFeedForwardScales],
     }
     /// `JetBrains` Mellum 2.
     Mellum: "mellum" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, keys| hp.optional_window(keys, 4),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.optional_window(keys, 4), compared: Compared::OnCuda,
         traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
     }
     /// `MiMo` V2.
     Mimo2: "mimo2" {
         blocks: Some(Transformer {
-            experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX },
-            ..Transformer::LLAMA
+            experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX }, ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.mimo2(keys),
-        compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.mimo2(keys), compared: Compared::OnCuda,
         traits: &[T::IgnoresQkvScales, T::IgnoresFusedQkvScale, T::IgnoresQkvBiases, T::IgnoresExpertWeightsScale],
     }
     /// The text part of `PaddleOCR`-VL.
     PaddleOcr: "paddleocr" {
-        blocks: Some(Transformer::LLAMA),
-        compared: Compared::OnCuda,
-        traits: &[T::SeveralPositions],
+        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda, traits: &[T::SeveralPositions],
     }
     /// `OpenELM`.
     OpenElm: "openelm" {
         blocks: Some(Transformer { sum: ResidualOrder::InTurnResidualFirst, ..Transformer::LLAMA }),
-        compared: Compared::OnCuda,
-        traits: &[T::IgnoresFusedQkvScale],
+        compared: Compared::OnCuda, traits: &[T::IgnoresFusedQkvScale],
     }
     /// `PLaMo`.
     Plamo: "plamo" {
         blocks: Some(Transformer {
-            norm: Norm::Rms,
-            sum: ResidualOrder::SideBySide([FeedForward, Attention, Residual]),
+            norm: Norm::Rms, sum: ResidualOrder::SideBySide([FeedForward, Attention, Residual]),
             ..Transformer::PARALLEL
         }),
         compared: Compared::OnCuda,
     }
     /// Dream and `LLaDA`, which fill in a whole text at once.
     Dream: "dream" | "llada" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, _| hp.bidirectional(),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, _| hp.bidirectional(), compared: Compared::OnCuda,
         traits: &[T::Diffusion, T::IgnoresRopeFactors],
     }
     /// The same with experts.
     LladaMoe: "llada-moe" {
         blocks: Some(Transformer { experts: ExpertRouting::SOFTMAX_AS_IS, ..Transformer::LLAMA }),
-        hparams: |hp, _| hp.bidirectional(),
-        compared: Compared::OnCuda,
+        hparams: |hp, _| hp.bidirectional(), compared: Compared::OnCuda,
         traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
     }
     /// RND1, a diffusion model of Qwen 3's blocks.
     Rnd1: "rnd1" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, _| hp.bidirectional(),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, _| hp.bidirectional(), compared: Compared::OnCuda,
         traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
     }
     /// Kimi Linear: delta attention, and compressed attention without positions.
     KimiLinear: "kimi-linear" {
         blocks: Some(Transformer {
-            experts: ExpertRouting { normalised: Some(true), ..ExpertRouting::FROM_HEADER },
-            ..Transformer::LLAMA
+            experts: ExpertRouting { normalised: Some(true), ..ExpertRouting::FROM_HEADER }, ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.kimi_linear(keys),
-        compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.kimi_linear(keys), compared: Compared::OnCuda,
         traits: &[T::ReservesOneSequence, T::Hybrid, T::IgnoresQkvScales, T::IgnoresSsmScales],
     }
     /// Ling 3: the same with rotary positions and a gate on attention.
     BailingMoe3: "bailingmoe3" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.bailing_moe3(keys),
-        compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.bailing_moe3(keys), compared: Compared::OnCuda,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositionsBySections, T::IgnoresScales, T::GatesLatent,
             T::KeepsInput,
@@ -807,62 +713,47 @@ architectures! {
     }
     /// Kimi K3: Kimi Linear's blocks, whose residuals are banked and mixed by attention.
     KimiK3: "kimi-k3" {
-        graph: |build| build.kimi_k3(),
-        hparams: |hp, keys| hp.kimi_k3(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.kimi_k3(), hparams: |hp, keys| hp.kimi_k3(keys), compared: Compared::OnCuda,
         traits: &[T::Hybrid, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots],
     }
     /// RWKV 6.
     Rwkv6: "rwkv6" {
-        graph: |build| build.rwkv(),
-        hparams: |hp, keys| hp.rwkv(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda,
         traits: &[T::Recurrent, T::RwkvVersion6, T::RescalesBlocks],
     }
     /// RWKV 6's time mixing in Qwen 2's body (QRWKV).
     Rwkv6Qwen2: "rwkv6qwen2" {
-        graph: |build| build.rwkv(),
-        hparams: |hp, keys| hp.rwkv(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda,
         traits: &[T::Recurrent, T::QwenBody, T::RwkvVersion6],
     }
     /// RWKV 7.
     Rwkv7: "rwkv7" {
-        graph: |build| build.rwkv(),
-        hparams: |hp, keys| hp.rwkv(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda,
         traits: &[T::Recurrent],
     }
     /// RWKV 7's time mixing in Qwen 2's body.
     Arwkv7: "arwkv7" {
-        graph: |build| build.rwkv(),
-        hparams: |hp, keys| hp.rwkv(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda,
         traits: &[T::Recurrent, T::QwenBody],
     }
     /// Step 3.5.
     Step35: "step35" {
         blocks: Some(Transformer {
-            heads: QkNorm::EachOfCopies,
-            experts: ExpertRouting::FROM_HEADER,
-            ..Transformer::LLAMA
+            heads: QkNorm::EachOfCopies, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
         hparams: |hp, keys| hp.step35(keys),
         unmarked: |slot| matches!(slot, Slot::AttnQNorm | Slot::AttnKNorm) || is_unmarked(slot),
-        compared: Compared::OnCuda,
-        traits: &[T::IgnoresRopeFactorsInWindows, T::NormsKeptRows, T::MtpKeepsRopeFactors],
+        compared: Compared::OnCuda, traits: &[T::IgnoresRopeFactorsInWindows, T::NormsKeptRows, T::MtpKeepsRopeFactors],
     }
     /// Cohere's models with experts.
     Cohere2Moe: "cohere2moe" {
         blocks: Some(Transformer {
             rotation: RopeLayers::WindowsAndDense,
-            experts: ExpertRouting { halved: true, ..ExpertRouting::FROM_HEADER },
-            ..Transformer::PARALLEL
+            experts: ExpertRouting { halved: true, ..ExpertRouting::FROM_HEADER }, ..Transformer::PARALLEL
         }),
         hparams: |hp, keys| hp.cohere2_moe(keys),
         unmarked: |slot| matches!(slot, Slot::NextnEmbedTokens | Slot::NextnSharedHeadHead | Slot::NextnSharedHeadNorm),
-        compared: Compared::OnCuda,
-        traits: &[T::ReadsFeedForwardScales],
+        compared: Compared::OnCuda, traits: &[T::ReadsFeedForwardScales],
     }
     /// `SmallThinker`, which routes by the input of the block.
     SmallThinker: "smallthinker" {
@@ -871,9 +762,7 @@ architectures! {
             experts: ExpertRouting { normalised: Some(true), by_block_input: true, ..ExpertRouting::FROM_HEADER },
             ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.smallthinker(keys),
-        compared: Compared::OnCuda,
-        traits: &[T::IgnoresExpertWeightsScale],
+        hparams: |hp, keys| hp.smallthinker(keys), compared: Compared::OnCuda, traits: &[T::IgnoresExpertWeightsScale],
     }
     /// `DeciLM` and Nemotron Ultra: blocks differ in their heads and feed-forward parts, and some lack one.
     Deci: "deci" { graph: |build| build.deci(), compared: Compared::OnCuda }
@@ -884,166 +773,125 @@ architectures! {
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::NormOr(Slot::LayerOutNorm, Slot::FfnPostNorm)),
             ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.grok(keys),
-        compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.grok(keys), compared: Compared::OnCuda,
         traits: &[T::ForbidsFlashAttention, T::IgnoresExpertWeightsScale, T::AddsDenseToExperts],
     }
     /// Arcee Trinity.
     AfMoe: "afmoe" {
         blocks: Some(Transformer {
-            embeddings: EmbeddingScale::Scaled,
-            rotation: RopeLayers::ButEveryNth,
+            embeddings: EmbeddingScale::Scaled, rotation: RopeLayers::ButEveryNth,
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::NormOfAll(Slot::AttnPostNorm)),
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)),
-            experts: ExpertRouting::FROM_HEADER,
-            ..Transformer::LLAMA
+            experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.afmoe(keys),
-        compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.afmoe(keys), compared: Compared::OnCuda,
     }
     /// Tencent Hy4: compressed, gated attention over several residual streams.
     HyV4: "hy_v4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        graph: |build| build.hy_v4(),
-        hparams: |hp, keys| hp.hy_v4(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.hy_v4(), hparams: |hp, keys| hp.hy_v4(keys), compared: Compared::OnCuda,
         traits: &[T::ClampsInActivation, T::IgnoresAttnOutputScale, T::CastsHeadStreams, T::NoIndexerRotation],
     }
     /// GLM 5.3: delta attention by channel and compressed attention to chosen pools, over mixed residual streams.
     Glm5Next: "glm5-next" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        graph: |build| build.glm5_next(),
-        hparams: |hp, keys| hp.pooled_latent(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.glm5_next(), hparams: |hp, keys| hp.pooled_latent(keys), compared: Compared::OnCuda,
         traits: &[
-            T::Hybrid, T::FusesHyperConnections, T::NoMtpGraph, T::IgnoresScales, T::ScalesDecay,
-            T::WritesAllSnapshots,
+            T::Hybrid, T::FusesHyperConnections, T::NoMtpGraph, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots,
         ],
     }
     /// Muse Glimmer.
     MuseGlimmer: "muse-glimmer" {
         blocks: Some(Transformer {
-            embeddings: EmbeddingScale::Normalised,
-            rotation: RopeLayers::Windows,
+            embeddings: EmbeddingScale::Normalised, rotation: RopeLayers::Windows,
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::FreeNormOfAll(Slot::AttnPostNorm)),
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::FreeNorm(Slot::FfnPostNorm)),
             ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.muse_glimmer(keys),
-        compared: Compared::OnCuda,
-        traits: &[T::GivesLayerInputs],
+        hparams: |hp, keys| hp.muse_glimmer(keys), compared: Compared::OnCuda, traits: &[T::GivesLayerInputs],
     }
     /// Spark 2.5.
     Spark25: "spark2_5" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, keys| hp.needed_window(keys, 4),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.needed_window(keys, 4), compared: Compared::OnCuda,
     }
     /// Maple.
     Maple: "maple" {
         blocks: Some(Transformer { rotation: RopeLayers::Windows, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.maple(keys),
-        compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.maple(keys), compared: Compared::OnCuda,
         traits: &[T::ClampsInActivation, T::IgnoresExpertWeightsScale],
     }
     /// Laguna.
     Laguna: "laguna" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.laguna(keys),
-        compared: Compared::OnCuda,
-        traits: &[T::SoftplusGate],
+        hparams: |hp, keys| hp.laguna(keys), compared: Compared::OnCuda, traits: &[T::SoftplusGate],
     }
     /// Arctic: a dense part in every block, and experts that read its input.
     Arctic: "arctic" {
-        graph: |build| build.arctic(),
-        compared: Compared::OnCuda,
-        traits: &[T::IgnoresExpertWeightsScale],
+        graph: |build| build.arctic(), compared: Compared::OnCuda, traits: &[T::IgnoresExpertWeightsScale],
     }
     /// `GroveMoE`: a second set of experts, shared by groups of the first.
     GroveMoe: "grovemoe" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, keys| hp.grovemoe(keys),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.grovemoe(keys), compared: Compared::OnCuda,
         traits: &[T::IgnoresExpertWeightsScale],
     }
     /// `BitNet`: norms inside both halves.
     BitNet: "bitnet" {
-        graph: |build| build.bitnet(),
-        compared: Compared::OnCuda,
+        graph: |build| build.bitnet(), compared: Compared::OnCuda,
         traits: &[T::UntiedOutput, T::ReadsFeedForwardScales],
     }
     /// `PLaMo` 3.
     Plamo3: "plamo3" {
         blocks: Some(Transformer {
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::Norm(Slot::AttnPostNorm)),
-            feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)),
-            ..Transformer::LLAMA
+            feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)), ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.optional_window(keys, 8),
-        compared: Compared::OnCuda,
-        traits: &[T::IgnoresFusedQkvScale],
+        hparams: |hp, keys| hp.optional_window(keys, 8), compared: Compared::OnCuda, traits: &[T::IgnoresFusedQkvScale],
     }
     /// `MiniCPM` 3: compressed attention that caches full heads.
     MiniCpm3: "minicpm3" {
         blocks: Some(Transformer { embeddings: EmbeddingScale::Scaled, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.minicpm3(keys),
-        compared: Compared::OnCuda,
-        traits: &[T::RotatesMlaByFactors],
+        hparams: |hp, keys| hp.minicpm3(keys), compared: Compared::OnCuda, traits: &[T::RotatesMlaByFactors],
     }
     /// PLM: the same without compressed queries.
     Plm: "plm" {
-        blocks: Some(Transformer { squares: true, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.plm(keys),
-        compared: Compared::OnCuda,
-        traits: &[T::NeedsFlashAttentionOff],
+        blocks: Some(Transformer { squares: true, ..Transformer::LLAMA }), hparams: |hp, keys| hp.plm(keys),
+        compared: Compared::OnCuda, traits: &[T::NeedsFlashAttentionOff],
     }
     /// Chameleon.
     Chameleon: "chameleon" {
         blocks: Some(Transformer { heads: QkNorm::EachWithMean, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.chameleon(keys),
-        compared: Compared::OnCuda,
-        traits: &[T::MasksImageLogits],
+        hparams: |hp, keys| hp.chameleon(keys), compared: Compared::OnCuda, traits: &[T::MasksImageLogits],
     }
     /// Talkie: norms without weights, and the embeddings added after every block.
     Talkie: "talkie" {
-        graph: |build| build.talkie(),
-        hparams: |hp, _| hp.talkie(),
-        compared: Compared::OnCuda,
+        graph: |build| build.talkie(), hparams: |hp, _| hp.talkie(), compared: Compared::OnCuda,
         traits: &[T::ReadsFfnDownScale],
     }
     /// Llama used for embeddings: its attention does not read the cache.
     LlamaEmbed: "llama-embed" {
-        blocks: Some(Transformer::LLAMA),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda,
         traits: &[T::ReadsFeedForwardScales, T::IgnoresCache],
     }
     /// Granite with sliding windows.
     GraniteSwa: "granite_swa" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, keys| hp.granite_swa(keys),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.granite_swa(keys), compared: Compared::OnCuda,
         traits: &[T::IgnoresExpertWeightsScale],
     }
     /// `NeoBERT`: an encoder with rotary positions.
     NeoBert: "neo-bert" { blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda, traits: &[T::NoOutput] }
     /// The language part of `CogVLM` 2, whose weights for images are others.
     CogVlm: "cogvlm" {
-        blocks: Some(Transformer::LLAMA),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda,
         traits: &[T::GivesAllLogits, T::NoMixedBatches, T::IgnoresFusedQkvScale, T::IgnoresRopeFactors],
     }
     /// dots 3 note: compressed attention of two sizes, with windows or an indexer.
     Dots3Note: "dots3note" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.windowed_latent(keys),
-        compared: Compared::OnCuda,
-        traits: &[T::ReadsFeedForwardScales],
+        hparams: |hp, keys| hp.windowed_latent(keys), compared: Compared::OnCuda, traits: &[T::ReadsFeedForwardScales],
     }
     /// `MiniMax` 01: lightning attention and full attention.
     MiniMax01: "minimax-01" {
-        graph: |build| build.minimax_01(),
-        hparams: |hp, keys| hp.lightning(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.minimax_01(), hparams: |hp, keys| hp.lightning(keys), compared: Compared::OnCuda,
         traits: &[
             T::ReservesOneSequence, T::Hybrid, T::GivesLayerInputs, T::IgnoresFusedQkvScale,
             T::IgnoresExpertWeightsScale,
@@ -1052,55 +900,42 @@ architectures! {
     /// `MiniMax` M3: an indexer chooses blocks of positions.
     MiniMaxM3: "minimax-m3" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        graph: |build| build.minimax_m3(),
-        hparams: |hp, keys| hp.block_sparse(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.minimax_m3(), hparams: |hp, keys| hp.block_sparse(keys), compared: Compared::OnCuda,
     }
     /// Nanbeige: its blocks run several times.
     Nanbeige: "nanbeige" {
-        blocks: Some(Transformer::LLAMA),
-        hparams: |hp, keys| hp.looped(keys),
-        compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.looped(keys), compared: Compared::OnCuda,
         traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales],
     }
     /// `PLaMo` 2: state-space blocks and attention.
     Plamo2: "plamo2" {
         blocks: Some(Transformer {
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::Norm(Slot::AttnPostNorm)),
-            feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)),
-            ..Transformer::LLAMA
+            feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)), ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.plamo2(keys),
-        compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.plamo2(keys), compared: Compared::OnCuda,
         traits: &[T::Hybrid, T::IgnoresFusedQkvScale, T::IgnoresSsmScales, T::DecayIsScanned, T::OwnStateSpace],
     }
     /// HRM-Text: two stacks of blocks in nested cycles.
     HrmText: "hrm_text" {
         blocks: Some(Transformer { attention: Norms::BARE, feed_forward: Norms::BARE, ..Transformer::LLAMA }),
-        graph: |build| build.hrm_text(),
-        hparams: |hp, keys| hp.hrm_text(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.hrm_text(), hparams: |hp, keys| hp.hrm_text(keys), compared: Compared::OnCuda,
     }
     /// T5: an encoder, and a decoder that attends to its result.
     T5: "t5" {
-        graph: |build| build.t5(),
-        hparams: |hp, keys| hp.t5(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.t5(), hparams: |hp, keys| hp.t5(keys), compared: Compared::OnCuda,
         traits: &[T::HasEncoder, T::NamesDecoderBlocks, T::OneCacheOnly],
     }
     /// T5's encoder alone.
     T5Encoder: "t5encoder" {
-        graph: |build| build.t5_encoder(),
-        compared: Compared::OnCuda,
+        graph: |build| build.t5_encoder(), compared: Compared::OnCuda,
         traits: &[T::HasEncoder, T::IgnoresCache, T::EncoderOfTexts],
     }
     /// GPT-J, whose name is all that llama.cpp knows of it.
     GptJ: "gptj" { traits: &[T::HasNoLoader] }
     /// Granite Switch: adapters in the file, chosen for every token.
     GraniteSwitch: "graniteswitch" {
-        graph: |build| build.granite_switch(),
-        hparams: |hp, keys| hp.granite_switch(keys),
-        compared: Compared::OnCuda,
+        graph: |build| build.granite_switch(), hparams: |hp, keys| hp.granite_switch(keys), compared: Compared::OnCuda,
         traits: &[T::NoMixedBatches],
     }
     /// Any other: the tensors in the file decide.

@@ -50,6 +50,12 @@ pub fn uncertainties<'g>(
             ),
         });
     }
+    if family.architecture.compared() == Compared::Nowhere {
+        found.push(Uncertainty {
+            confidence: Confidence::Modelled,
+            reason: format!("the graph of {architecture} follows the source of llama.cpp; it was not compared"),
+        });
+    }
     let gpus: Vec<&Gpu> = gpus.collect();
     let compared = |gpu: &&Gpu| matches!(gpu.backend, Backend::Plain | Backend::Cuda | Backend::Rocm);
     let compares =
