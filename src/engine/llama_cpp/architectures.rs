@@ -190,7 +190,7 @@ pub enum Trait {
     DraftsFromIndexer,
     /// Gated attention multiplies queries, keys and values by separate matrices.
     SeparateGatedQueries,
-    /// The gate of a delta net is a sigmoid, otherwise a SiLU.
+    /// The gate of a delta net is a sigmoid, otherwise a `SiLU`.
     SigmoidDeltaGate,
     /// The gate of attention is reshaped in releases that reshape states.
     ReshapesGate,
@@ -202,7 +202,7 @@ pub enum Trait {
     EncoderOfTexts,
     /// An EAGLE 3 draft.
     EagleDraft,
-    /// A draft of several tokens at once (DFlash, DSpark).
+    /// A draft of several tokens at once (`DFlash`, `DSpark`).
     BlockDraft,
     /// A draft that uses the caches of its partner.
     SharesPartnersCaches,

@@ -15,6 +15,7 @@ const MAX_TAPS: u64 = 1 << 14;
 impl Hparams {
     /// `MiniMax` 01: seven of eight blocks have lightning attention unless the header says otherwise (`minimax-01.cpp`,
     /// 0.1.161).
+    #[allow(clippy::unnecessary_wraps, reason = "a row names it beside those that may fail")]
     pub(crate) fn lightning(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         self.n_embd_head_la = self.n_embd_head_k[0];
         self.recurrent_interval(keys, 8);

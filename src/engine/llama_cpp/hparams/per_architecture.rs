@@ -1,5 +1,7 @@
 //! Hyperparameters specific to an architecture (`load_arch_hparams` in `models/*.cpp`, 0.1.161).
 
+#![allow(clippy::unnecessary_wraps, reason = "rows of the table name them beside those that may fail")]
+
 use super::keys::HeaderKeys;
 use super::{Hparams, Ssm, gating};
 use crate::engine::llama_cpp::architectures::{Architecture, Trait};
