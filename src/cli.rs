@@ -45,7 +45,7 @@ use crate::hardware::remembered::Remembered;
 use crate::hardware::saved::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
-use crate::settings::Context;
+use crate::settings::{Context, Flag};
 use crate::speed::{Speed, Speeds};
 use crate::text;
 use crate::tui::{self, ExitReason};
@@ -161,7 +161,7 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
 fn list(args: &ListArgs) -> Result<(), CliError> {
     let mut parsed = ParsedArgs::read(&args.knobs, &args.machine)?;
     // --ctx is such a context too
-    let preferred = parsed.config.preferences.need.filter(|_| args.knobs.ctx.is_none()).map(Context::Tokens);
+    let preferred = parsed.config.preferences.need.filter(|_| !args.knobs.is_given(Flag::Context)).map(Context::Tokens);
     parsed.judge_by(args.need.or(preferred));
     let mut ready = parsed.complete();
     let (typed, words) = ModelFilter::typed(&args.words.join(" "));
@@ -173,7 +173,7 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
         fits: args.fits,
         reads: Modalities { vision: args.vision || typed.reads.vision, audio: args.audio || typed.reads.audio },
     };
-    let wanted = list::Wanted { words: &words, filter, quant: args.knobs.others.quant };
+    let wanted = list::Wanted { words: &words, filter, quant: args.knobs.settings.quant };
     if args.json {
         let rows = list::rows(&mut ready, &wanted, &mut |_| true);
         return print(&error::json("models", list::json(&ready, &rows))?);
@@ -261,7 +261,7 @@ fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
     };
     let opened = resolve::with_draft(opened, &cli.knobs)?;
     // a wrong --quant is reported here; in the planner it is a knob
-    resolve::quantised(opened.clone(), cli.knobs.others.quant)?;
+    resolve::quantised(opened.clone(), cli.knobs.settings.quant)?;
     if !io::stdout().is_terminal() {
         let sentence = "the planner needs a terminal: use 'plimsoll plan MODEL' to print the same plan";
         return Err(CliError::Arguments(sentence.to_owned()));

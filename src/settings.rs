@@ -1,7 +1,7 @@
 //! The knobs as the user sets them. What an engine makes of them is in [`InEffect`].
 
 mod draft;
-mod flag;
+pub mod flag;
 mod in_effect;
 pub mod knob;
 mod llama_server;
@@ -25,9 +25,9 @@ use crate::model::Projector;
 use crate::units::Bytes;
 
 pub use draft::{DraftSettings, SpecType};
-pub use flag::Flag;
+pub use flag::{Flag, VariableMeaning};
 pub use in_effect::InEffect;
-pub use llama_server::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables, shares};
+pub use llama_server::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables};
 pub use load_mode::LoadMode;
 pub use mmproj::{ImageSize, MmprojDevice, MmprojOptions};
 pub use nearest_release::NearestRelease;

@@ -19,7 +19,7 @@ use crate::plan::Outcome;
 use crate::settings::Context;
 
 pub(super) use check::CheckArgs;
-pub(super) use knobs::{KnobArgs, MachineArgs, OtherKnobArgs};
+pub(super) use knobs::{KnobArgs, MachineArgs};
 pub(super) use ollama::OllamaArgs;
 pub(super) use questions::{
     BestArgs, ExplainArgs, ExportArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, PageChoice, QueryArgs, SweepArgs,
@@ -53,10 +53,6 @@ pub(super) struct Cli {
 /// A polling interval; `None` for off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval(pub(super) Option<Duration>);
-
-/// GPUs as indices in the machine; empty for none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct DeviceList(pub(super) Vec<usize>);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Commands {

@@ -28,26 +28,8 @@ pub(super) fn run(args: &BestArgs) -> Result<String, CliError> {
     Ok(best::text(&plan, &request.settings, &question, &cards, &Style::of_stdout()))
 }
 
-/// The knobs given as options.
+/// The knobs given as options, in the order of the screen.
 fn held(knobs: &KnobArgs) -> Vec<Knob> {
-    let others = &knobs.others;
-    let given = [
-        (Knob::Context, knobs.ctx.is_some()),
-        (Knob::Parallel, knobs.parallel.is_some()),
-        (Knob::KvUnified, others.kv_unified),
-        (Knob::CacheType, knobs.kv_type.is_some()),
-        (Knob::CacheTypeK, knobs.cache_type_k.is_some()),
-        (Knob::CacheTypeV, knobs.cache_type_v.is_some()),
-        (Knob::FlashAttn, knobs.flash_attn.is_some()),
-        (Knob::Quant, others.quant.is_some()),
-        (Knob::Batch, knobs.batch.is_some()),
-        (Knob::Ubatch, knobs.ubatch.is_some()),
-        (Knob::Outputs, others.outputs.is_some()),
-        (Knob::GpuLayers, knobs.gpu_layers.is_some()),
-        (Knob::CpuMoe, others.n_cpu_moe.is_some()),
-        (Knob::TensorSplit, !others.tensor_split.is_empty()),
-        (Knob::Draft, !others.spec_type.is_empty()),
-        (Knob::DraftMax, others.spec_draft_n_max.is_some()),
-    ];
-    given.into_iter().filter_map(|(knob, given)| given.then_some(knob)).collect()
+    let is_given = |knob: &Knob| knobs.given.iter().any(|flag| flag.name() == knob.name());
+    Knob::ALL.into_iter().filter(|knob| knob.moves_plans() && is_given(knob)).collect()
 }

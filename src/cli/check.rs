@@ -23,6 +23,7 @@ use crate::library::observed::{self as library, FoundModel};
 use crate::library::verify::example;
 use crate::model::Projector;
 use crate::observed::{Load, Missing, Observation};
+use crate::settings::Flag;
 use crate::settings::Settings;
 use crate::source::{self, Roots};
 
@@ -115,8 +116,8 @@ fn model(args: &CheckArgs, load: &Load) -> Result<FoundModel, CliError> {
         },
         None => library::find(load, &Roots::of_this_machine()).map_err(CliError::Model)?,
     };
-    let is_same_file = found.is_same_file && args.knobs.others.quant.is_none();
-    let package = resolve::quantised(found.package, args.knobs.others.quant)?;
+    let is_same_file = found.is_same_file && args.knobs.settings.quant.is_none();
+    let package = resolve::quantised(found.package, args.knobs.settings.quant)?;
     Ok(FoundModel { package: resolve::with_draft(package, &args.knobs)?, is_same_file, ..found })
 }
 
@@ -129,7 +130,7 @@ fn compare(args: &CheckArgs, load: &Load, found: &FoundModel) -> Result<Check, C
         machine: &described,
         // the default is what the log shows
         engine: args.knobs.engine.filter(|&engine| engine != EngineId::default()),
-        release: args.knobs.others.release.map(|nearest| nearest.release),
+        release: args.knobs.settings.release,
         knobs: &|settings| apply(&args.knobs, settings),
     };
     Ok(check(load, &request)?)
@@ -137,48 +138,15 @@ fn compare(args: &CheckArgs, load: &Load, found: &FoundModel) -> Result<Check, C
 
 /// The projector that the user names, else the one that was found with the model.
 fn projector(args: &CheckArgs, found: &FoundModel) -> Result<Option<Arc<Projector>>, CliError> {
-    let others = &args.knobs.others;
-    match &others.mmproj {
+    match &args.knobs.mmproj {
         Some(named) => Ok(Some(source::projector(named, &mut source::no_progress)?)),
-        None => Ok(found.package.projector.clone().filter(|_| !others.no_mmproj)),
+        None => Ok(found.package.projector.clone().filter(|_| !args.knobs.is_given(Flag::NoMmproj))),
     }
 }
 
 /// Knobs that are given stand over the log.
 fn apply(knobs: &KnobArgs, settings: &mut Settings) {
-    let others = &knobs.others;
-    settings.ctx = knobs.ctx.unwrap_or(settings.ctx);
-    settings.parallel = knobs.parallel.or(settings.parallel);
-    settings.batch = knobs.batch.or(settings.batch);
-    settings.ubatch = knobs.ubatch.or(settings.ubatch);
-    settings.cache_type_k = knobs.cache_type_k.or(knobs.kv_type).or(settings.cache_type_k);
-    settings.cache_type_v = knobs.cache_type_v.or(knobs.kv_type).or(settings.cache_type_v);
-    settings.flash_attn = knobs.flash_attn.unwrap_or(settings.flash_attn);
-    settings.gpu_layers = knobs.gpu_layers.unwrap_or(settings.gpu_layers);
-    settings.outputs = others.outputs.unwrap_or(settings.outputs);
-    settings.embeddings = others.embeddings.or(settings.embeddings);
-    settings.reranking |= others.reranking;
-    settings.pooling = others.pooling.or(settings.pooling);
-    settings.program = others.program.unwrap_or(settings.program);
-    settings.kv_unified |= others.kv_unified;
-    settings.no_kv_offload |= others.no_kv_offload;
-    settings.no_op_offload |= others.no_op_offload;
-    settings.swa_full |= others.swa_full;
-    settings.n_cpu_moe = others.n_cpu_moe.or(settings.n_cpu_moe);
-    settings.fit_target = others.fit_target.or(settings.fit_target);
-    settings.fit_ctx = others.fit_ctx.or(settings.fit_ctx);
-    settings.gpu_overhead = knobs.gpu_overhead.unwrap_or(settings.gpu_overhead);
-    settings.spread |= knobs.spread;
-    settings.load_mode = others.load_mode.or(settings.load_mode);
-    settings.cache_ram = others.cache_ram.or(settings.cache_ram);
-    settings.ctx_checkpoints = others.ctx_checkpoints.or(settings.ctx_checkpoints);
-    settings.no_repack |= others.no_repack;
-    settings.raw |= knobs.raw_settings;
-    let asked = super::knobs::draft(others);
-    if asked != crate::settings::DraftSettings::default() {
-        settings.draft = asked;
-    }
-    if !others.tensor_split.is_empty() {
-        settings.tensor_split.clone_from(&others.tensor_split);
-    }
+    // the release is asked for apart, and what has an opened file too
+    let given = knobs.given.iter().filter(|flag| !matches!(flag, Flag::Release | Flag::Quant));
+    given.for_each(|flag| flag.copy(&knobs.settings, settings));
 }

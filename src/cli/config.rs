@@ -138,7 +138,7 @@ impl Config {
                 _ => with.fit_target = Some(bytes),
             }
             let option = format!("--{key}");
-            if !engine.facts().ignored(&with).contains(&option.as_str()) {
+            if !engine.facts().ignored(&with).contains(&option) {
                 *settings = with;
                 notes.push(format!("{option} {bytes}, by {}", self.set_by(key)));
             }

@@ -2,8 +2,8 @@
 
 use super::args::KnobArgs;
 use crate::engine::EngineId;
-use crate::settings::Settings;
 use crate::settings::ollama::{apply_variables, is_inherited};
+use crate::settings::{Flag, Settings};
 
 /// The variables of Ollama's server.
 #[derive(Clone, Debug, Default)]
@@ -44,24 +44,16 @@ pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, engine: EngineId, 
     notes.into_iter().map(|note| note.replace("is passed on as it is, and refused", "is ignored")).collect()
 }
 
-/// Whether an option stands for the variable.
+/// Whether an option stands for the variable: its own, or of those that Ollama has one variable for, any.
 fn is_given(name: &str, knobs: &KnobArgs) -> bool {
-    let others = &knobs.others;
-    let cache_types = knobs.kv_type.or(knobs.cache_type_k).or(knobs.cache_type_v).is_some();
-    match name {
-        "OLLAMA_CONTEXT_LENGTH" => knobs.ctx.is_some(),
-        "OLLAMA_NUM_PARALLEL" => knobs.parallel.is_some(),
-        "OLLAMA_GPU_OVERHEAD" => knobs.gpu_overhead.is_some(),
-        "OLLAMA_FLASH_ATTENTION" => knobs.flash_attn.is_some(),
-        "OLLAMA_SCHED_SPREAD" => knobs.spread,
-        "OLLAMA_KV_CACHE_TYPE" | "LLAMA_ARG_CACHE_TYPE_K" | "LLAMA_ARG_CACHE_TYPE_V" => cache_types,
-        "LLAMA_ARG_N_CPU_MOE" => others.n_cpu_moe.is_some(),
-        "LLAMA_ARG_FIT_TARGET" => others.fit_target.is_some(),
-        "LLAMA_ARG_FIT_CTX" => others.fit_ctx.is_some(),
-        "LLAMA_ARG_TENSOR_SPLIT" => !others.tensor_split.is_empty(),
-        "LLAMA_ARG_N_GPU_LAYERS" => knobs.gpu_layers.is_some(),
-        _ => false,
-    }
+    let is_of = |flag: &Flag| {
+        flag.row().ollama == Some(name) || flag.row().variables.iter().any(|variable| variable.name == name)
+    };
+    Flag::ALL.iter().filter(|flag| is_of(flag)).any(|flag| {
+        let ollama = flag.row().ollama;
+        let same = |given: &Flag| given == flag || ollama.is_some() && given.row().ollama == ollama;
+        knobs.given.iter().any(same)
+    })
 }
 
 #[cfg(test)]
@@ -109,12 +101,10 @@ mod tests {
 
     #[test]
     fn options_override_variables() {
-        let knobs = KnobArgs {
-            parallel: Some(2),
-            cache_type_k: Some(CacheType::F16),
-            flash_attn: Some(FlashAttn::Auto),
-            ..KnobArgs::default()
-        };
+        let mut knobs = KnobArgs::default();
+        for (flag, text) in [(Flag::Parallel, "2"), (Flag::CacheTypeK, "f16"), (Flag::FlashAttn, "auto")] {
+            knobs.give(flag, text).unwrap();
+        }
         let variables =
             [("OLLAMA_NUM_PARALLEL", "4"), ("OLLAMA_KV_CACHE_TYPE", "q4_0"), ("OLLAMA_FLASH_ATTENTION", "0")];
         assert_eq!(filled(&knobs, &variables), (Settings::default(), Vec::new()));

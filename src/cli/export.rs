@@ -14,7 +14,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), CliError> {
     let (ready, opened) = questions::ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
     let location =
-        model_location(&args.asked.model, args.asked.knobs.others.quant).of_opened(opened.reference.as_deref());
+        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
     let request = ready.request(&opened.model);
     let input = ExportInput { request: &request, plan: &plan, location: &location, minimal: args.minimal };
     let form =

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use super::args::KnobArgs;
 use super::error::CliError;
 use crate::settings::ollama::{DraftModel, apply_options, modelfile_parameters};
-use crate::settings::{Settings, Source};
+use crate::settings::{Flag, Settings, Source};
 use crate::source;
 
 /// Sets what `--modelfile` and `--option` set, except for what `knobs` has an option for; returns whether the context
@@ -40,20 +40,16 @@ fn set(
     mut options: Map<String, Json>,
     source: Source,
     given: &mut (bool, bool),
-    flag: &str,
+    option: &str,
 ) -> Result<(), CliError> {
-    for (name, is_given) in [
-        ("num_ctx", knobs.ctx.is_some()),
-        ("num_batch", knobs.batch.is_some()),
-        ("num_gpu", knobs.gpu_layers.is_some()),
-    ] {
-        if is_given {
+    for (name, flag) in [("num_ctx", Flag::Context), ("num_batch", Flag::Batch), ("num_gpu", Flag::GpuLayers)] {
+        if knobs.is_given(flag) {
             options.remove(name);
         }
     }
     given.0 |= options.contains_key("num_ctx");
     given.1 |= options.contains_key("num_gpu");
-    apply_options(settings, &options, source).map_err(|sentence| CliError::flag(flag, &sentence))
+    apply_options(settings, &options, source).map_err(|sentence| CliError::flag(option, &sentence))
 }
 
 /// Adapters are counted; of a draft model the architecture matters.

@@ -23,6 +23,7 @@ use crate::machine::spec::MachineSpec;
 use crate::machine::{Cpu, Drivers, Machine};
 use crate::model::Model;
 use crate::plan::Plan;
+use crate::settings::Flag;
 use crate::settings::knob::Knob;
 use crate::settings::{Context, Settings};
 use crate::source::{self, ExplicitKnobs, OpenedModel, Package, Progress, Roots};
@@ -133,20 +134,20 @@ impl ParsedArgs {
         notes.extend(machine_note);
         if !settings.raw {
             let open = Open {
-                gpu_overhead: knobs.gpu_overhead.is_none() && variables.get("OLLAMA_GPU_OVERHEAD").is_none(),
+                gpu_overhead: !knobs.is_given(Flag::GpuOverhead) && variables.get("OLLAMA_GPU_OVERHEAD").is_none(),
                 fit_target: settings.fit_target.is_none(),
             };
             notes.extend(config.fill(&mut settings, engine, &open));
         }
         let (ctx, layers) = modelfile::apply(&mut settings, knobs)?;
-        if let Some(projector) = knobs.others.mmproj.as_ref().filter(|_| engine.facts().counts_projectors) {
+        if let Some(projector) = knobs.mmproj.as_ref().filter(|_| engine.facts().counts_projectors) {
             settings.projector = Some(source::projector(projector, &mut source::no_progress)?);
         }
         notes.extend(described.notes.iter().cloned());
         let held = ExplicitKnobs {
-            ctx: ctx || knobs.ctx.is_some() || settings.raw,
-            gpu_layers: layers || knobs.gpu_layers.is_some() || settings.raw,
-            projector: knobs.others.mmproj.is_some() || knobs.others.no_mmproj,
+            ctx: ctx || knobs.is_given(Flag::Context) || settings.raw,
+            gpu_layers: layers || knobs.is_given(Flag::GpuLayers) || settings.raw,
+            projector: knobs.is_given(Flag::Mmproj) || knobs.is_given(Flag::NoMmproj),
             ollama: knobs.ollama.ollama.is_some(),
         };
         Ok(Self { engine, settings, described, search, notes, config, held })
@@ -300,12 +301,12 @@ impl ResolvedArgs {
 
 /// The model that the user named, in the quantisation and with the draft that were asked for.
 pub(super) fn package(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
-    with_draft(quantised(model(named)?, knobs.others.quant)?, knobs)
+    with_draft(quantised(model(named)?, knobs.settings.quant)?, knobs)
 }
 
 /// `package` with the draft that was asked for, if any.
 pub(super) fn with_draft(package: Package, knobs: &KnobArgs) -> Result<Package, CliError> {
-    let Some(named) = &knobs.others.model_draft else { return Ok(package) };
+    let Some(named) = &knobs.model_draft else { return Ok(package) };
     let file = named.display().to_string();
     Ok(package.with_draft(DraftFile { model: model(named)?.model, file }))
 }
@@ -345,7 +346,8 @@ mod tests {
             nvml: Some("/nowhere/nvml.so".into()),
             ..MachineArgs::default()
         };
-        let knobs = KnobArgs { engine: Some(EngineId::Ollama024), raw_settings: true, ..KnobArgs::default() };
+        let mut knobs = KnobArgs { engine: Some(EngineId::Ollama024), ..KnobArgs::default() };
+        knobs.give(Flag::RawSettings, "true").unwrap();
         ParsedArgs::by(&knobs, &machine, Config::default()).unwrap()
     }
 

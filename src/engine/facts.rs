@@ -48,8 +48,8 @@ pub enum ReserveSetting {
 
 impl EngineFacts {
     /// The flags given in `settings` that it ignores.
-    pub fn ignored(&self, settings: &Settings) -> Vec<&'static str> {
-        self.ignores.iter().filter(|flag| flag.is_given(settings)).map(|flag| flag.name()).collect()
+    pub fn ignored(&self, settings: &Settings) -> Vec<String> {
+        self.ignores.iter().filter(|flag| flag.is_given(settings)).map(|flag| flag.ignored_as()).collect()
     }
 
     /// The knobs that it offers in `context`, in screen order.

@@ -57,11 +57,6 @@ pub fn variables(input: &ExportInput<'_>) -> Vec<Variable> {
     variables
 }
 
-/// Rounds up to whole MiB, the unit of llama-server's options.
-pub(super) const fn mebibytes(bytes: Bytes) -> u64 {
-    bytes.0.div_ceil(1 << 20)
-}
-
 /// Settings of the plan that Ollama has no variable or option for, one sentence each.
 pub(super) fn caveats(input: &ExportInput<'_>) -> Vec<String> {
     let settings = &input.request.settings;

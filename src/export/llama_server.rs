@@ -1,7 +1,6 @@
 //! A llama-server command that reproduces a plan: what the user set, and what else makes a difference.
 //! Options: `common/arg.cpp`, 0.1.161.
 
-use super::environment::mebibytes;
 use super::shell::{comment, word};
 use super::{ExportInput, ModelLocation};
 use crate::answer::verdict;
@@ -9,9 +8,7 @@ use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId, Launch, ServerCommand};
 use crate::machine::{Backend, Gpu, Machine, rpc};
 use crate::plan::Plan;
-use crate::settings::{
-    Context, FlashAttn, GpuLayers, InEffect, MmprojDevice, MmprojOptions, Outputs, Settings, SpecType, shares,
-};
+use crate::settings::{Context, Flag, GpuLayers, InEffect, MmprojDevice, Outputs, Settings};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -177,51 +174,27 @@ fn same_placement(estimated: &Plan, placed: &Plan, gpus: &[usize]) -> bool {
 /// `server`'s settings without those that make no difference to `plan`, its plan, and that are not set in `set`.
 pub fn needed_options(server: &PlanRequest, plan: &Plan, set: &Settings) -> Settings {
     let mut settings = server.settings.clone();
-    let is_unset = |reset: &fn(&mut Settings)| {
-        let mut without = set.clone();
-        reset(&mut without);
-        without == *set
-    };
-    for reset in RESETS.into_iter().filter(is_unset) {
-        let mut fewer = settings.clone();
-        reset(&mut fewer);
+    let single = Flag::ALL.iter().filter(|flag| flag.row().argument.is_some() && flag.row().may_be_left_out);
+    // a context that is left out changes most
+    let (context, others): (Vec<_>, Vec<_>) = single.partition(|flag| **flag == Flag::Context);
+    let pairs = RELATED.iter().map(|pair| pair.as_slice());
+    for flags in pairs.chain(others.into_iter().chain(context).map(std::slice::from_ref)) {
+        let without = |from: &Settings| {
+            let mut without = from.clone();
+            flags.iter().for_each(|flag| flag.reset(&mut without));
+            without
+        };
+        let fewer = without(&settings);
         let same = |other: Plan| same_effect(&other, plan);
-        if fewer != settings && server.with(fewer.clone()).plan().is_ok_and(same) {
+        if without(set) == *set && fewer != settings && server.with(fewer.clone()).plan().is_ok_and(same) {
             settings = fewer;
         }
     }
     settings
 }
 
-/// Each resets one option, or two related ones, to llama-server's default.
-const RESETS: [fn(&mut Settings); 26] = [
-    |s| (s.parallel, s.kv_unified) = (None, false),
-    |s| s.parallel = None,
-    |s| s.kv_unified = false,
-    |s| (s.batch, s.ubatch) = (None, None),
-    |s| s.batch = None,
-    |s| s.ubatch = None,
-    |s| s.cache_type_k = None,
-    |s| s.cache_type_v = None,
-    |s| s.flash_attn = FlashAttn::Auto,
-    |s| s.gpu_layers = GpuLayers::Auto,
-    |s| s.tensor_split.clear(),
-    |s| s.n_cpu_moe = None,
-    |s| s.no_kv_offload = false,
-    |s| s.no_op_offload = false,
-    |s| s.swa_full = false,
-    |s| s.fit_target = None,
-    |s| s.fit_ctx = None,
-    |s| s.mmproj.image_min_tokens = None,
-    |s| s.mmproj.image_max_tokens = None,
-    |s| s.draft.gpu_layers = GpuLayers::Auto,
-    |s| s.draft.cache_type_k = None,
-    |s| s.draft.cache_type_v = None,
-    |s| s.draft.devices = None,
-    |s| s.draft.n_max = None,
-    |s| s.draft.types = None,
-    |s| s.ctx = Context::Auto,
-];
+/// Options that may make no difference only together.
+const RELATED: [[Flag; 2]; 2] = [[Flag::Parallel, Flag::KvUnified], [Flag::Batch, Flag::Ubatch]];
 
 /// Whether two plans have the same settings in effect and the same bytes on every device. The requested number of
 /// layers and the reserves may differ.
@@ -233,77 +206,12 @@ fn same_effect(a: &Plan, b: &Plan) -> bool {
     effect(a) == effect(b) && a.devices.len() == b.devices.len() && a.devices.iter().zip(&b.devices).all(device)
 }
 
-/// The options as command line arguments.
+/// The options as command line arguments, switches last.
 pub fn arguments(settings: &Settings) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut option = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            words.extend([name.to_owned(), value]);
-        }
-    };
-    option(
-        "-c",
-        match settings.ctx {
-            Context::Tokens(tokens) => Some(tokens.to_string()),
-            // 0 is the training context; so is the default, but the fit may lower that
-            Context::Max => Some("0".to_owned()),
-            Context::Auto => None,
-        },
-    );
-    option("-np", settings.parallel.map(|n| n.to_string()));
-    option("-b", settings.batch.map(|n| n.to_string()));
-    option("-ub", settings.ubatch.map(|n| n.to_string()));
-    option("-ctk", settings.cache_type_k.map(|ty| ty.to_string()));
-    option("-ctv", settings.cache_type_v.map(|ty| ty.to_string()));
-    option("-fa", (settings.flash_attn != FlashAttn::Auto).then(|| settings.flash_attn.to_string()));
-    option(
-        "-ngl",
-        match settings.gpu_layers {
-            GpuLayers::Auto => None,
-            GpuLayers::All => Some("all".to_owned()),
-            GpuLayers::Count(count) => Some(count.to_string()),
-        },
-    );
-    option("-ts", (!settings.tensor_split.is_empty()).then(|| shares(&settings.tensor_split)));
-    let MmprojOptions { device, image_min_tokens, image_max_tokens, .. } = settings.mmproj;
-    let projector = settings.projector.as_ref();
-    if projector.is_some() {
-        option("--image-min-tokens", image_min_tokens.map(|n| n.to_string()));
-        option("--image-max-tokens", image_max_tokens.map(|n| n.to_string()));
-    }
-    option("-ncmoe", settings.n_cpu_moe.map(|n| n.to_string()));
-    option("-fitt", settings.fit_target.map(|bytes| mebibytes(bytes).to_string()));
-    option("-fitc", settings.fit_ctx.map(|n| n.to_string()));
-    let draft = &settings.draft;
-    let kinds = |kinds: &Vec<SpecType>| kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    option("--spec-type", draft.types.as_ref().map(kinds));
-    option("--spec-draft-n-max", draft.n_max.map(|n| n.to_string()));
-    option(
-        "-ngld",
-        match draft.gpu_layers {
-            GpuLayers::Auto => None,
-            GpuLayers::All => Some("all".to_owned()),
-            GpuLayers::Count(count) => Some(count.to_string()),
-        },
-    );
-    option("-ctkd", draft.cache_type_k.map(|ty| ty.to_string()));
-    option("-ctvd", draft.cache_type_v.map(|ty| ty.to_string()));
-    option("--pooling", settings.pooling.map(|pooling| pooling.to_string()));
-    option("--load-mode", settings.load_mode.map(|mode| mode.to_string()));
-    option("--cache-ram", settings.cache_ram.map(|bytes| mebibytes(bytes).to_string()));
-    option("--ctx-checkpoints", settings.ctx_checkpoints.map(|count| count.to_string()));
-    let switches = [
-        ("-kvu", settings.kv_unified),
-        ("-nkvo", settings.no_kv_offload),
-        ("--no-op-offload", settings.no_op_offload),
-        ("--swa-full", settings.swa_full),
-        ("--no-repack", settings.no_repack),
-        ("--embeddings", settings.embeddings == Some(true) && !settings.reranking),
-        ("--reranking", settings.reranking),
-        ("--no-mmproj-offload", projector.is_some() && device == MmprojDevice::Cpu),
-    ];
-    words.extend(switches.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()));
-    words
+    let given = Flag::ALL.iter().filter_map(|flag| Some((flag.row().argument?, flag.write(settings)?)));
+    let (switches, values): (Vec<_>, Vec<_>) = given.partition(|(_, value)| value.is_empty());
+    let values = values.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
+    values.chain(switches.into_iter().map(|(name, _)| name.to_owned())).collect()
 }
 
 /// `--device`, if llama-server must not use its default devices.

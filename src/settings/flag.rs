@@ -1,90 +1,750 @@
-//! Command-line flags that some engines ignore.
+//! The options that set [`Settings`], a row each.
+//!
+//! To add one: a field of [`Settings`] and a row. The command line, its help, completions and manual, the options of
+//! llama-server in exports, the variables that it reads, and what an engine says that it ignores follow from the row; what
+//! the option does is the engine's. A knob for the screen is a row in [`super::knob`]. Names: `common/arg.cpp` of
+//! llama.cpp, 0.1.161.
 
-use super::{DraftSettings, LlamaProgram, Outputs, Settings};
+use std::fmt::Display;
+
+use super::knob::MAX_VALUE;
+use super::{
+    CacheType, Context, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice, NearestRelease, Outputs, Release,
+    Settings,
+};
+use crate::gguf::FileType;
 use crate::units::Bytes;
 
-/// A flag that sets one of the [`Settings`].
+/// What is known of an option.
+pub struct FlagRow {
+    /// Its name on the command line, after two dashes, and another one that is taken too.
+    pub names: &'static [&'static str],
+    /// What it is, for `--help`.
+    pub help: &'static str,
+    /// What follows its name.
+    pub takes: Takes,
+    /// Its values, where they have names.
+    pub words: fn() -> Vec<&'static str>,
+    /// `--help` lists these names.
+    pub shows_words: bool,
+    /// Options that cannot be given besides.
+    pub conflicts: &'static [&'static str],
+    /// The option that it takes back, and that takes it back.
+    pub opposite: Option<&'static str>,
+    /// It is one of llama.cpp, so that other engines may ignore it.
+    pub is_llama_cpp: bool,
+    /// llama-server's option; none where it has none.
+    pub argument: Option<&'static str>,
+    /// The variable of the same meaning that llama-server reads, and the one that exports write, if they differ.
+    pub variables: &'static [Variable],
+    /// The variable of Ollama's server.
+    pub ollama: Option<&'static str>,
+    /// Exports may leave it out where plans are the same without it.
+    pub may_be_left_out: bool,
+    /// The option that stands for it where an engine says what it ignores.
+    pub ignored_with: Option<Flag>,
+    /// How settings hold it.
+    access: Access,
+}
+
+/// What follows the name of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Flag {
-    Ubatch,
-    KvUnified,
-    NoKvOffload,
-    NoOpOffload,
-    SwaFull,
-    TensorSplit,
-    Outputs,
-    Embeddings,
-    Program,
-    FitTarget,
-    FitCtx,
-    GpuOverhead,
-    Adapters,
-    Spread,
-    RequireFull,
-    CpuMoe,
-    Drafting,
-    LoadMode,
-    CacheRam,
-    CtxCheckpoints,
-    NoRepack,
-    Release,
+pub enum Takes {
+    /// Nothing.
+    Nothing,
+    /// A value, which may begin with a dash.
+    Number(&'static str),
+    /// A value.
+    Word(&'static str),
+    /// Values divided by commas.
+    List(&'static str),
+    /// The same, which may begin with a dash.
+    Numbers(&'static str),
+    /// A value after `=`, or nothing for `true`.
+    Truth(&'static str),
+    /// A file, which the command opens.
+    File(&'static str),
+    /// It is set otherwise.
+    NotTyped,
+}
+
+/// A variable that llama-server reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means.
+    pub means: VariableMeaning,
+}
+
+/// What a variable of llama-server means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VariableMeaning {
+    /// The option's value, or for a switch whether it is on.
+    Value,
+    /// The opposite of the switch.
+    Not,
+    /// Its presence turns the switch on; exports write another one.
+    Presence,
+    /// The option's value; exports leave it out, because Ollama ignores the option.
+    Read,
+    /// It is passed on as it is, and the option stands over it.
+    Passed,
+}
+
+/// How settings hold an option.
+struct Access {
+    /// As it is written on a command line; none if it is not given.
+    write: fn(&Settings) -> Option<String>,
+    read: fn(&mut Settings, &str) -> Result<(), String>,
+    copy: fn(&Settings, &mut Settings),
+}
+
+impl Access {
+    const NONE: Self = Self { write: |_| None, read: |_, _| Ok(()), copy: |_, _| {} };
+}
+
+impl FlagRow {
+    const PLAIN: Self = Self {
+        names: &[],
+        help: "",
+        takes: Takes::Nothing,
+        words: Vec::new,
+        shows_words: false,
+        conflicts: &[],
+        opposite: None,
+        is_llama_cpp: true,
+        argument: None,
+        variables: &[],
+        ollama: None,
+        may_be_left_out: true,
+        ignored_with: None,
+        access: Access::NONE,
+    };
+}
+
+/// A switch.
+macro_rules! switch {
+    ($($field:ident).+) => {
+        Access {
+            write: |settings| settings.$($field).+.then(String::new),
+            read: |settings, text| {
+                settings.$($field).+ = is_on(text);
+                Ok(())
+            },
+            copy: |from, to| to.$($field).+ = from.$($field).+,
+        }
+    };
+}
+
+/// A value that may be missing.
+macro_rules! optional {
+    ($($field:ident).+, $read:expr, $write:expr) => {
+        Access {
+            write: |settings| settings.$($field).+.as_ref().map($write),
+            read: |settings, text| {
+                settings.$($field).+ = Some($read(text)?);
+                Ok(())
+            },
+            copy: |from, to| to.$($field).+.clone_from(&from.$($field).+),
+        }
+    };
+}
+
+/// A value of which one stands for the engine's own.
+macro_rules! value {
+    ($($field:ident).+, $read:expr, $write:expr) => {
+        Access {
+            write: |settings| (settings.$($field).+ != Settings::default().$($field).+).then(|| $write(&settings.$($field).+)),
+            read: |settings, text| {
+                settings.$($field).+ = $read(text)?;
+                Ok(())
+            },
+            copy: |from, to| to.$($field).+.clone_from(&from.$($field).+),
+        }
+    };
+}
+
+macro_rules! flags {
+    ($($variant:ident { $($field:ident: $value:expr),* $(,)? })*) => {
+        /// An option that sets one of the [`Settings`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "the names say it")]
+        pub enum Flag { $($variant,)* }
+
+        impl Flag {
+            /// All options, in the order of `--help`.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+        }
+
+        static ROWS: [FlagRow; Flag::ALL.len()] = [$(FlagRow { $($field: $value,)* ..FlagRow::PLAIN }),*];
+    };
+}
+
+const fn value_of(name: &'static str) -> Variable {
+    Variable { name, means: VariableMeaning::Value }
+}
+
+flags! {
+    Context {
+        names: &["ctx"], takes: Takes::Number("N|max"), is_llama_cpp: false, argument: Some("-c"), ollama: Some("OLLAMA_CONTEXT_LENGTH"),
+        help: "Context size in tokens (num_ctx per sequence, -c in total for llama.cpp), or max: the model's training context",
+        access: value!(ctx, context, written_context),
+    }
+    Parallel {
+        names: &["parallel"], takes: Takes::Number("N"), is_llama_cpp: false, argument: Some("-np"), ollama: Some("OLLAMA_NUM_PARALLEL"),
+        help: "Parallel sequences (OLLAMA_NUM_PARALLEL, --parallel)", access: optional!(parallel, count, u64::to_string),
+    }
+    Batch {
+        names: &["batch"], takes: Takes::Number("N"), is_llama_cpp: false, argument: Some("-b"),
+        help: "Logical batch size: prompt tokens submitted at once (num_batch, --batch-size)",
+        access: optional!(batch, count, u64::to_string),
+    }
+    Ubatch {
+        names: &["ubatch"], takes: Takes::Number("N"), is_llama_cpp: false, argument: Some("-ub"),
+        help: "Physical batch size: tokens computed at once (--ubatch-size)", access: optional!(ubatch, count, u64::to_string),
+    }
+    KvType {
+        names: &["kv-type"], takes: Takes::Word("TYPE"), is_llama_cpp: false, words: cache_types, shows_words: true,
+        conflicts: &["cache-type-k", "cache-type-v"], ollama: Some("OLLAMA_KV_CACHE_TYPE"),
+        help: "Data type of the KV cache, for both K and V",
+        access: Access {
+            write: |_| None,
+            read: |settings, text| {
+                (settings.cache_type_k, settings.cache_type_v) = (Some(text.parse()?), Some(text.parse()?));
+                Ok(())
+            },
+            copy: |from, to| (to.cache_type_k, to.cache_type_v) = (from.cache_type_k, from.cache_type_v),
+        },
+    }
+    CacheTypeK {
+        names: &["cache-type-k"], takes: Takes::Word("TYPE"), is_llama_cpp: false, words: cache_types, argument: Some("-ctk"),
+        variables: &[value_of("LLAMA_ARG_CACHE_TYPE_K")], ollama: Some("OLLAMA_KV_CACHE_TYPE"),
+        help: "Data type of the K cache", access: optional!(cache_type_k, str::parse, CacheType::to_string),
+    }
+    CacheTypeV {
+        names: &["cache-type-v"], takes: Takes::Word("TYPE"), is_llama_cpp: false, words: cache_types, argument: Some("-ctv"),
+        variables: &[value_of("LLAMA_ARG_CACHE_TYPE_V")], ollama: Some("OLLAMA_KV_CACHE_TYPE"),
+        help: "Data type of the V cache", access: optional!(cache_type_v, str::parse, CacheType::to_string),
+    }
+    FlashAttn {
+        names: &["flash-attn"], takes: Takes::Word("auto|on|off"), is_llama_cpp: false, words: || vec!["auto", "on", "off"],
+        argument: Some("-fa"), ollama: Some("OLLAMA_FLASH_ATTENTION"),
+        help: "Flash attention: auto (chosen by the engine), on or off",
+        access: value!(flash_attn, flash_attn, FlashAttn::to_string),
+    }
+    GpuLayers {
+        names: &["gpu-layers"], takes: Takes::Number("auto|all|N"), is_llama_cpp: false, argument: Some("-ngl"),
+        variables: &[Variable { name: "LLAMA_ARG_N_GPU_LAYERS", means: VariableMeaning::Passed }],
+        help: "Layers on GPU, including the output layer (num_gpu, -ngl): auto (chosen by the engine), all, or a number",
+        access: value!(gpu_layers, gpu_layers, written_layers),
+    }
+    GpuOverhead {
+        names: &["gpu-overhead"], takes: Takes::Number("SIZE"), is_llama_cpp: false, ollama: Some("OLLAMA_GPU_OVERHEAD"),
+        help: "Memory to keep free on each GPU (OLLAMA_GPU_OVERHEAD)",
+        access: value!(gpu_overhead, size, |bytes: &Bytes| bytes.0.to_string()),
+    }
+    Spread {
+        names: &["spread"], is_llama_cpp: false, ollama: Some("OLLAMA_SCHED_SPREAD"),
+        help: "Spread the layers over all GPUs (OLLAMA_SCHED_SPREAD)", access: switch!(spread),
+    }
+    RequireFull {
+        names: &["require-full"], is_llama_cpp: false, help: "Refuse any plan without all layers on GPU",
+        access: switch!(require_full),
+    }
+    RawSettings {
+        names: &["raw-settings"], is_llama_cpp: false, access: switch!(raw),
+        help: "Use the knobs exactly as given, without the engine's adjustments and the OLLAMA_* variables",
+    }
+    Adapters { names: &["adapters"], takes: Takes::NotTyped, access: value!(adapters, size, Bytes::to_string) }
+    KvUnified {
+        names: &["kv-unified"], argument: Some("-kvu"), variables: &[value_of("LLAMA_ARG_KV_UNIFIED")],
+        help: "Use one unified KV buffer shared by all sequences", access: switch!(kv_unified),
+    }
+    NoKvOffload {
+        names: &["no-kv-offload"], argument: Some("-nkvo"), help: "Keep the KV cache in RAM", access: switch!(no_kv_offload),
+        variables: &[
+            Variable { name: "LLAMA_ARG_KV_OFFLOAD", means: VariableMeaning::Not },
+            Variable { name: "LLAMA_ARG_NO_KV_OFFLOAD", means: VariableMeaning::Presence },
+        ],
+    }
+    NoOpOffload {
+        names: &["no-op-offload"], argument: Some("--no-op-offload"), access: switch!(no_op_offload),
+        help: "Do not offload operations on weights in RAM to a GPU",
+    }
+    SwaFull {
+        names: &["swa-full"], argument: Some("--swa-full"), variables: &[value_of("LLAMA_ARG_SWA_FULL")],
+        help: "Use a full-size cache for sliding-window layers", access: switch!(swa_full),
+    }
+    TensorSplit {
+        names: &["tensor-split"], takes: Takes::Numbers("A,B,…"), argument: Some("-ts"),
+        variables: &[value_of("LLAMA_ARG_TENSOR_SPLIT")], help: "Proportion of the layers on each GPU",
+        access: value!(tensor_split, proportions, |split: &Vec<f64>| joined(split)),
+    }
+    Outputs {
+        names: &["outputs"], takes: Takes::Number("N|ubatch"),
+        help: "Tokens per ubatch whose logits are computed: a number, or ubatch for all of them",
+        access: value!(outputs, outputs, written_outputs),
+    }
+    Embeddings {
+        names: &["embeddings", "embedding"], may_be_left_out: false, takes: Takes::Truth("true|false"), argument: Some("--embeddings"),
+        help: "Serve embeddings only: logits of a whole batch are reserved, which is no larger than an ubatch [default: for models that are made for it]",
+        access: Access {
+            write: |settings| (settings.embeddings == Some(true) && !settings.reranking).then(String::new),
+            read: |settings, text| {
+                settings.embeddings = Some(text.parse().map_err(|_| "[possible values: true, false]".to_owned())?);
+                Ok(())
+            },
+            copy: |from, to| to.embeddings = from.embeddings,
+        },
+    }
+    Reranking {
+        names: &["reranking", "rerank"], may_be_left_out: false, argument: Some("--reranking"), ignored_with: Some(Flag::Embeddings),
+        help: "Serve scores of texts: embeddings with pooling rank", access: switch!(reranking),
+    }
+    Pooling {
+        names: &["pooling"], may_be_left_out: false, takes: Takes::Word("KIND"), argument: Some("--pooling"), ignored_with: Some(Flag::Embeddings),
+        help: "How embeddings are pooled: none, mean, cls, last or rank [default: the model's own]",
+        access: optional!(pooling, str::parse, super::Pooling::to_string),
+    }
+    Program {
+        names: &["program"], takes: Takes::Word("NAME"),
+        help: "The program of llama.cpp that runs the model: llama-server, llama-cli, llama-completion, llama-bench, llama-batched-bench, llama-perplexity or llama-fit-params [default: llama-server]",
+        access: value!(program, str::parse, LlamaProgram::to_string),
+    }
+    FitTarget {
+        names: &["fit-target"], takes: Takes::Number("MIB"), argument: Some("-fitt"),
+        variables: &[value_of("LLAMA_ARG_FIT_TARGET")], help: "Memory in MiB that the fit leaves free on each GPU",
+        access: optional!(fit_target, mebibytes, written_mebibytes),
+    }
+    FitCtx {
+        names: &["fit-ctx"], takes: Takes::Number("N"), argument: Some("-fitc"), variables: &[Variable { name: "LLAMA_ARG_FIT_CTX", means: VariableMeaning::Read }],
+        help: "Smallest context that the fit may choose", access: optional!(fit_ctx, count, u64::to_string),
+    }
+    CpuMoe {
+        names: &["n-cpu-moe"], takes: Takes::Number("N"), argument: Some("-ncmoe"),
+        variables: &[value_of("LLAMA_ARG_N_CPU_MOE")], help: "Keep the MoE weights of the first N layers in RAM",
+        access: optional!(n_cpu_moe, layers, u64::to_string),
+    }
+    LoadMode {
+        names: &["load-mode"], may_be_left_out: false, takes: Takes::Word("MODE"), argument: Some("--load-mode"),
+        variables: &[value_of("LLAMA_ARG_LOAD_MODE")],
+        help: "How weights are read into RAM: mmap, mlock, none, dio or mmap+mlock [default: the engine's]",
+        access: optional!(load_mode, str::parse, LoadMode::to_string),
+    }
+    CacheRam {
+        names: &["cache-ram"], may_be_left_out: false, takes: Takes::Number("MIB"), argument: Some("--cache-ram"),
+        variables: &[value_of("LLAMA_ARG_CACHE_RAM")],
+        help: "Limit in MiB of llama-server's prompt cache in RAM, 0 for none [default: 8192]",
+        access: optional!(cache_ram, mebibytes, written_mebibytes),
+    }
+    CtxCheckpoints {
+        names: &["ctx-checkpoints"], may_be_left_out: false, takes: Takes::Number("N"), argument: Some("--ctx-checkpoints"),
+        variables: &[value_of("LLAMA_ARG_CTX_CHECKPOINTS")],
+        help: "Checkpoints of recurrent states and sliding windows that llama-server keeps per sequence at most [default: 32]",
+        access: optional!(ctx_checkpoints, layers, u64::to_string),
+    }
+    NoRepack {
+        names: &["no-repack"], may_be_left_out: false, opposite: Some("repack"), argument: Some("--no-repack"),
+        variables: &[Variable { name: "LLAMA_ARG_REPACK", means: VariableMeaning::Not }],
+        help: "Leave weights in RAM as they are in the file, not repacked for the CPU", access: switch!(no_repack),
+    }
+    Repack {
+        names: &["repack"], opposite: Some("no-repack"),
+        help: "Repack weights in RAM for the CPU, as llama.cpp does by default",
+        access: Access {
+            read: |settings, text| {
+                settings.no_repack = !is_on(text);
+                Ok(())
+            },
+            copy: |from, to| to.no_repack = from.no_repack,
+            ..Access::NONE
+        },
+    }
+    Mmproj {
+        names: &["mmproj"], takes: Takes::File("FILE|catalogue:NAME"),
+        help: "The model's vision or audio projector: a file, or one of the catalogue, such as catalogue:gemma3-4b. Without this, the one that is found with the model is planned",
+    }
+    NoMmproj { names: &["no-mmproj"], conflicts: &["mmproj"], help: "Plan without a projector, also if one is found with the model" }
+    MmprojDevice {
+        names: &["mmproj-device"], takes: Takes::Word("GPU1|none"), conflicts: &["no-mmproj-offload"],
+        help: "The projector's device: GPU0, GPU1, …, or none for the CPU [default: the first GPU]",
+        access: Access {
+            write: |_| None,
+            read: |settings, text| {
+                settings.mmproj.device = text.parse()?;
+                Ok(())
+            },
+            copy: |from, to| to.mmproj.device = from.mmproj.device,
+        },
+    }
+    NoMmprojOffload {
+        names: &["no-mmproj-offload"], may_be_left_out: false, argument: Some("--no-mmproj-offload"), help: "Keep the projector in RAM",
+        access: Access {
+            write: |settings| {
+                (settings.projector.is_some() && settings.mmproj.device == MmprojDevice::Cpu).then(String::new)
+            },
+            read: |settings, text| {
+                settings.mmproj.device = if is_on(text) { MmprojDevice::Cpu } else { MmprojDevice::First };
+                Ok(())
+            },
+            copy: |from, to| to.mmproj.device = from.mmproj.device,
+        },
+    }
+    ImageMinTokens {
+        names: &["image-min-tokens"], takes: Takes::Number("N"), argument: Some("--image-min-tokens"),
+        help: "Minimum number of tokens of an image, for projectors that read many sizes",
+        access: Access {
+            write: |settings| settings.projector.as_ref().and(settings.mmproj.image_min_tokens).map(|n| n.to_string()),
+            ..optional!(mmproj.image_min_tokens, count, u64::to_string)
+        },
+    }
+    ImageMaxTokens {
+        names: &["image-max-tokens"], takes: Takes::Number("N"), argument: Some("--image-max-tokens"),
+        help: "Maximum number of tokens of an image, for projectors that read many sizes",
+        access: Access {
+            write: |settings| settings.projector.as_ref().and(settings.mmproj.image_max_tokens).map(|n| n.to_string()),
+            ..optional!(mmproj.image_max_tokens, count, u64::to_string)
+        },
+    }
+    Image {
+        names: &["image"], takes: Takes::Word("WxH"), help: "Plan for an image of this size in pixels, not for the largest one allowed",
+        access: optional!(mmproj.image, str::parse, super::ImageSize::to_string),
+    }
+    SpecType {
+        names: &["spec-type"], takes: Takes::List("KIND"), argument: Some("--spec-type"),
+        help: "How tokens are drafted, several separated by commas: draft-mtp, draft-simple, draft-eagle3, draft-dflash, draft-dspark, ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod, ngram-cache, or none [default: what the draft model is for]",
+        access: optional!(draft.types, |text: &str| text.split(',').map(str::parse).collect::<Result<Vec<_>, _>>(), |kinds: &Vec<super::SpecType>| joined(kinds)),
+    }
+    ModelDraft {
+        names: &["model-draft"], takes: Takes::File("MODEL"), help: "The model that drafts tokens: a file, or any other name of a model",
+    }
+    SpecDraftNMax {
+        names: &["spec-draft-n-max"], takes: Takes::Number("N"), argument: Some("--spec-draft-n-max"),
+        ignored_with: Some(Flag::SpecType), help: "Tokens drafted at most", access: optional!(draft.n_max, layers, u64::to_string),
+    }
+    GpuLayersDraft {
+        names: &["gpu-layers-draft"], takes: Takes::Number("auto|all|N"), argument: Some("-ngld"), ignored_with: Some(Flag::SpecType),
+        help: "Layers of the draft on GPU: auto, all, or a number [default: all]",
+        access: value!(draft.gpu_layers, gpu_layers, written_layers),
+    }
+    CacheTypeKDraft {
+        names: &["cache-type-k-draft"], takes: Takes::Word("TYPE"), words: cache_types, argument: Some("-ctkd"),
+        ignored_with: Some(Flag::SpecType), help: "Data type of the draft's K cache [default: f16]",
+        access: optional!(draft.cache_type_k, str::parse, CacheType::to_string),
+    }
+    CacheTypeVDraft {
+        names: &["cache-type-v-draft"], takes: Takes::Word("TYPE"), words: cache_types, argument: Some("-ctvd"),
+        ignored_with: Some(Flag::SpecType), help: "Data type of the draft's V cache [default: f16]",
+        access: optional!(draft.cache_type_v, str::parse, CacheType::to_string),
+    }
+    DeviceDraft {
+        names: &["device-draft"], takes: Takes::Word("GPU,…"), ignored_with: Some(Flag::SpecType),
+        help: "GPUs of the draft, such as GPU1, or none [default: those of the model]",
+        access: optional!(draft.devices, devices, |gpus: &Vec<usize>| joined(gpus)),
+    }
+    Release {
+        names: &["release"], takes: Takes::Word("RELEASE"), words: || Release::ALL.map(Release::name).to_vec(), shows_words: true,
+        help: "The llama.cpp release to plan for, or the nearest one to a build (b11200) or a date (2026-09-15) [default: the newest, or the nearest to what this version of Ollama ships]",
+        access: Access {
+            write: |settings| settings.release.map(|release| release.to_string()),
+            read: |settings, text| {
+                let nearest = release(text)?;
+                (settings.release, settings.build) = (Some(nearest.release), nearest.build);
+                Ok(())
+            },
+            copy: |from, to| (to.release, to.build) = (from.release, from.build),
+        },
+    }
+    Quant {
+        names: &["quant"], takes: Takes::Word("TYPE"), help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, IQ4_XS, MXFP4, …",
+        access: optional!(quant, quantisation, FileType::to_string),
+    }
 }
 
 impl Flag {
-    /// As it is written on the command line.
-    pub const fn name(self) -> &'static str {
+    /// What is known of it.
+    pub fn row(self) -> &'static FlagRow {
+        &ROWS[self as usize]
+    }
+
+    /// Its name on the command line, after two dashes.
+    pub fn name(self) -> &'static str {
+        self.row().names[0]
+    }
+
+    /// The option of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|flag| flag.name() == name)
+    }
+
+    /// As an engine calls it that ignores it: it may stand for others.
+    pub fn ignored_as(self) -> String {
         match self {
-            Self::Ubatch => "--ubatch",
-            Self::KvUnified => "--kv-unified",
-            Self::NoKvOffload => "--no-kv-offload",
-            Self::NoOpOffload => "--no-op-offload",
-            Self::SwaFull => "--swa-full",
-            Self::TensorSplit => "--tensor-split",
-            Self::Outputs => "--outputs",
-            Self::Embeddings => "--embeddings (with --reranking and --pooling)",
-            Self::Program => "--program",
-            Self::FitTarget => "--fit-target",
-            Self::FitCtx => "--fit-ctx",
-            Self::GpuOverhead => "--gpu-overhead",
-            Self::Adapters => "--adapters",
-            Self::Spread => "--spread",
-            Self::RequireFull => "--require-full",
-            Self::CpuMoe => "--n-cpu-moe",
-            Self::Drafting => "drafting (--spec-type and its options)",
-            Self::LoadMode => "--load-mode",
-            Self::CacheRam => "--cache-ram",
-            Self::CtxCheckpoints => "--ctx-checkpoints",
-            Self::NoRepack => "--no-repack",
-            Self::Release => "--release",
+            Self::Embeddings => "--embeddings (with --reranking and --pooling)".to_owned(),
+            Self::SpecType => "drafting (--spec-type and its options)".to_owned(),
+            _ => format!("--{}", self.name()),
         }
     }
 
-    /// Whether `settings` differ from the default in what this flag sets.
+    /// Sets it from what is written after it; a switch from `true` or `false`.
+    ///
+    /// # Errors
+    /// One sentence that names the accepted values.
+    pub fn read(self, settings: &mut Settings, text: &str) -> Result<(), String> {
+        (self.row().access.read)(settings, text)
+    }
+
+    /// Its value as it is written after llama-server's option, empty for a switch; none if it is not given.
+    pub fn write(self, settings: &Settings) -> Option<String> {
+        (self.row().access.write)(settings)
+    }
+
+    /// Copies its value.
+    pub fn copy(self, from: &Settings, to: &mut Settings) {
+        (self.row().access.copy)(from, to);
+    }
+
+    /// Takes it back: the engine decides.
+    pub fn reset(self, settings: &mut Settings) {
+        self.copy(&Settings::default(), settings);
+    }
+
+    /// Whether `settings` differ from the default in what it sets, or in what it stands for.
     pub fn is_given(self, settings: &Settings) -> bool {
-        match self {
-            Self::Ubatch => settings.ubatch.is_some(),
-            Self::KvUnified => settings.kv_unified,
-            Self::NoKvOffload => settings.no_kv_offload,
-            Self::NoOpOffload => settings.no_op_offload,
-            Self::SwaFull => settings.swa_full,
-            Self::TensorSplit => !settings.tensor_split.is_empty(),
-            Self::Outputs => settings.outputs != Outputs::default(),
-            Self::Embeddings => settings.embeddings.is_some() || settings.reranking || settings.pooling.is_some(),
-            Self::Program => settings.program != LlamaProgram::default(),
-            Self::FitTarget => settings.fit_target.is_some(),
-            Self::FitCtx => settings.fit_ctx.is_some(),
-            Self::GpuOverhead => settings.gpu_overhead > Bytes::ZERO,
-            Self::Adapters => settings.adapters > Bytes::ZERO,
-            Self::Spread => settings.spread,
-            Self::RequireFull => settings.require_full,
-            Self::CpuMoe => settings.n_cpu_moe.is_some(),
-            Self::Drafting => settings.draft != DraftSettings::default(),
-            Self::LoadMode => settings.load_mode.is_some(),
-            Self::CacheRam => settings.cache_ram.is_some(),
-            Self::CtxCheckpoints => settings.ctx_checkpoints.is_some(),
-            Self::NoRepack => settings.no_repack,
-            Self::Release => settings.release.is_some(),
+        let mut without = settings.clone();
+        let stands_for = |flag: &&Self| **flag == self || flag.row().ignored_with == Some(self);
+        Self::ALL.iter().filter(stands_for).for_each(|flag| flag.reset(&mut without));
+        without != *settings
+    }
+}
+
+/// `true` unless a variable or an argument says otherwise.
+fn is_on(text: &str) -> bool {
+    !["0", "f", "F", "false", "FALSE", "False"].contains(&text)
+}
+
+/// A number from 1 up; `32k` is 32768.
+///
+/// # Errors
+/// One sentence that names the accepted values; so all readers here.
+pub fn count(text: &str) -> Result<u64, String> {
+    number(text, 1)
+}
+
+/// A number, 0 allowed.
+#[allow(missing_docs, clippy::missing_errors_doc, reason = "as above")]
+pub fn layers(text: &str) -> Result<u64, String> {
+    number(text, 0)
+}
+
+fn number(text: &str, least: u64) -> Result<u64, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let (digits, scale) = lower.strip_suffix('k').map_or((lower.as_str(), 1), |digits| (digits, 1024));
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !plain {
+        return Err(format!("'{text}' is not a number: use {least} or more, such as 512 or 32k"));
+    }
+    let value = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
+    match value.filter(|value| (least..=MAX_VALUE).contains(value)) {
+        Some(value) => Ok(value),
+        None => Err(format!("'{text}' is out of range: use a number from {least} to {MAX_VALUE}")),
+    }
+}
+
+/// A number of MiB.
+#[allow(clippy::missing_errors_doc, reason = "as above")]
+pub fn mebibytes(text: &str) -> Result<Bytes, String> {
+    number(text, 0).map(Bytes::mib)
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|error: crate::units::NotASize| error.to_string())
+}
+
+fn quantisation(text: &str) -> Result<FileType, String> {
+    text.parse().map_err(|error: crate::gguf::NotAFileType| error.to_string())
+}
+
+/// A number of tokens, `max` or `auto`; the engine decides what 0 means.
+#[allow(clippy::missing_errors_doc, reason = "as above")]
+pub fn context(text: &str) -> Result<Context, String> {
+    match text.trim() {
+        "max" => Ok(Context::Max),
+        "auto" => Ok(Context::Auto),
+        _ => number(text, 0).map(Context::Tokens).map_err(|error| format!("{error}, or max")),
+    }
+}
+
+fn flash_attn(text: &str) -> Result<FlashAttn, String> {
+    match text.trim() {
+        "auto" => Ok(FlashAttn::Auto),
+        "on" => Ok(FlashAttn::On),
+        "off" => Ok(FlashAttn::Off),
+        _ => Err(format!("'{text}' is not a valid value: use auto, on or off")),
+    }
+}
+
+fn gpu_layers(text: &str) -> Result<GpuLayers, String> {
+    match text.trim() {
+        "auto" | "-1" => Ok(GpuLayers::Auto),
+        "all" => Ok(GpuLayers::All),
+        _ => number(text, 0).map(GpuLayers::Count).map_err(|error| format!("{error}, auto or all")),
+    }
+}
+
+fn outputs(text: &str) -> Result<Outputs, String> {
+    match text.trim() {
+        "ubatch" => Ok(Outputs::Ubatch),
+        "parallel" => Ok(Outputs::Parallel),
+        _ => number(text, 1).map(Outputs::Tokens).map_err(|error| format!("{error}, or ubatch")),
+    }
+}
+
+/// `3,1`; llama-server takes a slash too.
+fn proportions(text: &str) -> Result<Vec<f64>, String> {
+    let share = |text: &str| {
+        let share = text.trim().parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
+        share.ok_or_else(|| format!("'{text}' is not a proportion: use numbers of 0 or more, such as 3,1"))
+    };
+    text.split([',', '/']).map(share).collect()
+}
+
+/// `GPU1,GPU0`, `1,0` or `none`.
+fn devices(text: &str) -> Result<Vec<usize>, String> {
+    if text.trim() == "none" {
+        return Ok(Vec::new());
+    }
+    let device = |name: &str| {
+        let name = name.trim();
+        let digits =
+            if name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("gpu")) { &name[3..] } else { name };
+        digits.parse::<usize>().map_err(|_| format!("'{name}' is not a GPU: use GPU0, GPU1 and so on, or none"))
+    };
+    text.split(',').map(device).collect()
+}
+
+/// A release by its name, or the nearest one to a build or a date.
+fn release(text: &str) -> Result<NearestRelease, String> {
+    NearestRelease::to(text).ok_or_else(|| {
+        let unknown = text.parse::<Release>().err().map_or_else(String::new, |unknown| format!("{unknown}; "));
+        format!("{unknown}a build (b11200) or a date (2026-09-15) takes the nearest")
+    })
+}
+
+fn cache_types() -> Vec<&'static str> {
+    CacheType::ALL.map(CacheType::name).to_vec()
+}
+
+/// 0 is the training context; so is llama-server's default, but the fit may lower that.
+fn written_context(context: &Context) -> String {
+    if let Context::Tokens(tokens) = context { tokens.to_string() } else { "0".to_owned() }
+}
+
+fn written_layers(layers: &GpuLayers) -> String {
+    layers.word().map_or_else(str::to_owned, |count| count.to_string())
+}
+
+fn written_outputs(outputs: &Outputs) -> String {
+    if let Outputs::Tokens(tokens) = outputs { tokens.to_string() } else { "ubatch".to_owned() }
+}
+
+/// Whole MiB, the unit of llama-server's options.
+fn written_mebibytes(bytes: &Bytes) -> String {
+    super::knob::value::in_mib(*bytes).to_string()
+}
+
+/// `3,1`
+pub fn joined<T: Display>(list: &[T]) -> String {
+    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value that the option takes, if it is typed.
+    fn sample(flag: Flag) -> Option<&'static str> {
+        Some(match flag.row().takes {
+            Takes::NotTyped | Takes::File(_) => return None,
+            Takes::Nothing | Takes::Truth(_) => "true",
+            Takes::Number("auto|all|N" | "N|max" | "N|ubatch" | "N" | "MIB" | "SIZE") => "3",
+            Takes::Numbers(_) => "3,1",
+            Takes::List(_) => "draft-mtp",
+            Takes::Word("TYPE") if flag == Flag::Quant => "Q8_0",
+            Takes::Word("TYPE") => "q8_0",
+            Takes::Word("auto|on|off") => "on",
+            Takes::Word("KIND") => "mean",
+            Takes::Word("NAME") => "llama-cli",
+            Takes::Word("MODE") => "mlock",
+            Takes::Word("GPU1|none") => "GPU1",
+            Takes::Word("WxH") => "640x480",
+            Takes::Word("GPU,…") => "GPU1",
+            Takes::Word("RELEASE") => "2026-08",
+            other => panic!("{flag:?}: a sample for {other:?} is missing"),
+        })
+    }
+
+    #[test]
+    fn every_option_is_read_copied_and_taken_back() {
+        let does_nothing = [Flag::NoMmproj, Flag::Repack];
+        for &flag in Flag::ALL.iter().filter(|flag| !does_nothing.contains(flag)) {
+            let Some(text) = sample(flag) else { continue };
+            let (mut settings, mut copy) = (Settings::default(), Settings::default());
+            flag.read(&mut settings, text).unwrap();
+            assert_ne!(settings, Settings::default(), "{flag:?}");
+            assert!(flag.is_given(&settings), "{flag:?}");
+            flag.copy(&settings, &mut copy);
+            assert_eq!(copy, settings, "{flag:?}");
+            flag.reset(&mut copy);
+            assert_eq!(copy, Settings::default(), "{flag:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for &flag in Flag::ALL {
+            let Some(text) = sample(flag) else { continue };
+            let (mut settings, mut again) = (Settings::default(), Settings::default());
+            flag.read(&mut settings, text).unwrap();
+            let Some(written) = flag.write(&settings) else { continue };
+            flag.read(&mut again, if written.is_empty() { "true" } else { &written }).unwrap();
+            assert_eq!(again, settings, "{flag:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_used_once_and_every_option_is_explained() {
+        for &flag in Flag::ALL {
+            assert_eq!(Flag::named(flag.name()), Some(flag));
+            let row = flag.row();
+            assert!(row.takes == Takes::NotTyped || !row.help.is_empty(), "{flag:?}");
+            assert!(row.variables.is_empty() || row.argument.is_some(), "{flag:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_parsed_exactly() {
+        assert_eq!(context("50000"), Ok(Context::Tokens(50_000)));
+        assert_eq!(context("32k"), Ok(Context::Tokens(32_768)));
+        assert_eq!(context("1099511627776"), Ok(Context::Tokens(1 << 40)));
+        assert_eq!(context("max"), Ok(Context::Max));
+        assert_eq!(gpu_layers("-1"), Ok(GpuLayers::Auto));
+        assert_eq!(gpu_layers("0"), Ok(GpuLayers::Count(0)));
+        assert_eq!(gpu_layers("all"), Ok(GpuLayers::All));
+        assert_eq!(outputs("ubatch"), Ok(Outputs::Ubatch));
+        assert_eq!(mebibytes("1024"), Ok(Bytes::gib(1)));
+        assert_eq!(proportions("0.5/1"), Ok(vec![0.5, 1.0]));
+    }
+
+    #[test]
+    fn invalid_values_are_refused_with_a_hint() {
+        for text in ["", "-5", "+5", "k", "1e9", "1099511627777", "18446744073709551615k", "99999999999999999999999"] {
+            let error = context(text).unwrap_err();
+            assert!(error.contains("use") && error.ends_with("or max"), "{error}");
+        }
+        for text in ["", "-1", "nan", "inf", "a"] {
+            assert!(proportions(text).is_err(), "{text}");
         }
     }
 }

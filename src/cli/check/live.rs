@@ -17,6 +17,7 @@ use crate::hardware::{self, DetectOptions, Detected};
 use crate::observed::{Load, Observation, ProcessMemory, PsRow};
 use crate::plan::Plan;
 use crate::settings::Context;
+use crate::settings::Flag;
 #[cfg(feature = "net")]
 use crate::source::Roots;
 use crate::text;
@@ -159,7 +160,7 @@ fn of_row(args: &CheckArgs, row: &PsRow, detected: &Detected) -> Result<RunningC
     let package = resolve::model(Path::new(&row.name))?;
     let ready = start.with(&package).complete();
     let mut request = ready.request(&package.model);
-    if let Some(tokens) = row.context.filter(|_| args.knobs.ctx.is_none()) {
+    if let Some(tokens) = row.context.filter(|_| !args.knobs.is_given(Flag::Context)) {
         request.settings.ctx = Context::Tokens(tokens);
     }
     apply(&args.knobs, &mut request.settings);

@@ -21,7 +21,7 @@ pub(super) fn run(args: &CheckArgs, column: &str) -> Result<ExitCode, CliError> 
         None => return Err(CliError::Arguments("--ps needs a model: plimsoll check llama3.1:8b --ps …".to_owned())),
     };
     let start = ParsedArgs::by(&args.knobs, &args.machine, Config::default())?;
-    let opened = resolve::quantised(resolve::model(named)?, args.knobs.others.quant)?;
+    let opened = resolve::quantised(resolve::model(named)?, args.knobs.settings.quant)?;
     let ready = start.with(&opened).complete();
     let request = ready.request(&opened.model);
     let answer = ps::explain(&request, column).map_err(|sentence| CliError::flag("--ps", &sentence))?;

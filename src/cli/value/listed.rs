@@ -8,13 +8,12 @@ use clap::{Arg, Command};
 
 use super::super::args::{KnobOrQuant, PageChoice};
 use super::{NUMBER_KNOBS, fits, objective};
-use super::{engine_knobs, flash_attn, knob, knob_or_quant, number_knob_or_quant, page};
+use super::{engine_knobs, knob, knob_or_quant, number_knob_or_quant, page};
 use crate::answer::best::Objective;
 use crate::engine::EngineId;
 use crate::export::ExportFormat;
 use crate::plan::Outcome;
 use crate::settings::knob::Knob;
-use crate::settings::{CacheType, FlashAttn, NearestRelease, Release};
 use crate::teach::Page;
 
 /// A parser, and the names that it accepts.
@@ -44,28 +43,8 @@ pub(in super::super) fn engines() -> Listed<EngineId> {
     parsed(EngineId::ALL.map(EngineId::name))
 }
 
-pub(in super::super) fn releases() -> Listed<NearestRelease> {
-    Listed { parse: release, names: Release::ALL.map(Release::name).to_vec() }
-}
-
-/// A release by its name, or the nearest one to a build or a date.
-fn release(text: &str) -> Result<NearestRelease, String> {
-    NearestRelease::to(text).ok_or_else(|| {
-        let unknown = text.parse::<Release>().err().map_or_else(String::new, |unknown| format!("{unknown}; "));
-        format!("{unknown}a build (b11200) or a date (2026-09-15) takes the nearest")
-    })
-}
-
-pub(in super::super) fn cache_types() -> Listed<CacheType> {
-    parsed(CacheType::ALL.map(CacheType::name))
-}
-
 pub(in super::super) fn formats() -> Listed<ExportFormat> {
     parsed(ExportFormat::ALL.map(ExportFormat::name))
-}
-
-pub(in super::super) fn flash_attns() -> Listed<FlashAttn> {
-    Listed { parse: flash_attn, names: vec!["auto", "on", "off"] }
 }
 
 pub(in super::super) fn pages() -> Listed<PageChoice> {

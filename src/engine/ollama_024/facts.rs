@@ -30,7 +30,7 @@ pub const FACTS: EngineFacts = EngineFacts {
         Flag::FitTarget,
         Flag::FitCtx,
         Flag::CpuMoe,
-        Flag::Drafting,
+        Flag::SpecType,
         Flag::LoadMode,
         Flag::CacheRam,
         Flag::CtxCheckpoints,

@@ -3,7 +3,7 @@
 
 use super::Source;
 use crate::settings::knob::{Knob, MAX_VALUE};
-use crate::settings::{CacheType, Context, FlashAttn, Settings};
+use crate::settings::{CacheType, Context, Flag, FlashAttn, Settings, VariableMeaning};
 use crate::units::Bytes;
 
 /// Sets what the variables set, as the server would; `get` looks one up. Returns one sentence for each that shows.
@@ -110,32 +110,31 @@ impl Variables<'_> {
 
     /// What llama-server reads itself for all that no option says.
     fn llama_server(&mut self) {
-        let number = |text: &str| text.trim().parse::<u64>().ok();
+        let named = |name: &str| {
+            let variables =
+                |flag: Flag| flag.row().variables.iter().map(move |variable| (flag, variable.means, variable.name));
+            Flag::ALL.iter().flat_map(|flag| variables(*flag)).find(|(_, _, known)| *known == name)
+        };
         for (name, value) in self.settings.ollama.server.inherited.clone() {
-            let settings = &mut *self.settings;
-            match name.as_str() {
-                "LLAMA_ARG_FIT" => settings.ollama.server.no_fit = matches!(value.as_str(), "off" | "0" | "false"),
-                "LLAMA_ARG_FIT_TARGET" => {
-                    settings.fit_target = number(&value).filter(|mib| *mib <= MAX_VALUE).map(Bytes::mib);
+            if name == "LLAMA_ARG_FIT" {
+                self.settings.ollama.server.no_fit = matches!(value.as_str(), "off" | "0" | "false");
+            } else if let Some((flag, means, _)) =
+                named(&name).filter(|(_, means, _)| *means != VariableMeaning::Passed)
+            {
+                // what Ollama was told of both types is llama-server's argument
+                if flag.row().ollama.is_some() && flag.is_given(self.settings) {
+                    continue;
                 }
-                "LLAMA_ARG_FIT_CTX" => settings.fit_ctx = number(&value),
-                "LLAMA_ARG_N_CPU_MOE" => settings.n_cpu_moe = number(&value),
-                "LLAMA_ARG_KV_UNIFIED" => settings.kv_unified = is_true(&value),
-                "LLAMA_ARG_NO_KV_OFFLOAD" => settings.no_kv_offload = true,
-                "LLAMA_ARG_KV_OFFLOAD" => settings.no_kv_offload = !is_true(&value),
-                "LLAMA_ARG_SWA_FULL" => settings.swa_full = is_true(&value),
-                "LLAMA_ARG_CACHE_TYPE_K" if settings.cache_type_k.is_none() => {
-                    settings.cache_type_k = value.parse().ok();
+                let text = match means {
+                    VariableMeaning::Presence => "true".to_owned(),
+                    VariableMeaning::Not => (!is_true(&value)).to_string(),
+                    _ => value.clone(),
+                };
+                if flag.read(self.settings, text.trim()).is_err() {
+                    flag.reset(self.settings);
                 }
-                "LLAMA_ARG_CACHE_TYPE_V" if settings.cache_type_v.is_none() => {
-                    settings.cache_type_v = value.parse().ok();
-                }
-                "LLAMA_ARG_TENSOR_SPLIT" => {
-                    let shares: Option<Vec<f64>> =
-                        value.split([',', '/']).map(|share| share.trim().parse().ok()).collect();
-                    settings.tensor_split = shares.unwrap_or_default();
-                }
-                _ => continue,
+            } else {
+                continue;
             }
             self.notes.push(format!("llama-server reads {name}={value} of the server's environment"));
         }
