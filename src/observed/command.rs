@@ -217,3 +217,29 @@ fn layers(value: &str) -> Option<GpuLayers> {
         _ => GpuLayers::Count(value.parse().ok()?),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Flag;
+    use crate::settings::flag::tests::sample;
+
+    #[test]
+    fn every_option_of_llama_server_is_known() {
+        // they decide nothing that a log could be compared with
+        let passed_over = [
+            Flag::NoRepack,
+            Flag::NoMmprojOffload,
+            Flag::ImageMinTokens,
+            Flag::ImageMaxTokens,
+            Flag::GpuLayersDraft,
+            Flag::CacheTypeKDraft,
+            Flag::CacheTypeVDraft,
+        ];
+        for &flag in Flag::ALL {
+            let (Some(argument), Some(value)) = (flag.row().argument, sample(flag)) else { continue };
+            let is_read = !read(&format!("llama-server {argument} {value}")).settings.is_empty();
+            assert_eq!(is_read, !passed_over.contains(&flag), "{flag:?}");
+        }
+    }
+}

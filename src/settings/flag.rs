@@ -660,11 +660,11 @@ pub fn joined<T: Display>(list: &[T]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A value that the option takes, if it is typed.
-    fn sample(flag: Flag) -> Option<&'static str> {
+    pub(crate) fn sample(flag: Flag) -> Option<&'static str> {
         Some(match flag.row().takes {
             Takes::NotTyped | Takes::File(_) => return None,
             Takes::Nothing | Takes::Truth(_) => "true",

@@ -1,7 +1,7 @@
 //! Reads and writes a knob's value in the settings.
 
 use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, MAX_VALUE, QUANTISATIONS};
-use crate::settings::{CacheType, Context, GpuLayers, LoadMode, MmprojDevice, Outputs, Settings, SpecType};
+use crate::settings::{CacheType, Context, Flag, GpuLayers, LoadMode, MmprojDevice, Outputs, Settings, SpecType};
 use crate::units::Bytes;
 
 impl Knob {
@@ -90,29 +90,10 @@ impl Knob {
         self.copy(&Settings::default(), settings);
     }
 
-    /// Copies the knob's value.
+    /// Copies the knob's value: that of the option with its name.
     pub fn copy(self, from: &Settings, to: &mut Settings) {
-        match self {
-            Self::Context => to.ctx = from.ctx,
-            Self::Parallel => to.parallel = from.parallel,
-            Self::Batch => to.batch = from.batch,
-            Self::Ubatch => to.ubatch = from.ubatch,
-            Self::Quant => to.quant = from.quant,
-            Self::CacheType => (to.cache_type_k, to.cache_type_v) = (from.cache_type_k, from.cache_type_v),
-            Self::CacheTypeK => to.cache_type_k = from.cache_type_k,
-            Self::CacheTypeV => to.cache_type_v = from.cache_type_v,
-            Self::FlashAttn => to.flash_attn = from.flash_attn,
-            Self::KvUnified => to.kv_unified = from.kv_unified,
-            Self::Outputs => to.outputs = from.outputs,
-            Self::GpuLayers => to.gpu_layers = from.gpu_layers,
-            Self::CpuMoe => to.n_cpu_moe = from.n_cpu_moe,
-            Self::MmprojDevice => to.mmproj.device = from.mmproj.device,
-            Self::ImageTokens => to.mmproj.image_max_tokens = from.mmproj.image_max_tokens,
-            Self::TensorSplit => to.tensor_split.clone_from(&from.tensor_split),
-            Self::Draft => to.draft.types.clone_from(&from.draft.types),
-            Self::DraftMax => to.draft.n_max = from.draft.n_max,
-            Self::LoadMode => to.load_mode = from.load_mode,
-            Self::CacheRam => to.cache_ram = from.cache_ram,
+        if let Some(flag) = Flag::named(self.name()) {
+            flag.copy(from, to);
         }
     }
 }
