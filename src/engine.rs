@@ -26,6 +26,8 @@ mod prepared;
 mod request;
 mod version;
 
+use std::borrow::Cow;
+
 use crate::gguf::Tensor;
 use crate::machine::Machine;
 use crate::model::Model;
@@ -120,7 +122,12 @@ pub trait Engine: Sync {
         Vec::new()
     }
 
-    /// The formulas behind `plan`, which is a plan of `model`; none for an engine without formulas.
+    /// The file that it loads for `model` with these settings.
+    fn loads<'m>(&self, model: &'m Model, _settings: &Settings) -> Cow<'m, Model> {
+        Cow::Borrowed(model)
+    }
+
+    /// The formulas behind `plan`, which is a plan of the `model` that it [loads](Engine::loads); none for an engine without formulas.
     ///
     /// # Errors
     /// As [`Engine::plan`].

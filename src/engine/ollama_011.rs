@@ -13,7 +13,7 @@ use super::admission::Admission;
 use super::graph_size::{self, FormulaInputs, ModelFacts, OllamaRelease, Sizes, Vision};
 use super::id::EngineError;
 use super::kvcache;
-use super::request::ResolvedSettings;
+use super::request::{self, ResolvedSettings};
 use crate::machine::{Backend, Machine};
 use crate::model::{Model, TensorGroup};
 use crate::plan::{OwnCaches, Plan};
@@ -39,7 +39,7 @@ pub fn traits(model: &Model) -> Result<ArchitectureTraits, EngineError> {
 /// # Errors
 /// As for a plan.
 pub fn predict(model: &Model, machine: &Machine, settings: &Settings) -> Result<(bool, Bytes), EngineError> {
-    let case = EstimateInputs::of(model, machine, settings)?;
+    let case = EstimateInputs::of(&request::loads(model, settings), machine, settings)?;
     let (fits, vram) = pick::predict(&case.task, &case.devices);
     Ok((fits, Bytes(vram)))
 }
@@ -52,7 +52,7 @@ pub(super) fn eviction_reason(
     settings: &Settings,
     plan: &Plan,
 ) -> Result<Option<Admission>, EngineError> {
-    let case = EstimateInputs::of(model, machine, settings)?;
+    let case = EstimateInputs::of(&request::loads(model, settings), machine, settings)?;
     let picked = pick::pick(&case.task, &case.devices, settings.spread, true);
     let (needed, free) = (Bytes(picked.estimate.total()), machine.ram.free);
     Ok(match plan.refusal.clone() {
@@ -67,6 +67,7 @@ pub(super) fn eviction_reason(
 }
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+    let model = &*request::loads(model, settings);
     let EstimateInputs { traits, effect, mut sizes, vision, own_caches, task, devices } =
         EstimateInputs::of(model, machine, settings)?;
     let picked = pick::pick(&task, &devices, settings.spread, settings.require_full);
@@ -107,8 +108,9 @@ impl EstimateInputs {
         let effect = rules::resolve_settings(model, traits, machine, settings)?;
         let knobs = FormulaInputs::of(&effect.settings, bytes_per_element);
         let sizes = graph_size::sizes(model, &facts, knobs)?;
-        // only the llama.cpp runner loads a separate projector
-        let projector = if traits.own_engine { 0 } else { settings.projector_bytes().0 };
+        // counted for every architecture, although only the llama.cpp runner loads it
+        let separate = settings.projector.as_ref().filter(|projector| projector.inside.is_none());
+        let projector = separate.map_or(0, |projector| projector.tensor_bytes.0);
         let vision = if projector > 0 { Vision::none() } else { Vision::of(model, &facts)? };
         let blocks = sizes.caches.iter().enumerate().map(|(index, cache)| block(model, index, cache.bytes.0)).collect();
         let task = EstimateTask {

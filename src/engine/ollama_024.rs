@@ -9,7 +9,7 @@ mod traits;
 use super::graph_size::{self, FormulaInputs, ModelFacts, OllamaRelease};
 use super::id::EngineError;
 use super::layout::{self, LayoutTask};
-use super::{backend, kvcache};
+use super::{backend, kvcache, request};
 use crate::machine::Machine;
 use crate::model::{Model, TensorGroup};
 use crate::plan::Plan;
@@ -35,6 +35,7 @@ struct LayerBytes {
 }
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+    let model = &*request::loads(model, settings);
     let facts = ModelFacts::of(model, OllamaRelease::May2026)?;
     let traits = ArchitectureTraits::of(model, &facts);
     let mut effect = rules::resolve_settings(model, traits, machine, settings)?;

@@ -106,7 +106,9 @@ impl CachesPage {
         let of_draft = plan.parts.iter().filter(|part| part.kind == PartKind::Draft);
         let draft: Bytes = of_draft.flat_map(|part| &part.devices).map(|memory| memory.cache).sum();
         let memory = llama_cpp::cache_layout(&request.model, plan, &request.settings);
-        let own = engine::of(plan.engine).own_caches(&request.model, &with_context_per_sequence(plan));
+        let engine = engine::of(plan.engine);
+        let loaded = engine.loads(&request.model, &request.settings);
+        let own = engine.own_caches(&loaded, &with_context_per_sequence(plan));
         let (memory, own) = match (memory, own) {
             (Err(_), Err(error)) => return Err(error),
             (memory, own) => (memory.ok(), own.ok()),
