@@ -6,6 +6,7 @@
 
 mod admission;
 pub mod backend;
+mod compared;
 mod draft_match;
 mod facts;
 #[cfg(test)]

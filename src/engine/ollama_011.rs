@@ -10,6 +10,7 @@ mod rules;
 mod traits;
 
 use super::admission::Admission;
+use super::compared::{ComparedVersions, VersionDifference, version};
 use super::graph_size::{self, FormulaInputs, ModelFacts, OllamaRelease, Sizes, Vision};
 use super::id::EngineError;
 use super::kvcache;
@@ -22,6 +23,41 @@ use crate::units::Bytes;
 use estimate::{BlockBytes, EstimateDevice, EstimateTask};
 
 pub use traits::{ArchitectureTraits, bytes_per_element};
+
+/// The versions whose estimate it is. Source: the histories of `fs/ggml/ggml.go` and `llm/memory.go`, Ollama 0.9 to
+/// 0.11.11, compared with the commit.
+pub(super) const VERSIONS: ComparedVersions = ComparedVersions {
+    compared: (version(11, 5), version(11, 7)),
+    last: version(11, u32::MAX),
+    differences: &[
+        VersionDifference {
+            since: version(0, 0),
+            before: version(11, 0),
+            architectures: GPT_OSS,
+            what: "does not know the model",
+        },
+        VersionDifference {
+            since: version(11, 0),
+            before: version(11, 3),
+            architectures: GPT_OSS,
+            what: "counts a graph four times as large where layers are in RAM, and twice as large where none is",
+        },
+        VersionDifference {
+            since: version(11, 3),
+            before: version(11, 5),
+            architectures: GPT_OSS,
+            what: "counts a graph twice as large",
+        },
+        VersionDifference {
+            since: version(11, 8),
+            before: version(12, 0),
+            architectures: GPT_OSS,
+            what: "turns on flash attention for it and counts another graph then",
+        },
+    ],
+};
+
+const GPT_OSS: &[&str] = &["gptoss", "gpt-oss"];
 
 const RELEASE: OllamaRelease = OllamaRelease::August2025;
 
@@ -76,7 +112,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
         [_, _, ..] => sizes.on_several_gpus(),
         _ => {}
     }
-    Ok(assemble::plan(assemble::PlanInputs {
+    let mut plan = assemble::plan(assemble::PlanInputs {
         model,
         machine,
         settings,
@@ -87,7 +123,9 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
         own_caches,
         task,
         picked,
-    }))
+    });
+    VERSIONS.say(&mut plan, settings.ollama.version);
+    Ok(plan)
 }
 
 /// The input of the estimate.
