@@ -45,7 +45,7 @@ impl ComparedVersions {
                 let VersionDifference { since, before, what, .. } = difference;
                 format!("; from {since} until before {before} it {what}")
             });
-            let others: String = others.collect();
+            let others = others.collect::<Vec<_>>().concat();
             plan.notes.push(format!("the figures are those of {compared}; --ollama names another version{others}"));
         } else if named < from || named > to {
             let mut known = self.differences.iter().filter(of_model);
