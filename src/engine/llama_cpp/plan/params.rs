@@ -182,6 +182,7 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         offload_kqv: !settings.no_kv_offload,
         op_offload: !settings.no_op_offload,
         swa_full: settings.swa_full,
+        pipeline_refused: settings.pipeline_refused,
         ..ContextParams::default()
     }
 }
