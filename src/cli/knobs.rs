@@ -51,6 +51,7 @@ pub(super) fn settings(knobs: &KnobArgs, engine: EngineId, variables: &Variables
         cache_ram: others.cache_ram,
         ctx_checkpoints: others.ctx_checkpoints,
         no_repack: others.no_repack,
+        pipeline_refused: None,
         raw: knobs.raw_settings,
     };
     let mut notes = Vec::new();
@@ -210,6 +211,7 @@ mod tests {
             cache_ram: Some(Bytes::gib(2)),
             ctx_checkpoints: Some(8),
             no_repack: true,
+            pipeline_refused: None,
             raw: true,
         };
         let (settings, notes) = settings(&knobs, EngineId::Ollama024, &Variables::default());
