@@ -6,6 +6,7 @@
 
 mod admission;
 pub mod backend;
+mod compared;
 mod draft_match;
 mod facts;
 #[cfg(test)]
@@ -25,6 +26,8 @@ mod preflight;
 mod prepared;
 mod request;
 mod version;
+
+use std::borrow::Cow;
 
 use crate::gguf::Tensor;
 use crate::machine::Machine;
@@ -120,7 +123,12 @@ pub trait Engine: Sync {
         Vec::new()
     }
 
-    /// The formulas behind `plan`, which is a plan of `model`; none for an engine without formulas.
+    /// The file that it loads for `model` with these settings.
+    fn loads<'m>(&self, model: &'m Model, _settings: &Settings) -> Cow<'m, Model> {
+        Cow::Borrowed(model)
+    }
+
+    /// The formulas behind `plan`, which is a plan of the `model` that it [loads](Engine::loads); none for an engine without formulas.
     ///
     /// # Errors
     /// As [`Engine::plan`].

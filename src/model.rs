@@ -2,6 +2,7 @@
 
 mod groups;
 mod hyper;
+mod inside;
 mod projector;
 pub mod quantise;
 mod summary;

@@ -114,6 +114,8 @@ pub struct Settings {
     pub ctx_checkpoints: Option<u64>,
     /// Leave weights in RAM in the layout of the file (`--no-repack`).
     pub no_repack: bool,
+    /// Whether the compute buffers of a pipeline are refused, whatever is free, as a log shows; `None` goes by what is free.
+    pub pipeline_refused: Option<bool>,
     /// Skip the engine's own adjustments of the knobs.
     pub raw: bool,
 }

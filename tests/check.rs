@@ -2,3 +2,4 @@
 
 mod besides;
 mod samples;
+mod several;

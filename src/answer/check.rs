@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::engine::llama_cpp::Reservation;
 use crate::engine::{EngineError, EngineId, PlanRequest, PreparedModel};
 use crate::gguf::FileType;
 use crate::machine::spec::MachineSpec;
@@ -207,6 +208,8 @@ pub struct Compared {
     pub part: Part,
     /// What it is for.
     pub term: CheckedTerm,
+    /// Whether the log's figure is of the load, or of what the fit measured.
+    pub of: Reservation,
     /// The plan's figure.
     pub planned: Option<Mib>,
     /// The log's figure.

@@ -192,8 +192,8 @@ fn first_part(name: &str) -> &str {
 
 /// The layouts by which weights in RAM are repacked; none if they are not.
 fn repacking(request: &PlanRequest, plan: &Plan) -> Option<Layouts> {
-    let layouts = Layouts { instructions: request.machine.cpu.instructions, one_bit: true };
-    (plan.cpu().repacked > Bytes::ZERO).then_some(layouts)
+    let loaded = request.model.llama_cpp(plan.settings.release?).ok()?;
+    (plan.cpu().repacked > Bytes::ZERO).then(|| loaded.layouts(request.machine.cpu.instructions))
 }
 
 /// Mapped experts in RAM, less the share that a token uses.

@@ -48,6 +48,17 @@ pub enum LoadOutcome {
 }
 
 impl LoadedModels {
+    /// What is left on the GPU `index` of `machine`, and the part of it that is RAM, which RAM's own figure counts too.
+    pub fn left_on(&self, index: usize, machine: &Machine) -> (Bytes, Bytes) {
+        let (Some(before), Some(after)) = (machine.gpus.get(index), self.left.gpus.get(index)) else {
+            return (Bytes::ZERO, Bytes::ZERO);
+        };
+        // memory of its own is filled first
+        let own = machine.own_memory(before).min(before.free) - (before.free - after.free);
+        let in_ram = (after.free - own).min(self.left.ram.free);
+        if machine.own_memory(before) < before.total { (own + in_ram, in_ram) } else { (after.free, Bytes::ZERO) }
+    }
+
     /// Whether all stay loaded and fit.
     pub fn all_loaded(&self) -> bool {
         self.outcomes.iter().all(|outcome| match outcome {
@@ -240,6 +251,8 @@ fn free_after(machine: &Machine, outcomes: &[LoadOutcome]) -> Machine {
     for (_, plan) in loaded(outcomes) {
         for (gpu, device) in left.gpus.iter_mut().zip(plan.gpus()) {
             gpu.free = gpu.free - device.needed();
+            // what the system set aside for an integrated GPU is filled first, and once
+            gpu.dedicated = gpu.dedicated.map(|own| own - device.needed());
         }
         left.ram.free = left.ram.free - plan.ram().asked;
     }

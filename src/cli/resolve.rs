@@ -123,6 +123,9 @@ impl ParsedArgs {
     /// With what `config` sets.
     pub(super) fn by(knobs: &KnobArgs, machine: &MachineArgs, config: Config) -> Result<Self, CliError> {
         let engine = knobs.engine.or(config.engine).unwrap_or_default();
+        if let Some(version) = knobs.ollama.ollama {
+            engine.takes(version).map_err(|sentence| CliError::flag("--ollama", &sentence))?;
+        }
         let other = config.other_machine().filter(|_| machine.machine.is_none());
         let MachineSource { described, search } = match other {
             Some(other) => MachineSource::of(machine, Some(other), &config.machine_key())?,

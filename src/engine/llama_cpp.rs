@@ -319,6 +319,11 @@ impl LoadedModel {
         if loads { hparams.n_layer_all } else { hparams.n_layer() }
     }
 
+    /// The layouts by which its release repacks weights for `instructions`.
+    pub fn layouts(&self, instructions: CpuInstructions) -> Layouts {
+        Layouts { instructions, one_bit: self.release.repacks_one_bit }
+    }
+
     /// Assigns layers to `devices`.
     fn place(&self, devices: &[Device], spread: &LayerSplit) -> Placement {
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
@@ -331,10 +336,7 @@ impl LoadedModel {
         };
         // host buffers of a GPU come first
         let host = devices.iter().any(|device| device.backend.has_host_buffers());
-        let layouts = Layouts {
-            instructions: if host { CpuInstructions::None } else { spread.repack_for },
-            one_bit: self.release.repacks_one_bit,
-        };
+        let layouts = self.layouts(if host { CpuInstructions::None } else { spread.repack_for });
         Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices, layouts))
     }
 }

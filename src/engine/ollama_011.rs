@@ -10,10 +10,11 @@ mod rules;
 mod traits;
 
 use super::admission::Admission;
+use super::compared::{ComparedVersions, VersionDifference, version};
 use super::graph_size::{self, FormulaInputs, ModelFacts, OllamaRelease, Sizes, Vision};
 use super::id::EngineError;
 use super::kvcache;
-use super::request::ResolvedSettings;
+use super::request::{self, ResolvedSettings};
 use crate::machine::{Backend, Machine};
 use crate::model::{Model, TensorGroup};
 use crate::plan::{OwnCaches, Plan};
@@ -22,6 +23,41 @@ use crate::units::Bytes;
 use estimate::{BlockBytes, EstimateDevice, EstimateTask};
 
 pub use traits::{ArchitectureTraits, bytes_per_element};
+
+/// The versions whose estimate it is. Source: the histories of `fs/ggml/ggml.go` and `llm/memory.go`, Ollama 0.9 to
+/// 0.11.11, compared with the commit.
+pub(super) const VERSIONS: ComparedVersions = ComparedVersions {
+    compared: (version(11, 5), version(11, 7)),
+    last: version(11, u32::MAX),
+    differences: &[
+        VersionDifference {
+            since: version(0, 0),
+            before: version(11, 0),
+            architectures: GPT_OSS,
+            what: "does not know the model",
+        },
+        VersionDifference {
+            since: version(11, 0),
+            before: version(11, 3),
+            architectures: GPT_OSS,
+            what: "counts a graph four times as large where layers are in RAM, and twice as large where none is",
+        },
+        VersionDifference {
+            since: version(11, 3),
+            before: version(11, 5),
+            architectures: GPT_OSS,
+            what: "counts a graph twice as large",
+        },
+        VersionDifference {
+            since: version(11, 8),
+            before: version(12, 0),
+            architectures: GPT_OSS,
+            what: "turns on flash attention for it and counts another graph then",
+        },
+    ],
+};
+
+const GPT_OSS: &[&str] = &["gptoss", "gpt-oss"];
 
 const RELEASE: OllamaRelease = OllamaRelease::August2025;
 
@@ -39,7 +75,7 @@ pub fn traits(model: &Model) -> Result<ArchitectureTraits, EngineError> {
 /// # Errors
 /// As for a plan.
 pub fn predict(model: &Model, machine: &Machine, settings: &Settings) -> Result<(bool, Bytes), EngineError> {
-    let case = EstimateInputs::of(model, machine, settings)?;
+    let case = EstimateInputs::of(&request::loads(model, settings), machine, settings)?;
     let (fits, vram) = pick::predict(&case.task, &case.devices);
     Ok((fits, Bytes(vram)))
 }
@@ -52,7 +88,7 @@ pub(super) fn eviction_reason(
     settings: &Settings,
     plan: &Plan,
 ) -> Result<Option<Admission>, EngineError> {
-    let case = EstimateInputs::of(model, machine, settings)?;
+    let case = EstimateInputs::of(&request::loads(model, settings), machine, settings)?;
     let picked = pick::pick(&case.task, &case.devices, settings.spread, true);
     let (needed, free) = (Bytes(picked.estimate.total()), machine.ram.free);
     Ok(match plan.refusal.clone() {
@@ -67,6 +103,7 @@ pub(super) fn eviction_reason(
 }
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+    let model = &*request::loads(model, settings);
     let EstimateInputs { traits, effect, mut sizes, vision, own_caches, task, devices } =
         EstimateInputs::of(model, machine, settings)?;
     let picked = pick::pick(&task, &devices, settings.spread, settings.require_full);
@@ -75,7 +112,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
         [_, _, ..] => sizes.on_several_gpus(),
         _ => {}
     }
-    Ok(assemble::plan(assemble::PlanInputs {
+    let mut plan = assemble::plan(assemble::PlanInputs {
         model,
         machine,
         settings,
@@ -86,7 +123,9 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
         own_caches,
         task,
         picked,
-    }))
+    });
+    VERSIONS.say(&mut plan, settings.ollama.version);
+    Ok(plan)
 }
 
 /// The input of the estimate.
@@ -107,8 +146,9 @@ impl EstimateInputs {
         let effect = rules::resolve_settings(model, traits, machine, settings)?;
         let knobs = FormulaInputs::of(&effect.settings, bytes_per_element);
         let sizes = graph_size::sizes(model, &facts, knobs)?;
-        // only the llama.cpp runner loads a separate projector
-        let projector = if traits.own_engine { 0 } else { settings.projector_bytes().0 };
+        // counted for every architecture, although only the llama.cpp runner loads it
+        let separate = settings.projector.as_ref().filter(|projector| projector.inside.is_none());
+        let projector = separate.map_or(0, |projector| projector.tensor_bytes.0);
         let vision = if projector > 0 { Vision::none() } else { Vision::of(model, &facts)? };
         let blocks = sizes.caches.iter().enumerate().map(|(index, cache)| block(model, index, cache.bytes.0)).collect();
         let task = EstimateTask {

@@ -6,10 +6,11 @@ pub(super) mod facts;
 pub(super) mod rules;
 mod traits;
 
+use super::compared::{ComparedVersions, version};
 use super::graph_size::{self, FormulaInputs, ModelFacts, OllamaRelease};
 use super::id::EngineError;
 use super::layout::{self, LayoutTask};
-use super::{backend, kvcache};
+use super::{backend, kvcache, request};
 use crate::machine::Machine;
 use crate::model::{Model, TensorGroup};
 use crate::plan::Plan;
@@ -17,6 +18,13 @@ use crate::settings::Settings;
 
 pub use super::request::supports_cache_type;
 pub use traits::{ArchitectureTraits, bytes_per_element};
+
+/// The version whose estimate it is: that of 24 May 2026.
+const VERSIONS: ComparedVersions = ComparedVersions {
+    compared: (version(24, 0), version(24, u32::MAX)),
+    last: version(29, u32::MAX),
+    differences: &[],
+};
 
 /// The traits of `model` that matter to the engine's rules.
 ///
@@ -35,6 +43,7 @@ struct LayerBytes {
 }
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+    let model = &*request::loads(model, settings);
     let facts = ModelFacts::of(model, OllamaRelease::May2026)?;
     let traits = ArchitectureTraits::of(model, &facts);
     let mut effect = rules::resolve_settings(model, traits, machine, settings)?;
@@ -70,7 +79,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
         require_full: settings.require_full,
     });
     let own_caches = traits.own_engine.then(|| kvcache::caches(model, &facts, &effect.settings));
-    Ok(assemble::plan(assemble::PlanInputs {
+    let mut plan = assemble::plan(assemble::PlanInputs {
         model,
         machine,
         settings,
@@ -82,7 +91,12 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
         buffer,
         adapter_gpu,
         own_caches,
-    }))
+    });
+    // its version is in its name
+    if settings.ollama.version <= VERSIONS.last {
+        VERSIONS.say(&mut plan, settings.ollama.version);
+    }
+    Ok(plan)
 }
 
 impl LayerBytes {

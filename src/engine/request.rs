@@ -13,6 +13,12 @@ use crate::plan::Plan;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
 use crate::units::{Bytes, Tokens};
 
+/// The file that an Ollama with an estimator loads: that of its library, where what reads images is inside.
+pub(super) fn loads<'m>(model: &'m Model, settings: &Settings) -> Cow<'m, Model> {
+    let inside = settings.projector.as_ref().and_then(|projector| model.with_inside(projector));
+    inside.map_or(Cow::Borrowed(model), Cow::Owned)
+}
+
 /// Default batch, in tokens.
 pub const DEFAULT_BATCH: u64 = 512;
 const MIN_CONTEXT: u64 = 4;

@@ -1,5 +1,7 @@
 //! Parses descriptions of a machine: `RTX 4090`, `24GiB`, `name=A,total=24GiB,free=22GiB,backend=CUDA`.
 
+mod decimal;
+
 use super::vulkan::VulkanLimits;
 use super::{Backend, Cpu, Drivers, Gpu, Listed, Machine, Origin, Os, Ram, file, presets, rpc};
 use crate::text::one_line;
@@ -54,6 +56,7 @@ impl MachineSpec {
                 .notes
                 .push(format!("all of the RAM, {}, is assumed free; use --ram total=…,free=… to state it", ram.total));
         }
+        described.notes.extend(decimal::note(gpus, ram));
         if gpus.is_empty() {
             return Ok(described);
         }

@@ -42,6 +42,9 @@ pub struct Projector {
     pub tensor_bytes: Bytes,
     /// Its header; none if only its size is known.
     pub header: Option<Header>,
+    /// The architecture under which Ollama's library has the model with this inside its file; none if it is a file of
+    /// its own there too.
+    pub inside: Option<String>,
 }
 
 impl Projector {
@@ -52,7 +55,7 @@ impl Projector {
     pub fn new(file: String, header: Header) -> Arc<Self> {
         let header = header.printable();
         let tensor_bytes = header.tensors.iter().map(|tensor| tensor.bytes).sum();
-        Arc::new(Self { file, tensor_bytes, header: Some(header) })
+        Arc::new(Self { file, tensor_bytes, header: Some(header), inside: None })
     }
 
     /// Whether `file` is a file, and not the name that a catalogue or a registry has for it.
@@ -70,6 +73,6 @@ impl Projector {
     /// A projector of which only the size is known; none if that is zero.
     pub fn sized(tensor_bytes: Bytes) -> Option<Arc<Self>> {
         let file = Self::UNNAMED.to_owned();
-        (tensor_bytes > Bytes::ZERO).then(|| Arc::new(Self { file, tensor_bytes, header: None }))
+        (tensor_bytes > Bytes::ZERO).then(|| Arc::new(Self { file, tensor_bytes, header: None, inside: None }))
     }
 }

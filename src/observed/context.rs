@@ -22,9 +22,17 @@ pub struct ObservedContext {
     /// Compute buffers before they were reserved anew, by device, where they differ, in MiB.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reserved_before: BTreeMap<String, Mib>,
+    /// The compute buffers of a pipeline were refused, and reserved again without one.
+    #[serde(skip)]
+    pub gave_up_pipeline: bool,
 }
 
 impl ObservedContext {
+    /// Whether its compute buffers are told.
+    pub fn computes(&self) -> bool {
+        self.has(Term::Compute)
+    }
+
     pub(super) fn has(&self, term: Term) -> bool {
         self.observed.values().any(|terms| terms.contains_key(&term))
     }

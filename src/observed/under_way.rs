@@ -374,6 +374,9 @@ impl LoadUnderWay {
                 while matches!(self.load.events.last(), Some(Event::OutOfMemory { .. })) {
                     self.load.events.pop();
                 }
+                if let Some(context) = self.load.contexts.last_mut() {
+                    context.gave_up_pipeline = true;
+                }
                 self.load.events.push(event);
             }
             Event::SchedCopies(copies) => {

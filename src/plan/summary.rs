@@ -12,8 +12,8 @@ impl Plan {
         let release = settings.release.map(|release| format!(" {release}")).unwrap_or_default();
         let file_type = model.file_type.as_deref().unwrap_or("?");
         let devices = self.devices.iter().map(|device| {
-            let (id, asked, free) = (&device.id, device.asked().0, device.free.0);
-            format!("{id} {asked} of {free} bytes")
+            let (id, needed, free) = (&device.id, device.needed() + device.growth, device.free.0);
+            format!("{id} {} of {free} bytes", needed.0)
         });
         format!(
             "{}{release} ({}), {} {} {file_type}, context {}, {} sequences, batch {}/{}, cache {}/{}, {} of {} layers on \

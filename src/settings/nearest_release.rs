@@ -2,17 +2,48 @@
 
 use super::Release;
 
-/// The last build that is nearer to release 2026-08 than to 2026-09: about halfway between that of 8 June 2026 (0.1.150,
-/// about b9570) and b10200 (0.1.154), whose graphs are those of release 2026-09 already.
+/// The last build that is nearer to release 2026-08 than to 2026-08-05: about halfway between that of 8 June 2026
+/// (0.1.150, about b9570) and b10200 (0.1.154).
 const LAST_OF_AUGUST: u64 = 9_885;
+/// The last build that is nearer to release 2026-08-05 than to 2026-09: about halfway between b10200 and b10960, and the
+/// last one known to keep nothing for a fused weighted sum of experts: a user's two cards took 808.35 MiB with it, which
+/// a mixture of 128 experts only takes so. The pull request that lets a backend keep them (ggml-org/llama.cpp 27301) is of
+/// 18 August 2026.
+const LAST_OF_EARLY_AUGUST: u64 = 10_581;
 /// The last build that is nearer to release 2026-09 than to 2026-11: about halfway between b10960 and b11342.
 const LAST_OF_SEPTEMBER: u64 = 11_150;
-/// The builds between two that were compared with release 2026-09: 0.1.154, and those of mid-September.
-const LIKE_SEPTEMBER: std::ops::RangeInclusive<u64> = 10_200..=10_960;
-/// The architectures that agree in both. (In 0.1.154 compressed attention and delta nets are still those of 2026-08.)
-const COMPARED: [&str; 4] = ["gemma3", "gpt-oss", "llama", "qwen3"];
+/// The builds between two that were compared: 0.1.154, and 0.1.155 of 31 August or builds of mid-September.
+const COMPARED: std::ops::RangeInclusive<u64> = 10_200..=10_960;
+/// The architectures that differ between 0.1.154 and 0.1.155, that both refused to load or that were not asked about; the
+/// MTP blocks of Qwen 3.5 are loaded by the former only. The other 115 agree.
+const OTHER_IN_AUGUST: [&str; 19] = [
+    "cohere2moe",
+    "deepseek4",
+    "dflash",
+    "eagle3",
+    "glm-dsa",
+    "hy_v3",
+    "mellum",
+    "minimax-m3",
+    "nanbeige",
+    "nemotron_h",
+    "nemotron_h_moe",
+    "plamo2",
+    "plm",
+    "qwen35",
+    "qwen35moe",
+    "qwen3next",
+    "step35",
+    "t5",
+    "t5encoder",
+];
+/// The architectures that agree in 0.1.154 and builds of mid-September.
+const SAME_UNTIL_SEPTEMBER: [&str; 4] = ["gemma3", "gpt-oss", "llama", "qwen3"];
 /// The day of the first build after [`LAST_OF_AUGUST`]: b9888 is of 6 July 2026.
-const FIRST_OF_SEPTEMBER: Date = Date { year: 2026, month: 7, day: 6 };
+const FIRST_OF_EARLY_AUGUST: Date = Date { year: 2026, month: 7, day: 6 };
+/// About the day of the first build after [`LAST_OF_EARLY_AUGUST`]: b10488 is of 20 August 2026, and some twenty are built
+/// a day.
+const FIRST_OF_SEPTEMBER: Date = Date { year: 2026, month: 8, day: 25 };
 /// The first day that is nearer to release 2026-11 than to 2026-09.
 const FIRST_OF_NOVEMBER: Date = Date { year: 2026, month: 10, day: 1 };
 
@@ -72,6 +103,8 @@ impl Release {
     pub const fn nearest_to_build(build: u64) -> Self {
         if build <= LAST_OF_AUGUST {
             Self::August2026
+        } else if build <= LAST_OF_EARLY_AUGUST {
+            Self::EarlyAugust2026
         } else if build <= LAST_OF_SEPTEMBER {
             Self::September2026
         } else {
@@ -81,7 +114,12 @@ impl Release {
 
     /// Whether a build reserves what this release does for models of an architecture: it lies between two that agree.
     pub fn is_like_build(self, build: u64, architecture: &str) -> bool {
-        self == Self::September2026 && LIKE_SEPTEMBER.contains(&build) && COMPARED.contains(&architecture)
+        let same = match self {
+            Self::EarlyAugust2026 => !OTHER_IN_AUGUST.contains(&architecture),
+            Self::September2026 => SAME_UNTIL_SEPTEMBER.contains(&architecture),
+            Self::November2026 | Self::August2026 => false,
+        };
+        same && self == Self::nearest_to_build(build) && COMPARED.contains(&build)
     }
 
     /// The release of this name, or nearest to a build (`b11200`) or a date (`2026-10`, `2026-09-15`); none if the text is
@@ -91,8 +129,10 @@ impl Release {
     }
 
     fn nearest_to_date(date: Date) -> Self {
-        if date < FIRST_OF_SEPTEMBER {
+        if date < FIRST_OF_EARLY_AUGUST {
             Self::August2026
+        } else if date < FIRST_OF_SEPTEMBER {
+            Self::EarlyAugust2026
         } else if date < FIRST_OF_NOVEMBER {
             Self::September2026
         } else {
@@ -119,8 +159,12 @@ mod tests {
             ("b11342", newest),
             ("b99999", newest),
             ("2027-05-31", newest),
-            ("b10488", Release::September2026),
-            ("2026-08-18", Release::September2026),
+            ("b10960", Release::September2026),
+            ("2026-09", Release::September2026),
+            ("b10488", Release::EarlyAugust2026),
+            ("b9888", Release::EarlyAugust2026),
+            ("2026-08-18", Release::EarlyAugust2026),
+            ("2026-07-06", Release::EarlyAugust2026),
             ("2026-10-02", newest),
             ("b9509", oldest),
             ("2026-06-04", oldest),
@@ -135,7 +179,10 @@ mod tests {
     fn builds_between_two_that_agree_are_like_the_release() {
         let like = |build| Release::nearest_to_build(build).is_like_build(build, "llama");
         assert_eq!([9_509, 9_888, 10_200, 10_488, 10_960, 11_342].map(like), [false, false, true, true, true, false]);
-        assert!(!Release::September2026.is_like_build(10_488, "deepseek2"));
+        assert!(!Release::September2026.is_like_build(10_488, "llama"), "another is nearer");
+        assert!(!Release::September2026.is_like_build(10_960, "deepseek2"));
+        assert!(Release::EarlyAugust2026.is_like_build(10_488, "deepseek2"));
+        assert!(!Release::EarlyAugust2026.is_like_build(10_488, "qwen3next"));
     }
 
     #[test]

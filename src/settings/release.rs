@@ -13,19 +13,22 @@ pub enum Release {
     November2026,
     /// `llama-cpp-sys-2` 0.1.159.
     September2026,
+    /// `llama-cpp-sys-2` 0.1.154, published on 5 August 2026.
+    EarlyAugust2026,
     /// `llama-cpp-sys-2` 0.1.150.
     August2026,
 }
 
 impl Release {
     /// All releases, newest first.
-    pub const ALL: [Self; 3] = [Self::November2026, Self::September2026, Self::August2026];
+    pub const ALL: [Self; 4] = [Self::November2026, Self::September2026, Self::EarlyAugust2026, Self::August2026];
 
     /// Its name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::November2026 => "2026-11",
             Self::September2026 => "2026-09",
+            Self::EarlyAugust2026 => "2026-08-05",
             Self::August2026 => "2026-08",
         }
     }

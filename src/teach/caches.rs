@@ -24,6 +24,8 @@ pub struct CachesPage {
     pub kinds: Vec<BlockKind>,
     /// Caches with cells; those of the engine in use come first.
     pub stores: Vec<CellCache>,
+    /// States of constant size, one of each sequence, in the same order.
+    pub states: Vec<StateCache>,
     /// Cache types and their relative sizes.
     pub formats: Vec<CacheFormat>,
     /// Parallel sequences.
@@ -60,6 +62,37 @@ pub struct CellCache {
     pub window: Option<u64>,
     /// Bytes in all those blocks.
     pub bytes: Bytes,
+}
+
+/// The recurrent states of a model: one of each sequence, however many tokens it has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StateCache {
+    /// The engine that it belongs to.
+    pub whose: CacheOwner,
+    /// Number of blocks with a state.
+    pub blocks: u64,
+    /// Sequences.
+    pub sequences: u64,
+    /// Bytes in all those blocks.
+    pub bytes: Bytes,
+}
+
+impl StateCache {
+    /// The states of blocks with these bytes; none without any.
+    fn of(whose: CacheOwner, blocks: impl Iterator<Item = Bytes>, plan: &Plan) -> Option<Self> {
+        let blocks: Vec<Bytes> = blocks.filter(|bytes| *bytes > Bytes::ZERO).collect();
+        (!blocks.is_empty()).then(|| Self {
+            whose,
+            blocks: blocks.len() as u64,
+            sequences: plan.settings.parallel.max(1),
+            bytes: blocks.into_iter().sum(),
+        })
+    }
+
+    /// Bytes of one sequence.
+    pub fn of_sequence(&self) -> Bytes {
+        Bytes(self.bytes.0 / self.sequences.max(1))
+    }
 }
 
 /// The engine that a cache belongs to.
@@ -106,7 +139,9 @@ impl CachesPage {
         let of_draft = plan.parts.iter().filter(|part| part.kind == PartKind::Draft);
         let draft: Bytes = of_draft.flat_map(|part| &part.devices).map(|memory| memory.cache).sum();
         let memory = llama_cpp::cache_layout(&request.model, plan, &request.settings);
-        let own = engine::of(plan.engine).own_caches(&request.model, &with_context_per_sequence(plan));
+        let engine = engine::of(plan.engine);
+        let loaded = engine.loads(&request.model, &request.settings);
+        let own = engine.own_caches(&loaded, &with_context_per_sequence(plan));
         let (memory, own) = match (memory, own) {
             (Err(_), Err(error)) => return Err(error),
             (memory, own) => (memory.ok(), own.ok()),
@@ -119,12 +154,23 @@ impl CachesPage {
         if let Some(own) = &own {
             stores.extend(ollama_engine_caches(own, plan));
         }
+        let blocks = 0..request.model.block_count();
+        let of_llama_cpp = memory.as_ref().and_then(|memory| {
+            let bytes = blocks.filter_map(|il| memory.states_of_block(il)).map(Bytes);
+            StateCache::of(CacheOwner::LlamaCpp, bytes, plan)
+        });
+        let of_own = own
+            .as_ref()
+            .and_then(|own| StateCache::of(CacheOwner::OllamaEngine, own.layers.iter().map(|layer| layer.state), plan));
+        let mut states: Vec<StateCache> = of_llama_cpp.into_iter().chain(of_own).collect();
         // the engine in use first
         let first = if plan.engine.facts().estimates { CacheOwner::OllamaEngine } else { CacheOwner::LlamaCpp };
         stores.sort_by_key(|store| store.whose != first);
+        states.sort_by_key(|state| state.whose != first);
         Ok(Self {
             kinds,
             stores,
+            states,
             formats: formats(plan),
             sequences: plan.settings.parallel,
             context: plan.settings.ctx_per_sequence,

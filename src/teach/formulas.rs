@@ -144,7 +144,8 @@ impl FormulasPage {
     fn alone(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
         let PlanRequest { model, settings, .. } = request;
         let weights = weights::node(model, plan);
-        let Some(formulas) = engine::of(plan.engine).formulas(model, plan)? else {
+        let engine = engine::of(plan.engine);
+        let Some(formulas) = engine.formulas(&engine.loads(model, settings), plan)? else {
             let (caches, legend) = allocated::caches(model, plan, settings)?;
             let whole = whole(plan, vec![weights, caches, allocated::graphs(plan)]);
             return Ok(Self { legend, whole, contests: Vec::new(), versus: None });

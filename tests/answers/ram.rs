@@ -175,3 +175,28 @@ fn the_largest_buffer_stands_beside_its_drivers_limit() {
     assert_eq!(sycl.bytes, Bytes(128 * 5120 * 8192 / 32 * 34));
     assert!(sycl.is_refused() && silent[0].contains("too large for its driver"), "{silent:?}");
 }
+
+/// One-bit experts are read from the file where their release has no layout for them.
+#[rstest]
+fn one_bit_experts_are_idle_in_the_file_unless_their_release_repacks_them(
+    #[values(("2026-08", false), ("2026-11", true))] release: (&str, bool),
+    #[values("qwen3-30b-a3b", "mixtral-8x7b")] model: &str,
+) {
+    let (release, repacked) = release;
+    let entry = catalogue::find(model).unwrap();
+    let model: plimsoll::engine::PreparedModel = entry.model(FileType::Q1_0).unwrap().into();
+    let one_bit = model.header.tensors.iter().filter(|tensor| tensor.ty == plimsoll::gguf::GgmlType::Q1_0);
+    let experts: Bytes = one_bit.filter(|tensor| tensor.name.contains("_exps.")).map(|tensor| tensor.bytes).sum();
+    let mut machine = harness::machine(1, "RTX 3060", 12, 32);
+    machine.gpus.clear();
+    machine.cpu.instructions = "neon-dotprod".parse().unwrap();
+    let release = Some(release.parse().unwrap());
+    let settings = Settings { ctx: Context::Tokens(4096), parallel: Some(1), release, ..Settings::default() };
+    let request = PlanRequest::new(EngineId::LlamaCpp, model, machine, settings);
+    let plan = request.plan().unwrap();
+    let used = RamUse::of(&request, &plan);
+    assert!(experts > Bytes::gib(2) && plan.cpu().repacked > Bytes::ZERO);
+    assert_eq!(plan.cpu().repacked > experts, repacked);
+    // a token uses a quarter of them at most
+    assert_eq!(used.idle_experts.0 >= experts.0 * 3 / 4, !repacked, "{used:?} of {experts}");
+}

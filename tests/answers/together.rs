@@ -194,3 +194,32 @@ proptest! {
         }
     }
 }
+
+/// A byte that a GPU shares with RAM is free once: what is left of both is never more than there was.
+#[rstest]
+fn what_is_left_of_a_shared_pool_counts_once(
+    #[values("M4 Max 64GB", "Ryzen AI Max+ 395 128GB", "GB10", "RTX 4090")] preset: &str,
+    #[values(EngineId::LlamaCpp, EngineId::Ollama, EngineId::Ollama024)] engine: EngineId,
+) {
+    let preset = plimsoll::machine::presets::find(preset).unwrap();
+    let mut machine = one_gpu(24);
+    machine.gpus = vec![preset.gpu()];
+    machine.ram = preset.ram().unwrap_or(machine.ram);
+    let (small, large) = (model("llama3.2-1b"), model("qwen3-30b-a3b"));
+    let gpu = with(8192);
+    // in RAM, so that RAM has less left than the GPU's budget
+    let cpu = Settings { gpu_layers: GpuLayers::Count(0), ..with(65_536) };
+    let requests =
+        [(&small, &gpu), (&large, &cpu)].map(|(model, settings)| LoadRequest { model, path: None, settings });
+    let loaded = load_together(engine, &machine, &requests).unwrap();
+    let (left, in_ram) = loaded.left_on(0, &machine);
+    let own = machine.own_memory(&machine.gpus[0]).min(machine.gpus[0].free);
+    let shares = machine.own_memory(&machine.gpus[0]) < machine.gpus[0].total;
+    assert!(in_ram <= loaded.left.ram.free && left - in_ram <= own);
+    assert_eq!(in_ram > Bytes::ZERO, shares, "{left} {in_ram}");
+    let taken: Bytes = loaded.loaded().map(|(_, plan)| plan.totals.all).sum();
+    let all = (left - in_ram) + loaded.left.ram.free;
+    // pages that nothing reads may stay in the file
+    let unread: Bytes = loaded.loaded().map(|(_, plan)| plan.cpu().read_once).sum();
+    assert!(all <= own + machine.ram.free - (taken - unread).min(own + machine.ram.free), "{all} after {taken}");
+}

@@ -113,7 +113,7 @@ fn what_ollama_does_not_take_is_refused_in_its_words() {
     };
     for (arguments, text) in [
         (["--option", "num_ctx=long"], "option \"num_ctx\" must be of type integer"),
-        (["--ollama", "0.12"], "Ollama 0.12 has its own estimator: use --engine ollama-0.24 or ollama-0.11"),
+        (["--ollama", "0.12"], "Ollama 0.12 has its own estimator: use --engine ollama-0.24"),
         (["--server-env", "LLAMA_ARG_FIT_TARGET"], "'LLAMA_ARG_FIT_TARGET' is not NAME=VALUE"),
         (["--modelfile", "/none/Modelfile"], "'/none/Modelfile' cannot be read"),
     ] {

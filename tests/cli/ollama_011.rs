@@ -1,5 +1,6 @@
 //! Engine `ollama-0.11` on the command line.
 
+use rstest::rstest;
 use serde_json::{Value, json as value};
 
 use super::{Sandbox, json, refused};
@@ -41,15 +42,76 @@ fn images_take_memory_where_the_output_layer_is() {
 }
 
 #[test]
-fn a_separate_projector_is_counted_where_llama_cpp_loads_it() {
+fn a_separate_projector_is_counted_for_every_architecture() {
     let sandbox = Sandbox::new();
     let projector = sandbox.model("llama3.2-1b");
     let projector = ["--gpu", "24GiB", "--mmproj", projector.to_str().unwrap()];
     let bytes = plan(&sandbox, "llama3.2-1b", &["--gpu", "24GiB"])["model"]["bytes"].as_u64().unwrap();
-    let counted = |model: &str| plan(&sandbox, model, &projector)["estimate"]["projector_weights"].as_u64().unwrap();
-    assert_eq!(counted("llama3.1-8b"), bytes);
-    // gemma3 has its own projector, which Ollama's engine runs
-    assert!(counted("gemma3") < bytes);
+    for model in ["llama3.1-8b", "gemma3"] {
+        let estimate = &plan(&sandbox, model, &projector)["estimate"];
+        // in place of what a file has inside, which gemma3's has
+        assert_eq!(
+            (estimate["projector_weights"].as_u64(), estimate["projector_graph"].as_u64()),
+            (Some(bytes), Some(0))
+        );
+    }
+}
+
+/// gemma3:27b-it-fp16 on two RTX 5090, <https://github.com/ollama/ollama/issues/11162>: `layers.offload=62
+/// layers.split=31,31 memory.required.full="58.6 GiB"`.
+#[test]
+fn the_vision_part_inside_a_library_file_may_keep_the_output_layer_in_ram() {
+    let sandbox = Sandbox::new();
+    let card = |free: &str| format!("name=RTX 5090,total=31.4GiB,free={free}GiB,backend=CUDA,compute=12.0");
+    let planned = |more: &[&str]| {
+        let mut command = sandbox.plimsoll();
+        command.args([
+            "plan",
+            "catalogue:gemma3-27b@f16",
+            "--engine",
+            "ollama-0.11",
+            "--ram",
+            "128GiB",
+            "--ctx",
+            "4096",
+        ]);
+        json(command.args(["--gpu", &card("30.9"), "--gpu", &card("30.8")]).args(more))
+    };
+    let plan = planned(&[]);
+    assert_eq!((&plan["offloaded"], &plan["estimate"]["tensor_split"]), (&value!(62), &value!([31, 31])));
+    let total = plan["estimate"]["total_size"].as_u64().unwrap();
+    assert_eq!(format!("{:.1}", total as f64 / (1u64 << 30) as f64), "58.6");
+    assert_eq!(plan["layers"][62]["device"], "CPU");
+    // without it all layers fit
+    assert_eq!(planned(&["--no-mmproj"])["offloaded"], 63);
+}
+
+/// What the files of Ollama's library have inside: the architecture of its own converter, the weights that 0.11 logged
+/// of gemma3, and the graph of images: 4 · (896² · 3 + 1152 · 14 + 4096² · 16), 4 · (1540² · 3 + 1024 · 14 + 12100² · 16),
+/// and that of 5,120 patches, as `VisionGraphSize` of `fs/ggml/ggml.go` has it.
+#[rstest]
+#[case("gemma3-4b", "gemma3", 834_531_264, 1_083_440_128)]
+#[case("mistral-small3.2-24b", "mistral3", 0, 9_398_756_544)]
+#[case("qwen2.5vl-7b", "qwen25vl", 0, 1_740_062_720)]
+#[case("llama4-scout", "llama4", 0, 0)]
+fn library_files_hold_what_reads_images(
+    #[case] model: &str,
+    #[case] architecture: &str,
+    #[case] weights: u64,
+    #[case] graph: u64,
+    #[values("ollama-0.11", "ollama-0.24")] engine: &str,
+) {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.args(["plan", &format!("catalogue:{model}"), "--engine", engine, "--ctx", "4096", "--gpu", "192GiB"]);
+    let plan = json(&mut command);
+    assert_eq!(plan["model"]["architecture"], architecture);
+    assert!(plan["notes"].to_string().contains(&format!("runs {architecture} in its own engine")));
+    if engine == "ollama-0.11" {
+        let of_images = plan["estimate"]["projector_weights"].as_u64().unwrap();
+        assert!(if weights > 0 { of_images == weights } else { of_images > 700 << 20 }, "{of_images}");
+        assert_eq!(plan["estimate"]["projector_graph"], graph);
+    }
 }
 
 #[test]

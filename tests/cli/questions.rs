@@ -271,7 +271,7 @@ fn models_together_are_listed_one_by_one() {
     };
     let (large, other) = (sandbox.model("llama3.1-8b").display().to_string(), format!("{model},ctx=8k"));
     let both = together(&[&model, &large], &["--gpu", "24GiB", "--ram", "64GiB"]);
-    assert_eq!((&both["together"], &both["release"]), (&Value::Bool(true), &"2026-09".into()));
+    assert_eq!((&both["together"], &both["release"]), (&Value::Bool(true), &"2026-08-05".into()));
     let taken: u64 =
         both["models"].as_array().unwrap().iter().map(|model| model["plan"]["totals"]["gpu"].as_u64().unwrap()).sum();
     let gpu = &both["devices"][0];

@@ -24,7 +24,7 @@ fn an_engine_is_chosen_with_its_release() {
     let newest = plan(&harness).totals;
     harness.press("e");
     assert!(harness.text().contains("plimsoll --engine llama.cpp --release 2026-11"), "{}", harness.text());
-    harness.press("↓ ↓ Enter");
+    harness.press("↓ ↓ ↓ Enter");
     assert_eq!((harness.app.engine, harness.app.settings.release), (EngineId::LlamaCpp, Some(Release::August2026)));
     assert!(harness.text().contains("llama.cpp · 2026-08 · exact"), "{}", harness.text());
     assert_eq!(plan(&harness).settings.release, Some(Release::August2026));
@@ -49,7 +49,7 @@ fn the_list_says_what_other_releases_would_take() {
     let neighbours = harness.app.plan_request().unwrap().neighbouring_releases(plan(&harness));
     assert_eq!(
         others.iter().map(|other| other.release).collect::<Vec<_>>(),
-        [Release::September2026, Release::August2026]
+        [Release::September2026, Release::EarlyAugust2026, Release::August2026]
     );
     assert_eq!(neighbours, others[..1]);
     // the name of the engine in use is in other panels too

@@ -24,7 +24,7 @@ struct Compared {
     logs: usize,
 }
 
-fn compared() -> [Compared; 12] {
+fn compared() -> [Compared; 14] {
     let ollama = |engine: EngineId, outcomes: &[ModelOutcome], lines| Compared {
         name: format!("`{engine}`"),
         lines,
@@ -45,6 +45,7 @@ fn compared() -> [Compared; 12] {
     [
         llama_cpp(Measured::Cuda, Release::November2026, 10292),
         llama_cpp(Measured::Cuda, Release::September2026, 3326),
+        llama_cpp(Measured::Cuda, Release::EarlyAugust2026, 2386),
         llama_cpp(Measured::Cuda, Release::August2026, 6484),
         llama_cpp(Measured::Vulkan, Release::November2026, 6667),
         llama_cpp(Measured::Vulkan, Release::August2026, 4489),
@@ -52,6 +53,7 @@ fn compared() -> [Compared; 12] {
         llama_cpp(Measured::Metal, Release::September2026, 477),
         llama_cpp(Measured::Plain, Release::November2026, 8736),
         llama_cpp(Measured::Plain, Release::September2026, 2797),
+        llama_cpp(Measured::Plain, Release::EarlyAugust2026, 2597),
         llama_cpp(Measured::Plain, Release::August2026, 4679),
         ollama(EngineId::Ollama024, ollama_024::outcomes(), ollama_024::LINES),
         ollama(EngineId::Ollama011, ollama_011::outcomes(), ollama_011::LINES),

@@ -56,9 +56,15 @@ proptest! {
                 prop_assert_eq!(all, planned);
             }
             let cells: Bytes = page.stores.iter().filter(|s| s.whose == CacheOwner::LlamaCpp).map(|s| s.bytes).sum();
-            let states = page.kinds.iter().filter(|kind| matches!(kind.keeps, BlockMemory::State { .. }));
-            let states: u64 = states.map(|kind| kind.llama_cpp.unwrap().0 * kind.blocks.len() as u64).sum();
-            prop_assert_eq!(cells + Bytes(states), all);
+            let states: Bytes = page.states.iter().filter(|s| s.whose == CacheOwner::LlamaCpp).map(|s| s.bytes).sum();
+            prop_assert_eq!(cells + states, all);
+        }
+        // cells hold something, and what an engine caches is in its cells and states
+        prop_assert!(page.stores.iter().all(|store| store.bytes > Bytes::ZERO), "{:?}", page.stores);
+        if let Some(own) = page.ollama_engine {
+            let cells: Bytes = page.stores.iter().filter(|s| s.whose == CacheOwner::OllamaEngine).map(|s| s.bytes).sum();
+            let states = page.states.iter().filter(|s| s.whose == CacheOwner::OllamaEngine).map(|s| s.bytes);
+            prop_assert_eq!(cells + states.sum(), own);
         }
         for kind in &page.kinds {
             if let (BlockMemory::Tokens { per_token, cells, .. }, Some(bytes)) = (kind.keeps, kind.llama_cpp) {
@@ -115,6 +121,29 @@ fn engines_are_compared_at_the_same_token_count(#[case] parallel: Option<u64>, #
 fn a_state_does_not_grow_with_the_context() {
     let state = |ctx| page("mamba-2.8b", EngineId::LlamaCpp, ctx).planned;
     assert_eq!(state(1024), state(65_536));
+}
+
+/// A model without attention has no cells under any engine; one with both has the cells of its attention only.
+#[rstest]
+fn recurrent_models_have_a_state_for_each_sequence(
+    #[values("mamba-2.8b", "qwen3-coder-next", "nemotron-3-nano-30b-a3b")] model: &str,
+    #[values(EngineId::LlamaCpp, EngineId::Ollama, EngineId::Ollama024, EngineId::Ollama011)] engine: EngineId,
+) {
+    let of = |ctx| page(model, engine, ctx);
+    let (short, long) = (of(2048), of(32_768));
+    assert_eq!(short.states, long.states, "whatever the context");
+    assert!(!long.states.is_empty());
+    for state in &long.states {
+        assert!(state.bytes > Bytes::ZERO && state.of_sequence() == state.bytes, "{state:?}");
+        let cells = long.stores.iter().filter(|store| store.whose == state.whose).map(|store| store.blocks);
+        assert!(cells.sum::<u64>() + state.blocks <= long.kinds.iter().map(|kind| kind.blocks.len() as u64).sum());
+    }
+    if model == "mamba-2.8b" {
+        assert!(long.stores.is_empty(), "{:?}", long.stores);
+        assert!(!long.markdown().contains("cells of"));
+    }
+    assert!(long.markdown().contains("| states of | blocks | sequences |"));
+    assert_eq!(long.json()["states"].as_array().unwrap().len(), long.states.len());
 }
 
 #[test]

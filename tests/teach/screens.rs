@@ -45,6 +45,7 @@ fn estimated(model: &str, size: (u16, u16), tone: Tone, page: Page, keys: &str) 
 #[case::caches("caches", "llama3.1-8b", Page::Caches, "PgDn PgDn → →")]
 #[case::windows("caches-windows", "gemma3-4b", Page::Caches, "PgDn PgDn PgDn PgDn ↓")]
 #[case::state("caches-state", "qwen3-coder-next", Page::Caches, "PgDn")]
+#[case::only_states("caches-only-states", "mamba-2.8b", Page::Caches, "PgDn")]
 #[case::lesson("lessons", "llama3.1-8b", Page::Lessons, "↓")]
 #[case::answer("lessons-answer", "llama3.1-8b", Page::Lessons, "End a PgDn PgDn")]
 fn estimated_pages_at_three_sizes(#[case] name: &str, #[case] model: &str, #[case] page: Page, #[case] keys: &str) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::rows::ROUNDED;
 use super::split::SplitCheck;
 use super::{Aside, CheckRequest, CheckedTerm, Compared, Part, Precision, Reason, machine, settings};
+use crate::engine::llama_cpp::Reservation;
 use crate::engine::{EngineId, PlanRequest};
 use crate::observed::{Load, Mib, OllamaEstimate};
 use crate::plan::{Estimate, Plan};
@@ -95,6 +96,7 @@ fn rows(load: &Load, seen: &OllamaEstimate, plan: &Plan, is_same_file: bool) -> 
         device: device.to_owned(),
         part,
         term,
+        of: Reservation::Loaded,
         planned: planned.map(mib),
         observed: Some(observed),
         tolerance: ROUNDED.of(observed),

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{CheckedTerm, Part};
-use crate::engine::llama_cpp::RequestBuffers;
+use super::{CheckedTerm, Compared, Part};
 use crate::engine::llama_cpp::repack::WeightsInRam;
+use crate::engine::llama_cpp::{RequestBuffers, Reservation};
 use crate::engine::{EngineError, PlanRequest, of};
 use crate::observed::Mib;
 use crate::plan::{DevicePlan, PartKind};
@@ -18,6 +18,8 @@ pub const CPU: &str = "CPU";
 pub struct Planned {
     /// The model's, by the log's name of the device.
     pub terms: BTreeMap<(String, CheckedTerm), Mib>,
+    /// Compute buffers as the fit measures them, where the log tells figures of a fit.
+    pub measured: BTreeMap<String, Mib>,
     /// What is loaded beside it, where the log shows that.
     pub beside: Beside,
     /// Layers on GPUs, and in all, the output's included.
@@ -26,16 +28,30 @@ pub struct Planned {
     pub tokens: u64,
 }
 
-/// The plan of `request`, whose GPUs the log calls `names`.
+/// What a log shows of its devices and figures.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// Its names of the machine's GPUs.
+    pub names: &'a [String],
+    /// Whether some of its figures are those that a fit measured.
+    pub measured: bool,
+}
+
+/// The plan of `request`, in the terms of the log.
 ///
 /// # Errors
 /// As [`crate::engine::Engine::plan`].
-pub fn plan(request: &PlanRequest, names: &[String]) -> Result<Planned, EngineError> {
-    let name = |gpu: usize| names.get(gpu).cloned().unwrap_or_else(|| format!("GPU{gpu}"));
+pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineError> {
+    let name = |gpu: usize| shown.names.get(gpu).cloned().unwrap_or_else(|| format!("GPU{gpu}"));
     let engine = of(request.engine);
     let mut terms = BTreeMap::new();
     if let Some(resolved) = engine.resolve(&request.model, &request.machine, &request.settings)? {
         let buffers = resolved.buffers()?;
+        let mut measured = BTreeMap::new();
+        if shown.measured {
+            let gpus = buffers.gpus.iter().map(|&gpu| name(gpu)).chain([CPU.to_owned()]);
+            measured = gpus.zip(resolved.compute_measured()?.into_iter().map(mib)).collect();
+        }
         let gpus = buffers.gpus.iter().map(|&gpu| name(gpu));
         for (device, held) in gpus.chain([CPU.to_owned()]).zip(&buffers.devices) {
             let of_device = [
@@ -54,6 +70,7 @@ pub fn plan(request: &PlanRequest, names: &[String]) -> Result<Planned, EngineEr
         put(&mut terms, CPU, &[(CheckedTerm::Repacked, repacked), (CheckedTerm::Output, output)]);
         return Ok(Planned {
             terms,
+            measured,
             beside: Beside::new(),
             layers: (buffers.offloaded, buffers.layers),
             tokens: buffers.n_ctx,
@@ -68,6 +85,7 @@ pub fn plan(request: &PlanRequest, names: &[String]) -> Result<Planned, EngineEr
     }
     Ok(Planned {
         terms,
+        measured: BTreeMap::new(),
         beside: Beside::new(),
         layers: (plan.offloaded, plan.layers.len()),
         tokens: plan.settings.ctx_total,
@@ -134,6 +152,20 @@ fn mib(bytes: Bytes) -> Mib {
 }
 
 impl Planned {
+    /// A term of a device, of the load or as the fit measures it.
+    pub fn of(&self, device: &str, term: CheckedTerm, of: Reservation) -> Option<Mib> {
+        let measured = || self.measured.get(device).copied();
+        match of {
+            Reservation::Measured if term == CheckedTerm::Compute => measured().or_else(|| self.get(device, term)),
+            _ => self.get(device, term),
+        }
+    }
+
+    /// What the plan has for a row of the target.
+    pub fn of_row(&self, row: &Compared) -> Option<Mib> {
+        self.of(&row.device, row.term, row.of)
+    }
+
     /// A term of a device; of `Context`, KV caches and recurrent states together.
     pub fn get(&self, device: &str, term: CheckedTerm) -> Option<Mib> {
         let of = |term| self.terms.get(&(device.to_owned(), term)).copied();

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::planned::{CPU, Planned};
 use super::{Aside, CheckedTerm, Compared, Part, Precision};
-use crate::observed::{Load, Mib, Program, Term, device_name, is_gpu, is_repacked};
+use crate::engine::llama_cpp::Reservation;
+use crate::observed::{Load, Mib, Program, TablePhase, Term, device_name, is_gpu, is_repacked};
 
 /// What a line of two decimals may be off.
 const HUNDREDTH: f64 = 0.01;
@@ -43,6 +44,8 @@ pub struct Figures {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Figure {
+    /// Of the load, or measured by its fit.
+    of: Reservation,
     mib: f64,
     tolerance: f64,
     precision: Precision,
@@ -75,10 +78,11 @@ const TERMS: [(Term, CheckedTerm); 5] = [
 ];
 
 impl Figures {
-    fn add(&mut self, device: &str, term: CheckedTerm, mib: f64, rounding: Rounding) {
+    fn add(&mut self, device: &str, term: CheckedTerm, mib: f64, rounding: Rounding, of: Reservation) {
         let repacked = term == CheckedTerm::Model && is_repacked(device);
         let term = if repacked { CheckedTerm::Repacked } else { term };
         let figure = self.by_term.entry((place(device), term)).or_default();
+        figure.of = of;
         figure.mib += mib;
         figure.tolerance += rounding.of(Mib(mib)).0;
         figure.precision = rounding.precision;
@@ -129,11 +133,12 @@ impl Observed {
                     } else {
                         ROUNDED
                     };
-                    observed.target.add(device, compared, mib, rounding);
+                    let of = if load.is_trial { Reservation::Measured } else { Reservation::Loaded };
+                    observed.target.add(device, compared, mib, rounding, of);
                 }
                 let rest = all.0 - of_target.unwrap_or_default();
                 if rest > HUNDREDTH {
-                    observed.draft.add(device, compared, rest, Rounding { lines, ..LINE });
+                    observed.draft.add(device, compared, rest, Rounding { lines, ..LINE }, Reservation::Loaded);
                 }
             }
         }
@@ -151,7 +156,7 @@ impl Observed {
         gpus.dedup();
         if let ([gpu], Some(context), true) = (gpus.as_slice(), load.contexts.first(), load.is_trial) {
             for cache in context.caches.iter().filter(|cache| cache.term == Term::Kv) {
-                self.target.add(gpu, CheckedTerm::Kv, cache.size.0, LINE);
+                self.target.add(gpu, CheckedTerm::Kv, cache.size.0, LINE, Reservation::Measured);
             }
         }
     }
@@ -166,6 +171,9 @@ impl Observed {
         let table =
             load.table.iter().map(|(name, row)| (name, [row.model, row.context, row.compute].map(|mib| mib as f64)));
         let rows: Vec<_> = if load.table.is_empty() { printed.collect() } else { table.collect() };
+        // the table of a load that is over is of what it took; all others are the fit's
+        let taken = !load.table.is_empty() && load.table_phase == Some(TablePhase::Loaded);
+        let of = if taken { Reservation::Loaded } else { Reservation::Measured };
         let lines = self.target.clone();
         for (name, figures) in rows {
             let device = place(name);
@@ -178,10 +186,15 @@ impl Observed {
                     _ => lines.has(&device, term),
                 };
                 if !known {
-                    self.target.add(name, term, mib, WHOLE);
+                    self.target.add(name, term, mib, WHOLE, of);
                 }
             }
         }
+    }
+
+    /// Whether some figures are those that a fit measured.
+    pub fn is_measured(&self) -> bool {
+        self.target.by_term.values().any(|figure| figure.of == Reservation::Measured)
     }
 
     /// The target's rows with what is planned for them, then rows that only one side has.
@@ -200,7 +213,8 @@ impl Observed {
                 // the plan's figure counts only where the text would tell the same
                 let split =
                     matches!(term, CheckedTerm::Kv | CheckedTerm::Rs) && self.target.has(device, CheckedTerm::Context);
-                let plans = planned.get(device, term).filter(|_| !split);
+                let of = seen.map(|figure| figure.of).unwrap_or_default();
+                let plans = planned.of(device, term, of).filter(|_| !split);
                 let told = self.target.tells(term) && term != CheckedTerm::Context;
                 let row = match (plans, seen) {
                     (None, None) => continue,
@@ -211,6 +225,7 @@ impl Observed {
                         device: device.clone(),
                         part: Part::Model,
                         term,
+                        of,
                         planned: plans,
                         observed: seen.map(|figure| Mib(figure.mib)),
                         tolerance: Mib(seen.map_or(HUNDREDTH, |figure| figure.tolerance)),
@@ -228,6 +243,7 @@ impl Observed {
                 device: device.to_owned(),
                 part,
                 term,
+                of: Reservation::Loaded,
                 planned: plans,
                 observed: Some(Mib(mib)),
                 tolerance: Mib(tolerance),

@@ -1,7 +1,7 @@
 //! The search for what explains differences: changes of the request that a log does not always tell are planned, and one
 //! that makes rows agree is a reason that holds.
 
-use super::planned::{self, Planned};
+use super::planned::{self, Planned, Shown};
 use super::reason::Reason;
 use super::variants::is_open;
 use super::{CPU, CheckedTerm, Compared, Part};
@@ -23,7 +23,7 @@ const UBATCHES: [u64; 4] = [512, 1024, 2048, 4096];
 /// What is searched, and what was found so far.
 pub struct Search<'a> {
     load: &'a Load,
-    names: &'a [String],
+    shown: Shown<'a>,
     /// Whether the log tells how many layers are on GPUs.
     told_layers: bool,
     /// Whether the log tells caches.
@@ -55,14 +55,14 @@ pub struct Found {
 impl<'a> Search<'a> {
     /// Begins with the request that was compared; only reasons that `allowed` accepts are tried.
     pub fn new(
-        (load, names): (&'a Load, &'a [String]),
+        (load, shown): (&'a Load, Shown<'a>),
         (placed, plan): (&PlanRequest, &Planned),
         told_layers: bool,
         allowed: &'a dyn Fn(&Reason) -> bool,
         plans: Plans,
     ) -> Self {
         let (now, plan) = (placed.clone(), plan.clone());
-        Self { load, names, told_layers, has_caches: false, allowed, now, plan, held: Vec::new(), plans }
+        Self { load, shown, told_layers, has_caches: false, allowed, now, plan, held: Vec::new(), plans }
     }
 
     /// The plan of a request, made once.
@@ -70,7 +70,7 @@ impl<'a> Search<'a> {
         if let Some((_, plan)) = self.plans.iter().find(|(known, _)| known == request) {
             return plan.clone();
         }
-        let plan = planned::plan(request, self.names).ok();
+        let plan = planned::plan(request, self.shown).ok();
         self.plans.push((request.clone(), plan.clone()));
         plan
     }
@@ -135,7 +135,7 @@ impl<'a> Search<'a> {
         let with_states = caches.iter().any(|row| row.term == CheckedTerm::Context);
         let planned = |tokens: u64| -> Option<f64> {
             let request = base.changed(|settings| settings.ctx = Context::Tokens(tokens));
-            let plan = planned::plan(&request, self.names).ok()?;
+            let plan = planned::plan(&request, self.shown).ok()?;
             // on all devices, as layers may move with the context
             let held = plan
                 .terms
@@ -247,7 +247,7 @@ impl<'a> Search<'a> {
 
     /// The layers of each GPU that its caches show, where the log tells no split.
     fn split(&self, rows: &[Compared]) -> Option<Trial> {
-        if self.names.len() < 2 || !self.now.settings.tensor_split.is_empty() {
+        if self.shown.names.len() < 2 || !self.now.settings.tensor_split.is_empty() {
             return None;
         }
         let term = [CheckedTerm::Kv, CheckedTerm::Context].into_iter().find(|term| {
@@ -257,7 +257,7 @@ impl<'a> Search<'a> {
             let row = rows.iter().find(|row| row.term == term && row.part == Part::Model && row.device == *name)?;
             row.observed.map(|mib| mib.0)
         };
-        let held: Vec<f64> = self.names.iter().map(held).collect::<Option<_>>()?;
+        let held: Vec<f64> = self.shown.names.iter().map(held).collect::<Option<_>>()?;
         let (all, blocks) = (held.iter().sum::<f64>(), self.plan.layers.1.saturating_sub(1) as f64);
         let mut counts: Vec<f64> = held.iter().map(|mib| (mib / all * blocks).round()).collect();
         // the output is on the last
@@ -270,7 +270,7 @@ impl<'a> Search<'a> {
     /// How many layers, or layers' experts, are in RAM by the weights there, where the log does not tell it.
     fn placement(&self, rows: &[Compared]) -> Option<Trial> {
         let in_ram = rows.iter().find(|row| row.term == CheckedTerm::Model && row.device == CPU && is_open(row))?;
-        if self.told_layers || self.names.is_empty() || super::reason::is_trial(self.load) {
+        if self.told_layers || self.shown.names.is_empty() || super::reason::is_trial(self.load) {
             return None;
         }
         let seen = in_ram.observed?;
@@ -289,7 +289,7 @@ impl<'a> Search<'a> {
             (Reason::Setting(option), change)
         };
         let weights = |count: u64| {
-            let plan = planned::plan(&trial(count).1(&self.now), self.names).ok()?;
+            let plan = planned::plan(&trial(count).1(&self.now), self.shown).ok()?;
             plan.get(CPU, CheckedTerm::Model)
         };
         // more of them need more RAM
@@ -365,7 +365,7 @@ fn setting(change: impl Fn(&mut Settings) + 'static) -> Change {
 }
 
 fn agrees(row: &Compared, plan: &Planned) -> bool {
-    let then = plan.get(&row.device, row.term).unwrap_or_default();
+    let then = plan.of_row(row).unwrap_or_default();
     row.observed.is_some_and(|seen| row.is_within(Mib(seen.0 - then.0)))
 }
 
@@ -376,7 +376,7 @@ fn is_evidence(row: &Compared) -> bool {
 
 /// Whether RAM has the buffer of two backends, as with Metal: the CPU's and that of BLAS.
 fn is_twice(row: &Compared, plan: &Planned) -> bool {
-    let then = plan.get(&row.device, row.term).unwrap_or_default();
+    let then = plan.of_row(row).unwrap_or_default();
     row.device == CPU && row.observed.is_some_and(|seen| (seen.0 - 2.0 * then.0).abs() <= 2.0 * row.tolerance.0)
 }
 
@@ -384,7 +384,7 @@ fn is_twice(row: &Compared, plan: &Planned) -> bool {
 fn is_same_sum(rows: &[Compared], plan: &Planned, term: CheckedTerm) -> bool {
     let of = || rows.iter().filter(move |row| row.term == term && row.part == Part::Model);
     let sum = |mib: &dyn Fn(&Compared) -> Option<Mib>| of().filter_map(mib).map(|mib| mib.0).sum::<f64>();
-    let (planned, observed) = (sum(&|row| plan.get(&row.device, term)), sum(&|row| row.observed));
+    let (planned, observed) = (sum(&|row| plan.of_row(row)), sum(&|row| row.observed));
     let off: f64 = of().map(|row| row.tolerance.0).sum();
     of().count() > 1 && observed > 0.0 && (planned - observed).abs() <= off
 }

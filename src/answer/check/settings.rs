@@ -1,7 +1,7 @@
 //! The settings and the release of llama.cpp that a log shows.
 
 use crate::engine::{EngineId, PreparedModel};
-use crate::observed::{CacheSize, Event, Fit, FitResult, Load, OllamaEstimate, Program, Term};
+use crate::observed::{CacheSize, Event, Fit, FitResult, Load, ObservedContext, OllamaEstimate, Program, Term};
 use crate::settings::{
     Context, DraftSettings, FlashAttn, GpuLayers, LlamaProgram, OllamaVersion, Outputs, Release, Settings, SpecType,
 };
@@ -103,6 +103,7 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
         fit_target: margin(load).map(Bytes::mib),
         fit_ctx: seen.fit_ctx,
         n_cpu_moe: seen.n_cpu_moe,
+        pipeline_refused: gave_up_pipeline(load),
         load_mode: seen.load_mode.as_deref().and_then(|mode| mode.parse().ok()),
         build: build(load),
         ..Settings::default()
@@ -122,6 +123,16 @@ pub fn of_estimate(load: &Load, seen: &OllamaEstimate) -> Settings {
 /// The program of llama.cpp that its command names; a server where it names none that is known.
 fn program(load: &Load) -> LlamaProgram {
     load.command.as_ref().and_then(|command| command.program.parse().ok()).unwrap_or_default()
+}
+
+/// Whether the target's context gave its pipeline up; none where no compute buffer of the load is told.
+fn gave_up_pipeline(load: &Load) -> Option<bool> {
+    let told = load.contexts.first().is_some_and(ObservedContext::computes) && !load.is_trial;
+    let gave_up = match load.contexts.first() {
+        Some(context) => context.gave_up_pipeline,
+        None => load.events.contains(&Event::PipelineGivenUp),
+    };
+    (told || gave_up).then_some(gave_up)
 }
 
 fn flash_attention(load: &Load) -> FlashAttn {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::estimate::{self, EstimateCheck};
 use super::machine::ObservedMachine;
-use super::planned::{self, Planned};
+use super::planned::{self, Planned, Shown};
 use super::reason::{self, Reason};
 use super::rows::Observed;
 use super::search::{Found, Plans, Search};
@@ -97,6 +97,10 @@ impl<'a> Base<'a> {
         (decides && (self.free_known || asked)).then(|| self.request.clone())
     }
 
+    fn shown(&self) -> Shown<'_> {
+        Shown { names: &self.names, measured: self.observed.is_measured() }
+    }
+
     /// What a draft and a projector take that the log shows.
     fn beside(&self, placed: &PlanRequest) -> Option<planned::Beside> {
         let draft = settings::draft(self.load, &placed.model);
@@ -154,7 +158,7 @@ impl<'a> Base<'a> {
         for release in releases {
             for place in &places {
                 let request = place.changed(|settings| settings.release = release);
-                match planned::plan(&request, &self.names) {
+                match planned::plan(&request, self.shown()) {
                     Ok(plan) => {
                         let plan = Planned { beside: self.beside(&request).unwrap_or_default(), ..plan };
                         let score = self.score(&plan, seen);
@@ -212,7 +216,7 @@ impl<'a> Base<'a> {
             row.reason = reason::of_row(row, self.load);
         }
         let told_layers = self.load.layers_on_gpus().is_some() || self.asked_for_all();
-        let texts = (self.load, self.names.as_slice());
+        let texts = (self.load, self.shown());
         let (mut placed, mut plan, mut inferred) = (placed, plan, Vec::new());
         let mut tried = rows.clone();
         let untold = |reason: &Reason| self.is_untold(reason);
@@ -268,7 +272,7 @@ impl<'a> Base<'a> {
     /// The same request with its model in another quantisation.
     fn requantised(&self, placed: &PlanRequest, to: FileType) -> Option<(PlanRequest, Planned)> {
         let request = placed.quantised(to)?;
-        let plan = planned::plan(&request, &self.names).ok()?;
+        let plan = planned::plan(&request, self.shown()).ok()?;
         Some((request, plan))
     }
 
@@ -292,7 +296,7 @@ impl<'a> Base<'a> {
         types.into_iter().take(4).map(|(_, file_type)| file_type).find(|&file_type| {
             self.requantised(placed, file_type).is_some_and(|(_, plan)| {
                 weights().all(|row| {
-                    let then = plan.get(&row.device, row.term).unwrap_or_default();
+                    let then = plan.of_row(row).unwrap_or_default();
                     row.observed.is_none_or(|seen| row.is_within(Mib(seen.0 - then.0)))
                 })
             })

@@ -12,9 +12,9 @@ use crate::settings::ollama::Endpoint;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Ollama (from 0.30)")]
 pub(in super::super) struct OllamaArgs {
-    /// Ollama's version: 0.33, 0.30, or one between such as 0.31.2 [default: 0.33, or the one that runs where the model
-    /// comes from].
-    #[arg(long, value_name = "VERSION")]
+    /// Ollama's version: 0.33, 0.30, or one between such as 0.31.2, or one of an engine with an estimator [default: 0.33,
+    /// or the one that runs where the model comes from].
+    #[arg(long, value_name = "VERSION", value_parser = OllamaVersion::any)]
     pub(in super::super) ollama: Option<OllamaVersion>,
     /// A variable of Ollama's server, once per variable; if given, this environment's variables are not read.
     #[arg(long, value_name = "NAME=VALUE", value_parser = value::pair)]

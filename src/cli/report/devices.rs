@@ -141,8 +141,10 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
         };
         let devices = computer.devices.join(", ");
         let (asked, free) = (amount(computer.asked), amount(computer.free));
-        out +=
-            &style.wrap("", &format!("{} ({devices}): {layers}, {asked} used of {free} free", computer.display_name()));
+        let lacking: Vec<String> = computer.lacking.iter().map(|(id, bytes)| format!("; {id} lacks {bytes}")).collect();
+        let lacking = lacking.concat();
+        let name = computer.display_name();
+        out += &style.wrap("", &format!("{name} ({devices}): {layers}, {asked} used of {free} free{lacking}"));
     }
     Some(out)
 }

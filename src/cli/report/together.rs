@@ -25,10 +25,11 @@ pub(in super::super) fn text(
         out += &style.wrap(&first, &one_line(&outcome.sentence(&|request| (request + 1).to_string())));
     }
     out += &format!("\n{}\n", style.paint(Hue::Strong, "Remaining free memory"));
-    for (index, (before, after)) in machine.gpus.iter().zip(&loaded_models.left.gpus).enumerate() {
-        out += &left(&format!("GPU{index}"), &one_line(&before.name), before.free, after.free, style);
+    for (index, gpu) in machine.gpus.iter().enumerate() {
+        let (free, in_ram) = loaded_models.left_on(index, machine);
+        out += &left(&format!("GPU{index}"), &one_line(&gpu.name), gpu.free, free, in_ram, style);
     }
-    out += &left("RAM", "", machine.ram.free, loaded_models.left.ram.free, style);
+    out += &left("RAM", "", machine.ram.free, loaded_models.left.ram.free, Bytes::ZERO, style);
     out.push('\n');
     out += &style.wrap("", &source.to_string());
     if loaded_models.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. })) {
@@ -45,7 +46,12 @@ fn headline(loaded_models: &LoadedModels, style: &Style) -> String {
     format!("{} {}\n", style.paint(Hue::Strong, &word), loaded_models.sentence())
 }
 
-fn left(id: &str, name: &str, before: Bytes, after: Bytes, style: &Style) -> String {
+fn left(id: &str, name: &str, before: Bytes, after: Bytes, in_ram: Bytes, style: &Style) -> String {
     let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-    style.wrap(&format!("{id:<5} "), &format!("{name}{after} of {before} remain free"))
+    let shared = match in_ram {
+        Bytes::ZERO => String::new(),
+        all if all == after => ", the same bytes as RAM's".to_owned(),
+        part => format!(", {part} of it the same bytes as RAM's"),
+    };
+    style.wrap(&format!("{id:<5} "), &format!("{name}{after} of {before} remain free{shared}"))
 }

@@ -52,7 +52,15 @@ pub(super) fn blocks(model: &Model, facts: &ModelFacts) -> Vec<BlockCache> {
         let keeps = if index < owners { reader.keeps(index) } else { CacheKind::Nothing };
         let (k, v) = reader.heads(matches!(keeps, CacheKind::Window { .. }));
         let heads = facts.kv_heads.get(index).copied().unwrap_or(0);
-        BlockCache { keeps, k: k.saturating_mul(heads), v: v.saturating_mul(heads) }
+        let (k, v) = (k.saturating_mul(heads), v.saturating_mul(heads));
+        let keeps = match keeps {
+            CacheKind::Everything | CacheKind::Chunks | CacheKind::Window { .. } if k.saturating_add(v) == 0 => {
+                CacheKind::Nothing
+            }
+            CacheKind::State { elements: 0 } => CacheKind::Nothing,
+            keeps => keeps,
+        };
+        BlockCache { keeps, k, v }
     };
     (0..model.block_count()).map(block).collect()
 }
@@ -84,6 +92,8 @@ impl Reader<'_> {
                 let feeds_forward = self.model.hyper.feed_forward.get(index).is_some_and(|&width| width > 0);
                 if feeds_forward { CacheKind::Nothing } else { self.state() }
             }
+            // without attention there is only the state, of which architectures without ssm keys say nothing
+            _ if kv_heads == 0 => self.state(),
             _ => CacheKind::Everything,
         }
     }

@@ -51,6 +51,15 @@ impl ResolvedRequest {
         Ok(self.measured_buffers()?)
     }
 
+    /// The compute buffers that `--fit` measures for the request: on its GPUs in their order, then in RAM.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses this request.
+    pub fn compute_measured(&self) -> Result<Vec<Bytes>, EngineError> {
+        let measured = self.loaded.measure(&self.devices, &self.spread, &self.options, Reservation::Measured)?;
+        Ok(measured.compute.into_iter().map(Bytes).collect())
+    }
+
     fn measured_buffers(&self) -> Result<RequestBuffers, LoadError> {
         let (measured, details) =
             self.loaded.measure_traced(&self.devices, &self.spread, &self.options, Reservation::Loaded, None)?;

@@ -174,13 +174,16 @@ impl Memory {
             let v = layer.v.map_or(0, |v| row(layer.ty_v, v) * cells);
             Some(row(layer.ty_k, layer.k) * cells + v)
         });
-        let states = self.recurrent.iter().filter_map(|recurrent| {
-            recurrent.layers.get(il).copied().flatten()?;
-            let elements = [recurrent.r, recurrent.s, recurrent.ngrams_of(il)];
-            Some(elements.iter().map(|elements| row(Type::F32, *elements)).sum::<u64>() * recurrent.rows())
-        });
         let compressing = self.compressors().map(|compressor| compressor.states.of_block(il));
-        kv.sum::<u64>() + states.sum::<u64>() + compressing.sum::<u64>()
+        kv.sum::<u64>() + self.states_of_block(il).unwrap_or(0) + compressing.sum::<u64>()
+    }
+
+    /// Bytes of the recurrent states of block `il`, of all sequences; none without them.
+    pub fn states_of_block(&self, il: usize) -> Option<u64> {
+        let recurrent = self.recurrent.as_ref()?;
+        recurrent.layers.get(il).copied().flatten()?;
+        let elements = [recurrent.r, recurrent.s, recurrent.ngrams_of(il)];
+        Some(elements.iter().map(|elements| row(Type::F32, *elements)).sum::<u64>() * recurrent.rows())
     }
 
     /// Bytes per device, the CPU last.

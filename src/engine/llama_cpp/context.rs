@@ -21,6 +21,8 @@ pub struct ContextParams {
     pub n_seq_max: u64,
     /// Tokens of a batch with logits; 0 for all.
     pub n_outputs_max: u64,
+    /// Whether the compute buffers of a pipeline are refused, whatever is free; `None` goes by what is free.
+    pub pipeline_refused: Option<bool>,
     /// The same of one sequence; 0 for the same as over all.
     pub n_outputs_max_per_seq: u64,
     /// Snapshots of recurrent states to roll back to, per sequence.
@@ -90,6 +92,7 @@ impl Default for ContextParams {
             n_ubatch: 512,
             n_seq_max: 1,
             n_outputs_max: 0,
+            pipeline_refused: None,
             n_outputs_max_per_seq: 0,
             n_rs_seq: 0,
             ctx_type: ContextType::Default,

@@ -23,7 +23,7 @@ pub const FACTS: EngineFacts = EngineFacts {
         (Knob::GpuLayers, KnobCondition::Always),
         (Knob::CpuMoe, KnobCondition::Experts),
         (Knob::MmprojDevice, KnobCondition::Projector),
-        (Knob::ImageTokens, KnobCondition::Projector),
+        (Knob::ImageTokens, KnobCondition::ImageTokens),
         (Knob::TensorSplit, KnobCondition::SeveralGpus),
         (Knob::Draft, KnobCondition::Draft),
         (Knob::DraftMax, KnobCondition::Draft),

@@ -17,7 +17,7 @@ use crate::engine::ggml::{BackendRef, Graph};
 use crate::units::Bytes;
 
 /// How compute buffers are reserved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reservation {
     /// As `--fit` and Ollama's trial measure: the prompt graph alone, without allocating. The scheduler loses the
     /// devices that the model's graph code sets (`ggml_backend_sched_reserve_size` in `ggml-backend.cpp`, 0.1.161).
@@ -25,6 +25,7 @@ pub enum Reservation {
     /// As a server allocates when it loads: the largest of the prompt graph and the graph of one token per sequence, with
     /// the devices that the graph code sets. Where the buffers of a pipeline do not fit into free memory, they are
     /// reserved again without one (`llama_context::sched_reserve` in `llama-context.cpp`, 0.1.161).
+    #[default]
     Loaded,
 }
 
@@ -180,7 +181,9 @@ impl<'a> Measurer<'a> {
         }
         let mut refused = None;
         let mut compute = self.allocate(trace.as_deref_mut());
-        if layout.pipeline.is_on() && !self.fits(&self.measured(&layout, &compute)) {
+        let fits = |compute: &[Piece]| self.fits(&self.measured(&layout, compute));
+        let is_refused = options.pipeline_refused.unwrap_or_else(|| !fits(&compute));
+        if layout.pipeline.is_on() && is_refused {
             refused = Some(compute.iter().map(|piece| piece.bytes).collect());
             layout.pipeline.buffers_fit = false;
             self.graph_of(&layout, layout.context.reserved(), true, trace.as_deref_mut())?;

@@ -17,7 +17,7 @@ use crate::engine::llama_cpp::error::LoadError;
 use crate::gguf::{Header, Value};
 use hparams::ClipHparams;
 pub use image::ResizedImage;
-use kind::ProjectorType;
+use kind::{ProjectorType, TokenLimits};
 pub use limits::{ImageLimits, TokenOptions};
 pub use measure::{EncoderMemory, Input, ProjectorOptions};
 use rules::ClipRules;
@@ -100,11 +100,29 @@ impl LoadedProjector {
     }
 }
 
+/// Whether `--image-max-tokens` sets the tokens of an image, as `asked` or in place of a limit that the projector has of
+/// itself; otherwise images have one size, or as many tokens as they come with.
+pub fn limits_tokens(header: &Header, asked: bool) -> bool {
+    let reads = header.metadata.get("clip.has_vision_encoder").and_then(Value::as_bool) == Some(true);
+    let kind = ProjectorType::named(name(header, Modality::Vision)).filter(|_| reads);
+    kind.is_some_and(|kind| match kind.token_limits() {
+        TokenLimits::None => false,
+        TokenLimits::Options => asked,
+        TokenLimits::Tokens(..) => true,
+        TokenLimits::Pixels => kind.limits_pixels_by_options(),
+    })
+}
+
+/// The name of the type of a file's projector.
+fn name(header: &Header, modality: Modality) -> &str {
+    let keys = ["clip.projector_type".to_owned(), format!("clip.{}.projector_type", modality.name())];
+    let texts = keys.iter().filter_map(|key| header.metadata.get(key).and_then(Value::as_str));
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+}
+
 impl Encoder {
     fn new(header: &Header, modality: Modality) -> Result<Self, LoadError> {
-        let keys = ["clip.projector_type".to_owned(), format!("clip.{}.projector_type", modality.name())];
-        let texts = keys.iter().filter_map(|key| header.metadata.get(key).and_then(Value::as_str));
-        let name = texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+        let name = name(header, modality);
         let kind = match (ProjectorType::named(name), modality) {
             (Some(ProjectorType::Qwen25O), Modality::Vision) => ProjectorType::Qwen25Vl,
             (Some(ProjectorType::Qwen25O), Modality::Audio) => ProjectorType::Qwen2A,

@@ -72,9 +72,11 @@ pub struct ReleaseTraits {
     pub gathers_states_once: bool,
     /// Delta nets normalise queries and keys by RMS norm and scale; otherwise by L2 norm.
     pub delta_net_rms: bool,
-    /// Delta nets reshape states, and Qwen 3 Next's attention its gate, before they are used; the extra view prevents
-    /// reuse of the tensor in place (`models/*.cpp`, 0.1.150).
+    /// Delta nets reshape states before they are used; the extra view prevents reuse of the tensor in place
+    /// (`models/delta-net-base.cpp`, 0.1.150).
     pub delta_net_reshapes: bool,
+    /// Qwen 3 Next's attention reshapes its gate, likewise (`models/qwen3next.cpp`, 0.1.154).
+    pub gate_reshapes: bool,
     /// Tests whether the fused delta rule runs on the device of its block; otherwise it is assumed to.
     pub probes_delta_net: bool,
     /// State-space blocks use matrices with one row per sequence, made contiguous first; otherwise separate sequences
@@ -151,6 +153,7 @@ const NOVEMBER_2026: ReleaseTraits = ReleaseTraits {
     gathers_states_once: true,
     delta_net_rms: true,
     delta_net_reshapes: false,
+    gate_reshapes: false,
     probes_delta_net: false,
     state_space_as_rows: true,
     quantised_v_forces_flash: true,
@@ -190,19 +193,75 @@ const SEPTEMBER_2026: ReleaseTraits = ReleaseTraits {
 };
 
 /// What differs from the one after it.
+const EARLY_AUGUST_2026: ReleaseTraits = ReleaseTraits {
+    name: Release::EarlyAugust2026,
+    package: "llama-cpp-sys-2 0.1.154",
+    rules: SchedulerRules { sinks_decide: false, max_split_inputs: Some(30), multiplies_unread_inputs: false },
+    cuda: CudaRules::EARLY_AUGUST_2026,
+    vulkan: VulkanRules::EARLY_AUGUST_2026,
+    metal: MetalRules::AUGUST_2026,
+    clip: ClipRules::EARLY_AUGUST_2026,
+    clamps_in_place: true,
+    keeps_last_rows: &[A::Cohere2Moe, A::Gemma4, A::GptOss, A::HyV3, A::Qwen35, A::Qwen35Moe, A::Step35],
+    loads_mtp_blocks: &[A::GlmDsa, A::HyV3, A::Qwen35, A::Qwen35Moe, A::Step35],
+    caches_mtp_blocks: &[A::Glm4Moe],
+    rolls_back: &[A::Qwen35, A::Qwen35Moe],
+    refuses_mtp_blocks: &[A::Qwen3Next, A::DeepSeek2],
+    fits_draft: false,
+    fits_context: FitContext::Trained,
+    lacks: &[
+        "bailingmoe3",
+        "clef",
+        "dots3note",
+        "glm5-next",
+        "granite_swa",
+        "graniteswitch",
+        "hrm_text",
+        "hy_v4",
+        "kimi-k3",
+        "maple",
+        "minimax-01",
+        "muse-glimmer",
+        "pockettts",
+        "qwen3tts",
+        "qwen4exp",
+        "spark2_5",
+    ],
+    uncompared: &[
+        "cohere2moe",
+        "deepseek4",
+        "dflash",
+        "eagle3",
+        "kimi-linear",
+        "mellum",
+        "minimax-m3",
+        "nanbeige",
+        "plamo2",
+        "plm",
+        "t5",
+        "t5encoder",
+    ],
+    single_mla_rope: false,
+    delta_net_rms: false,
+    gate_reshapes: true,
+    probes_delta_net: true,
+    state_space_as_rows: false,
+    quantised_v_forces_flash: false,
+    mla_one_type: false,
+    repacks_one_bit: false,
+    ..SEPTEMBER_2026
+};
+
+/// What differs from the one after it.
 const AUGUST_2026: ReleaseTraits = ReleaseTraits {
     name: Release::August2026,
     package: "llama-cpp-sys-2 0.1.150",
     rules: SchedulerRules { sinks_decide: true, max_split_inputs: Some(30), multiplies_unread_inputs: false },
     cuda: CudaRules::AUGUST_2026,
     vulkan: VulkanRules::AUGUST_2026,
-    metal: MetalRules::AUGUST_2026,
     clip: ClipRules::AUGUST_2026,
-    clamps_in_place: true,
     keeps_last_rows: &[A::Gemma4, A::Qwen35, A::Qwen35Moe],
     loads_mtp_blocks: &[A::Qwen35, A::Qwen35Moe],
-    caches_mtp_blocks: &[A::Glm4Moe],
-    rolls_back: &[A::Qwen35, A::Qwen35Moe],
     drafts: &[
         SpecType::None,
         SpecType::DraftSimple,
@@ -215,9 +274,6 @@ const AUGUST_2026: ReleaseTraits = ReleaseTraits {
         SpecType::NgramCache,
     ],
     rolls_back_for: &[SpecType::DraftMtp],
-    refuses_mtp_blocks: &[A::Qwen3Next, A::DeepSeek2],
-    fits_draft: false,
-    fits_context: FitContext::Trained,
     lacks: &[
         "bailingmoe3",
         "clef",
@@ -246,20 +302,13 @@ const AUGUST_2026: ReleaseTraits = ReleaseTraits {
     ],
     compares_further: false,
     uncompared: &[],
-    single_mla_rope: false,
-    delta_net_rms: false,
     delta_net_reshapes: true,
-    probes_delta_net: true,
-    state_space_as_rows: false,
-    quantised_v_forces_flash: false,
-    mla_one_type: false,
     mamba2_needs_heads: true,
-    repacks_one_bit: false,
-    ..SEPTEMBER_2026
+    ..EARLY_AUGUST_2026
 };
 
 /// The traits of all releases, in the order of [`Release::ALL`].
-pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [NOVEMBER_2026, SEPTEMBER_2026, AUGUST_2026];
+pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [NOVEMBER_2026, SEPTEMBER_2026, EARLY_AUGUST_2026, AUGUST_2026];
 
 impl ReleaseTraits {
     /// The traits of `release`.

@@ -1,5 +1,7 @@
 //! The [`Engine`] implementation.
 
+use std::borrow::Cow;
+
 use super::facts::FACTS;
 use super::{ArchitectureTraits, RELEASE, bytes_per_element};
 use crate::engine::admission::{Admission, requiring_full};
@@ -8,7 +10,7 @@ use crate::engine::graph_size::ModelFacts;
 use crate::engine::graph_size::formulas::{ModelTraits, PlanFormulas};
 use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
-use crate::engine::request::{local_gpus_only, on_local_gpus};
+use crate::engine::request::{self, local_gpus_only, on_local_gpus};
 use crate::engine::{Engine, kvcache, ollama_011};
 use crate::gguf::Tensor;
 use crate::machine::Machine;
@@ -33,6 +35,10 @@ impl Engine for Ollama011 {
         let plan = self.plan(model, machine, &requiring_full(settings))?;
         let eviction = ollama_011::eviction_reason(model, &local_gpus_only(machine), settings, &plan)?;
         Ok(eviction.unwrap_or_else(|| Admission::load(plan)))
+    }
+
+    fn loads<'m>(&self, model: &'m Model, settings: &Settings) -> Cow<'m, Model> {
+        request::loads(model, settings)
     }
 
     fn formulas(&self, model: &Model, plan: &Plan) -> Result<Option<PlanFormulas>, EngineError> {

@@ -1,5 +1,7 @@
 //! The [`Engine`] implementation.
 
+use std::borrow::Cow;
+
 use super::facts::FACTS;
 use super::{ArchitectureTraits, bytes_per_element};
 use crate::engine::admission::{Admission, requiring_full};
@@ -8,7 +10,7 @@ use crate::engine::graph_size::formulas::{ModelTraits, PlanFormulas};
 use crate::engine::graph_size::{ModelFacts, OllamaRelease};
 use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
-use crate::engine::request::on_local_gpus;
+use crate::engine::request::{self, on_local_gpus};
 use crate::engine::{Engine, ollama_024};
 use crate::gguf::Tensor;
 use crate::machine::Machine;
@@ -32,6 +34,10 @@ impl Engine for Ollama024 {
     fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
         let plan = self.plan(model, machine, &requiring_full(settings))?;
         Ok(plan.refusal.clone().map_or_else(|| Admission::load(plan), Admission::EvictOne))
+    }
+
+    fn loads<'m>(&self, model: &'m Model, settings: &Settings) -> Cow<'m, Model> {
+        request::loads(model, settings)
     }
 
     fn formulas(&self, model: &Model, plan: &Plan) -> Result<Option<PlanFormulas>, EngineError> {

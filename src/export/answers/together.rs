@@ -48,10 +48,13 @@ struct DeviceRecord<'a> {
     total: Bytes,
     free: Bytes,
     left: Bytes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_in_ram: Option<Bytes>,
 }
 
 /// `{…,"together":true,"models":[{"model","fate":"loaded|shares|evicted|refused","by","why","plan"}],"devices":[{"id",
-/// "name","total","free","left"}]}`: `by` is the index of another model, `left` the memory that is free in the end.
+/// "name","total","free","left","left_in_ram"}]}`: `by` is the index of another model, `left` the memory that is free in
+/// the end. `left_in_ram` is the part of it that is RAM, of GPUs that share RAM, and counted in RAM's `left` too.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -61,17 +64,27 @@ pub fn json(
     machine: &Machine,
     loaded_models: &LoadedModels,
 ) -> serde_json::Result<String> {
-    let gpus = machine.gpus.iter().zip(&loaded_models.left.gpus).enumerate();
-    let gpus = gpus.map(|(index, (before, after))| DeviceRecord {
-        id: format!("GPU{index}"),
-        name: &before.name,
+    let gpus = machine.gpus.iter().enumerate();
+    let gpus = gpus.map(|(index, gpu)| {
+        let (left, in_ram) = loaded_models.left_on(index, machine);
+        DeviceRecord {
+            id: format!("GPU{index}"),
+            name: &gpu.name,
+            total: gpu.total,
+            free: gpu.free,
+            left,
+            left_in_ram: (machine.own_memory(gpu) < gpu.total).then_some(in_ram),
+        }
+    });
+    let (before, after) = (machine.ram, loaded_models.left.ram);
+    let ram = DeviceRecord {
+        id: "CPU".to_owned(),
+        name: "RAM",
         total: before.total,
         free: before.free,
         left: after.free,
-    });
-    let (before, after) = (machine.ram, loaded_models.left.ram);
-    let ram =
-        DeviceRecord { id: "CPU".to_owned(), name: "RAM", total: before.total, free: before.free, left: after.free };
+        left_in_ram: None,
+    };
     text::json(&Object {
         source,
         together: loaded_models.all_loaded(),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A version of Ollama from 0.30: `0.31.2`. What differs between them is in `engine/ollama/release.rs`.
+/// A version of Ollama: `0.31.2`. What differs between those from 0.30 on is in `engine/ollama/release.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OllamaVersion {
     /// The second number.
@@ -17,6 +17,24 @@ impl OllamaVersion {
     pub const V0_33: Self = Self { minor: 33, patch: 0 };
     /// Of June 2026.
     pub const V0_30: Self = Self { minor: 30, patch: 9 };
+    /// The first that starts llama-server.
+    pub const STARTS_LLAMA_SERVER: Self = Self { minor: 30, patch: 0 };
+
+    /// Parses any version, also of those with an estimator of their own: `0.11.3`; 0.30 is 0.30.9.
+    ///
+    /// # Errors
+    /// One sentence if it is none.
+    pub fn any(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not a version of Ollama: use 0.33, 0.30 or one between such as 0.31.2");
+        let plain = text.trim().split(['-', '+']).next().unwrap_or_default();
+        let numbers: Result<Vec<u32>, _> = plain.split('.').map(str::parse).collect();
+        match numbers.map_err(|_| wrong())?[..] {
+            [0, 30] => Ok(Self::V0_30),
+            [0, minor] => Ok(Self { minor, patch: 0 }),
+            [0, minor, patch] => Ok(Self { minor, patch }),
+            _ => Err(wrong()),
+        }
+    }
 }
 
 impl Default for OllamaVersion {
@@ -38,20 +56,13 @@ impl fmt::Display for OllamaVersion {
 impl FromStr for OllamaVersion {
     type Err = String;
 
-    /// Parses `0.33`, `0.31.2` or `0.32.1-rc0`; 0.30 is 0.30.9.
+    /// Parses `0.33`, `0.31.2` or `0.32.1-rc0`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is not a version of Ollama: use 0.33, 0.30 or one between such as 0.31.2");
-        let plain = text.trim().split(['-', '+']).next().unwrap_or_default();
-        let numbers: Result<Vec<u32>, _> = plain.split('.').map(str::parse).collect();
-        match numbers.map_err(|_| wrong())?[..] {
-            [0, 30] => Ok(Self::V0_30),
-            [0, minor] if minor >= 30 => Ok(Self { minor, patch: 0 }),
-            [0, minor, patch] if minor >= 30 => Ok(Self { minor, patch }),
-            [0, _] | [0, _, _] => {
-                Err(format!("Ollama {plain} has its own estimator: use --engine ollama-0.24 or ollama-0.11"))
-            }
-            _ => Err(wrong()),
+        let version = Self::any(text)?;
+        if version < Self::STARTS_LLAMA_SERVER {
+            return Err(format!("Ollama {version} has its own estimator: use --engine ollama-0.24 or ollama-0.11"));
         }
+        Ok(version)
     }
 }
 

@@ -20,6 +20,10 @@ struct ProjectorEntry {
     model: String,
     /// `general.name`.
     name: String,
+    /// The architecture that Ollama's converter gives the model, which it writes into one file with what reads images;
+    /// none where Ollama's library has the projector as a file of its own, made by llama.cpp's converter.
+    #[serde(default)]
+    inside: Option<String>,
     /// Its other keys; those without `general.` lack the prefix `clip.`.
     keys: BTreeMap<String, Json>,
     tensors: Vec<TensorLine>,
@@ -95,7 +99,8 @@ impl ProjectorEntry {
             }
         }
         let header = read(&mut HeaderOnly(&write(&spec, Encoding::default())), &HeaderLimits::default())?;
-        Ok(Projector::new(format!("{PREFIX}{}", self.model), header))
+        let projector = Projector::new(format!("{PREFIX}{}", self.model), header);
+        Ok(Arc::new(Projector { inside: self.inside.clone(), ..Projector::clone(&projector) }))
     }
 }
 

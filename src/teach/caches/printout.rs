@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::{BlockKind, BlockMemory, CachesPage, CellCache};
+use super::{BlockKind, BlockMemory, CachesPage, CellCache, StateCache};
 use crate::units::{Bytes, Tokens};
 
 impl CachesPage {
-    /// `{"kinds":[…],"stores":[…],"formats":[…],"planned","llama_cpp","ollama_engine"}`, sizes in bytes.
+    /// `{"kinds":[…],"stores":[…],"states":[…],"formats":[…],"planned","llama_cpp","ollama_engine"}`, sizes in bytes.
     pub fn json(&self) -> Value {
         let mut page = json!({ "page": "cache" });
         if let (Value::Object(page), Ok(Value::Object(own))) = (&mut page, serde_json::to_value(self)) {
@@ -53,11 +53,20 @@ impl CachesPage {
                 or_none(kind.ollama_engine.map(|own| own.bytes())),
             );
         }
-        out += "\n| cells of | blocks | cells per stream | streams | window | bytes |\n";
-        out += "| --- | ---: | ---: | ---: | ---: | ---: |\n";
+        if !self.stores.is_empty() {
+            out += "\n| cells of | blocks | cells per stream | streams | window | bytes |\n";
+            out += "| --- | ---: | ---: | ---: | ---: | ---: |\n";
+        }
         for CellCache { whose, blocks, size, streams, window, bytes, .. } in &self.stores {
             let window = window.map_or_else(|| "—".to_owned(), |window| Tokens(window).to_string());
             out += &format!("| {} | {blocks} | {} | {streams} | {window} | {bytes} |\n", whose.title(), Tokens(*size));
+        }
+        if !self.states.is_empty() {
+            out += "\n| states of | blocks | sequences | bytes per sequence | bytes |\n| --- | ---: | ---: | ---: | ---: |\n";
+        }
+        for state in &self.states {
+            let StateCache { whose, blocks, sequences, bytes } = state;
+            out += &format!("| {} | {blocks} | {sequences} | {} | {bytes} |\n", whose.title(), state.of_sequence());
         }
         out += "\n| type | block size | bytes per block | relative to f16 |\n| --- | ---: | ---: | ---: |\n";
         for format in &self.formats {

@@ -93,8 +93,11 @@ fn devices(app: &App, together: &TogetherPage, loaded_models: &LoadedModels, pag
     let theme = app.theme;
     let room = usize::from(page.columns()).saturating_sub(usize::from(NAMES) + 1 + FREE).max(8);
     let ram = loaded_models.left.ram;
-    let gpus = loaded_models.left.gpus.iter().zip(&app.machine.gpus).enumerate();
-    let gpus = gpus.map(|(index, (left, before))| (format!("GPU{index}"), before.total, before.free, left.free));
+    let gpus = app.machine.gpus.iter().enumerate();
+    let gpus = gpus.map(|(index, gpu)| {
+        let (left, _) = loaded_models.left_on(index, &app.machine);
+        (format!("GPU{index}"), gpu.total, gpu.free, left)
+    });
     let all = gpus.chain(std::iter::once(("RAM".to_owned(), ram.total, app.machine.ram.free, ram.free)));
     for (index, (id, total, free, left)) in all.enumerate() {
         let is_ram = index == loaded_models.left.gpus.len();

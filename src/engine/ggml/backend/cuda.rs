@@ -48,23 +48,10 @@ impl CudaRules {
         looks_up_k_quants: true,
         state_of_96: false,
     };
+    /// Release 2026-08-05 (0.1.154).
+    pub const EARLY_AUGUST_2026: Self = Self { mixed_caches: false, keeps_expert_sums: false, ..Self::SEPTEMBER_2026 };
     /// Release 2026-08 (0.1.150).
-    pub const AUGUST_2026: Self =
-        Self { mixed_caches: false, keeps_expert_sums: false, looks_up_k_quants: false, ..Self::SEPTEMBER_2026 };
-}
-
-/// The last build known to keep nothing for a fused weighted sum of experts: a user's two cards took 808.35 MiB with it,
-/// which a mixture of 128 experts only takes so. The pull request that lets a backend keep them (ggml-org/llama.cpp 27301)
-/// is of 18 August 2026, and 0.1.154 (b10200) does not either.
-const LAST_WITHOUT_EXPERT_SUMS: u64 = 10_581;
-
-impl CudaRules {
-    /// Those of a build that is nearest to the release of these.
-    #[must_use]
-    pub fn of_build(self, build: Option<u64>) -> Self {
-        let before = !self.keeps_routing && build.is_some_and(|build| build <= LAST_WITHOUT_EXPERT_SUMS);
-        Self { keeps_expert_sums: self.keeps_expert_sums && !before, ..self }
-    }
+    pub const AUGUST_2026: Self = Self { looks_up_k_quants: false, ..Self::EARLY_AUGUST_2026 };
 }
 
 impl Default for Cuda {

@@ -31,7 +31,7 @@ impl MetalRules {
     pub const NOVEMBER_2026: Self = Self { reserves_more: true, fuses_products: true };
     /// Release 2026-09 (0.1.159).
     pub const SEPTEMBER_2026: Self = Self { reserves_more: true, fuses_products: false };
-    /// Release 2026-08 (0.1.150).
+    /// Releases 2026-08-05 (0.1.154) and 2026-08 (0.1.150).
     pub const AUGUST_2026: Self = Self { reserves_more: false, fuses_products: false };
 }
 

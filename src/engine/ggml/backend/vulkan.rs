@@ -44,6 +44,8 @@ impl VulkanRules {
     pub const NOVEMBER_2026: Self = Self { fuses_more: true, attends_to_iq4_nl: true, compared: true };
     /// Release 2026-09 (0.1.159).
     pub const SEPTEMBER_2026: Self = Self { compared: false, ..Self::NOVEMBER_2026 };
+    /// Release 2026-08-05 (0.1.154).
+    pub const EARLY_AUGUST_2026: Self = Self { attends_to_iq4_nl: true, compared: false, ..Self::AUGUST_2026 };
     /// Release 2026-08 (0.1.150).
     pub const AUGUST_2026: Self = Self { fuses_more: false, attends_to_iq4_nl: false, compared: true };
 }

@@ -75,7 +75,7 @@ impl GraphBuilder<'_> {
         let y = self.attention_unprojected(il, qkv, AttentionExtras::default());
         let gate = self.g.cont_as(gate, [head * heads, n, 1, 1]);
         let mut gate = self.g.unary(gate, UnaryOp::Sigmoid);
-        if self.release.delta_net_reshapes && self.architecture.has(Trait::ReshapesGate) {
+        if self.release.gate_reshapes && self.architecture.has(Trait::ReshapesGate) {
             gate = self.g.reshape(gate, [head * heads, n, 1, 1]);
         }
         let y = self.g.mul(y, gate);

@@ -66,9 +66,8 @@ impl<'a> ServerParams<'a> {
         let speculation = drafts::speculation(prepared, model.release, settings)?;
         let gpus = gpus(machine);
         let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
-        let devices: Vec<Device> = used
-            .map(|gpu| Device { backend: backend(gpu, machine.os, model.release, settings.build), free: gpu.free.0 })
-            .collect();
+        let devices: Vec<Device> =
+            used.map(|gpu| Device { backend: backend(gpu, machine.os, model.release), free: gpu.free.0 }).collect();
         let experts = |block: u64| TensorOverride { block: block as usize, part: OverrideGroup::Experts, gpu: None };
         let blocks = model.hparams.n_layer_all as u64;
         let spread = LayerSplit {
@@ -119,9 +118,9 @@ impl ServerParams<'_> {
     }
 }
 
-/// What llama.cpp's backend for `gpu` decides in this release, or in a build near it.
-pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits, build: Option<u64>) -> BackendRef {
-    let cuda = |units| Cuda { units, rules: release.cuda.of_build(build), events: true };
+/// What llama.cpp's backend for `gpu` decides in this release.
+pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
+    let cuda = |units| Cuda { units, rules: release.cuda, events: true };
     let own: BackendRef = match gpu.backend {
         Backend::Cuda => Arc::new(cuda(MatrixUnits::of(gpu.compute))),
         Backend::Rocm => Arc::new(cuda(MatrixUnits::None)),
@@ -183,6 +182,7 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         offload_kqv: !settings.no_kv_offload,
         op_offload: !settings.no_op_offload,
         swa_full: settings.swa_full,
+        pipeline_refused: settings.pipeline_refused,
         ..ContextParams::default()
     }
 }

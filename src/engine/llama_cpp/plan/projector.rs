@@ -64,7 +64,7 @@ impl PlacedProjector {
         let loaded = LoadedProjector::new(header).map_err(|error| in_file(file, error))?;
         let device = gpu.and_then(|gpu| machine.gpus.get(gpu));
         let mut options = ProjectorOptions {
-            device: device.map(|gpu| super::params::backend(gpu, machine.os, release, settings.build)),
+            device: device.map(|gpu| super::params::backend(gpu, machine.os, release)),
             flash_attn: settings.flash_attn,
             tokens: TokenOptions { least: settings.mmproj.image_min_tokens, most: settings.mmproj.image_max_tokens },
             warmup: true,

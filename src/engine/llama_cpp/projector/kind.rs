@@ -157,6 +157,11 @@ impl ProjectorType {
         }
     }
 
+    /// Whether options replace the limits of pixels in its header, as of one type only.
+    pub(super) fn limits_pixels_by_options(self) -> bool {
+        self == Self::Glm5V
+    }
+
     /// The limits of an image's tokens.
     pub(super) const fn token_limits(self) -> TokenLimits {
         match self {

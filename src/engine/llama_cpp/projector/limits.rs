@@ -58,8 +58,7 @@ impl ImageLimits {
                 (Some(least.unwrap_or(from)), Some(most.unwrap_or(to)))
             }
             TokenLimits::Pixels => match hparams.pixels {
-                // only one of these types lets the options replace its keys
-                Some((from, to)) if kind == ProjectorType::Glm5V => {
+                Some((from, to)) if kind.limits_pixels_by_options() => {
                     (Some(least.unwrap_or(from)), Some(most.unwrap_or(to)))
                 }
                 Some((from, to)) => (Some(from), Some(to)),

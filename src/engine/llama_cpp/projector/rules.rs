@@ -37,6 +37,9 @@ impl ClipRules {
     /// Release 2026-09 (0.1.159).
     pub const SEPTEMBER_2026: Self =
         Self { dummy_within_limit: false, pads_at_start: false, images_within_ubatch: false, ..Self::NOVEMBER_2026 };
+    /// Release 2026-08-05 (0.1.154), by its source; but a log of b10488 has the 64.49 MiB of Ministral 3's projector that
+    /// only rotation in place takes here.
+    pub const EARLY_AUGUST_2026: Self = Self { compared: false, gemma4_tokens: (40, 280), ..Self::SEPTEMBER_2026 };
     /// Release 2026-08 (0.1.150).
     pub const AUGUST_2026: Self = Self {
         compared: false,

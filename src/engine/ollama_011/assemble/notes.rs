@@ -30,8 +30,11 @@ impl PlanInputs<'_> {
         if self.vision.unknown_patch {
             say("the header has no image patch size, so no graph is counted for images".to_owned());
         }
-        if self.settings.projector.is_some() && self.traits.own_engine {
-            say(format!("the separate projector is not counted: {} has a built-in one", self.model.architecture));
+        if self.task.projector > 0 && self.traits.own_engine {
+            say(format!(
+                "the separate projector is counted, but Ollama's own engine, which runs {}, does not load it",
+                self.model.architecture
+            ));
         }
         if self.settings.adapters > Bytes::ZERO {
             say("adapters are not counted by this estimator".to_owned());

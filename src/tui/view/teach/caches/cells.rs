@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::teach::caches::{CachesPage, CellCache, CellFill, CellState};
+use crate::teach::caches::{CachesPage, CellCache, CellFill, CellState, StateCache};
 use crate::tui::app::App;
 use crate::tui::app::teach::caches::{Cursor, Playback};
 use crate::tui::theme::{Hue, Theme};
@@ -28,20 +28,34 @@ pub(super) fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, 
         Playback::Running => theme.about_keys(", Space: pause"),
     };
     let so_far = format!("{square}, {} so far", Tokens(steps.saturating_mul(cells)));
-    let right_titles = [format!("{square}, {} tokens so far{pace}", Tokens(steps.saturating_mul(cells))), so_far];
-    let right_title = panel::fitting(area, "Cells", right_titles.iter().map(String::as_str));
-    let inner = panel::frame(buffer, area, "Cells", right_title, true, theme);
+    let title = if content.stores.is_empty() { "States" } else { "Cells" };
+    let right_titles = if content.stores.is_empty() {
+        ["1 square = 1 state".to_owned(), String::new()]
+    } else {
+        [format!("{square}, {} tokens so far{pace}", Tokens(steps.saturating_mul(cells))), so_far]
+    };
+    let right_title = panel::fitting(area, title, right_titles.iter().map(String::as_str));
+    let inner = panel::frame(buffer, area, title, right_title, true, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
-    if content.stores.is_empty() {
-        let text = "No cells to fill: this model's state does not grow with the context.";
-        for (row, line) in (0..inner.height).zip(wrap(text, inner.width)) {
-            RowWriter::new(buffer, inner, row).put(&line, theme.ink(Hue::Dim));
-        }
-        return;
-    }
     let mut row = 0;
+    if content.stores.is_empty() {
+        let text = match content.states.as_slice() {
+            [] => "Nothing is cached.",
+            _ => "No cells to fill: a state has one size, however many tokens its sequence has.",
+        };
+        for line in wrap(text, inner.width) {
+            RowWriter::new(buffer, inner, row).put(&line, theme.ink(Hue::Dim));
+            row += 1;
+        }
+    }
     for store in &content.stores {
         row = one(store, &CellFill::new(store, cells), steps, row, inner, theme, buffer);
+    }
+    for state in &content.states {
+        row = states(state, row, inner, theme, buffer);
+    }
+    if content.stores.is_empty() {
+        return;
     }
     let legends = if content.stores.iter().any(|store| store.window.is_some()) {
         [
@@ -65,7 +79,8 @@ fn cells_of_a_square(content: &CachesPage, area: Rect) -> u64 {
             let fill = CellFill::new(store, cells);
             fill.squares.div_ceil(width).saturating_mul(fill.streams).saturating_add(1)
         };
-        content.stores.iter().map(of).fold(0, u64::saturating_add)
+        let states = 2 * content.states.len() as u64;
+        content.stores.iter().map(of).fold(states, u64::saturating_add)
     };
     let wraps = |cells: u64| content.stores.iter().any(|store| CellFill::new(store, cells).squares > width);
     let mut cells = 1;
@@ -115,6 +130,36 @@ fn one(
         row += 1;
     }
     row
+}
+
+/// Draws a heading and a square for each sequence; returns the next row.
+fn states(state: &StateCache, row: u16, area: Rect, theme: Theme, buffer: &mut Buffer) -> u16 {
+    let StateCache { whose, blocks, sequences, bytes } = state;
+    if row < area.height {
+        let mut writer = RowWriter::new(buffer, area, row);
+        writer.put(whose.title(), theme.bold(Hue::Text)).skip(2);
+        let each = state.of_sequence();
+        let texts = match sequences {
+            1 => {
+                [format!("one state, whatever the context · {blocks} blocks · {bytes}"), format!("one state · {bytes}")]
+            }
+            all => [
+                format!(
+                    "a state of {each} for each of {all} sequences, whatever the context · {blocks} blocks · {bytes}"
+                ),
+                format!("{all} states · {bytes}"),
+            ],
+        };
+        let text = texts.iter().find(|text| width(text) <= writer.room()).or(texts.last());
+        writer.put(text.map_or("", String::as_str), theme.ink(Hue::Dim));
+    }
+    for (x, sequence) in (0..area.width).zip(0..*sequences) {
+        let (sign, ink) = drawn(CellState::Seen(sequence), theme);
+        if let Some(cell) = buffer.cell_mut((area.x + x, area.y + row + 1)).filter(|_| row + 1 < area.height) {
+            cell.set_char(sign).set_style(ink);
+        }
+    }
+    row.saturating_add(2)
 }
 
 /// Descriptions of a cache, from long to short; all include its size.
