@@ -242,7 +242,7 @@ impl LoadedModel {
             ));
         }
         let name = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
-        if release.lacks.contains(&name) {
+        if !architectures::is_known(name, release.name) {
             return Err(LoadError::model(format!(
                 "unknown model architecture: '{name}' in llama.cpp release {}: use a newer release",
                 release.name
@@ -252,7 +252,7 @@ impl LoadedModel {
         let mut weights = Weights::read(header, hparams.n_layer_all)?;
         weights.split_groups(LlmTensor::AttnOutA, hparams.n_output_groups);
         let has_mtp = hparams.n_layer_nextn > 0 && weights.has(LlmTensor::NextnEhProj);
-        if has_mtp && release.refuses_mtp_blocks.contains(&family.architecture) {
+        if has_mtp && family.architecture.row().refuses_mtp_blocks.contain(release.name) {
             return Err(LoadError::model(format!(
                 "llama.cpp release {} cannot load files of this architecture with MTP blocks: use a newer release",
                 release.name
@@ -315,7 +315,7 @@ impl LoadedModel {
         let loads = load_mtp
             || architecture.has(Trait::OnlyDrafts)
             || hparams.has_router_block
-            || release.loads_mtp_blocks.contains(architecture);
+            || architecture.row().loads_mtp_blocks.contain(release.name);
         if loads { hparams.n_layer_all } else { hparams.n_layer() }
     }
 

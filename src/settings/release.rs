@@ -23,6 +23,11 @@ impl Release {
     /// All releases, newest first.
     pub const ALL: [Self; 4] = [Self::November2026, Self::September2026, Self::EarlyAugust2026, Self::August2026];
 
+    /// Whether it is `oldest` or newer.
+    pub const fn is_from(self, oldest: Self) -> bool {
+        self as usize <= oldest as usize
+    }
+
     /// Its name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {

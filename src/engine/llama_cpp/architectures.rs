@@ -17,6 +17,8 @@ use super::hparams::{Hparams, gating};
 use super::weights::LlmTensor;
 use super::weights::LlmTensor as Slot;
 use crate::gguf::{Header, Value};
+use crate::settings::Release;
+use crate::settings::Release as R;
 use Trait as T;
 
 /// What is known of an architecture.
@@ -33,6 +35,21 @@ pub(super) struct ArchitectureRow {
     pub hparams: fn(&mut Hparams, &HeaderKeys<'_>) -> Result<(), LoadError>,
     /// Whether a tensor of a skipped MTP block is loaded all the same, because the loader does not mark it with the block.
     pub unmarked: fn(LlmTensor) -> bool,
+    /// The first release that knows it.
+    pub since: Release,
+    /// Releases whose last block computes all tokens, as an input of a draft; others only those with logits.
+    pub keeps_last_rows: Releases,
+    /// Releases that load its MTP blocks although the graph does not use them.
+    pub loads_mtp_blocks: Releases,
+    /// Releases in which its MTP blocks have a KV cache beside the model's own.
+    pub caches_mtp_blocks: Releases,
+    /// Releases that cannot load its files with MTP blocks.
+    pub refuses_mtp_blocks: Releases,
+    /// Releases that keep snapshots of its recurrent states to roll back to (`llm_arch_supports_rs_rollback`).
+    pub rolls_back: Releases,
+    /// Releases in which the last product of its experts is asked for in f32, as their values exceed f16, which GPUs
+    /// refuse (`llama-graph.cpp`, 0.1.161).
+    pub experts_in_f32: Releases,
     /// Where its graph was compared with what llama.cpp measures.
     compared: Compared,
     traits: &'static [Trait],
@@ -47,6 +64,13 @@ impl ArchitectureRow {
         mtp: |build| build.mtp_block(),
         hparams: |_, _| Ok(()),
         unmarked: |_| false,
+        since: Release::ALL[Release::ALL.len() - 1],
+        keeps_last_rows: Releases::NONE,
+        loads_mtp_blocks: Releases::NONE,
+        caches_mtp_blocks: Releases::NONE,
+        refuses_mtp_blocks: Releases::NONE,
+        rolls_back: Releases::NONE,
+        experts_in_f32: Releases::NONE,
         compared: Compared::Everywhere,
         traits: &[],
     };
@@ -59,8 +83,48 @@ pub enum Compared {
     Everywhere,
     /// Nowhere: it follows the source only.
     Nowhere,
-    /// On CUDA only, and for no release before those that compare further.
-    OnCuda,
+    /// On CUDA only, for this release and later ones.
+    OnCuda(Release),
+}
+
+/// Some releases in a row.
+#[derive(Clone, Copy)]
+pub(super) struct Releases {
+    /// The newest and the oldest.
+    ends: Option<(Release, Release)>,
+}
+
+impl Releases {
+    const NONE: Self = Self { ends: None };
+    const ALL: Self = Self::since(Release::ALL[Release::ALL.len() - 1]);
+
+    const fn since(oldest: Release) -> Self {
+        Self { ends: Some((Release::ALL[0], oldest)) }
+    }
+
+    const fn until(newest: Release) -> Self {
+        Self { ends: Some((newest, Release::ALL[Release::ALL.len() - 1])) }
+    }
+
+    const fn only(one: Release) -> Self {
+        Self { ends: Some((one, one)) }
+    }
+
+    /// Whether this one is among them.
+    pub fn contain(self, release: Release) -> bool {
+        self.ends.is_some_and(|(newest, oldest)| newest.is_from(release) && release.is_from(oldest))
+    }
+}
+
+/// Names of headers that newer releases know and whose graph is not known here: modelled, where a release knows them.
+const WITHOUT_GRAPH: [(&str, Release); 3] =
+    [("clef", R::November2026), ("pockettts", R::September2026), ("qwen3tts", R::September2026)];
+
+/// Whether `release` knows this name, or no release here is known to be the first that does.
+pub fn is_known(name: &str, release: Release) -> bool {
+    let listed = Architecture::named(name).map(|architecture| architecture.row().since);
+    let since = listed.or_else(|| WITHOUT_GRAPH.iter().find(|(known, _)| *known == name).map(|(_, since)| *since));
+    since.is_none_or(|since| release.is_from(since))
 }
 
 /// What some architectures have or do, and most not (`llama-arch.cpp`, `llama-model.cpp` and `models/*.cpp`, 0.1.161).
@@ -146,8 +210,6 @@ pub enum Trait {
     DecayIsScanned,
     /// Its file names blocks by the decoder they belong to.
     NamesDecoderBlocks,
-    /// Values of experts exceed f16, so that their last product is asked for in f32.
-    ExpertsInF32,
     /// The gate of attention is a softplus, otherwise a sigmoid.
     SoftplusGate,
     /// Compressed attention is gated before it is decompressed.
@@ -262,6 +324,7 @@ architectures! {
     /// Qwen 3 Next: delta nets and attention.
     Qwen3Next: "qwen3next" {
         graph: |build| build.qwen3_next(), mtp: |build| build.qwen3_next_mtp(), hparams: |hp, keys| hp.delta_nets(keys),
+        keeps_last_rows: Releases::since(R::September2026), refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReshapesGate,
             T::RepeatsHeadsInTurn,
@@ -270,6 +333,8 @@ architectures! {
     /// Qwen 3.5.
     Qwen35: "qwen35" {
         graph: |build| build.qwen3_next(), mtp: |build| build.qwen35_mtp(), hparams: |hp, keys| hp.delta_nets(keys),
+        keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        rolls_back: Releases::ALL,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
             T::WritesAllSnapshots,
@@ -278,6 +343,8 @@ architectures! {
     /// Qwen 3.5 with experts.
     Qwen35Moe: "qwen35moe" {
         graph: |build| build.qwen3_next(), mtp: |build| build.qwen35_mtp(), hparams: |hp, keys| hp.delta_nets(keys),
+        keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        rolls_back: Releases::ALL,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
             T::IgnoresExpertWeightsScale, T::WritesAllSnapshots,
@@ -287,7 +354,8 @@ architectures! {
     /// half.
     Qwen4Exp: "qwen4exp" {
         graph: |build| build.qwen4exp(), mtp: |build| build.qwen4exp_mtp(),
-        hparams: |hp, keys| hp.delta_nets_with_ngrams(keys), compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.delta_nets_with_ngrams(keys), since: R::September2026,
+        rolls_back: Releases::since(R::September2026), compared: Compared::OnCuda(R::November2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::FusesHyperConnections, T::SeveralPositions, T::ReadsFeedForwardScales,
             T::ReadsGateScale, T::IgnoresExpertWeightsScale, T::WritesAllSnapshots, T::DraftsFromIndexer,
@@ -306,12 +374,12 @@ architectures! {
     }
     /// Gemma 3n.
     Gemma3n: "gemma3n" {
-        graph: |build| build.gemma3n(), hparams: |hp, keys| hp.gemma3n(keys), compared: Compared::OnCuda,
-        traits: &[T::SharesCaches, T::CopiesEmbeddingsFirst],
+        graph: |build| build.gemma3n(), hparams: |hp, keys| hp.gemma3n(keys),
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::SharesCaches, T::CopiesEmbeddingsFirst],
     }
     /// Gemma 4.
     Gemma4: "gemma4" {
-        graph: |build| build.gemma4(), hparams: |hp, keys| hp.gemma4(keys),
+        graph: |build| build.gemma4(), hparams: |hp, keys| hp.gemma4(keys), keeps_last_rows: Releases::ALL,
         traits: &[
             T::GivesLayerInputs, T::SharesCaches, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale,
             T::CopiesEmbeddingsFirst, T::WindowsNeedNoRopeFactors,
@@ -320,6 +388,7 @@ architectures! {
     /// gpt-oss.
     GptOss: "gpt-oss" {
         graph: |build| build.gpt_oss(), hparams: |hp, keys| hp.needed_window(keys, 2),
+        keeps_last_rows: Releases::since(R::EarlyAugust2026),
         traits: &[T::GivesLayerInputs, T::IgnoresExpertWeightsScale],
     }
     /// Phi 2.
@@ -341,24 +410,27 @@ architectures! {
     /// `DeepSeek` 2, 3 and all with MLA.
     DeepSeek2: "deepseek2" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.deepseek2(keys),
+        hparams: |hp, keys| hp.deepseek2(keys), refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
     }
     /// Mistral Small 4: `DeepSeek` 2's blocks.
     Mistral4: "mistral4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.deepseek2(keys), compared: Compared::OnCuda, traits: &[T::ExpertsInF32],
+        hparams: |hp, keys| hp.deepseek2(keys), experts_in_f32: Releases::since(R::November2026),
+        compared: Compared::OnCuda(R::EarlyAugust2026),
     }
     /// `DeepSeek` 3.2: the same with sparse attention.
     DeepSeek32: "deepseek32" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.deepseek32(keys), unmarked: |slot| slot == Slot::ExpProbsB, compared: Compared::OnCuda,
-        traits: &[T::ReadsFeedForwardScales],
+        hparams: |hp, keys| hp.deepseek32(keys), unmarked: |slot| slot == Slot::ExpProbsB,
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFeedForwardScales],
     }
     /// `DeepSeek` 4: windows beside compressed caches, over several residual streams.
     DeepSeek4: "deepseek4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         graph: |build| build.deepseek4(), mtp: |build| build.deepseek4_mtp(),
-        hparams: |hp, keys| hp.compressed_windows(keys), compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.compressed_windows(keys), since: R::EarlyAugust2026,
+        caches_mtp_blocks: Releases::since(R::September2026), rolls_back: Releases::since(R::September2026),
+        compared: Compared::OnCuda(R::November2026),
         traits: &[
             T::NoMixedBatches, T::ClampsInActivation, T::GivesLayerInputs, T::FusesHyperConnections, T::IgnoresScales,
             T::GivesFinalInput, T::MaskKeepsType,
@@ -367,13 +439,14 @@ architectures! {
     /// GLM 5: `DeepSeek` 3.2's blocks, some of which share an indexer.
     GlmDsa: "glm-dsa" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.glm_dsa(keys), unmarked: |slot| slot == Slot::ExpProbsB, compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.glm_dsa(keys), unmarked: |slot| slot == Slot::ExpProbsB,
+        loads_mtp_blocks: Releases::only(R::EarlyAugust2026), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::ReadsFeedForwardScales, T::IndexerNormIsOptional],
     }
     /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
     DeepSeek2Ocr: "deepseek2-ocr" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, _| hp.softmax_by_default(), compared: Compared::OnCuda,
+        hparams: |hp, _| hp.softmax_by_default(), compared: Compared::OnCuda(R::EarlyAugust2026),
     }
     /// GLM 4.
     Glm4: "glm4" {
@@ -388,7 +461,8 @@ architectures! {
         blocks: Some(Transformer {
             feed_forward: Norms::before(Slot::AttnPostNorm), experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.glm4_moe(keys), traits: &[T::SeveralPositionsBySections],
+        hparams: |hp, keys| hp.glm4_moe(keys), caches_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        traits: &[T::SeveralPositionsBySections],
     }
     /// `ChatGLM` 3.
     ChatGlm: "chatglm" { blocks: Some(Transformer::LLAMA) }
@@ -416,6 +490,7 @@ architectures! {
     /// Nemotron H, also with experts.
     NemotronH: "nemotron_h" | "nemotron_h_moe" {
         graph: |build| build.nemotron_h(), mtp: |build| build.nemotron_h_mtp(), hparams: |hp, keys| hp.nemotron_h(keys),
+        keeps_last_rows: Releases::since(R::September2026), rolls_back: Releases::since(R::September2026),
         traits: &[T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::GivesFinalInput],
     }
     /// `SmolLM` 3.
@@ -432,7 +507,7 @@ architectures! {
     StarCoder2: "starcoder2" { blocks: Some(Transformer::LAYER) }
     /// LFM 2.
     Lfm2: "lfm2" | "lfm2moe" {
-        graph: |build| build.lfm2(), hparams: |hp, keys| hp.lfm2(keys),
+        graph: |build| build.lfm2(), hparams: |hp, keys| hp.lfm2(keys), rolls_back: Releases::since(R::September2026),
         traits: &[T::Hybrid, T::GivesLayerInputs, T::IgnoresExpertWeightsScale, T::NormOfEmbeddingsIsOutput],
     }
     /// Falcon H1: attention and state space in parallel.
@@ -597,12 +672,13 @@ architectures! {
     /// EAGLE 3: one block that drafts for another model.
     Eagle3: "eagle3" {
         graph: |build| build.eagle3(), mtp: |build| build.eagle3(), hparams: |hp, keys| hp.eagle3(keys),
-        compared: Compared::OnCuda, traits: &[T::HasEncoder, T::UntiedOutput, T::EagleDraft],
+        since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
+        traits: &[T::HasEncoder, T::UntiedOutput, T::EagleDraft],
     }
     /// `DFlash` and `DSpark`: blocks that draft several tokens at once for another model.
     DFlash: "dflash" {
         graph: |build| build.dflash(), mtp: |build| build.dflash(), hparams: |hp, keys| hp.dflash(keys),
-        compared: Compared::OnCuda,
+        since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
         traits: &[T::HasEncoder, T::SeveralPositionsBySections, T::ReadsFeedForwardScales, T::BlockDraft],
     }
     /// Gemma 4's assistant, which drafts for it and shares its caches.
@@ -613,44 +689,54 @@ architectures! {
     }
     /// Baichuan: of 40 blocks without rotary positions.
     Baichuan: "baichuan" {
-        blocks: Some(Transformer::LLAMA), hparams: |hp, _| hp.baichuan(), compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, _| hp.baichuan(),
+        compared: Compared::OnCuda(R::EarlyAugust2026),
     }
     /// `CodeShell`.
-    CodeShell: "codeshell" { blocks: Some(Transformer::LAYER), compared: Compared::OnCuda }
+    CodeShell: "codeshell" { blocks: Some(Transformer::LAYER), compared: Compared::OnCuda(R::EarlyAugust2026) }
     /// Jais 1: positions as a bias of attention.
     Jais: "jais" {
-        blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LAYER }), compared: Compared::OnCuda,
+        blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LAYER }),
+        compared: Compared::OnCuda(R::EarlyAugust2026),
     }
     /// Jais 2.
-    Jais2: "jais2" { blocks: Some(Transformer { squares: true, ..Transformer::LAYER }), compared: Compared::OnCuda }
+    Jais2: "jais2" {
+        blocks: Some(Transformer { squares: true, ..Transformer::LAYER }),
+        compared: Compared::OnCuda(R::EarlyAugust2026),
+    }
     /// Maincoder.
     MainCoder: "maincoder" {
-        blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }), compared: Compared::OnCuda,
+        blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
+        compared: Compared::OnCuda(R::EarlyAugust2026),
     }
     /// openPangu Embedded.
     Pangu: "pangu-embedded" {
-        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda, traits: &[T::IgnoresRopeFactors],
+        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::IgnoresRopeFactors],
     }
     /// Refact: positions as a bias of attention.
     Refact: "refact" {
-        blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LLAMA }), compared: Compared::OnCuda,
+        blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LLAMA }),
+        compared: Compared::OnCuda(R::EarlyAugust2026),
     }
     /// K-EXAONE.
     ExaoneMoe: "exaone-moe" {
         blocks: Some(Transformer {
             rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.needed_window(keys, 4), compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.needed_window(keys, 4), compared: Compared::OnCuda(R::EarlyAugust2026),
     }
     /// Tencent Hy3.
     HyV3: "hy_v3" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, _| hp.sigmoid_by_default(), unmarked: is_unmarked, compared: Compared::OnCuda,
-        traits: &[T::ReadsFeedForwardScales],
+        hparams: |hp, _| hp.sigmoid_by_default(), unmarked: is_unmarked, since: R::EarlyAugust2026,
+        keeps_last_rows: Releases::since(R::EarlyAugust2026), loads_mtp_blocks: Releases::only(R::EarlyAugust2026),
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFeedForwardScales],
     }
     /// `JetBrains` Mellum 2.
     Mellum: "mellum" {
-        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.optional_window(keys, 4), compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.optional_window(keys, 4),
+        compared: Compared::OnCuda(R::September2026),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
     }
     /// `MiMo` V2.
@@ -658,17 +744,18 @@ architectures! {
         blocks: Some(Transformer {
             experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX }, ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.mimo2(keys), compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.mimo2(keys), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::IgnoresQkvScales, T::IgnoresFusedQkvScale, T::IgnoresQkvBiases, T::IgnoresExpertWeightsScale],
     }
     /// The text part of `PaddleOCR`-VL.
     PaddleOcr: "paddleocr" {
-        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda, traits: &[T::SeveralPositions],
+        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::SeveralPositions],
     }
     /// `OpenELM`.
     OpenElm: "openelm" {
         blocks: Some(Transformer { sum: ResidualOrder::InTurnResidualFirst, ..Transformer::LLAMA }),
-        compared: Compared::OnCuda, traits: &[T::IgnoresFusedQkvScale],
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::IgnoresFusedQkvScale],
     }
     /// `PLaMo`.
     Plamo: "plamo" {
@@ -676,36 +763,38 @@ architectures! {
             norm: Norm::Rms, sum: ResidualOrder::SideBySide([FeedForward, Attention, Residual]),
             ..Transformer::PARALLEL
         }),
-        compared: Compared::OnCuda,
+        compared: Compared::OnCuda(R::EarlyAugust2026),
     }
     /// Dream and `LLaDA`, which fill in a whole text at once.
     Dream: "dream" | "llada" {
-        blocks: Some(Transformer::LLAMA), hparams: |hp, _| hp.bidirectional(), compared: Compared::OnCuda,
-        traits: &[T::Diffusion, T::IgnoresRopeFactors],
+        blocks: Some(Transformer::LLAMA), hparams: |hp, _| hp.bidirectional(),
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::Diffusion, T::IgnoresRopeFactors],
     }
     /// The same with experts.
     LladaMoe: "llada-moe" {
         blocks: Some(Transformer { experts: ExpertRouting::SOFTMAX_AS_IS, ..Transformer::LLAMA }),
-        hparams: |hp, _| hp.bidirectional(), compared: Compared::OnCuda,
+        hparams: |hp, _| hp.bidirectional(), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
     }
     /// RND1, a diffusion model of Qwen 3's blocks.
     Rnd1: "rnd1" {
-        blocks: Some(Transformer::LLAMA), hparams: |hp, _| hp.bidirectional(), compared: Compared::OnCuda,
-        traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
+        blocks: Some(Transformer::LLAMA), hparams: |hp, _| hp.bidirectional(),
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
     }
     /// Kimi Linear: delta attention, and compressed attention without positions.
     KimiLinear: "kimi-linear" {
         blocks: Some(Transformer {
             experts: ExpertRouting { normalised: Some(true), ..ExpertRouting::FROM_HEADER }, ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.kimi_linear(keys), compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.kimi_linear(keys), compared: Compared::OnCuda(R::September2026),
         traits: &[T::ReservesOneSequence, T::Hybrid, T::IgnoresQkvScales, T::IgnoresSsmScales],
     }
     /// Ling 3: the same with rotary positions and a gate on attention.
     BailingMoe3: "bailingmoe3" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.bailing_moe3(keys), compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.bailing_moe3(keys), since: R::September2026,
+        keeps_last_rows: Releases::since(R::September2026), caches_mtp_blocks: Releases::since(R::September2026),
+        rolls_back: Releases::since(R::September2026), compared: Compared::OnCuda(R::September2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositionsBySections, T::IgnoresScales, T::GatesLatent,
             T::KeepsInput,
@@ -713,27 +802,28 @@ architectures! {
     }
     /// Kimi K3: Kimi Linear's blocks, whose residuals are banked and mixed by attention.
     KimiK3: "kimi-k3" {
-        graph: |build| build.kimi_k3(), hparams: |hp, keys| hp.kimi_k3(keys), compared: Compared::OnCuda,
+        graph: |build| build.kimi_k3(), hparams: |hp, keys| hp.kimi_k3(keys), since: R::September2026,
+        rolls_back: Releases::since(R::September2026), compared: Compared::OnCuda(R::September2026),
         traits: &[T::Hybrid, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots],
     }
     /// RWKV 6.
     Rwkv6: "rwkv6" {
-        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda,
+        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::Recurrent, T::RwkvVersion6, T::RescalesBlocks],
     }
     /// RWKV 6's time mixing in Qwen 2's body (QRWKV).
     Rwkv6Qwen2: "rwkv6qwen2" {
-        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda,
+        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::Recurrent, T::QwenBody, T::RwkvVersion6],
     }
     /// RWKV 7.
     Rwkv7: "rwkv7" {
-        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda,
+        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::Recurrent],
     }
     /// RWKV 7's time mixing in Qwen 2's body.
     Arwkv7: "arwkv7" {
-        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda,
+        graph: |build| build.rwkv(), hparams: |hp, keys| hp.rwkv(keys), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::Recurrent, T::QwenBody],
     }
     /// Step 3.5.
@@ -743,7 +833,9 @@ architectures! {
         }),
         hparams: |hp, keys| hp.step35(keys),
         unmarked: |slot| matches!(slot, Slot::AttnQNorm | Slot::AttnKNorm) || is_unmarked(slot),
-        compared: Compared::OnCuda, traits: &[T::IgnoresRopeFactorsInWindows, T::NormsKeptRows, T::MtpKeepsRopeFactors],
+        keeps_last_rows: Releases::since(R::EarlyAugust2026), loads_mtp_blocks: Releases::only(R::EarlyAugust2026),
+        compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::IgnoresRopeFactorsInWindows, T::NormsKeptRows, T::MtpKeepsRopeFactors],
     }
     /// Cohere's models with experts.
     Cohere2Moe: "cohere2moe" {
@@ -753,7 +845,8 @@ architectures! {
         }),
         hparams: |hp, keys| hp.cohere2_moe(keys),
         unmarked: |slot| matches!(slot, Slot::NextnEmbedTokens | Slot::NextnSharedHeadHead | Slot::NextnSharedHeadNorm),
-        compared: Compared::OnCuda, traits: &[T::ReadsFeedForwardScales],
+        since: R::EarlyAugust2026, keeps_last_rows: Releases::since(R::EarlyAugust2026),
+        compared: Compared::OnCuda(R::September2026), traits: &[T::ReadsFeedForwardScales],
     }
     /// `SmallThinker`, which routes by the input of the block.
     SmallThinker: "smallthinker" {
@@ -762,10 +855,11 @@ architectures! {
             experts: ExpertRouting { normalised: Some(true), by_block_input: true, ..ExpertRouting::FROM_HEADER },
             ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.smallthinker(keys), compared: Compared::OnCuda, traits: &[T::IgnoresExpertWeightsScale],
+        hparams: |hp, keys| hp.smallthinker(keys), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::IgnoresExpertWeightsScale],
     }
     /// `DeciLM` and Nemotron Ultra: blocks differ in their heads and feed-forward parts, and some lack one.
-    Deci: "deci" { graph: |build| build.deci(), compared: Compared::OnCuda }
+    Deci: "deci" { graph: |build| build.deci(), compared: Compared::OnCuda(R::EarlyAugust2026) }
     /// Grok.
     Grok: "grok" {
         blocks: Some(Transformer {
@@ -773,7 +867,7 @@ architectures! {
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::NormOr(Slot::LayerOutNorm, Slot::FfnPostNorm)),
             ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.grok(keys), compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.grok(keys), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::ForbidsFlashAttention, T::IgnoresExpertWeightsScale, T::AddsDenseToExperts],
     }
     /// Arcee Trinity.
@@ -784,18 +878,20 @@ architectures! {
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)),
             experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.afmoe(keys), compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.afmoe(keys), compared: Compared::OnCuda(R::EarlyAugust2026),
     }
     /// Tencent Hy4: compressed, gated attention over several residual streams.
     HyV4: "hy_v4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        graph: |build| build.hy_v4(), hparams: |hp, keys| hp.hy_v4(keys), compared: Compared::OnCuda,
+        graph: |build| build.hy_v4(), hparams: |hp, keys| hp.hy_v4(keys), since: R::September2026,
+        compared: Compared::OnCuda(R::September2026),
         traits: &[T::ClampsInActivation, T::IgnoresAttnOutputScale, T::CastsHeadStreams, T::NoIndexerRotation],
     }
     /// GLM 5.3: delta attention by channel and compressed attention to chosen pools, over mixed residual streams.
     Glm5Next: "glm5-next" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        graph: |build| build.glm5_next(), hparams: |hp, keys| hp.pooled_latent(keys), compared: Compared::OnCuda,
+        graph: |build| build.glm5_next(), hparams: |hp, keys| hp.pooled_latent(keys), since: R::November2026,
+        rolls_back: Releases::since(R::September2026), compared: Compared::OnCuda(R::November2026),
         traits: &[
             T::Hybrid, T::FusesHyperConnections, T::NoMtpGraph, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots,
         ],
@@ -808,35 +904,39 @@ architectures! {
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::FreeNorm(Slot::FfnPostNorm)),
             ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.muse_glimmer(keys), compared: Compared::OnCuda, traits: &[T::GivesLayerInputs],
+        hparams: |hp, keys| hp.muse_glimmer(keys), since: R::September2026,
+        compared: Compared::OnCuda(R::September2026), traits: &[T::GivesLayerInputs],
     }
     /// Spark 2.5.
     Spark25: "spark2_5" {
-        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.needed_window(keys, 4), compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.needed_window(keys, 4), since: R::September2026,
+        compared: Compared::OnCuda(R::September2026),
     }
     /// Maple.
     Maple: "maple" {
         blocks: Some(Transformer { rotation: RopeLayers::Windows, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.maple(keys), compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.maple(keys), since: R::September2026, compared: Compared::OnCuda(R::September2026),
         traits: &[T::ClampsInActivation, T::IgnoresExpertWeightsScale],
     }
     /// Laguna.
     Laguna: "laguna" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.laguna(keys), compared: Compared::OnCuda, traits: &[T::SoftplusGate],
+        hparams: |hp, keys| hp.laguna(keys), since: R::EarlyAugust2026, compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::SoftplusGate],
     }
     /// Arctic: a dense part in every block, and experts that read its input.
     Arctic: "arctic" {
-        graph: |build| build.arctic(), compared: Compared::OnCuda, traits: &[T::IgnoresExpertWeightsScale],
+        graph: |build| build.arctic(), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::IgnoresExpertWeightsScale],
     }
     /// `GroveMoE`: a second set of experts, shared by groups of the first.
     GroveMoe: "grovemoe" {
-        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.grovemoe(keys), compared: Compared::OnCuda,
-        traits: &[T::IgnoresExpertWeightsScale],
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.grovemoe(keys),
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::IgnoresExpertWeightsScale],
     }
     /// `BitNet`: norms inside both halves.
     BitNet: "bitnet" {
-        graph: |build| build.bitnet(), compared: Compared::OnCuda,
+        graph: |build| build.bitnet(), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::UntiedOutput, T::ReadsFeedForwardScales],
     }
     /// `PLaMo` 3.
@@ -845,53 +945,60 @@ architectures! {
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::Norm(Slot::AttnPostNorm)),
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)), ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.optional_window(keys, 8), compared: Compared::OnCuda, traits: &[T::IgnoresFusedQkvScale],
+        hparams: |hp, keys| hp.optional_window(keys, 8), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::IgnoresFusedQkvScale],
     }
     /// `MiniCPM` 3: compressed attention that caches full heads.
     MiniCpm3: "minicpm3" {
         blocks: Some(Transformer { embeddings: EmbeddingScale::Scaled, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.minicpm3(keys), compared: Compared::OnCuda, traits: &[T::RotatesMlaByFactors],
+        hparams: |hp, keys| hp.minicpm3(keys), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::RotatesMlaByFactors],
     }
     /// PLM: the same without compressed queries.
     Plm: "plm" {
         blocks: Some(Transformer { squares: true, ..Transformer::LLAMA }), hparams: |hp, keys| hp.plm(keys),
-        compared: Compared::OnCuda, traits: &[T::NeedsFlashAttentionOff],
+        compared: Compared::OnCuda(R::September2026), traits: &[T::NeedsFlashAttentionOff],
     }
     /// Chameleon.
     Chameleon: "chameleon" {
         blocks: Some(Transformer { heads: QkNorm::EachWithMean, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.chameleon(keys), compared: Compared::OnCuda, traits: &[T::MasksImageLogits],
+        hparams: |hp, keys| hp.chameleon(keys), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::MasksImageLogits],
     }
     /// Talkie: norms without weights, and the embeddings added after every block.
     Talkie: "talkie" {
-        graph: |build| build.talkie(), hparams: |hp, _| hp.talkie(), compared: Compared::OnCuda,
+        graph: |build| build.talkie(), hparams: |hp, _| hp.talkie(), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::ReadsFfnDownScale],
     }
     /// Llama used for embeddings: its attention does not read the cache.
     LlamaEmbed: "llama-embed" {
-        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresCache],
     }
     /// Granite with sliding windows.
     GraniteSwa: "granite_swa" {
-        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.granite_swa(keys), compared: Compared::OnCuda,
-        traits: &[T::IgnoresExpertWeightsScale],
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.granite_swa(keys), since: R::September2026,
+        compared: Compared::OnCuda(R::September2026), traits: &[T::IgnoresExpertWeightsScale],
     }
     /// `NeoBERT`: an encoder with rotary positions.
-    NeoBert: "neo-bert" { blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda, traits: &[T::NoOutput] }
+    NeoBert: "neo-bert" {
+        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::NoOutput],
+    }
     /// The language part of `CogVLM` 2, whose weights for images are others.
     CogVlm: "cogvlm" {
-        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda,
+        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::GivesAllLogits, T::NoMixedBatches, T::IgnoresFusedQkvScale, T::IgnoresRopeFactors],
     }
     /// dots 3 note: compressed attention of two sizes, with windows or an indexer.
     Dots3Note: "dots3note" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.windowed_latent(keys), compared: Compared::OnCuda, traits: &[T::ReadsFeedForwardScales],
+        hparams: |hp, keys| hp.windowed_latent(keys), since: R::September2026,
+        compared: Compared::OnCuda(R::September2026), traits: &[T::ReadsFeedForwardScales],
     }
     /// `MiniMax` 01: lightning attention and full attention.
     MiniMax01: "minimax-01" {
-        graph: |build| build.minimax_01(), hparams: |hp, keys| hp.lightning(keys), compared: Compared::OnCuda,
+        graph: |build| build.minimax_01(), hparams: |hp, keys| hp.lightning(keys), since: R::September2026,
+        compared: Compared::OnCuda(R::September2026),
         traits: &[
             T::ReservesOneSequence, T::Hybrid, T::GivesLayerInputs, T::IgnoresFusedQkvScale,
             T::IgnoresExpertWeightsScale,
@@ -900,12 +1007,13 @@ architectures! {
     /// `MiniMax` M3: an indexer chooses blocks of positions.
     MiniMaxM3: "minimax-m3" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        graph: |build| build.minimax_m3(), hparams: |hp, keys| hp.block_sparse(keys), compared: Compared::OnCuda,
+        graph: |build| build.minimax_m3(), hparams: |hp, keys| hp.block_sparse(keys), since: R::EarlyAugust2026,
+        compared: Compared::OnCuda(R::September2026),
     }
     /// Nanbeige: its blocks run several times.
     Nanbeige: "nanbeige" {
-        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.looped(keys), compared: Compared::OnCuda,
-        traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales],
+        blocks: Some(Transformer::LLAMA), hparams: |hp, keys| hp.looped(keys), since: R::EarlyAugust2026,
+        compared: Compared::OnCuda(R::November2026), traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales],
     }
     /// `PLaMo` 2: state-space blocks and attention.
     Plamo2: "plamo2" {
@@ -913,30 +1021,31 @@ architectures! {
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::Norm(Slot::AttnPostNorm)),
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)), ..Transformer::LLAMA
         }),
-        hparams: |hp, keys| hp.plamo2(keys), compared: Compared::OnCuda,
+        hparams: |hp, keys| hp.plamo2(keys), compared: Compared::OnCuda(R::November2026),
         traits: &[T::Hybrid, T::IgnoresFusedQkvScale, T::IgnoresSsmScales, T::DecayIsScanned, T::OwnStateSpace],
     }
     /// HRM-Text: two stacks of blocks in nested cycles.
     HrmText: "hrm_text" {
         blocks: Some(Transformer { attention: Norms::BARE, feed_forward: Norms::BARE, ..Transformer::LLAMA }),
-        graph: |build| build.hrm_text(), hparams: |hp, keys| hp.hrm_text(keys), compared: Compared::OnCuda,
+        graph: |build| build.hrm_text(), hparams: |hp, keys| hp.hrm_text(keys), since: R::September2026,
+        compared: Compared::OnCuda(R::November2026),
     }
     /// T5: an encoder, and a decoder that attends to its result.
     T5: "t5" {
-        graph: |build| build.t5(), hparams: |hp, keys| hp.t5(keys), compared: Compared::OnCuda,
+        graph: |build| build.t5(), hparams: |hp, keys| hp.t5(keys), compared: Compared::OnCuda(R::November2026),
         traits: &[T::HasEncoder, T::NamesDecoderBlocks, T::OneCacheOnly],
     }
     /// T5's encoder alone.
     T5Encoder: "t5encoder" {
-        graph: |build| build.t5_encoder(), compared: Compared::OnCuda,
+        graph: |build| build.t5_encoder(), compared: Compared::OnCuda(R::November2026),
         traits: &[T::HasEncoder, T::IgnoresCache, T::EncoderOfTexts],
     }
     /// GPT-J, whose name is all that llama.cpp knows of it.
     GptJ: "gptj" { traits: &[T::HasNoLoader] }
     /// Granite Switch: adapters in the file, chosen for every token.
     GraniteSwitch: "graniteswitch" {
-        graph: |build| build.granite_switch(), hparams: |hp, keys| hp.granite_switch(keys), compared: Compared::OnCuda,
-        traits: &[T::NoMixedBatches],
+        graph: |build| build.granite_switch(), hparams: |hp, keys| hp.granite_switch(keys), since: R::September2026,
+        compared: Compared::OnCuda(R::November2026), traits: &[T::NoMixedBatches],
     }
     /// Any other: the tensors in the file decide.
     Unlisted: "" {

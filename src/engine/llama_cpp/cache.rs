@@ -104,7 +104,7 @@ impl Memory {
         if architecture.has(Trait::Recurrent) || hparams.reads_only {
             return Self { recurrent, ..Self::default() };
         }
-        let all = release.caches_mtp_blocks.contains(&architecture) || hparams.has_router_block;
+        let all = architecture.row().caches_mtp_blocks.contain(release.name) || hparams.has_router_block;
         let attends = |il: usize| {
             let is_mtp = il >= hparams.n_layer();
             if drafts { is_mtp } else { hparams.attends[il] && (all || !is_mtp) }

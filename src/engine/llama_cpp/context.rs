@@ -243,7 +243,7 @@ impl Cparams {
             n_seq_max,
             n_outputs_max,
             n_outputs_max_per_seq: per_seq.min(n_outputs_max),
-            n_rs_seq: if release.rolls_back.contains(&architecture) { options.n_rs_seq } else { 0 },
+            n_rs_seq: if architecture.row().rolls_back.contain(release.name) { options.n_rs_seq } else { 0 },
             ctx_type: options.ctx_type,
             drafting: options.drafting.clone(),
             embeddings: options.embeddings,

@@ -246,7 +246,7 @@ impl GraphBuilder<'_> {
 
     /// Whether the last block keeps the rows of all tokens.
     fn keeps_last_rows(&self) -> bool {
-        self.release.keeps_last_rows.contains(&self.architecture)
+        self.architecture.row().keeps_last_rows.contain(self.release.name)
     }
 
     /// The end of every graph: normalisation and logits.

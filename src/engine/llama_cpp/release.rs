@@ -2,11 +2,10 @@
 //!
 //! To add a release: compare its sources with those of the newest release here (`llama-graph.cpp`, `models/*.cpp`,
 //! `ggml-backend.cpp`, `ggml-alloc.c`, `llama-context.cpp`, `llama-kv-cache.cpp`, `common/fit.cpp`); add a trait below
-//! for every difference that changes a byte, with the old behaviour for older releases; add the release to [`Release`],
+//! for every difference that changes a byte, with the old behaviour for older releases, or, where it is one of some
+//! architectures, a column of theirs (`architectures.rs`); add the release to [`Release`],
 //! its row, which starts from its neighbour's, to [`TABLE`] and its figures to `tests/llama_cpp/`. Code tests traits, never releases.
 
-use super::architectures::Architecture;
-use super::architectures::Architecture as A;
 use super::projector::rules::ClipRules;
 use crate::engine::ggml::backend::cuda::CudaRules;
 use crate::engine::ggml::backend::metal::MetalRules;
@@ -36,34 +35,14 @@ pub struct ReleaseTraits {
     pub mixed_batches: bool,
     /// Clamping is in place (`ggml_clamp` in `ggml.c`, 0.1.150).
     pub clamps_in_place: bool,
-    /// Architectures whose last block computes all tokens, as an input of a draft model; otherwise only those with
-    /// logits.
-    pub keeps_last_rows: &'static [Architecture],
-    /// Architectures whose MTP blocks are loaded although the graph does not use them.
-    pub loads_mtp_blocks: &'static [Architecture],
-    /// Architectures whose MTP blocks have a KV cache beside the model's own.
-    pub caches_mtp_blocks: &'static [Architecture],
-    /// Architectures that keep snapshots of their recurrent states to roll back to (`llm_arch_supports_rs_rollback` in
-    /// `llama-arch.cpp`).
-    pub rolls_back: &'static [Architecture],
     /// The ways to draft that it knows (`--spec-type`).
     pub drafts: &'static [SpecType],
     /// The ways to draft for which recurrent states are kept as snapshots.
     pub rolls_back_for: &'static [SpecType],
-    /// Architectures whose files with MTP blocks it cannot load.
-    pub refuses_mtp_blocks: &'static [Architecture],
-    /// The last product of experts is asked for in f32 where values exceed f16, which GPUs refuse (`llama-graph.cpp`, 0.1.161).
-    pub asks_experts_in_f32: bool,
     /// `--fit` measures the draft in every trial; otherwise once, at the model's full context, as a part of the margins.
     pub fits_draft: bool,
     /// What the largest context of `--fit` is, where none is set.
     pub fits_context: FitContext,
-    /// Names of architectures that it does not know although a newer release here does (`llama-arch.cpp`).
-    pub lacks: &'static [&'static str],
-    /// The architectures that were compared on CUDA only were compared for this release.
-    pub compares_further: bool,
-    /// Names of those that were not, because they were compared later.
-    pub uncompared: &'static [&'static str],
     /// Rotary positions of MLA's decompressed queries are applied by one operation on the tail of each head; otherwise
     /// the parts are split and concatenated (`models/deepseek2.cpp`, 0.1.150).
     pub single_mla_rope: bool,
@@ -115,40 +94,10 @@ const NOVEMBER_2026: ReleaseTraits = ReleaseTraits {
     clip: ClipRules::NOVEMBER_2026,
     mixed_batches: true,
     clamps_in_place: false,
-    keeps_last_rows: &[
-        A::BailingMoe3,
-        A::Cohere2Moe,
-        A::Gemma4,
-        A::GptOss,
-        A::HyV3,
-        A::NemotronH,
-        A::Qwen3Next,
-        A::Qwen35,
-        A::Qwen35Moe,
-        A::Step35,
-    ],
-    loads_mtp_blocks: &[],
-    caches_mtp_blocks: &[A::BailingMoe3, A::DeepSeek4],
-    rolls_back: &[
-        A::BailingMoe3,
-        A::DeepSeek4,
-        A::Glm5Next,
-        A::KimiK3,
-        A::Qwen35,
-        A::Qwen35Moe,
-        A::Qwen4Exp,
-        A::NemotronH,
-        A::Lfm2,
-    ],
     drafts: &SpecType::ALL,
     rolls_back_for: &[SpecType::DraftMtp, SpecType::DraftEagle3, SpecType::DraftDflash, SpecType::DraftDspark],
-    refuses_mtp_blocks: &[],
-    asks_experts_in_f32: true,
     fits_draft: true,
     fits_context: FitContext::PerStream,
-    lacks: &[],
-    compares_further: true,
-    uncompared: &[],
     single_mla_rope: true,
     gathers_states_once: true,
     delta_net_rms: true,
@@ -172,22 +121,7 @@ const SEPTEMBER_2026: ReleaseTraits = ReleaseTraits {
     metal: MetalRules::SEPTEMBER_2026,
     clip: ClipRules::SEPTEMBER_2026,
     mixed_batches: false,
-    rolls_back: &[A::BailingMoe3, A::DeepSeek4, A::KimiK3, A::Qwen35, A::Qwen35Moe, A::Qwen4Exp, A::NemotronH, A::Lfm2],
-    asks_experts_in_f32: false,
     fits_context: FitContext::PerSequence,
-    lacks: &["clef", "glm5-next"],
-    uncompared: &[
-        "deepseek4",
-        "dflash",
-        "eagle3",
-        "graniteswitch",
-        "hrm_text",
-        "nanbeige",
-        "plamo2",
-        "qwen4exp",
-        "t5",
-        "t5encoder",
-    ],
     gathers_states_once: false,
     ..NOVEMBER_2026
 };
@@ -202,45 +136,8 @@ const EARLY_AUGUST_2026: ReleaseTraits = ReleaseTraits {
     metal: MetalRules::AUGUST_2026,
     clip: ClipRules::EARLY_AUGUST_2026,
     clamps_in_place: true,
-    keeps_last_rows: &[A::Cohere2Moe, A::Gemma4, A::GptOss, A::HyV3, A::Qwen35, A::Qwen35Moe, A::Step35],
-    loads_mtp_blocks: &[A::GlmDsa, A::HyV3, A::Qwen35, A::Qwen35Moe, A::Step35],
-    caches_mtp_blocks: &[A::Glm4Moe],
-    rolls_back: &[A::Qwen35, A::Qwen35Moe],
-    refuses_mtp_blocks: &[A::Qwen3Next, A::DeepSeek2],
     fits_draft: false,
     fits_context: FitContext::Trained,
-    lacks: &[
-        "bailingmoe3",
-        "clef",
-        "dots3note",
-        "glm5-next",
-        "granite_swa",
-        "graniteswitch",
-        "hrm_text",
-        "hy_v4",
-        "kimi-k3",
-        "maple",
-        "minimax-01",
-        "muse-glimmer",
-        "pockettts",
-        "qwen3tts",
-        "qwen4exp",
-        "spark2_5",
-    ],
-    uncompared: &[
-        "cohere2moe",
-        "deepseek4",
-        "dflash",
-        "eagle3",
-        "kimi-linear",
-        "mellum",
-        "minimax-m3",
-        "nanbeige",
-        "plamo2",
-        "plm",
-        "t5",
-        "t5encoder",
-    ],
     single_mla_rope: false,
     delta_net_rms: false,
     gate_reshapes: true,
@@ -260,8 +157,6 @@ const AUGUST_2026: ReleaseTraits = ReleaseTraits {
     cuda: CudaRules::AUGUST_2026,
     vulkan: VulkanRules::AUGUST_2026,
     clip: ClipRules::AUGUST_2026,
-    keeps_last_rows: &[A::Gemma4, A::Qwen35, A::Qwen35Moe],
-    loads_mtp_blocks: &[A::Qwen35, A::Qwen35Moe],
     drafts: &[
         SpecType::None,
         SpecType::DraftSimple,
@@ -274,34 +169,6 @@ const AUGUST_2026: ReleaseTraits = ReleaseTraits {
         SpecType::NgramCache,
     ],
     rolls_back_for: &[SpecType::DraftMtp],
-    lacks: &[
-        "bailingmoe3",
-        "clef",
-        "cohere2moe",
-        "deepseek4",
-        "dflash",
-        "dots3note",
-        "eagle3",
-        "glm5-next",
-        "granite_swa",
-        "graniteswitch",
-        "hrm_text",
-        "hy_v3",
-        "hy_v4",
-        "kimi-k3",
-        "laguna",
-        "maple",
-        "minimax-01",
-        "minimax-m3",
-        "muse-glimmer",
-        "nanbeige",
-        "pockettts",
-        "qwen3tts",
-        "qwen4exp",
-        "spark2_5",
-    ],
-    compares_further: false,
-    uncompared: &[],
     delta_net_reshapes: true,
     mamba2_needs_heads: true,
     ..EARLY_AUGUST_2026

@@ -2,7 +2,7 @@
 
 use super::discovery::CountedGpu;
 use crate::engine::id::ServerStart;
-use crate::engine::llama_cpp::release::ReleaseTraits;
+use crate::engine::llama_cpp::architectures::is_known;
 use crate::machine::{Gpu, Machine};
 use crate::settings::{
     Context, FlashAttn, GpuLayers, LlamaProgram, MmprojDevice, MmprojOptions, Outputs, Release, Settings,
@@ -68,7 +68,7 @@ pub(super) fn server_options(
 /// know the architecture, the next one that does.
 fn release(architecture: &str, settings: &Settings) -> Release {
     let own = settings.ollama.version.release();
-    let knows = |release: &Release| !ReleaseTraits::of(*release).lacks.contains(&architecture);
+    let knows = |release: &Release| is_known(architecture, *release);
     let newer = Release::ALL.into_iter().rev().skip_while(|release| *release != own);
     settings.release.unwrap_or_else(|| newer.clone().find(knows).unwrap_or(own))
 }

@@ -4,7 +4,6 @@ use super::GraphBuilder;
 use super::feed_forward::Activation;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architectures::Trait;
 use crate::engine::llama_cpp::hparams::gating;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
@@ -256,9 +255,8 @@ impl GraphBuilder<'_> {
             let s = self.g.get_rows(s, chosen);
             y = self.g.mul(y, s);
         }
-        self.g[y].f32_operand = self.release.asks_experts_in_f32
-            && slot == LlmTensor::FfnDownExps
-            && self.architecture.has(Trait::ExpertsInF32);
+        self.g[y].f32_operand =
+            slot == LlmTensor::FfnDownExps && self.architecture.row().experts_in_f32.contain(self.release.name);
         let bias = self.bias(il, slot);
         if bias.is_some() { self.g.add_id(y, bias, chosen) } else { y }
     }

@@ -2,11 +2,12 @@
 
 use super::super::LoadedModel;
 use super::super::architectures::Compared;
-use super::super::release::{ReleaseTraits, TABLE};
+use super::super::release::ReleaseTraits;
 use super::likeness::Likeness;
 use crate::machine::vulkan::VulkanLimits;
 use crate::machine::{Backend, Gpu, Os};
 use crate::plan::{Confidence, Uncertainty};
+use crate::settings::Release;
 
 /// How a backend's decisions are known. The comparisons are in `tests/llama_cpp/BACKEND`, and a test there checks that
 /// every measured backend was compared for the release and all architectures that it knows.
@@ -58,11 +59,11 @@ pub fn uncertainties<'g>(
     }
     let gpus: Vec<&Gpu> = gpus.collect();
     let compared = |gpu: &&Gpu| matches!(gpu.backend, Backend::Plain | Backend::Cuda | Backend::Rocm);
-    let compares =
-        |row: &ReleaseTraits| row.compares_further && ![row.lacks, row.uncompared].concat().contains(&architecture);
-    if family.architecture.compared() == Compared::OnCuda && !(compares(release) && gpus.iter().all(compared)) {
-        let releases = TABLE.iter().filter(|row| compares(row));
-        let releases: Vec<&str> = releases.map(|row| row.name.name()).collect();
+    if let Compared::OnCuda(since) = family.architecture.compared()
+        && !(release.name.is_from(since) && gpus.iter().all(compared))
+    {
+        let releases = Release::ALL.into_iter().filter(|release| release.is_from(since));
+        let releases: Vec<&str> = releases.map(Release::name).collect();
         found.push(Uncertainty {
             confidence: Confidence::Modelled,
             reason: format!(
