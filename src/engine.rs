@@ -154,7 +154,7 @@ pub trait Engine: Sync {
 /// The engine with this identifier.
 pub fn of(engine: EngineId) -> &'static dyn Engine {
     match engine {
-        EngineId::Ollama => &ollama::engine::Ollama,
+        EngineId::Ollama => &ollama::Ollama,
         EngineId::LlamaCpp => &llama_cpp::engine::LlamaCpp,
         EngineId::Ollama024 => &ollama_024::engine::Ollama024,
         EngineId::Ollama011 => &ollama_011::engine::Ollama011,

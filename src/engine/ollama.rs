@@ -1,39 +1,172 @@
 //! Ollama from 0.30. It starts llama-server, which places the layers; so its plan is llama.cpp's with the options and
 //! GPUs that Ollama chooses.
 
-mod batch;
 mod command;
 mod discovery;
-pub(super) mod engine;
-pub(super) mod facts;
-mod gpu_selection;
-mod load_mode;
 mod ollama_ps;
-mod predict;
-mod projector;
 mod release;
 pub mod scheduler;
 mod server_launch;
-mod server_options;
-mod sources;
 mod starts;
 
 use std::collections::BTreeMap;
 
-use super::id::{EngineError, EngineId, FitGoal, Launch};
-use super::llama_cpp;
+use super::admission::Admission;
+use super::facts::{EngineFacts, ReserveSetting};
+use super::id::{EngineError, EngineId, FitGoal, Launch, ServerStarts};
+use super::knobs::KnobCondition;
 use super::llama_cpp::resolved::ResolvedRequest;
 use super::preflight::Preflight;
-use crate::engine::prepared::PreparedModel;
+use super::prepared::PreparedModel;
+use super::request::{local_gpus_only, on_local_gpus};
+use super::{Engine, llama_cpp};
 use crate::machine::{DeviceKind, Machine};
 use crate::plan::{Confidence, DevicePlan, Plan, PlanSummary, Totals, Uncertainty, Verdict, Why};
 use crate::settings::knob::Knob;
-use crate::settings::{Context, GpuLayers, InEffect, Settings};
+use crate::settings::{Context, Flag, GpuLayers, InEffect, Release, Settings};
 use server_launch::{Retry, ServerLaunch};
 use starts::start_with_retry;
-pub(super) use starts::starts;
 
-pub(super) fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+/// The facts. Maximum number of loaded models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
+pub(super) const FACTS: EngineFacts = EngineFacts {
+    releases: &Release::ALL,
+    // its batch is also llama-server's ubatch, and it has no option for outputs; llama-server reads the others from its
+    // environment
+    offered_knobs: &[
+        (Knob::Context, KnobCondition::Always),
+        (Knob::Parallel, KnobCondition::Always),
+        (Knob::Quant, KnobCondition::Always),
+        (Knob::KvUnified, KnobCondition::KvCache),
+        (Knob::CacheType, KnobCondition::OneCacheType),
+        (Knob::CacheTypeK, KnobCondition::TwoCacheTypes),
+        (Knob::CacheTypeV, KnobCondition::TwoCacheTypes),
+        (Knob::FlashAttn, KnobCondition::KvCache),
+        (Knob::Batch, KnobCondition::Always),
+        (Knob::Ubatch, KnobCondition::Raw),
+        (Knob::Outputs, KnobCondition::Raw),
+        (Knob::GpuLayers, KnobCondition::Always),
+        (Knob::CpuMoe, KnobCondition::Experts),
+        (Knob::TensorSplit, KnobCondition::SeveralGpus),
+        (Knob::LoadMode, KnobCondition::Always),
+        (Knob::CacheRam, KnobCondition::Generates),
+    ],
+    ignores: &[
+        Flag::Ubatch,
+        Flag::NoOpOffload,
+        Flag::Outputs,
+        Flag::Embeddings,
+        Flag::Program,
+        Flag::FitCtx,
+        Flag::RequireFull,
+    ],
+    reserve_setting: ReserveSetting::Overhead,
+    is_ollama: true,
+    starts_llama_server: true,
+    estimates: false,
+    ctx_is_total: false,
+    counts_projectors: true,
+    places_output_last: false,
+    uses_other_computers: false,
+    evicts: true,
+    max_loaded_per_gpu: Some(3),
+};
+
+/// Ollama from 0.30.
+#[derive(Debug)]
+pub struct Ollama;
+
+impl Engine for Ollama {
+    fn facts(&self) -> &'static EngineFacts {
+        &FACTS
+    }
+
+    fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+        on_local_gpus(plan, model, machine, settings)
+    }
+
+    fn summary(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+        fit_goal: FitGoal,
+    ) -> Result<PlanSummary, EngineError> {
+        summary(model, &local_gpus_only(machine), settings, fit_goal)
+    }
+
+    fn preflight(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+    ) -> Result<Option<Preflight>, EngineError> {
+        let machine = &local_gpus_only(machine);
+        let start = server_launch::decide(model, machine, settings, Retry::default())?;
+        let (mut preflight, _) = accepted(&start, |options| llama_cpp::preflight(model, &start.machine, options))?;
+        if let Some(lower) = server_launch::lower_context(settings, start.ctx) {
+            let again =
+                server_launch::decide(model, machine, settings, Retry { ctx: Some(lower), ..Retry::default() })?;
+            let (lower, _) = accepted(&again, |options| llama_cpp::preflight(model, &again.machine, options))?;
+            preflight.upper_bound = preflight.upper_bound.max(lower.upper_bound);
+        }
+        let considered =
+            |gpu: usize| start.gpus.iter().zip(&preflight.gpus).any(|(&index, &used)| used && index == gpu);
+        preflight.gpus = (0..machine.gpus.len()).map(considered).collect();
+        preflight.settings = in_effect(preflight.settings, start.ctx, settings, start.sources);
+        Ok(Some(preflight))
+    }
+
+    fn launch(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+    ) -> Result<Option<Launch>, EngineError> {
+        let ServerLaunch { options, gpus, start, failures, .. } =
+            last_start(model, &local_gpus_only(machine), settings)?;
+        Ok(Some(Launch { options, gpus, command: Some(start.command), failures }))
+    }
+
+    fn starts(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+        failures: usize,
+    ) -> Result<Option<ServerStarts>, EngineError> {
+        starts::starts(model, &local_gpus_only(machine), settings, failures).map(Some)
+    }
+
+    fn resolve(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+    ) -> Result<Option<ResolvedRequest>, EngineError> {
+        let start = last_start(model, &local_gpus_only(machine), settings)?;
+        let (resolved, _) = accepted(&start, |options| llama_cpp::resolve(model, &start.machine, options))?;
+        Ok(Some(resolved.among(&start.gpus)))
+    }
+
+    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
+        // what goes before is decided by the scheduler, which knows the loaded models
+        self.plan(model, machine, settings).map(Admission::load)
+    }
+
+    fn rule_edges(&self, knob: Knob, settings: &Settings) -> Vec<u64> {
+        let parallel = settings.parallel.unwrap_or(1).max(1);
+        match (knob, settings.ctx) {
+            // some models use one sequence, whatever is requested
+            (Knob::Context, _) => server_launch::thresholds().flat_map(|tokens| [tokens, tokens / parallel]).collect(),
+            (Knob::Parallel, Context::Tokens(ctx)) => {
+                server_launch::thresholds().map(|tokens| tokens / ctx.max(1)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     plan_by(llama_cpp::plan, model, machine, settings)
 }
 
@@ -68,23 +201,6 @@ fn accepted<T>(
     }
 }
 
-/// How it starts llama-server.
-pub(super) fn launch(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Launch, EngineError> {
-    let ServerLaunch { options, gpus, start, failures, .. } = last_start(model, machine, settings)?;
-    Ok(Launch { options, gpus, command: Some(start.command), failures })
-}
-
-/// The request to the llama-server that it starts.
-pub(super) fn resolve(
-    model: &PreparedModel,
-    machine: &Machine,
-    settings: &Settings,
-) -> Result<ResolvedRequest, EngineError> {
-    let start = last_start(model, machine, settings)?;
-    let (resolved, _) = accepted(&start, |options| llama_cpp::resolve(model, &start.machine, options))?;
-    Ok(resolved.among(&start.gpus))
-}
-
 /// The start that succeeds, or else the last one.
 fn last_start(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<ServerLaunch, EngineError> {
     let place = |start: &ServerLaunch| {
@@ -96,7 +212,7 @@ fn last_start(model: &PreparedModel, machine: &Machine, settings: &Settings) -> 
 }
 
 /// The plan without its explanations.
-pub(super) fn summary(
+fn summary(
     model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
@@ -120,36 +236,6 @@ pub(super) fn summary(
     summary.settings = in_effect(summary.settings, start.ctx, settings, start.sources);
     summary.verdict = Verdict::of(&summary.devices, summary.offloaded, summary.layer_count, summary.refused);
     Ok(summary)
-}
-
-/// An upper bound known before planning.
-pub(super) fn preflight(
-    model: &PreparedModel,
-    machine: &Machine,
-    settings: &Settings,
-) -> Result<Preflight, EngineError> {
-    let start = server_launch::decide(model, machine, settings, Retry::default())?;
-    let (mut preflight, _) = accepted(&start, |options| llama_cpp::preflight(model, &start.machine, options))?;
-    if let Some(lower) = server_launch::lower_context(settings, start.ctx) {
-        let again = server_launch::decide(model, machine, settings, Retry { ctx: Some(lower), ..Retry::default() })?;
-        let (lower, _) = accepted(&again, |options| llama_cpp::preflight(model, &again.machine, options))?;
-        preflight.upper_bound = preflight.upper_bound.max(lower.upper_bound);
-    }
-    let considered = |gpu: usize| start.gpus.iter().zip(&preflight.gpus).any(|(&index, &used)| used && index == gpu);
-    preflight.gpus = (0..machine.gpus.len()).map(considered).collect();
-    preflight.settings = in_effect(preflight.settings, start.ctx, settings, start.sources);
-    Ok(preflight)
-}
-
-/// Values where Ollama's own rules change: the batch grows above some total contexts.
-pub(super) fn rule_edges(knob: Knob, settings: &Settings) -> Vec<u64> {
-    let parallel = settings.parallel.unwrap_or(1).max(1);
-    match (knob, settings.ctx) {
-        // some models use one sequence, whatever is requested
-        (Knob::Context, _) => batch::thresholds().flat_map(|tokens| [tokens, tokens / parallel]).collect(),
-        (Knob::Parallel, Context::Tokens(ctx)) => batch::thresholds().map(|tokens| tokens / ctx.max(1)).collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// llama.cpp's plan in Ollama's terms: name, settings, notes, and all GPUs of the machine.

@@ -3,41 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use super::discovery::{CountedGpu, ROCM, VULKAN};
-use super::release::ReleaseTraits;
+use super::discovery::{ROCM, VULKAN};
+use super::server_launch::Decisions;
 use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
 use crate::engine::id::ServerCommand;
-use crate::machine::{Backend, Machine, Os};
+use crate::machine::{Backend, Os};
 use crate::model::Model;
 use crate::settings::ollama::DraftModel;
-use crate::settings::{FlashAttn, GpuLayers, MmprojDevice, Settings, llama_server_variables};
+use crate::settings::{GpuLayers, MmprojDevice, Settings, llama_server_variables};
 use crate::units::Bytes;
 
 /// Architectures whose images have a minimum of tokens.
 const IMAGE_TOKENS: [&str; 4] = ["qwen25vl", "qwen2vl", "qwen3vl", "qwen3vlmoe"];
-
-/// What was decided.
-pub(super) struct CommandInputs<'a> {
-    pub model: &'a Model,
-    pub machine: &'a Machine,
-    pub settings: &'a Settings,
-    pub traits: &'a ReleaseTraits,
-    /// Tokens of context over all sequences.
-    pub tokens: u64,
-    pub parallel: u64,
-    /// 0 where none is sent.
-    pub batch: u64,
-    pub embedding: bool,
-    pub flash_attn: FlashAttn,
-    pub projector: ProjectorArgument,
-    pub load_mode: Option<&'static str>,
-    pub chosen: &'a [CountedGpu],
-    pub main_gpu: Option<i64>,
-    /// All devices that the Vulkan backend lists.
-    pub vulkan: &'a [usize],
-    /// `LLAMA_ARG_FIT_TARGET`
-    pub margin: Option<Bytes>,
-}
 
 /// `--mmproj`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +38,7 @@ impl ProjectorArgument {
     }
 }
 
-impl CommandInputs<'_> {
+impl Decisions<'_> {
     /// The command.
     pub fn command(&self) -> ServerCommand {
         let sees = self.sees();
@@ -97,8 +74,8 @@ impl CommandInputs<'_> {
             args.pair("--cache-type-k", &ty).pair("--cache-type-v", &ty);
         }
         args.pair("--flash-attn", self.flash_attn).flag("--embedding", self.embedding);
-        if self.batch > 0 {
-            args.pair("-b", self.batch).pair("-ub", self.batch);
+        if self.sent > 0 {
+            args.pair("-b", self.sent).pair("-ub", self.sent);
         }
         match settings.gpu_layers {
             GpuLayers::Auto => {}
@@ -194,9 +171,9 @@ impl CommandInputs<'_> {
     /// The GPUs that llama-server's backend lists, as indices in the machine. Several Vulkan devices are not filtered.
     fn sees(&self) -> Vec<usize> {
         let metal = |(index, gpu): (usize, &crate::machine::Gpu)| (gpu.backend == Backend::Metal).then_some(index);
-        match self.chosen {
+        match self.chosen.as_slice() {
             [] => self.machine.gpus.iter().enumerate().filter_map(metal).collect(),
-            [first, _, ..] if first.gpu.backend == Backend::Vulkan => self.vulkan.to_vec(),
+            [first, _, ..] if first.gpu.backend == Backend::Vulkan => self.vulkan().to_vec(),
             chosen => chosen.iter().map(|one| one.index).collect(),
         }
     }

@@ -2,11 +2,10 @@
 //! Source: `processPending`, `findRunnerToUnload`, `needsReload` and `updateFreeSpace`, `server/sched.go`,
 //! `GPUDevices`, `discover/runner.go`, and `VRAMByGPU`, `llm/llama_server.go`, Ollama, August 2026.
 
-use super::discovery::{CountedGpu, discover};
-use super::gpu_selection::share;
+use super::discovery::{CountedGpu, discover, share};
+use super::llama_cpp;
 use super::release::ReleaseTraits;
 use super::server_launch::{self, Retry, ServerLaunch};
-use super::{batch, llama_cpp};
 use crate::engine::id::{EngineError, ServerStart};
 use crate::engine::prepared::PreparedModel;
 use crate::machine::{Machine, Os};
@@ -239,7 +238,7 @@ impl<'m> Scheduler<'m> {
         if self.loaded.is_empty() || is_part || start.gpus.is_empty() || request.settings.raw {
             return None;
         }
-        let surcharge = if launch.embedding { 0 } else { batch::surcharge(Some(start.num_batch)) };
+        let surcharge = if launch.embedding { 0 } else { server_launch::surcharge(Some(start.num_batch)) };
         let needed = start.predicted.saturating_add(surcharge);
         (needed > share(start.available, PERCENT)).then(|| {
             format!(
@@ -348,7 +347,7 @@ fn decide(request: &ScheduledRequest<'_>, believed: &Machine, mapped: u64) -> Re
 
 /// How many models may be loaded.
 fn limit(settings: &Settings, gpus: usize) -> usize {
-    let by_gpus = super::facts::FACTS.max_loaded_per_gpu.unwrap_or(usize::MAX).saturating_mul(gpus.max(1));
+    let by_gpus = super::FACTS.max_loaded_per_gpu.unwrap_or(usize::MAX).saturating_mul(gpus.max(1));
     let asked = settings.ollama.server.max_loaded_models;
     asked.map_or(by_gpus, |most| usize::try_from(most).unwrap_or(usize::MAX))
 }

@@ -1,26 +1,22 @@
-//! Ollama's own decisions, in order: context, parallelism, GPUs, flash attention, batch, projector. The result are
-//! llama-server's options.
+//! Ollama's own decisions before it starts llama-server: a list of steps, each of which reads what the steps before it
+//! decided. The result are llama-server's options.
 //! Source: `server/routes.go`, `server/sched.go` and `llm/llama_server.go`, Ollama, August 2026.
 
 use std::collections::BTreeMap;
 
-use super::command::{CommandInputs, ProjectorArgument};
-use super::discovery::{CountedGpu, Discovery, discover};
-use super::gpu_selection::{GpuSelection, SelectionInputs, available, select_gpus};
-use super::load_mode::LoadModeInputs;
-use super::projector::Projector;
+use super::command::ProjectorArgument;
+use super::discovery::{CountedGpu, Discovery, GpuSelection, SelectionInputs, available, discover, select_gpus, share};
 use super::release::ReleaseTraits;
-use super::server_options::{BatchSizes, server_options, server_refusal, visible_machine};
-use super::sources::sources;
-use super::{batch, predict};
 use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
 use crate::engine::id::{EngineError, ServerStart};
+use crate::engine::llama_cpp::architectures::is_known;
 use crate::engine::ollama_024::rules::supports_flash;
 use crate::engine::request;
-use crate::machine::{Backend, Gpu, Machine};
+use crate::machine::{Backend, Gpu, Machine, Os};
 use crate::model::Model;
+use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
-use crate::settings::{Context, FlashAttn, GpuLayers, Settings};
+use crate::settings::{Context, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, Outputs, Release, Settings, Source};
 use crate::units::{Bytes, Tokens};
 
 /// Maximum of llama-server's options, which are C's `int`.
@@ -71,26 +67,6 @@ enum Decision {
     Projector,
 }
 
-/// Notes, and which of them are such decisions.
-#[derive(Default)]
-struct DecisionNotes {
-    notes: Vec<String>,
-    decisions: Vec<(Decision, String)>,
-}
-
-impl DecisionNotes {
-    /// Marks all notes from index `from` on as a decision of this kind.
-    fn mark(&mut self, decision: Decision, from: usize) {
-        self.decisions.extend(self.notes.iter().skip(from).map(|note| (decision, note.clone())));
-    }
-
-    /// The notes on decisions, most surprising first.
-    fn decided(&mut self) -> Vec<String> {
-        self.decisions.sort_by_key(|(decision, _)| *decision);
-        std::mem::take(&mut self.decisions).into_iter().map(|(_, note)| note).collect()
-    }
-}
-
 /// What a start changes after one that ran out of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Retry {
@@ -98,6 +74,43 @@ pub(super) struct Retry {
     pub ctx: Option<u64>,
     /// The projector stays in RAM.
     pub projector_in_ram: bool,
+}
+
+/// What was decided so far.
+pub(super) struct Decisions<'a> {
+    pub model: &'a Model,
+    pub machine: &'a Machine,
+    pub settings: &'a Settings,
+    pub traits: ReleaseTraits,
+    retry: Retry,
+    /// An embedding model.
+    pub embedding: bool,
+    discovery: Discovery,
+    /// Tokens of context per sequence, and the same as they were asked for.
+    ctx: u64,
+    asked_ctx: u64,
+    pub parallel: u64,
+    /// Tokens of context over all sequences.
+    pub tokens: u64,
+    /// Bytes that the model is predicted to take.
+    predicted: u64,
+    pub chosen: Vec<CountedGpu>,
+    pub main_gpu: Option<i64>,
+    /// The chosen GPUs, and what is available on them, in bytes.
+    gpus: Vec<Gpu>,
+    available: u64,
+    pub flash_attn: FlashAttn,
+    /// Tokens of a batch before it is lowered to the context.
+    batch: u64,
+    /// The same as sent; 0 where none is.
+    pub sent: u64,
+    pub projector: ProjectorArgument,
+    /// What the fit keeps free on each GPU for a projector there (`LLAMA_ARG_FIT_TARGET`).
+    pub margin: Option<Bytes>,
+    /// `dio`, `none`, or nothing for mapped; and whether that was not asked for.
+    pub load_mode: Option<&'static str>,
+    mmap_auto_off: bool,
+    notes: Vec<(Option<Decision>, String)>,
 }
 
 /// Makes the decisions.
@@ -121,197 +134,507 @@ pub(super) fn decide_beside(
     retry: Retry,
     mapped: u64,
 ) -> Result<ServerLaunch, EngineError> {
-    let mut log = DecisionNotes::default();
-    let traits = ReleaseTraits::of(settings.ollama.version);
-    let embedding = OllamaKeys { model, release: OllamaRelease::August2026 }.has("pooling_type");
-    refuse(model, settings, embedding)?;
-    let Discovery { counted, vulkan, notes } =
-        if settings.raw { as_described(machine) } else { discover(machine, settings, &traits) };
-    log.notes.extend(notes);
-    log.mark(Decision::Dropped, 0);
-    let from = log.notes.len();
-    let (ctx, asked_ctx) = context(model, &counted, machine, settings, retry.ctx, &mut log.notes)?;
-    log.mark(Decision::Context, from);
-    let from = log.notes.len();
-    let parallel = request::at_least_one(settings.parallel, 1, "--parallel")?;
-    let one_at_a_time = embedding || request::ONE_SEQUENCE.contains(&model.architecture.as_str());
-    let parallel = request::sequences(parallel, one_at_a_time && !settings.raw, embedding, &mut log.notes);
-    log.mark(Decision::Sequences, from);
-    let tokens = c_int(ctx.saturating_mul(parallel), "tokens of context in total")?;
-
-    let predicted = predict::predicted(model, tokens)?;
-    let GpuSelection { chosen, main_gpu, note } = selection(&counted, machine, settings, predicted);
-    let from = log.notes.len();
-    log.notes.extend(note);
-    log.mark(Decision::Gpus, from);
-    let gpus: Vec<Gpu> = chosen.iter().map(|one| one.gpu.clone()).collect();
-    let available = available(&gpus, machine.ram.free);
-
-    let from = log.notes.len();
-    let flash_attn =
-        if settings.raw { settings.flash_attn } else { flash_attention(settings, &gpus, &traits, &mut log.notes) };
-    log.mark(Decision::FlashAttention, from);
-    let inputs = batch::BatchInputs { tokens, predicted, available, flash_attn, gpus: &gpus };
-    let (batch, sent, note) = batch(settings, embedding, asked_ctx, &inputs);
-    let from = log.notes.len();
-    log.notes.extend(note);
-    log.mark(Decision::Batch, from);
-    let sent = c_int(sent, "tokens per batch")?;
-
-    let from = log.notes.len();
-    let projector = if settings.raw { None } else { Projector::of(model, settings) };
-    let (projector, margin) = place_projector(projector, model, settings, &gpus, &traits, retry, &mut log.notes);
-    log.mark(Decision::Projector, from);
-    log.notes.extend(unsupported_options(settings));
-    log.notes.extend(adapters_note(settings));
-    let blocks = model.block_count();
-    let mapped = mapped.saturating_add(model.file_bytes.0);
-    let reading =
-        LoadModeInputs { machine, settings, traits: &traits, gpus: &gpus, blocks, predicted, available, mapped };
-    let (load_mode, mmap_auto_off) = reading.load_mode();
-    let command = CommandInputs {
-        model,
-        machine,
-        settings,
-        traits: &traits,
-        tokens,
-        parallel,
-        batch: sent,
-        embedding,
-        flash_attn,
-        projector,
-        load_mode,
-        chosen: &chosen,
-        main_gpu,
-        vulkan: &vulkan,
-        margin,
-    }
-    .command();
-    let start = ServerStart {
-        gpus: chosen.iter().map(|one| one.index).collect(),
-        predicted,
-        available,
-        margin,
-        num_ctx: ctx,
-        parallel,
-        num_batch: batch,
-        ctx_auto: is_automatic(settings),
-        batch_auto: settings.batch.is_none() && !embedding,
-        mmap_auto_off,
-        command,
-    };
-    let sizes = BatchSizes { tokens, batch: sent, embedding };
-    let (architecture, device) = (&model.architecture, projector.device(settings));
-    let mut options = server_options(settings, &start, flash_attn, sizes, architecture, margin, device);
-    // llama-server's argument stands over its variable
-    options.load_mode = load_mode.and_then(|mode| mode.parse().ok()).or(settings.load_mode);
-    let (sees, refusal) = (start.command.sees.clone(), server_refusal(settings, &start, main_gpu));
-    let visible = visible_machine(machine, &chosen, &sees);
-    let decided = log.decided();
-    let sources = sources(settings, &counted, retry);
-    Ok(ServerLaunch {
-        ctx,
-        sources,
-        options,
-        gpus: sees,
-        chosen,
-        counted,
-        embedding,
-        has_projector_on_gpu: margin.is_some() || matches!(projector, ProjectorArgument::File { in_ram: false, .. }),
-        failures: 0,
-        refusal,
-        start,
-        machine: visible,
-        notes: log.notes,
-        decided,
-    })
+    let mut decisions = Decisions::none(model, machine, settings, retry);
+    decisions.refuse()?;
+    decisions.discover();
+    decisions.context()?;
+    decisions.sequences()?;
+    decisions.select_gpus()?;
+    decisions.flash_attention();
+    decisions.batch()?;
+    decisions.projector();
+    decisions.unsupported_options();
+    decisions.load_mode(mapped);
+    Ok(decisions.launch())
 }
 
-/// The batch before it is lowered to the context, the one that is sent, and a note.
-fn batch(
-    settings: &Settings,
-    embedding: bool,
-    asked_ctx: u64,
-    inputs: &batch::BatchInputs<'_>,
-) -> (u64, u64, Option<String>) {
-    match settings.batch {
-        asked if embedding => {
-            let (sent, note) = batch::of_embeddings(asked, asked_ctx, inputs.tokens);
-            (batch::before_lowering(asked, asked_ctx), sent, note)
-        }
-        Some(batch) => (batch, batch, None),
-        None if settings.raw => (request::DEFAULT_BATCH, request::DEFAULT_BATCH, None),
-        None => {
-            let (batch, note) = batch::automatic(inputs);
-            (batch, batch, note)
+impl<'a> Decisions<'a> {
+    fn none(model: &'a Model, machine: &'a Machine, settings: &'a Settings, retry: Retry) -> Self {
+        Self {
+            model,
+            machine,
+            settings,
+            traits: ReleaseTraits::of(settings.ollama.version),
+            retry,
+            embedding: keys(model).has("pooling_type"),
+            discovery: Discovery::default(),
+            ctx: 0,
+            asked_ctx: 0,
+            parallel: 1,
+            tokens: 0,
+            predicted: 0,
+            chosen: Vec::new(),
+            main_gpu: None,
+            gpus: Vec::new(),
+            available: 0,
+            flash_attn: settings.flash_attn,
+            batch: 0,
+            sent: 0,
+            projector: ProjectorArgument::None,
+            margin: None,
+            load_mode: None,
+            mmap_auto_off: false,
+            notes: Vec::new(),
         }
     }
-}
 
-/// What Ollama itself refuses.
-fn refuse(model: &Model, settings: &Settings, embedding: bool) -> Result<(), EngineError> {
-    let refused = if embedding && settings.ollama.endpoint == Endpoint::Generate {
-        format!("{} does not support completion", model.name)
-    } else if model.architecture == "mllama" && settings.projector.is_some() {
-        "'llama3.2-vision' is no longer compatible with your version of Ollama and has been replaced by a newer version. \
-         To re-download, run 'ollama pull llama3.2-vision'"
-            .to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(EngineError::Settings(refused))
-}
-
-/// All GPUs of a machine as they are.
-fn as_described(machine: &Machine) -> Discovery {
-    let counted = machine.gpus.iter().enumerate();
-    let counted = counted.map(|(index, gpu)| CountedGpu { index, gpu: gpu.clone(), folder: None, number: index });
-    Discovery { counted: counted.collect(), vulkan: (0..machine.gpus.len()).collect(), notes: Vec::new() }
-}
-
-fn selection(counted: &[CountedGpu], machine: &Machine, settings: &Settings, predicted: u64) -> GpuSelection {
-    let main_gpu = settings.ollama.main_gpu;
-    match settings.gpu_layers {
-        _ if settings.raw => GpuSelection { chosen: counted.to_vec(), main_gpu: None, note: None },
-        GpuLayers::Count(0) => {
-            let note = "no GPU is used: 0 layers on GPU were requested".to_owned();
-            GpuSelection { chosen: Vec::new(), main_gpu, note: (!counted.is_empty()).then_some(note) }
-        }
-        _ => {
-            let ram_free = machine.ram.free;
-            select_gpus(&SelectionInputs { counted, predicted, main_gpu, spread: settings.spread, ram_free })
-        }
+    fn note(&mut self, decision: Decision, notes: impl IntoIterator<Item = String>) {
+        self.notes.extend(notes.into_iter().map(|note| (Some(decision), note)));
     }
-}
 
-/// Tokens per sequence, and the same as it was asked for.
-fn context(
-    model: &Model,
-    counted: &[CountedGpu],
-    machine: &Machine,
-    settings: &Settings,
-    lowered: Option<u64>,
-    notes: &mut Vec<String>,
-) -> Result<(u64, u64), EngineError> {
-    if let Some(lowered) = lowered {
-        return Ok((lowered, lowered));
-    }
-    let keys = OllamaKeys { model, release: OllamaRelease::August2026 };
-    let vision = keys.has("vision.block_count") || settings.projector.is_some();
-    let seen = Machine { gpus: counted.iter().map(|one| one.gpu.clone()).collect(), ..machine.clone() };
-    let default = || request::default_context(&seen, settings.gpu_overhead);
-    let ctx = request::context(settings.ctx, model, OllamaRelease::August2026, default)?;
-    if settings.raw {
-        return Ok((ctx, ctx));
-    }
-    if settings.ctx == Context::Auto {
-        let together = match seen.gpus.as_slice() {
-            [] => "there is no GPU".to_owned(),
-            gpus => format!("the GPUs have {} in total", gpus.iter().map(|gpu| gpu.total).sum::<Bytes>()),
+    /// What Ollama itself refuses.
+    fn refuse(&self) -> Result<(), EngineError> {
+        let Self { model, settings, .. } = self;
+        let refused = if self.embedding && settings.ollama.endpoint == Endpoint::Generate {
+            format!("{} does not support completion", model.name)
+        } else if model.architecture == "mllama" && settings.projector.is_some() {
+            "'llama3.2-vision' is no longer compatible with your version of Ollama and has been replaced by a newer \
+             version. To re-download, run 'ollama pull llama3.2-vision'"
+                .to_owned()
+        } else {
+            return Ok(());
         };
-        notes.push(format!("context {}: Ollama chooses it by VRAM, and {together}", Tokens(ctx)));
+        Err(EngineError::Settings(refused))
     }
-    Ok((request::context_in_bounds(ctx, model, OllamaRelease::August2026, vision, notes), ctx))
+
+    /// The GPUs that count; all of a machine as they are where Ollama's rules are skipped.
+    fn discover(&mut self) {
+        if !self.settings.raw {
+            self.discovery = discover(self.machine, self.settings, &self.traits);
+            let notes = self.discovery.notes.clone();
+            return self.note(Decision::Dropped, notes);
+        }
+        let gpus = self.machine.gpus.iter().enumerate();
+        let counted = gpus.map(|(index, gpu)| CountedGpu { index, gpu: gpu.clone(), folder: None, number: index });
+        let vulkan = (0..self.machine.gpus.len()).collect();
+        self.discovery = Discovery { counted: counted.collect(), vulkan, notes: Vec::new() };
+    }
+
+    /// Tokens per sequence, and the same as it was asked for.
+    fn context(&mut self) -> Result<(), EngineError> {
+        let Self { model, settings, .. } = *self;
+        if let Some(lowered) = self.retry.ctx {
+            (self.ctx, self.asked_ctx) = (lowered, lowered);
+            return Ok(());
+        }
+        let vision = keys(model).has("vision.block_count") || settings.projector.is_some();
+        let gpus = self.discovery.counted.iter().map(|one| one.gpu.clone()).collect();
+        let seen = Machine { gpus, ..self.machine.clone() };
+        let default = || request::default_context(&seen, settings.gpu_overhead);
+        let asked = request::context(settings.ctx, model, OllamaRelease::August2026, default)?;
+        (self.ctx, self.asked_ctx) = (asked, asked);
+        if settings.raw {
+            return Ok(());
+        }
+        let mut notes = Vec::new();
+        if settings.ctx == Context::Auto {
+            let together = match seen.gpus.as_slice() {
+                [] => "there is no GPU".to_owned(),
+                gpus => format!("the GPUs have {} in total", gpus.iter().map(|gpu| gpu.total).sum::<Bytes>()),
+            };
+            notes.push(format!("context {}: Ollama chooses it by VRAM, and {together}", Tokens(asked)));
+        }
+        self.ctx = request::context_in_bounds(asked, model, OllamaRelease::August2026, vision, &mut notes);
+        self.note(Decision::Context, notes);
+        Ok(())
+    }
+
+    fn sequences(&mut self) -> Result<(), EngineError> {
+        let asked = request::at_least_one(self.settings.parallel, 1, "--parallel")?;
+        let one_at_a_time = self.embedding || request::ONE_SEQUENCE.contains(&self.model.architecture.as_str());
+        let mut notes = Vec::new();
+        let one_at_a_time = one_at_a_time && !self.settings.raw;
+        self.parallel = request::sequences(asked, one_at_a_time, self.embedding, &mut notes);
+        self.note(Decision::Sequences, notes);
+        self.tokens = c_int(self.ctx.saturating_mul(self.parallel), "tokens of context in total")?;
+        Ok(())
+    }
+
+    fn select_gpus(&mut self) -> Result<(), EngineError> {
+        self.predicted = self.prediction()?;
+        let (settings, counted, main_gpu) = (self.settings, &self.discovery.counted, self.settings.ollama.main_gpu);
+        let GpuSelection { chosen, main_gpu, note } = match settings.gpu_layers {
+            _ if settings.raw => GpuSelection { chosen: counted.clone(), main_gpu: None, note: None },
+            GpuLayers::Count(0) => {
+                let note = "no GPU is used: 0 layers on GPU were requested".to_owned();
+                GpuSelection { chosen: Vec::new(), main_gpu, note: (!counted.is_empty()).then_some(note) }
+            }
+            _ => {
+                let (predicted, ram_free) = (self.predicted, self.machine.ram.free);
+                select_gpus(&SelectionInputs { counted, predicted, main_gpu, spread: settings.spread, ram_free })
+            }
+        };
+        self.note(Decision::Gpus, note);
+        self.gpus = chosen.iter().map(|one| one.gpu.clone()).collect();
+        self.available = available(&self.gpus, self.machine.ram.free);
+        (self.chosen, self.main_gpu) = (chosen, main_gpu);
+        Ok(())
+    }
+
+    /// The prediction of the model's memory before llama-server measures it: the file size and an f16 cache with the
+    /// minimum number of KV heads and the head size for the maximum number of heads. Multiplications wrap as in Ollama.
+    /// Source: `PredictServerVRAM`, `llm/llama_server.go`, Ollama, August 2026.
+    ///
+    /// # Errors
+    /// When a list of heads is empty or too long, which makes Ollama fail.
+    fn prediction(&self) -> Result<u64, EngineError> {
+        let keys = keys(self.model);
+        let heads = |key: &str| Ok::<_, EngineError>(keys.numbers_or(key, 1)?.extent(OllamaRelease::August2026));
+        let kv_heads = heads("attention.head_count_kv")?.0.max(1);
+        let (_, most_heads) = heads("attention.head_count")?;
+        let head_size = keys.number("embedding_length").checked_div(most_heads).unwrap_or(0);
+        let sizes = [keys.number("block_count"), kv_heads, head_size, self.tokens, 2];
+        Ok(self.model.file_bytes.0.wrapping_add(sizes.into_iter().fold(2, u64::wrapping_mul)))
+    }
+
+    /// As `LlamaServerFlashAttention` in `llm/llama_server.go` and `FlashAttentionSupported` in `ml/device.go`. Unknown
+    /// properties of a described GPU count as sufficient.
+    fn flash_attention(&mut self) {
+        let from = self.traits.flash_from;
+        let lacks = |gpu: &&Gpu| {
+            let is_old = gpu.backend == Backend::Cuda && gpu.compute.is_some_and(|compute| compute < from);
+            !supports_flash(gpu) || is_old
+        };
+        let old = self.gpus.iter().find(lacks).filter(|_| !self.settings.raw && self.flash_attn == FlashAttn::Auto);
+        if let Some(note) = old.map(|gpu| format!("flash attention is off: {} does not support it", gpu.name)) {
+            self.flash_attn = FlashAttn::Off;
+            self.note(Decision::FlashAttention, [note]);
+        }
+    }
+
+    /// One number for llama-server's batch and ubatch.
+    /// Source: `automaticGenerationBatch`, `server/sched.go`, and `embeddingBatchSize`, `llm/llama_server.go`.
+    fn batch(&mut self) -> Result<(), EngineError> {
+        let (batch, sent, note) = match self.settings.batch {
+            asked if self.embedding => {
+                let batch =
+                    asked.unwrap_or(if self.asked_ctx == 0 { EMBEDDING } else { EMBEDDING.min(self.asked_ctx) });
+                let sent = batch.min(self.tokens);
+                let note = match asked {
+                    Some(asked) if sent < asked => {
+                        Some(format!("batch lowered to {}: it cannot exceed the context", Tokens(sent)))
+                    }
+                    Some(_) => None,
+                    None => Some(format!(
+                        "batch {sent}: Ollama processes up to {EMBEDDING} tokens at once with an embedding model"
+                    )),
+                };
+                (batch, sent, note)
+            }
+            Some(batch) => (batch, batch, None),
+            None if self.settings.raw => (request::DEFAULT_BATCH, request::DEFAULT_BATCH, None),
+            None => {
+                let (batch, note) = self.automatic_batch();
+                (batch, batch, note)
+            }
+        };
+        self.note(Decision::Batch, note);
+        (self.batch, self.sent) = (batch, c_int(sent, "tokens per batch")?);
+        Ok(())
+    }
+
+    /// The batch that Ollama chooses for a text model, and the reason if it is not the usual 512.
+    fn automatic_batch(&self) -> (u64, Option<String>) {
+        let is_cuda = |gpu: &&Gpu| gpu.backend == Backend::Cuda;
+        if self.flash_attn == FlashAttn::Off && self.gpus.iter().any(|gpu| is_cuda(&gpu)) {
+            let small = self.gpus.iter().filter(is_cuda).find(|gpu| (1..=8 << 30).contains(&memory(gpu).0));
+            return match small {
+                Some(gpu) if self.tokens > 4096 => {
+                    let why = format!("without flash attention and with 8 GiB or less on {}", gpu.name);
+                    (CONSTRAINED, Some(format!("batch {CONSTRAINED}: {why}, Ollama keeps the compute buffer small")))
+                }
+                _ if self.tokens > 4096 => {
+                    let note =
+                        format!("batch {DEFAULT}: Ollama raises it for a long context only with flash attention");
+                    (DEFAULT, Some(note))
+                }
+                _ => (DEFAULT, None),
+            };
+        }
+        let Some(first) = STEPS.iter().find(|step| self.tokens > step.above) else { return (DEFAULT, None) };
+        let wanted = first.batch;
+        let batch =
+            STEPS.iter().filter(|step| step.batch <= wanted).find(|step| self.fits(step)).map(|step| step.batch);
+        let context = format!("a context of {} tokens", Tokens(self.tokens));
+        let note = match batch {
+            Some(batch) if batch == wanted => {
+                let room = if self.available > 0 { ", as its buffers fit" } else { "" };
+                format!("batch {batch}: Ollama raises it for {context}{room}")
+            }
+            lower => format!(
+                "batch {} instead of the {wanted} that Ollama prefers for {context}: it expects to need {} of {} available",
+                lower.unwrap_or(DEFAULT),
+                Bytes(self.predicted),
+                Bytes(self.available),
+            ),
+        };
+        (batch.unwrap_or(DEFAULT), Some(note))
+    }
+
+    fn fits(&self, step: &BatchStep) -> bool {
+        if self.predicted == 0 || self.available == 0 {
+            return true;
+        }
+        let limit = share(self.available, 80);
+        self.predicted <= limit
+            && self.predicted <= share(self.available, step.percent)
+            && step.surcharge.0 <= limit - self.predicted
+    }
+
+    /// Where the projector is, and the fit's margin on every GPU if it is on one.
+    fn projector(&mut self) {
+        let found = if self.settings.raw { None } else { Projector::of(self.model, self.settings) };
+        let Some(projector) = found else { return };
+        let name = match projector {
+            Projector::Separate(_) => "PROJECTOR",
+            Projector::Inline(_) => "MODEL",
+        };
+        let bytes = projector.bytes();
+        let layers = self.settings.gpu_layers;
+        let by_rule = projector.in_ram(layers, self.model.block_count(), &self.gpus, &self.traits);
+        let again = self.retry.projector_in_ram.then(|| "with it on a GPU, loading runs out of memory".to_owned());
+        if let Some(why) = again.or(by_rule) {
+            self.projector = ProjectorArgument::File { name, in_ram: true };
+            let note = format!("the projector ({bytes}) stays in RAM: {why}");
+            return self.note(Decision::Projector, (!self.gpus.is_empty()).then_some(note));
+        }
+        self.projector = ProjectorArgument::File { name, in_ram: false };
+        if !self.traits.projector_margin {
+            return;
+        }
+        let margin = projector.margin();
+        let given = self.settings.fit_target;
+        self.margin = Some(margin).filter(|_| given.is_none());
+        let note = match given {
+            Some(given) => {
+                format!("--fit-target ({given}) overrides the {margin} that Ollama keeps free for a projector")
+            }
+            None => {
+                format!("{margin} is kept free on each GPU, not 1 GiB, for the projector ({bytes}) and its buffers")
+            }
+        };
+        self.note(Decision::Projector, (!self.gpus.is_empty()).then_some(note));
+    }
+
+    /// Notes on options that Ollama lacks: llama-server reads some from its environment, the others are ignored.
+    fn unsupported_options(&mut self) {
+        let settings = self.settings;
+        let mut notes = Vec::new();
+        if !settings.raw {
+            let differ = settings.cache_type_k != settings.cache_type_v;
+            let by_variable = [
+                ("different types for K and V", differ, "LLAMA_ARG_CACHE_TYPE_K and LLAMA_ARG_CACHE_TYPE_V"),
+                ("--kv-unified", settings.kv_unified, "LLAMA_ARG_KV_UNIFIED"),
+                ("--no-kv-offload", settings.no_kv_offload, "LLAMA_ARG_NO_KV_OFFLOAD"),
+                ("--swa-full", settings.swa_full, "LLAMA_ARG_SWA_FULL"),
+                ("--tensor-split", !settings.tensor_split.is_empty(), "LLAMA_ARG_TENSOR_SPLIT"),
+                ("--fit-target", settings.fit_target.is_some(), "LLAMA_ARG_FIT_TARGET"),
+                ("--n-cpu-moe", settings.n_cpu_moe.is_some(), "LLAMA_ARG_N_CPU_MOE"),
+            ];
+            notes.extend(by_variable.into_iter().filter(|(_, given, _)| *given).map(|(what, _, variable)| {
+                format!("{what}: Ollama has no option for it, but llama-server reads {variable} from its environment")
+            }));
+            if settings.gpu_overhead > Bytes::ZERO {
+                notes.push(
+                    "OLLAMA_GPU_OVERHEAD no longer keeps memory free: it only affects the default context".to_owned(),
+                );
+            }
+            let ignored = super::FACTS.ignored(settings).into_iter();
+            notes.extend(ignored.map(|option| format!("{option} is ignored: Ollama has no such option")));
+        }
+        let adapters = settings.adapters;
+        if adapters > Bytes::ZERO {
+            notes.push(format!(
+                "the adapters ({adapters}) are not included: llama-server loads them after placing the layers"
+            ));
+        }
+        self.notes.extend(notes.into_iter().map(|note| (None, note)));
+    }
+
+    /// How llama-server reads the model's file, beside the `mapped` bytes of those that loaded models have mapped.
+    /// Source: `llamaServerLoadMode` and `shouldDisableMmap`, `llm/llama_server.go` and `server/sched.go`.
+    fn load_mode(&mut self, mapped: u64) {
+        let direct = |gpu: &Gpu| gpu.integrated && matches!(gpu.backend, Backend::Cuda | Backend::Rocm);
+        let is_direct = self.traits.direct_reading && self.machine.os == Os::Linux && self.gpus.iter().any(direct);
+        (self.load_mode, self.mmap_auto_off) = match self.settings.ollama.use_mmap {
+            _ if is_direct => (Some("dio"), false),
+            Some(false) => (Some("none"), false),
+            None if self.maps_not(mapped.saturating_add(self.model.file_bytes.0)) => (Some("none"), true),
+            Some(true) | None => (None, false),
+        };
+    }
+
+    fn maps_not(&self, mapped: u64) -> bool {
+        let blocks = self.model.block_count() as u64;
+        let (some, all) = match self.settings.gpu_layers {
+            GpuLayers::Auto => (false, false),
+            GpuLayers::All => (false, true),
+            GpuLayers::Count(count) => (count <= blocks, count > blocks),
+        };
+        let has = |backend| self.gpus.iter().any(|gpu| gpu.backend == backend);
+        let ram = &self.machine.ram;
+        if self.gpus.is_empty() {
+            true
+        } else if has(Backend::Metal) {
+            some || !all && self.predicted > self.available
+        } else {
+            match self.machine.os {
+                Os::Windows => has(Backend::Cuda),
+                Os::Linux => {
+                    let kept = LEAST_FREE.max(ram.total.0 / 10);
+                    self.gpus.iter().all(|gpu| !gpu.integrated)
+                        && self.predicted <= share(self.available, 80)
+                        && ram.free.0 < mapped.saturating_add(kept)
+                }
+                Os::MacOs => false,
+            }
+        }
+    }
+
+    fn launch(mut self) -> ServerLaunch {
+        let command = self.command();
+        let start = ServerStart {
+            gpus: self.chosen.iter().map(|one| one.index).collect(),
+            predicted: self.predicted,
+            available: self.available,
+            margin: self.margin,
+            num_ctx: self.ctx,
+            parallel: self.parallel,
+            num_batch: self.batch,
+            ctx_auto: is_automatic(self.settings),
+            batch_auto: self.settings.batch.is_none() && !self.embedding,
+            mmap_auto_off: self.mmap_auto_off,
+            command,
+        };
+        let refusal = self.server_refusal(start.command.sees.len());
+        let mut decided: Vec<_> =
+            self.notes.iter().filter_map(|(decision, note)| Some((decision.as_ref()?, note))).collect();
+        decided.sort_by_key(|(decision, _)| **decision);
+        ServerLaunch {
+            ctx: self.ctx,
+            sources: self.sources(),
+            options: self.options(),
+            gpus: start.command.sees.clone(),
+            embedding: self.embedding,
+            has_projector_on_gpu: self.margin.is_some()
+                || matches!(self.projector, ProjectorArgument::File { in_ram: false, .. }),
+            failures: 0,
+            refusal,
+            machine: self.visible_machine(&start.command.sees),
+            decided: decided.into_iter().map(|(_, note)| note.clone()).collect(),
+            notes: self.notes.drain(..).map(|(_, note)| note).collect(),
+            start,
+            chosen: self.chosen,
+            counted: self.discovery.counted,
+        }
+    }
+
+    /// All devices that the Vulkan backend lists.
+    pub fn vulkan(&self) -> &[usize] {
+        &self.discovery.vulkan
+    }
+
+    /// llama-server's options.
+    fn options(&self) -> Settings {
+        let settings = self.settings;
+        let if_raw = |asked: bool| asked && settings.raw;
+        let server = &settings.ollama.server;
+        let by_variable = server.inherited.get("LLAMA_ARG_N_GPU_LAYERS").and_then(|count| count.trim().parse().ok());
+        let gpu_layers = match settings.gpu_layers {
+            GpuLayers::Auto if server.no_fit => by_variable.map_or(GpuLayers::All, GpuLayers::Count),
+            GpuLayers::Auto => by_variable.map_or(GpuLayers::Auto, GpuLayers::Count),
+            asked => asked,
+        };
+        let (version, release) = (settings.ollama.version, self.release());
+        let sent = Some(self.sent).filter(|&batch| batch > 0);
+        Settings {
+            ctx: Context::Tokens(self.tokens),
+            parallel: Some(self.parallel),
+            batch: sent,
+            ubatch: settings.ubatch.filter(|_| settings.raw).or(sent),
+            flash_attn: self.flash_attn,
+            gpu_layers,
+            embeddings: Some(self.embedding),
+            reranking: false,
+            pooling: None,
+            program: LlamaProgram::Server,
+            fit_target: settings.fit_target.or(self.margin),
+            no_op_offload: if_raw(settings.no_op_offload),
+            outputs: if settings.raw { settings.outputs } else { Outputs::default() },
+            release: Some(release),
+            build: version.llama_cpp_build().filter(|_| release == version.release()),
+            gpu_overhead: Bytes::ZERO,
+            adapters: Bytes::ZERO,
+            mmproj: MmprojOptions { device: self.projector.device(settings), ..settings.mmproj },
+            spread: false,
+            raw: false,
+            require_full: if_raw(settings.require_full),
+            // llama-server's argument stands over its variable
+            load_mode: self.load_mode.and_then(|mode| mode.parse().ok()).or(settings.load_mode),
+            ..settings.clone()
+        }
+    }
+
+    /// The release that is planned: the one asked for, else the nearest to what this version ships, else, where that does
+    /// not know the architecture, the next one that does.
+    fn release(&self) -> Release {
+        let own = self.settings.ollama.version.release();
+        let knows = |release: &Release| is_known(&self.model.architecture, *release);
+        let newer = Release::ALL.into_iter().rev().skip_while(|release| *release != own);
+        self.settings.release.unwrap_or_else(|| newer.clone().find(knows).unwrap_or(own))
+    }
+
+    /// Why llama-server, which sees some GPUs, refuses its options, if it does.
+    fn server_refusal(&self, gpus: usize) -> Option<String> {
+        if let Some(unknown) = &self.settings.ollama.server.unknown_cache_type {
+            return Some(format!("llama-server knows no KV cache type '{unknown}'"));
+        }
+        let wrong = self.main_gpu.filter(|&index| usize::try_from(index).map_or(true, |index| index >= gpus.max(1)))?;
+        Some(format!("llama-server sees no GPU {wrong} (main_gpu): it has {gpus}"))
+    }
+
+    /// The machine with only the GPUs that llama-server sees, by the backend that it is started with.
+    fn visible_machine(&self, sees: &[usize]) -> Machine {
+        let backend = self.chosen.first().map(|one| one.gpu.backend);
+        let seen = |&index: &usize| {
+            let gpu = self.machine.gpus.get(index)?.clone();
+            Some(Gpu { backend: backend.unwrap_or(gpu.backend), ..gpu })
+        };
+        Machine { gpus: sees.iter().filter_map(seen).collect(), ..self.machine.clone() }
+    }
+
+    /// Who set a value, where it was not the request.
+    fn sources(&self) -> BTreeMap<&'static str, String> {
+        let knobs = [
+            (Knob::Context, "ctx"),
+            (Knob::Parallel, "parallel"),
+            (Knob::Batch, "batch"),
+            (Knob::CacheTypeK, "cache_type_k"),
+            (Knob::CacheTypeV, "cache_type_v"),
+            (Knob::FlashAttn, "flash_attn"),
+            (Knob::GpuLayers, "gpu_layers"),
+        ];
+        let known = |(knob, key): (Knob, &'static str)| {
+            let source = self.settings.source_of(knob).filter(|source| *source != Source::Request)?;
+            Some((key, source.to_string()))
+        };
+        let mut sources: BTreeMap<&'static str, String> = knobs.into_iter().filter_map(known).collect();
+        if self.settings.ctx == Context::Auto && !self.settings.raw {
+            let counted = &self.discovery.counted;
+            let total: Bytes = counted.iter().map(|one| one.gpu.total).sum();
+            let by = match (self.retry.ctx, counted.as_slice()) {
+                (Some(_), _) => "lowered, as loading ran out of memory".to_owned(),
+                (None, []) => "by VRAM, no GPU".to_owned(),
+                (None, _) => format!("by VRAM, {total} in all"),
+            };
+            sources.insert("ctx", by);
+        }
+        sources
+    }
+}
+
+fn keys(model: &Model) -> OllamaKeys<'_> {
+    OllamaKeys { model, release: OllamaRelease::August2026 }
 }
 
 /// Whether Ollama chose the context, and may lower it.
@@ -325,100 +648,6 @@ pub(super) fn lower_context(settings: &Settings, ctx: u64) -> Option<u64> {
     [32_768, 4096].into_iter().find(|&lower| is_automatic(settings) && ctx > lower)
 }
 
-/// As `LlamaServerFlashAttention` in `llm/llama_server.go` and `FlashAttentionSupported` in `ml/device.go`. Unknown
-/// properties of a described GPU count as sufficient.
-fn flash_attention(settings: &Settings, gpus: &[Gpu], traits: &ReleaseTraits, notes: &mut Vec<String>) -> FlashAttn {
-    let too_old =
-        |gpu: &Gpu| gpu.backend == Backend::Cuda && gpu.compute.is_some_and(|compute| compute < traits.flash_from);
-    match settings.flash_attn {
-        FlashAttn::Auto => match gpus.iter().find(|gpu| !supports_flash(gpu) || too_old(gpu)) {
-            Some(gpu) => {
-                notes.push(format!("flash attention is off: {} does not support it", gpu.name));
-                FlashAttn::Off
-            }
-            None => FlashAttn::Auto,
-        },
-        asked => asked,
-    }
-}
-
-/// Where the projector is, and the fit's margin on every GPU if it is on one.
-fn place_projector(
-    projector: Option<Projector>,
-    model: &Model,
-    settings: &Settings,
-    gpus: &[Gpu],
-    traits: &ReleaseTraits,
-    retry: Retry,
-    notes: &mut Vec<String>,
-) -> (ProjectorArgument, Option<Bytes>) {
-    let Some(projector) = projector else { return (ProjectorArgument::None, None) };
-    let name = match projector {
-        Projector::Separate(_) => "PROJECTOR",
-        Projector::Inline(_) => "MODEL",
-    };
-    let bytes = projector.bytes();
-    let by_rule = projector.in_ram(settings.gpu_layers, model.block_count(), gpus, traits);
-    let again = retry.projector_in_ram.then(|| "with it on a GPU, loading runs out of memory".to_owned());
-    if let Some(why) = again.or(by_rule) {
-        if !gpus.is_empty() {
-            notes.push(format!("the projector ({bytes}) stays in RAM: {why}"));
-        }
-        return (ProjectorArgument::File { name, in_ram: true }, None);
-    }
-    let on_gpu = ProjectorArgument::File { name, in_ram: false };
-    if !traits.projector_margin {
-        return (on_gpu, None);
-    }
-    let margin = projector.margin();
-    if !gpus.is_empty() {
-        notes.push(match settings.fit_target {
-            Some(given) => {
-                format!("--fit-target ({given}) overrides the {margin} that Ollama keeps free for a projector")
-            }
-            None => {
-                format!("{margin} is kept free on each GPU, not 1 GiB, for the projector ({bytes}) and its buffers")
-            }
-        });
-    }
-    (on_gpu, Some(margin).filter(|_| settings.fit_target.is_none()))
-}
-
-fn adapters_note(settings: &Settings) -> Option<String> {
-    let adapters = Some(settings.adapters).filter(|&adapters| adapters > Bytes::ZERO)?;
-    Some(format!("the adapters ({adapters}) are not included: llama-server loads them after placing the layers"))
-}
-
-/// Notes on options that Ollama lacks: llama-server reads some from its environment, the others are ignored.
-fn unsupported_options(settings: &Settings) -> Vec<String> {
-    if settings.raw {
-        return Vec::new();
-    }
-    let differ = settings.cache_type_k != settings.cache_type_v;
-    let by_variable = [
-        ("different types for K and V", differ, "LLAMA_ARG_CACHE_TYPE_K and LLAMA_ARG_CACHE_TYPE_V"),
-        ("--kv-unified", settings.kv_unified, "LLAMA_ARG_KV_UNIFIED"),
-        ("--no-kv-offload", settings.no_kv_offload, "LLAMA_ARG_NO_KV_OFFLOAD"),
-        ("--swa-full", settings.swa_full, "LLAMA_ARG_SWA_FULL"),
-        ("--tensor-split", !settings.tensor_split.is_empty(), "LLAMA_ARG_TENSOR_SPLIT"),
-        ("--fit-target", settings.fit_target.is_some(), "LLAMA_ARG_FIT_TARGET"),
-        ("--n-cpu-moe", settings.n_cpu_moe.is_some(), "LLAMA_ARG_N_CPU_MOE"),
-    ];
-    let mut notes: Vec<String> = by_variable
-        .into_iter()
-        .filter(|(_, given, _)| *given)
-        .map(|(what, _, variable)| {
-            format!("{what}: Ollama has no option for it, but llama-server reads {variable} from its environment")
-        })
-        .collect();
-    if settings.gpu_overhead > Bytes::ZERO {
-        notes.push("OLLAMA_GPU_OVERHEAD no longer keeps memory free: it only affects the default context".to_owned());
-    }
-    let ignored = super::facts::FACTS.ignored(settings).into_iter();
-    notes.extend(ignored.map(|option| format!("{option} is ignored: Ollama has no such option")));
-    notes
-}
-
 fn c_int(number: u64, what: &str) -> Result<u64, EngineError> {
     if number > MAX_INT {
         let sentence = format!("{} {what} are more than llama-server accepts: use fewer", Tokens(number));
@@ -426,3 +655,129 @@ fn c_int(number: u64, what: &str) -> Result<u64, EngineError> {
     }
     Ok(number)
 }
+
+const DEFAULT: u64 = 512;
+const CONSTRAINED: u64 = 256;
+const EMBEDDING: u64 = 2048;
+
+/// A batch larger than the default, and its conditions.
+struct BatchStep {
+    batch: u64,
+    /// Minimum total context, exclusive, in tokens.
+    above: u64,
+    /// Maximum prediction, in percent of the available memory.
+    percent: u64,
+    surcharge: Bytes,
+}
+
+const STEPS: [BatchStep; 2] = [
+    BatchStep { batch: 2048, above: 32_768, percent: 60, surcharge: Bytes::gib(2) },
+    BatchStep { batch: 1024, above: 4096, percent: 75, surcharge: Bytes::mib(768) },
+];
+
+/// Bytes that a batch is expected to add to the prediction.
+pub(super) fn surcharge(batch: Option<u64>) -> u64 {
+    let step = STEPS.iter().find(|step| batch.is_some_and(|batch| batch >= step.batch));
+    step.map_or(0, |step| step.surcharge.0)
+}
+
+/// Total contexts, in tokens, above which a larger batch is tried.
+pub(super) fn thresholds() -> impl Iterator<Item = u64> {
+    STEPS.iter().map(|step| step.above)
+}
+
+/// Free memory of a GPU, or its total if free memory is unknown.
+pub(super) fn memory(gpu: &Gpu) -> Bytes {
+    let less = gpu.total > Bytes::ZERO && gpu.total < gpu.free;
+    if gpu.free == Bytes::ZERO || less { gpu.total } else { gpu.free }
+}
+
+/// Reserved for the projector's buffers, in addition to its weights.
+const HEADROOM: Bytes = Bytes::gib(1);
+
+/// The memory of every GPU up to which versions before 0.30.11 kept a projector in RAM.
+const SMALL: Bytes = Bytes::gib(10);
+
+/// Architectures whose projector may be in the model's file.
+const INLINE: [&str; 12] = [
+    "deepseekocr",
+    "gemma3",
+    "gemma4",
+    "glmocr",
+    "llama4",
+    "mistral3",
+    "nemotron_h_omni",
+    "qwen25vl",
+    "qwen35",
+    "qwen35moe",
+    "qwen3vl",
+    "qwen3vlmoe",
+];
+
+/// A model's projector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Projector {
+    /// In a file of its own, with tensors of this size.
+    Separate(Bytes),
+    /// In the model's file, with tensors of this size.
+    Inline(Bytes),
+}
+
+impl Projector {
+    /// That of `model`, with the file in `settings`.
+    pub fn of(model: &Model, settings: &Settings) -> Option<Self> {
+        let tensors = &model.header.tensors;
+        if settings.projector.is_some() {
+            return Some(Self::Separate(settings.projector_bytes()));
+        }
+        let has_vision = || tensors.iter().any(|tensor| tensor.name.starts_with("v."));
+        if !INLINE.contains(&model.architecture.as_str()) || !has_vision() {
+            return None;
+        }
+        let inside = |name: &str| ["v.", "mm.", "a."].iter().any(|start| name.starts_with(start));
+        Some(Self::Inline(tensors.iter().filter(|tensor| inside(&tensor.name)).map(|tensor| tensor.bytes).sum()))
+    }
+
+    /// Bytes of its tensors.
+    pub const fn bytes(self) -> Bytes {
+        match self {
+            Self::Separate(bytes) | Self::Inline(bytes) => bytes,
+        }
+    }
+
+    /// Bytes that must be free for it.
+    pub fn needed(self) -> Bytes {
+        self.bytes() + HEADROOM
+    }
+
+    /// The same in whole MiB: the fit's margin on every GPU.
+    pub fn margin(self) -> Bytes {
+        Bytes(self.needed().0.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX))
+    }
+
+    /// Why it stays in RAM, if it does.
+    pub fn in_ram(self, layers: GpuLayers, blocks: usize, gpus: &[Gpu], traits: &ReleaseTraits) -> Option<String> {
+        match layers {
+            GpuLayers::Count(0) => return Some("0 layers on GPU were requested".to_owned()),
+            GpuLayers::Count(count) if count < blocks as u64 + 1 => {
+                return Some("not all layers were requested on GPU".to_owned());
+            }
+            _ => {}
+        }
+        if !traits.projector_margin
+            && let Some(gpu) = gpus.iter().find(|gpu| gpu.integrated && gpu.backend != Backend::Metal)
+        {
+            return Some(format!("{} is integrated", gpu.name));
+        }
+        if !traits.projector_by_size {
+            let small = gpus.iter().find(|gpu| memory(gpu) <= SMALL)?;
+            return Some(format!("{} has no more than {SMALL}", small.name));
+        }
+        let needed = self.needed();
+        let short = gpus.iter().find(|gpu| memory(gpu) < needed)?;
+        Some(format!("with its buffers it needs {needed}, but {} has {}", short.name, memory(short)))
+    }
+}
+
+/// Kept free beside a mapped file, in bytes, on machines with little memory.
+const LEAST_FREE: u64 = 8_000_000_000;
