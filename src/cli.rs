@@ -42,7 +42,7 @@ use clap::{CommandFactory, Parser};
 
 use crate::answer::ram::{self, RamUse};
 use crate::hardware::remembered::Remembered;
-use crate::hardware::saved::SavedMachines;
+use crate::hardware::remembered::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::{Context, Flag};

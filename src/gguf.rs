@@ -1,18 +1,14 @@
 //! Parses untrusted GGUF bytes into a [`Header`]: metadata and tensor descriptions, never weights.
 //!
 //! [`read`] makes one pass over a [`ByteSource`] and checks every number against the remaining bytes and against
-//! [`HeaderLimits`] before using it. [`split::join`] merges the headers of the shards of a split file. [`write::write`]
+//! [`HeaderLimits`] before using it. [`read::join`] merges the headers of the shards of a split file. [`write::write`]
 //! writes headers.
 
-mod cursor;
 mod error;
-mod file_type;
 mod foreign;
 mod ggml_type;
-mod limits;
-mod read;
+pub mod read;
 mod source;
-pub mod split;
 mod value;
 pub mod write;
 
@@ -21,13 +17,13 @@ use std::borrow::Cow;
 use crate::text;
 use crate::units::Bytes;
 
-pub use cursor::Endian;
 pub use error::GgufError;
-pub use file_type::{FileType, NotAFileType, file_type_name};
 pub use foreign::check;
 pub use ggml_type::GgmlType;
-pub use limits::HeaderLimits;
+pub use ggml_type::{FileType, NotAFileType, file_type_name};
 pub use read::read;
+pub use source::Endian;
+pub use source::HeaderLimits;
 pub use source::{ByteSource, HeaderOnly};
 pub use value::{Array, ElementType, Elements, Value};
 

@@ -8,12 +8,10 @@ mod apple;
 mod cpu;
 mod intel;
 mod nvidia;
-pub mod programs;
 mod ram;
 pub mod remembered;
-pub mod saved;
 mod sysfs;
-mod visible;
+pub mod visible;
 mod vulkan;
 pub mod watch;
 

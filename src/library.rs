@@ -3,8 +3,7 @@
 //! The model of an [`Item`] is loaded lazily. [`survey()`] plans all of them for a machine, for the planner's screen
 //! and `plimsoll list`.
 
-mod filter;
-pub mod observed;
+pub mod filter;
 pub mod survey;
 pub mod verify;
 

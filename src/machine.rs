@@ -1,26 +1,20 @@
 //! A machine as plain values: operating system, GPUs in order, RAM.
 
-pub mod apple;
 pub mod budget;
-mod buffer_limit;
-mod cpu;
-pub mod driver_memory;
 pub mod drivers;
 pub mod file;
-mod listed;
 pub mod presets;
 pub mod rpc;
 pub mod spec;
-pub mod vulkan;
 pub mod what_if;
 
 use std::sync::Arc;
 
-pub use buffer_limit::BufferLimit;
-pub use cpu::{Cpu, CpuInstructions};
+pub use budget::BufferLimit;
 pub use drivers::Drivers;
-pub use listed::Listed;
+pub use drivers::{Cpu, CpuInstructions};
 use serde::{Deserialize, Serialize};
+pub use spec::Listed;
 
 use crate::units::{Bandwidth, Bytes};
 
@@ -171,7 +165,7 @@ pub struct Gpu {
     /// The computer that offers it over RPC; none for the machine's own.
     pub computer: Option<Arc<str>>,
     /// What its Vulkan driver reports, if that was stated.
-    pub vulkan: Option<vulkan::VulkanLimits>,
+    pub vulkan: Option<budget::VulkanLimits>,
     /// How the backends list it.
     pub listed: Listed,
     /// What driver and backend were seen to take on it besides buffers, if that was remembered on its machine.

@@ -1,21 +1,18 @@
 //! A [`Model`] from a header: hyperparameters, weights per layer, architecture and quantisation.
 
-mod groups;
 mod hyper;
-mod inside;
 mod projector;
 pub mod quantise;
-mod summary;
 
 use crate::gguf::{Header, Tensor, Value, file_type_name};
 use crate::text;
 use crate::units::Bytes;
-use groups::TensorGroups;
+use hyper::TensorGroups;
 
-pub use groups::TensorGroup;
+pub use hyper::ModelSummary;
+pub use hyper::TensorGroup;
 pub use hyper::{Experts, Hyperparameters, Ssm};
 pub use projector::{Modalities, Projector};
-pub use summary::ModelSummary;
 
 /// Upper limit of the number of blocks: over a hundred times that of the largest published models.
 pub const MAX_BLOCKS: u64 = 1 << 14;

@@ -1,42 +1,32 @@
 //! A plan: the device of every layer and the memory of every device. Views, exports and answers read plans; nothing
 //! else computes memory.
 
-mod computers;
-mod headroom;
-mod knob;
-mod largest_buffer;
-mod layer_kind;
-mod ollama_ps;
-mod own_caches;
 mod part;
-mod peak;
-mod pool;
 mod summary;
 mod verdict;
-mod why;
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::engine::id::EngineId;
-use crate::machine::driver_memory::DriverMemory;
+use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Gpu, Machine, Origin, Ram};
 use crate::model::ModelSummary;
 use crate::settings::InEffect;
 use crate::units::Bytes;
 
-pub use computers::Computer;
-pub use headroom::Headroom;
-pub use largest_buffer::{BufferUse, LargestBuffer};
-pub use layer_kind::LayerKind;
-pub use ollama_ps::{LoggedBuffer, LoggedLoad, OllamaPs};
-pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
+pub use part::LayerKind;
+pub use part::{AliveKind, AliveTensors, BufferKind, Peak};
+pub use part::{BufferUse, LargestBuffer};
+pub use part::{OwnCache, OwnCacheKind, OwnCaches};
 pub use part::{Part, PartKind, PartMemory};
-pub use peak::{AliveKind, AliveTensors, BufferKind, Peak};
-pub use pool::{RamPool, headrooms, used_gpus};
+pub use summary::Computer;
 pub use summary::PlanSummary;
+pub use summary::{LoggedBuffer, LoggedLoad, OllamaPs};
+pub use verdict::Headroom;
 pub use verdict::{Outcome, Verdict};
+pub use verdict::{RamPool, headrooms, used_gpus};
 
 /// The decisions of an engine.
 #[derive(Clone, Debug, PartialEq)]

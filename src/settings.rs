@@ -4,15 +4,8 @@ mod draft;
 pub mod flag;
 mod in_effect;
 pub mod knob;
-mod llama_server;
-mod load_mode;
-mod mmproj;
-mod nearest_release;
 pub mod ollama;
-mod pooling;
-mod program;
 mod release;
-mod stashed;
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,18 +17,18 @@ use crate::gguf::{FileType, GgmlType};
 use crate::model::Projector;
 use crate::units::Bytes;
 
+pub use draft::LlamaProgram;
+pub use draft::LoadMode;
+pub use draft::Pooling;
 pub use draft::{DraftSettings, SpecType};
+pub use draft::{ImageSize, MmprojDevice, MmprojOptions};
 pub use flag::{Flag, VariableMeaning};
 pub use in_effect::InEffect;
-pub use llama_server::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables};
-pub use load_mode::LoadMode;
-pub use mmproj::{ImageSize, MmprojDevice, MmprojOptions};
-pub use nearest_release::NearestRelease;
+pub use in_effect::StashedKnobs;
+pub use in_effect::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables};
 pub use ollama::{OllamaSettings, OllamaVersion, Source};
-pub use pooling::Pooling;
-pub use program::LlamaProgram;
+pub use release::NearestRelease;
 pub use release::Release;
-pub use stashed::StashedKnobs;
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -129,7 +122,7 @@ impl Settings {
 
     /// Gives V the type of K, or both the engine's own if no choice is that type.
     pub fn use_one_cache_type(&mut self) {
-        let one = knob::value::one_type(self.cache_type_k, self.cache_type_v);
+        let one = knob::one_type(self.cache_type_k, self.cache_type_v);
         (self.cache_type_k, self.cache_type_v) = (one, one);
     }
 

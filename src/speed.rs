@@ -12,13 +12,8 @@
 //! - [`range`]: how far measurements are from the model.
 //! - `text`: as users read it.
 
-pub mod constants;
-pub mod family;
-pub mod measured;
 pub mod range;
-mod reads;
-mod terms;
-mod text;
+pub mod terms;
 pub mod work;
 
 use serde::Serialize;
@@ -26,7 +21,7 @@ use serde::Serialize;
 use crate::engine::PreparedModel;
 use crate::machine::Machine;
 use crate::plan::{Confidence, Outcome, Plan};
-use constants::FITTED;
+use terms::FITTED;
 use work::Work;
 
 /// Threads of a CPU that is slow for types that arithmetic limits; how many run is not known.

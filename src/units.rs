@@ -1,17 +1,11 @@
 //! Bytes of memory, tokens of context and shares of a whole as types.
 
-mod bandwidth;
-mod difference;
-
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
 use serde::Serialize;
-
-pub use bandwidth::{Bandwidth, NotABandwidth};
-pub use difference::Difference;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -184,6 +178,119 @@ pub fn parameters(count: u64) -> String {
     }
 }
 
+/// Memory bandwidth in bytes a second, between 0.1 GB/s and 100 TB/s; a plain integer in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Bandwidth(u64);
+
+const GB: u64 = 1_000_000_000;
+
+impl Bandwidth {
+    /// `n` gigabytes (10^9 bytes each) a second; at least one.
+    pub const fn gbps(n: u32) -> Self {
+        Self(if n == 0 { 1 } else { n as u64 } * GB)
+    }
+
+    /// This many bytes a second.
+    ///
+    /// # Errors
+    /// If no memory is that slow or that fast.
+    pub fn checked(bytes: u64) -> Result<Self, String> {
+        if (GB / 10..=100_000 * GB).contains(&bytes) {
+            return Ok(Self(bytes));
+        }
+        Err(format!("a bandwidth of {bytes} bytes a second is not plausible: use 0.1GB/s to 100000GB/s"))
+    }
+
+    /// Bytes a second.
+    pub const fn per_second(self) -> f64 {
+        self.0 as f64
+    }
+
+    /// `factor` times as much, within the limits.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self(((self.0 as f64 * factor) as u64).clamp(GB / 10, 100_000 * GB))
+    }
+}
+
+/// `80 GB/s`, `17.1 GB/s`
+impl fmt::Display for Bandwidth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = (self.0 as f64 / (GB / 10) as f64).round() / 10.0;
+        f.pad(&format!("{tenths} GB/s"))
+    }
+}
+
+/// A text that is not a bandwidth.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a bandwidth: use 80GB/s, 800MB/s, 1.2TB/s, or a number of GB/s")]
+pub struct NotABandwidth(String);
+
+/// Reads `80GB/s`, `80 GB/s`, or a plain number of GB/s; letter case does not matter.
+impl FromStr for Bandwidth {
+    type Err = NotABandwidth;
+
+    fn from_str(text: &str) -> Result<Self, NotABandwidth> {
+        let wrong = || NotABandwidth(text.to_owned());
+        let trimmed = text.trim();
+        let digits = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(digits);
+        let scale = match unit.trim().to_ascii_lowercase().as_str() {
+            "" | "gb/s" => 1e9,
+            "mb/s" => 1e6,
+            "tb/s" => 1e12,
+            _ => return Err(wrong()),
+        };
+        let number: f64 = number.parse().map_err(|_| wrong())?;
+        Self::checked((number * scale) as u64).map_err(|_| wrong())
+    }
+}
+
+/// How much larger one amount of memory is than another, in bytes: negative where it is smaller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Difference(pub i64);
+
+impl Difference {
+    /// `have` less `need`; saturates at the ends of its range.
+    pub fn between(have: Bytes, need: Bytes) -> Self {
+        let difference = i128::from(have.0) - i128::from(need.0);
+        Self(i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX }))
+    }
+
+    /// Whether there is less than nothing.
+    pub const fn is_short(self) -> bool {
+        self.0 < 0
+    }
+
+    /// What there is; nothing if it is short.
+    pub fn left(self) -> Bytes {
+        Bytes(u64::try_from(self.0).unwrap_or(0))
+    }
+
+    /// What is missing; nothing unless it is short.
+    pub fn lacking(self) -> Bytes {
+        Bytes(if self.is_short() { self.0.unsigned_abs() } else { 0 })
+    }
+}
+
+/// Saturates at the ends of its range.
+impl Sub<Bytes> for Difference {
+    type Output = Self;
+    fn sub(self, need: Bytes) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(need.0).unwrap_or(i64::MAX)))
+    }
+}
+
+/// `1.2 GiB`, `-349 MiB`
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.is_short() { "-" } else { "" };
+        f.pad(&format!("{sign}{}", Bytes(self.0.unsigned_abs())))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,5 +349,42 @@ mod tests {
         assert_eq!(grouped(7, ' '), "7");
         assert_eq!(grouped(32_768, ' '), "32 768");
         assert_eq!(grouped(1_048_576, ' '), "1 048 576");
+    }
+}
+
+#[cfg(test)]
+mod bandwidth_tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_bandwidth_is_read_back() {
+        for text in ["80 GB/s", "17.1 GB/s", "5300 GB/s"] {
+            assert_eq!(text.parse::<Bandwidth>().unwrap().to_string(), text);
+        }
+        assert_eq!("1.2TB/s".parse(), Ok(Bandwidth::gbps(1200)));
+        assert_eq!(Bandwidth::gbps(60).times(0.5), Bandwidth::gbps(30));
+    }
+}
+
+#[cfg(test)]
+mod difference_tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_stays_visible() {
+        let short = Difference::between(Bytes::mib(100), Bytes::mib(449));
+        assert_eq!(
+            (short.to_string().as_str(), short.left(), short.lacking()),
+            ("-349 MiB", Bytes::ZERO, Bytes::mib(349))
+        );
+        let left = Difference::between(Bytes::gib(2), Bytes::gib(1));
+        assert_eq!((left.to_string().as_str(), left.left(), left.lacking()), ("1.0 GiB", Bytes::gib(1), Bytes::ZERO));
+        assert!((left - Bytes::gib(3)).is_short() && !left.is_short());
+    }
+
+    #[test]
+    fn it_saturates() {
+        assert_eq!(Difference::between(Bytes(u64::MAX), Bytes::ZERO), Difference(i64::MAX));
+        assert_eq!(Difference::between(Bytes::ZERO, Bytes(u64::MAX)) - Bytes(u64::MAX), Difference(i64::MIN));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Change, Goal, KnobLimits};
 use crate::machine::DeviceKind;
-use crate::machine::driver_memory::Basis;
+use crate::machine::budget::Basis;
 use crate::plan::{DevicePlan, Headroom, LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
 use crate::speed::Speeds;

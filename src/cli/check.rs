@@ -19,7 +19,7 @@ use super::style::Style;
 use crate::answer::check::{Check, CheckRequest, check};
 use crate::engine::EngineId;
 use crate::export::check as export;
-use crate::library::observed::{self as library, FoundModel};
+use crate::library::filter::{self as library, FoundModel};
 use crate::library::verify::example;
 use crate::model::Projector;
 use crate::observed::{Load, Missing, Observation};

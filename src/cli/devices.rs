@@ -8,7 +8,7 @@ use super::style::{Hue, Style};
 use crate::engine::backend;
 use crate::hardware::{CollectorResult, Detected, Process};
 use crate::machine::budget::Budget;
-use crate::machine::driver_memory::DriverMemory;
+use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, CpuInstructions, DeviceKind, Drivers, Gpu, Origin, Os, file, short_name};
 use crate::text;
 use crate::units::{Bandwidth, Bytes};

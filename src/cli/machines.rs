@@ -5,7 +5,7 @@ use serde_json::json;
 use super::error::{self, CliError, one_line};
 use super::style::{Hue, Style};
 use crate::hardware::remembered::Measurements;
-use crate::hardware::saved::SavedMachine;
+use crate::hardware::remembered::SavedMachine;
 use crate::machine::Machine;
 use crate::text;
 

@@ -7,10 +7,10 @@ use super::error::CliError;
 use super::resolve::ResolvedArgs;
 use crate::engine::PreparedModel;
 use crate::hardware::remembered::{Remembered, RememberedRam};
-use crate::hardware::saved::{SavedMachines, is_file};
+use crate::hardware::remembered::{SavedMachines, is_file};
 use crate::machine::Machine;
 use crate::plan::Plan;
-use crate::speed::measured;
+use crate::speed::terms::ram_bandwidth;
 use crate::speed::work::Work;
 use crate::units::Bandwidth;
 
@@ -26,7 +26,7 @@ pub(super) fn apply(
     let cannot = |why: String| CliError::flag("--measured", &why);
     let work = Work::of(model, &ready.machine, plan, args.depth)
         .ok_or_else(|| cannot("the bandwidth of a GPU is not known, so no speed is modelled".to_owned()))?;
-    let found = measured::ram_bandwidth(&work, tokens_per_second).map_err(cannot)?;
+    let found = ram_bandwidth(&work, tokens_per_second).map_err(cannot)?;
     let machine = Arc::make_mut(&mut ready.machine);
     machine.ram.bandwidth = Some(found);
     let kept = keep(args, machine, found).map_err(cannot)?;

@@ -15,7 +15,7 @@ use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId, ServerStarts};
 use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::FileType;
-use crate::hardware::saved::SavedMachines;
+use crate::hardware::remembered::SavedMachines;
 use crate::hardware::watch;
 use crate::hardware::{self, CollectorResult, DetectOptions, Detected};
 use crate::library::SurveyRequest;

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::machine::{Backend, Gpu, driver_memory};
+use crate::machine::budget::flat_driver_memory;
+use crate::machine::{Backend, Gpu};
 use crate::plan::Confidence;
 use crate::units::Bytes;
 
@@ -185,7 +186,7 @@ impl BackendRules {
                 "ml/device.go, FlashAttentionSupported, Ollama, August 2026",
             ),
         ];
-        facts.extend(driver_memory::flat(self.backend).map(|bytes| BackendFact {
+        facts.extend(flat_driver_memory(self.backend).map(|bytes| BackendFact {
             what: "context",
             value: bytes.to_string(),
             confidence: Confidence::Assumed,

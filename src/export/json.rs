@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::answer::ram::RamUse;
 use crate::answer::releases::OtherRelease;
 use crate::engine::{ServerCommand, ServerStart, ServerStarts};
-use crate::machine::driver_memory::DriverMemory;
+use crate::machine::budget::DriverMemory;
 use crate::machine::{DeviceKind, Origin};
 use crate::model::ModelSummary;
 use crate::plan::{

@@ -1,8 +1,8 @@
 //! Writes GGUF headers from a description.
 
-use super::cursor::Endian;
 use super::ggml_type::GgmlType;
 use super::read::DEFAULT_ALIGNMENT;
+use super::source::Endian;
 use super::value::ElementType;
 
 /// A header to be written.

@@ -5,7 +5,7 @@
 )]
 
 use super::{CollectedGpus, CollectorResult, FoundGpu};
-use crate::machine::apple::working_set;
+use crate::machine::budget::working_set;
 use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
 

@@ -1,24 +1,25 @@
 //! NVIDIA GPUs through the driver's library NVML, which is loaded at run time. A missing library or driver means no GPU
 //! and is reported.
 
-mod card;
-mod nvml;
-
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 
-use nvml_wrapper::Nvml;
+use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+use nvml_wrapper::{Device, Nvml};
 
-use self::card::NvmlGpu;
 use super::visible::{VisibilityRule, visible};
-use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe};
-use crate::machine::{Drivers, Ram, drivers};
+use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe, Process};
+use crate::machine::{Backend, Drivers, Gpu, Ram, drivers};
 use crate::units::Bytes;
 
 /// A GPU or one of its MIG instances: index of the card, index among its instances.
 type GpuIndex = (usize, Option<usize>);
 
 pub(super) fn collect(options: &DetectOptions, ram: Ram) -> CollectedGpus {
-    let (nvml, place) = match nvml::load(options.nvml.as_deref()) {
+    let (nvml, place) = match load(options.nvml.as_deref()) {
         Ok(loaded) => loaded,
         Err(reason) => return CollectedGpus { tried: vec![tried(reason)], ..CollectedGpus::default() },
     };
@@ -29,7 +30,7 @@ pub(super) fn collect(options: &DetectOptions, ram: Ram) -> CollectedGpus {
     let version = cuda.map(|cuda| format!(", CUDA {}.{}", cuda / 1000, cuda % 1000 / 10)).unwrap_or_default();
     let through = format!("through {place}{driver}{version}");
     let cards: Vec<NvmlGpu> = match nvml.device_count() {
-        Ok(count) => (0..count).map(|index| card::nvml_gpu(&nvml, index, cuda, ram)).collect(),
+        Ok(count) => (0..count).map(|index| nvml_gpu(&nvml, index, cuda, ram)).collect(),
         Err(error) => {
             return CollectedGpus {
                 tried: vec![tried(format!("no GPU {through}: {error}"))],
@@ -159,8 +160,201 @@ fn differ(cards: &[NvmlGpu]) -> bool {
     names.windows(2).any(|pair| pair.first() != pair.last())
 }
 
-#[cfg(test)]
+/// NVML's description of a GPU or MIG instance. A GPU that does not respond keeps its index and has an error as `gpu`.
+#[derive(Debug)]
+struct NvmlGpu {
+    pub uuid: String,
+    pub gpu: Result<Gpu, String>,
+    pub facts: Vec<(&'static str, String)>,
+    pub processes: Vec<Process>,
+    /// Whether it uses main memory, which NVML does not report.
+    pub shares_ram: bool,
+    /// Whether it is in MIG mode: programs can then only use its instances.
+    pub mig_enabled: bool,
+    /// Its MIG instances, with their indices.
+    pub instances: Vec<(u32, Self)>,
+}
+
+/// Compute capabilities of NVIDIA's processors whose GPU has no dedicated memory: Jetson Nano, TX2, Xavier, Orin, Thor
+/// (two numbers, before and after CUDA 13) and GB10. Source: CUDA C++ Programming Guide 13.0, "Compute Capabilities".
+const SHARING: [(u32, u32); 7] = [(5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0), (12, 1)];
+
+/// NVML's `NVML_DEVICE_MIG_ENABLE`.
+const MIG_ON: u32 = 1;
+/// Buffer size for process names.
+const NAME: usize = 256;
+
+/// Queries the GPU at `index`. `cuda`: the newest CUDA version that the driver supports, in NVML's notation (12040).
+fn nvml_gpu(nvml: &Nvml, index: u32, cuda: Option<i32>, ram: Ram) -> NvmlGpu {
+    let device = match nvml.device_by_index(index) {
+        Ok(device) => device,
+        Err(error) => return NvmlGpu::unresponsive(error.to_string()),
+    };
+    let mut card = describe(&device, cuda, ram, None);
+    card.facts.extend(device.pci_info().ok().map(|pci| ("PCI", pci.bus_id)));
+    card.facts.extend(nvml.sys_driver_version().ok().map(|version| ("driver", version)));
+    card.processes = processes(nvml, &device);
+    card.mig_enabled = device.mig_mode().is_ok_and(|mode| mode.current == MIG_ON);
+    if card.mig_enabled {
+        let parent = card.gpu.as_ref().ok().cloned();
+        // indices without an instance return NotFound
+        let max = device.mig_device_count().unwrap_or(0);
+        let found = (0..max).filter_map(|number| Some((number, device.mig_device_by_index(number).ok()?)));
+        card.instances =
+            found.map(|(number, instance)| (number, describe(&instance, cuda, ram, parent.as_ref()))).collect();
+        let sizes = card.instances.iter().filter_map(|(_, instance)| {
+            let gpu = instance.gpu.as_ref().ok()?;
+            Some(format!("{} ({}, {} free of {})", instance.uuid, gpu.name, gpu.free, gpu.total))
+        });
+        let sizes: Vec<String> = sizes.collect();
+        let listed = if sizes.is_empty() { "on, without an instance".to_owned() } else { sizes.join(", ") };
+        card.facts.push(("MIG", listed));
+    }
+    card
+}
+
+impl NvmlGpu {
+    fn unresponsive(reason: String) -> Self {
+        Self {
+            uuid: String::new(),
+            gpu: Err(reason),
+            facts: Vec::new(),
+            processes: Vec::new(),
+            shares_ram: false,
+            mig_enabled: false,
+            instances: Vec::new(),
+        }
+    }
+}
+
+/// Queries a GPU, or a MIG instance of `parent`.
+fn describe(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gpu>) -> NvmlGpu {
+    let uuid = device.uuid().unwrap_or_default();
+    let compute = device.cuda_compute_capability().ok();
+    let compute = compute.and_then(|found| Some((found.major.try_into().ok()?, found.minor.try_into().ok()?)));
+    let compute = compute.or_else(|| parent.and_then(|parent| parent.compute));
+    let sharing = compute.is_some_and(|compute| SHARING.contains(&compute));
+    let mut facts = Vec::new();
+    facts.extend((!uuid.is_empty()).then(|| ("UUID", uuid.clone())));
+    let (memory, shares_ram) = match device.memory_info() {
+        Ok(memory) => (Ok((Bytes(memory.total), Bytes(memory.free.min(memory.total)))), false),
+        Err(NvmlError::NotSupported) if sharing => (Ok((ram.total, ram.free)), true),
+        Err(error) => (Err(format!("its memory is not reported: {error}")), false),
+    };
+    if shares_ram {
+        facts.push(("pool", "it has no dedicated memory and may use all of RAM".to_owned()));
+    }
+    let unnamed = || parent.map_or_else(|| "NVIDIA GPU".to_owned(), |parent| format!("{} MIG", parent.name));
+    let gpu = memory.map(|(total, free)| Gpu {
+        name: device.name().unwrap_or_else(|_| unnamed()),
+        backend: Backend::Cuda,
+        total,
+        free,
+        integrated: shares_ram,
+        compute,
+        driver_major: cuda.and_then(|version| (version / 1000).try_into().ok()),
+        computer: None,
+        vulkan: None,
+        listed: crate::machine::Listed::default(),
+        dedicated: None,
+        driver_memory: None,
+    });
+    NvmlGpu { uuid, gpu, facts, shares_ram, ..NvmlGpu::unresponsive(String::new()) }
+}
+
+/// Compute and graphics processes on the GPU, each once, the largest first; none if the driver does not report them.
+fn processes(nvml: &Nvml, device: &Device<'_>) -> Vec<Process> {
+    let mut found: Vec<Process> = Vec::new();
+    let lists = [device.running_compute_processes(), device.running_graphics_processes()];
+    for ProcessInfo { pid, used_gpu_memory, .. } in lists.into_iter().flatten().flatten() {
+        let bytes = match used_gpu_memory {
+            UsedGpuMemory::Used(bytes) => Some(Bytes(bytes)),
+            UsedGpuMemory::Unavailable => None,
+        };
+        if let Some(process) = found.iter_mut().find(|process| process.pid == pid) {
+            process.bytes = process.bytes.max(bytes);
+        } else {
+            let name = nvml.sys_process_name(pid, NAME).ok().filter(|name| !name.is_empty());
+            found.push(Process { device: String::new(), pid, name, bytes });
+        }
+    }
+    found.sort_by_key(|process| (std::cmp::Reverse(process.bytes), process.pid));
+    found
+}
+
+/// Names of the library: in the loader's search path, then WSL's folder.
+#[cfg(not(windows))]
+const PLACES: [&str; 3] = ["libnvidia-ml.so.1", "libnvidia-ml.so", "/usr/lib/wsl/lib/libnvidia-ml.so.1"];
+#[cfg(windows)]
+const PLACES: [&str; 2] = ["nvml.dll", "C:\\Program Files\\NVIDIA Corporation\\NVSMI\\nvml.dll"];
+
+/// What keeps a static binary from NVIDIA's library: musl's loader is not in it (musl's own `dlopen` fails there).
+const STATIC: &str = "this static build cannot load NVIDIA's driver library, so NVIDIA GPUs are not detected: describe \
+                      them with --gpu, or use a build for glibc";
+
+/// Loads `path`, or the first library of [`PLACES`] that works. Also returns its name.
+fn load(path: Option<&Path>) -> Result<(Nvml, String), String> {
+    if cfg!(all(target_env = "musl", target_feature = "crt-static")) {
+        return Err(STATIC.to_owned());
+    }
+    let places: Vec<&OsStr> = match path {
+        Some(path) => vec![path.as_os_str()],
+        None => PLACES.iter().map(|place| OsStr::new(*place)).collect(),
+    };
+    let mut reasons = Vec::new();
+    for place in places {
+        let name = place.to_string_lossy().into_owned();
+        match Nvml::builder().lib_path(place).init() {
+            Ok(nvml) => return Ok((nvml, name)),
+            // the library exists: other names would load the same one
+            Err(error) if !matches!(error, NvmlError::LibloadingError(_)) => {
+                return Err(format!("{name}: {}", driver_error(&error)));
+            }
+            Err(error) => reasons.push(format!("{name}: {}", loader_error(&error, &name))),
+        }
+    }
+    Err(format!("no NVIDIA driver library ({})", reasons.join("; ")))
+}
+
+/// The driver's error, with advice for the two common ones.
+fn driver_error(error: &NvmlError) -> String {
+    match error {
+        NvmlError::DriverNotLoaded => "the NVIDIA driver is not loaded: load it, or restart the computer".to_owned(),
+        NvmlError::LibRmVersionMismatch => {
+            "this library and the loaded driver have different versions: restart the computer after an update"
+                .to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The loader's error without its prefix and the library's name, which the message already has.
+fn loader_error(error: &NvmlError, name: &str) -> String {
+    let text = error.to_string();
+    let reason = text.strip_prefix("a libloading error occurred: ").unwrap_or(&text);
+    let reason = reason.strip_prefix(name).map_or(reason, |rest| rest.trim_start_matches([':', ' ']));
+    if reason.contains("No such file") {
+        return "not found".to_owned();
+    }
+    reason.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(all(test, unix))]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_library_is_refused_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libnvidia-ml.so.1");
+        std::fs::write(&path, b"not a library").unwrap();
+        let reason = load(Some(&path)).map(|_| ()).unwrap_err();
+        assert!(reason.contains("libnvidia-ml.so.1") && !reason.contains('\n'), "{reason}");
+    }
+}
+
+#[cfg(test)]
+mod nvml_tests {
     use super::*;
     use crate::machine::{Backend, Gpu};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::observed::{self, FoundModel};
+use super::filter::{self, FoundModel};
 use crate::answer::check::{Check, CheckRequest, check};
 use crate::engine::PreparedModel;
 use crate::machine::spec::MachineSpec;
@@ -29,7 +29,7 @@ pub struct Verified {
     pub check: Check,
 }
 
-/// Compares the load to look at in `seen`. Its model is looked for as [`observed::find`] does; `open` stands in where
+/// Compares the load to look at in `seen`. Its model is looked for as [`filter::find`] does; `open` stands in where
 /// there is none.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub fn verify(seen: &Observation, roots: &Roots, open: Option<&Arc<PreparedModel
     let missing = || seen.missing.first().map_or_else(|| "no load of a model is in it".to_owned(), ToString::to_string);
     let chosen = seen.chosen.ok_or_else(missing)?;
     let load = seen.loads.get(chosen).filter(|load| load.has_memory()).ok_or_else(missing)?;
-    let (model, projector, is_same_file, how) = match (observed::find(load, roots), open) {
+    let (model, projector, is_same_file, how) = match (filter::find(load, roots), open) {
         (Ok(FoundModel { package, is_same_file, how }), _) => (package.model, package.projector, is_same_file, how),
         (Err(_), Some(open)) => (Arc::clone(open), None, false, "the model that is open".to_owned()),
         (Err(why), None) => return Err(why),

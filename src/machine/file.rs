@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::vulkan::VulkanLimits;
+use super::budget::VulkanLimits;
 use super::{Backend, Cpu, CpuInstructions, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
 use crate::machine::DeviceKind;
 use crate::text::one_line;

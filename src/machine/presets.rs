@@ -1,16 +1,13 @@
 //! Cards and systems by name, from `assets/gpus.toml`: `RTX 4090`, `4090`, `a100-80gb`, `M4 Max 64GB`.
 
-mod names;
-
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use strsim::levenshtein as distance;
 
-use super::driver_memory::DriverRow;
-use super::{Backend, Gpu, Listed, Ram, apple};
+use super::budget::DriverRow;
+use super::{Backend, Gpu, Listed, Ram, budget};
 use crate::units::Bytes;
-
-pub use names::{find, matching, nearest, of_gpu};
 
 /// Share of a system's main memory that is free before a model is loaded. Assumed, not measured.
 pub const FREE_RAM: f64 = 0.85;
@@ -54,7 +51,7 @@ pub struct Preset {
 impl Preset {
     /// Total memory of the GPU.
     pub fn total(&self) -> Bytes {
-        let of_apple = || self.ram.map_or(Bytes::ZERO, |ram| apple::working_set(Bytes::mib(ram)));
+        let of_apple = || self.ram.map_or(Bytes::ZERO, |ram| budget::working_set(Bytes::mib(ram)));
         self.mib.map_or_else(of_apple, Bytes::mib)
     }
 
@@ -125,6 +122,104 @@ fn asset() -> &'static Asset {
     &ASSET
 }
 
+/// The preset named `text`. Letter case and spaces do not matter, and vendor and series may be left out:
+/// `NVIDIA GeForce RTX 4090`, `rtx4090` and `4090` are the same card.
+pub fn find(text: &str) -> Option<&'static Preset> {
+    let wanted = compact(text);
+    let exact = all().iter().find(|preset| names(preset).any(|name| compact(name) == wanted));
+    let only = |like: &dyn Fn(&str) -> bool| {
+        let mut like = all().iter().filter(|preset| names(preset).any(|name| like(&compact(name))));
+        like.next().filter(|_| like.next().is_none())
+    };
+    let bare = |name: &str| without_series(name) == wanted;
+    let unitless = |name: &str| name.strip_suffix("gb").is_some_and(|start| start == wanted);
+    exact.or_else(|| only(&bare)).or_else(|| only(&unitless))
+}
+
+/// All names of a preset, its own first.
+fn names(preset: &Preset) -> impl Iterator<Item = &str> {
+    std::iter::once(preset.name.as_str()).chain(preset.also.iter().map(String::as_str))
+}
+
+/// The preset of a GPU as its driver names it: without what stands in parentheses and words that only drivers use, and
+/// where a card was made with several sizes of memory and the name does not say which, the one whose memory is nearest
+/// to `total`.
+pub fn of_gpu(name: &str, total: Bytes) -> Option<&'static Preset> {
+    let name = name.split('(').next().unwrap_or(name);
+    let bare = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let bare: Vec<_> = bare.filter(|word| !OF_DRIVERS.iter().any(|of| word.eq_ignore_ascii_case(of))).collect();
+    let bare = bare.join(" ");
+    let wanted = compact(&bare);
+    let sized = |preset: &&Preset| {
+        let rest = compact(&preset.name);
+        let size = rest.strip_prefix(&wanted).and_then(|rest| rest.strip_suffix("gb"));
+        size.is_some_and(|size| (1..=3).contains(&size.len()) && size.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let of_size = || all().iter().filter(sized).min_by_key(|preset| preset.total().0.abs_diff(total.0));
+    find(name).or_else(|| find(&bare)).or_else(|| if wanted.is_empty() { None } else { of_size() })
+}
+
+/// Words of drivers' names that presets leave out.
+const OF_DRIVERS: [&str; 11] =
+    ["graphics", "sxm2", "sxm3", "sxm4", "sxm5", "hbm3", "pcie", "workstation", "server", "edition", "generation"];
+
+/// The presets for an incremental search: those that contain `text` first, then those that contain its letters in
+/// order; all if it is empty.
+pub fn matching(text: &str) -> Vec<&'static Preset> {
+    let wanted = compact(text);
+    let mut found: Vec<_> = all()
+        .iter()
+        .filter_map(|preset| {
+            let scattered = names(preset).map(compact).filter_map(|name| {
+                let mut letters = name.chars();
+                let matches = wanted.chars().all(|wanted| letters.any(|letter| letter == wanted));
+                matches.then_some(!name.contains(&wanted))
+            });
+            Some((scattered.min()?, preset))
+        })
+        .collect();
+    found.sort_by_key(|&(scattered, _)| scattered);
+    found.into_iter().map(|(_, preset)| preset).collect()
+}
+
+/// Suggestions for a misspelt name, best first: at most three, which contain `text` or are within edit distance 2.
+pub fn nearest(text: &str) -> Vec<&'static str> {
+    let wanted = without_words(text, |word, vendor| word == vendor || vendor.len() >= 5 && distance(word, vendor) <= 1);
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let mut near: Vec<_> = all()
+        .iter()
+        .flat_map(|preset| names(preset).map(move |name| (name, compact(name))))
+        .filter_map(|(shown, name)| {
+            let part = wanted.len() >= 2 && (name.contains(&wanted) || name.len() >= 4 && wanted.contains(&name));
+            let distance = distance(&wanted, &name).min(distance(&wanted, without_series(&name)));
+            (part || distance <= 2).then_some((!part, distance, shown))
+        })
+        .collect();
+    near.sort_by_key(|&(other, distance, _)| (other, distance));
+    near.into_iter().take(3).map(|(_, _, name)| name).collect()
+}
+
+/// Vendor words, which do not identify a card.
+const VENDORS: [&str; 9] = ["nvidia", "geforce", "amd", "radeon", "instinct", "tesla", "apple", "intel", "gpu"];
+
+/// Lower case letters and digits, without the vendors' names.
+fn compact(text: &str) -> String {
+    without_words(text, |word, vendor| word == vendor)
+}
+
+/// The same, with a custom comparison of a word with a vendor's name.
+fn without_words(text: &str, is: impl Fn(&str, &str) -> bool) -> String {
+    let lower = text.to_ascii_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter(|word| !VENDORS.iter().any(|vendor| is(word, vendor))).collect()
+}
+
+fn without_series(name: &str) -> &str {
+    ["rtx", "gtx", "rx"].iter().find_map(|series| name.strip_prefix(series)).unwrap_or(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,5 +246,57 @@ mod tests {
         assert_eq!((system.total(), system.gpu().free), (Bytes::gib(48), Bytes::gib(48)));
         assert_eq!(system.ram().unwrap().total, Bytes::gib(64));
         assert_eq!(find("RTX 4090").unwrap().ram(), None);
+    }
+}
+
+#[cfg(test)]
+mod names_tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_common_spellings() {
+        for text in ["RTX 4090", "rtx4090", "4090", "NVIDIA GeForce RTX 4090", "RTX-4090"] {
+            assert_eq!(find(text).map(|preset| preset.name.as_str()), Some("RTX 4090"), "{text}");
+        }
+        for text in ["Ryzen AI Max+ 395 128GB", "AMD Ryzen AI Max+ 395", "framework desktop"] {
+            assert_eq!(find(text).map(|preset| preset.name.as_str()), Some("Strix Halo 128GB GTT"), "{text}");
+        }
+        assert_eq!(find("7900 xtx").map(|preset| preset.name.as_str()), Some("RX 7900 XTX"));
+        assert_eq!(find("a100 80gb").map(|preset| preset.name.as_str()), Some("A100 80GB"));
+        assert_eq!(find("Apple M4 Max 128").map(|preset| preset.name.as_str()), Some("M4 Max 128GB"));
+        let laptop = find("NVIDIA GeForce RTX 4090 Laptop GPU").map(|preset| preset.name.as_str());
+        assert_eq!(laptop, Some("RTX 4090 Laptop"));
+        assert_eq!((find("RTX 4095"), find(""), find("RTX"), find("64")), (None, None, None, None));
+    }
+
+    #[test]
+    fn a_driver_names_no_size() {
+        let named = |name, gib| of_gpu(name, Bytes::gib(gib)).map(|preset| preset.name.as_str());
+        assert_eq!(named("Apple M4 Max", 48), Some("M4 Max 64GB"));
+        assert_eq!(named("Apple M4", 11), Some("M4 16GB"));
+        assert_eq!(named("AMD Radeon RX 7900 XTX (RADV NAVI31)", 24), Some("RX 7900 XTX"));
+        assert_eq!(named("NVIDIA A100-SXM4-80GB", 80), Some("A100 80GB"));
+        assert_eq!(named("NVIDIA H100 80GB HBM3", 80), Some("H100 80GB"));
+        assert_eq!(named("NVIDIA RTX 6000 Ada Generation", 48), Some("RTX 6000 Ada"));
+        assert_eq!(named("AMD Radeon 8060S Graphics", 114), Some("Strix Halo 128GB GTT"));
+        assert_eq!((named("", 24), named("a card", 24), named("RTX", 24)), (None, None, None));
+    }
+
+    #[test]
+    fn similar_names_are_suggested() {
+        assert!(nearest("RTX 4091").contains(&"RTX 4090"));
+        assert!(nearest("a100").starts_with(&["A100 40GB", "A100 80GB"]));
+        assert!(nearest("4060 ti").contains(&"RTX 4060 Ti 16GB"));
+        assert!(nearest("gforce 3090").starts_with(&["RTX 3090"]) && nearest("nvida rtx 4099").contains(&"RTX 4090"));
+        assert!(nearest("Voodoo 2").is_empty() && nearest("").is_empty() && nearest("NVIDIA").is_empty());
+    }
+
+    #[test]
+    fn search_matches_letters_in_order() {
+        let names = |text| matching(text).into_iter().map(|preset| preset.name.as_str()).collect::<Vec<_>>();
+        assert_eq!(names("").len(), all().len());
+        assert_eq!(names("sprk"), ["DGX Spark"]);
+        assert_eq!(names("halo 128"), ["Strix Halo 128GB", "Strix Halo 128GB GTT"]);
+        assert!(names("4090").starts_with(&["RTX 4090"]) && names("Voodoo 2").is_empty());
     }
 }

@@ -1,6 +1,10 @@
 //! Hyperparameters from the header, of any integer type. Engines have their own rules for missing and mistyped ones.
 
-use crate::gguf::{Elements, Metadata, Value};
+use serde::Serialize;
+
+use super::Model;
+use crate::gguf::{Elements, Metadata, Tensor, Value};
+use crate::units::{Bytes, parameters};
 
 /// Hyperparameters; lists have one entry per block.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -127,6 +131,180 @@ impl Reader<'_> {
                 _ => Vec::new(),
             },
             _ => Vec::new(),
+        }
+    }
+}
+
+/// A part of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TensorGroup {
+    /// A block, by index: `blk.N.…`.
+    Block(usize),
+    /// `output_norm` and `output`.
+    Output,
+    /// `token_embd` and all tensors that are not in another group.
+    Input,
+    /// The image or audio projector: `v`, `mm`, `a`.
+    Projector,
+    /// Blocks beyond the block count of the header.
+    Beyond,
+}
+
+/// Indices of tensors, per group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct TensorGroups {
+    blocks: Vec<Vec<usize>>,
+    output: Vec<usize>,
+    input: Vec<usize>,
+    projector: Vec<usize>,
+    beyond: Vec<usize>,
+}
+
+impl TensorGroups {
+    pub(super) fn of(tensors: &[Tensor], blocks: usize) -> Self {
+        let mut groups = Self { blocks: vec![Vec::new(); blocks], ..Self::default() };
+        for (index, tensor) in tensors.iter().enumerate() {
+            groups.push(group_of(&tensor.name), index);
+        }
+        groups
+    }
+
+    fn push(&mut self, group: TensorGroup, index: usize) {
+        let list = match group {
+            TensorGroup::Block(number) => self.blocks.get_mut(number).unwrap_or(&mut self.beyond),
+            TensorGroup::Output => &mut self.output,
+            TensorGroup::Input => &mut self.input,
+            TensorGroup::Projector => &mut self.projector,
+            TensorGroup::Beyond => &mut self.beyond,
+        };
+        list.push(index);
+    }
+
+    pub(super) fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(super) fn of_group(&self, group: TensorGroup) -> &[usize] {
+        match group {
+            TensorGroup::Block(number) => self.blocks.get(number).map_or(&[], Vec::as_slice),
+            TensorGroup::Output => &self.output,
+            TensorGroup::Input => &self.input,
+            TensorGroup::Projector => &self.projector,
+            TensorGroup::Beyond => &self.beyond,
+        }
+    }
+}
+
+/// The group by name alone. `blk.N.` only counts as a block if N is a plain number and a tensor's name follows.
+fn group_of(name: &str) -> TensorGroup {
+    let mut parts = name.split('.');
+    match parts.next().unwrap_or_default() {
+        "blk" => match (parts.next().and_then(plain_number), parts.next()) {
+            (Some(number), Some(_)) => TensorGroup::Block(number),
+            _ => TensorGroup::Beyond,
+        },
+        "output_norm" | "output" => TensorGroup::Output,
+        "v" | "mm" | "a" => TensorGroup::Projector,
+        _ => TensorGroup::Input,
+    }
+}
+
+/// `7`, but not `07` or `+7`.
+fn plain_number(text: &str) -> Option<usize> {
+    let plain = text == "0" || (!text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit()));
+    text.parse().ok().filter(|_| plain)
+}
+
+/// Key facts of a model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModelSummary {
+    /// `general.name`, or else the file's name.
+    pub name: String,
+    /// `general.architecture`.
+    pub architecture: String,
+    /// The quantisation, `Q4_K_M`; none if the header lacks it.
+    pub file_type: Option<String>,
+    /// Number of weights.
+    pub parameters: u64,
+    /// Those of them that a token needs.
+    pub active_parameters: u64,
+    /// Number of experts; none for a dense model.
+    pub experts: Option<u64>,
+    /// Sum of the tensors' bytes.
+    pub bytes: Bytes,
+    /// Number of blocks.
+    pub layers: usize,
+    /// How many of them, the last ones, predict further tokens (`NextN`, or MTP).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub nextn_layers: usize,
+    /// Context that the model was trained for, in tokens.
+    pub context_train: Option<u64>,
+}
+
+impl ModelSummary {
+    /// Whether it was trained for a context of `tokens`, as far as its header says.
+    pub fn is_trained_for(&self, tokens: u64) -> bool {
+        self.context_train.is_none_or(|trained| trained >= tokens)
+    }
+
+    /// Its parameters, with experts also those that a token needs: `30.5 B (3.3 B)`.
+    pub fn parameters_text(&self) -> String {
+        let all = parameters(self.parameters);
+        if self.experts.is_some() { format!("{all} ({})", parameters(self.active_parameters)) } else { all }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Model {
+    /// Blocks at the end that predict further tokens, by `nextn_predict_layers`.
+    fn nextn_layers(&self) -> usize {
+        let declared = self.value("nextn_predict_layers").and_then(Value::as_u64).unwrap_or(0);
+        usize::try_from(declared).unwrap_or(usize::MAX).min(self.block_count())
+    }
+
+    /// Key facts of the model.
+    pub fn summary(&self) -> ModelSummary {
+        ModelSummary {
+            name: self.name.clone(),
+            architecture: self.architecture.clone(),
+            file_type: self.file_type.map(str::to_owned),
+            parameters: self.parameters,
+            active_parameters: self.active_parameters,
+            experts: self.hyper.experts.map(|experts| experts.count),
+            bytes: self.bytes,
+            layers: self.block_count(),
+            nextn_layers: self.nextn_layers(),
+            context_train: self.hyper.context_train,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_are_grouped_by_name() {
+        for (name, group) in [
+            ("blk.0.attn_q.weight", TensorGroup::Block(0)),
+            ("blk.93.ffn_gate.7.weight", TensorGroup::Block(93)),
+            ("blk.07.attn_q.weight", TensorGroup::Beyond),
+            ("blk.1", TensorGroup::Beyond),
+            ("blk.x.attn_q.weight", TensorGroup::Beyond),
+            ("output.weight", TensorGroup::Output),
+            ("output_norm.weight", TensorGroup::Output),
+            ("token_embd.weight", TensorGroup::Input),
+            ("rope_freqs.weight", TensorGroup::Input),
+            ("v.blk.0.attn_q.weight", TensorGroup::Projector),
+            ("mm.0.weight", TensorGroup::Projector),
+            ("a.conv1d.weight", TensorGroup::Projector),
+            ("", TensorGroup::Input),
+        ] {
+            assert_eq!(group_of(name), group, "{name}");
         }
     }
 }

@@ -4,7 +4,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{CacheType, GpuLayers};
+use serde::{Serialize, Serializer};
+
+use super::{CacheType, Context, GpuLayers, Outputs, Settings};
 
 /// The options of drafting.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,5 +94,364 @@ impl FromStr for SpecType {
             let names: Vec<_> = Self::ALL.iter().map(|kind| kind.name()).collect();
             format!("'{text}' is not a way to draft: use one of {}", names.join(", "))
         })
+    }
+}
+
+/// Where a projector is, and the images that it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct MmprojOptions {
+    /// Its device (`--mmproj-device`, `--no-mmproj-offload`).
+    pub device: MmprojDevice,
+    /// Least tokens of an image (`--image-min-tokens`).
+    pub image_min_tokens: Option<u64>,
+    /// Most tokens of an image (`--image-max-tokens`).
+    pub image_max_tokens: Option<u64>,
+    /// An image to plan for; none for the largest one allowed.
+    pub image: Option<ImageSize>,
+}
+
+/// The device of a projector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum MmprojDevice {
+    /// The first GPU, if there is one.
+    #[default]
+    First,
+    /// This GPU of the machine.
+    Gpu(usize),
+    /// The CPU.
+    Cpu,
+}
+
+impl FromStr for MmprojDevice {
+    type Err = String;
+
+    /// Parses `GPU1` or `none`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let name = text.trim().to_ascii_lowercase();
+        let gpu = name.strip_prefix("gpu").and_then(|number| number.parse().ok());
+        match (name.as_str(), gpu) {
+            ("none" | "cpu", _) => Ok(Self::Cpu),
+            (_, Some(gpu)) => Ok(Self::Gpu(gpu)),
+            _ => Err(format!("'{text}' is not a device: use GPU0, GPU1, …, or none for the CPU")),
+        }
+    }
+}
+
+/// The size of an image, in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageSize {
+    /// Pixels per row.
+    pub width: u64,
+    /// Rows.
+    pub height: u64,
+}
+
+impl ImageSize {
+    /// Most pixels of a side.
+    pub const MAX_SIDE: u64 = 1 << 16;
+}
+
+impl fmt::Display for ImageSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.width, self.height)
+    }
+}
+
+impl FromStr for ImageSize {
+    type Err = String;
+
+    /// Parses `1920x1080`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let side = |side: &str| side.trim().parse().ok().filter(|side| (1..=Self::MAX_SIDE).contains(side));
+        let sides = text.split_once(['x', 'X', '×']).and_then(|(width, height)| Some((side(width)?, side(height)?)));
+        let (width, height) =
+            sides.ok_or_else(|| format!("'{text}' is not the size of an image: use pixels such as 1920x1080"))?;
+        Ok(Self { width, height })
+    }
+}
+
+/// How weights get into RAM (`--load-mode`, `common/arg.cpp`, 0.1.161).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoadMode {
+    /// Mapped from the file: pages that are not read may leave RAM.
+    #[default]
+    Mmap,
+    /// Read into memory of its own, and locked there.
+    Locked,
+    /// Read into memory of its own.
+    Read,
+    /// The same, past the page cache.
+    Direct,
+    /// Mapped and locked.
+    #[serde(rename = "mmap+mlock")]
+    MmapLocked,
+}
+
+impl LoadMode {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Mmap, Self::Locked, Self::Read, Self::Direct, Self::MmapLocked];
+
+    /// Whether weights in RAM stay in a mapping of the file.
+    pub const fn maps(self) -> bool {
+        matches!(self, Self::Mmap | Self::MmapLocked)
+    }
+
+    /// As llama-server's option has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mmap => "mmap",
+            Self::Locked => "mlock",
+            Self::Read => "none",
+            Self::Direct => "dio",
+            Self::MmapLocked => "mmap+mlock",
+        }
+    }
+}
+
+impl fmt::Display for LoadMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for LoadMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
+        let aliases = [("locked", Self::Locked), ("read", Self::Read)];
+        let found = found.or_else(|| aliases.into_iter().find(|(name, _)| *name == text).map(|(_, mode)| mode));
+        found.ok_or_else(|| format!("'{text}' is not a load mode: use mmap, mlock, none, dio or mmap+mlock"))
+    }
+}
+
+/// The kind of pooling (`--pooling`, `llama_pooling_type` in `llama.h`, 0.1.161).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pooling {
+    /// None: an embedding for each token.
+    None,
+    /// The mean over all tokens.
+    Mean,
+    /// The first token's.
+    Cls,
+    /// The last token's.
+    Last,
+    /// A score by a classifier, for reranking.
+    Rank,
+}
+
+impl Pooling {
+    /// All kinds, in the order of llama.cpp's numbers.
+    pub const ALL: [Self; 5] = [Self::None, Self::Mean, Self::Cls, Self::Last, Self::Rank];
+
+    /// As llama-server's option has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Mean => "mean",
+            Self::Cls => "cls",
+            Self::Last => "last",
+            Self::Rank => "rank",
+        }
+    }
+
+    /// The kind that a header's number (`pooling_type`) stands for.
+    pub fn of_number(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+impl fmt::Display for Pooling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Pooling {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|pooling| pooling.name() == text.trim());
+        found.ok_or_else(|| format!("'{text}' is not a kind of pooling: use none, mean, cls, last or rank"))
+    }
+}
+
+/// A program of llama.cpp. Sources: `common/arg.cpp` and `common/common.h` (0.1.161), `tools/*` of the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LlamaProgram {
+    /// `llama-server`: four slots that share one cache, logits of one token per slot.
+    #[default]
+    Server,
+    /// `llama-cli`: the same with one slot.
+    Cli,
+    /// `llama-completion`: one sequence, logits of whole ubatches, as all below.
+    Completion,
+    /// `llama-bench`: the context of its longest test; it fits nothing.
+    Bench,
+    /// `llama-batched-bench`
+    BatchedBench,
+    /// `llama-perplexity`: as many texts of its context at once as a batch holds.
+    Perplexity,
+    /// `llama-fit-params`
+    FitParams,
+}
+
+/// The prompt of `llama-bench` and the context of `llama-perplexity`, in tokens, unless they are told otherwise.
+const SHORT: u64 = 512;
+/// The batch of all of them unless they are told otherwise.
+const BATCH: u64 = 2048;
+
+impl LlamaProgram {
+    /// All of them, the server first.
+    pub const ALL: [Self; 7] =
+        [Self::Server, Self::Cli, Self::Completion, Self::Bench, Self::BatchedBench, Self::Perplexity, Self::FitParams];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "llama-server",
+            Self::Cli => "llama-cli",
+            Self::Completion => "llama-completion",
+            Self::Bench => "llama-bench",
+            Self::BatchedBench => "llama-batched-bench",
+            Self::Perplexity => "llama-perplexity",
+            Self::FitParams => "llama-fit-params",
+        }
+    }
+
+    /// Whether it serves slots, and so computes logits for one token of each.
+    pub const fn serves(self) -> bool {
+        matches!(self, Self::Server | Self::Cli)
+    }
+}
+
+impl Settings {
+    /// These with what the program does by itself where they leave it open.
+    #[must_use]
+    pub fn as_program(&self) -> Self {
+        let mut settings = self.clone();
+        let program = self.program;
+        if program == LlamaProgram::Server {
+            return settings;
+        }
+        if !program.serves() && self.outputs == Outputs::Parallel {
+            settings.outputs = Outputs::Ubatch;
+        }
+        match program {
+            LlamaProgram::Bench => {
+                if self.ctx == Context::Auto {
+                    settings.ctx = Context::Tokens(SHORT);
+                }
+                if self.gpu_layers == GpuLayers::Auto {
+                    settings.gpu_layers = GpuLayers::All;
+                }
+            }
+            LlamaProgram::Perplexity => {
+                let text = match self.ctx {
+                    Context::Tokens(tokens) => tokens.max(1),
+                    Context::Auto | Context::Max => SHORT,
+                };
+                let batch = self.batch.unwrap_or(BATCH);
+                let texts = (batch / text).max(1);
+                settings.ctx = Context::Tokens(text.saturating_mul(texts));
+                settings.batch = Some(batch.min(text.saturating_mul(texts)));
+                settings.parallel = Some(texts);
+            }
+            _ => {}
+        }
+        settings.parallel = settings.parallel.or(Some(1));
+        settings
+    }
+}
+
+impl fmt::Display for LlamaProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for LlamaProgram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl FromStr for LlamaProgram {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let is_it = |program: &Self| program.name() == text || program.name().strip_prefix("llama-") == Some(text);
+        Self::ALL.into_iter().find(is_it).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("'{text}' is not a program of llama.cpp that is known here: use one of {names}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_devices_are_parsed() {
+        assert_eq!("1920x1080".parse(), Ok(ImageSize { width: 1920, height: 1080 }));
+        assert_eq!("GPU1".parse(), Ok(MmprojDevice::Gpu(1)));
+        assert_eq!("none".parse(), Ok(MmprojDevice::Cpu));
+        for wrong in ["", "x", "0x5", "5", "5x5x5", "99999999x1", "-1x2"] {
+            assert!(wrong.parse::<ImageSize>().is_err(), "{wrong}");
+            assert!(wrong.parse::<MmprojDevice>().is_err(), "{wrong}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod pooling_tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_numbered_as_llama_cpp_does() {
+        assert_eq!(Pooling::of_number(0), Some(Pooling::None));
+        assert_eq!(Pooling::of_number(3), Some(Pooling::Last));
+        assert_eq!(Pooling::of_number(5), None);
+        assert!(Pooling::ALL.iter().all(|kind| kind.name().parse() == Ok(*kind)) && "max".parse::<Pooling>().is_err());
+    }
+}
+
+#[cfg(test)]
+mod program_tests {
+    use super::*;
+
+    fn of(program: LlamaProgram) -> Settings {
+        Settings { program, ..Settings::default() }.as_program()
+    }
+
+    #[test]
+    fn only_a_server_has_slots_that_nobody_asked_for() {
+        for program in LlamaProgram::ALL {
+            assert_eq!(program.name().parse(), Ok(program));
+            let settings = of(program);
+            let outputs = if program.serves() { Outputs::Parallel } else { Outputs::Ubatch };
+            assert_eq!(settings.outputs, outputs, "{program}");
+            assert_eq!(settings.parallel.is_none(), program == LlamaProgram::Server, "{program}");
+        }
+        assert!("llama-quantize".parse::<LlamaProgram>().is_err());
+    }
+
+    #[test]
+    fn perplexity_reads_as_many_texts_as_a_batch_holds() {
+        let settings = of(LlamaProgram::Perplexity);
+        assert_eq!((settings.ctx, settings.parallel, settings.batch), (Context::Tokens(2048), Some(4), Some(2048)));
+        let long = Settings { ctx: Context::Tokens(4096), program: LlamaProgram::Perplexity, ..Settings::default() };
+        let long = long.as_program();
+        assert_eq!((long.ctx, long.parallel, long.batch), (Context::Tokens(4096), Some(1), Some(2048)));
+    }
+
+    #[test]
+    fn bench_fits_nothing() {
+        let settings = of(LlamaProgram::Bench);
+        assert_eq!((settings.ctx, settings.gpu_layers), (Context::Tokens(512), GpuLayers::All));
     }
 }

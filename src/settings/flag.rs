@@ -651,7 +651,7 @@ fn written_outputs(outputs: &Outputs) -> String {
 
 /// Whole MiB, the unit of llama-server's options.
 fn written_mebibytes(bytes: &Bytes) -> String {
-    super::knob::value::in_mib(*bytes).to_string()
+    super::knob::in_mib(*bytes).to_string()
 }
 
 /// `3,1`

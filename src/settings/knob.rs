@@ -1,15 +1,10 @@
 //! The knobs: their ranges, their stops, and how a typed value is parsed. [`crate::engine::EngineFacts::knobs`] has
 //! those that an engine offers.
 
-mod info;
-mod stops;
-mod text;
-pub(crate) mod value;
-
-pub use stops::Stops;
-
-use super::{CacheType, FlashAttn, LoadMode, SpecType};
+use super::FlashAttn;
 use crate::gguf::FileType;
+use crate::settings::{CacheType, Context, Flag, GpuLayers, LoadMode, MmprojDevice, Outputs, Settings, SpecType};
+use crate::units::{Bytes, grouped};
 
 /// Largest value that can be typed for any knob.
 pub const MAX_VALUE: u64 = 1 << 40;
@@ -282,6 +277,469 @@ impl Knob {
     }
 }
 
+struct KnobInfo {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub description: &'static str,
+    pub least: u64,
+    pub fine: u64,
+}
+
+impl Knob {
+    #[allow(clippy::too_many_lines, reason = "a table")]
+    const fn facts(self) -> KnobInfo {
+        match self {
+            Self::Context => KnobInfo {
+                name: "ctx",
+                title: "context",
+                description: "Context size in tokens: per sequence with Ollama (num_ctx), for all sequences together with \
+                       llama.cpp (-c).",
+                least: 1,
+                fine: 256,
+            },
+            Self::Parallel => KnobInfo {
+                name: "parallel",
+                title: "parallel",
+                description: "Parallel sequences; each has its own context.",
+                least: 1,
+                fine: 1,
+            },
+            Self::Quant => KnobInfo {
+                name: "quant",
+                title: "weights",
+                description: "Quantisation of the weights, from smallest to largest, with the size that llama.cpp's \
+                       quantiser would produce. Auto: as opened.",
+                least: 0,
+                fine: 1,
+            },
+            Self::CacheType => KnobInfo {
+                name: "kv-type",
+                title: "KV cache",
+                description: "Data type of the KV cache. Types smaller than f16 need flash attention.",
+                least: 0,
+                fine: 1,
+            },
+            Self::CacheTypeK => KnobInfo {
+                name: "cache-type-k",
+                title: "K cache",
+                description: "Data type of the K cache (--cache-type-k), from smallest to largest.",
+                least: 0,
+                fine: 1,
+            },
+            Self::CacheTypeV => KnobInfo {
+                name: "cache-type-v",
+                title: "V cache",
+                description: "Data type of the V cache (--cache-type-v), from smallest to largest. Quantised types need \
+                       flash attention.",
+                least: 0,
+                fine: 1,
+            },
+            Self::FlashAttn => KnobInfo {
+                name: "flash-attn",
+                title: "flash attn",
+                description: "Attention that never stores the full matrix of scores. Auto: chosen by the engine.",
+                least: 0,
+                fine: 1,
+            },
+            Self::Batch => KnobInfo {
+                name: "batch",
+                title: "batch",
+                description: "Logical batch size: prompt tokens submitted at once (num_batch, --batch-size).",
+                least: 1,
+                fine: 16,
+            },
+            Self::Ubatch => KnobInfo {
+                name: "ubatch",
+                title: "ubatch",
+                description: "Physical batch size: tokens computed at once, which sets the size of the compute graph \
+                       (--ubatch-size).",
+                least: 1,
+                fine: 16,
+            },
+            Self::KvUnified => KnobInfo {
+                name: "kv-unified",
+                title: "unified KV",
+                description: "One KV buffer shared by all sequences instead of one each (--kv-unified). llama-server \
+                       always uses it when parallel is auto.",
+                least: 0,
+                fine: 1,
+            },
+            Self::Outputs => KnobInfo {
+                name: "outputs",
+                title: "outputs",
+                description: "Tokens per ubatch whose logits are computed. llama-server needs one per sequence; type \
+                       ubatch for all tokens.",
+                least: 1,
+                fine: 1,
+            },
+            Self::GpuLayers => KnobInfo {
+                name: "gpu-layers",
+                title: "GPU layers",
+                description: "Layers on GPU, including the output layer (num_gpu, -ngl). Auto: chosen by the engine.",
+                least: 0,
+                fine: 1,
+            },
+            Self::CpuMoe => KnobInfo {
+                name: "n-cpu-moe",
+                title: "MoE in RAM",
+                description: "The number of layers, counted from the first, whose MoE weights stay in RAM (--n-cpu-moe).",
+                least: 0,
+                fine: 1,
+            },
+            Self::MmprojDevice => KnobInfo {
+                name: "mmproj-device",
+                title: "projector",
+                description: "Where the vision or audio projector is: on the first GPU, or in RAM (--no-mmproj-offload), \
+                       where it is slower. Auto: on the first GPU.",
+                least: 0,
+                fine: 1,
+            },
+            Self::ImageTokens => KnobInfo {
+                name: "image-max-tokens",
+                title: "image tokens",
+                description: "Most tokens of an image (--image-max-tokens), for projectors that read images of many \
+                       sizes. Auto: what the projector's type allows.",
+                least: 1,
+                fine: 16,
+            },
+            Self::TensorSplit => KnobInfo {
+                name: "tensor-split",
+                title: "GPU split",
+                description: "Share of the layers on the first GPU in use, in percent (--tensor-split). The other GPUs \
+                       keep their proportions; type shares like 3,1,1 to set all of them.",
+                least: 0,
+                fine: 1,
+            },
+            Self::Draft => KnobInfo {
+                name: "spec-type",
+                title: "draft",
+                description: "How tokens are drafted, which the model then checks several at a time (--spec-type): by its \
+                       own MTP blocks, or by the draft model. Auto: what the draft model is for.",
+                least: 0,
+                fine: 1,
+            },
+            Self::DraftMax => KnobInfo {
+                name: "spec-draft-n-max",
+                title: "draft n-max",
+                description: "Tokens drafted at most (--spec-draft-n-max). Recurrent states are kept once more for each.",
+                least: 1,
+                fine: 1,
+            },
+            Self::LoadMode => KnobInfo {
+                name: "load-mode",
+                title: "load mode",
+                description: "How weights get into RAM (--load-mode): mapped from the file, so that pages may leave RAM \
+                       (mmap), read and locked (mlock), read (none), read past the page cache (dio), or mapped and \
+                       locked (mmap+mlock). It moves what must stay in RAM, and no other figure: i on RAM shows that.",
+                least: 0,
+                fine: 1,
+            },
+            Self::CacheRam => KnobInfo {
+                name: "cache-ram",
+                title: "cache RAM",
+                description: "What saved prompts may take of RAM while llama-server runs (--cache-ram); 0 for none. It is in \
+                       no figure of the plan: i on RAM shows what a prompt takes.",
+                least: 0,
+                fine: 256,
+            },
+        }
+    }
+}
+
+/// The stops of a knob, ascending; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stops(Vec<u64>);
+
+impl Stops {
+    fn new(mut stops: Vec<u64>) -> Self {
+        stops.sort_unstable();
+        stops.dedup();
+        if stops.is_empty() {
+            stops.push(0);
+        }
+        Self(stops)
+    }
+
+    /// The stops, ascending.
+    pub fn as_slice(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// The smallest.
+    pub fn first(&self) -> u64 {
+        self.0.first().copied().unwrap_or(0)
+    }
+
+    /// The largest.
+    pub fn last(&self) -> u64 {
+        self.0.last().copied().unwrap_or(0)
+    }
+
+    /// The stop `by` steps above `value`, or below it if `by` is negative. From a value between two stops, the first
+    /// step reaches the next one.
+    pub fn step(&self, value: u64, by: isize) -> u64 {
+        let at = self.0.partition_point(|&stop| stop < value);
+        let exact = self.0.binary_search(&value).is_ok();
+        let by = if by > 0 && !exact { by - 1 } else { by };
+        let target = at.saturating_add_signed(by).min(self.0.len() - 1);
+        self.0.get(target).copied().unwrap_or(value)
+    }
+
+    /// Where `value` lies between the ends, 0 to 1: stops are evenly spaced, values between them interpolated.
+    pub fn fraction(&self, value: u64) -> f64 {
+        let steps = self.0.len() - 1;
+        let above = self.0.partition_point(|&stop| stop <= value);
+        if steps == 0 || above == 0 {
+            return 0.0;
+        }
+        let (Some(&low), Some(&high)) = (self.0.get(above - 1), self.0.get(above)) else { return 1.0 };
+        let part = (value - low) as f64 / (high - low) as f64;
+        ((above - 1) as f64 + part) / steps as f64
+    }
+
+    /// The stop nearest to `fraction` of the way.
+    pub fn nearest(&self, fraction: f64) -> u64 {
+        let steps = (self.0.len() - 1) as f64;
+        let at = (fraction.clamp(0.0, 1.0) * steps).round() as usize;
+        self.0.get(at).copied().unwrap_or_else(|| self.last())
+    }
+}
+
+impl Knob {
+    /// `value` for the screen.
+    pub fn show(self, value: u64) -> String {
+        match self.choices() {
+            Some(words) => words.get(value as usize).copied().unwrap_or("?").to_owned(),
+            None if self == Self::TensorSplit => format!("{value}\u{2009}%"),
+            None if self == Self::CacheRam && value > 0 => Bytes::mib(value).to_string(),
+            None if self == Self::CacheRam => "off".to_owned(),
+            None => grouped(value, '\u{2009}'),
+        }
+    }
+
+    /// `value` for the command line and files.
+    pub fn plain(self, value: u64) -> String {
+        match self {
+            Self::MmprojDevice => if value > 0 { "none" } else { "GPU0" }.to_owned(),
+            _ if self.choices().is_some() => self.show(value),
+            _ => value.to_string(),
+        }
+    }
+
+    /// Initial text of the input field.
+    pub fn typed(self, settings: &Settings, value: u64) -> String {
+        match self {
+            Self::TensorSplit if settings.tensor_split.len() > 2 => {
+                settings.tensor_split.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+            }
+            _ => self.plain(value),
+        }
+    }
+
+    /// Sets the knob from typed text: a number (`32768`, `32 768`, `32k`), one of its choices, `auto` or `max`; for the
+    /// tensor split a percentage or all shares (`3,1,1`).
+    ///
+    /// # Errors
+    /// One sentence that names the accepted values.
+    pub fn read(self, text: &str, settings: &mut Settings, bounds: &Bounds) -> Result<(), String> {
+        let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let word = text.to_ascii_lowercase().replace('_', "");
+        if let (Self::MmprojDevice, Ok(device)) = (self, text.parse()) {
+            settings.mmproj.device = device;
+            return Ok(());
+        }
+        if let Some(words) = self.choices() {
+            let plain = |choice: &str| choice.replace('_', "").to_ascii_lowercase();
+            return match words.iter().position(|choice| plain(choice) == word) {
+                Some(at) => {
+                    self.set(settings, at as u64);
+                    Ok(())
+                }
+                None if word == "auto" => {
+                    self.reset(settings);
+                    Ok(())
+                }
+                None if self == Self::Quant => {
+                    Err(format!("'{text}' is not a known quantisation: use one like Q4_K_M, Q8_0 or IQ3_XS, or auto"))
+                }
+                None => Err(format!("'{text}' is not a value of {}: use {}, or auto", self.title(), words.join(", "))),
+            };
+        }
+        match (self, word.as_str()) {
+            (_, "auto") => self.reset(settings),
+            (Self::Outputs, "ubatch") => settings.outputs = Outputs::Ubatch,
+            (_, "max" | "all") => self.set(settings, self.stops(bounds).last()),
+            (Self::TensorSplit, list) if list.contains(',') => settings.tensor_split = shares(list)?,
+            (_, number) => {
+                let value = self.number(&text, number.trim_end_matches('%'))?;
+                self.set(settings, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn number(self, text: &str, word: &str) -> Result<u64, String> {
+        let (digits, scale) = match word.strip_suffix('k') {
+            Some(digits) => (digits, 1024),
+            None => (word, 1),
+        };
+        let wrong = || match self {
+            Self::TensorSplit => format!(
+                "'{text}' is not a valid split: use a percentage like 60, shares like \
+                                          3,1,1, or auto"
+            ),
+            _ => format!("'{text}' is not a number: use one like 32768 or 32k, or auto"),
+        };
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        // overflow is reported as out of range
+        let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).unwrap_or(u64::MAX);
+        let (least, most) = (self.least(), if self == Self::TensorSplit { 100 } else { MAX_VALUE });
+        if value < least || value > most {
+            return Err(format!("{text} is out of range for {}: use {least} to {most}", self.title()));
+        }
+        Ok(value)
+    }
+}
+
+/// Parses a tensor split.
+fn shares(list: &str) -> Result<Vec<f64>, String> {
+    let wrong = || format!("'{list}' is not a valid split: use numbers of 0 or more that are not all 0, such as 3,1,1");
+    let share = |text: &str| text.parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
+    let shares: Vec<f64> = list.split(',').map(share).collect::<Option<_>>().ok_or_else(wrong)?;
+    if shares.iter().any(|share| *share > 0.0) { Ok(shares) } else { Err(wrong()) }
+}
+
+impl Knob {
+    /// The value set by the user; `None` if the engine decides.
+    pub fn chosen(self, settings: &Settings, bounds: &Bounds) -> Option<u64> {
+        match self {
+            Self::Context => match settings.ctx {
+                Context::Auto => None,
+                Context::Tokens(n) => Some(n),
+                Context::Max => Some(self.stops(bounds).last()),
+            },
+            Self::Parallel => settings.parallel,
+            Self::Batch => settings.batch,
+            Self::Ubatch => settings.ubatch,
+            Self::Quant => place(&QUANTISATIONS, &settings.quant?),
+            Self::CacheType => place(&CACHE_CHOICES, &settings.cache_type_k?),
+            Self::CacheTypeK => place(&CACHE_TYPES, &settings.cache_type_k?),
+            Self::CacheTypeV => place(&CACHE_TYPES, &settings.cache_type_v?),
+            Self::FlashAttn => place(&FLASH_CHOICES, &settings.flash_attn),
+            // "off" cannot be set: llama-server has no negated option
+            Self::KvUnified => settings.kv_unified.then_some(1),
+            Self::Outputs => match settings.outputs {
+                Outputs::Parallel => None,
+                Outputs::Tokens(n) => Some(n),
+                Outputs::Ubatch => Some(self.stops(bounds).last()),
+            },
+            Self::GpuLayers => match settings.gpu_layers {
+                GpuLayers::Auto => None,
+                GpuLayers::All => Some(bounds.layer_count),
+                GpuLayers::Count(n) => Some(n),
+            },
+            Self::CpuMoe => settings.n_cpu_moe,
+            // "GPU" without a number is what the engine does by itself
+            Self::MmprojDevice => match settings.mmproj.device {
+                MmprojDevice::First => None,
+                MmprojDevice::Gpu(_) => Some(0),
+                MmprojDevice::Cpu => Some(1),
+            },
+            Self::ImageTokens => settings.mmproj.image_max_tokens,
+            Self::TensorSplit => percent_of_first(&settings.tensor_split),
+            Self::Draft => match settings.draft.types.as_deref()? {
+                [one] => place(&SpecType::BY_MODEL, one),
+                _ => None,
+            },
+            Self::DraftMax => settings.draft.n_max,
+            Self::LoadMode => place(&LoadMode::ALL, &settings.load_mode?),
+            Self::CacheRam => Some(in_mib(settings.cache_ram?)),
+        }
+    }
+
+    /// Sets the knob to `value`, which need not be a stop.
+    pub fn set(self, settings: &mut Settings, value: u64) {
+        let value = value.clamp(self.least(), MAX_VALUE);
+        let at = value as usize;
+        match self {
+            Self::Context => settings.ctx = Context::Tokens(value),
+            Self::Parallel => settings.parallel = Some(value),
+            Self::Batch => settings.batch = Some(value),
+            Self::Ubatch => settings.ubatch = Some(value),
+            Self::Quant => settings.quant = QUANTISATIONS.get(at).copied(),
+            Self::CacheType => {
+                let ty = CACHE_CHOICES.get(at).copied();
+                (settings.cache_type_k, settings.cache_type_v) = (ty, ty);
+            }
+            Self::CacheTypeK => settings.cache_type_k = CACHE_TYPES.get(at).copied(),
+            Self::CacheTypeV => settings.cache_type_v = CACHE_TYPES.get(at).copied(),
+            Self::FlashAttn => settings.flash_attn = FLASH_CHOICES.get(at).copied().unwrap_or_default(),
+            Self::KvUnified => settings.kv_unified = value > 0,
+            Self::Outputs => settings.outputs = Outputs::Tokens(value),
+            Self::GpuLayers => settings.gpu_layers = GpuLayers::Count(value),
+            Self::CpuMoe => settings.n_cpu_moe = Some(value),
+            Self::MmprojDevice => {
+                settings.mmproj.device = if value > 0 { MmprojDevice::Cpu } else { MmprojDevice::First };
+            }
+            Self::ImageTokens => settings.mmproj.image_max_tokens = Some(value),
+            Self::TensorSplit => settings.tensor_split = with_first(&settings.tensor_split, value.min(100)),
+            Self::Draft => settings.draft.types = SpecType::BY_MODEL.get(at).map(|kind| vec![*kind]),
+            Self::DraftMax => settings.draft.n_max = Some(value),
+            Self::LoadMode => settings.load_mode = LoadMode::ALL.get(at).copied(),
+            Self::CacheRam => settings.cache_ram = Some(Bytes::mib(value)),
+        }
+    }
+
+    /// Resets the knob to auto.
+    pub fn reset(self, settings: &mut Settings) {
+        self.copy(&Settings::default(), settings);
+    }
+
+    /// Copies the knob's value: that of the option with its name.
+    pub fn copy(self, from: &Settings, to: &mut Settings) {
+        if let Some(flag) = Flag::named(self.name()) {
+            flag.copy(from, to);
+        }
+    }
+}
+
+/// The single type that stands for K and V on an engine that has only one; none if it does not accept it.
+pub(in crate::settings) fn one_type(k: Option<CacheType>, v: Option<CacheType>) -> Option<CacheType> {
+    k.or(v).filter(|ty| CACHE_CHOICES.contains(ty))
+}
+
+/// Whole MiB, as llama-server's option has them.
+pub(crate) const fn in_mib(bytes: Bytes) -> u64 {
+    bytes.0.div_ceil(1 << 20)
+}
+
+/// The first of `shares` in percent of their sum; `None` if there are none or all are zero.
+pub(crate) fn percent_of_first(shares: &[f64]) -> Option<u64> {
+    let sum: f64 = shares.iter().sum();
+    let percent = 100.0 * shares.first()? / sum;
+    percent.is_finite().then(|| percent.round().clamp(0.0, 100.0) as u64)
+}
+
+/// `shares` in percent with the first set to `percent` and the others in their old proportions. Without shares, a split
+/// over two GPUs.
+fn with_first(shares: &[f64], percent: u64) -> Vec<f64> {
+    let others = shares.get(1..).filter(|others| !others.is_empty()).unwrap_or(&[1.0]);
+    let rest = (100 - percent) as f64;
+    let sum: f64 = others.iter().sum();
+    let even = 1.0 / others.len() as f64;
+    let part = |share: &f64| if sum > 0.0 && sum.is_finite() { share / sum } else { even };
+    // two decimals are finer than one layer of any model
+    let rounded = |share: f64| (share * 100.0).round() / 100.0;
+    std::iter::once(percent as f64).chain(others.iter().map(|share| rounded(rest * part(share)))).collect()
+}
+
+/// The index of `wanted` in `choices`.
+pub(crate) fn place<T: PartialEq>(choices: &[T], wanted: &T) -> Option<u64> {
+    choices.iter().position(|choice| choice == wanted).map(|at| at as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,5 +781,108 @@ mod tests {
             assert_eq!(Knob::ALL.iter().position(|other| other.name() == knob.name()), Some(at));
         }
         assert!(CacheType::ALL.iter().all(|ty| CACHE_TYPES.contains(ty)));
+    }
+}
+
+#[cfg(test)]
+mod text_tests {
+    use super::*;
+    use crate::settings::{CacheType, GpuLayers};
+
+    const BOUNDS: Bounds =
+        Bounds { context_train: Some(131_072), context: 8192, layer_count: 33, experts: false, draft: None };
+
+    #[test]
+    fn typed_values_are_set_exactly() {
+        let mut settings = Settings::default();
+        for (text, value) in [("12345", 12_345), ("32k", 32_768), ("32 768", 32_768), ("max", 131_072)] {
+            Knob::Context.read(text, &mut settings, &BOUNDS).unwrap();
+            assert_eq!(Knob::Context.chosen(&settings, &BOUNDS), Some(value));
+        }
+        for text in ["", "k", "-1", "0", "1e9", "99999999999999", "18446744073709551615k"] {
+            assert!(Knob::Context.read(text, &mut settings, &BOUNDS).is_err(), "{text}");
+        }
+        Knob::CacheType.read("Q8_0", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.cache_type_v, Some(CacheType::Q8_0));
+        Knob::GpuLayers.read("auto", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.gpu_layers, GpuLayers::Auto);
+    }
+
+    #[test]
+    fn k_and_v_accept_every_type_independently() {
+        let mut settings = Settings::default();
+        Knob::CacheTypeK.read("iq4_nl", &mut settings, &BOUNDS).unwrap();
+        Knob::CacheTypeV.read("bf16", &mut settings, &BOUNDS).unwrap();
+        assert_eq!((settings.cache_type_k, settings.cache_type_v), (Some(CacheType::Iq4Nl), Some(CacheType::Bf16)));
+        Knob::CacheTypeK.read("auto", &mut settings, &BOUNDS).unwrap();
+        assert_eq!((settings.cache_type_k, settings.cache_type_v), (None, Some(CacheType::Bf16)));
+        let error = Knob::CacheTypeV.read("q9", &mut settings, &BOUNDS).unwrap_err();
+        assert!(error.contains("q5_1") && error.contains("auto"), "{error}");
+    }
+
+    #[test]
+    fn a_split_is_parsed_as_a_percentage_or_as_shares() {
+        let mut settings = Settings::default();
+        Knob::TensorSplit.read("3, 1,1", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.tensor_split, [3.0, 1.0, 1.0]);
+        assert_eq!(Knob::TensorSplit.chosen(&settings, &BOUNDS), Some(60));
+        Knob::TensorSplit.read("20%", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.tensor_split, [20.0, 40.0, 40.0]);
+        for text in ["101", "0,0", "1,-1", "1,x", "nan,1", "one"] {
+            assert!(Knob::TensorSplit.read(text, &mut settings, &BOUNDS).is_err(), "{text}");
+        }
+        Knob::TensorSplit.read("auto", &mut settings, &BOUNDS).unwrap();
+        assert!(settings.tensor_split.is_empty());
+    }
+
+    #[test]
+    fn outputs_are_a_number_or_the_ubatch() {
+        let mut settings = Settings::default();
+        Knob::Outputs.read("ubatch", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.outputs, Outputs::Ubatch);
+        Knob::Outputs.read("7", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.outputs, Outputs::Tokens(7));
+        assert!(Knob::Outputs.read("0", &mut settings, &BOUNDS).is_err());
+    }
+}
+
+#[cfg(test)]
+mod value_tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BOUNDS: Bounds =
+        Bounds { context_train: Some(131_072), context: 8192, layer_count: 33, experts: false, draft: None };
+
+    proptest! {
+        #[test]
+        fn set_values_are_read_back_and_reset_restores_the_default(at in 0..Knob::ALL.len(), place in any::<prop::sample::Index>()) {
+            let knob = Knob::ALL[at];
+            let stops = knob.stops(&BOUNDS);
+            let value = *place.get(stops.as_slice());
+            let mut settings = Settings::default();
+            knob.set(&mut settings, value);
+            let off = matches!(knob, Knob::KvUnified | Knob::MmprojDevice) && value == 0;
+            prop_assert_eq!(knob.chosen(&settings, &BOUNDS), Some(value).filter(|_| !off));
+            knob.reset(&mut settings);
+            prop_assert_eq!(settings, Settings::default());
+        }
+
+        #[test]
+        fn a_split_adds_up_to_100_percent(
+            shares in prop::collection::vec(0.0..100.0f64, 0..9), percent in 0u64..=100,
+        ) {
+            let split = with_first(&shares, percent);
+            prop_assert!((split.iter().sum::<f64>() - 100.0).abs() < 0.1, "{split:?}");
+            prop_assert_eq!(split.len(), shares.len().max(2));
+            prop_assert_eq!(percent_of_first(&split), Some(percent));
+        }
+    }
+
+    #[test]
+    fn the_other_gpus_keep_their_proportions() {
+        assert_eq!(with_first(&[1.0, 2.0, 1.0, 1.0], 60), [60.0, 20.0, 10.0, 10.0]);
+        assert_eq!(with_first(&[], 75), [75.0, 25.0]);
+        assert_eq!(with_first(&[5.0, 0.0, 0.0], 50), [50.0, 25.0, 25.0], "shares of zero are split evenly");
     }
 }

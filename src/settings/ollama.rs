@@ -1,17 +1,15 @@
 //! What only Ollama is asked: options of a request that no knob has, and variables of its server.
 
-mod options;
-mod shipped;
-mod source;
-mod variables;
-mod version;
-
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
-pub use options::{apply_options, modelfile_parameters};
-pub use source::{Source, Sources};
-pub use variables::{apply_variables, is_inherited, seconds};
-pub use version::OllamaVersion;
+use serde_json::Map;
+use serde_json::Value as Json;
+
+use crate::settings::knob::{Knob, MAX_VALUE};
+use crate::settings::{CacheType, Context, Flag, FlashAttn, GpuLayers, Release, Settings, VariableMeaning};
+use crate::units::Bytes;
 
 /// Settings of Ollama from 0.30. The default is what it does when nobody says anything.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,4 +98,569 @@ pub struct ServerVariables {
     pub no_fit: bool,
     /// What llama-server gets of the server's environment: `LLAMA_ARG_*`, `GGML_*`, `*_VISIBLE_DEVICES`.
     pub inherited: BTreeMap<String, String>,
+}
+
+/// The default of `num_batch`.
+const NUM_BATCH: u64 = 512;
+
+/// Sets what `options` set. Null counts as given, with the default's value; unknown options are passed over.
+///
+/// # Errors
+/// Ollama's own sentence, if an option has the wrong type.
+pub fn apply_options(settings: &mut Settings, options: &Map<String, Json>, source: Source) -> Result<(), String> {
+    for (name, value) in options {
+        let integer = || integer(name, value);
+        match name.as_str() {
+            "num_ctx" => {
+                let tokens = integer()?;
+                settings.ollama.ctx_is_given = tokens.is_none();
+                if let Some(tokens) = tokens {
+                    settings.ctx = Context::Tokens(at_least_none(tokens));
+                }
+                settings.set_by(Knob::Context, source);
+            }
+            "num_batch" => {
+                settings.batch = Some(integer()?.map_or(NUM_BATCH, at_least_none));
+                settings.set_by(Knob::Batch, source);
+            }
+            "num_gpu" => {
+                let layers = integer()?.map(u64::try_from).and_then(Result::ok);
+                settings.gpu_layers = layers.map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(MAX_VALUE)));
+                settings.set_by(Knob::GpuLayers, source);
+            }
+            "main_gpu" => settings.ollama.main_gpu = integer()?.or(settings.ollama.main_gpu),
+            "num_thread" => settings.ollama.num_thread = integer()?.or(settings.ollama.num_thread),
+            "num_keep" => settings.ollama.num_keep = integer()?.or(settings.ollama.num_keep),
+            "draft_num_predict" => {
+                settings.ollama.draft_num_predict = integer()?.or(settings.ollama.draft_num_predict);
+            }
+            "use_mmap" => match value {
+                Json::Null => {}
+                Json::Bool(mapped) => settings.ollama.use_mmap = Some(*mapped),
+                _ => return Err(format!("option \"{name}\" must be of type boolean")),
+            },
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The whole part of a number; none for null.
+fn integer(name: &str, value: &Json) -> Result<Option<i64>, String> {
+    match value {
+        Json::Null => Ok(None),
+        Json::Number(number) => Ok(number.as_i64().or_else(|| number.as_f64().map(|number| number as i64))),
+        _ => Err(format!("option \"{name}\" must be of type integer")),
+    }
+}
+
+/// Zero for anything below one.
+fn at_least_none(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default().min(MAX_VALUE)
+}
+
+/// The parameters of a Modelfile that are numbers or truth values.
+///
+/// # Errors
+/// One sentence, with the line's number, if a value is neither.
+pub fn modelfile_parameters(text: &str) -> Result<Map<String, Json>, String> {
+    let mut parameters = Map::new();
+    for (number, line) in text.lines().enumerate() {
+        let mut words = line.split_whitespace();
+        if !words.next().is_some_and(|word| word.eq_ignore_ascii_case("parameter")) {
+            continue;
+        }
+        let (Some(name), Some(value)) = (words.next(), words.next()) else {
+            return Err(format!("line {}: PARAMETER needs a name and a value", number + 1));
+        };
+        let value = value.trim_matches('"');
+        if name == "use_mmap" {
+            let truth = value.parse().map_err(|_| format!("line {}: {name} is true or false", number + 1))?;
+            parameters.insert(name.to_owned(), Json::Bool(truth));
+        } else if ["num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "num_keep", "draft_num_predict"]
+            .contains(&name)
+        {
+            let count: i64 = value.parse().map_err(|_| format!("line {}: {name} is a whole number", number + 1))?;
+            parameters.insert(name.to_owned(), Json::from(count));
+        }
+    }
+    Ok(parameters)
+}
+
+/// Builds by the first version that has them: `LLAMA_CPP_VERSION` at each version's tag in Ollama's repository, from
+/// v0.30.0 (1 June 2026) to v0.33.0-rc2 (21 August 2026).
+const BUILDS: [(OllamaVersion, u64); 16] = [
+    (version(30, 0), 9_452),
+    (version(30, 1), 9_479),
+    (version(30, 4), 9_493),
+    (version(30, 5), 9_509),
+    (version(30, 9), 9_626),
+    (version(30, 10), 9_672),
+    (version(30, 11), 9_781),
+    (version(31, 0), 9_840),
+    (version(31, 2), 9_888),
+    (version(32, 2), 10_069),
+    (version(32, 3), 10_091),
+    (version(32, 6), 10_242),
+    (version(32, 8), 10_353),
+    (version(32, 10), 10_380),
+    (version(32, 14), 10_434),
+    (version(32, 15), 10_488),
+];
+
+/// The newest version whose build is known.
+const NEWEST: OllamaVersion = version(33, 0);
+
+const fn version(minor: u32, patch: u32) -> OllamaVersion {
+    OllamaVersion { minor, patch }
+}
+
+impl OllamaVersion {
+    /// The build of llama.cpp that it ships; none of a version that is newer than the table.
+    pub fn llama_cpp_build(self) -> Option<u64> {
+        let of_it = BUILDS.iter().rev().find(|(since, _)| self >= *since && self <= NEWEST);
+        of_it.map(|(_, build)| *build)
+    }
+
+    /// The release that is nearest to the llama.cpp that it ships.
+    pub fn release(self) -> Release {
+        // 0.34 is of September 2026
+        match self.llama_cpp_build() {
+            Some(build) => Release::nearest_to_build(build),
+            None if self < version(35, 0) => Release::September2026,
+            None => Release::November2026,
+        }
+    }
+
+    /// Its llama.cpp, as the start of a sentence: `Ollama 0.33 ships llama.cpp b10488`.
+    pub fn ships(self) -> String {
+        match (self.llama_cpp_build(), BUILDS.last()) {
+            (Some(build), _) => format!("Ollama {self} ships llama.cpp b{build}"),
+            (None, Some((_, newest))) => {
+                format!("Ollama {self} ships a llama.cpp that is not known here, after b{newest} of Ollama {NEWEST}")
+            }
+            (None, None) => format!("Ollama {self} ships a llama.cpp that is not known here"),
+        }
+    }
+}
+
+/// Who set a value, in the order in which one overrides the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The request: an option of the command line, or a knob.
+    Request,
+    /// The model's Modelfile.
+    Modelfile,
+    /// A variable of the server.
+    Variable(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request => f.write_str("by request"),
+            Self::Modelfile => f.write_str("by the Modelfile"),
+            Self::Variable(name) => write!(f, "by {name}"),
+        }
+    }
+}
+
+/// The values of knobs that a Modelfile or a variable set, each with its source; what a knob holds besides was asked
+/// for by the user.
+#[derive(Clone, Debug, Default)]
+pub struct Sources(Vec<(Knob, Value, Source)>);
+
+/// Who set a value does not make settings differ.
+impl PartialEq for Sources {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// A knob's value, to notice when the user moves it.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Context(Context),
+    Layers(GpuLayers),
+    Number(Option<u64>),
+    Text(String),
+}
+
+impl Value {
+    fn of(knob: Knob, settings: &Settings) -> Self {
+        match knob {
+            Knob::Context => Self::Context(settings.ctx),
+            Knob::GpuLayers => Self::Layers(settings.gpu_layers),
+            Knob::Parallel => Self::Number(settings.parallel),
+            Knob::Batch => Self::Number(settings.batch),
+            Knob::FlashAttn => Self::Text(settings.flash_attn.name().to_owned()),
+            Knob::CacheTypeK => Self::Text(format!("{:?}", settings.cache_type_k)),
+            Knob::CacheTypeV => Self::Text(format!("{:?}", settings.cache_type_v)),
+            _ => Self::Number(None),
+        }
+    }
+}
+
+impl Settings {
+    /// Remembers that `source` set `knob` to what it is now.
+    pub fn set_by(&mut self, knob: Knob, source: Source) {
+        let value = Value::of(knob, self);
+        self.ollama.sources.0.retain(|(other, ..)| *other != knob);
+        self.ollama.sources.0.push((knob, value, source));
+    }
+
+    /// Who set `knob`; none if nobody did, and the engine decides.
+    pub fn source_of(&self, knob: Knob) -> Option<Source> {
+        let now = Value::of(knob, self);
+        let known = self.ollama.sources.0.iter().find(|(other, value, _)| *other == knob && *value == now);
+        known
+            .map(|(.., source)| *source)
+            .or_else(|| (now != Value::of(knob, &Self::default())).then_some(Source::Request))
+    }
+}
+
+/// Sets what the variables set, as the server would; `get` looks one up. Returns one sentence for each that shows.
+pub fn apply_variables(settings: &mut Settings, get: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let mut variables = Variables { settings, get, notes: Vec::new(), ignored: Vec::new() };
+    variables.knobs();
+    variables.cache_type();
+    variables.server();
+    variables.llama_server();
+    let Variables { mut notes, ignored, .. } = variables;
+    notes.extend(ignored);
+    notes
+}
+
+struct Variables<'a> {
+    settings: &'a mut Settings,
+    get: &'a dyn Fn(&str) -> Option<String>,
+    notes: Vec<String>,
+    ignored: Vec<String>,
+}
+
+impl Variables<'_> {
+    fn text(&self, name: &str) -> Option<String> {
+        let value = (self.get)(name)?;
+        let value = value.trim().trim_matches(['"', '\'']).to_owned();
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// A number up to `most`; what is none counts as unset.
+    fn number(&mut self, name: &str, most: u64) -> Option<(String, u64)> {
+        let text = self.text(name)?;
+        let value = text.parse::<u64>().ok().filter(|value| *value <= most);
+        if value.is_none() {
+            self.ignored.push(format!("{name}={text} is ignored: it is not a number in range"));
+        }
+        Some((text, value?))
+    }
+
+    fn note(&mut self, name: &str, text: &str, effect: &str) {
+        self.notes.push(format!("{effect} by {name}={text}"));
+    }
+
+    fn knobs(&mut self) {
+        if let Some((text, tokens @ 1..)) = self.number("OLLAMA_CONTEXT_LENGTH", MAX_VALUE) {
+            self.settings.ctx = Context::Tokens(tokens);
+            self.settings.set_by(Knob::Context, Source::Variable("OLLAMA_CONTEXT_LENGTH"));
+            self.note("OLLAMA_CONTEXT_LENGTH", &text, "the context is set");
+        }
+        if let Some((text, sequences @ 1..)) = self.number("OLLAMA_NUM_PARALLEL", MAX_VALUE) {
+            self.settings.parallel = Some(sequences);
+            self.settings.set_by(Knob::Parallel, Source::Variable("OLLAMA_NUM_PARALLEL"));
+            self.note("OLLAMA_NUM_PARALLEL", &text, "the number of parallel sequences is set");
+        }
+        if let Some((text, bytes @ 1..)) = self.number("OLLAMA_GPU_OVERHEAD", u64::MAX) {
+            self.settings.gpu_overhead = Bytes(bytes);
+            self.note("OLLAMA_GPU_OVERHEAD", &text, "the memory kept free on each GPU is set");
+        }
+        if let Some(text) = self.text("OLLAMA_FLASH_ATTENTION") {
+            let on = is_true(&text);
+            self.settings.flash_attn = if on { FlashAttn::On } else { FlashAttn::Off };
+            self.settings.set_by(Knob::FlashAttn, Source::Variable("OLLAMA_FLASH_ATTENTION"));
+            let effect = if on { "flash attention is turned on" } else { "flash attention is turned off" };
+            self.note("OLLAMA_FLASH_ATTENTION", &text, effect);
+        }
+        if let Some(text) = self.text("OLLAMA_SCHED_SPREAD").filter(|text| is_true(text)) {
+            self.settings.spread = true;
+            self.note("OLLAMA_SCHED_SPREAD", &text, "the layers are spread over all GPUs");
+        }
+    }
+
+    fn cache_type(&mut self) {
+        let name = "OLLAMA_KV_CACHE_TYPE";
+        let Some(text) = self.text(name).map(|text| text.to_lowercase()) else { return };
+        match text.parse::<CacheType>() {
+            Ok(ty) => {
+                (self.settings.cache_type_k, self.settings.cache_type_v) = (Some(ty), Some(ty));
+                self.settings.set_by(Knob::CacheTypeK, Source::Variable(name));
+                self.settings.set_by(Knob::CacheTypeV, Source::Variable(name));
+                self.note(name, &text, "the KV cache type is set");
+            }
+            Err(reason) => {
+                self.ignored.push(format!("{name} is passed on as it is, and refused: {reason}"));
+                self.settings.ollama.server.unknown_cache_type = Some(text);
+            }
+        }
+    }
+
+    fn server(&mut self) {
+        let flag = |text: Option<String>| text.map(|text| is_true(&text));
+        let igpu_enable = flag(self.text("OLLAMA_IGPU_ENABLE"));
+        let vulkan = flag(self.text("OLLAMA_VULKAN"));
+        let go_template = flag(self.text("OLLAMA_GO_TEMPLATE"));
+        let llm_library = self.text("OLLAMA_LLM_LIBRARY");
+        let max_loaded_models = self.number("OLLAMA_MAX_LOADED_MODELS", MAX_VALUE);
+        let keep_alive = self.text("OLLAMA_KEEP_ALIVE").and_then(|text| seconds(&text));
+        let server = &mut self.settings.ollama.server;
+        server.igpu_enable = igpu_enable.or(server.igpu_enable);
+        server.no_vulkan = vulkan.map_or(server.no_vulkan, |on| !on);
+        server.no_go_template = go_template.map_or(server.no_go_template, |on| !on);
+        server.llm_library = llm_library.or(server.llm_library.take());
+        server.max_loaded_models = max_loaded_models.map(|(_, count)| count).filter(|count| *count > 0);
+        server.keep_alive = keep_alive.or(server.keep_alive);
+    }
+
+    /// What llama-server reads itself for all that no option says.
+    fn llama_server(&mut self) {
+        let named = |name: &str| {
+            let variables =
+                |flag: Flag| flag.row().variables.iter().map(move |variable| (flag, variable.means, variable.name));
+            Flag::ALL.iter().flat_map(|flag| variables(*flag)).find(|(_, _, known)| *known == name)
+        };
+        for (name, value) in self.settings.ollama.server.inherited.clone() {
+            if name == "LLAMA_ARG_FIT" {
+                self.settings.ollama.server.no_fit = matches!(value.as_str(), "off" | "0" | "false");
+            } else if let Some((flag, means, _)) =
+                named(&name).filter(|(_, means, _)| *means != VariableMeaning::Passed)
+            {
+                // what Ollama was told of both types is llama-server's argument
+                if flag.row().ollama.is_some() && flag.is_given(self.settings) {
+                    continue;
+                }
+                let text = match means {
+                    VariableMeaning::Presence => "true".to_owned(),
+                    VariableMeaning::Not => (!is_true(&value)).to_string(),
+                    _ => value.clone(),
+                };
+                if flag.read(self.settings, text.trim()).is_err() {
+                    flag.reset(self.settings);
+                }
+            } else {
+                continue;
+            }
+            self.notes.push(format!("llama-server reads {name}={value} of the server's environment"));
+        }
+    }
+}
+
+/// Whether llama-server is affected by a variable that it inherits.
+pub fn is_inherited(name: &str) -> bool {
+    name.starts_with("LLAMA_ARG_") || name.starts_with("GGML_") || name.ends_with("_VISIBLE_DEVICES")
+}
+
+/// As Go's `strconv.ParseBool`, except that unknown values are true.
+fn is_true(text: &str) -> bool {
+    !["0", "f", "F", "false", "FALSE", "False"].contains(&text)
+}
+
+/// A duration as Go writes it (`5m`, `1h30m`, `-1`), or a number of seconds.
+pub fn seconds(text: &str) -> Option<i64> {
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let (negative, mut rest) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let mut sum = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at_checked(digits)?;
+        let unit = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, next) = after.split_at_checked(unit)?;
+        let scale = match unit {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 0.001,
+            _ => return None,
+        };
+        sum += number.parse::<f64>().ok()? * scale;
+        rest = next;
+    }
+    Some(if negative { -(sum as i64) } else { sum as i64 })
+}
+
+/// A version of Ollama: `0.31.2`. What differs between those from 0.30 on is in `engine/ollama/release.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OllamaVersion {
+    /// The second number.
+    pub minor: u32,
+    /// The third number.
+    pub patch: u32,
+}
+
+impl OllamaVersion {
+    /// Of August 2026, with llama.cpp b10488.
+    pub const V0_33: Self = Self { minor: 33, patch: 0 };
+    /// Of June 2026.
+    pub const V0_30: Self = Self { minor: 30, patch: 9 };
+    /// The first that starts llama-server.
+    pub const STARTS_LLAMA_SERVER: Self = Self { minor: 30, patch: 0 };
+
+    /// Parses any version, also of those with an estimator of their own: `0.11.3`; 0.30 is 0.30.9.
+    ///
+    /// # Errors
+    /// One sentence if it is none.
+    pub fn any(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not a version of Ollama: use 0.33, 0.30 or one between such as 0.31.2");
+        let plain = text.trim().split(['-', '+']).next().unwrap_or_default();
+        let numbers: Result<Vec<u32>, _> = plain.split('.').map(str::parse).collect();
+        match numbers.map_err(|_| wrong())?[..] {
+            [0, 30] => Ok(Self::V0_30),
+            [0, minor] => Ok(Self { minor, patch: 0 }),
+            [0, minor, patch] => Ok(Self { minor, patch }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl Default for OllamaVersion {
+    fn default() -> Self {
+        Self::V0_33
+    }
+}
+
+/// `0.30.9`, or `0.33` without a third number.
+impl fmt::Display for OllamaVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.patch {
+            0 => write!(f, "0.{}", self.minor),
+            patch => write!(f, "0.{}.{patch}", self.minor),
+        }
+    }
+}
+
+impl FromStr for OllamaVersion {
+    type Err = String;
+
+    /// Parses `0.33`, `0.31.2` or `0.32.1-rc0`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let version = Self::any(text)?;
+        if version < Self::STARTS_LLAMA_SERVER {
+            return Err(format!("Ollama {version} has its own estimator: use --engine ollama-0.24 or ollama-0.11"));
+        }
+        Ok(version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Source;
+    use serde_json::json;
+
+    fn applied(options: &Json) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        apply_options(&mut settings, options.as_object().unwrap(), Source::Request)?;
+        Ok(settings)
+    }
+
+    #[test]
+    fn whole_parts_are_taken_and_null_counts_as_given() {
+        let settings = applied(&json!({"num_ctx": 4.9, "num_batch": null, "num_gpu": -2, "top_k": "x"})).unwrap();
+        assert_eq!((settings.ctx, settings.batch), (Context::Tokens(4), Some(512)));
+        assert_eq!(settings.gpu_layers, GpuLayers::Auto);
+        let unset = applied(&json!({"num_ctx": null})).unwrap();
+        assert_eq!((unset.ctx, unset.ollama.ctx_is_given), (Context::Auto, true));
+    }
+
+    #[test]
+    fn wrong_types_are_refused_in_ollamas_words() {
+        assert_eq!(applied(&json!({"num_ctx": "8192"})).unwrap_err(), "option \"num_ctx\" must be of type integer");
+        assert_eq!(applied(&json!({"use_mmap": "yes"})).unwrap_err(), "option \"use_mmap\" must be of type boolean");
+    }
+
+    #[test]
+    fn a_modelfile_is_read_line_by_line() {
+        let text = "FROM x\nPARAMETER num_ctx 8192\nparameter use_mmap false\nPARAMETER stop \"<|end|>\"\n";
+        let read = modelfile_parameters(text).unwrap();
+        assert_eq!(Json::Object(read), json!({"num_ctx": 8192, "use_mmap": false}));
+        assert!(modelfile_parameters("PARAMETER num_ctx much").is_err());
+    }
+}
+
+#[cfg(test)]
+mod shipped_tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("0.30.0", Some(9_452), Release::August2026)]
+    #[case("0.30.8", Some(9_509), Release::August2026)]
+    #[case("0.30", Some(9_626), Release::August2026)]
+    #[case("0.31", Some(9_840), Release::August2026)]
+    #[case("0.32.1", Some(9_888), Release::EarlyAugust2026)]
+    #[case("0.32.13", Some(10_380), Release::EarlyAugust2026)]
+    #[case("0.33.0-rc2", Some(10_488), Release::EarlyAugust2026)]
+    #[case("0.33", Some(10_488), Release::EarlyAugust2026)]
+    #[case("0.33.4", None, Release::September2026)]
+    #[case("0.34.1", None, Release::September2026)]
+    #[case("0.35", None, Release::November2026)]
+    fn versions_ship_builds_that_have_a_nearest_release(
+        #[case] text: &str,
+        #[case] build: Option<u64>,
+        #[case] release: Release,
+    ) {
+        let version: OllamaVersion = text.parse().unwrap();
+        assert_eq!((version.llama_cpp_build(), version.release()), (build, release));
+        let said = version.ships();
+        assert!(build.is_none_or(|build| said.ends_with(&format!(" b{build}"))) && said.contains(&version.to_string()));
+    }
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(BUILDS.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(BUILDS.iter().all(|(since, _)| *since <= NEWEST));
+    }
+}
+
+#[cfg(test)]
+mod variables_tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("5m", Some(300))]
+    #[case("1h30m", Some(5400))]
+    #[case("-1", Some(-1))]
+    #[case("-1m", Some(-60))]
+    #[case("0", Some(0))]
+    #[case("soon", None)]
+    fn durations_are_parsed(#[case] text: &str, #[case] expected: Option<i64>) {
+        assert_eq!(seconds(text), expected);
+    }
+}
+
+#[cfg(test)]
+mod version_tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("0.33", 33, 0, "0.33")]
+    #[case("0.30", 30, 9, "0.30.9")]
+    #[case("0.30.3", 30, 3, "0.30.3")]
+    #[case(" 0.32.6-rc1", 32, 6, "0.32.6")]
+    fn versions_are_parsed(#[case] text: &str, #[case] minor: u32, #[case] patch: u32, #[case] shown: &str) {
+        let version: OllamaVersion = text.parse().unwrap();
+        assert_eq!((version, version.to_string().as_str()), (OllamaVersion { minor, patch }, shown));
+    }
+
+    #[rstest]
+    #[case("0.24")]
+    #[case("1.0")]
+    #[case("newest")]
+    #[case("")]
+    fn others_are_refused(#[case] text: &str) {
+        assert!(text.parse::<OllamaVersion>().is_err());
+    }
 }

@@ -8,7 +8,7 @@ use super::file::LocalFile;
 use super::progress::{Progress, ProgressCallback, ProgressSource};
 use super::store::{EntryState, StoreEntry};
 use super::tag::TagParameters;
-use crate::gguf::split::{self, Shard, ShardName};
+use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, read};
 use crate::model::Projector;
 use crate::settings::OllamaVersion;
@@ -124,7 +124,7 @@ pub fn open(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<Opene
             None => read_one(path, on_progress, &limits, &mut progress)?,
         });
     }
-    let header = split::join(headers, &limits).map_err(refused)?;
+    let header = join(headers, &limits).map_err(refused)?;
     Ok(OpenedModel { paths, ..OpenedModel::new(header, name.stem) })
 }
 

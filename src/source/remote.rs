@@ -10,7 +10,7 @@ use super::error::SourceError;
 use super::http::{CancelHandle, Client, Document, HttpRequest, RemoteFile, Url, WireError, cancellable};
 use super::network::Network;
 use super::progress::{Progress, ProgressCallback};
-use crate::gguf::split::{self, Shard, ShardName};
+use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, HeaderOnly, read};
 use crate::model::Projector;
 use crate::units::Bytes;
@@ -129,7 +129,7 @@ impl<'n> RemoteSession<'n> {
                 None => self.header(&sibling(&name.sibling(index)), on_progress, &mut progress)?,
             });
         }
-        split::join(headers, &limits).map_err(refused)
+        join(headers, &limits).map_err(refused)
     }
 
     /// The header of one file.

@@ -10,7 +10,7 @@ use super::query::QueryPart;
 use crate::answer::KnobLimits;
 use crate::answer::machines::MachineResult;
 use crate::hardware::Detected;
-use crate::hardware::saved::SavedMachine;
+use crate::hardware::remembered::SavedMachine;
 use crate::hardware::watch::MemoryUpdate;
 use crate::library::verify::Verified;
 use crate::library::{Item, ModelStatus};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::effect::{LogSource, Services, VerifyRequest};
-use crate::hardware::programs;
-use crate::hardware::saved::{SavedMachine, SavedMachines};
+use crate::hardware::remembered::{SavedMachine, SavedMachines};
+use crate::hardware::visible;
 use crate::library::verify::{Verified, example, verify};
 use crate::library::{self, Item, ModelStatus, SurveyRequest};
 use crate::machine::Machine;
@@ -37,7 +37,7 @@ impl Services for LocalServices {
                 seen.map_err(|error| format!("'{path}' cannot be read: {error}"))?
             }
             LogSource::Running => {
-                let outputs = programs::outputs(&programs::servers()).into_iter();
+                let outputs = visible::outputs(&visible::servers()).into_iter();
                 let mut read = outputs.filter_map(|mut output| Observation::read(&mut output.text).ok());
                 let seen = read.find(|seen| seen.load().is_some_and(Load::has_memory));
                 seen.ok_or("no output of Ollama or llama-server with a load in it is readable here: paste its log")?

@@ -10,9 +10,9 @@ mod fit;
 mod folds;
 
 use cases::{Case, Cases};
-use plimsoll::speed::constants::FITTED;
-use plimsoll::speed::family::Family;
 use plimsoll::speed::range::Class;
+use plimsoll::speed::terms::FITTED;
+use plimsoll::speed::terms::Family;
 
 fn main() {
     let Cases { cases, left_out } = Cases::read();

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll::speed::constants::{Constants, FamilyConstants};
-use plimsoll::speed::family::Family;
+use plimsoll::speed::terms::Family;
+use plimsoll::speed::terms::{Constants, FamilyConstants};
 
 use super::cases::Case;
 

@@ -1,7 +1,7 @@
 //! What drivers and Ollama say of a running program, beside its plan: for programs whose log tells nothing.
 
 use crate::machine::Machine;
-use crate::machine::driver_memory::DriverMemory;
+use crate::machine::budget::DriverMemory;
 use crate::observed::{ProcessMemory, PsRow};
 use crate::plan::{OllamaPs, Plan};
 use crate::units::Bytes;

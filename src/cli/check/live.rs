@@ -12,7 +12,7 @@ use super::super::style::{Hue, Style};
 use super::{DIFFERS, apply, compare, model, remember};
 use crate::answer::check::held::{self, HeldMemory, ListedModel};
 use crate::engine::PlanRequest;
-use crate::hardware::programs::{self, ServerProcess};
+use crate::hardware::visible::{self, ServerProcess};
 use crate::hardware::{self, DetectOptions, Detected};
 use crate::observed::{Load, Observation, ProcessMemory, PsRow};
 use crate::plan::Plan;
@@ -35,9 +35,9 @@ pub(super) enum Live {
 
 /// Looks for what runs: output with a load in it first, then command lines, then Ollama's own list.
 pub(super) fn look() -> Result<Live, CliError> {
-    let servers = programs::servers();
+    let servers = visible::servers();
     let (mut looked, mut quiet) = (Vec::new(), None);
-    for mut output in programs::outputs(&servers) {
+    for mut output in visible::outputs(&servers) {
         match Observation::read(&mut output.text) {
             Ok(seen) if seen.load().is_some_and(Load::has_memory) => {
                 error::say(&format!("note: this is from {}", output.name));

@@ -81,8 +81,6 @@ impl ArchitectureRow {
 pub enum Compared {
     /// On every backend that is measured, for all releases that know it.
     Everywhere,
-    /// Nowhere: it follows the source only.
-    Nowhere,
     /// On CUDA only, for this release and later ones.
     OnCuda(Release),
 }
@@ -572,7 +570,7 @@ architectures! {
     /// The text part of Hunyuan VL.
     HunyuanVl: "hunyuan_vl" {
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
-        hparams: |hp, keys| hp.read_rope_sections(keys), compared: Compared::Nowhere,
+        hparams: |hp, keys| hp.read_rope_sections(keys),
         traits: &[T::GivesLayerInputs, T::SeveralPositionsBySections],
     }
     /// EXAONE 3.

@@ -126,11 +126,12 @@ const SEPTEMBER_2026: ReleaseTraits = ReleaseTraits {
     ..NOVEMBER_2026
 };
 
-/// What differs from the one after it.
+/// What differs from the one after it. The table of split inputs, which 0.1.154 cannot enlarge and 0.1.155 can, is taken
+/// for one that can be, because builds between the two are planned with this row.
 const EARLY_AUGUST_2026: ReleaseTraits = ReleaseTraits {
     name: Release::EarlyAugust2026,
     package: "llama-cpp-sys-2 0.1.154",
-    rules: SchedulerRules { sinks_decide: false, max_split_inputs: Some(30), multiplies_unread_inputs: false },
+    rules: SchedulerRules { sinks_decide: false, max_split_inputs: None, multiplies_unread_inputs: false },
     cuda: CudaRules::EARLY_AUGUST_2026,
     vulkan: VulkanRules::EARLY_AUGUST_2026,
     metal: MetalRules::AUGUST_2026,

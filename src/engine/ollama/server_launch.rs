@@ -251,7 +251,7 @@ impl<'a> Decisions<'a> {
     }
 
     fn select_gpus(&mut self) -> Result<(), EngineError> {
-        self.predicted = self.prediction()?;
+        self.predicted = prediction(self.model, self.tokens)?;
         let (settings, counted, main_gpu) = (self.settings, &self.discovery.counted, self.settings.ollama.main_gpu);
         let GpuSelection { chosen, main_gpu, note } = match settings.gpu_layers {
             _ if settings.raw => GpuSelection { chosen: counted.clone(), main_gpu: None, note: None },
@@ -269,22 +269,6 @@ impl<'a> Decisions<'a> {
         self.available = available(&self.gpus, self.machine.ram.free);
         (self.chosen, self.main_gpu) = (chosen, main_gpu);
         Ok(())
-    }
-
-    /// The prediction of the model's memory before llama-server measures it: the file size and an f16 cache with the
-    /// minimum number of KV heads and the head size for the maximum number of heads. Multiplications wrap as in Ollama.
-    /// Source: `PredictServerVRAM`, `llm/llama_server.go`, Ollama, August 2026.
-    ///
-    /// # Errors
-    /// When a list of heads is empty or too long, which makes Ollama fail.
-    fn prediction(&self) -> Result<u64, EngineError> {
-        let keys = keys(self.model);
-        let heads = |key: &str| Ok::<_, EngineError>(keys.numbers_or(key, 1)?.extent(OllamaRelease::August2026));
-        let kv_heads = heads("attention.head_count_kv")?.0.max(1);
-        let (_, most_heads) = heads("attention.head_count")?;
-        let head_size = keys.number("embedding_length").checked_div(most_heads).unwrap_or(0);
-        let sizes = [keys.number("block_count"), kv_heads, head_size, self.tokens, 2];
-        Ok(self.model.file_bytes.0.wrapping_add(sizes.into_iter().fold(2, u64::wrapping_mul)))
     }
 
     /// As `LlamaServerFlashAttention` in `llm/llama_server.go` and `FlashAttentionSupported` in `ml/device.go`. Unknown
@@ -631,6 +615,22 @@ impl<'a> Decisions<'a> {
         }
         sources
     }
+}
+
+/// The prediction of the model's memory before llama-server measures it: the file size and an f16 cache with the
+/// minimum number of KV heads and the head size for the maximum number of heads. Multiplications wrap as in Ollama.
+/// Source: `PredictServerVRAM`, `llm/llama_server.go`, Ollama, August 2026.
+///
+/// # Errors
+/// When a list of heads is empty or too long, which makes Ollama fail.
+pub(super) fn prediction(model: &Model, tokens: u64) -> Result<u64, EngineError> {
+    let keys = keys(model);
+    let heads = |key: &str| Ok::<_, EngineError>(keys.numbers_or(key, 1)?.extent(OllamaRelease::August2026));
+    let kv_heads = heads("attention.head_count_kv")?.0.max(1);
+    let (_, most_heads) = heads("attention.head_count")?;
+    let head_size = keys.number("embedding_length").checked_div(most_heads).unwrap_or(0);
+    let sizes = [keys.number("block_count"), kv_heads, head_size, tokens, 2];
+    Ok(model.file_bytes.0.wrapping_add(sizes.into_iter().fold(2, u64::wrapping_mul)))
 }
 
 fn keys(model: &Model) -> OllamaKeys<'_> {

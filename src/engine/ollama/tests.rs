@@ -4,6 +4,7 @@ use rstest::rstest;
 
 use super::super::fixtures::{card, gpu, machine, model};
 use super::super::ollama_024;
+use super::server_launch::prediction;
 use super::*;
 use crate::gguf::{GgmlType, Header, Tensor, Value};
 use crate::machine::{Backend, Gpu};
@@ -108,7 +109,7 @@ fn some_architectures_serve_one_sequence(#[case] architecture: &str, #[case] par
 
 #[test]
 fn the_prediction_is_the_file_size_and_an_f16_cache() {
-    let predicted = |model: &Model, tokens| predict::predicted(model, tokens).unwrap();
+    let predicted = |model: &Model, tokens| prediction(model, tokens).unwrap();
     // 2 · 4 blocks · 1 KV head by default · 1024 ÷ 16 · tokens · 2
     assert_eq!(predicted(&model("llama", &[]), 1000), 2 * 4 * 64 * 1000 * 2);
     let grouped = model("llama", &[("attention.head_count_kv", Value::U32(8))]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::gguf::split::ShardName;
+use crate::gguf::read::ShardName;
 
 /// A model of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]

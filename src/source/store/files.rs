@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{EntryState, Store, StoreEntry};
-use crate::gguf::split::ShardName;
+use crate::gguf::read::ShardName;
 use crate::gguf::{GgufError, check};
 use crate::source::file::LocalFile;
 use crate::source::tag::TagParameters;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::VerifyRequest;
-use crate::hardware::saved::SavedMachine;
+use crate::hardware::remembered::SavedMachine;
 use crate::library::verify::Verified;
 use crate::library::{self, Item, ModelStatus};
 use crate::machine::Machine;

@@ -11,7 +11,7 @@ use std::io;
 use libfuzzer_sys::fuzz_target;
 use plimsoll::engine::llama_cpp::projector::{LoadedProjector, ProjectorOptions};
 use plimsoll::engine::llama_cpp::release::ReleaseTraits;
-use plimsoll::gguf::split::Shard;
+use plimsoll::gguf::read::Shard;
 use plimsoll::gguf::{HeaderLimits, ByteSource, read};
 use plimsoll::settings::Release;
 

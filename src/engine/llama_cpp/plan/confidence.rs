@@ -4,7 +4,7 @@ use super::super::LoadedModel;
 use super::super::architectures::Compared;
 use super::super::release::ReleaseTraits;
 use super::likeness::Likeness;
-use crate::machine::vulkan::VulkanLimits;
+use crate::machine::budget::VulkanLimits;
 use crate::machine::{Backend, Gpu, Os};
 use crate::plan::{Confidence, Uncertainty};
 use crate::settings::Release;
@@ -49,12 +49,6 @@ pub fn uncertainties<'g>(
                 "the graph of {architecture} is not known: judging by its tensors, it is modelled as that of {likeness}; {}",
                 likeness.error()
             ),
-        });
-    }
-    if family.architecture.compared() == Compared::Nowhere {
-        found.push(Uncertainty {
-            confidence: Confidence::Modelled,
-            reason: format!("the graph of {architecture} follows the source of llama.cpp; it was not compared"),
         });
     }
     let gpus: Vec<&Gpu> = gpus.collect();

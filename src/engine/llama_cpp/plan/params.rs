@@ -16,7 +16,7 @@ use crate::engine::ggml::backend::cuda::MatrixUnits;
 use crate::engine::ggml::backend::{Cuda, Metal, Plain, Remote, Sycl, Vulkan};
 use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
-use crate::machine::vulkan::VulkanLimits;
+use crate::machine::budget::VulkanLimits;
 use crate::machine::{Backend, CpuInstructions, Gpu, Machine, Os};
 use crate::plan::Part;
 use crate::settings::{

@@ -6,7 +6,7 @@ use tui_input::Input;
 
 use super::{MachinePrompt, MachineScreen, compare, moved};
 use crate::engine::EngineId;
-use crate::hardware::saved::SavedMachine;
+use crate::hardware::remembered::SavedMachine;
 use crate::machine::Machine;
 use crate::machine::what_if::{NamedMachine, WhatIf};
 use crate::tui::action::Command;

@@ -3,7 +3,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
 use crate::engine::EngineId;
-use crate::hardware::saved::SavedMachine;
+use crate::hardware::remembered::SavedMachine;
 use crate::library::verify::Verified;
 use crate::library::{self, Item};
 use crate::machine::{Machine, Origin, Os, Ram};

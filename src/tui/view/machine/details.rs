@@ -6,9 +6,9 @@ use ratatui::style::Modifier;
 
 use crate::engine::backend;
 use crate::machine::budget::Budget;
-use crate::machine::driver_memory::DriverMemory;
+use crate::machine::budget::DriverMemory;
+use crate::machine::budget::VulkanLimits;
 use crate::machine::presets::{self, Preset};
-use crate::machine::vulkan::VulkanLimits;
 use crate::machine::what_if::GpuSlot;
 use crate::machine::{Backend, Gpu, Machine, Origin, Os};
 use crate::plan::Confidence;
