@@ -5,21 +5,12 @@
 //! Every answer rests on plans made by the engine; nothing here computes memory.
 
 pub mod best;
-mod cache_types;
 pub mod change;
 pub mod check;
-pub mod cliffs;
 pub mod compare;
-mod fit_summary;
-pub mod largest;
 pub mod limits;
-pub mod machines;
-pub mod matrix;
-pub mod offer;
 pub mod parts;
-pub mod quant;
 pub mod ram;
-pub mod releases;
 mod search;
 pub mod sweep;
 pub mod together;
@@ -36,11 +27,11 @@ use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary, used_gpus};
 use crate::settings::Settings;
 use crate::units::Bytes;
 
-pub use cache_types::CacheTypeCost;
+pub use change::CacheTypeCost;
 pub use change::Change;
-pub use fit_summary::FitSummary;
 pub use limits::KnobLimits;
-pub use offer::Remedy;
+pub use limits::Remedy;
+pub use verdict::FitSummary;
 
 impl PlanRequest {
     /// The plan with other settings; `None` if the engine returns an error.

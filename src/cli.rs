@@ -10,19 +10,13 @@ mod cache;
 mod check;
 mod config;
 mod devices;
-mod environment;
 mod error;
 mod explain;
 mod export;
 mod knobs;
 mod list;
-mod log;
 mod machines;
-mod man;
-mod measured;
-mod modelfile;
 mod presets;
-mod progress;
 mod questions;
 mod report;
 mod resolve;
@@ -88,7 +82,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
         }
         Err(error) => return Err(error::usage_error(error, &arguments)),
     };
-    log::start(cli.log_file.as_deref(), &arguments)?;
+    surroundings::start(cli.log_file.as_deref(), &arguments)?;
     match cli.command {
         Some(Commands::Plan(args)) => plan(&args)?,
         Some(Commands::Max(args)) => print(&questions::max(&args)?)?,
@@ -108,7 +102,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
         Some(Commands::Config(args)) => print(&config(args)?)?,
         Some(Commands::Report(args)) => print(&bundle::run(&args, &arguments)?)?,
         Some(Commands::Completions { shell }) => completions(shell)?,
-        Some(Commands::Man(args)) => man::run(&args)?,
+        Some(Commands::Man(args)) => surroundings::run(&args)?,
         None => return planner(&cli),
     }
     Ok(ExitCode::SUCCESS)
@@ -119,7 +113,7 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let opened = resolve::package(&args.model, &args.knobs)?;
     let mut ready = start.with(&opened).complete();
     let mut plan = ready.plan(&opened.model)?;
-    measured::apply(args, &mut ready, &opened.model, &mut plan)?;
+    machines::apply(args, &mut ready, &opened.model, &mut plan)?;
     let releases = args.releases.then(|| ready.request(&opened.model).neighbouring_releases(&plan));
     if releases.is_some() && plan.settings.release.is_none() {
         let sentence = format!("{} does not run llama.cpp's server: use another --engine", plan.engine_title());

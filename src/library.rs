@@ -13,7 +13,7 @@ use crate::gguf::FileType;
 use crate::model::Modalities;
 use crate::plan::Plan;
 use crate::source::catalogue::{self, CatalogueEntry};
-use crate::source::recent::Recent;
+use crate::source::roots::Recent;
 use crate::source::store::{self, EntryState, Store};
 use crate::source::{self, Package, Roots};
 use crate::units::Bytes;

@@ -14,26 +14,21 @@ mod file;
 pub mod http;
 #[cfg(feature = "net")]
 mod hugging_face;
-mod manifest;
 #[cfg(feature = "net")]
 mod network;
 mod open;
-mod package;
 mod progress;
-pub mod recent;
 mod reference;
 #[cfg(feature = "net")]
 mod registry;
 #[cfg(feature = "net")]
 mod remote;
-mod roots;
+pub mod roots;
 #[cfg(feature = "net")]
 pub mod running;
-mod secrets;
 #[cfg(feature = "net")]
 mod sign_in;
 pub mod store;
-mod tag;
 
 use crate::gguf::Header;
 
@@ -42,15 +37,15 @@ pub use error::SourceError;
 pub use file::LocalFile;
 #[cfg(feature = "net")]
 pub use network::Network;
+pub use open::Package;
 pub use open::{OpenedModel, open, stored};
-pub use package::Package;
 pub use progress::{Progress, ProgressCallback, no_progress};
+pub use reference::{ExplicitKnobs, TagParameters};
 pub use reference::{load, projector};
 #[cfg(feature = "net")]
 pub use remote::ago;
 pub use roots::Roots;
-pub use secrets::without_secrets;
-pub use tag::{ExplicitKnobs, TagParameters};
+pub use roots::without_secrets;
 
 /// The header of the default model, Llama 3.1 8B in `Q4_K_M`.
 ///

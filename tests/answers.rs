@@ -7,7 +7,7 @@ mod one_pool;
 mod ram;
 mod together;
 
-use plimsoll::answer::matrix::Axis;
+use plimsoll::answer::sweep::Axis;
 use plimsoll::answer::sweep::PlanFigures;
 use plimsoll::answer::{Change, Goal, verdict, why};
 use plimsoll::engine::PlanRequest;

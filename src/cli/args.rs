@@ -2,11 +2,8 @@
 #![allow(clippy::doc_markdown, reason = "these comments are printed on terminals as they are")]
 #![allow(clippy::struct_excessive_bools, reason = "flags are what they are")]
 
-mod check;
 mod examples;
 mod knobs;
-mod ollama;
-mod questions;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,16 +12,17 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use super::value;
+use crate::answer::best::Objective;
+use crate::engine::EngineId;
+use crate::export::ExportFormat;
 use crate::plan::Outcome;
-use crate::settings::Context;
+use crate::settings::knob::Knob;
+use crate::settings::ollama::Endpoint;
+use crate::settings::{Context, OllamaVersion};
+use crate::teach::Page;
+use crate::units::Bytes;
 
-pub(super) use check::CheckArgs;
 pub(super) use knobs::{KnobArgs, MachineArgs};
-pub(super) use ollama::OllamaArgs;
-pub(super) use questions::{
-    BestArgs, ExplainArgs, ExportArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, PageChoice, QueryArgs, SweepArgs,
-    TogetherArgs, WhyArgs,
-};
 
 /// Plan the memory of a language model: which layer goes to which GPU, what stays in RAM, and what the KV cache and
 /// the compute graph cost.
@@ -270,6 +268,247 @@ pub(super) enum MachineCommand {
     },
     /// Forget what 'plimsoll check --remember' measured of the drivers on this machine.
     Forget,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// A file with the output of llama-server, Ollama or another program, - for standard input, or example for a log
+    /// that comes with this program. With --ps, the model. Without it, the running Ollama and llama-server.
+    pub(super) log: Option<PathBuf>,
+    /// The model of the log, as for plan; without it, it is looked for by the names in the log.
+    #[arg(long, value_name = "MODEL", help_heading = "Question")]
+    pub(super) model: Option<PathBuf>,
+    /// Compare with the column PROCESSOR of 'ollama ps': "27%/73% CPU/GPU", "100% GPU".
+    #[arg(long, value_name = "SHARES", help_heading = "Question")]
+    pub(super) ps: Option<String>,
+    /// Compare this load of several in the log, counted from 1.
+    #[arg(long, value_name = "N", value_parser = value::count, help_heading = "Question")]
+    pub(super) load: Option<u64>,
+    /// Remember what the driver took on this machine besides buffers, for its later plans: the process's memory less
+    /// the buffers in the log. 'plimsoll machine forget' takes it back.
+    #[arg(long, help_heading = "Question", conflicts_with = "ps")]
+    pub(super) remember: bool,
+    #[command(flatten)]
+    pub(super) knobs: KnobArgs,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
+    /// Print one JSON object; sizes are in MiB, as in the log.
+    #[arg(long, help_heading = "Output", conflicts_with = "markdown")]
+    pub(super) json: bool,
+    /// Print a Markdown table.
+    #[arg(long, help_heading = "Output")]
+    pub(super) markdown: bool,
+}
+
+/// What only Ollama from 0.30 is asked.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Ollama (from 0.30)")]
+pub(super) struct OllamaArgs {
+    /// Ollama's version: 0.33, 0.30, or one between such as 0.31.2, or one of an engine with an estimator [default: 0.33,
+    /// or the one that runs where the model comes from].
+    #[arg(long, value_name = "VERSION", value_parser = OllamaVersion::any)]
+    pub(super) ollama: Option<OllamaVersion>,
+    /// A variable of Ollama's server, once per variable; if given, this environment's variables are not read.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = value::pair)]
+    pub(super) server_env: Vec<(String, String)>,
+    /// A Modelfile, whose PARAMETER, ADAPTER and DRAFT lines count.
+    #[arg(long, value_name = "FILE")]
+    pub(super) modelfile: Option<PathBuf>,
+    /// An option of the request, as JSON: num_ctx=8192, num_batch=null, main_gpu=1, use_mmap=false.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = value::pair)]
+    pub(super) option: Vec<(String, String)>,
+    /// What is asked of the model: generate or embed [default: what it is for].
+    #[arg(long, value_name = "generate|embed")]
+    pub(super) endpoint: Option<Endpoint>,
+    /// Whether the request lets the context shift [default: by the model].
+    #[arg(long, value_name = "true|false")]
+    pub(super) shift: Option<bool>,
+    /// Ollama renders the prompt by the model's own template.
+    #[arg(long)]
+    pub(super) go_template: bool,
+}
+
+/// A model, and everything that a plan of it depends on.
+#[derive(Debug, Args)]
+pub(super) struct QueryArgs {
+    /// A .gguf file (any shard of a split model), or a model's name.
+    pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) knobs: KnobArgs,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MaxArgs {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
+    /// The knob.
+    #[arg(long = "for", value_name = "KNOB", value_parser = value::number_knobs_or_quant(), default_value = "ctx", help_heading = "Question")]
+    pub(super) knob: KnobOrQuant,
+    /// Allow experts in RAM as long as every layer is assigned to a GPU; otherwise all must be in VRAM.
+    #[arg(long, help_heading = "Question", conflicts_with = "layers")]
+    pub(super) allow_experts_in_ram: bool,
+    /// Require only at least N layers on GPU, including the output layer.
+    #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
+    pub(super) layers: Option<u64>,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+/// A knob, or the quantisation.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum KnobOrQuant {
+    Knob(Knob),
+    Quantisation,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WhyArgs {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
+    /// Only this layer, counted from 0; the output layer comes after the last block.
+    #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
+    pub(super) layer: Option<u64>,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BestArgs {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
+    /// Only this card.
+    #[arg(long = "for", value_name = "CARD", value_parser = value::objectives(), help_heading = "Question")]
+    pub(super) objective: Option<Objective>,
+    /// What the safe card leaves on every GPU besides what the engine keeps free [default: 512MiB].
+    #[arg(long, value_name = "SIZE", help_heading = "Question")]
+    pub(super) margin: Option<Bytes>,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TogetherArgs {
+    /// The models in loading order, each followed by its own knobs: llama3.1:8b,ctx=32k
+    #[arg(required = true, value_name = "MODEL[,KNOB=VALUE…]")]
+    pub(super) models: Vec<String>,
+    #[command(flatten)]
+    pub(super) knobs: KnobArgs,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+/// A page of the teach screen, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageChoice {
+    One(Page),
+    All,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
+    /// The page, or all of them for a handout.
+    #[arg(long, value_name = "PAGE", value_parser = value::pages(), help_heading = "Question")]
+    pub(super) page: PageChoice,
+    /// The number of the lesson; without it, Markdown and JSON contain all lessons.
+    #[arg(long, value_name = "N", help_heading = "Question")]
+    pub(super) lesson: Option<usize>,
+    /// Put another engine's formulas beside those of the plan.
+    #[arg(long, value_name = "ENGINE", value_parser = value::engines(), help_heading = "Question")]
+    pub(super) versus: Option<EngineId>,
+    /// Print Markdown, with all figures.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["svg", "json"])]
+    pub(super) markdown: bool,
+    /// Print a picture of the page.
+    #[arg(long, help_heading = "Output", conflicts_with = "json")]
+    pub(super) svg: bool,
+    /// Draw the picture on white, for paper.
+    #[arg(long, requires = "svg", help_heading = "Output")]
+    pub(super) light: bool,
+    /// Write the Markdown with a picture of every page into this folder, as handout.md; the pictures are for paper.
+    #[arg(short, long, value_name = "FOLDER", requires = "markdown", help_heading = "Output")]
+    pub(super) output: Option<PathBuf>,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SweepArgs {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
+    /// The knob.
+    #[arg(long, value_name = "KNOB", value_parser = value::knobs(), default_value = "ctx", help_heading = "Question")]
+    pub(super) over: Knob,
+    /// Its values; without them, points spread over its range.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question", conflicts_with = "points")]
+    pub(super) values: Vec<String>,
+    /// Maximum number of points.
+    #[arg(long, value_name = "N", value_parser = value::count, default_value = "16", help_heading = "Question")]
+    pub(super) points: u64,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MatrixArgs {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
+    /// The knob of the rows.
+    #[arg(long, value_name = "KNOB", value_parser = value::knobs_or_quant(), default_value = "ctx", help_heading = "Question")]
+    pub(super) rows: KnobOrQuant,
+    /// The knob of the columns.
+    #[arg(long, value_name = "KNOB", value_parser = value::knobs_or_quant(), hide_possible_values = true, default_value = "kv-type", help_heading = "Question")]
+    pub(super) columns: KnobOrQuant,
+    /// Values of the rows; without them, 12 points spread over the range.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question")]
+    pub(super) row_values: Vec<String>,
+    /// Values of the columns; without them, 6 points spread over the range.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question")]
+    pub(super) column_values: Vec<String>,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
+    /// The format [default: the engine's first].
+    #[arg(long = "as", value_name = "FORM", value_parser = value::formats(), help_heading = "Output")]
+    pub(super) form: Option<ExportFormat>,
+    /// Leave out options of llama-server that make no difference, even if they are given.
+    #[arg(long, help_heading = "Output")]
+    pub(super) minimal: bool,
+    /// Write to this new file instead of printing.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) output: Option<PathBuf>,
+    /// Overwrite the file if it exists.
+    #[arg(long, requires = "output", help_heading = "Output")]
+    pub(super) force: bool,
+}
+
+/// In which form a table is printed.
+#[derive(Debug, Args)]
+pub(super) struct Output {
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output", conflicts_with = "csv")]
+    pub(super) json: bool,
+    /// Print CSV with a header line; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) csv: bool,
+    /// Print an SVG picture.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "csv"])]
+    pub(super) svg: bool,
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 mod live;
 mod ps;
-mod remember;
 
 use std::fs::File;
 use std::io;
@@ -12,20 +11,26 @@ use std::sync::Arc;
 
 use self::live::Live;
 use super::args::{CheckArgs, KnobArgs};
-use super::error::{self, CliError};
+use super::error::CliError;
 use super::report::check as report;
-use super::resolve::{self, MachineSource};
+use super::resolve::MachineSource;
 use super::style::Style;
-use crate::answer::check::{Check, CheckRequest, check};
+use super::{error, resolve};
+use crate::answer::check::{Check, CheckRequest, besides, check};
 use crate::engine::EngineId;
 use crate::export::check as export;
-use crate::library::filter::{self as library, FoundModel};
+use crate::hardware::remembered::{Remembered, RememberedDriver};
+use crate::hardware::{DetectOptions, Detected};
+use crate::library::filter as library;
+use crate::library::filter::FoundModel;
 use crate::library::verify::example;
+use crate::machine::{Machine, short_name};
 use crate::model::Projector;
-use crate::observed::{Load, Missing, Observation};
-use crate::settings::Flag;
-use crate::settings::Settings;
-use crate::source::{self, Roots};
+use crate::observed::{Load, Mib, Missing, Observation, ProcessMemory};
+use crate::settings::{Flag, Settings};
+use crate::source::Roots;
+use crate::units::Bytes;
+use crate::{hardware, source};
 
 /// The status of a comparison that differs.
 const DIFFERS: u8 = 1;
@@ -72,7 +77,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         super::print(&live::held(args, load))?;
     }
     if args.remember {
-        error::say(&remember::remember(args, &seen, load)?);
+        error::say(&remember(args, &seen, load)?);
     }
     Ok(if compared.agrees() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
@@ -149,4 +154,45 @@ fn apply(knobs: &KnobArgs, settings: &mut Settings) {
     // the release is asked for apart, and what has an opened file too
     let given = knobs.given.iter().filter(|flag| !matches!(flag, Flag::Release | Flag::Quant));
     given.for_each(|flag| flag.copy(&knobs.settings, settings));
+}
+
+/// Remembers it, and returns a sentence on it. Figures of `nvidia-smi` in the text stand over those that NVML has now.
+fn remember(args: &CheckArgs, seen: &Observation, load: &Load) -> Result<String, CliError> {
+    let cannot = |why: String| CliError::Model(format!("--remember: {why}"));
+    let detected = hardware::detect(&DetectOptions { gpus: true, ..MachineSource::read(&args.machine)?.search });
+    let processes = if seen.processes.is_empty() { processes(&detected) } else { seen.processes.clone() };
+    let found = besides::of(load, &processes).map_err(cannot)?;
+    let version = load.version.clone().or_else(|| load.build.map(|build| format!("b{build}"))).unwrap_or_default();
+    let program = load.program.map_or("a program", crate::observed::Program::name);
+    let program = format!("{program} {version}").trim_end().to_owned();
+    let entries = found.iter().map(|found| {
+        let gpu = found.gpu.clone().or_else(|| only_gpu(&detected.machine, found.backend));
+        let gpu = gpu.ok_or_else(|| cannot(format!("the log does not name the card of {}", found.device)))?;
+        let bytes = (found.mib().0 * f64::from(1 << 20)).round() as u64;
+        Ok(RememberedDriver { gpu, backend: found.backend, bytes, program: program.clone() })
+    });
+    let entries: Vec<RememberedDriver> = entries.collect::<Result<_, CliError>>()?;
+    Remembered::here().and_then(|kept| kept.keep(&entries)).map_err(cannot)?;
+    let each = entries.iter().map(|entry| {
+        format!("{} takes {} besides buffers on {}", entry.backend.name(), Bytes(entry.bytes), short_name(&entry.gpu))
+    });
+    let each: Vec<String> = each.collect();
+    Ok(format!("remembered: {}; plans for this machine say so from now on", each.join(", ")))
+}
+
+/// The processes that hold memory of GPUs now.
+fn processes(detected: &Detected) -> Vec<ProcessMemory> {
+    let process = |process: &hardware::Process| ProcessMemory {
+        card: process.device.strip_prefix("GPU").and_then(|number| number.parse().ok()),
+        pid: u64::from(process.pid),
+        name: process.name.clone().unwrap_or_default(),
+        used: process.bytes.map(|bytes| Mib(bytes.0 as f64 / f64::from(1 << 20))),
+    };
+    detected.processes.iter().map(process).collect()
+}
+
+/// The name of the machine's GPU, if it has only one of this backend.
+fn only_gpu(machine: &Machine, backend: crate::machine::Backend) -> Option<String> {
+    let mut gpus = machine.gpus.iter().filter(|gpu| gpu.backend == backend);
+    gpus.next().filter(|_| gpus.next().is_none()).map(|gpu| gpu.name.clone())
 }

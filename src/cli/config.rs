@@ -1,24 +1,25 @@
 //! The configuration file, `config.toml`: what options mean where they are not given. The command line stands over the
 //! environment, and the environment over the file.
 
-mod keys;
-mod parse;
-mod shown;
+#[cfg(test)]
+mod tests;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-pub(super) use shown::{example, text};
+use toml::de::{DeTable, DeValue};
 
-use self::keys::KEYS;
 use super::args::Interval;
-use super::error::CliError;
+use super::error::{CliError, one_line};
+use super::style::{Hue, Style};
+use super::value;
+use crate::answer::best::DEFAULT_MARGIN;
 use crate::engine::EngineId;
+use crate::hardware::watch::DEFAULT_INTERVAL;
 use crate::settings::{Release, Settings};
 use crate::tui::app::Preferences;
-use crate::tui::theme::Preferred;
-use crate::units::Bytes;
+use crate::tui::theme::{Appearance, Glyphs, Preferred, Tone};
+use crate::units::{Bytes, NotASize};
 
 /// The name of this machine, as opposed to another one that the file names.
 pub(super) const THIS_MACHINE: &str = "this";
@@ -85,11 +86,11 @@ impl Config {
     ) -> Result<Self, String> {
         let mut config = Self { exists: text.is_some(), ..Self::default() };
         let file = path.as_deref().unwrap_or(Path::new("config.toml"));
-        for entry in text.map_or(Ok(Vec::new()), parse::entries).map_err(|wrong| wrong.in_file(file))? {
+        for entry in text.map_or(Ok(Vec::new()), entries).map_err(|wrong| wrong.in_file(file))? {
             let (line, key) = (entry.line, entry.key);
             config
                 .set(key, &entry.text, SetBy::Line(line))
-                .map_err(|sentence| parse::Wrong { line, key: Some(key.name.to_owned()), sentence }.in_file(file))?;
+                .map_err(|sentence| Wrong { line, key: Some(key.name.to_owned()), sentence }.in_file(file))?;
         }
         config.machine = config.machine.map(|machine| from_folder_of(file, machine));
         for key in &KEYS {
@@ -102,7 +103,7 @@ impl Config {
         Ok(config)
     }
 
-    fn set(&mut self, key: &'static keys::Key, text: &str, by: SetBy) -> Result<(), String> {
+    fn set(&mut self, key: &'static Key, text: &str, by: SetBy) -> Result<(), String> {
         (key.set)(self, text)?;
         self.entries.retain(|entry| entry.key != key.name);
         self.entries.push(Entry { key: key.name, text: text.to_owned(), by });
@@ -194,5 +195,272 @@ fn from_folder_of(file: &Path, machine: String) -> String {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A key.
+#[derive(Debug)]
+struct Key {
+    pub name: &'static str,
+    /// What it decides.
+    pub what: &'static str,
+    /// A value as it stands in the file.
+    pub example: &'static str,
+    /// The variable that stands over the file, where [`Config`] reads one.
+    pub variable: Option<&'static str>,
+    /// What holds without it.
+    pub default: fn() -> String,
+    pub set: fn(&mut Config, &str) -> Result<(), String>,
+}
+
+/// All keys, in the order shown.
+static KEYS: [Key; 10] = [
+    Key {
+        name: "engine",
+        what: "the engine that places the layers: ollama, llama.cpp, ollama-0.24 or ollama-0.11",
+        example: "\"llama.cpp\"",
+        variable: Some("PLIMSOLL_ENGINE"),
+        default: || EngineId::default().to_string(),
+        set: |config, text| put(&mut config.engine, text.trim().parse()),
+    },
+    Key {
+        name: "release",
+        what: "the release of llama.cpp",
+        example: "\"2026-08\"",
+        variable: Some("PLIMSOLL_RELEASE"),
+        default: || Release::default().to_string(),
+        set: |config, text| put(&mut config.release, text.parse()),
+    },
+    Key {
+        name: "machine",
+        what: "the machine to plan for: a saved one, a file, or this",
+        example: "\"garage\"",
+        variable: Some("PLIMSOLL_MACHINE"),
+        default: || THIS_MACHINE.to_owned(),
+        set: |config, text| put(&mut config.machine, Ok(text.to_owned())),
+    },
+    Key {
+        name: "margin",
+        what: "what a safe suggestion leaves on every GPU besides what the engine keeps free",
+        example: "\"1GiB\"",
+        variable: Some("PLIMSOLL_MARGIN"),
+        default: || DEFAULT_MARGIN.to_string(),
+        set: |config, text| put(&mut config.preferences.margin, size(text)),
+    },
+    Key {
+        name: "gpu-overhead",
+        what: "memory to keep free on each GPU, for the Ollama engines",
+        example: "\"512MiB\"",
+        // OLLAMA_GPU_OVERHEAD stands over it, and is read with Ollama's other variables
+        variable: None,
+        default: || Bytes::ZERO.to_string(),
+        set: |config, text| put(&mut config.gpu_overhead, size(text)),
+    },
+    Key {
+        name: "fit-target",
+        what: "memory in MiB that llama.cpp's fit leaves free on each GPU",
+        example: "1024",
+        // LLAMA_ARG_FIT_TARGET likewise
+        variable: None,
+        default: || "the engine's".to_owned(),
+        set: |config, text| put(&mut config.fit_target, value::mebibytes(text)),
+    },
+    Key {
+        name: "need",
+        what: "the context, in tokens, to judge lists of models by",
+        example: "\"16k\"",
+        variable: Some("PLIMSOLL_NEED"),
+        default: || "what each model would get".to_owned(),
+        set: |config, text| put(&mut config.preferences.need, value::count(text)),
+    },
+    Key {
+        name: "refresh",
+        what: "how often the planner reads the free memory: seconds, or \"off\"",
+        example: "5",
+        variable: Some("PLIMSOLL_REFRESH"),
+        default: || DEFAULT_INTERVAL.as_secs().to_string(),
+        set: |config, text| put(&mut config.refresh, value::interval(text)),
+    },
+    Key {
+        name: "theme",
+        what: "the planner's colours: dark, light or mono",
+        example: "\"light\"",
+        // PLIMSOLL_THEME and NO_COLOR stand over it: see `Appearance::from_env`
+        variable: None,
+        default: || "by the terminal".to_owned(),
+        set: |config, text| put(&mut config.look.tone, named(text, "theme", Tone::ALL, Tone::name)),
+    },
+    Key {
+        name: "glyphs",
+        what: "the planner's characters: unicode or ascii",
+        example: "\"ascii\"",
+        // PLIMSOLL_GLYPHS stands over it
+        variable: None,
+        default: || "by the terminal".to_owned(),
+        set: |config, text| put(&mut config.look.glyphs, named(text, "set of characters", Glyphs::ALL, Glyphs::name)),
+    },
+];
+
+/// The key nearest to `word`, with an edit distance of at most half of its length.
+fn nearest(word: &str) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase().replace('_', "-");
+    let distance = |name: &str| strsim::osa_distance(&word, name);
+    let near = KEYS.iter().map(|key| key.name).filter(|name| distance(name) * 2 <= name.len());
+    near.min_by_key(|name| distance(name))
+}
+
+fn put<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
+    *place = Some(value?);
+    Ok(())
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|error: NotASize| error.to_string())
+}
+
+/// The one of `all` with this name.
+fn named<T: Copy, const N: usize>(
+    text: &str,
+    what: &str,
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> Result<T, String> {
+    let names = all.map(name);
+    let found = all.into_iter().find(|one| name(*one) == text.trim());
+    found.ok_or_else(|| format!("'{text}' is not a {what}: use {}", names.join(" or ")))
+}
+
+/// A key of the file with its value as text.
+#[derive(Debug)]
+struct FileEntry {
+    pub key: &'static Key,
+    pub text: String,
+    pub line: usize,
+}
+
+/// What is wrong with the file.
+#[derive(Debug, PartialEq, Eq)]
+struct Wrong {
+    pub line: usize,
+    pub key: Option<String>,
+    /// What, and what to do.
+    pub sentence: String,
+}
+
+impl Wrong {
+    /// The whole sentence.
+    fn in_file(self, path: &Path) -> String {
+        let key = self.key.map(|key| format!(", {key}")).unwrap_or_default();
+        one_line(&format!("'{}', line {}{key}: {}", path.display(), self.line, self.sentence))
+    }
+}
+
+/// The entries in the order of their lines.
+fn entries(text: &str) -> Result<Vec<FileEntry>, Wrong> {
+    let line_of = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
+    let table = DeTable::parse(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_of(span.start));
+        let written = text.lines().nth(line - 1).unwrap_or_default();
+        let key = written.split_once('=').map(|(key, _)| key.trim().to_owned()).filter(|key| !key.is_empty());
+        let sentence = format!("{}: write KEY = \"VALUE\", one in each line", error.message());
+        Wrong { line, key, sentence }
+    })?;
+    let mut entries = Vec::new();
+    for (name, value) in table.into_inner() {
+        let line = line_of(name.span().start);
+        let Some(key) = KEYS.iter().find(|key| key.name == name.get_ref().as_ref()) else {
+            let names = KEYS.iter().map(|key| key.name).collect::<Vec<_>>().join(", ");
+            let near = nearest(name.get_ref()).map(|near| format!("did you mean '{near}'? "));
+            let sentence = format!("there is no such key: {}the keys are {names}", near.unwrap_or_default());
+            return Err(Wrong { line, key: Some(name.get_ref().to_string()), sentence });
+        };
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => number.to_string(),
+            DeValue::Float(number) => number.as_str().to_owned(),
+            _ => {
+                let sentence = format!("this is neither text nor a number: write {} = {}", key.name, key.example);
+                return Err(Wrong { line, key: Some(key.name.to_owned()), sentence });
+            }
+        };
+        entries.push(FileEntry { key, text, line });
+    }
+    entries.sort_by_key(|entry| entry.line);
+    Ok(entries)
+}
+
+/// The first line of the example.
+const EXAMPLE_HEAD: &str =
+    "# plimsoll's configuration: what options mean where neither they nor a variable are given\n";
+
+/// A file with every key, each switched off.
+pub(super) fn example() -> String {
+    let mut out = EXAMPLE_HEAD.to_owned();
+    for key in &KEYS {
+        out += &format!("\n# {}\n# {} = {}\n", key.what, key.name, key.example);
+    }
+    out
+}
+
+/// The path, and all keys with their values in effect.
+pub(super) fn text(config: &Config, variable: &dyn Fn(&str) -> Option<String>, style: &Style) -> String {
+    let mut out = match (&config.path, config.exists) {
+        (Some(path), true) => format!("{}\n", path.display()),
+        (Some(path), false) => {
+            let hint = "it does not exist yet; 'plimsoll config --example' prints one to begin with";
+            format!("{}\n{}", path.display(), style.wrap("", hint))
+        }
+        (None, _) => style.wrap("", "no file: the operating system knows no home folder; set HOME"),
+    };
+    let rows: Vec<[String; 3]> = KEYS
+        .iter()
+        .map(|key| {
+            let (value, by) = in_effect(config, key.name, key.default, variable);
+            [key.name.to_owned(), one_line(&value), by]
+        })
+        .collect();
+    let wide = |column: usize, head: &str| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default().max(head.len()) + 2
+    };
+    let (first, second) = (wide(0, "key"), wide(1, "value"));
+    let head = format!("{:<first$}{:<second$}set by", "key", "value");
+    out += &format!("\n{}\n", style.paint(Hue::Strong, &head));
+    for [key, value, by] in &rows {
+        out += &format!("{key:<first$}{value:<second$}{by}\n");
+    }
+    out += &format!("\n{}", style.wrap("", "An option of the same name stands over each of these."));
+    out
+}
+
+/// The value of `key`, and who set it.
+fn in_effect(
+    config: &Config,
+    key: &str,
+    default: fn() -> String,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> (String, String) {
+    let entry = config.entries.iter().find(|entry| entry.key == key);
+    let (value, by) = match entry.map(|entry| (entry, entry.by)) {
+        Some((entry, SetBy::Line(line))) => (entry.text.clone(), format!("line {line}")),
+        Some((entry, SetBy::Variable(name))) => (entry.text.clone(), name.to_owned()),
+        None => (default(), "default".to_owned()),
+    };
+    let set = |names: &[&'static str]| {
+        names.iter().find_map(|name| Some((*name, variable(name).filter(|text| !text.is_empty())?)))
+    };
+    let over = match key {
+        "gpu-overhead" => set(&["OLLAMA_GPU_OVERHEAD"]),
+        "fit-target" => set(&["LLAMA_ARG_FIT_TARGET"]),
+        "theme" | "glyphs" => {
+            let look = Appearance::from_env(variable, config.look);
+            let value = if key == "theme" { look.tone.name() } else { look.glyphs.name() };
+            let asked = if key == "theme" { "PLIMSOLL_THEME" } else { "PLIMSOLL_GLYPHS" };
+            // the environment may overrule the file, or decide alone
+            let by = match (set(&[asked]), entry) {
+                (Some((name, text)), _) if text == value => name.to_owned(),
+                (_, Some(entry)) if entry.text.trim() == value => by,
+                _ => "terminal".to_owned(),
+            };
+            return (value.to_owned(), by);
+        }
+        _ => None,
+    };
+    over.map_or((value, by), |(name, text)| (text, name.to_owned()))
+}

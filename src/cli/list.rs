@@ -1,16 +1,15 @@
 //! `plimsoll list`: the models on this machine and in the catalogue, and how each would fit.
 
-mod ordered;
-
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, mpsc};
 use std::thread;
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use textwrap::core::display_width;
-
-use ordered::Ordered;
 
 use super::error::one_line;
 use super::resolve::ResolvedArgs;
@@ -18,12 +17,12 @@ use super::style::{Hue, Style};
 use crate::answer::FitSummary;
 use crate::engine::EngineVersion;
 use crate::gguf::FileType;
-use crate::library::{self, Item, ModelFilter, ModelStatus};
+use crate::library;
+use crate::library::{Item, ModelFilter, ModelStatus, SurveyRequest};
 use crate::model::Modalities;
 use crate::plan::{Confidence, Outcome, Plan};
 use crate::settings::{Context, Release};
 use crate::source::{Progress, Roots};
-use crate::text;
 use crate::units::{Bytes, Tokens, parameters, short};
 
 /// Timeout for listing the models of a running Ollama.
@@ -210,7 +209,7 @@ struct Object<'a> {
 /// The list as one JSON object.
 pub(super) fn json(ready: &ResolvedArgs, rows: &[ListRow]) -> serde_json::Result<String> {
     let EngineVersion { engine, release } = EngineVersion::of(ready.engine, &ready.settings);
-    text::json(&Object {
+    crate::text::json(&Object {
         plimsoll: env!("CARGO_PKG_VERSION"),
         engine: engine.name(),
         release,
@@ -375,6 +374,52 @@ fn beside(name: &str, width: usize, style: &Style) -> String {
     format!("{name}{}", " ".repeat(width - cells))
 }
 
+/// Iterator over rows planned on other threads, in the order of the models.
+struct Ordered {
+    items: std::vec::IntoIter<Arc<Item>>,
+    results: Receiver<(usize, ModelStatus)>,
+    /// Results received before their turn.
+    early: BTreeMap<usize, ModelStatus>,
+    turn: usize,
+}
+
+impl Ordered {
+    /// Starts to plan `items`; stops when the iterator is dropped.
+    fn start<'s>(
+        scope: &'s Scope<'s, '_>,
+        items: Vec<Arc<Item>>,
+        request: &'s SurveyRequest,
+        roots: &'s Roots,
+    ) -> Self {
+        let (sender, results) = mpsc::channel();
+        let to_plan = items.clone();
+        scope.spawn(move || {
+            library::inspect(&to_plan, request, roots, &|index, status| sender.send((index, status)).is_ok());
+        });
+        Self { items: items.into_iter(), results, early: BTreeMap::new(), turn: 0 }
+    }
+}
+
+impl Iterator for Ordered {
+    type Item = ListRow;
+
+    fn next(&mut self) -> Option<ListRow> {
+        let item = self.items.next()?;
+        let status = loop {
+            if let Some(status) = self.early.remove(&self.turn) {
+                break status;
+            }
+            // threads may finish out of order
+            match self.results.recv() {
+                Ok((index, status)) => drop(self.early.insert(index, status)),
+                Err(_) => break ModelStatus::Pending,
+            }
+        };
+        self.turn += 1;
+        Some(row(&item, status))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -386,5 +431,46 @@ mod tests {
         assert_eq!(at("qwen2", 6), "qwen2 7.6 B");
         assert_eq!(at("qwen25", 6), "qwen25\n      7.6 B", "a name that fills the column");
         assert_eq!(at("六四五", 7), "六四五 7.6 B", "by cells, not by letters");
+    }
+}
+
+#[cfg(test)]
+mod ordered_tests {
+    use std::thread;
+
+    use super::*;
+    use crate::engine::EngineId;
+    use crate::machine::{Machine, Origin, Os, Ram};
+    use crate::settings::Settings;
+    use crate::source::{ExplicitKnobs, catalogue};
+    use crate::units::Bytes;
+
+    #[test]
+    fn rows_are_in_order_even_if_later_models_are_planned_first() {
+        // the first, with 405 billion weights, takes longer to plan than the two after it
+        let entries = catalogue::all().iter().skip(2).take(3);
+        let items: Vec<_> = entries.map(|entry| Arc::new(Item::built_in(entry, None))).collect();
+        let names: Vec<_> = items.iter().map(|item| item.name.clone()).collect();
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
+        let machine = Machine {
+            disk: None,
+            os: Os::Linux,
+            cpu: crate::machine::Cpu::default(),
+            gpus: Vec::new(),
+            ram,
+            origin: Origin::Described,
+            drivers: crate::machine::Drivers::default(),
+        };
+        let request = SurveyRequest {
+            engine: EngineId::Ollama024,
+            machine: Arc::new(machine),
+            settings: Settings::default(),
+            held: ExplicitKnobs::default(),
+            quant: None,
+        };
+        let roots = Roots::default();
+        let rows: Vec<_> = thread::scope(|scope| Ordered::start(scope, items, &request, &roots).collect());
+        assert_eq!(rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>(), names);
+        assert!(rows.iter().all(|row| row.known.is_some()), "{rows:?}");
     }
 }

@@ -5,7 +5,7 @@ use super::error::{self, CliError};
 use super::report::answers::{self, OutOfReach, WhyAnswer};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
-use crate::answer::matrix::Axis;
+use crate::answer::sweep::Axis;
 use crate::answer::{Goal, parts, verdict, why};
 use crate::engine::PlanRequest;
 use crate::export::answers::{self as export_answers, AnswerSource};

@@ -11,7 +11,7 @@ pub(super) mod together;
 
 use super::error::one_line;
 use super::style::{Hue, NBSP, Style};
-use crate::answer::releases::OtherRelease;
+use crate::answer::compare::OtherRelease;
 use crate::answer::{KnobLimits, verdict};
 use crate::machine::Origin;
 use crate::plan::Plan;
@@ -196,7 +196,7 @@ mod tests {
 
     use super::super::style::BarGlyphs;
     use super::*;
-    use crate::answer::matrix::Axis;
+    use crate::answer::sweep::Axis;
     use crate::engine::EngineId;
     use crate::engine::PlanRequest;
     use crate::machine::spec::MachineSpec;

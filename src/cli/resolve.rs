@@ -6,30 +6,26 @@ use std::time::Instant;
 
 use super::args::{Interval, KnobArgs, MachineArgs};
 use super::config::{Config, Open, THIS_MACHINE};
-use super::environment::Variables;
 use super::error::CliError;
-use super::progress::ProgressLine;
-use super::{knobs, modelfile};
+use super::knobs;
+use super::knobs::Variables;
+use super::surroundings::ProgressLine;
 use crate::answer::KnobLimits;
-use crate::engine::PlanRequest;
-use crate::engine::{self, EngineId, ServerStarts};
-use crate::engine::{DraftFile, PreparedModel};
+use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, ServerStarts};
 use crate::gguf::FileType;
 use crate::hardware::remembered::SavedMachines;
-use crate::hardware::watch;
-use crate::hardware::{self, CollectorResult, DetectOptions, Detected};
+use crate::hardware::{CollectorResult, DetectOptions, Detected, watch};
 use crate::library::SurveyRequest;
 use crate::machine::spec::MachineSpec;
 use crate::machine::{Cpu, Drivers, Machine};
 use crate::model::Model;
 use crate::plan::Plan;
-use crate::settings::Flag;
 use crate::settings::knob::Knob;
-use crate::settings::{Context, Settings};
-use crate::source::{self, ExplicitKnobs, OpenedModel, Package, Progress, Roots};
-use crate::tui;
+use crate::settings::{Context, Flag, Settings};
+use crate::source::{ExplicitKnobs, OpenedModel, Package, Progress, Roots};
 use crate::tui::device_monitor::DeviceMonitor;
 use crate::tui::theme::Appearance;
+use crate::{engine, hardware, source, tui};
 
 /// The parsed arguments; nothing is detected or opened yet.
 #[derive(Debug)]
@@ -142,7 +138,7 @@ impl ParsedArgs {
             };
             notes.extend(config.fill(&mut settings, engine, &open));
         }
-        let (ctx, layers) = modelfile::apply(&mut settings, knobs)?;
+        let (ctx, layers) = knobs::apply(&mut settings, knobs)?;
         if let Some(projector) = knobs.mmproj.as_ref().filter(|_| engine.facts().counts_projectors) {
             settings.projector = Some(source::projector(projector, &mut source::no_progress)?);
         }

@@ -1,9 +1,23 @@
 //! What bug reports need to know of the program and its environment, without secrets.
 
 use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
-use super::error::one_line;
-use crate::source::without_secrets;
+use clap::CommandFactory;
+use clap_mangen::Man;
+use tracing::{Level, debug, info};
+
+use super::args::{Cli, ManArgs};
+use super::error::{CliError, one_line, written};
+use super::style::takes_escapes;
+use crate::source::{Progress, without_secrets};
+use crate::units::Bytes;
 
 /// Variables that the program or a library of it reads, by the beginning of their names.
 const READ: [&str; 17] = [
@@ -86,6 +100,96 @@ fn word_without_secrets(word: &str) -> String {
             format!("{name}={}", word_without_secrets(&value))
         }
         _ => without_secrets(word),
+    }
+}
+
+/// Writes what is printable of each event.
+struct Printable(File);
+
+impl Write for Printable {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        self.0.write_all(crate::text::shown(&String::from_utf8_lossy(event), false).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Starts the log in the file that the option or else `PLIMSOLL_LOG` names, behind what is in it; without either there
+/// is none.
+///
+/// # Errors
+/// If the file cannot be written.
+pub(super) fn start(option: Option<&Path>, arguments: &[OsString]) -> Result<(), CliError> {
+    let variable = std::env::var_os("PLIMSOLL_LOG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let (who, path) = match (option, &variable) {
+        (Some(path), _) => ("--log", path),
+        (None, Some(path)) => ("PLIMSOLL_LOG", path.as_path()),
+        (None, None) => return Ok(()),
+    };
+    let cannot = |why: String| {
+        CliError::flag(who, &format!("'{}' cannot be written: {why}; name a file in a folder of yours", path.display()))
+    };
+    let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| cannot(error.to_string()))?;
+    let subscriber = tracing_subscriber::fmt().with_max_level(Level::DEBUG).with_ansi(false);
+    let subscriber = subscriber.with_writer(Mutex::new(Printable(file))).finish();
+    tracing::subscriber::set_global_default(subscriber).map_err(|error| cannot(error.to_string()))?;
+    info!("{}", version());
+    info!("arguments: {}", self::arguments(arguments));
+    for (name, value) in variables() {
+        debug!("{name}={value}");
+    }
+    Ok(())
+}
+
+/// Prints the page of the program, or writes it and one page per command into a folder.
+pub(super) fn run(args: &ManArgs) -> Result<(), CliError> {
+    let Some(folder) = &args.folder else {
+        let mut page = Vec::new();
+        return written(Man::new(Cli::command()).render(&mut page).and_then(|()| io::stdout().lock().write_all(&page)));
+    };
+    let made = fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
+    made.map_err(|error| CliError::Terminal(format!("'{}' cannot be written: {error}", folder.display())))
+}
+
+/// Faster loads show no progress.
+const SHOW_AFTER: Duration = Duration::from_millis(300);
+
+/// The progress line; shows nothing if stderr is not a terminal.
+pub(super) struct ProgressLine {
+    since: Option<Instant>,
+    drawn: bool,
+}
+
+impl ProgressLine {
+    pub(super) fn on_stderr() -> Self {
+        Self { since: (io::stderr().is_terminal() && takes_escapes()).then(Instant::now), drawn: false }
+    }
+
+    /// Shows the progress. Never cancels the load: Ctrl-C does.
+    pub(super) fn show(&mut self, progress: Progress) -> ControlFlow<()> {
+        if let Some(took) = self.since.map(|since| since.elapsed()).filter(|took| *took >= SHOW_AFTER) {
+            let speed = Bytes((progress.done as f64 / took.as_secs_f64()) as u64);
+            let shard = if progress.shards > 1 {
+                format!(", shard {} of {}", progress.shard + 1, progress.shards)
+            } else {
+                String::new()
+            };
+            // errors are ignored: only this line is lost
+            drop(write!(io::stderr(), "\r\x1b[Kreading the header: {}{shard}, {speed}/s", Bytes(progress.done)));
+            self.drawn = true;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        if self.drawn {
+            drop(write!(io::stderr(), "\r\x1b[K"));
+        }
     }
 }
 

@@ -1,11 +1,16 @@
 //! Parsers for option values; errors list the accepted forms.
 
-mod listed;
-
+use std::ffi::OsStr;
+use std::str::FromStr;
 use std::time::Duration;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Command};
 
 use super::args::{Interval, KnobOrQuant, PageChoice};
 use crate::answer::best::Objective;
+use crate::engine::EngineId;
+use crate::export::ExportFormat;
 use crate::library;
 use crate::machine::Os;
 use crate::plan::Outcome;
@@ -13,9 +18,6 @@ use crate::settings::knob::Knob;
 use crate::teach::Page;
 
 pub(super) use crate::settings::flag::{context, count, layers, mebibytes};
-pub(super) use listed::{
-    engines, formats, knobs, knobs_or_quant, number_knobs_or_quant, objectives, pages, ways_to_fit,
-};
 
 /// Tokens per second.
 pub(super) fn speed(text: &str) -> Result<f64, String> {
@@ -120,4 +122,63 @@ fn named(text: &str, knobs: &[Knob]) -> Result<Knob, String> {
     let names = || knobs.iter().map(|knob| knob.name()).collect::<Vec<_>>().join(", ");
     let found = knobs.iter().find(|knob| knob.name() == text.trim()).copied();
     found.ok_or_else(|| format!("'{text}' is not a knob that can be used here: use one of {}", names()))
+}
+
+/// A parser, and the names that it accepts.
+#[derive(Clone)]
+pub(super) struct Listed<T> {
+    parse: fn(&str) -> Result<T, String>,
+    names: Vec<&'static str>,
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Listed<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        self.parse.parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.names.iter().map(PossibleValue::new)))
+    }
+}
+
+fn parsed<T: FromStr<Err = String>>(names: impl IntoIterator<Item = &'static str>) -> Listed<T> {
+    Listed { parse: |text| text.parse(), names: names.into_iter().collect() }
+}
+
+pub(super) fn engines() -> Listed<EngineId> {
+    parsed(EngineId::ALL.map(EngineId::name))
+}
+
+pub(super) fn formats() -> Listed<ExportFormat> {
+    parsed(ExportFormat::ALL.map(ExportFormat::name))
+}
+
+pub(super) fn pages() -> Listed<PageChoice> {
+    Listed { parse: page, names: Page::ALL.into_iter().map(Page::name).chain(["all"]).collect() }
+}
+
+pub(super) fn ways_to_fit() -> Listed<Outcome> {
+    Listed { parse: fits, names: vec!["vram", "experts", "split"] }
+}
+
+pub(super) fn objectives() -> Listed<Objective> {
+    Listed { parse: objective, names: Objective::ALL.map(Objective::name).to_vec() }
+}
+
+pub(super) fn knobs() -> Listed<Knob> {
+    Listed { parse: knob, names: knob_names(&engine_knobs()).collect() }
+}
+
+pub(super) fn knobs_or_quant() -> Listed<KnobOrQuant> {
+    Listed { parse: knob_or_quant, names: knob_names(&engine_knobs()).chain(["quant"]).collect() }
+}
+
+pub(super) fn number_knobs_or_quant() -> Listed<KnobOrQuant> {
+    Listed { parse: number_knob_or_quant, names: knob_names(&NUMBER_KNOBS).chain(["quant"]).collect() }
+}
+
+fn knob_names(knobs: &[Knob]) -> impl Iterator<Item = &'static str> {
+    knobs.iter().map(|knob| knob.name())
 }

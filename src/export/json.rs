@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::answer::compare::OtherRelease;
 use crate::answer::ram::RamUse;
-use crate::answer::releases::OtherRelease;
 use crate::engine::{ServerCommand, ServerStart, ServerStarts};
 use crate::machine::budget::DriverMemory;
 use crate::machine::{DeviceKind, Origin};

@@ -1,7 +1,12 @@
 //! Folders of local models. Only this module reads the environment for them.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use tempfile::NamedTempFile;
 
 /// The folders and servers to search for models; folders that do not exist count as empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,3 +87,132 @@ const SERVICE_STORES: &[&str] = if cfg!(target_os = "linux") {
 } else {
     &[]
 };
+
+/// References that are kept.
+const MAX_ENTRIES: usize = 24;
+/// A longer file is none of ours.
+const MAX_FILE: u64 = 1 << 20;
+
+/// The list, and where it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recent {
+    file: PathBuf,
+}
+
+impl Recent {
+    /// The list in `file`, which need not be there yet.
+    pub fn new(file: &Path) -> Self {
+        Self { file: file.to_owned() }
+    }
+
+    /// The references, the newest first; none where the file cannot be read.
+    pub fn list(&self) -> Vec<String> {
+        let short = fs::metadata(&self.file).is_ok_and(|about| about.len() <= MAX_FILE);
+        let text = short.then(|| fs::read_to_string(&self.file).ok()).flatten().unwrap_or_default();
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).take(MAX_ENTRIES).map(str::to_owned).collect()
+    }
+
+    /// Puts `reference` in front. One that would not be a line is left out.
+    ///
+    /// # Errors
+    /// When the folder cannot be written; the list is then as it was.
+    pub fn add(&self, reference: &str) -> io::Result<()> {
+        if reference.trim().is_empty() || reference.chars().any(char::is_control) {
+            return Ok(());
+        }
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        // let go when the handle is dropped, also by the end of the program
+        let lock = File::create(self.file.with_extension("lock"))?;
+        lock.lock()?;
+        let others = self.list().into_iter().filter(|other| other != reference);
+        let lines: Vec<String> = std::iter::once(reference.to_owned()).chain(others).take(MAX_ENTRIES).collect();
+        let mut list = NamedTempFile::new_in(folder)?;
+        list.write_all((lines.join("\n") + "\n").as_bytes())?;
+        list.persist(&self.file)?;
+        Ok(())
+    }
+}
+
+/// What `text` is kept as: a path leads to the same file wherever the next program is started.
+pub fn reference(text: &str) -> String {
+    let there = Path::new(text).is_file().then(|| std::path::absolute(text).ok()).flatten();
+    there.map_or_else(|| text.to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
+/// `text` without users' names, passwords and queries in the addresses in it.
+pub fn without_secrets(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find("://") {
+        let (before, after) = rest.split_at(start + 3);
+        out += before;
+        let end = after.find(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '<' | '>')).unwrap_or(after.len());
+        let (address, more) = after.split_at(end);
+        let address = address.split(['?', '#']).next().unwrap_or_default();
+        let (host, path) = address.find(['/', '\\']).map_or((address, ""), |slash| address.split_at(slash));
+        out += host.rsplit('@').next().unwrap_or(host);
+        out += path;
+        rest = more;
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_comes_first_and_none_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let recent = Recent::new(&folder.path().join("deeper/recent"));
+        assert!(recent.list().is_empty());
+        for reference in ["a", "b", "a", "hf://o/r:Q8_0", "two\nlines", " "] {
+            recent.add(reference).unwrap();
+        }
+        assert_eq!(recent.list(), ["hf://o/r:Q8_0", "a", "b"]);
+        (0..2 * MAX_ENTRIES).for_each(|n| recent.add(&n.to_string()).unwrap());
+        assert_eq!((recent.list().len(), recent.list()[0].as_str()), (MAX_ENTRIES, "47"));
+    }
+
+    #[test]
+    fn nothing_is_lost_when_many_write_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("recent");
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let recent = Recent::new(&file);
+                scope.spawn(move || (0..5).for_each(|n| recent.add(&format!("{writer}/{n}")).unwrap()));
+            }
+        });
+        assert_eq!(Recent::new(&file).list().len(), 20);
+    }
+
+    #[test]
+    fn a_file_that_is_no_list_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("recent");
+        fs::write(&file, [0xff, 0xfe, 0]).unwrap();
+        let recent = Recent::new(&file);
+        assert!(recent.list().is_empty());
+        recent.add("a").unwrap();
+        assert_eq!(recent.list(), ["a"]);
+    }
+}
+
+#[cfg(test)]
+mod secrets_tests {
+    use super::without_secrets;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("https://me:pass@host:80/a/b.gguf?token=x#y", "https://host:80/a/b.gguf")]
+    #[case("'https://host/a?X-Amz-Signature=x' was not found: HTTP 404", "'https://host/a' was not found: HTTP 404")]
+    #[case("http://u@h and http://v:w@i/", "http://h and http://i/")]
+    #[case("hf://owner/repo:Q4_K_M", "hf://owner/repo:Q4_K_M")]
+    #[case("catalogue:qwen3-8b@q8_0", "catalogue:qwen3-8b@q8_0")]
+    #[case("http://a@b@c/d@e", "http://c/d@e")]
+    #[case("", "")]
+    fn addresses_lose_what_may_be_secret(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(without_secrets(text), shown);
+    }
+}

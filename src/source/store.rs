@@ -7,8 +7,8 @@ pub mod ollama;
 use std::fmt;
 use std::path::PathBuf;
 
+use super::reference::TagParameters;
 use super::roots::Roots;
-use super::tag::TagParameters;
 use crate::units::Bytes;
 
 /// The program that keeps a model.

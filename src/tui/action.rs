@@ -8,7 +8,7 @@ use ratatui::crossterm::event::KeyEvent;
 
 use super::query::QueryPart;
 use crate::answer::KnobLimits;
-use crate::answer::machines::MachineResult;
+use crate::answer::compare::MachineResult;
 use crate::hardware::Detected;
 use crate::hardware::remembered::SavedMachine;
 use crate::hardware::watch::MemoryUpdate;

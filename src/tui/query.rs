@@ -3,8 +3,8 @@
 
 use crate::answer::Remedy;
 use crate::answer::best::{BestRequest, Card, Objective};
-use crate::answer::cliffs::Cliff;
-use crate::answer::matrix::Axis;
+use crate::answer::limits::Cliff;
+use crate::answer::sweep::Axis;
 use crate::answer::sweep::{PlanFigures, Point};
 use crate::answer::together::{LoadRequest, LoadedModels, load_together};
 use crate::engine::PlanRequest;

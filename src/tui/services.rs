@@ -12,7 +12,7 @@ use crate::library::verify::{Verified, example, verify};
 use crate::library::{self, Item, ModelStatus, SurveyRequest};
 use crate::machine::Machine;
 use crate::observed::{Load, Observation};
-use crate::source::recent::{self, Recent};
+use crate::source::roots::{self, Recent};
 use crate::source::{self, Package, ProgressCallback, Roots};
 
 /// Maximum number of completions.
@@ -48,7 +48,7 @@ impl Services for LocalServices {
 
     fn add_recent(&self, reference: &str) -> Result<(), String> {
         let Some(file) = Roots::of_this_machine().recent else { return Ok(()) };
-        let reference = recent::reference(reference);
+        let reference = roots::reference(reference);
         let kept = Recent::new(&file).add(&reference);
         kept.map_err(|error| {
             format!("'{reference}' could not be added to the recent models: '{}': {error}", file.display())

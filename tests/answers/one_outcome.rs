@@ -1,7 +1,7 @@
 //! One outcome everywhere: in list, plan, verdict, matrix, sweep, max, marks and JSON, for random models of the
 //! catalogue, machines and knobs.
 
-use plimsoll::answer::matrix::Axis;
+use plimsoll::answer::sweep::Axis;
 use plimsoll::answer::{Goal, verdict};
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::machine::{Drivers, Machine, Origin, Os, Ram, presets};

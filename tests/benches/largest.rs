@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use divan::Bencher;
 use fixtures::{card, machines, server};
 use plimsoll::answer::Goal;
-use plimsoll::answer::matrix::Axis;
+use plimsoll::answer::sweep::Axis;
 use plimsoll::engine::EngineId;
 use plimsoll::engine::PlanRequest;
 use plimsoll::engine::PreparedModel;

@@ -6,22 +6,25 @@ use std::sync::Arc;
 
 use super::super::args::CheckArgs;
 use super::super::config::Config;
-use super::super::error::{self, CliError, one_line};
-use super::super::resolve::{self, MachineSource, ParsedArgs};
+use super::super::error::{CliError, one_line};
+use super::super::resolve::{MachineSource, ParsedArgs};
 use super::super::style::{Hue, Style};
-use super::{DIFFERS, apply, compare, model, remember};
-use crate::answer::check::held::{self, HeldMemory, ListedModel};
+use super::super::{error, resolve};
+use super::{DIFFERS, apply, compare, model};
+use crate::answer::check::held;
+use crate::answer::check::held::{HeldMemory, ListedModel};
+use crate::cli::check;
 use crate::engine::PlanRequest;
-use crate::hardware::visible::{self, ServerProcess};
-use crate::hardware::{self, DetectOptions, Detected};
+use crate::hardware::visible::ServerProcess;
+use crate::hardware::{DetectOptions, Detected, visible};
 use crate::observed::{Load, Observation, ProcessMemory, PsRow};
 use crate::plan::Plan;
-use crate::settings::Context;
-use crate::settings::Flag;
+use crate::settings::{Context, Flag};
+use crate::units::Tokens;
+use crate::{hardware, text};
+
 #[cfg(feature = "net")]
 use crate::source::Roots;
-use crate::text;
-use crate::units::Tokens;
 
 /// What was found.
 pub(super) enum Live {
@@ -108,7 +111,7 @@ pub(super) fn check(args: &CheckArgs, live: Live) -> Result<ExitCode, CliError> 
 pub(super) fn held(args: &CheckArgs, load: &Load) -> String {
     let Ok(source) = MachineSource::read(&args.machine) else { return String::new() };
     let detected = hardware::detect(&DetectOptions { gpus: true, ..source.search });
-    let Ok(found) = crate::answer::check::besides::of(load, &remember::processes(&detected)) else {
+    let Ok(found) = crate::answer::check::besides::of(load, &check::processes(&detected)) else {
         return String::new();
     };
     let line = |besides: crate::answer::check::besides::Besides| {
@@ -136,7 +139,7 @@ fn of_server(args: &CheckArgs, server: &ServerProcess, detected: &Detected) -> R
         CliError::Model(format!("the command line of llama-server (process {}) cannot be read", server.pid))
     })?;
     let found = model(args, load)?;
-    let own: Vec<ProcessMemory> = remember::processes(detected);
+    let own: Vec<ProcessMemory> = check::processes(detected);
     let own: Vec<ProcessMemory> = own.into_iter().filter(|process| process.pid == u64::from(server.pid)).collect();
     // the settings of the command, on the machine as it was before
     let settings = compare(args, load, &found)?.request;
@@ -165,7 +168,7 @@ fn of_row(args: &CheckArgs, row: &PsRow, detected: &Detected) -> Result<RunningC
     }
     apply(&args.knobs, &mut request.settings);
     let is_own = |process: &ProcessMemory| process.name.contains("ollama") || process.name.contains("llama-server");
-    let own: Vec<ProcessMemory> = remember::processes(detected).into_iter().filter(is_own).collect();
+    let own: Vec<ProcessMemory> = check::processes(detected).into_iter().filter(is_own).collect();
     request.machine = Arc::new(held::before(&request.machine, &own));
     let plan = request.plan()?;
     let name = format!("{}, loaded by Ollama", one_line(&row.name));

@@ -2,10 +2,10 @@
 
 use super::super::style::{Hue, Style};
 use super::{one_line, sanitize, source};
-use crate::answer::largest::Largest;
-use crate::answer::matrix::Matrix;
+use crate::answer::limits::Largest;
+use crate::answer::limits::LargestQuantisation;
 use crate::answer::parts::PartAnswer;
-use crate::answer::quant::LargestQuantisation;
+use crate::answer::sweep::Matrix;
 use crate::answer::sweep::{PlanFigures, Sweep};
 use crate::answer::why::{LayerAnswer, MemoryUser, nothing_to_move};
 use crate::answer::{Goal, Remedy, verdict};

@@ -1,7 +1,7 @@
 //! Answers as CSV; the columns are stable. Sizes are integers in bytes.
 #![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
-use crate::answer::matrix::Matrix;
+use crate::answer::sweep::Matrix;
 use crate::answer::sweep::{PlanFigures, Sweep};
 use crate::speed::SpeedRange;
 

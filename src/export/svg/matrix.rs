@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
 use super::charts::model_line;
-use crate::answer::matrix::Matrix;
+use crate::answer::sweep::Matrix;
 use crate::export::caption::Caption;
 use crate::plan::{Outcome, Plan};
 

@@ -1,19 +1,20 @@
 //! Sends requests and follows redirects.
 
-use std::fmt;
 use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
 use tracing::debug;
 use ureq::http::{HeaderMap, Response};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
 
-use super::cancel::CancelHandle;
-use super::error::WireError;
-use super::retry::{Retry, Timeouts};
 use super::url::Url;
 use crate::source::network::Network;
+use crate::source::progress::{Progress, ProgressCallback};
 use crate::text::is_printable;
 
 const MAX_REDIRECTS: u32 = 10;
@@ -212,7 +213,7 @@ impl Client {
         let HttpResponse { url, status, body, .. } = response;
         let mut bytes = Vec::new();
         let mut body = body.into_reader();
-        super::piece::read_up_to(&mut body, limit + 1, &mut bytes, &self.timeouts, &url, cancel)
+        super::ranged::read_up_to(&mut body, limit + 1, &mut bytes, &self.timeouts, &url, cancel)
             .map_err(|error| self.with_timeout(error))?;
         if bytes.len() as u64 > limit {
             return Err(WireError::TooLong { url, limit });
@@ -253,4 +254,298 @@ fn drain(body: Body) {
 fn shown(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     text.chars().filter(|c| is_printable(*c)).take(80).collect()
+}
+
+/// Interval of progress reports.
+const TICK: Duration = Duration::from_millis(40);
+
+/// Shared state of a cancellable job.
+#[derive(Clone, Debug, Default)]
+pub struct CancelHandle {
+    cancelled: Arc<AtomicBool>,
+    received: Arc<AtomicU64>,
+}
+
+impl CancelHandle {
+    /// Counts received bytes.
+    pub(super) fn add_received(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes received so far.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps for `time`, unless cancelled.
+    pub(super) fn sleep(&self, time: Duration) {
+        let mut left = time;
+        while !left.is_zero() && !self.is_cancelled() {
+            let step = left.min(TICK);
+            thread::sleep(step);
+            left -= step;
+        }
+    }
+}
+
+/// Runs `job` on a new thread and waits for it, reporting `before` plus the bytes received to `on_progress`. A
+/// cancelled job ends a little later, and its result is dropped.
+///
+/// # Errors
+/// [`WireError::Cancelled`] if `on_progress` cancels.
+pub fn cancellable<T: Send + 'static>(
+    on_progress: &mut ProgressCallback<'_>,
+    before: Progress,
+    cancel: &CancelHandle,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, WireError> {
+    let (send, receive) = sync_channel(1);
+    let start = cancel.received();
+    // the send fails if the job was cancelled
+    thread::spawn(move || drop(send.send(job())));
+    loop {
+        let now = Progress { done: before.done.saturating_add(cancel.received() - start), ..before };
+        if on_progress(now).is_break() {
+            cancel.cancelled.store(true, Ordering::Relaxed);
+            return Err(WireError::Cancelled);
+        }
+        match receive.recv_timeout(TICK) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) => {}
+            // the job panicked, which has been reported on its thread
+            Err(RecvTimeoutError::Disconnected) => return Err(WireError::Cancelled),
+        }
+    }
+}
+
+/// Timeouts and retry limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Timeout of a connection.
+    pub connect: Duration,
+    /// Timeout of the beginning of a response.
+    pub answer: Duration,
+    /// Timeout of the next bytes of a body.
+    pub silence: Duration,
+    /// Downloads with fewer than [`Timeouts::slowest`] bytes in this time are given up.
+    pub slow: Duration,
+    /// See [`Timeouts::slow`].
+    pub slowest: u64,
+    /// Consecutive tries without progress.
+    pub tries: u32,
+    /// Wait before the second try; doubled for each further one.
+    pub back_off: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(15),
+            silence: Duration::from_secs(10),
+            slow: Duration::from_secs(10),
+            slowest: 16 << 10,
+            tries: 4,
+            back_off: Duration::from_millis(400),
+        }
+    }
+}
+
+/// Maximum `Retry-After` that is honoured; a longer one is reported as busy.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+/// Maximum number of tries, including those with progress.
+const MAX_TRIES: u32 = 40;
+
+/// Counts the tries of one request.
+#[derive(Debug)]
+pub struct Retry<'p> {
+    timeouts: &'p Timeouts,
+    all: u32,
+    without_progress: u32,
+}
+
+impl<'p> Retry<'p> {
+    /// Starts counting.
+    pub fn new(timeouts: &'p Timeouts) -> Self {
+        Self { timeouts, all: 0, without_progress: 0 }
+    }
+
+    /// Called after a try failed with `error`, and whether it made progress; waits before the next.
+    ///
+    /// # Errors
+    /// `error` if there is no further try.
+    pub fn after(&mut self, error: WireError, progress: bool, cancel: &CancelHandle) -> Result<(), WireError> {
+        self.all += 1;
+        self.without_progress = if progress { 0 } else { self.without_progress + 1 };
+        let timeouts = self.timeouts;
+        // after a long timeout, retry only once
+        let tries = if matches!(error, WireError::Silent { .. }) { timeouts.tries.min(2) } else { timeouts.tries };
+        let over = self.without_progress >= tries || self.all >= MAX_TRIES;
+        let mut wait = timeouts.back_off.saturating_mul(1 << self.without_progress.saturating_sub(1).min(8));
+        let (error, again) = match error {
+            WireError::Broken { host, at, .. } => (WireError::Broken { host, tries: self.all, at }, true),
+            WireError::Busy { host, status, wait: asked, .. } => {
+                wait = wait.max(asked.unwrap_or_default());
+                (WireError::Busy { host, status, tries: self.all, wait: asked }, wait <= MAX_WAIT)
+            }
+            silent @ WireError::Silent { .. } => (silent, true),
+            other => (other, false),
+        };
+        if over || !again || cancel.is_cancelled() {
+            return Err(error);
+        }
+        if self.without_progress > 0 {
+            cancel.sleep(wait);
+        }
+        if cancel.is_cancelled() { Err(WireError::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum WireError {
+    #[error("the host '{host}' cannot be resolved: check the address and the network connection")]
+    NoHost { host: String },
+    #[error("'{host}' is not contacted")]
+    NotAsked { host: String },
+    #[error("'{host}' cannot be reached ({why}): check that it is running, and the network connection")]
+    Unreachable { host: String, why: String },
+    #[error(
+        "the certificate of '{host}' is not trusted ({why}): check the address, the clock, and the system's \
+         certificates"
+    )]
+    Certificate { host: String, why: String },
+    #[error("'{host}' sent nothing for {} s: try again later", .after.as_secs_f32())]
+    Silent { host: String, after: Duration },
+    #[error("'{host}' is too slow ({bytes} bytes in {} s), so loading was stopped: try again later", .after.as_secs_f32().round())]
+    Slow { host: String, bytes: u64, after: Duration },
+    #[error("'{host}' dropped the connection {tries} times, most recently at byte {at}: try again later")]
+    Broken { host: String, tries: u32, at: u64 },
+    #[error("'{host}' does not speak valid HTTP or HTTPS ({why}): check the address")]
+    Garbled { host: String, why: String },
+    #[error("'{url}' redirects more than {limit} times: check the address")]
+    Redirects { url: Url, limit: u32 },
+    #[error("'{url}' redirects to '{to}', which is not followed: use an address whose redirects stay on http or https")]
+    RedirectsAway { url: Url, to: String },
+    #[error("'{url}' redirects from https to http, which is not followed: contact the server's operator")]
+    Downgrade { url: Url },
+    #[error("'{host}' is busy (status {status}) after {tries} tries: try again later")]
+    Busy { host: String, status: u16, tries: u32, wait: Option<Duration> },
+    #[error("'{url}' returned status {status}{}", advice(*.status))]
+    Status { url: Url, status: u16, code: Option<String> },
+    #[error(
+        "'{url}' was asked for bytes from {asked} but returned others ({found}): check the server, or a proxy in \
+         between"
+    )]
+    OtherBytes { url: Url, asked: u64, found: String },
+    #[error("'{url}' changed while it was being read: open it again")]
+    Changed { url: Url },
+    #[error("'{url}' returned compressed data ({encoding}) although none was requested: check for a proxy in between")]
+    Compressed { url: Url, encoding: String },
+    #[error("'{url}' returned more than {limit} bytes where a short response was expected: check the address")]
+    TooLong { url: Url, limit: u64 },
+    #[error("the header extends beyond byte {limit}, the limit: it is damaged or forged")]
+    LongHeader { limit: u64 },
+    #[error("stopped by the user")]
+    Cancelled,
+}
+
+fn advice(status: u16) -> &'static str {
+    match status {
+        401 => " (login required): use hf://… or the model's name in Ollama's registry instead",
+        403 => " (forbidden): ask its owner for access",
+        404 | 410 => " (not found): check the address",
+        _ => ": check the address",
+    }
+}
+
+impl WireError {
+    /// Converts the client library's error of a request to `url`.
+    pub(super) fn of(error: ureq::Error, url: &Url) -> Self {
+        let host = url.host().to_owned();
+        match error {
+            ureq::Error::HostNotFound => Self::NoHost { host },
+            ureq::Error::ConnectionFailed => Self::Unreachable { host, why: "no connection".to_owned() },
+            ureq::Error::ConnectProxyFailed(why) => {
+                Self::Unreachable { host, why: format!("the proxy refused: {why}") }
+            }
+            ureq::Error::InvalidProxyUrl => Self::Unreachable { host, why: "the proxy address is invalid".to_owned() },
+            ureq::Error::Timeout(_) => Self::Silent { host, after: Duration::ZERO },
+            ureq::Error::Tls(why) => Self::of_tls(host, why),
+            ureq::Error::Rustls(why) => Self::of_tls(host, &why.to_string()),
+            ureq::Error::Io(error) => Self::of_io(error, host, 0),
+            // the server closed the connection before the end of the body
+            ureq::Error::BodyStalled => Self::Broken { host, tries: 1, at: 0 },
+            other => Self::Garbled { host, why: other.to_string() },
+        }
+    }
+
+    /// Converts an error of reading a body from `host`, after `at` bytes.
+    pub(super) fn of_io(error: io::Error, host: String, at: u64) -> Self {
+        use io::ErrorKind as Kind;
+        match error.kind() {
+            Kind::TimedOut | Kind::WouldBlock => Self::Silent { host, after: Duration::ZERO },
+            Kind::ConnectionReset
+            | Kind::ConnectionAborted
+            | Kind::BrokenPipe
+            | Kind::UnexpectedEof
+            | Kind::NotConnected => Self::Broken { host, tries: 1, at },
+            Kind::ConnectionRefused => Self::Unreachable { host, why: "connection refused".to_owned() },
+            Kind::InvalidData => Self::of_tls(host, &error.to_string()),
+            _ => match error.downcast::<ureq::Error>() {
+                Ok(ureq::Error::Timeout(_)) => Self::Silent { host, after: Duration::ZERO },
+                Ok(ureq::Error::Io(error)) => Self::of_io(error, host, at),
+                Ok(error) => Self::Broken { host, tries: 1, at }.unless_garbled(&error),
+                Err(error) => Self::Unreachable { host, why: error.to_string() },
+            },
+        }
+    }
+
+    /// A TLS error: an untrusted certificate, or anything else.
+    fn of_tls(host: String, why: &str) -> Self {
+        let why = why.to_owned();
+        if why.to_lowercase().contains("certificate") {
+            Self::Certificate { host, why }
+        } else {
+            Self::Garbled { host, why: format!("no encryption: {why}") }
+        }
+    }
+
+    /// [`Self::Garbled`] if `error` is a protocol error, else `self`.
+    fn unless_garbled(self, error: &ureq::Error) -> Self {
+        match (self, error) {
+            (Self::Broken { host, .. }, ureq::Error::Protocol(_)) => Self::Garbled { host, why: error.to_string() },
+            (broken, _) => broken,
+        }
+    }
+
+    /// Whether the server could not be reached, so that a cached copy may be used instead.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(
+            self,
+            Self::NoHost { .. }
+                | Self::NotAsked { .. }
+                | Self::Unreachable { .. }
+                | Self::Silent { .. }
+                | Self::Slow { .. }
+                | Self::Broken { .. }
+                | Self::Busy { .. }
+                | Self::Certificate { .. }
+        )
+    }
+}
+
+/// Byte sources return [`io::Error`]; `SourceError::at` extracts the [`WireError`] again.
+impl From<WireError> for io::Error {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Cancelled => io::ErrorKind::Interrupted.into(),
+            error => io::Error::other(error),
+        }
+    }
 }

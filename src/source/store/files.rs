@@ -9,7 +9,7 @@ use super::{EntryState, Store, StoreEntry};
 use crate::gguf::read::ShardName;
 use crate::gguf::{GgufError, check};
 use crate::source::file::LocalFile;
-use crate::source::tag::TagParameters;
+use crate::source::reference::TagParameters;
 use crate::units::Bytes;
 
 /// Nesting depth of folders; LM Studio and snapshots need three.

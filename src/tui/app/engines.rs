@@ -1,7 +1,7 @@
 //! The list of engines and releases.
 
 use super::{App, Mode};
-use crate::answer::releases::OtherRelease;
+use crate::answer::compare::OtherRelease;
 use crate::engine::EngineVersion;
 use crate::tui::action::Command;
 

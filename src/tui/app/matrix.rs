@@ -2,7 +2,7 @@
 
 use super::advice::AnswerState;
 use super::{App, Mode};
-use crate::answer::matrix::Axis;
+use crate::answer::sweep::Axis;
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::saved::SavedPage;
 use super::{MachinePrompt, MachineScreen};
-use crate::answer::machines::MachineResult;
+use crate::answer::compare::MachineResult;
 use crate::machine::Machine;
 use crate::tui::app::{App, Mode};
 use crate::tui::effect::{Effect, MachinesRequest};

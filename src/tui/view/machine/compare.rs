@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::answer::machines::MachineResult;
+use crate::answer::compare::MachineResult;
 use crate::plan::{Headroom, Plan};
 use crate::tui::app::App;
 use crate::tui::app::machine::compare::MachineComparison;
