@@ -17,7 +17,7 @@ use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::{App, Detection, InitialState, LiveMemory, Preferences};
 use plimsoll::tui::effect::{Effect, LimitsRequest, Services, SurveyJob};
 use plimsoll::tui::event;
-use plimsoll::tui::picture::{self, recording};
+use plimsoll::tui::picture;
 use plimsoll::tui::query::{Query, Worker};
 use plimsoll::tui::regions::ScreenLayout;
 use plimsoll::tui::theme::{Appearance, Hue, Theme};
@@ -387,11 +387,6 @@ impl Harness {
                 None => assert_eq!(other[(x, y)].symbol(), " ", "outside the screen, at {x}, {y}"),
             }
         }
-    }
-
-    /// The screen as it is, as a frame of a recording.
-    pub fn frame(&self, title: &str, millis: u32) -> recording::Frame {
-        recording::Frame { buffer: self.buffer().clone(), title: title.to_owned(), millis }
     }
 
     pub fn svg(&self) -> String {

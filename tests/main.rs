@@ -26,6 +26,7 @@ mod projectors;
 mod quantise;
 mod readme;
 mod real_server;
+mod recording;
 mod screens;
 mod server;
 mod source;

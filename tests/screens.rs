@@ -7,13 +7,13 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::tui::theme::{Appearance, Glyphs, Tone};
 
+use crate::recording;
 use plimsoll::hardware::{CollectorResult, Detected, DeviceFact, Process};
 use plimsoll::library::ModelOrigin;
 use plimsoll::machine::{Machine, Origin as Made};
 use plimsoll::plan::Outcome;
 use plimsoll::source::store::Store;
 use plimsoll::tui::action::Action;
-use plimsoll::tui::picture::recording;
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
@@ -59,6 +59,11 @@ fn fits_on_one_gpu() {
     picture("planner-changed", &mut harness);
 }
 
+/// The screen as it is, as a frame of a recording.
+fn frame(harness: &Harness, title: &str, millis: u32) -> recording::Frame {
+    recording::Frame { buffer: harness.buffer().clone(), title: title.to_owned(), millis }
+}
+
 /// Ten seconds with the planner: slide the context until layers leave the GPU, go back to the most that fits, export.
 #[test]
 fn a_recording() {
@@ -67,12 +72,12 @@ fn a_recording() {
         Harness::by(EngineId::default(), harness::model("llama3.1-8b"), machine, (140, 34), settings(16_384));
     harness.no_limits = false;
     harness.think();
-    let mut frames = vec![harness.frame("plimsoll", 1200)];
+    let mut frames = vec![frame(&harness, "plimsoll", 1200)];
     let mut press = |harness: &mut Harness, keys: &str, what: &str, millis: u32| {
         harness.press(keys);
         harness.think();
         let key = keys.split(' ').next().unwrap_or_default();
-        frames.push(harness.frame(&format!("plimsoll — {key} {what}"), millis));
+        frames.push(frame(&harness, &format!("plimsoll — {key} {what}"), millis));
     };
     // as if Shift and the arrow were held
     for _ in 0..15 {

@@ -2,7 +2,6 @@
 //! without gaps in any font.
 
 mod lines;
-pub mod recording;
 
 use std::fmt::Write;
 
@@ -13,8 +12,9 @@ use super::theme::palette::indexed_rgb;
 use super::theme::{Hue, Tone};
 use crate::text::one_line;
 
-/// Width and height of a cell, and the font size, in pixels.
-const CELL: (f64, f64) = (8.4, 18.0);
+/// Width and height of a cell, in pixels.
+pub const CELL: (f64, f64) = (8.4, 18.0);
+/// The font size, in pixels.
 const LETTERS: f64 = 14.0;
 /// Space around the text, and the height of the window's title bar.
 const MARGIN: f64 = 14.0;
@@ -36,7 +36,7 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
 }
 
 /// The empty window around a screen of the size of `buffer`: the picture up to its first cell.
-fn window(out: &mut String, buffer: &Buffer, colours: &PictureColours, title: &str) {
+pub fn window(out: &mut String, buffer: &Buffer, colours: &PictureColours, title: &str) {
     let rows = f64::from(buffer.area.height);
     let (width, height) = (window_width(buffer), rows * CELL.1 + BAR + MARGIN);
     let view = format!("{} {}", number(width), number(height));
@@ -58,7 +58,7 @@ fn window(out: &mut String, buffer: &Buffer, colours: &PictureColours, title: &s
 }
 
 /// The text in the title bar.
-fn caption(out: &mut String, buffer: &Buffer, colours: &PictureColours, title: &str) {
+pub fn caption(out: &mut String, buffer: &Buffer, colours: &PictureColours, title: &str) {
     let _ = writeln!(
         out,
         "<text x=\"{}\" y=\"20\" text-anchor=\"middle\" font-size=\"12\" fill=\"{}\">{}</text>",
@@ -73,12 +73,12 @@ fn window_width(buffer: &Buffer) -> f64 {
 }
 
 /// The upper edge of a row of the screen.
-fn row_top(y: u16) -> f64 {
+pub fn row_top(y: u16) -> f64 {
     BAR + f64::from(y) * CELL.1
 }
 
 /// Neighbouring cells of a row from its left edge on.
-fn draw_cells(out: &mut String, cells: &[PaintedCell], top: f64, colours: &PictureColours) {
+pub fn draw_cells(out: &mut String, cells: &[PaintedCell], top: f64, colours: &PictureColours) {
     backgrounds(out, cells, top, colours);
     lines::draw(out, cells, top);
     words(out, cells, top);
@@ -86,14 +86,15 @@ fn draw_cells(out: &mut String, cells: &[PaintedCell], top: f64, colours: &Pictu
 
 /// A cell with its effective colours.
 #[derive(PartialEq)]
-struct PaintedCell<'a> {
+pub struct PaintedCell<'a> {
     symbol: &'a str,
     ink: String,
     background: String,
     bold: bool,
 }
 
-struct PictureColours {
+/// The colours of a picture's terminal.
+pub struct PictureColours {
     background: String,
     ink: String,
     quiet: String,
@@ -102,7 +103,8 @@ struct PictureColours {
 }
 
 impl PictureColours {
-    fn of(tone: Tone) -> Self {
+    /// Those of a terminal with a background of `tone`.
+    pub fn of(tone: Tone) -> Self {
         let hue = |hue: Hue| hex(hue.rgb(tone));
         let background = if tone == Tone::Light { "#fbfcfd" } else { "#11161d" };
         Self {
@@ -115,7 +117,7 @@ impl PictureColours {
     }
 
     /// The cells of row `y` of the screen.
-    fn row<'a>(&self, buffer: &'a Buffer, y: u16) -> Vec<PaintedCell<'a>> {
+    pub fn row<'a>(&self, buffer: &'a Buffer, y: u16) -> Vec<PaintedCell<'a>> {
         let area = buffer.area;
         let cells = (area.left()..area.right()).filter_map(|x| buffer.cell((x, area.top() + y)));
         cells.map(|cell| self.painted(cell)).collect()
@@ -211,7 +213,7 @@ fn hex((r, g, b): (u8, u8, u8)) -> String {
 }
 
 /// With at most two decimals, and no trailing zeros.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use ratatui::buffer::Buffer;
 
-use super::{CELL, PaintedCell, PictureColours, caption, draw_cells, number, row_top, window};
-use crate::tui::theme::Tone;
+use plimsoll::tui::picture::{CELL, PaintedCell, PictureColours, caption, draw_cells, number, row_top, window};
+use plimsoll::tui::theme::Tone;
 
 /// Equal cells between two that change which are drawn with them: a group costs more than a few cells.
 const GAP: usize = 4;
