@@ -43,6 +43,29 @@ impl From<Machine> for MachineSpec {
     }
 }
 
+impl Machine {
+    /// A machine by what `--gpu` and `--ram` take: a card or a size per GPU, and a size of RAM.
+    ///
+    /// # Errors
+    /// One sentence on the first text that is not valid.
+    pub fn described(gpus: &[&str], ram: &str) -> Result<Self, String> {
+        let gpus: Vec<String> = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
+        let spec = MachineSpec::read(&gpus, Some(ram))?;
+        let nothing = Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None };
+        let drivers = Drivers::default();
+        let (cpu, os) = (Cpu::beside(&[]), Os::Linux);
+        Ok(spec.complete(Self {
+            disk: None,
+            os,
+            cpu,
+            gpus: Vec::new(),
+            ram: nothing,
+            origin: Origin::Described,
+            drivers,
+        }))
+    }
+}
+
 impl MachineSpec {
     /// Parses one text per GPU, or the single text `none`, and one for main memory.
     ///
