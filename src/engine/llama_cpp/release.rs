@@ -7,7 +7,7 @@
 
 use super::architectures::Architecture;
 use super::architectures::Architecture as A;
-use super::projector::rules::ClipRules;
+use super::projector::ClipRules;
 use crate::engine::ggml::backend::cuda::CudaRules;
 use crate::engine::ggml::backend::metal::MetalRules;
 use crate::engine::ggml::backend::vulkan::VulkanRules;

@@ -2,10 +2,10 @@
 //! it (`tools/server/server-context.cpp` and `tools/mtmd/mtmd.cpp`, 0.1.161).
 
 use super::super::error::LoadError;
-use super::super::projector::kind::ProjectorType;
-use super::super::projector::rules::ClipRules;
+use super::super::projector::kind::Trait;
+
 use super::super::projector::{
-    Encoder, EncoderMemory, Input, LoadedProjector, Modality, ProjectorOptions, TokenOptions,
+    ClipRules, Encoder, EncoderMemory, Input, LoadedProjector, Modality, ProjectorOptions, TokenOptions,
 };
 use super::super::release::ReleaseTraits;
 use crate::engine::id::EngineError;
@@ -80,13 +80,13 @@ impl PlacedProjector {
             placed.notes.extend(encoder.fit_into_ubatch(&mut options.tokens, n_ubatch, rules));
             placed.notes.extend(other_width(encoder, n_embd));
         }
-        if let Some(encoder) = loaded.encoders.iter().find(|encoder| encoder.is_unchecked()) {
+        if let Some(encoder) = loaded.encoders.iter().find(|encoder| encoder.kind.is_unchecked()) {
             let kind = encoder.kind.name();
             placed.modelled = Some(format!(
                 "the graph of a {kind} projector follows clip's source: there are no figures to check it by"
             ));
         }
-        if let Some(encoder) = loaded.encoders.iter().find(|encoder| !encoder.is_exact()) {
+        if let Some(encoder) = loaded.encoders.iter().find(|encoder| !encoder.kind.is_exact()) {
             let kind = encoder.kind.name();
             placed.modelled = Some(format!("the graph of a {kind} projector is modelled by that of other types"));
         }
@@ -197,12 +197,9 @@ fn other_width(encoder: &Encoder, n_embd: u64) -> Option<String> {
 impl Encoder {
     /// Whether the model reads its images without a causal mask, in one ubatch (`mtmd_decode_use_non_causal`).
     fn is_read_at_once(&self, rules: &ClipRules) -> bool {
-        match self.kind {
-            // the small models mask their images, in newer releases
-            ProjectorType::Gemma4V => !(rules.images_within_ubatch && matches!(self.n_embd_out(), 1536 | 2560)),
-            ProjectorType::Gemma4Uv | ProjectorType::Gemma3 | ProjectorType::DeepSeek4V => true,
-            _ => false,
-        }
+        // the small models mask their images, in newer releases
+        let masked = || rules.images_within_ubatch && matches!(self.n_embd_out(), 1536 | 2560);
+        self.kind.has(Trait::ReadAtOnce) || self.kind.has(Trait::ReadAtOnceIfLarge) && !masked()
     }
 
     /// Lowers the most tokens of an image to what one ubatch holds, where the model reads it at once; says so.

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::hparams::ClipHparams;
-use super::limits::{ImageLimits, MAX_FRAMES, TokenOptions, check_image};
-use super::rules::ClipRules;
-use super::{Encoder, LoadedProjector, Modality, graph};
+use super::image::{ImageLimits, MAX_FRAMES, TokenOptions, check_image};
+
+use super::{ClipRules, Encoder, LoadedProjector, Modality, graph};
 use crate::engine::ggml::allocate;
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::ggml::schedule::{Schedule, Scheduler};
@@ -71,7 +71,7 @@ impl Input {
         match (self, encoder.modality) {
             (Self::Image { width, height, batch }, Modality::Vision) => {
                 check_image(&encoder.hparams, width, height)?;
-                if batch == 0 || batch > 64 || (batch > 1 && !(rules.batches && encoder.kind.encodes_batches())) {
+                if batch == 0 || batch > 64 || (batch > 1 && !(rules.batches && encoder.encodes_batches())) {
                     return refuse(format!("this projector cannot encode {batch} images together"));
                 }
                 Ok(())
