@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use super::id::{EngineError, EngineId, FitGoal, Launch};
 use super::llama_cpp;
-use super::llama_cpp::resolved::ResolvedRequest;
+use super::llama_cpp::ResolvedRequest;
 use super::preflight::Preflight;
 use crate::engine::prepared::PreparedModel;
 use crate::machine::{DeviceKind, Machine};

@@ -15,6 +15,7 @@ use crate::gguf::{Header, Value};
 use hparams::ClipHparams;
 pub use image::{ImageLimits, ResizedImage, TokenOptions};
 use kind::{ProjectorType, TokenLimits, Trait};
+pub(super) use measure::PlacedProjector;
 pub use measure::{EncoderMemory, Input, ProjectorOptions};
 use weights::ClipWeights;
 

@@ -4,7 +4,7 @@ use super::facts::FACTS;
 use crate::engine::admission::Admission;
 use crate::engine::facts::EngineFacts;
 use crate::engine::id::{EngineError, FitGoal, Launch, ServerStarts};
-use crate::engine::llama_cpp::resolved::ResolvedRequest;
+use crate::engine::llama_cpp::ResolvedRequest;
 use crate::engine::preflight::Preflight;
 use crate::engine::prepared::PreparedModel;
 use crate::engine::request::{local_gpus_only, on_local_gpus};

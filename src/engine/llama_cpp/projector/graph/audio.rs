@@ -4,7 +4,7 @@ use super::super::hparams::Activation;
 use super::super::kind::Trait;
 use super::{ATTENTION_OUT, Affine, ClipGraph, Norm};
 use crate::engine::ggml::Type;
-use crate::engine::ggml::convolution::Steps;
+use crate::engine::ggml::graph::Steps;
 use crate::engine::ggml::tensor::{TensorId, UnaryOp};
 
 // Encoders of Whisper's kind: Ultravox, Qwen2-Audio, Voxtral and others (`models/whisper-enc.cpp`, 0.1.161).

@@ -3,7 +3,7 @@
 use super::super::hparams::Activation;
 use super::{Affine, Blocks, ClipGraph, Norm, POSITIONS, Rotary};
 use crate::engine::ggml::Type;
-use crate::engine::ggml::convolution::Steps;
+use crate::engine::ggml::graph::Steps;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 
 // `SigLIP` encoders: Gemma 3, `SmolVLM` and Idefics 3, LFM2-VL, Janus Pro, Phi 4 (`models/siglip.cpp`, 0.1.161).
