@@ -36,7 +36,7 @@ use crate::plan::{OwnCaches, Plan, PlanSummary};
 use crate::settings::knob::{Bounds, Knob};
 use crate::settings::{Context, InEffect, Settings};
 use formulas::PlanFormulas;
-use llama_cpp::resolved::ResolvedRequest;
+use llama_cpp::ResolvedRequest;
 
 pub use admission::Admission;
 pub use facts::{EngineFacts, ReserveSetting};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use flate2::read::GzDecoder;
 use plimsoll::engine::ggml::backend::{Cuda, Plain};
 use plimsoll::engine::ggml::{BackendRef, Graph, Tensor};
+use plimsoll::engine::llama_cpp::projector::kind::ProjectorType;
 use plimsoll::engine::llama_cpp::projector::{
     EncoderMemory, Input, LoadedProjector, Modality, ProjectorOptions, TokenOptions,
 };
@@ -157,6 +158,18 @@ fn projectors_take_what_clip_takes(#[case] folder: &str, #[case] release: Releas
         first.join("\n")
     );
     assert_eq!(lines, 251);
+}
+
+#[test]
+fn every_type_with_a_graph_has_figures_or_says_that_it_has_none() {
+    let loaded = support::names_in(&["projectors/models"]).into_iter().map(|name| LoadedProjector::new(&header(&name)));
+    let measured: Vec<ProjectorType> =
+        loaded.flat_map(|file| file.unwrap().encoders).map(|encoder| encoder.kind).collect();
+    let wrong: Vec<&ProjectorType> = ProjectorType::ALL
+        .iter()
+        .filter(|kind| kind.is_exact() && kind.is_unchecked() == measured.contains(kind))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// `op type [ne]` of a graph's nodes, then `type [ne]` of its leafs.

@@ -4,7 +4,7 @@
 //! (`common_speculative_are_compatible`, `common/speculative.cpp`); heads trained for another model it cannot use.
 
 use super::llama_cpp::LoadedModel;
-use super::llama_cpp::speculative::Speculation;
+use super::llama_cpp::draft::Speculation;
 use super::prepared::PreparedModel;
 use crate::gguf::Value;
 use crate::settings::{Release, SpecType};

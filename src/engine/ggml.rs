@@ -5,9 +5,7 @@
 
 pub mod allocate;
 pub mod backend;
-pub mod convolution;
 pub mod graph;
-pub mod ops;
 pub mod schedule;
 pub mod tensor;
 

@@ -3,29 +3,20 @@
 //! The reference is the llama.cpp of package `llama-cpp-sys-2`; [`Release`] names the versions.
 
 pub mod architectures;
-mod buffers;
 pub mod cache;
 pub mod context;
 pub mod draft;
 pub(super) mod engine;
 pub mod error;
-pub(super) mod facts;
 pub mod fit;
 pub mod graph;
-mod graph_plan;
 pub mod hparams;
 mod measure;
-pub mod partner;
-pub mod pipeline;
 pub mod placement;
 mod plan;
 mod probe;
 pub mod projector;
 pub mod release;
-pub mod repack;
-pub mod resolved;
-pub mod speculative;
-pub mod weight_homes;
 pub mod weights;
 
 use std::sync::Arc;
@@ -41,23 +32,18 @@ use crate::machine::CpuInstructions;
 use crate::plan::Plan;
 use crate::settings::{FlashAttn, Release, Settings};
 use architectures::{GraphFamily, Trait};
-pub use buffers::{DeviceBuffers, RequestBuffers};
 use cache::Memory;
 use context::{ContextParams, Cparams};
 use draft::DeviceBytes;
 use error::LoadError;
-use hparams::Hparams;
-use hparams::keys::HeaderKeys;
+use hparams::{HeaderKeys, Hparams};
 use measure::Measurer;
-pub use measure::Reservation;
-use pipeline::Pipeline;
+pub use measure::{DeviceBuffers, Pipeline, RequestBuffers, Reservation, ResolvedRequest};
 use placement::{Placement, SplitRequest, TensorOverride};
 pub use plan::{Evidence, Likeness, ModelledError, evidence};
-pub(super) use plan::{plan, preflight, resolve, summary, visible};
+pub(super) use plan::{gpus as visible, plan, preflight, resolve, summary};
 use release::ReleaseTraits;
-use repack::{Layouts, WeightsInRam};
-use weight_homes::WeightHomes;
-use weights::{LlmTensor, Weights};
+use weights::{Layouts, LlmTensor, WeightHomes, Weights, WeightsInRam};
 
 /// A model as loaded by llama.cpp, ready to be measured with any settings.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use super::admission::Admission;
 use super::facts::{EngineFacts, ReserveSetting};
 use super::id::{EngineError, EngineId, FitGoal, Launch, ServerStarts};
 use super::knobs::KnobCondition;
-use super::llama_cpp::resolved::ResolvedRequest;
+use super::llama_cpp::ResolvedRequest;
 use super::preflight::Preflight;
 use super::prepared::PreparedModel;
 use super::request::{local_gpus_only, on_local_gpus};

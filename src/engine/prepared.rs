@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::draft_match::kind_of;
 use super::id::EngineError;
 use super::llama_cpp::LoadedModel;
-use super::llama_cpp::speculative::Speculation;
+use super::llama_cpp::draft::Speculation;
 use crate::gguf::FileType;
 use crate::model::Model;
 use crate::model::quantise::QuantiseError;

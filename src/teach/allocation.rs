@@ -11,7 +11,7 @@ use super::trace::{ScheduleDevice, Trace, TraceRequest};
 use crate::engine::EngineError;
 use crate::engine::PlanRequest;
 use crate::engine::llama_cpp::MemoryBreakdown;
-use crate::engine::llama_cpp::resolved::ResolvedRequest;
+use crate::engine::llama_cpp::ResolvedRequest;
 use crate::plan::Plan;
 use crate::settings::FlashAttn;
 use crate::units::Tokens;

@@ -9,7 +9,7 @@ use crate::engine::PlanRequest;
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::backend::Without;
 use crate::engine::ggml::tensor::{BackendId, Buffer, Op, TensorId};
-use crate::engine::llama_cpp::resolved::ResolvedRequest;
+use crate::engine::llama_cpp::ResolvedRequest;
 use crate::plan::Plan;
 use crate::units::Bytes;
 

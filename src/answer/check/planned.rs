@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{CheckedTerm, Compared, Part};
-use crate::engine::llama_cpp::repack::WeightsInRam;
+use crate::engine::llama_cpp::weights::WeightsInRam;
 use crate::engine::llama_cpp::{RequestBuffers, Reservation};
 use crate::engine::{EngineError, PlanRequest, of};
 use crate::observed::Mib;

@@ -3,14 +3,9 @@
 //!
 //! One file per family, each with the facts of a card as values.
 
-pub mod cpu;
 pub mod cuda;
 pub mod metal;
-pub mod plain;
-pub mod remote;
-pub mod sycl;
 pub mod vulkan;
-pub mod without;
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -18,15 +13,9 @@ use std::sync::Arc;
 
 use super::graph::Graph;
 use super::tensor::{Buffer, Op, Tensor, TensorId, row};
-
-pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub use metal::Metal;
-pub use plain::Plain;
-pub use remote::Remote;
-pub use sycl::Sycl;
 pub use vulkan::Vulkan;
-pub use without::Without;
 
 /// A device as seen by the scheduler and the allocator (`ggml_backend_i`, `ggml_backend_device_i` and
 /// `ggml_backend_buffer_type_i` in `ggml-backend-impl.h`, 0.1.161).
@@ -207,6 +196,168 @@ impl AllocDeps {
     /// Whether nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.lists.is_empty()
+    }
+}
+
+// Main memory and the CPU.
+
+/// Main memory and the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// That of the buffers used: the host buffers of the first GPU that has some, else the CPU's own.
+    pub alignment: u64,
+    /// Maximum size of one of these buffers.
+    pub max_buffer: u64,
+}
+
+impl Default for Cpu {
+    /// `TENSOR_ALIGNMENT` in `ggml-impl.h`, 0.1.161.
+    fn default() -> Self {
+        Self { alignment: 32, max_buffer: u64::MAX / 2 }
+    }
+}
+
+impl Backend for Cpu {
+    fn alignment(&self) -> u64 {
+        self.alignment
+    }
+
+    fn has_host_buffers(&self) -> bool {
+        false
+    }
+
+    fn max_buffer(&self) -> u64 {
+        self.max_buffer
+    }
+
+    fn offload_batch(&self) -> Option<u64> {
+        None
+    }
+
+    fn pipelines(&self) -> bool {
+        false
+    }
+}
+
+// The simulated card: every operation, no room besides results, the graph as it is. For tests and comparisons.
+
+/// A card that supports everything; alignment and padding are those of CUDA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plain;
+
+impl Backend for Plain {
+    fn alignment(&self) -> u64 {
+        128
+    }
+
+    fn bytes(&self, tensor: &Tensor) -> u64 {
+        padded(tensor, 512)
+    }
+}
+
+// A device in another computer, served by llama.cpp's `rpc-server` (`ggml-rpc.cpp`, 0.1.161).
+
+/// Alignment, maximum buffer and sizes are asked of the device; it is asynchronous and has events, never runs an
+/// operation whose weights are in RAM, and is sent the graph in the order of the scheduler.
+#[derive(Clone, Debug)]
+pub struct Remote(pub BackendRef);
+
+impl Backend for Remote {
+    fn alignment(&self) -> u64 {
+        self.0.alignment()
+    }
+
+    fn has_host_buffers(&self) -> bool {
+        false
+    }
+
+    fn max_buffer(&self) -> u64 {
+        self.0.max_buffer()
+    }
+
+    fn offload_batch(&self) -> Option<u64> {
+        None
+    }
+
+    fn bytes(&self, tensor: &Tensor) -> u64 {
+        self.0.bytes(tensor)
+    }
+
+    fn allocation(&self, graph: &Graph, tensor: &Tensor) -> u64 {
+        self.0.allocation(graph, tensor)
+    }
+}
+
+// SYCL (`ggml-sycl.cpp`, 0.1.161). Temporary buffers of attention are not counted.
+
+/// An Intel GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sycl;
+
+impl Backend for Sycl {
+    fn alignment(&self) -> u64 {
+        128
+    }
+
+    fn bytes(&self, tensor: &Tensor) -> u64 {
+        padded(tensor, 512)
+    }
+}
+
+// A device that lacks an operation, to show what that changes.
+
+/// The same device without one operation; never one that writes to a cache, since caches do not move.
+#[derive(Clone, Debug)]
+pub struct Without {
+    /// The device.
+    pub backend: BackendRef,
+    /// The operation.
+    pub op: Op,
+}
+
+impl Backend for Without {
+    fn alignment(&self) -> u64 {
+        self.backend.alignment()
+    }
+
+    fn host(&self) -> Option<Cpu> {
+        self.backend.host()
+    }
+
+    fn has_host_buffers(&self) -> bool {
+        self.backend.has_host_buffers()
+    }
+
+    fn max_buffer(&self) -> u64 {
+        self.backend.max_buffer()
+    }
+
+    fn offload_batch(&self) -> Option<u64> {
+        self.backend.offload_batch()
+    }
+
+    fn pipelines(&self) -> bool {
+        self.backend.pipelines()
+    }
+
+    fn bytes(&self, tensor: &Tensor) -> u64 {
+        self.backend.bytes(tensor)
+    }
+
+    fn allocation(&self, graph: &Graph, tensor: &Tensor) -> u64 {
+        self.backend.allocation(graph, tensor)
+    }
+
+    fn supports(&self, graph: &Graph, tensor: &Tensor) -> bool {
+        tensor.op != self.op && self.backend.supports(graph, tensor)
+    }
+
+    fn offloads(&self, tensor: &Tensor) -> bool {
+        self.backend.offloads(tensor)
+    }
+
+    fn graph_optimize(&self, split: &mut SplitGraph<'_>, kept: &mut AllocDeps) {
+        self.backend.graph_optimize(split, kept);
     }
 }
 

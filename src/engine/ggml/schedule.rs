@@ -1,12 +1,9 @@
 //! Assigns a graph to devices: five passes assign every tensor, then the graph is cut into splits, and tensors needed
 //! on another device are copied (`ggml_backend_sched_split_graph`, 0.1.161).
 
-mod assign;
-mod split;
-
-use super::backend::BackendRef;
+use super::backend::{AllocDeps, BackendRef, SplitGraph};
 use super::graph::Graph;
-use super::tensor::{BackendId, NO_BACKEND, Tensor, TensorId};
+use super::tensor::{BackendId, Buffer, NO_BACKEND, Op, Tensor, TensorId};
 
 /// Copies of each input with pipeline parallelism (`GGML_SCHED_MAX_COPIES`, 0.1.161).
 pub const PIPELINE_COPIES: usize = 4;
@@ -186,4 +183,307 @@ impl Scheduler<'_> {
         }
         device == place
     }
+}
+
+// The first four passes: the device of every operation.
+
+impl Scheduler<'_> {
+    /// Pass 1: allocated tensors stay on their device, inputs go to the CPU, and an operation with weights goes to
+    /// their device, or to the first GPU that runs it with weights from RAM.
+    fn anchor(&self, graph: &Graph, places: &mut [BackendId]) {
+        for &id in graph.leafs.iter().chain(&graph.nodes) {
+            if places[id.index()] == NO_BACKEND {
+                places[id.index()] = self.anchor_of(graph, &graph[id]);
+            }
+        }
+    }
+
+    fn anchor_of(&self, graph: &Graph, tensor: &Tensor) -> BackendId {
+        if let Some(device) = Self::allocated(graph, tensor) {
+            return device;
+        }
+        if tensor.input {
+            return self.cpu();
+        }
+        // rope factors are too small to decide the device, and so are attention sinks
+        if tensor.op == Op::Rope || (tensor.op == Op::FlashAttn && !self.rules.sinks_decide) {
+            return NO_BACKEND;
+        }
+        for source in graph.sources(tensor) {
+            let Buffer::Weights(device) = graph[source].buffer else { continue };
+            if device == self.cpu() && self.op_offload && !graph[source].repacked {
+                let offloads = |gpu: &BackendRef| gpu.offloads(tensor) && gpu.supports(graph, tensor);
+                let target = self.backends[..usize::from(device)].iter().position(offloads);
+                return target.map_or(device, |gpu| gpu as BackendId);
+            }
+            return if self.can(graph, device, tensor) { device } else { NO_BACKEND };
+        }
+        NO_BACKEND
+    }
+
+    /// Pass 2, downwards: an unassigned operation gets the device of the one before it if that device supports it,
+    /// except for the device `stops_at`.
+    fn spread_down(&self, graph: &Graph, places: &mut [BackendId], stops_at: BackendId) {
+        self.spread(graph, places, stops_at, graph.computed.iter());
+    }
+
+    /// Pass 2, upwards: from the operation after it.
+    fn spread_up(&self, graph: &Graph, places: &mut [BackendId], stops_at: BackendId) {
+        self.spread(graph, places, stops_at, graph.computed.iter().rev());
+    }
+
+    fn spread<'g>(
+        &self,
+        graph: &Graph,
+        places: &mut [BackendId],
+        stops_at: BackendId,
+        order: impl Iterator<Item = &'g TensorId>,
+    ) {
+        let mut current = NO_BACKEND;
+        for &id in order {
+            let place = &mut places[id.index()];
+            if *place != NO_BACKEND {
+                current = if *place == stops_at { NO_BACKEND } else { *place };
+            } else if self.can(graph, current, &graph[id]) {
+                *place = current;
+            }
+        }
+    }
+
+    /// Pass 3: an unassigned operation goes to the device that supports it and can read most of its operands. (Devices
+    /// here never share a buffer type, so no operation can be upgraded to a better one.)
+    fn best_fit(&self, graph: &Graph, places: &mut [BackendId]) {
+        for &id in &graph.computed {
+            let tensor = &graph[id];
+            if places[id.index()] != NO_BACKEND {
+                continue;
+            }
+            let readable = |place: BackendId| {
+                graph
+                    .sources(tensor)
+                    .filter(|source| {
+                        let below = graph[*source].view_of;
+                        let placed = places[source.index()] != NO_BACKEND
+                            || below.get().is_some_and(|b| places[b.index()] != NO_BACKEND);
+                        placed && Self::readable(graph, places, *source, place)
+                    })
+                    .count()
+            };
+            // the first of equals
+            let able = (0..=self.cpu()).rev().filter(|place| self.can(graph, *place, tensor));
+            let best = able.max_by_key(|place| readable(*place));
+            places[id.index()] = best.unwrap_or_else(|| self.cpu());
+        }
+    }
+
+    /// Pass 4: views go to the device of their tensor, unassigned operands to that of their first reader.
+    fn sources(&self, graph: &Graph, places: &mut [BackendId]) {
+        for &id in &graph.nodes {
+            let tensor = &graph[id];
+            if places[id.index()] == NO_BACKEND && tensor.view_of.is_some() {
+                places[id.index()] = places[tensor.view_of.index()];
+            }
+            for source in graph.sources(tensor) {
+                if places[source.index()] == NO_BACKEND {
+                    let below = graph[source].view_of;
+                    places[source.index()] = below.get().map_or(places[id.index()], |below| places[below.index()]);
+                }
+            }
+            if places[id.index()] == NO_BACKEND {
+                let able = self.backends.iter().position(|backend| backend.supports(graph, tensor));
+                places[id.index()] = able.map_or(self.cpu(), |place| place as BackendId);
+            }
+        }
+    }
+}
+
+// The fifth pass: cuts the graph where the device changes, adds copies, and lets each backend optimise its splits.
+
+/// Operands of one operation (`GGML_MAX_SRC` in `ggml.h`, 0.1.161).
+const MAX_OPERANDS: usize = 10;
+
+/// The first copy of every tensor on every device.
+struct Copies {
+    first: Vec<TensorId>,
+    devices: usize,
+    /// Copies per tensor: several in a pipeline.
+    count: usize,
+}
+
+impl Copies {
+    fn of(&mut self, id: TensorId, place: BackendId) -> &mut TensorId {
+        &mut self.first[id.index() * self.devices + usize::from(place)]
+    }
+}
+
+impl Scheduler<'_> {
+    /// Pass 5, and the order of the allocator's walk.
+    fn split(&self, graph: &mut Graph, schedule: &mut Schedule) {
+        let devices = self.backends.len();
+        let count = if self.pipeline { PIPELINE_COPIES } else { 1 };
+        let mut copies = Copies { first: vec![TensorId::NONE; graph.tensors.len() * devices], devices, count };
+        schedule.copies = count;
+        let multiplied = if self.pipeline { self.multiplied(graph) } else { Vec::new() };
+        let uses = graph.uses();
+        self.cut(graph, schedule, &mut copies);
+        let most = schedule.splits.iter().map(|split| split.inputs.len()).chain([multiplied.len()]).max();
+        schedule.overflows = self.rules.max_split_inputs.is_some_and(|limit| most > Some(limit));
+        for input in multiplied {
+            schedule.multiply(input, graph);
+        }
+        let kept = self.optimise(graph, schedule, &uses);
+        Self::set_order(graph, schedule, &mut copies, &kept);
+    }
+
+    /// Every backend reorders its splits, and keeps tensors longer there.
+    fn optimise(&self, graph: &mut Graph, schedule: &Schedule, uses: &[u32]) -> AllocDeps {
+        let mut kept = AllocDeps::default();
+        for split in &schedule.splits {
+            let backend = &self.backends[usize::from(split.place)];
+            let mut nodes = SplitGraph { graph: &mut *graph, range: split.nodes.clone(), uses };
+            backend.graph_optimize(&mut nodes, &mut kept);
+        }
+        kept
+    }
+
+    /// Cuts the graph into splits.
+    fn cut(&self, graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies) {
+        let first = graph.computed.first().map(|id| schedule.places[id.index()]);
+        let mut split = Split { place: first.unwrap_or(self.cpu()), nodes: 0..0, inputs: 0..0 };
+        let mut node = 0;
+        for at in 0..graph.computed.len() {
+            let id = graph.computed[at];
+            while graph.nodes[node] != id {
+                node += 1;
+            }
+            let place = schedule.places[id.index()];
+            let inputs = schedule.inputs.len() - split.inputs.start;
+            let mut needs_split = || {
+                Self::copies_weights(graph, schedule, id, place)
+                    || (self.rules.max_split_inputs == Some(inputs)
+                        && Self::needs_new_copy(graph, schedule, copies, id, place))
+            };
+            if place != split.place || (inputs > 0 && needs_split()) {
+                (split.nodes.end, split.inputs.end) = (node, schedule.inputs.len());
+                let next = Split { place, nodes: node..node, inputs: split.inputs.end..split.inputs.end };
+                schedule.splits.push(std::mem::replace(&mut split, next));
+            }
+            for operand in graph[id].src.range() {
+                let source = graph.operands[operand];
+                if !source.is_some() || !Self::is_away(graph, schedule, source, place) {
+                    continue;
+                }
+                if !copies.of(source, place).is_some() {
+                    *copies.of(source, place) = schedule.copy(graph, source, place, copies.count);
+                    schedule.inputs.push(source);
+                    schedule.input_copies.push(*copies.of(source, place));
+                }
+                graph.operands[operand] = *copies.of(source, place);
+            }
+        }
+        (split.nodes.end, split.inputs.end) = (graph.nodes.len(), schedule.inputs.len());
+        schedule.splits.push(split);
+    }
+
+    /// Whether `id` reads weights of another device: a new split lets their copies reuse the memory of earlier ones.
+    fn copies_weights(graph: &Graph, schedule: &Schedule, id: TensorId, place: BackendId) -> bool {
+        graph.sources(&graph[id]).any(|source| {
+            matches!(graph[source].buffer, Buffer::Weights(_)) && Self::is_away(graph, schedule, source, place)
+        })
+    }
+
+    /// Whether `id` needs a copy that does not exist yet.
+    fn needs_new_copy(graph: &Graph, schedule: &Schedule, copies: &mut Copies, id: TensorId, place: BackendId) -> bool {
+        let mut sources = graph.sources(&graph[id]);
+        sources.any(|source| !copies.of(source, place).is_some() && Self::is_away(graph, schedule, source, place))
+    }
+
+    /// Whether `place` needs a copy of `source`.
+    fn is_away(graph: &Graph, schedule: &Schedule, source: TensorId, place: BackendId) -> bool {
+        schedule.places[source.index()] != place && !Self::readable(graph, &schedule.places, source, place)
+    }
+
+    /// The operations in order; before each split its copies, each after a no-op that keeps the original alive; after an
+    /// operation a no-op for what is kept until then.
+    fn set_order(graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies, kept: &AllocDeps) {
+        let Schedule { places, splits, inputs, nodes, leafs, .. } = schedule;
+        nodes.reserve(graph.nodes.len() + 2 * inputs.len());
+        for split in &*splits {
+            for &input in &inputs[split.inputs.clone()] {
+                let Tensor { ne, nb, .. } = graph[input];
+                let reader = graph.compute_view(Op::None, input, ne, nb, [input]);
+                places.push(split.place);
+                nodes.push((reader, places[input.index()]));
+                nodes.push((*copies.of(input, split.place), split.place));
+            }
+            for at in split.nodes.clone() {
+                let id = graph.nodes[at];
+                nodes.push((id, places[id.index()]));
+                for operands in kept.until(id).chunks(MAX_OPERANDS) {
+                    places.push(split.place);
+                    nodes.push((graph.keep(operands), split.place));
+                }
+            }
+        }
+        // a pipeline allocates the copies before the graph runs
+        let pipeline = copies.count > 1;
+        for split in splits.iter().filter(|_| pipeline) {
+            for &input in &inputs[split.inputs.clone()] {
+                let first = copies.of(input, split.place).0;
+                leafs.extend((first..first + copies.count as u32).map(|copy| (TensorId(copy), split.place)));
+            }
+        }
+        leafs.extend(graph.leafs.iter().map(|id| (*id, places[id.index()])));
+    }
+
+    /// The inputs that a pipeline keeps several copies of.
+    fn multiplied(&self, graph: &Graph) -> Vec<TensorId> {
+        if self.rules.multiplies_unread_inputs { inputs(graph) } else { read_inputs(graph) }
+    }
+}
+
+impl Schedule {
+    /// Adds `count` copies of `source` on `place`; the copies of a pipeline outlive the graph.
+    fn copy(&mut self, graph: &mut Graph, source: TensorId, place: BackendId, count: usize) -> TensorId {
+        let Tensor { ty, ne, nb, label, layer, .. } = graph[source];
+        let kept = count > 1;
+        let copy = Tensor { nb, label, layer, input: kept, output: kept, ..Tensor::new(ty, ne) };
+        let first = TensorId(graph.tensors.len() as u32);
+        for _ in 0..count {
+            graph.add_tensor(copy);
+            self.places.push(place);
+        }
+        first
+    }
+
+    /// Keeps several copies of an input in a pipeline; the original is the first.
+    fn multiply(&mut self, input: TensorId, graph: &mut Graph) {
+        let place = self.places[input.index()];
+        graph[input].output = true;
+        self.leafs.push((input, place));
+        let more = self.copy(graph, input, place, self.copies - 1).0;
+        for copy in more..more + self.copies as u32 - 1 {
+            let copy = TensorId(copy);
+            (graph[copy].input, graph[copy].output) = (true, true);
+            self.leafs.push((copy, place));
+        }
+    }
+}
+
+/// The inputs of `graph`, including unread ones.
+fn inputs(graph: &Graph) -> Vec<TensorId> {
+    graph.leafs.iter().copied().filter(|leaf| graph[*leaf].input).collect()
+}
+
+/// The inputs of `graph` in order of first use.
+fn read_inputs(graph: &Graph) -> Vec<TensorId> {
+    let mut read = Vec::new();
+    for &id in &graph.computed {
+        for source in graph.sources(&graph[id]) {
+            if graph[source].input && !read.contains(&source) {
+                read.push(source);
+            }
+        }
+    }
+    read
 }

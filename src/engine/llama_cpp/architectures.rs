@@ -12,8 +12,7 @@ use super::graph::transformer::{
     EmbeddingScale, ExpertRouting, Norms, PostNorm, PreNorm, QkNorm, ResidualOrder, RopeLayers, Transformer,
 };
 use super::graph::{GraphBuilder, Norm};
-use super::hparams::keys::HeaderKeys;
-use super::hparams::{Hparams, gating};
+use super::hparams::{HeaderKeys, Hparams, gating};
 use super::weights::LlmTensor;
 use super::weights::LlmTensor as Slot;
 use crate::gguf::{Header, Value};

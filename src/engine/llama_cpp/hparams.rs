@@ -1,21 +1,14 @@
 //! Hyperparameters as llama.cpp reads them: keys, defaults and rules per architecture (`llama-model.cpp`,
 //! `llama-hparams.cpp` and `models/*.cpp`, 0.1.161).
 
-mod blocks;
-mod bounds;
-mod drafts;
-pub(super) mod keys;
-mod linear;
-mod looped;
 mod per_architecture;
-mod sparse;
 
 use super::architectures::{Architecture, Trait};
 use super::error::LoadError;
 use super::release::ReleaseTraits;
-use crate::gguf::Header;
+use super::weights::{LlmTensor, TensorSuffix, Weights};
+use crate::gguf::{Elements, Header, Value};
 use crate::settings::Pooling;
-use keys::HeaderKeys;
 
 /// llama.cpp's hyperparameters, before tensors are considered. Lists have one entry per block.
 #[derive(Clone, Debug, Default)]
@@ -427,3 +420,258 @@ impl Hparams {
 
 /// `LLAMA_MAX_LAYERS` (`llama-hparams.h`, 0.1.161).
 const MAX_LAYERS: usize = 512;
+
+// The header keys of an architecture.
+
+/// A header's keys of one architecture.
+pub(crate) struct HeaderKeys<'a> {
+    header: &'a Header,
+    architecture: &'a str,
+    /// The release that reads them.
+    pub release: &'static ReleaseTraits,
+}
+
+impl<'a> HeaderKeys<'a> {
+    pub fn of(header: &'a Header, release: &'static ReleaseTraits) -> Self {
+        let architecture = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
+        Self { header, architecture, release }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.header.metadata.get(&format!("{}.{name}", self.architecture))
+    }
+
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.as_u64()
+    }
+
+    /// A number of items in memory, limited to `usize`.
+    pub fn count(&self, name: &str) -> Option<usize> {
+        self.number(name).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    pub fn float(&self, name: &str) -> Option<f64> {
+        self.get(name)?.as_f64()
+    }
+
+    /// Whether a number is there and not 0.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.float(name).unwrap_or(0.0) != 0.0
+    }
+
+    /// Whether the file has a tensor of this name.
+    pub fn has_tensor(&self, name: &str) -> bool {
+        self.header.tensors.iter().any(|tensor| *tensor.name == *name)
+    }
+
+    /// Tokens of the vocabulary; 0 if unknown.
+    pub fn vocabulary(&self) -> u64 {
+        let tokens = self.header.metadata.get("tokenizer.ggml.tokens").and_then(Value::as_array);
+        tokens.map(|tokens| tokens.len).or_else(|| self.number("vocab_size")).unwrap_or(0)
+    }
+
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        self.get(name)?.as_bool()
+    }
+
+    pub fn need(&self, name: &str) -> Result<u64, LoadError> {
+        self.number(name).ok_or_else(|| {
+            LoadError::model(format!(
+                "the header has no numeric key {}.{name}: convert the model again",
+                self.architecture
+            ))
+        })
+    }
+
+    /// The elements of a list of numbers or flags.
+    pub fn list(&self, name: &str) -> Option<Vec<i64>> {
+        Some(match &self.get(name)?.as_array()?.elements {
+            Elements::U32(list) => list.iter().map(|n| i64::from(*n)).collect(),
+            Elements::I32(list) => list.iter().map(|n| i64::from(*n)).collect(),
+            Elements::Bool(list) => list.iter().map(|n| i64::from(*n)).collect(),
+            Elements::F32(_) | Elements::Unread(_) => return None,
+        })
+    }
+
+    /// One number per block: from a list of them, or the same for all; empty if there is none.
+    pub fn floats(&self, name: &str, count: usize) -> Vec<f64> {
+        if let Some(number) = self.float(name) {
+            return vec![number; count];
+        }
+        match self.get(name).and_then(Value::as_array).map(|list| &list.elements) {
+            Some(Elements::F32(list)) => list.iter().map(|number| f64::from(*number)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// One number per block: from a list, or the same for all.
+    pub fn each(&self, name: &str, count: usize) -> Result<Option<Vec<u64>>, LoadError> {
+        if let Some(number) = self.number(name) {
+            return Ok(Some(vec![number; count]));
+        }
+        let Some(list) = self.list(name) else { return Ok(None) };
+        if list.len() < count {
+            let architecture = self.architecture;
+            return Err(LoadError::model(format!(
+                "{architecture}.{name} has {} elements for {count} blocks: convert the model again",
+                list.len()
+            )));
+        }
+        Ok(Some(list.iter().take(count).map(|n| u64::try_from(*n).unwrap_or(0)).collect()))
+    }
+}
+
+// Hyperparameters derived from the tensors, for architectures that are not listed.
+
+/// The required tensors of a recurrent block, for each kind.
+const RECURRENT: [&[LlmTensor]; 3] = [
+    &[LlmTensor::ShortConvIn, LlmTensor::ShortConvConv, LlmTensor::ShortConvOut],
+    &[
+        LlmTensor::SsmIn,
+        LlmTensor::SsmConv1d,
+        LlmTensor::SsmX,
+        LlmTensor::SsmDt,
+        LlmTensor::SsmA,
+        LlmTensor::SsmD,
+        LlmTensor::SsmOut,
+    ],
+    &[LlmTensor::SsmIn, LlmTensor::SsmConv1d, LlmTensor::SsmA, LlmTensor::SsmD, LlmTensor::SsmOut],
+];
+
+/// The tensors with the keys of an attention block.
+const KEYS: [LlmTensor; 3] = [LlmTensor::AttnK, LlmTensor::AttnQkv, LlmTensor::AttnKvAMqa];
+
+impl Hparams {
+    /// Determines which blocks are recurrent, which have attention, and of what kind.
+    ///
+    /// # Errors
+    /// When the size of a cache exceeds the limits.
+    pub(super) fn read_blocks(&mut self, keys: &HeaderKeys<'_>, weights: &Weights) -> Result<(), LoadError> {
+        let holds = |il: usize, slot: LlmTensor| weights.find(il, slot, TensorSuffix::Weight).is_some();
+        let anywhere = |slot: LlmTensor| (0..self.n_layer_all).any(|il| holds(il, slot));
+        let (latent, short, first) =
+            (anywhere(LlmTensor::AttnKvAMqa), anywhere(LlmTensor::ShortConvIn), anywhere(LlmTensor::SsmX));
+        self.reads_only = !self.causal;
+        if self.expert_gating == gating::NONE {
+            self.expert_gating = gating::SOFTMAX;
+        }
+        self.expert_weights_norm = keys.flag("expert_weights_norm").unwrap_or(true);
+        self.read_window(keys);
+        if latent {
+            self.read_latent(keys);
+        }
+        self.n_shortconv_l_cache = if short { keys.number("shortconv.l_cache").unwrap_or(0) } else { 0 };
+        let sized = self.n_shortconv_l_cache > 0 || self.read_ssm(keys).is_ok_and(|()| self.ssm.is_sized());
+        if first {
+            self.ssm.n_group = 0;
+        }
+        for il in 0..self.n_layer_all {
+            self.is_recr[il] = sized && RECURRENT.iter().any(|slots| slots.iter().all(|slot| holds(il, *slot)));
+            self.attends[il] = !self.is_recr[il] && KEYS.into_iter().any(|slot| holds(il, slot));
+        }
+        self.guess_heads(weights);
+        self.check_bounds()
+    }
+
+    /// Windows count only if the header has their pattern: without one assume full attention, which overestimates.
+    fn read_window(&mut self, keys: &HeaderKeys<'_>) {
+        let has_pattern = keys.list("attention.sliding_window_pattern").is_some()
+            || keys.number("attention.sliding_window_pattern").is_some();
+        self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0 && has_pattern);
+        if self.n_swa.is_some() {
+            self.swa_pattern(keys, 1);
+        }
+    }
+
+    /// Without head counts, assume one head as wide as the matrices.
+    fn guess_heads(&mut self, weights: &Weights) {
+        if self.n_head.iter().any(|heads| *heads > 0) {
+            return;
+        }
+        let width = |il, slot| weights.find(il, slot, TensorSuffix::Weight).map(|at| weights.all[at].ne[1]);
+        for (slot, sizes) in [(LlmTensor::AttnK, &mut self.n_embd_head_k), (LlmTensor::AttnV, &mut self.n_embd_head_v)]
+        {
+            *sizes = [(0..self.n_layer_all).find_map(|il| width(il, slot)).unwrap_or(0); 2];
+        }
+        self.n_head = self.attends.iter().map(|attends| u64::from(*attends)).collect();
+        self.n_head_kv.clone_from(&self.n_head);
+    }
+}
+
+// Limits of hyperparameters: far beyond every published model, and small enough that no product of them and a
+// context overflows.
+
+/// Limit of row sizes: embeddings, feed-forward, inner sizes.
+const MAX_WIDTH: u64 = 1 << 22;
+/// Limit of counts and sizes of heads, experts, groups.
+const MAX_COUNT: u64 = 1 << 14;
+/// Limit of the elements per token of a block's cache, or of a state.
+const MAX_CACHED: u64 = 1 << 26;
+
+impl Hparams {
+    /// Refuses impossible hyperparameters.
+    ///
+    /// # Errors
+    /// When one that recurrent blocks need is missing, or one of them or a cache size exceeds its limit.
+    fn check_bounds(&self) -> Result<(), LoadError> {
+        let Ssm { d_conv, d_inner, d_state, dt_rank, n_group, .. } = self.ssm;
+        let max = |list: &[u64]| list.iter().copied().max().unwrap_or(0);
+        let indexer = self.indexer.clone().unwrap_or_default();
+        let numbers = [
+            ("context_length", self.n_ctx_train, u64::from(u32::MAX)),
+            ("embedding_length", self.n_embd, MAX_WIDTH),
+            ("feed_forward_length", max(&self.n_ff), MAX_WIDTH),
+            ("attention.head_count", max(&self.n_head), MAX_COUNT),
+            ("attention.head_count_kv", max(&self.n_head_kv), MAX_COUNT),
+            ("attention.key_length", max(&self.n_embd_head_k), MAX_COUNT),
+            ("attention.value_length", max(&self.n_embd_head_v), MAX_COUNT),
+            ("rope.dimension_count", max(&self.n_rot), MAX_COUNT),
+            ("attention.sliding_window", self.n_swa.unwrap_or(0), u64::from(u32::MAX)),
+            ("expert_count", self.n_expert, MAX_COUNT),
+            ("expert_used_count", max(&self.n_expert_used), MAX_COUNT),
+            ("expert_group_count", self.n_expert_groups, MAX_COUNT),
+            ("expert_group_used_count", self.n_group_used, MAX_COUNT),
+            ("embedding_length_per_layer_input", self.n_embd_per_layer, MAX_COUNT),
+            ("n_deepstack_layers", self.n_deepstack_layers, 64),
+            ("shortconv.l_cache", self.n_shortconv_l_cache, MAX_COUNT),
+            ("attention.kv_lora_rank", self.n_lora_kv, MAX_COUNT),
+            ("attention.indexer.head_count", indexer.n_head, MAX_COUNT),
+            ("attention.indexer.key_length", indexer.head_size, MAX_COUNT),
+            ("attention.indexer.block_size", indexer.block_size, MAX_COUNT),
+            ("attention.indexer.kpool", indexer.pools.map_or(0, |pools| pools.size), MAX_COUNT),
+            ("attention.indexer.top_k", indexer.top_k, u64::from(u32::MAX)),
+            ("embedding_length_out", self.draft.n_embd_out, MAX_WIDTH),
+            ("block_size", self.draft.block_size, MAX_COUNT),
+            ("vocabulary", self.n_vocab, u64::from(u32::MAX)),
+            ("hyper_connection.count", self.n_hyper_connections, 64),
+            ("hyper_connection.sinkhorn_iterations", self.n_sinkhorn_iterations, 1024),
+            ("attention.output_group_count", self.n_output_groups, MAX_COUNT),
+            ("wkv.head_size", self.wkv_head_size, MAX_COUNT),
+            ("token_shift_count", self.token_shift_count, 64),
+            ("kda.head_dim", self.n_embd_head_kda, MAX_COUNT),
+            ("ssm.conv_kernel", d_conv, MAX_COUNT),
+            ("ssm.inner_size", d_inner, MAX_WIDTH),
+            ("ssm.state_size", d_state, MAX_COUNT),
+            ("ssm.time_step_rank", dt_rank, MAX_COUNT),
+            ("ssm.group_count", n_group, MAX_COUNT),
+        ];
+        if let Some((key, value, most)) = numbers.into_iter().find(|(_, value, most)| value > most) {
+            return Err(LoadError::model(format!("{key} is {value}: more than {most} is not supported")));
+        }
+        let sized = self.n_shortconv_l_cache != 0
+            || self.n_embd_head_kda != 0
+            || self.wkv_head_size != 0
+            || self.n_embd_head_la != 0;
+        if self.is_recr.contains(&true) && !sized && [d_conv, d_inner, d_state].contains(&0) {
+            let why =
+                "recurrent blocks need ssm.conv_kernel, ssm.inner_size and ssm.state_size: convert the model again";
+            return Err(LoadError::model(why.to_owned()));
+        }
+        let cached = (0..self.n_layer_all).map(|il| self.k_gqa(il).max(self.v_gqa(il))).max().unwrap_or(0);
+        let kept = cached.max(self.n_embd_r()).max(self.n_embd_s()).max(self.n_embd_ngrams());
+        if kept > MAX_CACHED {
+            return Err(LoadError::model(format!("a cache of {kept} elements per token is not supported")));
+        }
+        Ok(())
+    }
+}

@@ -1,36 +1,36 @@
 //! A plan for llama-server.
 
 mod confidence;
-mod drafts;
-mod likeness;
-mod params;
-mod placed;
-mod preflight;
-mod projector;
 
 use std::sync::Arc;
 
-use super::fit::NoRoom;
-use super::measure::{Measurer, Reservation};
-use super::placement::Placement;
-use super::resolved::ResolvedRequest;
-use super::{AllocationDetails, graph_plan};
+use super::context::{self, ContextParams, Cparams};
+use super::draft::{self, DraftMemory, DraftRequest, MainContext, Speculation};
+use super::fit::{FitLimits, FitResult, NoRoom, fit_for};
+use super::measure::{self, Measurer, Reservation, ResolvedRequest};
+use super::placement::{OverrideGroup, Placement, SplitRequest, TensorOverride};
+use super::projector::PlacedProjector;
+use super::release::ReleaseTraits;
+use super::weights::WeightsInRam;
+use super::{AllocationDetails, Device, LayerSplit, LoadedModel, MemoryBreakdown};
+use crate::engine::ggml::BackendRef;
+use crate::engine::ggml::backend::cuda::MatrixUnits;
+use crate::engine::ggml::backend::{Cpu, Cuda, Metal, Plain, Remote, Sycl, Vulkan};
 use crate::engine::id::{EngineError, EngineId, FitGoal};
-use crate::engine::preflight::Preflight;
+use crate::engine::preflight::{Preflight, UpperBound};
 use crate::engine::prepared::PreparedModel;
-use crate::machine::Machine;
+use crate::machine::budget::VulkanLimits;
+use crate::machine::{self, Backend, BufferLimit, CpuInstructions, Gpu, Machine, Os};
 use crate::plan::{
-    Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, LayerPlan, Part, Peak, Plan, PlanSummary, Term, Totals,
-    Uncertainty, Verdict, Why,
+    BufferUse, Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, LargestBuffer, LayerPlan, Part, PartKind,
+    PartMemory, Peak, Plan, PlanSummary, Reserve, Term, Totals, Uncertainty, Verdict, Why,
 };
-use crate::settings::{GpuLayers, Settings};
+use crate::settings::{
+    CacheType, Context, FlashAttn, GpuLayers, InEffect, LlamaProgram, LoadMode, Outputs, PROMPT_CACHE, Pooling,
+    Settings,
+};
 use crate::units::Bytes;
-use params::ServerParams;
-use placed::PlacedModel;
-
-pub use confidence::{Evidence, evidence};
-pub use likeness::{Likeness, ModelledError};
-pub use params::gpus as visible;
+pub use confidence::{Evidence, Likeness, ModelledError, evidence};
 
 /// Plans `model` on `machine`.
 ///
@@ -69,7 +69,7 @@ pub fn summary(
 /// As [`plan`].
 pub fn preflight(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Preflight, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    preflight::preflight(model, loaded, machine, settings)
+    bounded(model, loaded, machine, settings)
 }
 
 /// The request to llama.cpp after the fit.
@@ -233,11 +233,11 @@ impl PlanBuilder<'_> {
         let compute = &self.placed.measured().compute;
         let peak = |(place, bytes): (u8, &u64)| {
             let largest = self.details.largest_on(place);
-            graph_plan::peak(self.placed.device_of(usize::from(place)), place, *bytes, &largest)
+            measure::peak(self.placed.device_of(usize::from(place)), place, *bytes, &largest)
         };
         let peaks: Vec<Peak> = (0_u8..).zip(compute).map(peak).collect();
         let name = |device: usize| devices.get(device).map(|device| device.id.clone()).unwrap_or_default();
-        let branches = peaks.iter().map(|peak| graph_plan::branch(name(peak.device), peak)).collect();
+        let branches = peaks.iter().map(|peak| measure::branch(name(peak.device), peak)).collect();
         let winner = (0..compute.len()).rev().max_by_key(|at| compute.get(*at)).unwrap_or(0);
         let bytes = Bytes(compute.get(winner).copied().unwrap_or(0));
         let size = GraphSize { bytes, own: bytes, branches, winner };
@@ -267,9 +267,580 @@ impl PlanBuilder<'_> {
         }
         notes.extend(self.placed.note_on_repacking());
         notes.extend(self.placed.notes_on_draft());
-        for option in super::facts::FACTS.ignored(self.placed.settings) {
+        for option in super::engine::FACTS.ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));
         }
         notes
+    }
+}
+
+// llama-server's options and their defaults (`common/arg.cpp` and `tools/server/server.cpp`, 0.1.161).
+
+/// Default logical batch, in tokens.
+const BATCH: u64 = 2048;
+/// Default physical batch, in tokens.
+const UBATCH: u64 = 512;
+/// Default number of sequences, with unified KV.
+const SLOTS: u64 = 4;
+/// Default margin that a fit leaves free on each device.
+const MARGIN: Bytes = Bytes::mib(1024);
+/// Default minimum context of a fit, in tokens.
+const MIN_CONTEXT: u64 = 4096;
+
+/// The request to llama.cpp.
+pub struct ServerParams<'a> {
+    /// The GPUs used, as indices in the machine.
+    pub gpus: Vec<usize>,
+    pub devices: Vec<Device>,
+    pub spread: LayerSplit,
+    pub options: ContextParams,
+    pub limits: FitLimits,
+    /// The draft, if one is loaded.
+    pub draft: Option<DraftRequest<'a>>,
+    pub speculation: Speculation,
+    /// The projector.
+    pub projector: Option<PlacedProjector>,
+    /// Bytes that the fit leaves free per GPU besides the projector.
+    pub margin: u64,
+}
+
+impl<'a> ServerParams<'a> {
+    /// The request for a model as loaded by its release, `prepared` being the same with what is beside it.
+    ///
+    /// # Errors
+    /// When llama-server refuses the options of drafting, or the projector cannot be loaded.
+    pub fn new(
+        prepared: &'a PreparedModel,
+        model: &'a LoadedModel,
+        machine: &Machine,
+        settings: &Settings,
+    ) -> Result<Self, EngineError> {
+        let speculation = draft::speculation(prepared, model.release, settings)?;
+        let gpus = gpus(machine);
+        let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
+        let devices: Vec<Device> =
+            used.map(|gpu| Device { backend: backend(gpu, machine.os, model.release), free: gpu.free.0 }).collect();
+        let experts = |block: u64| TensorOverride { block: block as usize, part: OverrideGroup::Experts, gpu: None };
+        let blocks = model.hparams.n_layer_all as u64;
+        let spread = LayerSplit {
+            gpu_layers: match settings.gpu_layers {
+                GpuLayers::Auto => None,
+                GpuLayers::All => Some(blocks + 1),
+                GpuLayers::Count(count) => Some(count),
+            },
+            tensor_split: settings.tensor_split.iter().map(|share| *share as f32).collect(),
+            load_mtp: speculation.is_mtp(),
+            repack_for: if settings.no_repack { CpuInstructions::None } else { machine.cpu.instructions },
+            overrides: (0..settings.n_cpu_moe.unwrap_or(0).min(blocks)).map(experts).collect(),
+        };
+        let margin = settings.fit_target.unwrap_or(MARGIN).0;
+        let options = speculation.main(options(model, settings, &speculation), model.release);
+        let draft = draft::request(prepared, model, &gpus, settings, &spread, &options, &speculation)?;
+        let n_ubatch = options.n_ubatch.min(options.n_batch);
+        let n_embd = model.hparams.n_embd_inp();
+        let projector = PlacedProjector::new(machine, settings, model.release, n_ubatch, n_embd)?;
+        let mut margins = vec![margin; gpus.len().max(1)];
+        if let Some((projector, gpu)) = projector.as_ref().and_then(|projector| Some((projector, projector.gpu?)))
+            && let Some(margin) = margins.get_mut(gpu)
+        {
+            *margin += projector.fit_bytes();
+        }
+        let limits = FitLimits { margins, min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT), ram: machine.ram.total.0 };
+        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, margin })
+    }
+}
+
+impl ServerParams<'_> {
+    /// The limits of a fit that does not measure the draft in its trials: it is a part of the margins.
+    pub fn limits_with_draft(&self, model: &LoadedModel) -> FitLimits {
+        let mut limits = self.limits.clone();
+        let Some(draft) = self.draft.as_ref().filter(|_| !model.release.fits_draft) else { return limits };
+        let n_ctx = if self.options.n_ctx == 0 { model.hparams.n_ctx_train } else { self.options.n_ctx };
+        let draft = draft.for_fit(model, &self.devices, n_ctx, &self.spread);
+        limits.margins.iter_mut().enumerate().for_each(|(at, margin)| *margin += draft.total(at));
+        limits
+    }
+
+    /// Bytes of the projector on each device, once it is loaded.
+    pub fn of_projector(&self) -> Vec<u64> {
+        let count = self.gpus.iter().max().map_or(1, |last| last + 2);
+        let parts: Vec<Part> = self.projector.iter().flat_map(|projector| projector.parts(count)).collect();
+        let held = |gpu: &usize| parts.iter().map(|part| part.devices[*gpu].asked().0).sum();
+        self.gpus.iter().map(held).collect()
+    }
+}
+
+/// What llama.cpp's backend for `gpu` decides in this release.
+pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
+    let cuda = |units| Cuda { units, rules: release.cuda, events: true };
+    let own: BackendRef = match gpu.backend {
+        Backend::Cuda => Arc::new(cuda(MatrixUnits::of(gpu.compute))),
+        Backend::Rocm => Arc::new(cuda(MatrixUnits::None)),
+        Backend::Metal => Arc::new(Metal { rules: release.metal }),
+        Backend::Vulkan => Arc::new(vulkan(gpu, os, release)),
+        Backend::Sycl => Arc::new(Sycl),
+        Backend::Plain => Arc::new(Plain),
+    };
+    if gpu.computer.is_some() { Arc::new(Remote(own)) } else { own }
+}
+
+fn vulkan(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> Vulkan {
+    let (VulkanLimits { align, host_align, max_tensor, max_buffer }, ..) = VulkanLimits::of(gpu, os);
+    Vulkan { alignment: align, host_alignment: host_align, max_tensor, max_buffer, rules: release.vulkan }
+}
+
+/// The machine's GPUs in the order in which they get layers: those of other computers first, then the local ones,
+/// integrated ones only if there are no others (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
+pub fn gpus(machine: &Machine) -> Vec<usize> {
+    let of = |wanted: &dyn Fn(&Gpu) -> bool| -> Vec<usize> {
+        let list = machine.gpus.iter().enumerate();
+        list.filter(|(_, gpu)| wanted(gpu)).map(|(at, _)| at).collect()
+    };
+    let remote = of(&|gpu| gpu.computer.is_some());
+    let discrete = of(&|gpu| gpu.computer.is_none() && !gpu.integrated);
+    let local = if discrete.is_empty() { of(&|gpu| gpu.computer.is_none()) } else { discrete };
+    [remote, local].concat()
+}
+
+fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) -> ContextParams {
+    let (type_k, type_v) = cache_types(settings);
+    let n_seq_max = settings.parallel.unwrap_or(SLOTS);
+    let (n_batch, n_ubatch) = (settings.batch.unwrap_or(BATCH), settings.ubatch.unwrap_or(UBATCH));
+    let embeddings = embeddings(model, settings);
+    // texts for embeddings are computed in one ubatch each (`server.cpp`)
+    let n_batch = if embeddings.is_some() { n_batch.min(n_ubatch) } else { n_batch };
+    // `server_output_limits` in `server-context.cpp`
+    let all_outputs = embeddings.is_some() || settings.pooling.is_some_and(|pooling| pooling != Pooling::None);
+    ContextParams {
+        n_ctx: match settings.ctx {
+            Context::Auto => 0,
+            Context::Tokens(tokens) => tokens,
+            Context::Max => model.hparams.n_ctx_train,
+        },
+        n_batch,
+        n_ubatch,
+        n_seq_max,
+        n_outputs_max: match settings.outputs {
+            Outputs::Parallel if all_outputs => 0,
+            Outputs::Parallel => speculation.outputs(n_seq_max, n_batch),
+            Outputs::Ubatch => 0,
+            Outputs::Tokens(tokens) => tokens,
+        },
+        type_k: type_k.format(),
+        type_v: type_v.format(),
+        flash_attn: settings.flash_attn,
+        embeddings,
+        kv_unified: settings.kv_unified || settings.parallel.is_none(),
+        offload_kqv: !settings.no_kv_offload,
+        op_offload: !settings.no_op_offload,
+        swa_full: settings.swa_full,
+        pipeline_refused: settings.pipeline_refused,
+        ..ContextParams::default()
+    }
+}
+
+/// How the embeddings that are asked for are pooled; none where none are. Models that are made for them are asked for them.
+fn embeddings(model: &LoadedModel, settings: &Settings) -> Option<Pooling> {
+    if settings.reranking {
+        return Some(Pooling::Rank);
+    }
+    let asked = settings.embeddings.unwrap_or_else(|| model.is_embedder());
+    asked.then(|| settings.pooling.or(model.hparams.pooling).unwrap_or(Pooling::None))
+}
+
+/// The settings in effect.
+pub fn in_effect(
+    context: &context::Cparams,
+    params: &ServerParams<'_>,
+    model: &LoadedModel,
+    settings: &Settings,
+) -> InEffect {
+    let (cache_type_k, cache_type_v) = cache_types(settings);
+    InEffect {
+        ctx: context.n_ctx,
+        ctx_per_sequence: context.n_ctx_seq,
+        ctx_total: context.n_ctx,
+        parallel: context.n_seq_max,
+        batch: context.n_batch,
+        ubatch: context.n_ubatch,
+        cache_type_k,
+        cache_type_v,
+        flash_attn: if context.flash_attn { FlashAttn::On } else { FlashAttn::Off },
+        gpu_layers: match settings.gpu_layers {
+            GpuLayers::Auto => -1,
+            _ => i64::try_from(params.spread.gpu_layers.unwrap_or(0)).unwrap_or(i64::MAX),
+        },
+        kv_unified: Some(context.kv_unified),
+        outputs: Some(context.reserved().n_outputs),
+        embeddings: context.embeddings,
+        program: Some(settings.program).filter(|program| *program != LlamaProgram::Server),
+        n_cpu_moe: Some(settings.n_cpu_moe.unwrap_or(0).min(model.hparams.n_layer_all as u64)),
+        image_max_tokens: None,
+        release: Some(model.release.name),
+        build: settings.build,
+        spec_type: params.speculation.names(),
+        spec_draft_n_max: params.speculation.has_context().then_some(params.speculation.n_max),
+        // `auto` maps, unless a device cannot
+        load_mode: Some(settings.load_mode.unwrap_or_default()),
+        cache_ram: (model.hparams.causal && settings.program.serves())
+            .then(|| settings.cache_ram.unwrap_or(PROMPT_CACHE)),
+        ctx_checkpoints: settings.ctx_checkpoints,
+        sources: std::collections::BTreeMap::new(),
+    }
+}
+
+/// Types of K and V.
+pub fn cache_types(settings: &Settings) -> (CacheType, CacheType) {
+    (settings.cache_type_k.unwrap_or(CacheType::F16), settings.cache_type_v.unwrap_or(CacheType::F16))
+}
+
+// The result of the fit, before any explanations.
+
+/// A request and its fit.
+pub struct PlacedModel<'a> {
+    pub machine: &'a Machine,
+    pub settings: &'a Settings,
+    pub loaded: &'a LoadedModel,
+    /// As left by the fit.
+    pub params: ServerParams<'a>,
+    pub fitted: FitResult,
+    /// What a load of it takes.
+    load: MemoryBreakdown,
+    /// The draft, if one stays loaded.
+    pub draft: Option<DraftMemory>,
+    /// Its file as the user named it.
+    draft_file: Option<&'a str>,
+}
+
+impl<'a> PlacedModel<'a> {
+    /// Runs the fit.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses the settings.
+    pub fn new(
+        measurer: &mut Measurer<'a>,
+        prepared: &'a PreparedModel,
+        mut params: ServerParams<'a>,
+        machine: &'a Machine,
+        settings: &'a Settings,
+        fit_goal: FitGoal,
+    ) -> Result<Self, EngineError> {
+        let loaded = measurer.model;
+        let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
+        let limits = params.limits_with_draft(loaded);
+        let fitted = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
+        params.options.n_ctx = fitted.n_ctx;
+        params.spread = fitted.spread.clone();
+        let placement = loaded.place(&params.devices, &params.spread);
+        let load = measurer.measure(&placement, &params.options, Reservation::Loaded)?;
+        let used = params.draft.as_ref().filter(|_| params.speculation.has_context());
+        let main = MainContext {
+            model: loaded,
+            devices: &params.devices,
+            spread: &params.spread,
+            options: &params.options,
+            measured: &load,
+            later: &params.of_projector(),
+            reservation: Reservation::Loaded,
+        };
+        let draft = used.map(|draft| draft.measure(&main)).transpose()?;
+        let draft_file = prepared.draft().map(|draft| draft.file.as_str());
+        Ok(Self { machine, settings, loaded, params, fitted, load, draft, draft_file })
+    }
+
+    /// The plan without its explanations.
+    pub fn summary(self) -> PlanSummary {
+        let (devices, offloaded, layer_count) = (self.devices(), self.measured().offloaded(), self.layer_count());
+        let verdict = Verdict::of(&devices, offloaded, layer_count, false);
+        PlanSummary { settings: self.in_effect(), devices, layer_count, offloaded, verdict, refused: false }
+    }
+
+    /// The allocated bytes.
+    pub fn measured(&self) -> &MemoryBreakdown {
+        &self.load
+    }
+
+    /// The device of every tensor.
+    pub fn placement(&self) -> Placement {
+        self.loaded.place(&self.params.devices, &self.params.spread)
+    }
+
+    fn blocks(&self) -> usize {
+        self.loaded.loaded_blocks(self.params.spread.load_mtp)
+    }
+
+    /// Number of blocks plus the output layer.
+    pub fn layer_count(&self) -> usize {
+        self.blocks() + 1
+    }
+
+    pub fn in_effect(&self) -> InEffect {
+        let image_max_tokens = self.params.projector.as_ref().and_then(PlacedProjector::image_max_tokens);
+        let effect = in_effect(&self.measured().parameters, &self.params, self.loaded, self.settings);
+        InEffect { image_max_tokens, ..effect }
+    }
+
+    /// The plan's device for a device of the schedule.
+    pub fn device_of(&self, place: usize) -> usize {
+        self.params.gpus.get(place).copied().unwrap_or(self.machine.gpus.len())
+    }
+
+    /// The device of this layer: a block, or the output layer after the blocks.
+    pub fn layer_device(&self, layer: usize) -> usize {
+        let blocks = self.blocks();
+        let layer_devices = &self.measured().layer_devices;
+        let block = layer_devices.get(layer).filter(|_| layer < blocks);
+        self.device_of(usize::from(block.or(layer_devices.last()).copied().unwrap_or(0)))
+    }
+
+    /// The devices with the sums over all parts.
+    pub fn devices(&self) -> Vec<DevicePlan> {
+        let mut devices = DevicePlan::all_of(self.machine);
+        for (at, device) in devices.iter_mut().enumerate() {
+            device.reserves = self.reserves(at);
+        }
+        let parts = self.parts();
+        Part::sum_into(&parts, &mut devices);
+        if let Some(ram) = devices.last_mut().filter(|_| self.settings.load_mode.unwrap_or_default() == LoadMode::Mmap)
+        {
+            ram.mapped = ram.weights - ram.repacked - ram.read_once;
+        }
+        for (place, &gpu) in self.params.gpus.iter().enumerate() {
+            if let Some(device) = devices.get_mut(gpu) {
+                device.largest_buffer = self.largest_buffer(place, gpu);
+                let of_load = self.load.compute.get(place);
+                let of = |bytes: &u64| Bytes(*bytes);
+                device.graph_measured =
+                    self.fitted.measured.compute.get(place).filter(|it| Some(*it) != of_load).map(of);
+                device.graph_pipelined = self.load.refused_pipeline.as_ref().and_then(|all| all.get(place)).map(of);
+            }
+        }
+        for layer in 0..self.layer_count() {
+            if let Some(device) = devices.get_mut(self.layer_device(layer)) {
+                device.layers.push(layer);
+            }
+        }
+        if let Some(ram) = devices.last_mut() {
+            let of_model = parts.first().and_then(|model| model.devices.last());
+            ram.run = of_model.map_or(Bytes::ZERO, |model| model.weights - model.read_once)
+                - Bytes(Placement::input_layer_weights(&self.loaded.weights));
+            if ram.layers.is_empty() {
+                (ram.parts, ram.run_in_part) = (ram.run, ram.run);
+                if ram.parts > Bytes::ZERO {
+                    ram.experts = Bytes(self.placement().experts_in_ram(self.loaded)).min(ram.parts);
+                }
+            } else if ram.layers.len() < self.layer_count() {
+                // what belongs to no layer is not run through
+                let placement = self.placement();
+                let by_layer = placement.weights_by_layer(self.loaded);
+                let whole: Bytes = ram.layers.iter().filter_map(|layer| by_layer.get(*layer)).map(|b| Bytes(*b)).sum();
+                let elsewhere = placement.weights_elsewhere(self.loaded).into_iter().enumerate();
+                let of_others = elsewhere.filter(|(layer, _)| !ram.layers.contains(layer));
+                ram.run_in_part = of_others.map(|(_, bytes)| Bytes(bytes)).sum::<Bytes>().min(ram.run - whole);
+                ram.run = ram.run.min(whole + ram.run_in_part);
+            }
+        }
+        devices
+    }
+
+    /// The largest buffer of the model on a GPU. A backend divides memory that is larger than its driver allows, or than
+    /// its own blocks are, but no tensor (`ggml_backend_alloc_ctx_tensors_from_buft` in `ggml-alloc.c`, 0.1.161).
+    fn largest_buffer(&self, place: usize, gpu: usize) -> Option<LargestBuffer> {
+        let limit = BufferLimit::of(self.machine.gpus.get(gpu)?, self.machine.os);
+        let block = self.params.devices.get(place)?.backend.max_buffer();
+        let block = limit.map_or(block, |limit| block.min(limit.bytes.0));
+        let pieces = self.measured().pieces.get(place)?;
+        let sizes = pieces.iter().map(|piece| Bytes(piece.bytes.min(block.max(piece.tensor))));
+        let (bytes, holds) = sizes.zip(BufferUse::ALL).max_by_key(|(bytes, _)| *bytes)?;
+        (bytes > Bytes::ZERO).then_some(LargestBuffer { bytes, holds, limit })
+    }
+
+    /// The model, its projector and its draft.
+    pub fn parts(&self) -> Vec<Part> {
+        let MemoryBreakdown { model, context, compute, in_ram, .. } = self.measured();
+        let ready = self.draft.as_ref().and_then(|draft| draft.main_ready.as_ref()).unwrap_or(compute);
+        let own = self.part(PartKind::Model, None, [model, context, compute, ready], *in_ram);
+        let draft = self.draft.as_ref().map(|DraftMemory { draft, draft_ready, .. }| {
+            let file = self.draft_file.map(str::to_owned);
+            self.part(PartKind::Draft, file, [&draft.model, &draft.context, &draft.compute, draft_ready], draft.in_ram)
+        });
+        let count = self.machine.gpus.len() + 1;
+        let projector = self.params.projector.iter().flat_map(|projector| projector.parts(count));
+        [own].into_iter().chain(projector).chain(draft).collect()
+    }
+
+    /// A part from its weights, caches, graphs and final graphs per device, and its weights in RAM by buffers.
+    fn part(&self, kind: PartKind, file: Option<String>, bytes: [&Vec<u64>; 4], in_ram: WeightsInRam) -> Part {
+        let [weights, cache, graph, ready] = bytes;
+        let mut memory: Vec<PartMemory> = weights
+            .iter()
+            .zip(cache)
+            .zip(graph.iter().zip(ready))
+            .map(|((weights, cache), (graph, ready))| PartMemory {
+                weights: Bytes(*weights),
+                cache: Bytes(*cache),
+                graph: Bytes(*graph),
+                graph_ready: Bytes(*ready),
+                ..PartMemory::default()
+            })
+            .collect();
+        if let Some(ram) = memory.last_mut().filter(|_| in_ram.repacked > 0) {
+            let mode = self.settings.load_mode.unwrap_or_default();
+            ram.repacked = Bytes(in_ram.repacked);
+            if mode.maps() {
+                ram.weights = Bytes(in_ram.mapped());
+            }
+            if mode == LoadMode::Mmap {
+                ram.read_once = Bytes(in_ram.span) - Bytes(in_ram.others);
+            }
+        }
+        let places: Vec<usize> = (0..weights.len()).map(|place| self.device_of(place)).collect();
+        Part { kind, file, devices: memory }.spread_over(&places, self.machine.gpus.len() + 1)
+    }
+
+    /// What the user should know about weights in a layout of the CPU's own.
+    pub fn note_on_repacking(&self) -> Option<String> {
+        let parts = self.parts();
+        let repacked: Bytes = parts.iter().filter_map(|part| part.devices.last()).map(|memory| memory.repacked).sum();
+        let machine::Cpu { instructions, assumed } = self.machine.cpu;
+        let how = if assumed { ", assumed; use --cpu to state it" } else { "" };
+        (repacked > Bytes::ZERO).then(|| {
+            format!(
+                "{repacked} of weights in RAM are repacked for the CPU ({instructions}{how}) into memory of their own, \
+                 beside the file; --no-repack leaves them in it"
+            )
+        })
+    }
+
+    /// What the user should know about the draft, one sentence each.
+    pub fn notes_on_draft(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let states = self.measured().parameters.n_rs_seq;
+        if states > 0 && self.loaded.hparams.is_recr.contains(&true) {
+            notes.push(format!("recurrent states are kept {} times, to roll back drafted tokens", states + 1));
+        }
+        if self.params.draft.is_some() && self.draft.is_none() {
+            notes.push("the draft model is loaded, counted by the fit and freed again: nothing uses it".to_owned());
+        }
+        if self.draft.as_ref().is_some_and(|draft| draft.refused_pipeline.is_some()) {
+            notes
+                .push("the draft runs without pipeline parallelism: its compute buffers with it do not fit".to_owned());
+        }
+        let parts = self.parts();
+        let drafting: Vec<&Part> =
+            parts.iter().filter(|part| matches!(part.kind, PartKind::Model | PartKind::Draft)).collect();
+        for (at, device) in self.devices().iter().enumerate() {
+            let memory = || drafting.iter().filter_map(|part| part.devices.get(at));
+            let (graph, ready) = (
+                memory().map(|memory| memory.graph).sum::<Bytes>(),
+                memory().map(|memory| memory.graph_ready).sum::<Bytes>(),
+            );
+            if ready > graph {
+                notes.push(format!("compute buffers on {} grow by {} when drafting begins", device.id, ready - graph));
+            }
+        }
+        notes
+    }
+
+    fn reserves(&self, gpu: usize) -> Vec<Reserve> {
+        let used = self.params.gpus.contains(&gpu);
+        used.then_some(Reserve { name: "fit margin", bytes: Bytes(self.params.margin) }).into_iter().collect()
+    }
+}
+
+// An upper bound of a plan: weights and caches must be placed somewhere, whatever the graph adds.
+
+/// Computes the bound.
+///
+/// # Errors
+/// When llama.cpp refuses the settings.
+pub fn bounded(
+    prepared: &PreparedModel,
+    loaded: &LoadedModel,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Preflight, EngineError> {
+    let mut params = ServerParams::new(prepared, loaded, machine, settings)?;
+    if params.options.n_ctx == 0 {
+        params.options.n_ctx = params.limits.min_context(loaded, &params.options);
+    }
+    let context = Cparams::new(&params.options, loaded)?;
+    let gpus = (0..machine.gpus.len()).map(|gpu| params.gpus.contains(&gpu)).collect();
+    let upper_bound = LowerBound { loaded, params: &params, context: &context, machine }.upper_bound();
+    Ok(Preflight { settings: in_effect(&context, &params, loaded, settings), gpus, upper_bound })
+}
+
+/// The minimum memory of a request.
+struct LowerBound<'a> {
+    loaded: &'a LoadedModel,
+    params: &'a ServerParams<'a>,
+    context: &'a Cparams,
+    machine: &'a Machine,
+}
+
+impl LowerBound<'_> {
+    fn upper_bound(&self) -> UpperBound {
+        let ServerParams { devices, spread, limits, .. } = self.params;
+        let ram = self.machine.ram.free + self.machine.ram.swap_free;
+        let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
+        if spread.is_fixed(devices.len()) {
+            let own = devices.iter().map(|device| device.backend.clone()).collect();
+            let needed = self.minimum(&self.loaded.place(devices, spread), own);
+            let fits =
+                needed.iter().zip(free.iter().copied().map(Bytes).chain([ram])).all(|(needed, free)| *needed <= free);
+            return if fits { UpperBound::Vram } else { UpperBound::DoesNotFit };
+        }
+        let vram: Bytes = free.into_iter().map(Bytes).sum();
+        let movable = if self.loaded.hparams.n_expert > 0 { self.loaded.hparams.n_layer_all } else { 0 };
+        let total: Bytes = self.minimum(&self.all_on(&[], movable), Vec::new()).into_iter().sum();
+        if total > vram + ram {
+            return UpperBound::DoesNotFit;
+        }
+        // the minimum: everything on one GPU, and without padding
+        let on_gpus = |movable| {
+            let minimum = self.minimum(&self.all_on(&[1], movable), vec![Arc::new(Cpu::default())]);
+            minimum.first().copied().unwrap_or_default()
+        };
+        let margins = limits.margins.iter().copied().chain(std::iter::repeat(0));
+        let may_take: Bytes =
+            devices.iter().zip(margins).map(|(gpu, margin)| Bytes(gpu.free.saturating_sub(margin))).sum();
+        if on_gpus(movable) > may_take {
+            UpperBound::SomeLayers
+        } else if movable > 0 && on_gpus(0) > may_take {
+            UpperBound::AllLayers
+        } else {
+            UpperBound::Vram
+        }
+    }
+
+    /// All layers on GPUs with `free` memory, or in RAM; of the first `movable` blocks, the tensors that a fit may move
+    /// to RAM are there.
+    fn all_on(&self, free: &[u64], movable: usize) -> Placement {
+        let hparams = &self.loaded.hparams;
+        let in_ram = |block| TensorOverride { block, part: OverrideGroup::FeedForward, gpu: None };
+        let overrides: Vec<TensorOverride> = (0..movable).map(in_ram).collect();
+        Placement::new(
+            hparams,
+            &SplitRequest {
+                gpu_layers: None,
+                tensor_split: &[],
+                free,
+                overrides: &overrides,
+                load_mtp: self.params.spread.load_mtp,
+            },
+        )
+    }
+
+    /// Weights and caches per device for GPUs of these kinds, RAM last.
+    fn minimum(&self, placement: &Placement, mut backends: Vec<BackendRef>) -> Vec<Bytes> {
+        backends.push(Arc::new(Cpu::default()));
+        self.loaded.without_graph(placement, self.context, &backends).into_iter().map(Bytes).collect()
+    }
+}
+
+impl LayerSplit {
+    /// Whether a fit must not change it.
+    fn is_fixed(&self, gpus: usize) -> bool {
+        gpus == 0 || self.set_by_user(gpus).is_some()
     }
 }

@@ -7,20 +7,16 @@ mod graph;
 pub mod hparams;
 mod image;
 pub mod kind;
-pub mod limits;
 mod measure;
-pub mod rules;
-mod tokens;
 pub mod weights;
 
 use crate::engine::llama_cpp::error::LoadError;
 use crate::gguf::{Header, Value};
 use hparams::ClipHparams;
-pub use image::ResizedImage;
-use kind::{ProjectorType, TokenLimits};
-pub use limits::{ImageLimits, TokenOptions};
+pub use image::{ImageLimits, ResizedImage, TokenOptions};
+use kind::{ProjectorType, TokenLimits, Trait};
+pub(super) use measure::PlacedProjector;
 pub use measure::{EncoderMemory, Input, ProjectorOptions};
-use rules::ClipRules;
 use weights::ClipWeights;
 
 /// What an encoder reads.
@@ -105,11 +101,11 @@ impl LoadedProjector {
 pub fn limits_tokens(header: &Header, asked: bool) -> bool {
     let reads = header.metadata.get("clip.has_vision_encoder").and_then(Value::as_bool) == Some(true);
     let kind = ProjectorType::named(name(header, Modality::Vision)).filter(|_| reads);
-    kind.is_some_and(|kind| match kind.token_limits() {
+    kind.is_some_and(|kind| match kind.row().limits {
         TokenLimits::None => false,
         TokenLimits::Options => asked,
-        TokenLimits::Tokens(..) => true,
-        TokenLimits::Pixels => kind.limits_pixels_by_options(),
+        TokenLimits::Tokens(..) | TokenLimits::ByRelease => true,
+        TokenLimits::Pixels => kind.has(Trait::LimitsPixelsByOptions),
     })
 }
 
@@ -123,14 +119,9 @@ fn name(header: &Header, modality: Modality) -> &str {
 impl Encoder {
     fn new(header: &Header, modality: Modality) -> Result<Self, LoadError> {
         let name = name(header, modality);
-        let kind = match (ProjectorType::named(name), modality) {
-            (Some(ProjectorType::Qwen25O), Modality::Vision) => ProjectorType::Qwen25Vl,
-            (Some(ProjectorType::Qwen25O), Modality::Audio) => ProjectorType::Qwen2A,
-            (Some(kind), _) => kind,
-            (None, _) => {
-                return Err(LoadError::model(format!("llama.cpp has no projector of type '{name}'")));
-            }
-        };
+        let kind = ProjectorType::named(name)
+            .ok_or_else(|| LoadError::model(format!("llama.cpp has no projector of type '{name}'")))?
+            .encoder(modality);
         let hparams = ClipHparams::read(header, kind, modality)?;
         let weights = ClipWeights::load(header, kind, modality, &hparams)?;
         Ok(Self { modality, kind, hparams, weights })
@@ -145,17 +136,60 @@ impl Encoder {
     }
 
     /// Whether several images can be encoded at once.
-    pub const fn encodes_batches(&self) -> bool {
-        self.kind.encodes_batches()
+    pub fn encodes_batches(&self) -> bool {
+        self.kind.has(Trait::EncodesBatches)
     }
+}
 
-    /// Whether its graph is clip's own, and not that of the nearest type.
-    pub const fn is_exact(&self) -> bool {
-        graph::is_built(self.kind)
-    }
+/// What a release of clip does its own way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a difference of its own")]
+pub struct ClipRules {
+    /// Compared with what clip took.
+    pub compared: bool,
+    /// Both halves of a head are rotated in place; otherwise each by itself, and then joined.
+    pub rotates_in_place: bool,
+    /// Graphs are for several images at once.
+    pub batches: bool,
+    /// The dummy image has no more tokens than `--image-max-tokens`.
+    pub dummy_within_limit: bool,
+    /// Least and most tokens of Gemma 4's images.
+    pub gemma4_tokens: (u64, u64),
+    /// Rows are padded at their start; otherwise at their end and then rolled.
+    pub pads_at_start: bool,
+    /// The windows of a convolution have the type of its kernel; otherwise f16, or f32 for bf16.
+    pub windows_like_kernel: bool,
+    /// llama-server lowers the most tokens of an image to an ubatch where the model reads images at once.
+    pub images_within_ubatch: bool,
+}
 
-    /// Whether the graph of its type was compared with nothing.
-    pub const fn is_unchecked(&self) -> bool {
-        graph::is_unchecked(self.kind)
-    }
+impl ClipRules {
+    /// Release 2026-11 (0.1.161).
+    pub const NOVEMBER_2026: Self = Self {
+        compared: true,
+        rotates_in_place: true,
+        batches: true,
+        dummy_within_limit: true,
+        gemma4_tokens: (70, 1120),
+        pads_at_start: true,
+        windows_like_kernel: false,
+        images_within_ubatch: true,
+    };
+    /// Release 2026-09 (0.1.159).
+    pub const SEPTEMBER_2026: Self =
+        Self { dummy_within_limit: false, pads_at_start: false, images_within_ubatch: false, ..Self::NOVEMBER_2026 };
+    /// Release 2026-08-05 (0.1.154), by its source; but a log of b10488 has the 64.49 MiB of Ministral 3's projector that
+    /// only rotation in place takes here.
+    pub const EARLY_AUGUST_2026: Self = Self { compared: false, gemma4_tokens: (40, 280), ..Self::SEPTEMBER_2026 };
+    /// Release 2026-08 (0.1.150).
+    pub const AUGUST_2026: Self = Self {
+        compared: false,
+        rotates_in_place: false,
+        batches: false,
+        dummy_within_limit: false,
+        gemma4_tokens: (40, 280),
+        pads_at_start: false,
+        windows_like_kernel: true,
+        images_within_ubatch: false,
+    };
 }

@@ -6,7 +6,7 @@
 //! architectures, a column of theirs (`architectures.rs`); add the release to [`Release`],
 //! its row, which starts from its neighbour's, to [`TABLE`] and its figures to `tests/llama_cpp/`. Code tests traits, never releases.
 
-use super::projector::rules::ClipRules;
+use super::projector::ClipRules;
 use crate::engine::ggml::backend::cuda::CudaRules;
 use crate::engine::ggml::backend::metal::MetalRules;
 use crate::engine::ggml::backend::vulkan::VulkanRules;

@@ -1,13 +1,11 @@
 //! Apple's GPUs (`ggml-metal*.cpp`, `ggml-metal-device.m`, 0.1.161).
 
-mod flash_attn;
-mod groups;
-mod order;
+use std::ops::Range;
 
 use super::{AllocDeps, Backend, SplitGraph, batch};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::graph::Graph;
-use crate::engine::ggml::tensor::{Op, Tensor};
+use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId, UnaryOp};
 
 /// An Apple GPU, from the M1 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +65,7 @@ impl Backend for Metal {
                 let tokens = operand(2).map_or(0, |ids| ids.ne[1]);
                 bytes + 4 * experts * (1 + tokens) + if self.rules.reserves_more { EXPERT_SCALES } else { 0 }
             }
-            Op::FlashAttn => bytes + flash_attn::extra(graph, tensor, self.rules),
+            Op::FlashAttn => bytes + extra(graph, tensor, self.rules),
             _ => bytes,
         }
     }
@@ -76,7 +74,7 @@ impl Backend for Metal {
     fn supports(&self, graph: &Graph, tensor: &Tensor) -> bool {
         let operand = |at: usize| graph.operand(tensor, at).map(|id| &graph[id]);
         match tensor.op {
-            Op::FlashAttn => flash_attn::supported(graph, tensor, self.rules),
+            Op::FlashAttn => supported(graph, tensor, self.rules),
             Op::MulMat | Op::MulMatId => {
                 operand(0).is_none_or(|weights| !matches!(weights.ty, Type::Nvfp4 | Type::Tq1_0))
             }
@@ -86,8 +84,546 @@ impl Backend for Metal {
 
     fn graph_optimize(&self, split: &mut SplitGraph<'_>, kept: &mut AllocDeps) {
         if self.rules.reserves_more {
-            groups::keep(split, kept, self.rules);
+            keep(split, kept, self.rules);
         }
-        order::reorder(split, self.rules);
+        reorder(split, self.rules);
     }
+}
+
+// Flash attention: which heads and types have a kernel, and the room that it takes besides its result (`ggml-metal-
+// ops.cpp`, `ggml-metal-device.m`, 0.1.161).
+
+/// Cells of a group (`OP_FLASH_ATTN_EXT_NCPSG`), for few tokens (`…_VEC_NCPSG`), and tokens (`…_NQPSG`).
+const CELLS: u64 = 64;
+const FEW_CELLS: u64 = 32;
+const TOKENS: u64 = 8;
+/// Groups whose results are kept apart, and the most tokens of which they are.
+const PARTIAL: u64 = 32;
+
+/// Whether there is a kernel.
+fn supported(graph: &Graph, tensor: &Tensor, rules: MetalRules) -> bool {
+    let operand = |at: usize| graph.operand(tensor, at).map(|id| &graph[id]);
+    let (Some(q), Some(k), Some(v)) = (operand(0), operand(1), operand(2)) else { return true };
+    let head = matches!(q.ne[0], 32 | 40 | 48 | 64 | 72 | 80 | 96 | 112 | 128 | 192 | 256 | 320 | 512 | 576);
+    let smaller = !rules.reserves_more || (k.ne[0] >= v.ne[0] && (k.ne[0] != 72 || v.ne[0] == 72));
+    let ty = matches!(
+        k.ty,
+        Type::F32 | Type::F16 | Type::Bf16 | Type::Q8_0 | Type::Q4_0 | Type::Q4_1 | Type::Q5_0 | Type::Q5_1
+    );
+    head && smaller && ty && k.ty == v.ty
+}
+
+/// Bytes besides the result.
+fn extra(graph: &Graph, tensor: &Tensor, rules: MetalRules) -> u64 {
+    let operand = |at: usize| graph.operand(tensor, at).map(|id| &graph[id]);
+    let (Some(q), Some(k), Some(v)) = (operand(0), operand(1), operand(2)) else { return 0 };
+    let mask = operand(3);
+    let [head, tokens, heads, streams] = q.ne;
+    let part_of_k = v.view_of.is_some() && v.view_of == k.view_of;
+
+    // the last cells, padded to a group: of the f16 copies if there are some
+    let copied = rules.reserves_more && tokens >= 32 && k.ty.block() > 1;
+    let strides =
+        if copied { [2 * k.ne[0], 2 * if part_of_k { k.ne[0] } else { v.ne[0] }] } else { [k.nb[1], v.nb[1]] };
+    let mask_rows = mask.map_or(0, |mask| 2 * mask.ne[1] * mask.ne[2] * mask.ne[3]);
+    let padding = CELLS * (strides[0] * k.ne[2] * k.ne[3] + strides[1] * v.ne[2] * v.ne[3] + mask_rows);
+
+    // which blocks of the mask hide everything
+    let few = tokens < 20 && head.is_multiple_of(32);
+    let (rows, columns) = if few { (1, FEW_CELLS) } else { (TOKENS, CELLS) };
+    let blocks = mask.map_or(0, |mask| {
+        (mask.ne[0].div_ceil(columns) * tokens.div_ceil(rows) * mask.ne[2] * mask.ne[3]).next_multiple_of(32)
+    });
+
+    // results of groups, with the sum and the maximum of each
+    let partial = 4 * tokens.min(PARTIAL) * heads * streams * PARTIAL * (v.ne[0] + 2);
+
+    let copy = |tensor: &Tensor| (2 * tensor.elements()).next_multiple_of(16);
+    let copies = if !rules.reserves_more {
+        0
+    } else if part_of_k {
+        copy(k)
+    } else {
+        copy(k) + copy(v)
+    };
+    padding + blocks + partial + copies
+}
+
+// The order of a split: when an operation must wait for those that run, later ones that need not are brought before
+// it (`ggml_graph_optimize` in `ggml-metal-common.cpp`, 0.1.161).
+
+/// Groups looked at behind one that must wait.
+const AHEAD: usize = 64;
+
+/// What a set of operations reads and writes: for every tensor the number of the set, of which only the latest counts.
+struct Touched {
+    set: u32,
+    read: Vec<u32>,
+    written: Vec<u32>,
+}
+
+impl Touched {
+    fn new(tensors: usize) -> Self {
+        Self { set: 1, read: vec![0; tensors], written: vec![0; tensors] }
+    }
+
+    /// Begins a new set.
+    fn reset(&mut self) {
+        self.set += 1;
+    }
+
+    fn is_written(&self, id: TensorId) -> bool {
+        self.written[id.index()] == self.set
+    }
+
+    fn is_read(&self, id: TensorId) -> bool {
+        self.read[id.index()] == self.set
+    }
+}
+
+/// Reorders `split`, group by group.
+fn reorder(split: &mut SplitGraph<'_>, rules: MetalRules) {
+    let mut groups: Vec<Range<usize>> = Vec::with_capacity(split.len());
+    let mut at = 0;
+    while at < split.len() {
+        let len = group_len(split, at, rules);
+        groups.push(at..at + len);
+        at += len;
+    }
+    let nodes = split.nodes().to_vec();
+    let order = Reordering { graph: &*split.graph, nodes: &nodes }.order(&groups);
+    let ordered = order.iter().filter_map(|group| nodes.get(groups[*group].clone())).flatten();
+    for (to, id) in split.nodes().iter_mut().zip(ordered) {
+        *to = *id;
+    }
+}
+
+struct Reordering<'a> {
+    graph: &'a Graph,
+    nodes: &'a [TensorId],
+}
+
+impl Reordering<'_> {
+    fn base(&self, id: TensorId) -> TensorId {
+        self.graph[id].view_of.get().unwrap_or(id)
+    }
+
+    /// What a group reads from outside.
+    fn sources<'s>(&'s self, group: &'s Range<usize>) -> impl Iterator<Item = TensorId> + 's {
+        let own = &self.nodes[group.clone()];
+        let sources = own.iter().flat_map(|id| self.graph.sources(&self.graph[*id]));
+        sources.filter(move |source| !own.contains(source)).map(|source| self.base(source))
+    }
+
+    fn results<'s>(&'s self, group: &Range<usize>) -> impl Iterator<Item = TensorId> + 's {
+        self.nodes[group.clone()].iter().map(|id| self.base(*id))
+    }
+
+    fn add(&self, touched: &mut Touched, group: &Range<usize>) {
+        let set = touched.set;
+        self.sources(group).for_each(|id| touched.read[id.index()] = set);
+        self.results(group).for_each(|id| touched.written[id.index()] = set);
+    }
+
+    /// Whether a group may run at the same time as the set.
+    fn may_join(&self, touched: &Touched, group: &Range<usize>) -> bool {
+        self.sources(group).all(|id| !touched.is_written(id))
+            && self.results(group).all(|id| !touched.is_written(id) && !touched.is_read(id))
+    }
+
+    /// The groups in their new order.
+    fn order(&self, groups: &[Range<usize>]) -> Vec<usize> {
+        let op = |group: &Range<usize>| self.graph[self.nodes[group.start]].op;
+        let is_empty = |group: &Range<usize>| op(group).is_view() || op(group) == Op::None;
+        let mut order = Vec::with_capacity(groups.len());
+        let mut used = vec![false; groups.len()];
+        let [mut running, mut waiting] = [0; 2].map(|_| Touched::new(self.graph.tensors.len()));
+        for (at, group) in groups.iter().enumerate() {
+            if used[at] {
+                continue;
+            }
+            if !is_empty(group) && !self.may_join(&running, group) {
+                waiting.reset();
+                self.add(&mut waiting, group);
+                for next in at + 1..(at + AHEAD).min(groups.len()) {
+                    if used[next] {
+                        continue;
+                    }
+                    let later = &groups[next];
+                    if !may_move(op(later)) {
+                        break;
+                    }
+                    if (is_empty(later) || self.may_join(&running, later)) && self.may_join(&waiting, later) {
+                        self.add(&mut running, later);
+                        order.push(next);
+                        used[next] = true;
+                    } else {
+                        self.add(&mut waiting, later);
+                    }
+                }
+                running.reset();
+            }
+            self.add(&mut running, group);
+            order.push(at);
+        }
+        order
+    }
+}
+
+/// Operations that others may be moved across.
+const fn may_move(op: Op) -> bool {
+    matches!(
+        op,
+        Op::MulMat
+            | Op::MulMatId
+            | Op::Rope
+            | Op::Norm
+            | Op::RmsNorm
+            | Op::GroupNorm
+            | Op::L2Norm
+            | Op::SumRows
+            | Op::SsmConv
+            | Op::SsmScan
+            | Op::Clamp
+            | Op::Tri
+            | Op::Diag
+            | Op::Mul
+            | Op::Add
+            | Op::Sub
+            | Op::Div
+            | Op::Glu
+            | Op::Scale
+            | Op::Unary
+            | Op::GetRows
+            | Op::SetRows
+            | Op::Set
+            | Op::Cpy
+            | Op::Cont
+            | Op::Repeat
+            | Op::None
+    ) || op.is_view()
+}
+
+// Operations that one kernel computes; they are moved together, and what they read from outside is kept until the
+// last (`ggml-metal-fusion.cpp`, 0.1.161).
+
+/// Operations of one group at most.
+const MOST: usize = 16;
+/// Experts that routing is fused for, at most.
+const MOST_EXPERTS: u64 = 1024;
+
+/// What the operations of a pattern must fulfil.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    /// A norm with weights and bias.
+    Norm,
+    /// A norm and a constant.
+    NormScale,
+    /// Sums of one layout.
+    Sums,
+    /// The new state of a delta rule, written into the cache.
+    DeltaRule,
+    /// Routing of experts.
+    Routing,
+    /// The weighted sum of experts.
+    Experts,
+    /// A convolution with `SiLU`.
+    Convolution,
+    /// A product and a sum with something that is no weight.
+    Product,
+}
+
+/// Consecutive operations.
+struct Pattern {
+    /// With views.
+    ops: &'static [Op],
+    check: Check,
+}
+
+macro_rules! patterns {
+    ($($check:ident: $($op:ident)+;)*) => {
+        &[$(Pattern { ops: &[$(Op::$op),+], check: Check::$check },)*]
+    };
+}
+
+/// All of them, in the order in which they are tried; of those that match the longest counts.
+const PATTERNS: &[Pattern] = patterns! {
+    Norm: Norm Mul;
+    Norm: Norm Mul Add;
+    NormScale: Norm Scale;
+    Norm: RmsNorm Mul;
+    Norm: RmsNorm Mul Add;
+    NormScale: RmsNorm Scale;
+    Sums: Add Add;
+    Sums: Add Add Add;
+    Sums: Add Add Add Add;
+    Sums: Add Add Add Add Add;
+    Sums: Add Add Add Add Add Add;
+    Sums: Add Add Add Add Add Add Add;
+    DeltaRule: GatedDeltaNet Cpy;
+    Routing: SoftMax Reshape Argsort View GetRows;
+    Routing: SoftMax Reshape Argsort View GetRows Scale;
+    Routing: SoftMax Reshape Argsort View GetRows Reshape SumRows Clamp Div Reshape;
+    Routing: SoftMax Reshape Argsort View GetRows Reshape SumRows Clamp Div Reshape Scale;
+    Experts: Mul View View Add;
+    Experts: Mul View View View Add Add;
+    Experts: Mul View View View View Add Add Add;
+    Experts: Mul View View View View View Add Add Add Add;
+    Experts: Mul View View View View View View Add Add Add Add Add;
+    Experts: Mul View View View View View View View Add Add Add Add Add Add;
+    Experts: Mul View View View View View View View View Add Add Add Add Add Add Add;
+    Convolution: SsmConv Unary;
+    Product: MulMat Add;
+};
+
+/// The patterns that a release knows.
+fn known(rules: MetalRules) -> impl Iterator<Item = &'static Pattern> {
+    PATTERNS.iter().filter(move |pattern| rules.fuses_products || pattern.check != Check::Product)
+}
+
+impl Pattern {
+    /// Its operations without views.
+    fn computed(&self) -> impl Iterator<Item = Op> + '_ {
+        self.ops.iter().copied().filter(|op| !op.is_view())
+    }
+}
+
+/// Keeps what consecutive operations of a pattern read from outside until the last of them; by operations alone.
+fn keep(split: &SplitGraph<'_>, kept: &mut AllocDeps, rules: MetalRules) {
+    let matches = |at: usize, pattern: &Pattern| {
+        at + pattern.ops.len() <= split.len()
+            && pattern.ops.iter().enumerate().all(|(next, op)| split.graph[split.node(at + next)].op == *op)
+    };
+    let mut at = 0;
+    while at < split.len() {
+        let found = known(rules).filter(|pattern| matches(at, pattern)).map(|pattern| pattern.ops.len()).max();
+        let len = found.unwrap_or(1);
+        if found.is_some() {
+            let last = split.node(at + len - 1);
+            for own in at..at + len {
+                for source in split.graph.sources(&split.graph[split.node(own)]) {
+                    if !(at..own).any(|earlier| split.node(earlier) == source) {
+                        kept.add(source, last);
+                    }
+                }
+            }
+        }
+        at += len;
+    }
+}
+
+/// Number of nodes of the group that begins at `at`: patterns that follow one another, with the views between them.
+fn group_len(split: &SplitGraph<'_>, at: usize, rules: MetalRules) -> usize {
+    let is_empty = |at: usize| {
+        let op = split.graph[split.node(at)].op;
+        op.is_view() || op == Op::None
+    };
+    if is_empty(at) || !known(rules).any(|pattern| pattern.ops[0] == split.graph[split.node(at)].op) {
+        return 1;
+    }
+    let mut computed = [0; MOST];
+    let mut count = 0;
+    for next in (at..split.len()).filter(|next| !is_empty(*next)).take(MOST) {
+        computed[count] = next;
+        count += 1;
+    }
+    let computed = &computed[..count];
+    let mut taken = 0;
+    while let Some(len) = longest(split, &computed[taken..], rules).filter(|len| taken + len <= MOST) {
+        taken += len;
+    }
+    match taken.checked_sub(1).and_then(|last| computed.get(last)) {
+        Some(last) => (last - at + 1).min(MOST),
+        None => 1,
+    }
+}
+
+/// Operations of the longest pattern that matches the first of `nodes`, which are not views.
+fn longest(split: &SplitGraph<'_>, nodes: &[usize], rules: MetalRules) -> Option<usize> {
+    let graph = &*split.graph;
+    let mut best = None;
+    for pattern in known(rules) {
+        let len = pattern.computed().count();
+        let ops = || pattern.computed().zip(nodes).all(|(op, at)| graph[split.node(*at)].op == op);
+        if best.is_some_and(|best| len <= best) || len > nodes.len() || !ops() {
+            continue;
+        }
+        let nodes = &nodes[..len];
+        let whole = matches!(pattern.check, Check::DeltaRule | Check::Routing | Check::Experts);
+        if (whole || is_chain(split, nodes)) && passes(split, pattern, nodes) {
+            best = Some(len);
+        }
+    }
+    best
+}
+
+/// Whether each operation reads the one before, in the same shape, and nothing else reads it.
+fn is_chain(split: &SplitGraph<'_>, nodes: &[usize]) -> bool {
+    let graph = &*split.graph;
+    nodes.windows(2).all(|pair| {
+        let [before, node] = [pair[0], pair[1]].map(|at| split.node(at));
+        let reads = |at: usize| graph.operand(&graph[node], at) == Some(before);
+        (reads(0) || reads(1)) && graph[node].ne == graph[before].ne
+    }) && split.fusible(nodes, &nodes[nodes.len() - 1..])
+}
+
+/// Whether the pattern's own conditions hold.
+fn passes(split: &SplitGraph<'_>, pattern: &Pattern, nodes: &[usize]) -> bool {
+    let graph = &*split.graph;
+    let id = |at: usize| split.node(nodes[at]);
+    let node = |at: usize| &graph[id(at)];
+    let operand = |at: usize, operand: usize| graph.operand(node(at), operand);
+    let follows = |at: usize| operand(at, 0) == Some(id(at - 1));
+    match pattern.check {
+        Check::NormScale => follows(1) && node(1).ty == Type::F32,
+        Check::Norm => (1..nodes.len()).all(|at| {
+            let fits = operand(at, 1)
+                .is_some_and(|weight| graph[weight].ne[0] == node(0).ne[0] && has_whole_rows(&graph[weight]));
+            follows(at) && fits && node(at).ty == Type::F32
+        }),
+        Check::Sums => (1..nodes.len()).all(|at| {
+            let addends = operand(at, 1).zip(operand(at - 1, 1));
+            follows(at) && addends.is_some_and(|(a, b)| graph[a].same_layout(&graph[b]))
+        }),
+        Check::DeltaRule => writes_state(split, id(0), id(1)),
+        Check::Routing => routes(split, pattern, nodes),
+        Check::Experts => sums_experts(split, pattern, nodes),
+        Check::Convolution => {
+            follows(1)
+                && node(1).unary == Some(UnaryOp::Silu)
+                && [node(0).ty, node(1).ty] == [Type::F32; 2]
+                && has_whole_rows(node(1))
+        }
+        Check::Product => {
+            let reads = [0, 1].map(|at| operand(1, at) == Some(id(0)));
+            let other = operand(1, usize::from(reads[0])).map(|other| &graph[other]);
+            let weights = operand(0, 0).is_some_and(|weights| is_tiled(graph[weights].ty));
+            let input = operand(0, 1).is_some_and(|input| graph[input].ty == Type::F32);
+            let is_weight = |tensor: &Tensor| {
+                let base = tensor.view_of.get().map_or(tensor.buffer, |of| graph[of].buffer);
+                matches!(base, Buffer::Weights(_))
+            };
+            let other = other.is_some_and(|other| other.ty == Type::F32 && !is_weight(other));
+            reads[0] != reads[1] && weights && input && other && node(1).ty == Type::F32
+        }
+    }
+}
+
+/// Types of weights whose products are fused with a sum (`ggml_metal_mul_mv_mma_type_supported`).
+const fn is_tiled(ty: Type) -> bool {
+    matches!(
+        ty,
+        Type::F32
+            | Type::F16
+            | Type::Q4_0
+            | Type::Q4_1
+            | Type::Q5_0
+            | Type::Q5_1
+            | Type::Q8_0
+            | Type::Q4K
+            | Type::Q5K
+            | Type::Q6K
+    )
+}
+
+/// Whether elements of a row follow one another (`ggml_is_contiguous_rows`).
+const fn has_whole_rows(tensor: &Tensor) -> bool {
+    tensor.ne[0] == tensor.ty.block() || tensor.nb[0] == tensor.ty.block_bytes()
+}
+
+/// Whether `copy` writes the new state of the delta rule `rule` into rows of a cache.
+fn writes_state(split: &SplitGraph<'_>, rule: TensorId, copy: TensorId) -> bool {
+    let graph = &*split.graph;
+    let (Some(v), Some(state), Some(target)) =
+        (graph.operand(&graph[rule], 2), graph.operand(&graph[copy], 0), graph.operand(&graph[copy], 1))
+    else {
+        return false;
+    };
+    let [head, heads, _, sequences] = graph[v].ne;
+    let size = head * head * heads;
+    let target = &graph[target];
+    !graph[rule].output
+        && !graph[copy].output
+        && graph[state].op == Op::View
+        && graph[state].view_of == rule
+        && graph.is_contiguous(state)
+        && target.ty == Type::F32
+        && target.ne == [size, sequences, 1, 1]
+        && target.nb[..2] == [4, 4 * size]
+}
+
+/// The nodes of the whole pattern, with views, that begins at `first` and ends `last`.
+fn whole(split: &SplitGraph<'_>, pattern: &Pattern, first: usize) -> Option<Vec<TensorId>> {
+    let end = first + pattern.ops.len();
+    let ids: Vec<TensorId> = (first..end.min(split.len())).map(|at| split.node(at)).collect();
+    let same = ids.len() == pattern.ops.len() && ids.iter().zip(pattern.ops).all(|(id, op)| split.graph[*id].op == *op);
+    same.then_some(ids)
+}
+
+/// Routing: softmax, the chosen experts and their weights, normalised and scaled or not.
+fn routes(split: &SplitGraph<'_>, pattern: &Pattern, nodes: &[usize]) -> bool {
+    let (graph, first) = (&*split.graph, nodes[0]);
+    let Some(ids) = whole(split, pattern, first) else { return false };
+    let scaled = pattern.ops.last() == Some(&Op::Scale);
+    let normalised = pattern.ops.len() >= 10;
+    // without a scale the last node is a view, which is not among the computed ones
+    let end = ids.len() - usize::from(normalised && !scaled);
+    if nodes.last() != Some(&(first + end - 1)) {
+        return false;
+    }
+    let reads = |at: usize, operand: usize, of: usize| graph.operand(&graph[ids[at]], operand) == Some(ids[of]);
+    let Some(logits) = graph.operand(&graph[ids[0]], 0) else { return false };
+    let (input, chosen) = (&graph[logits], &graph[ids[3]]);
+    let out = ids[ids.len() - 1];
+    let [experts, tokens, ..] = input.ne;
+    let used = chosen.ne[0];
+    let shapes = experts <= MOST_EXPERTS
+        && used <= experts
+        && input.ne[2..] == [1, 1]
+        && chosen.ne[1..] == [tokens, 1, 1]
+        && graph[out].ne == [1, used, tokens, 1]
+        && chosen.nb[..2] == [4, 4 * experts];
+    let routed = reads(1, 0, 0) && reads(2, 0, 0) && reads(3, 0, 2) && reads(4, 0, 1) && reads(4, 1, 3);
+    let normal = !normalised
+        || (reads(5, 0, 4) && reads(6, 0, 5) && reads(7, 0, 6) && reads(8, 0, 5) && reads(8, 1, 7) && reads(9, 0, 8));
+    let scale = !scaled || reads(ids.len() - 1, 0, ids.len() - 2);
+    let all: Vec<usize> = (first..first + ids.len()).collect();
+    graph.sources(&graph[ids[0]]).count() == 1
+        && shapes
+        && graph.is_contiguous(logits)
+        && graph.is_contiguous(out)
+        && routed
+        && normal
+        && scale
+        && split.fusible(&all, &[first + 3, first + ids.len() - 1])
+}
+
+/// The experts' results times their weights, one view per expert, and their sum.
+fn sums_experts(split: &SplitGraph<'_>, pattern: &Pattern, nodes: &[usize]) -> bool {
+    let (graph, first) = (&*split.graph, nodes[0]);
+    let Some(ids) = whole(split, pattern, first) else { return false };
+    let used = ids.len() / 2;
+    if nodes.last() != Some(&(first + ids.len() - 1)) {
+        return false;
+    }
+    let product = &graph[ids[0]];
+    let (Some(results), Some(weights)) = (graph.operand(product, 0), graph.operand(product, 1)) else { return false };
+    let last = ids[ids.len() - 1];
+    let [size, experts, tokens, batches] = graph[results].ne;
+    let shapes = experts == used as u64
+        && batches == 1
+        && graph[weights].ne == [1, experts, tokens, 1]
+        && graph[last].ne == [size, tokens, 1, 1];
+    let plain = [results, weights, last].iter().all(|id| graph[*id].ty == Type::F32 && graph.is_contiguous(*id));
+    let views = ids[1..=used].iter().all(|id| {
+        let view = &graph[*id];
+        graph.operand(view, 0) == Some(ids[0]) && view.ne[..2] == [size, tokens] && view.nb[1] == product.nb[2]
+    });
+    let sums = (1..used).all(|at| {
+        let before = if at == 1 { ids[1] } else { ids[used + at - 1] };
+        let add = &graph[ids[used + at]];
+        graph.operand(add, 0) == Some(before) && graph.operand(add, 1) == Some(ids[at + 1])
+    });
+    let all: Vec<usize> = (first..first + ids.len()).collect();
+    product.ty == Type::F32 && shapes && plain && views && sums && split.fusible(&all, &all[all.len() - 1..])
 }

@@ -1,20 +1,21 @@
 //! Architectures whose blocks are attention followed by feed-forward: their differences as data, and one function that
 //! builds all their graphs.
 
-mod halves;
-mod kinds;
-
+use super::attention::{AttentionExtras, Qkv};
+use super::feed_forward::{Activation, FfnWeights, Routing};
 use super::recurrent::RecurrentInput;
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
-use crate::engine::ggml::tensor::{Tensor, TensorId};
+use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 use crate::engine::llama_cpp::architectures::Trait;
-use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
+use crate::engine::llama_cpp::hparams::{Hparams, gating};
+use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix, Weights};
+use ResidualTerm::{Attention, FeedForward, Residual};
 
 /// The traits of such an architecture. Parts without tensors in the file are left out: biases, QK norms, gates,
 /// experts, rope factors.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Transformer {
+pub(in crate::engine::llama_cpp) struct Transformer {
     /// Kind of normalisation.
     pub norm: Norm,
     /// Scale of the input embeddings.
@@ -50,7 +51,7 @@ struct Inputs {
 
 /// Scale of the token embeddings before the first block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum EmbeddingScale {
+pub(in crate::engine::llama_cpp) enum EmbeddingScale {
     /// Nothing.
     Plain,
     /// Normalised without weights.
@@ -63,7 +64,7 @@ pub(in super::super) enum EmbeddingScale {
 
 /// Blocks that apply rotary positions to queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum RopeLayers {
+pub(in crate::engine::llama_cpp) enum RopeLayers {
     /// All, if the model has rotary positions.
     Every,
     /// All except every n-th.
@@ -82,7 +83,7 @@ pub(in super::super) enum RopeLayers {
 
 /// Normalisation of queries and keys, if the file has weights for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum QkNorm {
+pub(in crate::engine::llama_cpp) enum QkNorm {
     /// Per head.
     Each,
     /// Per head, of copies if queries, keys and values are parts of one matrix.
@@ -99,7 +100,7 @@ pub(in super::super) enum QkNorm {
 
 /// The norms of one half of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Norms {
+pub(in crate::engine::llama_cpp) struct Norms {
     /// The norm of the input.
     pub before: PreNorm,
     /// The norm of the output.
@@ -110,7 +111,7 @@ pub(in super::super) struct Norms {
 
 /// The input of a half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum PreNorm {
+pub(in crate::engine::llama_cpp) enum PreNorm {
     /// The normalised input.
     Norm(LlmTensor),
     /// The same, or the input of attention if the file has no weights for it.
@@ -125,7 +126,7 @@ pub(in super::super) enum PreNorm {
 
 /// The normalisation of a half's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum PostNorm {
+pub(in crate::engine::llama_cpp) enum PostNorm {
     /// Not.
     Nothing,
     /// Pinned to the block's device.
@@ -142,7 +143,7 @@ pub(in super::super) enum PostNorm {
 
 /// The order in which the outputs of both halves and the residual are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum ResidualOrder {
+pub(in crate::engine::llama_cpp) enum ResidualOrder {
     /// One half after the other: output + residual.
     InTurn,
     /// The same, but residual + output in the second half.
@@ -159,7 +160,7 @@ pub(in super::super) enum ResidualOrder {
 
 /// A term of the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum ResidualTerm {
+pub(in crate::engine::llama_cpp) enum ResidualTerm {
     /// The input of the block.
     Residual,
     /// The output of attention.
@@ -170,7 +171,7 @@ pub(in super::super) enum ResidualTerm {
 
 /// Routing and weights of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct ExpertRouting {
+pub(in crate::engine::llama_cpp) struct ExpertRouting {
     /// One of [`gating`](crate::engine::llama_cpp::hparams::gating); none for the header's.
     pub gating: Option<u64>,
     /// Weights are normalised to a sum of 1; none for the header's value.
@@ -337,3 +338,485 @@ impl GraphBuilder<'_> {
 
 /// Image tokens of Chameleon's vocabulary (`models/chameleon.cpp`, 0.1.161).
 const CHAMELEON_IMAGE_TOKENS: u64 = 8192;
+
+// Shapes that many architectures share (`models/*.cpp`, 0.1.161), and the nearest to one that is not known.
+
+impl Norms {
+    /// Only the input is normalised.
+    pub const fn before(slot: LlmTensor) -> Self {
+        Self { before: PreNorm::Norm(slot), after: PostNorm::Nothing, sum: None }
+    }
+
+    /// The output is normalised too.
+    pub const fn then(self, after: PostNorm) -> Self {
+        Self { after, ..self }
+    }
+
+    /// Only the sum is normalised.
+    pub const fn sum(slot: LlmTensor) -> Self {
+        Self { before: PreNorm::Nothing, after: PostNorm::Nothing, sum: Some(slot) }
+    }
+
+    /// Nothing is normalised.
+    pub const NOTHING: Self = Self { before: PreNorm::Nothing, after: PostNorm::Nothing, sum: None };
+
+    /// The input is normalised without weights.
+    pub const BARE: Self = Self { before: PreNorm::Bare, ..Self::NOTHING };
+
+    /// The attention norm serves both halves, unless the file has another one.
+    pub const SHARED_INPUT: Self = Self { before: PreNorm::NormOrAttentions(LlmTensor::FfnNorm), ..Self::NOTHING };
+}
+
+impl ExpertRouting {
+    /// From the header.
+    pub const FROM_HEADER: Self = Self { gating: None, normalised: None, by_block_input: false, halved: false };
+    /// Softmax over all experts; weights normalised to a sum of 1.
+    pub const SOFTMAX: Self = Self { gating: Some(gating::SOFTMAX), normalised: Some(true), ..Self::FROM_HEADER };
+    /// Softmax over all experts; weights as they are.
+    pub const SOFTMAX_AS_IS: Self =
+        Self { gating: Some(gating::SOFTMAX), normalised: Some(false), ..Self::FROM_HEADER };
+}
+
+impl Transformer {
+    /// Llama, and all that differ only by the file's tensors.
+    pub const LLAMA: Self = Self {
+        norm: Norm::Rms,
+        embeddings: EmbeddingScale::Plain,
+        rotation: RopeLayers::Every,
+        heads: QkNorm::Each,
+        scales_queries: false,
+        attention: Norms::before(LlmTensor::AttnNorm),
+        feed_forward: Norms::before(LlmTensor::FfnNorm),
+        sum: ResidualOrder::InTurn,
+        squares: false,
+        experts: ExpertRouting::SOFTMAX,
+        lenient: false,
+    };
+
+    /// Norms with mean and variance.
+    pub const LAYER: Self = Self { norm: Norm::Layer, ..Self::LLAMA };
+
+    /// The outputs of both halves are normalised too.
+    pub const GEMMA: Self = Self {
+        scales_queries: true,
+        attention: Norms { after: PostNorm::Norm(LlmTensor::AttnPostNorm), ..Norms::before(LlmTensor::AttnNorm) },
+        feed_forward: Norms { after: PostNorm::FreeNorm(LlmTensor::FfnPostNorm), ..Norms::before(LlmTensor::FfnNorm) },
+        ..Self::LLAMA
+    };
+
+    /// Only the outputs of both halves are normalised.
+    pub const POST_NORM: Self = Self {
+        attention: Norms { after: PostNorm::Norm(LlmTensor::AttnPostNorm), ..Norms::NOTHING },
+        feed_forward: Norms { after: PostNorm::FreeNorm(LlmTensor::FfnPostNorm), ..Norms::NOTHING },
+        ..Self::LLAMA
+    };
+
+    /// Attention and feed-forward in parallel.
+    pub const PARALLEL: Self = Self {
+        feed_forward: Norms::SHARED_INPUT,
+        sum: ResidualOrder::SideBySide([FeedForward, Residual, Attention]),
+        ..Self::LAYER
+    };
+
+    /// Encoders: sums are normalised.
+    pub const BERT: Self = Self {
+        heads: QkNorm::AcrossSplit,
+        attention: Norms::sum(LlmTensor::AttnOutNorm),
+        feed_forward: Norms::sum(LlmTensor::LayerOutNorm),
+        experts: ExpertRouting::SOFTMAX_AS_IS,
+        ..Self::LAYER
+    };
+
+    /// The same with the norms of both inputs on both outputs.
+    const fn after_halves(self) -> Self {
+        Self {
+            attention: Norms { after: PostNorm::Norm(LlmTensor::AttnNorm), ..Norms::NOTHING },
+            feed_forward: Norms {
+                before: PreNorm::AttentionOutput,
+                after: PostNorm::Norm(LlmTensor::FfnNorm),
+                ..Norms::NOTHING
+            },
+            ..self
+        }
+    }
+
+    /// The closest traits for an unlisted architecture, by the tensors of its blocks.
+    fn nearest(weights: &Weights, hp: &Hparams) -> Self {
+        let any = |slot, part| (0..hp.n_layer()).find_map(|il| weights.find(il, slot, part));
+        let holds = |slot| any(slot, TensorSuffix::Weight).is_some();
+        let biased = |slot| any(slot, TensorSuffix::Bias).is_some();
+        let sums = holds(LlmTensor::AttnOutNorm) && holds(LlmTensor::LayerOutNorm);
+        let own = holds(LlmTensor::FfnNorm);
+        let parallel = !own && !sums && !holds(LlmTensor::AttnPostNorm);
+        let across = any(LlmTensor::AttnQNorm, TensorSuffix::Weight)
+            .is_some_and(|at| weights.all[at].ne[0] > hp.n_embd_head_k[0]);
+        let attention = Norms {
+            before: if holds(LlmTensor::AttnNorm) { PreNorm::Norm(LlmTensor::AttnNorm) } else { PreNorm::Nothing },
+            after: if own { PostNorm::Norm(LlmTensor::AttnPostNorm) } else { PostNorm::Nothing },
+            sum: sums.then_some(LlmTensor::AttnOutNorm),
+        };
+        let feed_forward = Norms {
+            before: match (own, parallel) {
+                _ if sums => PreNorm::Nothing,
+                (true, _) => PreNorm::Norm(LlmTensor::FfnNorm),
+                (false, true) => PreNorm::NormOrAttentions(LlmTensor::FfnNorm),
+                (false, false) => PreNorm::Norm(LlmTensor::AttnPostNorm),
+            },
+            after: PostNorm::FreeNorm(LlmTensor::FfnPostNorm),
+            sum: sums.then_some(LlmTensor::LayerOutNorm),
+        };
+        Self {
+            norm: if biased(LlmTensor::AttnNorm) || biased(LlmTensor::AttnOutNorm) { Norm::Layer } else { Norm::Rms },
+            rotation: match weights.find_global(LlmTensor::PositionEmbd, TensorSuffix::Weight) {
+                Some(_) => RopeLayers::Never,
+                None => RopeLayers::Every,
+            },
+            heads: if across { QkNorm::Across } else { QkNorm::Each },
+            attention,
+            feed_forward,
+            sum: if parallel {
+                ResidualOrder::SideBySide([Attention, FeedForward, Residual])
+            } else {
+                ResidualOrder::InTurn
+            },
+            experts: ExpertRouting::FROM_HEADER,
+            lenient: true,
+            ..Self::LLAMA
+        }
+    }
+}
+
+// The two halves of a block, and their residual additions.
+
+impl Transformer {
+    /// Activation of a feed-forward part without a gate.
+    const fn ungated(&self) -> Activation {
+        if self.squares { Activation::Squared } else { Activation::Plain }
+    }
+}
+
+impl GraphBuilder<'_> {
+    /// The input of a half, from `x` or the input of attention.
+    fn half_input(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        x: TensorId,
+        before: PreNorm,
+        attentions: TensorId,
+    ) -> TensorId {
+        match before {
+            PreNorm::Norm(slot) if kind.lenient && !self.has(il, slot) => x,
+            PreNorm::NormOrAttentions(slot) if !self.has(il, slot) => attentions,
+            PreNorm::Norm(slot) | PreNorm::NormOrAttentions(slot) => self.norm(x, slot, kind.norm, il),
+            PreNorm::Bare => self.norm_with(x, TensorId::NONE, TensorId::NONE, kind.norm, Some(il)),
+            PreNorm::Nothing | PreNorm::AttentionOutput => x,
+        }
+    }
+
+    /// The output of a half, with its norm and residual scale if the architecture has them.
+    fn half_output(&mut self, kind: &Transformer, il: usize, x: TensorId, after: PostNorm) -> TensorId {
+        let (slot, pin) = match after {
+            PostNorm::Nothing | PostNorm::NormOfAll(_) | PostNorm::FreeNormOfAll(_) => (None, None),
+            PostNorm::NormOr(slot, other) => (Some(if self.has(il, slot) { slot } else { other }), Some(il)),
+            PostNorm::Norm(slot) => (Some(slot), Some(il)),
+            PostNorm::FreeNorm(slot) => (Some(slot), None),
+        };
+        let mut x = x;
+        if let Some(slot) = slot.filter(|slot| !kind.lenient || self.has(il, *slot)) {
+            let weight = self.need(il, slot);
+            x = self.norm_with(x, weight, TensorId::NONE, kind.norm, pin);
+        }
+        if self.hp.residual_scale { self.g.scale(x) } else { x }
+    }
+
+    /// The first half of a block: attention, or the recurrent part.
+    fn attention_half(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        x: TensorId,
+        normed: TensorId,
+        inputs: Inputs,
+    ) -> TensorId {
+        if let (true, Some(states)) = (self.hp.is_recr[il], inputs.states) {
+            return self.recurrent_block(states, il, normed);
+        }
+        if kind.lenient && !self.attends(il) {
+            return TensorId::NONE;
+        }
+        // some have a separate norm for attention
+        let own = matches!(kind.sum, ResidualOrder::SideBySide(_)) && self.has(il, LlmTensor::AttnNorm2);
+        let y = if own { self.norm(x, LlmTensor::AttnNorm2, kind.norm, il) } else { normed };
+        let (mut qkv, extras) = if self.has(il, LlmTensor::AttnKvAMqa) {
+            self.latent_qkv(il, y, inputs.positions)
+        } else {
+            let sinks = self.weight(il, LlmTensor::AttnSinks);
+            let extras = AttentionExtras { sinks, ..AttentionExtras::default() };
+            (self.rotated_qkv(kind, il, y, inputs.positions), extras)
+        };
+        if inputs.temperature.is_some() {
+            qkv.q = self.g.mul(qkv.q, inputs.temperature);
+        }
+        if kind.scales_queries {
+            qkv.q = self.g.scale(qkv.q);
+        }
+        // an unlisted architecture's gate without an output matrix belongs to something other than attention
+        let gated = self.has(il, LlmTensor::AttnGate) && (!kind.lenient || self.has(il, LlmTensor::AttnOutput));
+        let x = match (gated, extras.v_unfold.is_some()) {
+            (false, _) => self.attention(il, qkv, extras),
+            (true, true) if self.architecture.has(Trait::GatesLatent) => self.gated_latent(il, y, qkv, extras),
+            (true, _) => self.gated_by_heads(il, y, qkv, extras),
+        };
+        let x = match kind.attention.after {
+            PostNorm::NormOfAll(slot) => self.norm(x, slot, kind.norm, il),
+            PostNorm::FreeNormOfAll(slot) => self.unpinned_rms(x, slot, il),
+            _ => x,
+        };
+        if self.hp.attention_scale { self.g.scale(x) } else { x }
+    }
+
+    fn rotated_qkv(&mut self, kind: &Transformer, il: usize, x: TensorId, positions: TensorId) -> Qkv {
+        let mut qkv = self.heads(kind, il, x);
+        if self.rotates(kind.rotation, il) {
+            let factors = self.rope_factors(il);
+            qkv = self.rotate(qkv, positions, factors);
+        }
+        if kind.heads == QkNorm::EachRotated { self.norm_heads(il, qkv, kind.norm) } else { qkv }
+    }
+
+    fn rotates(&self, rotation: RopeLayers, il: usize) -> bool {
+        let windowed = self.hp.is_swa[il];
+        match rotation {
+            RopeLayers::Every => self.hp.has_rope && self.hp.rope_pattern.get(il) != Some(&false),
+            RopeLayers::ButEveryNth => {
+                self.hp.no_rope_layer_step == 0 || !(il as u64 + 1).is_multiple_of(self.hp.no_rope_layer_step)
+            }
+            RopeLayers::ButFirstOfNth => {
+                let step = self.hp.no_rope_layer_step;
+                step == self.hp.n_layer() as u64 || step == 0 || !(il as u64).is_multiple_of(step)
+            }
+            RopeLayers::WindowsAndDense => windowed || il < self.hp.n_layer_dense_lead,
+            RopeLayers::Windows => windowed,
+            RopeLayers::WindowsIfAny => windowed || !self.hp.has_swa(),
+            RopeLayers::Never => false,
+        }
+    }
+
+    fn heads(&mut self, kind: &Transformer, il: usize, x: TensorId) -> Qkv {
+        let sizes = [self.hp.head_k(il), self.hp.head_k(il), self.hp.head_v(il)];
+        let counts = [self.hp.n_head[il], self.hp.n_head_kv[il], self.hp.n_head_kv[il]];
+        let n = self.batch.n_tokens;
+        match kind.heads {
+            QkNorm::Each => {
+                let qkv = self.qkv(il, x);
+                self.norm_heads(il, qkv, kind.norm)
+            }
+            QkNorm::EachWithMean => {
+                let qkv = self.qkv(il, x);
+                self.norm_heads(il, qkv, Norm::Layer)
+            }
+            QkNorm::EachRotated => self.qkv(il, x),
+            QkNorm::Across | QkNorm::EachOfCopies => {
+                let across = kind.heads == QkNorm::Across;
+                let mut flat = self.qkv_flat(il, x, std::array::from_fn(|i| sizes[i] * counts[i]));
+                if across {
+                    flat = self.norm_across(kind, il, flat);
+                }
+                let [q, k, v] = std::array::from_fn(|i| self.g.reshape(flat[i], [sizes[i], counts[i], n, 1]));
+                let qkv = Qkv { q, k, v };
+                if across { qkv } else { self.norm_heads(il, qkv, kind.norm) }
+            }
+            QkNorm::AcrossSplit => {
+                let Qkv { q, k, v } = self.qkv(il, x);
+                if !self.has(il, LlmTensor::AttnQNorm) {
+                    return Qkv { q, k, v };
+                }
+                let flat =
+                    |build: &mut Self, x: TensorId, i: usize| build.g.reshape(x, [sizes[i] * counts[i], n, 1, 1]);
+                let (q, k) = (flat(self, q, 0), flat(self, k, 1));
+                let [q, k, v] = self.norm_across(kind, il, [q, k, v]);
+                let split = |build: &mut Self, x: TensorId, i: usize| build.g.reshape(x, [sizes[i], counts[i], n, 1]);
+                Qkv { q: split(self, q, 0), k: split(self, k, 1), v }
+            }
+        }
+    }
+
+    fn norm_across(&mut self, kind: &Transformer, il: usize, [q, k, v]: [TensorId; 3]) -> [TensorId; 3] {
+        let [q, k] = [(q, LlmTensor::AttnQNorm), (k, LlmTensor::AttnKNorm)].map(|(x, slot)| {
+            let weight = self.weight(il, slot);
+            let bias = if kind.norm == Norm::Layer { self.bias(il, slot) } else { TensorId::NONE };
+            if weight.is_some() { self.norm_with(x, weight, bias, kind.norm, Some(il)) } else { x }
+        });
+        [q, k, v]
+    }
+
+    /// The rest of the block after attention's output `y`.
+    fn feed_forward_half(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        y: TensorId,
+        [residual, normed, logits]: [TensorId; 3],
+    ) -> TensorId {
+        let parallel = match kind.sum {
+            ResidualOrder::SideBySide(terms) => Some(terms),
+            ResidualOrder::FromHeader(terms) => self.hp.parallel_residual.then_some(terms),
+            ResidualOrder::InTurn
+            | ResidualOrder::InTurnResidualLast
+            | ResidualOrder::InTurnResidualFirst
+            | ResidualOrder::ResidualFirst => None,
+        };
+        if let Some(terms) = parallel.filter(|_| !kind.lenient || (y.is_some() && self.feeds_forward(il))) {
+            let z = self.half_input(kind, il, residual, kind.feed_forward.before, normed);
+            let z = self.dense_or_experts(kind, il, z, logits);
+            let [a, b, c] = terms.map(|term| match term {
+                ResidualTerm::Residual => residual,
+                ResidualTerm::Attention => y,
+                ResidualTerm::FeedForward => z,
+            });
+            let x = self.g.add(a, b);
+            return self.g.add(x, c);
+        }
+        let mut y = y;
+        let half = if y.is_some() {
+            y = self.half_output(kind, il, y, kind.attention.after);
+            let half = if matches!(kind.sum, ResidualOrder::InTurnResidualFirst | ResidualOrder::ResidualFirst) {
+                self.g.add(residual, y)
+            } else {
+                self.g.add(y, residual)
+            };
+            self.label(half, "ffn_inp", Some(il));
+            self.normed_sum(kind, il, half, residual, kind.attention.sum)
+        } else {
+            residual
+        };
+        if kind.lenient && !self.feeds_forward(il) {
+            return half;
+        }
+        let input = if kind.feed_forward.before == PreNorm::AttentionOutput { y } else { half };
+        let z = self.half_input(kind, il, input, kind.feed_forward.before, normed);
+        let z = self.dense_or_experts(kind, il, z, logits);
+        let z = self.half_output(kind, il, z, kind.feed_forward.after);
+        let x = if matches!(kind.sum, ResidualOrder::InTurnResidualLast | ResidualOrder::ResidualFirst) {
+            self.g.add(half, z)
+        } else {
+            self.g.add(z, half)
+        };
+        self.normed_sum(kind, il, x, residual, kind.feed_forward.sum)
+    }
+
+    /// A sum, normalised if the architecture does; some then add the residual and normalise again.
+    fn normed_sum(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        x: TensorId,
+        residual: TensorId,
+        slot: Option<LlmTensor>,
+    ) -> TensorId {
+        let Some(slot) = slot else { return x };
+        if kind.lenient && !self.has(il, slot) {
+            return x;
+        }
+        let x = self.norm(x, slot, kind.norm, il);
+        if slot != LlmTensor::AttnOutNorm || !self.has(il, LlmTensor::AttnNorm2) {
+            return x;
+        }
+        let x = self.g.add(x, residual);
+        self.norm(x, LlmTensor::AttnNorm2, kind.norm, il)
+    }
+
+    /// A dense part, experts, or both, by the file's tensors. The router's `logits` may be given.
+    pub(super) fn dense_or_experts(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        x: TensorId,
+        logits: TensorId,
+    ) -> TensorId {
+        if !self.has(il, LlmTensor::FfnGateInp) {
+            return self.dense_part(kind, il, x);
+        }
+        let gating = kind.experts.gating.unwrap_or(self.hp.expert_gating);
+        let normalised = kind.experts.normalised.unwrap_or(self.hp.expert_weights_norm);
+        let routing = Routing { gating, normalised, scaled: self.experts_scaled(), ..Routing::SOFTMAX };
+        let logits = if logits.is_some() { logits } else { self.router(il, x) };
+        let chosen = self.experts_by(il, x, logits, routing);
+        if self.hp.n_group_experts > 0 {
+            let shared = self.group_experts(il, chosen, logits, routing);
+            let shared = self.g.scale(shared);
+            return self.g.add(chosen, shared);
+        }
+        if self.has(il, LlmTensor::FfnUpShexp) && (self.has(il, LlmTensor::FfnDownShexp) || !kind.lenient) {
+            let shared = self.shared_expert(kind, il, x);
+            let both = self.g.add(chosen, shared);
+            return if kind.experts.halved { self.g.scale(both) } else { both };
+        }
+        let both = self.architecture.has(Trait::AddsDenseToExperts);
+        if both && self.has(il, LlmTensor::FfnUp) {
+            let dense = self.dense_part(kind, il, x);
+            let both = self.g.add(dense, chosen);
+            return self.g.scale(both);
+        }
+        chosen
+    }
+
+    /// Whether the file has all tensors required for attention in block `il`.
+    fn attends(&self, il: usize) -> bool {
+        let all = |slots: &[LlmTensor]| slots.iter().all(|slot| self.has(il, *slot));
+        let latent =
+            if self.hp.mla.is_some() { [LlmTensor::AttnKB, LlmTensor::AttnVB] } else { [LlmTensor::AttnKvB; 2] };
+        let has_q = all(&[LlmTensor::AttnQ]) || all(&[LlmTensor::AttnQA, LlmTensor::AttnQANorm, LlmTensor::AttnQB]);
+        if self.has(il, LlmTensor::AttnKvAMqa) {
+            return has_q && self.has(il, LlmTensor::AttnKvANorm) && all(&latent);
+        }
+        self.has(il, LlmTensor::AttnQkv) || all(&[LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV])
+    }
+
+    /// The same for the feed-forward half.
+    fn feeds_forward(&self, il: usize) -> bool {
+        let experts = self.has(il, LlmTensor::FfnUpExps) || self.has(il, LlmTensor::FfnGateUpExps);
+        if self.has(il, LlmTensor::FfnGateInp) {
+            return experts && self.has(il, LlmTensor::FfnDownExps) && self.hp.n_expert_used[il] > 0;
+        }
+        self.has(il, LlmTensor::FfnUp) && self.has(il, LlmTensor::FfnDown)
+    }
+
+    /// The shared expert, with its gate if the file has one.
+    fn shared_expert(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
+        let ungated = kind.lenient && !self.has(il, LlmTensor::FfnGateShexp);
+        let activation = if ungated {
+            kind.ungated()
+        } else if self.has(il, LlmTensor::FfnGateShexp) {
+            Activation::Gated
+        } else {
+            Activation::GatedInOne
+        };
+        let gate = self.weight(il, LlmTensor::FfnGateInpShexp);
+        if !gate.is_some() {
+            return self.feed_forward_of(il, x, activation, FfnWeights::SHARED);
+        }
+        // llama.cpp computes the sigmoid as SiLU divided by its argument
+        let gate = self.g.mul_mat(gate, x);
+        let activated = self.g.unary(gate, UnaryOp::Silu);
+        let gate = self.g.div(activated, gate);
+        let shared = self.feed_forward_of(il, x, activation, FfnWeights::SHARED);
+        self.g.mul(shared, gate)
+    }
+
+    /// The dense part: gated if there is a gate, or if the first matrix is twice as wide.
+    fn dense_part(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
+        let ne =
+            |slot| self.weights.find(il, slot, TensorSuffix::Weight).map_or([0; 4], |index| self.weights.all[index].ne);
+        let (up, down) = (ne(LlmTensor::FfnUp), ne(LlmTensor::FfnDown));
+        let activation = if self.has(il, LlmTensor::FfnGate) {
+            Activation::Gated
+        } else if up[1] == 2 * down[0] {
+            Activation::GatedInOne
+        } else {
+            kind.ungated()
+        };
+        self.feed_forward(il, x, activation)
+    }
+}

@@ -1,9 +1,7 @@
 //! Hyperparameters specific to an architecture (`load_arch_hparams` in `models/*.cpp`, 0.1.161).
-
 #![allow(clippy::unnecessary_wraps, reason = "rows of the table name them beside those that may fail")]
 
-use super::keys::HeaderKeys;
-use super::{Hparams, Ssm, gating};
+use super::{DraftHparams, HeaderKeys, Hparams, HrmStacks, Indexer, MAX_LAYERS, NgramTable, Pools, Ssm, gating};
 use crate::engine::llama_cpp::architectures::{Architecture, Trait};
 use crate::engine::llama_cpp::error::LoadError;
 
@@ -432,4 +430,520 @@ impl Hparams {
         self.attn_temperature = keys.is_given("attention.temperature_scale");
         Ok(())
     }
+}
+
+// Sparse attention: the indexer and the blocks that have one.
+
+/// The training context from which GLM's blocks share indexers if the header does not say which (`glm-dsa.cpp`, 0.1.161).
+const GLM_SHARES_FROM: u64 = 1 << 20;
+
+impl Hparams {
+    /// Compressed attention, which must be decompressed by head.
+    fn latent_by_heads(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        keys.need("attention.q_lora_rank")?;
+        keys.need("attention.kv_lora_rank")?;
+        self.read_latent(keys);
+        if self.mla.is_none() {
+            return Err(LoadError::model(
+                "the header lacks attention.key_length_mla and attention.value_length_mla: convert the model again"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// `DeepSeek` 3.2: compressed attention with an indexer in every block (`deepseek32.cpp`, 0.1.161).
+    pub(crate) fn deepseek32(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.latent_by_heads(keys)?;
+        self.read_indexer(keys, vec![true; self.n_layer_all])
+    }
+
+    /// GLM 5: the same, but some blocks share an indexer (`glm-dsa.cpp`, 0.1.161).
+    pub(crate) fn glm_dsa(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.latent_by_heads(keys)?;
+        self.sigmoid_by_default()?;
+        let mut is_full = vec![true; self.n_layer_all];
+        if self.n_ctx_train >= GLM_SHARES_FROM {
+            // GLM 5.2: the first two blocks, then every fourth
+            is_full.iter_mut().enumerate().for_each(|(il, full)| *full = il < 2 || il % 4 == 2);
+        }
+        self.read_listed_indexers(keys, is_full)
+    }
+
+    /// Hy4: the same over several residual streams (`hy-v4.cpp`, 0.1.161). There are files without an indexer.
+    pub(crate) fn hy_v4(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.latent_by_heads(keys)?;
+        self.n_hyper_connections = keys.need("hyper_connection.count")?;
+        self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
+        if keys.number("attention.indexer.top_k").unwrap_or(0) == 0 {
+            return Ok(());
+        }
+        self.read_listed_indexers(keys, vec![true; self.n_layer_all])
+    }
+
+    /// The indexer, in the blocks that the header lists, or else in those of `is_full`.
+    fn read_listed_indexers(&mut self, keys: &HeaderKeys<'_>, mut is_full: Vec<bool>) -> Result<(), LoadError> {
+        if let Some(list) = keys.each("attention.indexer.types", self.n_layer())? {
+            is_full.iter_mut().zip(list).for_each(|(full, listed)| *full = listed != 0);
+        }
+        self.read_indexer(keys, is_full)
+    }
+
+    /// dots 3 note: blocks with a window have compressed caches of another size, the others an indexer
+    /// (`dots3note.cpp`, 0.1.161).
+    pub(crate) fn windowed_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        keys.need("attention.q_lora_rank")?;
+        keys.need("attention.kv_lora_rank")?;
+        self.read_latent(keys);
+        self.n_swa = Some(keys.need("attention.sliding_window")?);
+        self.swa_pattern(keys, 4);
+        let heads = (keys.need("attention.key_length_mla_swa")?, keys.need("attention.value_length_mla_swa")?);
+        self.latent_swa = Some((heads, keys.need("attention.kv_lora_rank_swa")?));
+        self.read_listed_indexers(keys, vec![false; self.n_layer_all])
+    }
+
+    /// `MiniMax` M3: all blocks with experts have an indexer, which chooses blocks of positions (`minimax-m3.cpp`,
+    /// 0.1.161).
+    pub(crate) fn block_sparse(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        if keys.need("attention.indexer.block_size")? == 0 {
+            return Err(LoadError::model("attention.indexer.block_size is 0: convert the model again".to_owned()));
+        }
+        self.read_indexer(keys, (0..self.n_layer_all).map(|il| il >= self.n_layer_dense_lead).collect())
+    }
+
+    /// Whether an indexer that chooses blocks of positions has other heads than the keys of its block (`minimax-m3.cpp`,
+    /// 0.1.161).
+    pub fn blocks_lack_indexer_heads(&self) -> bool {
+        self.indexer.as_ref().is_some_and(|indexer| {
+            let mut blocks = indexer.is_full.iter().zip(&self.n_head_kv);
+            indexer.block_size > 0 && blocks.any(|(full, heads)| *full && *heads != indexer.n_head)
+        })
+    }
+
+    /// `DeepSeek` 4: a window in every block, and in most a cache of compressed rows besides, of which those of 4 tokens
+    /// have an indexer (`deepseek4.cpp`, 0.1.161).
+    pub(crate) fn compressed_windows(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        let refuse = |why: &str| Err(LoadError::model(format!("{why}: convert the model again")));
+        if !keys.has_tensor(&format!("blk.{}.nextn.eh_proj.weight", self.n_layer())) {
+            self.n_layer_nextn = 0;
+        }
+        keys.need("attention.q_lora_rank")?;
+        self.n_swa = Some(keys.need("attention.sliding_window")?);
+        self.is_swa.fill(true);
+        self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
+        if self.swiglu_clamp_exp.is_empty() {
+            return refuse("the header lacks swiglu_clamp_exp");
+        }
+        self.swiglu_clamp_shexp = self.limits(keys, "swiglu_clamp_shexp");
+        if self.swiglu_clamp_shexp.is_empty() {
+            self.swiglu_clamp_shexp.clone_from(&self.swiglu_clamp_exp);
+        }
+        if keys.need("expert_gating_func")? != gating::SQRT_SOFTPLUS {
+            return refuse("expert_gating_func is not the square root of softplus (4), which llama.cpp expects here");
+        }
+        keys.need("attention.output_lora_rank")?;
+        self.n_output_groups = keys.need("attention.output_group_count")?;
+        self.n_hyper_connections = keys.need("hyper_connection.count")?;
+        self.n_sinkhorn_iterations = keys.need("hyper_connection.sinkhorn_iterations")?;
+        if self.n_hyper_connections != 4 || self.n_sinkhorn_iterations == 0 {
+            return refuse("the header has not four hyper-connections and at least one iteration to balance them");
+        }
+        self.n_hash_layers = usize::try_from(keys.need("hash_layer_count")?).unwrap_or(usize::MAX);
+        self.compress_ratios = keys.each("attention.compress_ratios", self.n_layer_all)?.unwrap_or_default();
+        if self.compress_ratios.is_empty() {
+            return refuse("the header lacks attention.compress_ratios");
+        }
+        if !self.compress_ratios.iter().all(|ratio| matches!(ratio, 0 | 4 | 128)) {
+            return refuse("attention.compress_ratios has others than 0, 4 and 128");
+        }
+        let is_full: Vec<bool> = self.compress_ratios.iter().map(|ratio| *ratio == 4).collect();
+        let indexes = is_full.contains(&true);
+        self.read_indexer(keys, is_full)?;
+        // llama.cpp rotates the keys of an indexer whatever their format, takes any cache for one whose heads have that size,
+        // and divides by zero to rotate one without blocks
+        if !indexes || self.indexer.as_ref().is_some_and(|indexer| indexer.head_size == self.n_embd_head_k[0]) {
+            return refuse(
+                "llama.cpp would end with an error: no block has a compress ratio of 4, or heads are of the indexer's size",
+            );
+        }
+        Ok(())
+    }
+
+    /// GLM 5.3: compressed attention without positions, whose indexer chooses pools, between blocks of delta attention
+    /// (`glm5-next.cpp`, 0.1.161).
+    pub(crate) fn pooled_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        for key in ["attention.q_lora_rank", "attention.key_length_mla", "attention.value_length_mla"] {
+            keys.need(key)?;
+        }
+        self.delta_attention(keys)?;
+        self.n_embd_head_v = [self.n_lora_kv; 2];
+        self.sigmoid_by_default()?;
+        self.n_hyper_connections = keys.need("hyper_connection.count")?;
+        self.n_sinkhorn_iterations = keys.need("hyper_connection.sinkhorn_iterations")?;
+        if self.n_hyper_connections != 4 || self.n_rot[0] != 0 {
+            return Err(LoadError::model(
+                "llama.cpp would end with an error: it supports 4 residual streams and attention without positions only"
+                    .to_owned(),
+            ));
+        }
+        let mut is_full: Vec<bool> = self.is_recr.iter().map(|recurrent| !recurrent).collect();
+        if let Some(list) = keys.each("attention.indexer.types", self.n_layer())? {
+            is_full.iter_mut().zip(list).for_each(|(full, listed)| *full &= listed != 0);
+        }
+        self.read_indexer(keys, is_full)?;
+        let keeps_tail = keys.flag("attention.indexer.kpool_select_tail").unwrap_or(true);
+        // key, gate and pooled key
+        self.read_pools(Pools { size: keys.need("attention.indexer.kpool")?, row: 3, keeps_tail })
+    }
+
+    /// Qwen 3.8 Flash Next: attention to pools of tokens, in blocks whose compress ratio is the size of a pool; without
+    /// ratios attention is dense, and the indexer's keys are cached all the same (`qwen4exp.cpp`, 0.1.161).
+    pub(super) fn pooled_attention(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        let mut ratios = keys.each("attention.compress_ratios", self.n_layer_all)?.unwrap_or_default();
+        ratios.resize(self.n_layer_all, 0);
+        let has_cache: Vec<bool> = self.is_recr.iter().map(|recurrent| !recurrent).collect();
+        self.read_indexer(keys, has_cache)?;
+        let Some(indexer) = &mut self.indexer else { return Ok(()) };
+        indexer.is_read = ratios.iter().map(|ratio| *ratio > 0).collect();
+        let mut sizes = ratios.into_iter().filter(|ratio| *ratio > 0);
+        let Some(size) = sizes.next() else { return Ok(()) };
+        if sizes.any(|other| other != size) {
+            return Err(LoadError::model(
+                "llama.cpp cannot load this model: the ratios of attention.compress_ratios differ".to_owned(),
+            ));
+        }
+        // key and pooled key
+        self.read_pools(Pools { size, row: 2, keeps_tail: true })
+    }
+
+    fn read_pools(&mut self, pools: Pools) -> Result<(), LoadError> {
+        let Some(indexer) = &mut self.indexer else { return Ok(()) };
+        if pools.size < 2 || !indexer.top_k.is_multiple_of(pools.size) {
+            return Err(LoadError::model(format!(
+                "llama.cpp cannot load this model: the {} tokens of attention.indexer.top_k are no multiple of pools of {}",
+                indexer.top_k, pools.size
+            )));
+        }
+        indexer.pools = Some(pools);
+        Ok(())
+    }
+
+    fn read_indexer(&mut self, keys: &HeaderKeys<'_>, is_full: Vec<bool>) -> Result<(), LoadError> {
+        self.indexer = Some(Indexer {
+            n_head: keys.need("attention.indexer.head_count")?,
+            head_size: keys.need("attention.indexer.key_length")?,
+            top_k: keys.need("attention.indexer.top_k")?,
+            block_size: keys.number("attention.indexer.block_size").unwrap_or(0),
+            is_read: is_full.clone(),
+            is_full,
+            pools: None,
+        });
+        Ok(())
+    }
+}
+
+// Linear attention: Kimi's delta attention (KDA) between blocks with compressed attention, lightning attention,
+// RWKV, and `PLaMo`'s state spaces.
+
+/// `LLAMA_MAX_PLE_NGRAM` (`llama-hparams.h`, 0.1.161).
+const MAX_PLE_NGRAM: u64 = 8;
+/// `LLAMA_MAX_PLE_HEADS` (`llama-hparams.h`, 0.1.161).
+const MAX_PLE_HEADS: u64 = 64;
+/// Limit of a convolution's taps, far beyond every published model.
+const MAX_TAPS: u64 = 1 << 14;
+
+impl Hparams {
+    /// `MiniMax` 01: seven of eight blocks have lightning attention unless the header says otherwise (`minimax-01.cpp`,
+    /// 0.1.161).
+    #[allow(clippy::unnecessary_wraps, reason = "a row names it beside those that may fail")]
+    pub(crate) fn lightning(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.n_embd_head_la = self.n_embd_head_k[0];
+        self.recurrent_interval(keys, 8);
+        Ok(())
+    }
+
+    /// `PLaMo` 2: blocks without KV heads are recurrent (`plamo2.cpp`, 0.1.161).
+    pub(crate) fn plamo2(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        keys.need("ssm.group_count")?;
+        self.read_ssm(keys)?;
+        if self.ssm.n_group != 0 || self.ssm.dt_rank == 0 || !self.ssm.d_inner.is_multiple_of(self.ssm.dt_rank) {
+            let why = "ssm.group_count must be 0, and ssm.inner_size a multiple of ssm.time_step_rank: llama.cpp ends \
+                       with an error otherwise";
+            return Err(LoadError::model(why.to_owned()));
+        }
+        // the first block has no heads that would give them
+        let size = |name, now: [u64; 2]| keys.number(name).map_or(now, |size| [size; 2]);
+        self.n_embd_head_k = size("attention.key_length", self.n_embd_head_k);
+        self.n_embd_head_v = size("attention.value_length", self.n_embd_head_v);
+        self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
+        Ok(())
+    }
+
+    /// RWKV 6 and 7 (`rwkv6.cpp`, `rwkv7.cpp`, 0.1.161).
+    pub(crate) fn rwkv(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.wkv_head_size = keys.need("wkv.head_size")?;
+        self.token_shift_count = keys.number("token_shift_count").unwrap_or(2);
+        self.rescale_every_n_layers = keys.count("rescale_every_n_layers").unwrap_or(0);
+        Ok(())
+    }
+
+    /// Kimi Linear: blocks without KV heads are recurrent, and nothing has positions (`kimi-linear.cpp`, 0.1.161).
+    pub(crate) fn kimi_linear(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.has_rope = false;
+        self.delta_attention(keys)
+    }
+
+    /// Kimi K3: the same with a bank of residuals (`kimi-k3.cpp`, 0.1.161).
+    pub(crate) fn kimi_k3(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.kimi_linear(keys)?;
+        self.residual_bank = usize::try_from(keys.need("attn_res.block_size")?).unwrap_or(0);
+        self.scales_up = keys.float("activation.situ_linear_beta").unwrap_or(0.0) > 0.0;
+        Ok(())
+    }
+
+    /// Ling 3: the same with positions (`bailingmoe3.cpp`, 0.1.161).
+    pub(crate) fn bailing_moe3(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.delta_attention(keys)?;
+        self.read_swiglu_clamps(keys);
+        self.read_rope_sections(keys)
+    }
+
+    /// Qwen 3.8 Flash Next: gated delta nets, and one block with a table of n-grams (`qwen4exp.cpp`, 0.1.161).
+    pub(crate) fn delta_nets_with_ngrams(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.read_ssm(keys)?;
+        self.recurrent_interval(keys, 4);
+        self.n_hyper_connections = keys.need("hyper_connection.count")?;
+        if self.n_hyper_connections < 2 || self.ssm.n_group == 0 || self.ssm.dt_rank == 0 {
+            return Err(LoadError::model(
+                "llama.cpp cannot load this model: it needs 2 residual streams at least, and groups and ranks of its delta \
+                 nets"
+                .to_owned(),
+            ));
+        }
+        self.ngrams = self.ngram_table(keys)?;
+        self.pooled_attention(keys)
+    }
+
+    fn ngram_table(&self, keys: &HeaderKeys<'_>) -> Result<Option<NgramTable>, LoadError> {
+        let blocks = keys.list("ple.layers").unwrap_or_default();
+        let Some(block) = blocks.first().and_then(|block| usize::try_from(*block).ok()) else { return Ok(None) };
+        let ngram_size = keys.need("ple.ngram_size")?;
+        let heads = ngram_size.saturating_sub(1).saturating_mul(keys.need("ple.heads_per_ngram")?);
+        let conv_kernel = keys.need("ple.conv_kernel")?;
+        let fits = |number: u64, most: u64| (1..=most).contains(&number);
+        let is_recurrent = self.is_recr.get(block) == Some(&true);
+        let is_sized = ngram_size <= MAX_PLE_NGRAM && fits(heads, MAX_PLE_HEADS) && fits(conv_kernel, MAX_TAPS);
+        if blocks.len() > 1 || !is_recurrent || !is_sized {
+            return Err(LoadError::model(
+                "llama.cpp cannot load this model: its table of n-grams must belong to one block that is a delta net, and \
+                 have 1 to 64 rows per token"
+                    .to_owned(),
+            ));
+        }
+        Ok(Some(NgramTable { block, ngram_size, heads, conv_kernel }))
+    }
+
+    /// Compressed attention, and between it blocks of delta attention.
+    pub(super) fn delta_attention(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        keys.need("attention.kv_lora_rank")?;
+        self.read_latent(keys);
+        self.ssm.d_conv = keys.need("ssm.conv_kernel")?;
+        self.n_embd_head_kda = keys.need("kda.head_dim")?;
+        self.bounded_decay = keys.float("kda.gate_lower_bound").is_some();
+        let n_layer = self.n_layer();
+        self.is_recr = self.n_head_kv.iter().enumerate().map(|(il, heads)| il < n_layer && *heads == 0).collect();
+        Ok(())
+    }
+}
+
+// Blocks that the file's `block_count` does not count one by one: those that run several times, a decoder beside an
+// encoder, a block that chooses adapters.
+
+/// The most adapters, and the highest rank, that llama.cpp takes (`granite-switch.cpp`, 0.1.161).
+const MAX_ADAPTERS: u64 = 4096;
+
+impl Hparams {
+    /// Nanbeige: all blocks run several times, each time with caches of their own (`nanbeige.cpp`, 0.1.161).
+    pub(crate) fn looped(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        let own = self.n_layer();
+        let loops = keys.count("num_loops").unwrap_or(1);
+        let blocks = own.checked_mul(loops).filter(|blocks| (1..=MAX_LAYERS).contains(blocks)).ok_or_else(|| {
+            LoadError::model(format!("num_loops is {loops}: llama.cpp supports 1 to {}", MAX_LAYERS / own.max(1)))
+        })?;
+        if loops > 1 {
+            let all: Vec<usize> = (0..blocks).map(|il| il % own).collect();
+            for list in [&mut self.n_head, &mut self.n_head_kv, &mut self.n_ff, &mut self.n_expert_used] {
+                *list = all.iter().map(|il| list[*il]).collect();
+            }
+            self.is_swa = vec![false; blocks];
+            self.is_recr = vec![false; blocks];
+            self.deepstack_mapping = vec![-1; blocks];
+            self.n_layer_all = blocks;
+            self.weight_blocks = all;
+            let skips = keys.flag("skip_loop_final_norm").unwrap_or(false);
+            self.normed_pass = (!skips).then_some(own);
+        }
+        Ok(())
+    }
+
+    /// HRM-Text: the file counts every pass of both stacks (`hrm-text.cpp`, 0.1.161).
+    pub(crate) fn hrm_text(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.embedding_scale = keys.is_given("embedding_scale");
+        let count = |name| keys.need(name).map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        let stacks = HrmStacks {
+            layers_per_stack: count("hrm.layers_per_stack")?,
+            h_cycles: count("hrm.h_cycles")?,
+            l_cycles: count("hrm.l_cycles")?,
+        };
+        let HrmStacks { layers_per_stack: stack, h_cycles, l_cycles } = stacks;
+        let passes = l_cycles.checked_add(1).and_then(|passes| passes.checked_mul(h_cycles));
+        let blocks = passes.and_then(|passes| passes.checked_mul(stack));
+        if blocks != Some(self.n_layer()) || l_cycles == 0 {
+            return Err(LoadError::model(format!(
+                "block_count is {}, but not the {h_cycles} · ({l_cycles} + 1) passes of {stack} blocks: convert the model \
+                 again",
+                self.n_layer()
+            )));
+        }
+        self.weight_blocks = (0..self.n_layer())
+            .map(|il| {
+                let high = (il / stack) % (l_cycles + 1) == l_cycles;
+                il % stack + if high { stack } else { 0 }
+            })
+            .collect();
+        self.hrm = Some(stacks);
+        Ok(())
+    }
+
+    /// T5: the decoder has the encoder's number of blocks unless the header says otherwise (`t5.cpp`, 0.1.161).
+    pub(crate) fn t5(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.dec_n_layer = keys.count("decoder_block_count").unwrap_or(self.n_layer());
+        if self.dec_n_layer == 0 || self.dec_n_layer > self.n_layer() {
+            return Err(LoadError::model(format!(
+                "decoder_block_count is {}: llama.cpp supports at most the {} of the encoder",
+                self.dec_n_layer,
+                self.n_layer()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Granite Switch: a block after the others has one head and no weights, and chooses the adapter of every token
+    /// (`granite-switch.cpp`, 0.1.161).
+    pub(crate) fn granite_switch(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        if keys.float("logit_scale").is_none() {
+            return Err(LoadError::model("the header has no logit_scale: convert the model again".to_owned()));
+        }
+        self.logit_scale = true;
+        self.residual_scale = keys.is_given("residual_scale");
+        self.embedding_scale = keys.is_given("embedding_scale");
+        self.has_rope = keys.flag("rope.scaling.finetuned").unwrap_or(true);
+        for name in ["adapters.count", "adapters.lora_rank"] {
+            let number = keys.need(name)?;
+            if number > MAX_ADAPTERS {
+                return Err(LoadError::model(format!("{name} is {number}: llama.cpp supports at most {MAX_ADAPTERS}")));
+            }
+        }
+        let adapters = keys.count("adapters.count").unwrap_or(0);
+        for name in ["adapters.token_ids_activate", "adapters.token_ids_substitute"] {
+            if keys.list(name).is_none_or(|ids| ids.len() != adapters) {
+                return Err(LoadError::model(format!(
+                    "{name} does not list one token for each of {adapters} adapters"
+                )));
+            }
+        }
+        if self.n_layer_all >= MAX_LAYERS {
+            return Err(LoadError::model(format!("block_count is {}: llama.cpp supports fewer", self.n_layer_all)));
+        }
+        self.n_layer_all = self.n_layer() + 1;
+        self.n_layer_nextn = 1;
+        self.has_router_block = true;
+        let all = self.n_layer_all;
+        for (list, last) in
+            [(&mut self.n_head, 1), (&mut self.n_head_kv, 1), (&mut self.n_ff, 0), (&mut self.n_expert_used, 0)]
+        {
+            list.truncate(all - 1);
+            list.push(last);
+        }
+        self.is_swa.resize(all, false);
+        self.is_recr.resize(all, false);
+        self.deepstack_mapping.resize(all, -1);
+        Ok(())
+    }
+}
+
+// Hyperparameters of models that draft for another one (`models/eagle3.cpp`, `models/dflash.cpp`,
+// `models/gemma4-assistant.cpp`, 0.1.161).
+
+/// Layers whose inputs an EAGLE 3 draft reads.
+const EAGLE3_LAYERS: usize = 3;
+
+impl Hparams {
+    pub(crate) fn eagle3(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        let target_layers = target_layers(keys)?;
+        if target_layers.len() != EAGLE3_LAYERS {
+            return Err(LoadError::model(format!(
+                "an EAGLE 3 draft needs {EAGLE3_LAYERS} target_layers: convert it again"
+            )));
+        }
+        keys.need("target_hidden_size")?;
+        if self.n_layer_all != 1 {
+            return Err(LoadError::model("an EAGLE 3 draft has one block: convert it again".to_owned()));
+        }
+        self.draft = DraftHparams {
+            target_layers,
+            norm_before_residual: keys.flag("norm_before_residual").unwrap_or(false),
+            ..DraftHparams::default()
+        };
+        Ok(())
+    }
+
+    pub(crate) fn dflash(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.embedding_scale = keys.is_given("embedding_scale");
+        self.logit_scale = keys.is_given("logit_scale");
+        self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) > 0.0;
+        self.draft = DraftHparams {
+            target_layers: target_layers(keys)?,
+            attn_value_scale: keys.is_given("attention.value_scale"),
+            block_size: keys.number("block_size").unwrap_or(0),
+            sample_from_anchor: keys.flag("sample_from_anchor").unwrap_or(true),
+            conv_kernel_size: keys.number("conv_kernel_size").unwrap_or(0),
+            conv_group_size: keys.number("conv_group_size").unwrap_or(0),
+            selector_rank: keys.number("selector_rank").unwrap_or(0),
+            selector_top_k: keys.number("selector_top_k").unwrap_or(0),
+            ..DraftHparams::default()
+        };
+        let sections = keys.list("rope.dimension_sections").unwrap_or_default();
+        self.mrope = sections.iter().any(|section| *section != 0);
+        self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0);
+        if self.n_swa.is_some() {
+            self.listed_windows(keys)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn gemma4_assistant(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        self.n_swa = Some(keys.need("attention.sliding_window")?);
+        self.listed_windows(keys)?;
+        let n_embd_out = keys.need("embedding_length_out")?;
+        self.draft = DraftHparams { n_embd_out, ..DraftHparams::default() };
+        Ok(())
+    }
+
+    /// The blocks with a sliding window, which the header must list.
+    fn listed_windows(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+        let Some(list) = keys.list("attention.sliding_window_pattern") else {
+            let why = "the header has no list attention.sliding_window_pattern: convert the draft again";
+            return Err(LoadError::model(why.to_owned()));
+        };
+        self.is_swa.iter_mut().zip(list).for_each(|(is_swa, listed)| *is_swa = listed != 0);
+        Ok(())
+    }
+}
+
+fn target_layers(keys: &HeaderKeys<'_>) -> Result<Vec<usize>, LoadError> {
+    let list = keys.list("target_layers").ok_or_else(|| {
+        LoadError::model("the header has no list target_layers, which a draft needs: convert it again".to_owned())
+    })?;
+    Ok(list.into_iter().map(|layer| usize::try_from(layer).unwrap_or(usize::MAX)).collect())
 }

@@ -1,7 +1,7 @@
 //! The hyperparameters of a vision or audio encoder (`clip_model_loader::load_hparams` in `clip.cpp`, 0.1.161).
 
 use super::Modality;
-use super::kind::{Merge, ProjectorType};
+use super::kind::{Merge, ProjectorType, Trait};
 use crate::engine::llama_cpp::error::LoadError;
 use crate::gguf::{Elements, Header, Value};
 
@@ -16,6 +16,12 @@ const MAX_MEL_BINS: u64 = 256;
 /// Limits of tiles and of sizes to choose from.
 const MAX_TILES: u64 = 256;
 const MAX_CANDIDATES: usize = 256;
+/// Samples of raw audio per frame.
+const SAMPLES: u64 = 640;
+
+const SCALE: &str = "clip.vision.projector.scale_factor";
+const SPATIAL: &str = "clip.vision.spatial_merge_size";
+const WINDOWS: &str = "clip.vision.n_wa_pattern";
 
 /// The function between the matrices of a feed-forward network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +72,7 @@ pub struct ClipHparams {
 }
 
 /// The keys of a projector's header.
-struct ClipKeys<'a> {
+pub(super) struct ClipKeys<'a> {
     header: &'a Header,
     modality: Modality,
 }
@@ -160,15 +166,14 @@ impl ClipHparams {
             Modality::Vision => hparams.read_vision(&keys, kind)?,
             Modality::Audio => hparams.read_audio(&keys, kind)?,
         }
+        (kind.row().hparams)(&mut hparams, &keys)?;
         Ok(hparams)
     }
 
     fn read_vision(&mut self, keys: &ClipKeys<'_>, kind: ProjectorType) -> Result<(), LoadError> {
-        const SCALE: &str = "clip.vision.projector.scale_factor";
-        const SPATIAL: &str = "clip.vision.spatial_merge_size";
         self.image_size = keys.need("clip.vision.image_size", MAX_IMAGE_SIZE)?;
         self.patch_size = keys.need("clip.vision.patch_size", MAX_PATCH_SIZE)?;
-        self.n_merge = match kind.merge() {
+        self.n_merge = match kind.row().merge {
             Merge::Fixed(merge) => merge,
             Merge::ScaleFactor(merge) => keys.number(SCALE, MAX_PATCH_SIZE)?.unwrap_or(merge),
             Merge::SpatialMergeSize(merge) => keys.number(SPATIAL, MAX_PATCH_SIZE)?.unwrap_or(merge),
@@ -176,23 +181,6 @@ impl ClipHparams {
         if self.patch_size == 0 || self.n_merge == 0 {
             return Err(refusal("the projector's patches, or what is merged of them, have no size".to_owned()));
         }
-        if matches!(kind, ProjectorType::DeepSeekOcr | ProjectorType::DeepSeekOcr2) {
-            (self.patch_size, self.image_size) = (16, 1024);
-        }
-        if kind == ProjectorType::Gemma4Uv {
-            // the convolution does the merging
-            (self.patch_size, self.n_merge) = (self.patch_size * self.n_merge, 1);
-        }
-        if kind == ProjectorType::MiniCpmV46 && !matches!(self.n_merge, 2 | 4) {
-            return Err(refusal(format!("{SCALE} is {}: this projector merges 2 or 4", self.n_merge)));
-        }
-        let pattern = keys.number("clip.vision.n_wa_pattern", MAX_COUNT)?;
-        self.n_wa_pattern = match kind {
-            ProjectorType::Qwen25Vl => pattern
-                .ok_or_else(|| refusal("the projector's header has no key clip.vision.n_wa_pattern".to_owned()))?,
-            ProjectorType::Qwen2Vl | ProjectorType::Qwen3Vl | ProjectorType::Exaone45 => pattern.unwrap_or(0),
-            _ => 0,
-        } as usize;
         let indexes = keys.numbers("clip.vision.wa_layer_indexes");
         self.insert_layer_id = indexes.first().and_then(|first| usize::try_from(*first).ok()).unwrap_or(0);
         if self.insert_layer_id > 0 && self.insert_layer_id >= self.n_layer {
@@ -204,58 +192,100 @@ impl ClipHparams {
         let least = keys.number("clip.vision.image_min_pixels", i32::MAX as u64)?;
         let most = keys.number("clip.vision.image_max_pixels", i32::MAX as u64)?;
         self.pixels = least.zip(most);
-        let edge = keys.number("clip.vision.preproc_image_size", MAX_PATCH_SIZE)?.unwrap_or(0);
-        self.longest_edge = match kind {
-            ProjectorType::LightOnOcr if edge == 0 => self.image_size,
-            ProjectorType::LightOnOcr | ProjectorType::Idefics3 => edge,
-            _ => 0,
-        };
-        self.candidates = self.candidates_of(keys, kind)?;
+        let points = keys.numbers("clip.vision.image_grid_pinpoints");
+        let side = |side: i32| u64::try_from(side).unwrap_or(0).min(MAX_PATCH_SIZE);
+        self.candidates =
+            points.chunks_exact(2).take(MAX_CANDIDATES).map(|pair| (side(pair[0]), side(pair[1]))).collect();
         Ok(())
     }
 
-    /// Grids of tiles for types that have them, or those of the header (`set_internvl_dhr_res_candidates`,
-    /// `set_llava_uhd_res_candidates`).
-    fn candidates_of(&self, keys: &ClipKeys<'_>, kind: ProjectorType) -> Result<Vec<(u64, u64)>, LoadError> {
+    /// A patch and an image of these sizes, whatever the header says.
+    pub(super) fn sized(&mut self, patch: u64, image: u64) -> Result<(), LoadError> {
+        (self.patch_size, self.image_size) = (patch, image);
+        Ok(())
+    }
+
+    /// Patches are merged by the convolution itself.
+    pub(super) fn merging_convolution(&mut self) -> Result<(), LoadError> {
+        (self.patch_size, self.n_merge) = (self.patch_size * self.n_merge, 1);
+        Ok(())
+    }
+
+    /// Merges two or four patches per side.
+    pub(super) fn merges_two_or_four(&self) -> Result<(), LoadError> {
+        if matches!(self.n_merge, 2 | 4) {
+            return Ok(());
+        }
+        Err(refusal(format!("{SCALE} is {}: this projector merges 2 or 4", self.n_merge)))
+    }
+
+    /// Blocks whose attention is not limited to a window.
+    pub(super) fn windows(&mut self, keys: &ClipKeys<'_>) -> Result<(), LoadError> {
+        self.n_wa_pattern = keys.number(WINDOWS, MAX_COUNT)?.unwrap_or(0) as usize;
+        Ok(())
+    }
+
+    /// The same, which the header must have.
+    pub(super) fn needed_windows(&mut self, keys: &ClipKeys<'_>) -> Result<(), LoadError> {
+        let pattern = keys.number(WINDOWS, MAX_COUNT)?;
+        let lacking = || refusal(format!("the projector's header has no key {WINDOWS}"));
+        self.n_wa_pattern = pattern.ok_or_else(lacking)? as usize;
+        Ok(())
+    }
+
+    /// Images are scaled by their longer side.
+    pub(super) fn longest_edge(&mut self, keys: &ClipKeys<'_>, otherwise: u64) -> Result<(), LoadError> {
+        let edge = keys.number("clip.vision.preproc_image_size", MAX_PATCH_SIZE)?;
+        self.longest_edge = edge.filter(|edge| *edge > 0).unwrap_or(otherwise);
+        Ok(())
+    }
+
+    /// Grids of as many tiles as the header allows (`set_internvl_dhr_res_candidates`).
+    pub(super) fn grids_of_tiles(&mut self, keys: &ClipKeys<'_>) -> Result<(), LoadError> {
+        let least = keys.number("clip.vision.preproc_min_tiles", MAX_TILES)?.unwrap_or(1);
+        let most = keys.number("clip.vision.preproc_max_tiles", MAX_TILES)?.unwrap_or(12);
+        if least > most {
+            return Err(refusal(format!("clip.vision.preproc_min_tiles {least} is more than the maximum {most}")));
+        }
+        let heights = |x: u64| (least.div_ceil(x).max(least)..=(most / x).min(most)).map(move |y| (x, y));
+        self.set_grids((least.max(1)..=most).filter(|_| least > 0).flat_map(heights));
+        Ok(())
+    }
+
+    /// Grids of up to `most` tiles per side (`set_llava_uhd_res_candidates`).
+    pub(super) fn grids_up_to(&mut self, most: u64) -> Result<(), LoadError> {
+        self.set_grids((1..=most).flat_map(|x| (1..=most).map(move |y| (x, y))).filter(|grid| *grid != (1, 1)));
+        Ok(())
+    }
+
+    fn set_grids(&mut self, grids: impl Iterator<Item = (u64, u64)>) {
         let size = self.image_size;
-        let grid = |(x, y): (u64, u64)| (x * size, y * size);
-        Ok(match kind {
-            ProjectorType::InternVl => {
-                let least = keys.number("clip.vision.preproc_min_tiles", MAX_TILES)?.unwrap_or(1);
-                let most = keys.number("clip.vision.preproc_max_tiles", MAX_TILES)?.unwrap_or(12);
-                if least > most {
-                    return Err(refusal(format!(
-                        "clip.vision.preproc_min_tiles {least} is more than the maximum {most}"
-                    )));
-                }
-                let heights = |x: u64| (least.div_ceil(x).max(least)..=(most / x).min(most)).map(move |y| (x, y));
-                (least.max(1)..=most).filter(|_| least > 0).flat_map(heights).map(grid).collect()
-            }
-            ProjectorType::Llama4 => {
-                (1..=3).flat_map(|x| (1..=3).map(move |y| (x, y))).filter(|grid| *grid != (1, 1)).map(grid).collect()
-            }
-            _ => {
-                let points = keys.numbers("clip.vision.image_grid_pinpoints");
-                let side = |side: i32| u64::try_from(side).unwrap_or(0).min(MAX_PATCH_SIZE);
-                points.chunks_exact(2).take(MAX_CANDIDATES).map(|pair| (side(pair[0]), side(pair[1]))).collect()
-            }
-        })
+        self.candidates = grids.map(|(x, y)| (x * size, y * size)).collect();
     }
 
     fn read_audio(&mut self, keys: &ClipKeys<'_>, kind: ProjectorType) -> Result<(), LoadError> {
         self.n_mel_bins = keys.need("clip.audio.num_mel_bins", MAX_WIDTH)?;
-        if kind == ProjectorType::Gemma4Ua {
-            // samples of raw audio per frame
-            self.n_mel_bins = 640;
+        if kind.has(Trait::ReadsSamples) {
+            self.n_mel_bins = SAMPLES;
         } else if self.n_mel_bins == 0 || self.n_mel_bins > MAX_MEL_BINS {
             let bins = self.n_mel_bins;
             return Err(refusal(format!("clip.audio.num_mel_bins is {bins}: clip allows 1 to {MAX_MEL_BINS}")));
         }
         self.stack_factor = keys.number("clip.audio.projector.stack_factor", MAX_COUNT)?.unwrap_or(0);
-        if self.stack_factor == 0 && (kind.stacks_frames() || kind == ProjectorType::GlmA) {
+        Ok(())
+    }
+
+    /// Frames are stacked, by a factor that the header must have.
+    pub(super) fn stacked(&self) -> Result<(), LoadError> {
+        if self.stack_factor == 0 {
             return Err(refusal("the projector's header has no key clip.audio.projector.stack_factor".to_owned()));
         }
         Ok(())
+    }
+
+    /// Stacks of so many frames.
+    pub(super) fn stacks(&self, frames: u64) -> u64 {
+        frames.div_ceil(self.stack_factor.max(1))
     }
 
     /// Pixels of the side of a square that becomes one token.
@@ -270,7 +300,7 @@ fn activation(keys: &ClipKeys<'_>, kind: ProjectorType) -> Result<Activation, Lo
         return Err(refusal("clip.use_gelu and clip.use_silu are both true".to_owned()));
     }
     Ok(match (gelu, silu) {
-        _ if kind.is_whisper() => Activation::GeluErf,
+        _ if kind.has(Trait::Whisper) => Activation::GeluErf,
         (true, _) => Activation::Gelu,
         (_, true) => Activation::Silu,
         _ => Activation::GeluQuick,

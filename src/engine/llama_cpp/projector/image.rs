@@ -1,15 +1,22 @@
-//! What an image becomes before it is encoded: resized, or cut into tiles (`mtmd-image.cpp` in `tools/mtmd`, 0.1.161).
-//! Sides go through 32-bit floats as there.
+//! What an image becomes before it is encoded: resized within the limits of its tokens, or cut into tiles
+//! (`mtmd-image.cpp` in `tools/mtmd`, `clip_hparams` in `clip-model.h`, 0.1.161); sides go through 32-bit floats as there.
+//! And how many tokens an input becomes, and how wide they are (`clip_n_output_tokens`, `clip_n_mmproj_embd` in `clip.cpp`,
+//! 0.1.161).
 #![allow(clippy::cast_precision_loss, reason = "as in clip")]
 
 use super::hparams::ClipHparams;
-use super::kind::{ProjectorType as P, TokenLimits};
-use super::limits::{ImageLimits, check_image};
-use super::rules::ClipRules;
-use super::{Encoder, Input};
+use super::kind::{Dummy, ProjectorType, TokenLimits, Trait};
+use super::{ClipRules, Encoder, Input};
 use crate::engine::llama_cpp::error::LoadError;
 use crate::settings::ImageSize;
 use crate::units::Tokens;
+
+/// Limit of patches of one image: beyond what clip's 32-bit products of them allow.
+pub const MAX_PATCHES: u64 = 1 << 18;
+/// Limit of an image's side, in pixels.
+pub const MAX_SIDE: u64 = 1 << 16;
+/// Limit of frames of audio.
+pub const MAX_FRAMES: u64 = 1 << 20;
 
 /// Tokens that are encoded together at most (`mtmd_context_params_default`, 0.1.161).
 const BATCH_TOKENS: u64 = 1024;
@@ -22,7 +29,106 @@ const LFM2_TOLERANCE: f64 = 2.0;
 const RESAMPLER_TILES: u64 = 9;
 
 /// Width and height in pixels.
-type Size = (u64, u64);
+pub(super) type Size = (u64, u64);
+/// The size of an overview, the size of a tile, and how many tiles there are besides the overview.
+pub(super) type Pieces = (Size, Size, u64);
+
+/// What the options say of an image's tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenOptions {
+    /// `--image-min-tokens`
+    pub least: Option<u64>,
+    /// `--image-max-tokens`
+    pub most: Option<u64>,
+}
+
+/// The limits in effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageLimits {
+    /// Least and most pixels of an image.
+    pub pixels: Option<(u64, u64)>,
+    /// Most tokens of an image.
+    pub tokens: Option<u64>,
+    /// Pixels of the dummy image's side.
+    pub dummy_side: u64,
+}
+
+impl ImageLimits {
+    /// The limits of an encoder under these options.
+    ///
+    /// # Errors
+    /// When the options exclude each other or the dummy image would be too large.
+    pub fn new(
+        kind: ProjectorType,
+        hparams: &ClipHparams,
+        options: TokenOptions,
+        rules: &ClipRules,
+    ) -> Result<Self, LoadError> {
+        let area = hparams.token_side().saturating_mul(hparams.token_side());
+        let asked = |tokens: Option<u64>| tokens.filter(|tokens| *tokens > 0).map(|tokens| tokens.saturating_mul(area));
+        let (least, most) = (asked(options.least), asked(options.most));
+        let (least, most) = match kind.row().limits {
+            TokenLimits::None => (None, None),
+            TokenLimits::Options => (least, most),
+            limits @ (TokenLimits::Tokens(..) | TokenLimits::ByRelease) => {
+                let (from, to) =
+                    if let TokenLimits::Tokens(from, to) = limits { (from, to) } else { rules.gemma4_tokens };
+                let of_type = (from.saturating_mul(area), to.saturating_mul(area));
+                let of_header = hparams.pixels.filter(|_| kind.has(Trait::PrefersPixels));
+                let (from, to) = of_header.unwrap_or(of_type);
+                (Some(least.unwrap_or(from)), Some(most.unwrap_or(to)))
+            }
+            TokenLimits::Pixels => match hparams.pixels {
+                Some((from, to)) if kind.has(Trait::LimitsPixelsByOptions) => {
+                    (Some(least.unwrap_or(from)), Some(most.unwrap_or(to)))
+                }
+                Some((from, to)) => (Some(from), Some(to)),
+                None => {
+                    let why = "the projector's header has no keys clip.vision.image_min_pixels and image_max_pixels";
+                    return Err(LoadError::model(why.to_owned()));
+                }
+            },
+        };
+        if least.zip(most).is_some_and(|(least, most)| least > most) {
+            return Err(LoadError::settings(
+                "the least tokens of an image are more than the most: lower --image-min-tokens".to_owned(),
+            ));
+        }
+        let unit = hparams.token_side();
+        let dummy_side = match kind.row().dummy {
+            Dummy::ImageSize => hparams.image_size,
+            Dummy::Largest => most.unwrap_or(0).isqrt(),
+            Dummy::Tokens(side) => {
+                match options.most.filter(|most| *most > 0 && side * side > *most && rules.dummy_within_limit) {
+                    Some(most) => most.isqrt().max(1).saturating_mul(unit),
+                    None => side.saturating_mul(unit),
+                }
+            }
+        };
+        check_image(hparams, dummy_side, dummy_side)?;
+        Ok(Self { pixels: least.zip(most), tokens: most.map(|most| most / area.max(1)), dummy_side })
+    }
+}
+
+/// Refuses images that no graph is built for.
+///
+/// # Errors
+/// When an image is smaller than a patch or larger than what clip computes with.
+pub fn check_image(hparams: &ClipHparams, width: u64, height: u64) -> Result<(), LoadError> {
+    let patches = (width / hparams.patch_size, height / hparams.patch_size);
+    if patches.0 == 0 || patches.1 == 0 {
+        return Err(LoadError::settings(format!(
+            "an image of {width}x{height} pixels is smaller than the projector's patch of {} pixels",
+            hparams.patch_size
+        )));
+    }
+    if width > MAX_SIDE || height > MAX_SIDE || patches.0 * patches.1 > MAX_PATCHES {
+        return Err(LoadError::settings(format!(
+            "an image of {width}x{height} pixels is too large for this projector: at most {MAX_PATCHES} patches"
+        )));
+    }
+    Ok(())
+}
 
 /// What an image becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,25 +166,25 @@ impl Encoder {
         rules: &ClipRules,
     ) -> Result<ResizedImage, LoadError> {
         let size = (image.width, image.height);
-        let hparams = &self.hparams;
-        let (overview, tile, tiles) = match self.kind {
-            P::MiniCpmV | P::MiniCpmV46 => resampled(hparams, size, self.kind),
-            P::Lfm2 => lfm2(hparams, size, limits),
-            P::Idefics3 => idefics3(hparams, size, limits),
-            kind => match kind.token_limits() {
-                TokenLimits::None => tiled(hparams, size),
-                _ => (scaled(size, hparams.token_side(), limits.pixels, hparams.longest_edge), (0, 0), 0),
-            },
-        };
+        let (overview, tile, tiles) = (self.kind.row().pieces)(self, size, limits);
         let area = |(width, height): Size| width * height;
         let largest = if tiles > 0 && area(tile) > area(overview) { tile } else { overview };
-        check_image(hparams, largest.0, largest.1)?;
+        check_image(&self.hparams, largest.0, largest.1)?;
         let tokens_of = |(width, height): Size| self.tokens(Input::Image { width, height, batch: 1 });
         let tokens = tokens_of(overview) + if tiles > 0 { tiles * tokens_of(tile) } else { 0 };
         let batches = rules.batches && self.encodes_batches();
         let batch = if batches { (BATCH_TOKENS / tokens_of(largest).max(1)).clamp(1, tiles + 1) } else { 1 };
         let input = Input::Image { width: largest.0, height: largest.1, batch };
         Ok(ResizedImage { input, pieces: tiles + 1, tokens })
+    }
+
+    /// Scaled within the limits of its tokens, or cut into tiles where there are none.
+    pub(super) fn scaled_or_tiled(&self, size: Size, limits: &ImageLimits) -> Pieces {
+        let hparams = &self.hparams;
+        match self.kind.row().limits {
+            TokenLimits::None => tiled(hparams, size),
+            _ => (scaled(size, hparams.token_side(), limits.pixels, hparams.longest_edge), (0, 0), 0),
+        }
     }
 
     /// The largest input that an image can become; none if that is the dummy.
@@ -95,6 +201,47 @@ impl Encoder {
         let is_larger = side > limits.dummy_side || batch > 1;
         let input = Input::Image { width: side, height: side, batch };
         (is_larger && check_image(&self.hparams, side, side).is_ok()).then_some(input)
+    }
+}
+
+impl Encoder {
+    /// Tokens of one input.
+    pub fn tokens(&self, input: Input) -> u64 {
+        match input {
+            Input::Image { width, height, .. } => (self.kind.row().image)(self, (width, height)),
+            Input::Audio { frames } => (self.kind.row().audio)(&self.hparams, frames),
+        }
+    }
+
+    /// Patches of an image.
+    pub(super) const fn patches(&self, size: Size) -> u64 {
+        self.squares(size, 1)
+    }
+
+    /// Squares of `side` patches.
+    pub(super) const fn squares(&self, (width, height): Size, side: u64) -> u64 {
+        let side = side * self.hparams.patch_size;
+        (width / side) * (height / side)
+    }
+
+    /// Patches, all of them merged.
+    pub(super) const fn merged(&self, size: Size) -> u64 {
+        self.patches(size) / (self.hparams.n_merge * self.hparams.n_merge)
+    }
+
+    /// The same, the last of them perhaps of fewer.
+    pub(super) const fn merges_begun(&self, size: Size) -> u64 {
+        self.patches(size).div_ceil(self.hparams.n_merge * self.hparams.n_merge)
+    }
+
+    /// Elements of one token as the model receives it: with deepstack, of all levels together.
+    pub fn n_embd_out(&self) -> u64 {
+        let row = self.kind.row();
+        let is_level = |il: &usize| self.weights.in_block(*il, "deepstack.fc1.weight").is_some();
+        let deepstack = self.kind.has(Trait::Deepstack);
+        let levels = (0..self.hparams.n_layer).filter(|il| deepstack && is_level(il)).count() as u64;
+        let dimension = |(name, at): &(&str, usize)| Some(self.weights.all[self.weights.global(name)?].ne[*at]);
+        row.width.iter().find_map(dimension).map_or(self.hparams.projection_dim, |width| width * (1 + levels))
     }
 }
 
@@ -123,9 +270,9 @@ fn scaled(size: Size, unit: u64, pixels: Option<(u64, u64)>, longest_edge: u64) 
     }
 }
 
-/// An overview of `image_size` and tiles of it, or only the overview: size of the overview, of a tile, number of tiles
+/// An overview of `image_size` and tiles of it, or only the overview
 /// (`mtmd_image_preprocessor_llava_uhd`, `mtmd_image_preprocessor_fixed_size`).
-fn tiled(hparams: &ClipHparams, size: Size) -> (Size, Size, u64) {
+fn tiled(hparams: &ClipHparams, size: Size) -> Pieces {
     let side = hparams.image_size;
     let overview = (side, side);
     if hparams.candidates.is_empty() || size.0.max(size.1) <= side || side == 0 {
@@ -151,7 +298,7 @@ fn best_candidate(size: Size, candidates: &[Size]) -> Size {
 }
 
 /// Tiles of `image_size` of the image scaled to its longest edge (`mtmd_image_preprocessor_idefics3`).
-fn idefics3(hparams: &ClipHparams, size: Size, limits: &ImageLimits) -> (Size, Size, u64) {
+pub(super) fn idefics3(hparams: &ClipHparams, size: Size, limits: &ImageLimits) -> Pieces {
     let (side, edge) = (hparams.image_size.max(1), hparams.longest_edge);
     let tile = (side, side);
     let (width, height) = if edge > 0 && limits.pixels.is_none() {
@@ -169,7 +316,7 @@ fn idefics3(hparams: &ClipHparams, size: Size, limits: &ImageLimits) -> (Size, S
 }
 
 /// One image, or tiles of 512 pixels and an overview (`mtmd_image_preprocessor_lfm2`).
-fn lfm2(hparams: &ClipHparams, size: Size, limits: &ImageLimits) -> (Size, Size, u64) {
+pub(super) fn lfm2(hparams: &ClipHparams, size: Size, limits: &ImageLimits) -> Pieces {
     let unit = hparams.token_side();
     let overview = scaled(size, unit, limits.pixels, 0);
     let round = |side: u64| ((side as f64 / unit as f64).round_ties_even() as u64 * unit).max(hparams.patch_size);
@@ -198,10 +345,9 @@ fn lfm2(hparams: &ClipHparams, size: Size, limits: &ImageLimits) -> (Size, Size,
 
 /// An overview of about `image_size`² pixels, and up to nine tiles of that area (`get_slice_instructions` of
 /// `mtmd_image_preprocessor_llava_uhd` without candidates).
-fn resampled(hparams: &ClipHparams, size: Size, kind: P) -> (Size, Size, u64) {
+pub(super) fn resampled(hparams: &ClipHparams, size: Size, doubles: bool) -> Pieces {
     let (side, unit) = (hparams.image_size.max(1), hparams.token_side());
     let ratio = (size.0 * size.1) as f32 / (side * side) as f32;
-    let doubles = kind == P::MiniCpmV46 && hparams.n_merge == 2;
     if doubles && ratio <= 1.0 {
         return (near(size, side, unit, true), (0, 0), 0);
     }

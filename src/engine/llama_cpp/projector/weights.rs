@@ -1,13 +1,11 @@
 //! The tensors that the loader asks for, in its order; all others of the file cost nothing
 //! (`clip_model_loader::load_tensors` in `clip.cpp`, 0.1.161).
 
-mod own;
-
 use std::collections::{HashMap, HashSet};
 
 use super::Modality;
 use super::hparams::ClipHparams;
-use super::kind::ProjectorType;
+use super::kind::{ProjectorType, Trait};
 use crate::engine::ggml::{Backend, Tensor, Type};
 use crate::engine::llama_cpp::error::LoadError;
 use crate::gguf::{self, Header};
@@ -226,14 +224,15 @@ impl ClipWeights {
             loader.block(il, &BLOCK)?;
             loader.deepstack(il)?;
             loader.weights.check_feed_forward(il)?;
-            if kind.may_have_swapped_names() {
+            if kind.has(Trait::MaySwapNames) {
                 loader.weights.swap_feed_forward(il, hparams.n_embd);
             }
         }
-        if let Some(own) = own::tensors(kind) {
-            loader.globals(own.globals)?;
+        let row = kind.row();
+        if let Some(names) = row.tensors {
+            loader.globals(names)?;
             for il in 0..hparams.n_layer {
-                loader.block(il, own.block)?;
+                loader.block(il, row.in_blocks)?;
             }
         } else {
             loader.rest(header, modality)?;
