@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::graph_size::{OllamaKeys, OllamaRelease};
+use super::estimator::{OllamaKeys, OllamaRelease};
 use super::id::{EngineError, EngineId};
 use super::prepared::PreparedModel;
 use crate::machine::{Machine, rpc};

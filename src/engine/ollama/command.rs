@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::discovery::{CountedGpu, ROCM, VULKAN};
 use super::release::ReleaseTraits;
-use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
+use crate::engine::estimator::{OllamaKeys, OllamaRelease};
 use crate::engine::id::ServerCommand;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::Model;

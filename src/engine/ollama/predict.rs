@@ -1,6 +1,6 @@
 //! Ollama's prediction of a model's memory before llama-server measures it, used to select GPUs and batch.
 
-use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
+use crate::engine::estimator::{OllamaKeys, OllamaRelease};
 use crate::engine::id::EngineError;
 use crate::model::Model;
 

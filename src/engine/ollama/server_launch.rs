@@ -13,9 +13,8 @@ use super::release::ReleaseTraits;
 use super::server_options::{BatchSizes, server_options, server_refusal, visible_machine};
 use super::sources::sources;
 use super::{batch, predict};
-use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
+use crate::engine::estimator::{OllamaKeys, OllamaRelease};
 use crate::engine::id::{EngineError, ServerStart};
-use crate::engine::ollama_024::rules::supports_flash;
 use crate::engine::request;
 use crate::machine::{Backend, Gpu, Machine};
 use crate::model::Model;
@@ -331,7 +330,8 @@ fn flash_attention(settings: &Settings, gpus: &[Gpu], traits: &ReleaseTraits, no
     let too_old =
         |gpu: &Gpu| gpu.backend == Backend::Cuda && gpu.compute.is_some_and(|compute| compute < traits.flash_from);
     match settings.flash_attn {
-        FlashAttn::Auto => match gpus.iter().find(|gpu| !supports_flash(gpu) || too_old(gpu)) {
+        FlashAttn::Auto => match gpus.iter().find(|gpu| !OllamaRelease::August2026.supports_flash(gpu) || too_old(gpu))
+        {
             Some(gpu) => {
                 notes.push(format!("flash attention is off: {} does not support it", gpu.name));
                 FlashAttn::Off
