@@ -22,9 +22,9 @@ use super::facts::{EngineFacts, ReserveSetting};
 use super::id::EngineError;
 use super::knobs::KnobCondition;
 use super::prepared::PreparedModel;
-use super::request::{ResolvedSettings, local_gpus_only, on_local_gpus};
+use super::request::{local_gpus_only, on_local_gpus};
 use crate::gguf::Tensor;
-use crate::machine::{Gpu, Machine};
+use crate::machine::{Backend, Gpu, Machine};
 use crate::model::{Model, TensorGroup};
 use crate::plan::{OwnCaches, Plan};
 use crate::settings::knob::Knob;
@@ -32,11 +32,12 @@ use crate::settings::{Flag, InEffect, Settings};
 use crate::units::Bytes;
 use formulas::PlanFormulas;
 use header::ModelFacts;
+use in_effect::ResolvedSettings;
 use sizes::{Sizes, Vision};
 
-pub use super::request::supports_cache_type;
 pub use header::ModelTraits;
 pub(super) use header::{OllamaKeys, OllamaRelease};
+pub use in_effect::supports_cache_type;
 
 /// An engine that estimates.
 #[derive(Debug)]
@@ -251,4 +252,16 @@ impl<'a> Case<'a> {
     fn layer_count(&self) -> usize {
         self.blocks.len() + 1
     }
+}
+
+/// Devices by library, in order of first appearance; RAM has none.
+fn by_library<D: Copy>(devices: &[D], library: impl Fn(D) -> Option<Backend>) -> Vec<Vec<D>> {
+    let mut groups: Vec<Vec<D>> = Vec::new();
+    for &device in devices {
+        match groups.iter_mut().find(|group| library(group[0]) == library(device)) {
+            Some(group) => group.push(device),
+            None => groups.push(vec![device]),
+        }
+    }
+    groups
 }

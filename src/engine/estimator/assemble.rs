@@ -19,8 +19,8 @@ pub(super) struct Placement {
     /// Layers on GPUs.
     pub offloaded: usize,
     pub graph: GraphPlan,
-    /// What is on devices besides their layers.
-    pub held: Vec<Held>,
+    /// The devices with what is on them besides their layers.
+    pub devices: Vec<DevicePlan>,
     pub refusal: Option<Refusal>,
     /// The figures of a release that prints them.
     pub estimate: Option<Estimate>,
@@ -31,14 +31,6 @@ pub(super) struct Placement {
     /// A part of the layers was requested on GPUs, and these are Metal's.
     pub split_on_metal: bool,
     pub notes: Vec<String>,
-}
-
-/// What is on a device besides its layers.
-pub(super) struct Held {
-    /// Index into the plan's devices.
-    pub device: usize,
-    pub graph: Bytes,
-    pub reserves: Vec<Reserve>,
 }
 
 /// Reserves that are not zero.
@@ -94,15 +86,11 @@ impl fmt::Display for Refusal {
 }
 
 /// The plan of a case.
-pub(super) fn plan(case: Case<'_>, placement: Placement) -> Plan {
+pub(super) fn plan(case: Case<'_>, mut placement: Placement) -> Plan {
     let layers = layers(&case, &placement);
-    let mut devices = DevicePlan::all_of(case.machine);
+    let mut devices = std::mem::take(&mut placement.devices);
     for layer in &layers {
         devices[layer.device].hold(layer);
-    }
-    for held in &placement.held {
-        devices[held.device].graph += held.graph;
-        devices[held.device].reserves.extend_from_slice(&held.reserves);
     }
     let totals = Totals::of(&devices);
     let why_not_mapped = why_not_mapped(&case, &placement, totals.all);

@@ -6,35 +6,34 @@
 
 use std::ops::Range;
 
-use super::assemble::{Held, Placement, Refusal, UNIFIED_MEMORY, nonzero, too_large_for_ram};
-use super::{Block, Case};
+use super::assemble::{Placement, Refusal, UNIFIED_MEMORY, nonzero, too_large_for_ram};
+use super::{Block, Case, by_library};
 use crate::engine::admission::Admission;
 use crate::engine::backend;
 use crate::machine::{Backend, Gpu};
-use crate::plan::{Estimate, GraphUse, Plan, Reserve, Why};
+use crate::plan::{DevicePlan, Estimate, GraphUse, Plan, Reserve, Why};
 use crate::units::Bytes;
 
 /// Places the layers of a model.
 pub(super) fn placement(case: &mut Case<'_>) -> Placement {
-    let PickedGpus { estimate: found, refused } =
-        pick(&EstimateTask::of(case), &devices(case), case.settings.spread, case.settings.require_full);
-    let first = found.slots.first().and_then(|slot| slot.device.backend);
+    let found = pick(&EstimateTask::of(case), &slots(case), case.settings.spread, case.settings.require_full);
+    let first = found.slots.first().and_then(|slot| slot.backend);
     case.sizes.on_gpus(first, found.slots.len() > 1);
     // on Metal, a model larger than all memory gets no GPU
     let unified = first == Some(Backend::Metal) && found.vram() > case.machine.ram.total.0;
     let loads = found.layers() > 0 && !unified;
-    Placed { case, found, refused, first, unified, loads }.placement()
+    Placed { case, found, first, unified, loads }.placement()
 }
 
 /// Whether the requested layers fit on the GPUs of one library, and the bytes they take there, or would take on the
 /// GPUs tried last.
 pub(super) fn predict(case: &Case<'_>) -> (bool, Bytes) {
-    predicted(&EstimateTask::of(case), &devices(case))
+    predicted(&EstimateTask::of(case), &slots(case))
 }
 
-fn predicted(task: &EstimateTask<'_>, devices: &[EstimateDevice]) -> (bool, Bytes) {
+fn predicted(task: &EstimateTask<'_>, slots: &[Slot]) -> (bool, Bytes) {
     let mut vram = 0;
-    for group in by_library(devices) {
+    for group in by_library(slots, |slot| slot.backend) {
         let found = estimate(task, &group);
         vram = found.vram();
         if is_enough(task, &found) {
@@ -47,8 +46,8 @@ fn predicted(task: &EstimateTask<'_>, devices: &[EstimateDevice]) -> (bool, Byte
 /// What must be evicted before the model is loaded, and why; `plan` is the one that requires full offload. None if
 /// nothing must. Source: `llm/server.go`, `llamaServer.Load`, Ollama, August 2025.
 pub(super) fn eviction_reason(case: &Case<'_>, plan: &Plan) -> Option<Admission> {
-    let picked = pick(&EstimateTask::of(case), &devices(case), case.settings.spread, true);
-    let (needed, free) = (Bytes(picked.estimate.total()), case.machine.ram.free);
+    let picked = pick(&EstimateTask::of(case), &slots(case), case.settings.spread, true);
+    let (needed, free) = (Bytes(picked.total()), case.machine.ram.free);
     match plan.refusal.clone() {
         Some(why) if picked.refused => Some(Admission::EvictOne(why)),
         // exceeding RAM and swap is an error, independent of other loaded models
@@ -64,8 +63,6 @@ pub(super) fn eviction_reason(case: &Case<'_>, plan: &Plan) -> Option<Admission>
 struct Placed<'c, 'a> {
     case: &'c Case<'a>,
     found: MemoryEstimate,
-    /// Not all requested layers are on GPUs, and anything less is refused.
-    refused: bool,
     /// The library of the first device; none for RAM.
     first: Option<Backend>,
     /// The model is larger than the memory that GPU and CPU share.
@@ -80,7 +77,7 @@ impl Placed<'_, '_> {
         let metal = self.first == Some(Backend::Metal);
         let none = self.first.is_none() || (!metal && found.layers() == 0);
         let in_ram = found.total().wrapping_sub(found.vram());
-        let refusal = if self.refused {
+        let refusal = if self.found.refused {
             Some(Refusal::NotFull { placed: found.layers(), all })
         } else {
             too_large_for_ram(in_ram, case.machine.ram, case.machine.os)
@@ -94,13 +91,14 @@ impl Placed<'_, '_> {
         };
         let mut graph = case.sizes.graph(used, why);
         graph.legend.extend_from_slice(&case.vision.legend);
+        let devices = self.devices();
         Placement {
             layers: (0..all).map(|layer| (self.gpu(layer), self.why(layer))).collect(),
             offloaded: if self.loads { found.placed } else { 0 },
             graph,
-            held: self.held(),
+            estimate: Some(self.estimate(&devices)),
+            devices,
             refusal,
-            estimate: Some(self.estimate()),
             first: self.first,
             without_gpu: none.then_some("no layer is on GPU"),
             split_on_metal: metal && self.num_gpu() > 0 && self.num_gpu() < all,
@@ -110,7 +108,7 @@ impl Placed<'_, '_> {
 
     fn gpu(&self, layer: usize) -> Option<usize> {
         let slot = self.found.slot_of[layer].filter(|_| self.loads)?;
-        self.found.slots[slot].device.gpu
+        self.found.slots[slot].gpu
     }
 
     /// A layer that fits in RAM, where RAM is treated as a GPU, is there because there is no GPU.
@@ -122,31 +120,33 @@ impl Placed<'_, '_> {
         }
     }
 
-    /// What is counted besides weights and caches.
-    fn held(&self) -> Vec<Held> {
-        let cpu = self.case.machine.gpus.len();
-        let on_slot = |(index, slot): (usize, &DeviceSlot)| Held {
-            device: slot.device.gpu.unwrap_or(cpu),
-            graph: if slot.layers > 0 { Bytes(self.found.graph) } else { Bytes::ZERO },
-            reserves: self.reserves(Some(index), Some(slot)),
-        };
-        let loaded = self.found.slots.iter().enumerate().filter(|(_, slot)| self.loads || slot.device.gpu.is_none());
-        let outside = Held { device: cpu, graph: Bytes::ZERO, reserves: self.reserves(None, None) };
-        loaded.map(on_slot).chain([outside]).collect()
+    /// The devices with what is counted besides weights and caches.
+    fn devices(&self) -> Vec<DevicePlan> {
+        let mut devices = DevicePlan::all_of(self.case.machine);
+        let cpu = devices.len() - 1;
+        for (index, slot) in self.found.slots.iter().enumerate() {
+            if self.loads || slot.gpu.is_none() {
+                let device = &mut devices[slot.gpu.unwrap_or(cpu)];
+                device.graph = if slot.layers > 0 { Bytes(self.found.graph) } else { Bytes::ZERO };
+                device.reserves = self.reserves(Some(index), Some(slot));
+            }
+        }
+        devices[cpu].reserves.extend(self.reserves(None, None));
+        devices
     }
 
     /// Bytes counted in a slot in addition to its layers and the graph, or outside the slots.
-    fn reserves(&self, index: Option<usize>, slot: Option<&DeviceSlot>) -> Vec<Reserve> {
+    fn reserves(&self, index: Option<usize>, slot: Option<&Slot>) -> Vec<Reserve> {
         let (case, found) = (self.case, &self.found);
         let usable = slot.filter(|slot| slot.usable);
         let with_output = found.slot_of.last().copied().flatten() == index;
         let missing = case.blocks.iter().zip(&found.counted).zip(&found.slot_of);
         let missing = missing.filter(|((block, _), slot)| block.weights.is_none() && **slot == index);
-        let on_gpus = found.slots.iter().all(|slot| slot.device.gpu.is_some());
+        let on_gpus = found.slots.iter().all(|slot| slot.gpu.is_some());
         nonzero([
-            ("minimum memory", usable.map_or(0, |slot| slot.device.minimum)),
+            ("minimum memory", usable.map_or(0, |slot| slot.minimum)),
             ("one-layer buffer", usable.map_or(0, |_| case.buffer)),
-            ("GPU overhead", slot.and_then(|slot| slot.device.gpu).map_or(0, |_| case.settings.gpu_overhead.0)),
+            ("GPU overhead", slot.and_then(|slot| slot.gpu).map_or(0, |_| case.settings.gpu_overhead.0)),
             ("projector weights", if found.first_usable == index { case.projector } else { 0 }),
             ("projector weights", if with_output { case.vision.weights.0 } else { 0 }),
             ("projector graph", if with_output { case.vision.graph.0 } else { 0 }),
@@ -158,9 +158,9 @@ impl Placed<'_, '_> {
         ])
     }
 
-    fn estimate(&self) -> Estimate {
+    fn estimate(&self, devices: &[DevicePlan]) -> Estimate {
         let (case, found) = (self.case, &self.found);
-        let id = |slot: &DeviceSlot| slot.device.gpu.map_or_else(|| "CPU".to_owned(), |gpu| format!("GPU{gpu}"));
+        let id = |slot: &Slot| devices[slot.gpu.unwrap_or(devices.len() - 1)].id.clone();
         let loaded = if found.layers() > 0 { found.slots.as_slice() } else { &[] };
         Estimate {
             devices: found.slots.iter().map(id).collect(),
@@ -185,7 +185,7 @@ impl Placed<'_, '_> {
         let (case, found) = (self.case, &self.found);
         let mut notes = Vec::new();
         let mut say = |note: String| notes.push(note);
-        if !self.refused {
+        if !self.found.refused {
             let share = match (Bytes(found.vram()), Bytes(found.total())) {
                 (Bytes::ZERO, _) => "none of it".to_owned(),
                 (gpus, all) if gpus == all => "all of it".to_owned(),
@@ -239,7 +239,7 @@ impl Placed<'_, '_> {
         };
         let used = slots.iter().zip(runs).enumerate().filter_map(|(index, (slot, run))| {
             let placed = placed(index);
-            (!run.is_empty() || !placed.is_empty()).then_some((slot.device.gpu?, placed, run))
+            (!run.is_empty() || !placed.is_empty()).then_some((slot.gpu?, placed, run))
         });
         let used: Vec<_> = used.collect();
         if used.iter().all(|(_, placed, run)| placed.iter().copied().eq(run.clone())) {
@@ -256,45 +256,26 @@ impl Placed<'_, '_> {
     }
 }
 
-/// The chosen estimate.
-struct PickedGpus {
-    estimate: MemoryEstimate,
-    /// Not all requested layers are on GPUs, and anything less is refused.
-    refused: bool,
-}
-
-/// Picks among `devices`, which are not empty: as few of one library as hold the whole model, else those of the library
-/// that holds the most.
-fn pick(task: &EstimateTask<'_>, devices: &[EstimateDevice], spread: bool, require_full: bool) -> PickedGpus {
-    let mut last_tried = None;
-    for mut group in by_library(devices) {
+/// Picks among `slots`, which are not empty: as few of one library as hold the whole model, else those of the library
+/// that holds the most bytes, the first of equals.
+fn pick(task: &EstimateTask<'_>, slots: &[Slot], spread: bool, require_full: bool) -> MemoryEstimate {
+    let mut last_tried = MemoryEstimate::default();
+    for mut group in by_library(slots, |slot| slot.backend) {
         // most free memory first; a stable sort
-        group.sort_by_key(|device| std::cmp::Reverse(device.free));
+        group.sort_by_key(|slot| std::cmp::Reverse(slot.free));
         let first = if spread { group.len() } else { 1 };
         for count in first..=group.len() {
-            let found = estimate(task, group.get(..count).unwrap_or_default());
-            if is_enough(task, &found) {
-                return PickedGpus { estimate: found, refused: false };
+            last_tried = estimate(task, &group[..count]);
+            if is_enough(task, &last_tried) {
+                return last_tried;
             }
-            last_tried = Some(found);
         }
     }
     if require_full {
-        return PickedGpus { estimate: last_tried.unwrap_or_default(), refused: true };
+        return MemoryEstimate { refused: true, ..last_tried };
     }
-    PickedGpus { estimate: most_bytes(task, devices), refused: false }
-}
-
-/// The estimate for the library with the most bytes on GPUs; the first of equals.
-fn most_bytes(task: &EstimateTask<'_>, devices: &[EstimateDevice]) -> MemoryEstimate {
-    let mut best: Option<MemoryEstimate> = None;
-    for group in by_library(devices) {
-        let found = estimate(task, &group);
-        if best.as_ref().is_none_or(|best| found.vram() > best.vram()) {
-            best = Some(found);
-        }
-    }
-    best.unwrap_or_default()
+    let each = by_library(slots, |slot| slot.backend).into_iter().map(|group| estimate(task, &group));
+    each.reduce(|best, found| if found.vram() > best.vram() { found } else { best }).unwrap_or_default()
 }
 
 fn is_enough(task: &EstimateTask<'_>, found: &MemoryEstimate) -> bool {
@@ -302,22 +283,9 @@ fn is_enough(task: &EstimateTask<'_>, found: &MemoryEstimate) -> bool {
     layers > 0 && layers >= task.requested.unwrap_or(task.layer_count())
 }
 
-/// Devices by library, in order of first appearance.
-fn by_library(devices: &[EstimateDevice]) -> Vec<Vec<EstimateDevice>> {
-    let mut groups: Vec<Vec<EstimateDevice>> = Vec::new();
-    for &device in devices {
-        let same =
-            |group: &&mut Vec<EstimateDevice>| group.first().is_some_and(|first| first.backend == device.backend);
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(device),
-            None => groups.push(vec![device]),
-        }
-    }
-    groups
-}
-
-/// The layers that the runner loads on each GPU, in proportion to the estimate's counts in `split`; together they are the last `count` blocks, plus the output layer if
-/// `count` exceeds the blocks. Shares are compared in float32, as in Ollama.
+/// The layers that the runner loads on each GPU, in proportion to the estimate's counts in `split`; together they are the
+/// last `count` blocks, plus the output layer if `count` exceeds the blocks. Shares are compared in float32, as in
+/// Ollama.
 fn gpu_layer_ranges(split: &[usize], blocks: usize, count: usize) -> Vec<Range<usize>> {
     let all: usize = split.iter().sum();
     let start = blocks.saturating_sub(count);
@@ -377,9 +345,9 @@ impl<'c> EstimateTask<'c> {
     }
 }
 
-/// A GPU, or RAM on a machine without GPUs, which is counted in the same way.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct EstimateDevice {
+/// A GPU with its layers, or RAM on a machine without GPUs, which is counted in the same way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
     /// Index in the machine; none for RAM.
     gpu: Option<usize>,
     /// The library; none for RAM.
@@ -387,27 +355,6 @@ struct EstimateDevice {
     free: u64,
     /// Subtracted before layers are placed.
     minimum: u64,
-}
-
-/// The GPUs considered, or RAM if there are none.
-fn devices(case: &Case<'_>) -> Vec<EstimateDevice> {
-    let gpus = case.gpus();
-    if gpus.is_empty() {
-        return vec![EstimateDevice { gpu: None, backend: None, free: case.machine.ram.free.0, minimum: 0 }];
-    }
-    let device = |(index, gpu): (usize, &Gpu)| EstimateDevice {
-        gpu: Some(index),
-        backend: Some(gpu.backend),
-        free: gpu.free.0,
-        minimum: backend::of(gpu.backend).minimum_ollama_011.0,
-    };
-    gpus.iter().enumerate().map(device).collect()
-}
-
-/// A device with its layers.
-#[derive(Clone, Debug)]
-struct DeviceSlot {
-    device: EstimateDevice,
     /// Whether it has memory for the reserves and at least two layers.
     usable: bool,
     /// Layers on it.
@@ -416,10 +363,26 @@ struct DeviceSlot {
     size: u64,
 }
 
+/// The GPUs considered, or RAM if there are none.
+fn slots(case: &Case<'_>) -> Vec<Slot> {
+    let gpus = case.gpus();
+    if gpus.is_empty() {
+        return vec![Slot { free: case.machine.ram.free.0, ..Slot::default() }];
+    }
+    let slot = |(index, gpu): (usize, &Gpu)| Slot {
+        gpu: Some(index),
+        backend: Some(gpu.backend),
+        free: gpu.free.0,
+        minimum: backend::of(gpu.backend).minimum_ollama_011.0,
+        ..Slot::default()
+    };
+    gpus.iter().enumerate().map(slot).collect()
+}
+
 /// The result of the estimate.
 #[derive(Clone, Debug, Default)]
 struct MemoryEstimate {
-    slots: Vec<DeviceSlot>,
+    slots: Vec<Slot>,
     /// For each block and then the output layer, its index into `slots`.
     slot_of: Vec<Option<usize>>,
     /// The reason of each.
@@ -438,12 +401,14 @@ struct MemoryEstimate {
     in_slots: u64,
     /// Bytes outside the slots.
     overflow: u64,
+    /// Not all requested layers are on GPUs, and anything less is refused.
+    refused: bool,
 }
 
 impl MemoryEstimate {
     /// Layers on GPUs, without RAM.
     fn layers(&self) -> usize {
-        if self.slots.iter().any(|slot| slot.device.gpu.is_none()) { 0 } else { self.placed }
+        if self.slots.iter().any(|slot| slot.gpu.is_none()) { 0 } else { self.placed }
     }
 
     /// Bytes on GPUs.
@@ -457,39 +422,38 @@ impl MemoryEstimate {
     }
 }
 
-/// The estimate for `devices`, which use the same library.
-fn estimate(task: &EstimateTask<'_>, devices: &[EstimateDevice]) -> MemoryEstimate {
-    let (partial, full) = graphs(task, devices);
+/// The estimate for `slots`, which use the same library.
+fn estimate(task: &EstimateTask<'_>, slots: &[Slot]) -> MemoryEstimate {
+    let (partial, full) = graphs(task, slots);
     let mut run = EstimateRun {
         task,
         graph: partial.max(full),
-        open: Vec::with_capacity(devices.len()),
+        open: Vec::with_capacity(slots.len()),
         given_up: None,
-        found: MemoryEstimate::default(),
+        found: MemoryEstimate { slots: slots.to_vec(), ..MemoryEstimate::default() },
     };
-    run.prepare(devices);
+    run.prepare();
     run.blocks();
     run.output();
     run.finish(partial, full)
 }
 
 /// Partial and full graph. Metal splits at no cost; several GPUs always use the partial size.
-fn graphs(task: &EstimateTask<'_>, devices: &[EstimateDevice]) -> (u64, u64) {
-    if devices.first().is_some_and(|device| device.backend.is_some_and(|backend| backend::of(backend).partial_is_full))
-    {
+fn graphs(task: &EstimateTask<'_>, slots: &[Slot]) -> (u64, u64) {
+    if slots.first().is_some_and(|slot| slot.backend.is_some_and(|backend| backend::of(backend).partial_is_full)) {
         (task.full, task.full)
-    } else if devices.len() > 1 {
+    } else if slots.len() > 1 {
         (task.partial, task.partial)
     } else {
         (task.partial, task.full)
     }
 }
 
-/// A block that did not fit on a slot.
+/// A block that did not fit on a device; none for RAM.
 #[derive(Clone, Copy)]
 struct GivenUp {
-    slot: usize,
-    block: usize,
+    device: Option<usize>,
+    layer: usize,
     needed: Bytes,
     room: Bytes,
 }
@@ -506,21 +470,19 @@ struct EstimateRun<'t> {
 }
 
 impl EstimateRun<'_> {
-    /// Leaves out devices without memory for two layers after reserves.
-    fn prepare(&mut self, devices: &[EstimateDevice]) {
+    /// Leaves out slots without memory for two layers after reserves.
+    fn prepare(&mut self) {
         let buffer = self.task.buffer;
-        for (index, &device) in devices.iter().enumerate() {
+        for (index, slot) in self.found.slots.iter_mut().enumerate() {
             let projector = if self.open.is_empty() { self.task.projector } else { 0 };
-            let minimum = [projector, self.graph, device.minimum, buffer.wrapping_mul(2)]
+            let minimum = [projector, self.graph, slot.minimum, buffer.wrapping_mul(2)]
                 .into_iter()
                 .fold(self.task.overhead, u64::wrapping_add);
-            let usable = device.free >= minimum;
-            let mut size = 0;
-            if usable {
-                size = device.minimum.wrapping_add(buffer).wrapping_add(projector);
+            slot.usable = slot.free >= minimum;
+            if slot.usable {
+                slot.size = slot.minimum.wrapping_add(buffer).wrapping_add(projector);
                 self.open.push(index);
             }
-            self.found.slots.push(DeviceSlot { device, usable, layers: 0, size });
         }
         self.found.first_usable = self.open.first().copied();
         if self.found.first_usable.is_none() {
@@ -538,37 +500,12 @@ impl EstimateRun<'_> {
             if let Some(weights) = block.weights {
                 size = weights.wrapping_add(block.cache);
             }
-            if let Some(counted) = self.found.counted.get_mut(index) {
-                *counted = size;
-            }
-            let enough = self.enough();
-            let (slot, why) = if enough { (None, Why::NotAskedFor) } else { self.place(index, size) };
-            if slot.is_none() {
+            self.found.counted[index] = size;
+            self.place(index, size, true);
+            if self.found.slot_of[index].is_none() {
                 self.found.overflow = self.found.overflow.wrapping_add(size);
             }
-            self.set(index, slot, why);
         }
-    }
-
-    /// Tries the open slots in turn, starting with the block's own; one without enough memory is closed.
-    fn place(&mut self, block: usize, size: u64) -> (Option<usize>, Why) {
-        if self.open.is_empty() {
-            return (None, self.why_closed(size));
-        }
-        let mut refused = None;
-        while !self.open.is_empty() {
-            let turn = block % self.open.len();
-            let Some(&index) = self.open.get(turn) else { break };
-            let (fits, room) = self.room(index, size);
-            if fits {
-                self.put(index, size);
-                return (Some(index), Why::Fits { needed: Bytes(size), room });
-            }
-            refused = Some((index, room));
-            self.given_up = Some(GivenUp { slot: index, block, needed: Bytes(size), room });
-            self.open.remove(turn);
-        }
-        (None, self.no_room(size, refused))
     }
 
     /// Places the output layer like a block, but without closing slots.
@@ -576,35 +513,44 @@ impl EstimateRun<'_> {
         let (size, at) = (self.task.output, self.task.blocks.len());
         self.found.full_graph = self.found.placed >= at;
         if size == 0 {
-            self.set(at, None, Why::Nothing);
+            self.found.whys[at] = Why::Nothing;
             return;
         }
-        let mut slot = None;
-        let mut why = Why::NotAskedFor;
-        if !self.enough() {
-            let mut refused = None;
-            for open in (1..=self.open.len()).rev() {
-                let Some(&index) = self.open.get(self.found.placed % open) else { break };
-                let (fits, room) = self.room(index, size);
-                if fits {
-                    self.put(index, size);
-                    slot = Some(index);
-                    refused = Some((index, room));
-                    break;
-                }
-                refused = Some((index, room));
-            }
-            why = match (slot, refused) {
-                (Some(_), Some((_, room))) => Why::Fits { needed: Bytes(size), room },
-                (_, None) => self.why_closed(size),
-                (None, refused) => self.no_room(size, refused),
-            };
-        }
+        self.place(at, size, false);
         if self.found.placed < self.task.layer_count() {
             self.found.full_graph = false;
             self.found.overflow = self.found.overflow.wrapping_add(size);
         }
-        self.set(at, slot, why);
+    }
+
+    /// Tries the open slots in turn, starting with the layer's own, unless as many layers are placed as requested. A
+    /// block closes those without enough memory.
+    fn place(&mut self, layer: usize, size: u64, is_block: bool) {
+        if self.task.requested.is_some_and(|requested| self.found.placed >= requested) {
+            return;
+        }
+        let mut why = if self.open.is_empty() { self.why_closed(size) } else { Why::NoGpu };
+        let turn = if is_block { layer } else { self.found.placed };
+        for open in (1..=self.open.len()).rev() {
+            let index = self.open[turn % open];
+            let slot = &mut self.found.slots[index];
+            let used = self.task.overhead.wrapping_add(slot.size.wrapping_add(self.graph));
+            let (needed, room) = (Bytes(size), Bytes(slot.free.saturating_sub(used)));
+            if slot.free > used.wrapping_add(size) {
+                slot.size = slot.size.wrapping_add(size);
+                slot.layers += 1;
+                self.found.placed += 1;
+                self.found.slot_of[layer] = Some(index);
+                why = Why::Fits { needed, room };
+                break;
+            }
+            why = slot.gpu.map_or(Why::NoGpu, |device| Why::NoRoom { needed, room, device });
+            if is_block {
+                self.given_up = Some(GivenUp { device: slot.gpu, layer, needed, room });
+                self.open.remove(turn % open);
+            }
+        }
+        self.found.whys[layer] = why;
     }
 
     fn finish(mut self, partial: u64, full: u64) -> MemoryEstimate {
@@ -618,67 +564,23 @@ impl EstimateRun<'_> {
         self.found
     }
 
-    /// Whether as many layers are placed as requested.
-    fn enough(&self) -> bool {
-        self.task.requested.is_some_and(|requested| self.found.placed >= requested)
-    }
-
-    /// Whether `size` fits on a slot, and the bytes left there.
-    fn room(&self, index: usize, size: u64) -> (bool, Bytes) {
-        let Some(slot) = self.found.slots.get(index) else { return (false, Bytes::ZERO) };
-        let used = self.task.overhead.wrapping_add(slot.size.wrapping_add(self.graph));
-        (slot.device.free > used.wrapping_add(size), Bytes(slot.device.free.saturating_sub(used)))
-    }
-
-    fn put(&mut self, index: usize, size: u64) {
-        if let Some(slot) = self.found.slots.get_mut(index) {
-            slot.size = slot.size.wrapping_add(size);
-            slot.layers += 1;
-            self.found.placed += 1;
-        }
-    }
-
-    fn set(&mut self, layer: usize, slot: Option<usize>, why: Why) {
-        if let (Some(place), Some(reason)) = (self.found.slot_of.get_mut(layer), self.found.whys.get_mut(layer)) {
-            *place = slot;
-            *reason = why;
-        }
-    }
-
-    fn no_room(&self, size: u64, refused: Option<(usize, Bytes)>) -> Why {
-        let device = |index: usize| self.found.slots.get(index).and_then(|slot| slot.device.gpu);
-        match refused.and_then(|(index, room)| Some((device(index)?, room))) {
-            Some((device, room)) => Why::NoRoom { needed: Bytes(size), room, device },
-            None => Why::NoGpu,
-        }
-    }
-
-    /// Why no slot is open.
+    /// Why there is no open slot for a layer.
     fn why_closed(&self, size: u64) -> Why {
-        let gpu = |index: usize| self.found.slots.get(index).and_then(|slot| slot.device.gpu);
-        if let Some(GivenUp { slot, block, needed, room }) = self.given_up {
-            return gpu(slot).map_or(Why::NoGpu, |device| Why::GivenUp {
-                device,
-                layer: block,
-                needed,
-                room,
-                own: Bytes(size),
-            });
+        let own = Bytes(size);
+        if let Some(GivenUp { device, layer, needed, room }) = self.given_up {
+            return device.map_or(Why::NoGpu, |device| Why::GivenUp { device, layer, needed, room, own });
         }
         // no slot was usable: the one with the most memory lacks room for a buffer and a layer as large as the first
-        let left = |slot: &DeviceSlot| {
-            let kept = [self.graph, slot.device.minimum, self.task.buffer, self.task.projector]
+        let left = |slot: &Slot| {
+            let kept = [self.graph, slot.minimum, self.task.buffer, self.task.projector]
                 .into_iter()
                 .fold(self.task.overhead, u64::saturating_add);
-            slot.device.free.saturating_sub(kept)
+            Bytes(slot.free.saturating_sub(kept))
         };
+        let needed = own.max(Bytes(self.task.buffer));
         let roomiest = self.found.slots.iter().max_by_key(|slot| left(slot));
-        match roomiest.and_then(|slot| Some((slot.device.gpu?, left(slot)))) {
-            Some((device, room)) => {
-                Why::NoRoom { needed: Bytes(size.max(self.task.buffer)), room: Bytes(room), device }
-            }
-            None => Why::NoGpu,
-        }
+        let no_room = |slot: &Slot| Some(Why::NoRoom { needed, room: left(slot), device: slot.gpu? });
+        roomiest.and_then(no_room).unwrap_or(Why::NoGpu)
     }
 }
 
@@ -695,11 +597,11 @@ mod tests {
         EstimateTask { blocks, buffer: 10, output: 7, partial: 5, full: 3, ..EstimateTask::default() }
     }
 
-    fn gpu(index: usize, free: u64) -> EstimateDevice {
-        EstimateDevice { gpu: Some(index), backend: Some(Backend::Cuda), free, minimum: 1 }
+    fn gpu(index: usize, free: u64) -> Slot {
+        Slot { gpu: Some(index), backend: Some(Backend::Cuda), free, minimum: 1, ..Slot::default() }
     }
 
-    fn gpus(free: &[u64]) -> Vec<EstimateDevice> {
+    fn gpus(free: &[u64]) -> Vec<Slot> {
         free.iter().enumerate().map(|(index, &free)| gpu(index, free)).collect()
     }
 
@@ -812,7 +714,7 @@ mod tests {
 
     #[test]
     fn ram_is_counted_like_a_gpu_but_holds_no_layers() {
-        let ram = EstimateDevice { gpu: None, backend: None, free: 1000, minimum: 0 };
+        let ram = Slot { free: 1000, ..Slot::default() };
         let found = estimate(&task(3), &[ram]);
         assert_eq!((found.layers(), found.vram(), found.placed), (0, 0, 4));
         assert_eq!(found.total(), 10 + 30 + 7 + 3);
@@ -828,13 +730,13 @@ mod tests {
 
     #[test]
     fn the_fewest_possible_gpus_are_picked_by_free_memory() {
-        let ids = |found: &MemoryEstimate| found.slots.iter().filter_map(|slot| slot.device.gpu).collect::<Vec<_>>();
+        let ids = |found: &MemoryEstimate| found.slots.iter().filter_map(|slot| slot.gpu).collect::<Vec<_>>();
         let devices = gpus(&[60, 100, 60]);
-        assert_eq!(ids(&pick(&task(3), &devices, false, false).estimate), [1]);
-        assert_eq!(ids(&pick(&task(9), &devices, false, false).estimate), [1, 0]);
-        assert_eq!(ids(&pick(&task(3), &devices, true, false).estimate), [1, 0, 2]);
+        assert_eq!(ids(&pick(&task(3), &devices, false, false)), [1]);
+        assert_eq!(ids(&pick(&task(9), &devices, false, false)), [1, 0]);
+        assert_eq!(ids(&pick(&task(3), &devices, true, false)), [1, 0, 2]);
         // if not everything fits, all GPUs are used, in machine order
-        assert_eq!(ids(&pick(&task(90), &devices, false, false).estimate), [0, 1, 2]);
+        assert_eq!(ids(&pick(&task(90), &devices, false, false)), [0, 1, 2]);
         assert!(pick(&task(90), &devices, false, true).refused);
         assert!(!pick(&task(9), &devices, false, true).refused);
     }
@@ -843,7 +745,7 @@ mod tests {
     fn the_library_with_the_most_bytes_is_used_if_none_fits_all() {
         let mut devices = gpus(&[60, 200, 100]);
         devices[1].backend = Some(Backend::Vulkan);
-        let library = |task: &EstimateTask<'_>| pick(task, &devices, false, false).estimate.slots[0].device.backend;
+        let library = |task: &EstimateTask<'_>| pick(task, &devices, false, false).slots[0].backend;
         assert_eq!(library(&task(3)), Some(Backend::Cuda));
         assert_eq!(library(&task(16)), Some(Backend::Vulkan));
         assert_eq!(library(&task(90)), Some(Backend::Vulkan));

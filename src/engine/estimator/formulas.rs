@@ -246,9 +246,16 @@ impl Expr {
 
     /// Letters are written as their values, or as symbols without any.
     fn write(&self, out: &mut String, values: Option<&LetterValues>, place: Precedence) -> fmt::Result {
-        let letter = |letter: Letter, out: &mut String| match values {
-            Some(values) => values.write(letter, out),
-            None => out.write_str(letter.symbol()),
+        let joined = |parts: &[Self], between: &str, place: Precedence, out: &mut String| {
+            parts.iter().enumerate().try_for_each(|(i, part)| {
+                out.push_str(if i > 0 { between } else { "" });
+                part.write(out, values, place)
+            })
+        };
+        let pair = |(a, before): (&Self, _), between: &str, (b, after): (&Self, _), out: &mut String| {
+            a.write(out, values, before)?;
+            out.push_str(between);
+            b.write(out, values, after)
         };
         let bracketed = match self {
             Self::Sum(_) | Self::Difference(..) => place >= Precedence::Summand,
@@ -261,28 +268,21 @@ impl Expr {
         }
         match *self {
             Self::Number(number) => write!(out, "{number}")?,
-            Self::Letter(one) => letter(one, out)?,
-            Self::Sum(terms) => joined(terms, " + ", out, values, Precedence::Summand)?,
-            Self::Product(factors) => joined(factors, "·", out, values, Precedence::Factor)?,
-            Self::Difference(a, b) => {
-                a.write(out, values, Precedence::Summand)?;
-                out.push_str(" − ");
-                b.write(out, values, Precedence::Factor)?;
-            }
-            Self::Quotient(a, b) => {
-                a.write(out, values, Precedence::Dividend)?;
-                out.push('/');
-                b.write(out, values, Precedence::Divisor)?;
-            }
+            Self::Letter(letter) => match values {
+                Some(values) => values.write(letter, out)?,
+                None => out.push_str(letter.symbol()),
+            },
+            Self::Sum(terms) => joined(terms, " + ", Precedence::Summand, out)?,
+            Self::Product(factors) => joined(factors, "·", Precedence::Factor, out)?,
+            Self::Difference(a, b) => pair((a, Precedence::Summand), " − ", (b, Precedence::Factor), out)?,
+            Self::Quotient(a, b) => pair((a, Precedence::Dividend), "/", (b, Precedence::Divisor), out)?,
             Self::Max(a, b) => {
                 out.push_str("max(");
-                joined([a, b], ", ", out, values, Precedence::Alone)?;
+                pair((a, Precedence::Alone), ", ", (b, Precedence::Alone), out)?;
                 out.push(')');
             }
             Self::Elements(count) => {
-                count.write(out, values, Precedence::Factor)?;
-                out.push('·');
-                letter(Letter::P, out)?;
+                pair((count, Precedence::Factor), "·", (&Self::Letter(Letter::P), Precedence::Factor), out)?;
             }
         }
         if bracketed {
@@ -307,19 +307,6 @@ impl Expr {
             }
         }
     }
-}
-
-fn joined<'e>(
-    parts: impl IntoIterator<Item = &'e Expr>,
-    between: &str,
-    out: &mut String,
-    values: Option<&LetterValues>,
-    place: Precedence,
-) -> fmt::Result {
-    parts.into_iter().enumerate().try_for_each(|(i, part)| {
-        out.push_str(if i > 0 { between } else { "" });
-        part.write(out, values, place)
-    })
 }
 
 /// The context of a subexpression, which decides whether it needs brackets: those that need more of them later.

@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use super::assemble::{Held, Placement, Refusal, UNIFIED_MEMORY, nonzero, too_large_for_ram};
-use super::{Block, Case};
+use super::assemble::{Placement, Refusal, UNIFIED_MEMORY, nonzero, too_large_for_ram};
+use super::{Block, Case, by_library};
 use crate::engine::backend;
 use crate::machine::{Backend, Gpu, Os, Ram};
-use crate::plan::{GraphUse, Why};
+use crate::plan::{DevicePlan, GraphUse, Why};
 use crate::units::Bytes;
 
 /// Places the layers of a model.
@@ -43,26 +43,27 @@ pub(super) fn placement(case: &mut Case<'_>) -> Placement {
         0 => (GraphUse::Partial, "no layer is on GPU, so none is allocated", &case.sizes.partial),
         _ => (GraphUse::Partial, "some layers are in RAM", &case.sizes.partial),
     };
-    let held = gpus.iter().enumerate().map(|(index, gpu)| Held {
-        device: index,
-        graph: match index {
+    let mut devices = DevicePlan::all_of(case.machine);
+    for (index, gpu) in gpus.iter().enumerate() {
+        devices[index].graph = match index {
             used if layout.tried.contains(&used) => in_force.bytes,
             unused if layout.tried_before.contains(&unused) => larger_graph,
             _ => Bytes::ZERO,
-        },
-        reserves: nonzero([
+        };
+        devices[index].reserves = nonzero([
             ("minimum memory", backend::of(gpu.backend).minimum.0),
             ("one-layer buffer", case.buffer),
             ("GPU overhead", case.settings.gpu_overhead.0),
             ("adapters", adapters(index)),
-        ]),
-    });
+        ]);
+    }
     let mut notes = Vec::new();
     if layout.requested != case.effect.requested {
         notes.push(UNIFIED_MEMORY.to_owned());
     }
-    for gpu in &layout.tried_before {
-        notes.push(format!("GPU{gpu} was tried but not used, and keeps the memory reserved for its graph"));
+    for &gpu in &layout.tried_before {
+        let id = &devices[gpu].id;
+        notes.push(format!("{id} was tried but not used, and keeps the memory reserved for its graph"));
     }
     // a request for none is why none is considered
     let without_gpus = if case.machine.gpus.is_empty() { Why::NoGpu } else { Why::NotAskedFor };
@@ -71,7 +72,7 @@ pub(super) fn placement(case: &mut Case<'_>) -> Placement {
         layers: layout.gpu_of.iter().copied().zip(layout.whys(&layers, &without_gpus)).collect(),
         offloaded,
         graph: case.sizes.graph(used, why),
-        held: held.collect(),
+        devices,
         refusal: layout.refusal,
         estimate: None,
         first: gpus.first().map(|gpu| gpu.backend),
@@ -183,10 +184,9 @@ impl Layout {
 fn place(task: &LayoutTask<'_>) -> Layout {
     let mut requested = task.requested;
     let mut with_graph = vec![false; task.gpus.len()];
-    let mut entries_before = 0;
+    let mut tried_before = 0;
     loop {
-        let (found, room) = build(task, requested, &with_graph);
-        let mut layout = layout_of(task, &found, room, requested);
+        let mut layout = build(task, requested, &with_graph);
         let graphs = layout.tried.iter().filter(|&&gpu| with_graph[gpu]).count() as u64;
         let (mut in_ram, mut on_gpus) = (0u64, graphs.wrapping_mul(task.graph));
         for (&layer, gpu) in task.layers.iter().zip(&layout.gpu_of) {
@@ -203,10 +203,10 @@ fn place(task: &LayoutTask<'_>) -> Layout {
         if task.os == Os::MacOs && on_gpus > task.ram.total.0 {
             requested = Some(0);
         }
-        if found.entries.len() <= entries_before {
+        if layout.tried.len() <= tried_before {
             return layout;
         }
-        entries_before = found.entries.len();
+        tried_before = layout.tried.len();
         layout.tried.iter().for_each(|&gpu| with_graph[gpu] = true);
     }
 }
@@ -233,12 +233,12 @@ struct Assignment {
 
 impl Assignment {
     fn layers(&self) -> usize {
-        self.entries.iter().map(GpuAssignment::len).sum()
+        self.entries.iter().map(|entry| entry.layers.len()).sum()
     }
 }
 
 /// One round: each backend separately; the one holding most layers is used.
-fn build(task: &LayoutTask<'_>, requested: Option<usize>, with_graph: &[bool]) -> (Assignment, Vec<u64>) {
+fn build(task: &LayoutTask<'_>, requested: Option<usize>, with_graph: &[bool]) -> Layout {
     let gpus = task.gpus;
     let free = |index: usize| gpus[index].free.0.saturating_sub(task.taken.get(index).copied().unwrap_or(0));
     let mut room = vec![0; gpus.len()];
@@ -247,21 +247,16 @@ fn build(task: &LayoutTask<'_>, requested: Option<usize>, with_graph: &[bool]) -
     order.sort_by_key(|&index| (backend::is_placed_last(&gpus[index]), std::cmp::Reverse(free(index))));
 
     let mut best = Assignment::default();
-    let mut backends: Vec<Backend> = Vec::new();
-    for &first in &order {
-        let backend = gpus[first].backend;
-        if backends.contains(&backend) {
-            continue;
-        }
-        backends.push(backend);
+    for group in by_library(&order, |gpu| Some(gpus[gpu].backend)) {
         let mut devices = Vec::new();
         let mut last_used = 0;
-        for &index in order.iter().filter(|&&index| gpus[index].backend == backend) {
+        for index in group {
             let graph = if with_graph[index] { task.graph } else { 0 };
             if graph != 0 {
                 last_used = devices.len();
             }
-            let reserved = backend::of(backend).minimum.0.wrapping_add(task.overhead).wrapping_add(graph);
+            let minimum = backend::of(gpus[index].backend).minimum.0;
+            let reserved = minimum.wrapping_add(task.overhead).wrapping_add(graph);
             room[index] = free(index).saturating_sub(reserved);
             // with a user-set number of layers integrated GPUs are treated like discrete ones
             let integrated = backend::is_placed_last(&gpus[index]) && requested.is_none() && !task.spread;
@@ -275,7 +270,24 @@ fn build(task: &LayoutTask<'_>, requested: Option<usize>, with_graph: &[bool]) -
             best.without_output = found.without_output;
         }
     }
-    (best, room)
+
+    let mut gpu_of = vec![None; task.layers.len()];
+    for entry in &best.entries {
+        gpu_of[entry.layers.clone()].fill(Some(entry.gpu));
+    }
+    let tried: Vec<usize> = best.entries.iter().map(|entry| entry.gpu).collect();
+    let output = task.layers.last().copied().unwrap_or(0);
+    Layout {
+        gpu_of,
+        gave_up_on: tried.first().copied().or((0..room.len()).max_by_key(|&gpu| room[gpu])),
+        tried,
+        tried_before: Vec::new(),
+        // where nothing is placed, an output layer without room has no other reason than the blocks
+        output_dropped: best.without_output && (best.layers() > 0 || room.iter().any(|&room| output <= room)),
+        room,
+        requested,
+        refusal: None,
+    }
 }
 
 /// Uses as few of one backend's GPUs as possible; if not everything fits, tries again without the output layer.
@@ -301,27 +313,6 @@ fn assign(task: &LayoutTask<'_>, devices: &[GpuCapacity], requested: Option<usiz
     found
 }
 
-fn layout_of(task: &LayoutTask<'_>, found: &Assignment, room: Vec<u64>, requested: Option<usize>) -> Layout {
-    let mut gpu_of = vec![None; task.layers.len()];
-    for entry in &found.entries {
-        gpu_of[entry.layers.clone()].fill(Some(entry.gpu));
-    }
-    let tried: Vec<usize> = found.entries.iter().map(|entry| entry.gpu).collect();
-    let output = task.layers.last().copied().unwrap_or(0);
-    // where nothing is placed, an output layer without room has no other reason than the blocks
-    let output_dropped = found.without_output && (found.layers() > 0 || room.iter().any(|&room| output <= room));
-    Layout {
-        gpu_of,
-        gave_up_on: tried.first().copied().or((0..room.len()).max_by_key(|&gpu| room[gpu])),
-        tried,
-        tried_before: Vec::new(),
-        room,
-        output_dropped,
-        requested,
-        refusal: None,
-    }
-}
-
 /// A GPU and its memory left for layers.
 #[derive(Clone, Copy, Debug)]
 struct GpuCapacity {
@@ -338,12 +329,6 @@ struct GpuCapacity {
 struct GpuAssignment {
     gpu: usize,
     layers: Range<usize>,
-}
-
-impl GpuAssignment {
-    fn len(&self) -> usize {
-        self.layers.len()
-    }
 }
 
 /// Memory multiplier for forced requests.
@@ -366,7 +351,7 @@ fn best_fit(layers: &[u64], devices: &[GpuCapacity], requested: Option<usize>, f
         }
         let high = if requested.is_some() && force { FORCED } else { 1.0 };
         let class_entries = balanced(&layers[..end], &class, requested.unwrap_or(usize::MAX), high);
-        let count: usize = class_entries.iter().map(GpuAssignment::len).sum();
+        let count: usize = class_entries.iter().map(|entry| entry.layers.len()).sum();
         end -= count;
         requested = requested.map(|requested| requested - count);
         entries.splice(0..0, class_entries);
@@ -376,82 +361,54 @@ fn best_fit(layers: &[u64], devices: &[GpuCapacity], requested: Option<usize>, f
 
 /// Fills with the smallest share of every GPU's free memory, up to `high`, that holds as many layers as `high`.
 fn balanced(layers: &[u64], devices: &[GpuCapacity], limit: usize, high: f32) -> Vec<GpuAssignment> {
+    let count = |capacity: f32| greedy(layers, devices, limit, capacity).iter().map(|entry| entry.layers.len()).sum();
     let (mut low, mut high) = (0.0f32, high);
-    let max_layers = count(layers, devices, limit, high);
+    let max_layers: usize = count(high);
     while high - low > PRECISION {
         let middle = f32::midpoint(low, high);
         // where float32 is too coarse for the precision, Ollama loops forever
         if middle <= low || middle >= high {
             break;
         }
-        if count(layers, devices, limit, middle) == max_layers {
-            high = middle;
-        } else {
-            low = middle;
-        }
+        if count(middle) == max_layers { high = middle } else { low = middle }
     }
-    let mut entries = Vec::new();
-    greedy(layers, devices, limit, high, |gpu, layers| entries.push(GpuAssignment { gpu, layers }));
+    let mut entries = greedy(layers, devices, limit, high);
     entries.reverse();
     entries
 }
 
-fn count(layers: &[u64], devices: &[GpuCapacity], limit: usize, capacity: f32) -> usize {
-    let mut placed = 0;
-    greedy(layers, devices, limit, capacity, |_, layers| placed += layers.len());
-    placed
-}
-
-/// Fills GPUs from last to first with layers from last to first, each until the next layer does not fit. Reports every
-/// GPU tried with its layers.
-fn greedy(
-    layers: &[u64],
-    devices: &[GpuCapacity],
-    limit: usize,
-    capacity: f32,
-    mut report: impl FnMut(usize, Range<usize>),
-) {
+/// Fills GPUs from last to first with layers from last to first, each until the next layer does not fit: every GPU tried
+/// with its layers.
+fn greedy(layers: &[u64], devices: &[GpuCapacity], limit: usize, capacity: f32) -> Vec<GpuAssignment> {
     let first = layers.len().saturating_sub(limit);
     let mut next = layers.len();
+    let mut entries = Vec::with_capacity(devices.len());
     for device in devices.iter().rev() {
         let end = next;
         let mut free = (device.free as f32 * capacity) as u64;
-        while next > first {
-            match layers.get(next - 1).and_then(|&layer| free.checked_sub(layer)) {
-                Some(left) => free = left,
-                None => break,
-            }
+        while next > first
+            && let Some(left) = free.checked_sub(layers[next - 1])
+        {
+            free = left;
             next -= 1;
         }
-        report(device.gpu, next..end);
+        entries.push(GpuAssignment { gpu: device.gpu, layers: next..end });
         if next <= first {
             break;
         }
     }
+    entries
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Machine, Origin};
+    use crate::engine::fixtures;
+    use crate::machine::Machine;
 
     /// A GPU with `free` MiB for layers, after the minimum memory.
     fn gpu(backend: Backend, free: u64) -> Gpu {
-        let free = Bytes::mib(free) + backend::of(backend).minimum;
-        Gpu {
-            name: "card".to_owned(),
-            backend,
-            total: free,
-            free,
-            integrated: false,
-            compute: None,
-            driver_major: None,
-            computer: None,
-            vulkan: None,
-            listed: crate::machine::Listed::default(),
-            dedicated: None,
-            driver_memory: None,
-        }
+        fixtures::gpu(backend, Bytes::mib(free) + backend::of(backend).minimum)
     }
 
     fn cuda(free: u64) -> Gpu {
@@ -460,15 +417,7 @@ mod tests {
 
     fn machine(gpus: Vec<Gpu>, ram: u64) -> Machine {
         let ram = Ram { total: Bytes::mib(ram), free: Bytes::mib(ram), swap_free: Bytes::ZERO, bandwidth: None };
-        Machine {
-            disk: None,
-            os: Os::Linux,
-            cpu: crate::machine::Cpu::default(),
-            gpus,
-            ram,
-            origin: Origin::Described,
-            drivers: crate::machine::Drivers::default(),
-        }
+        Machine { os: Os::Linux, ram, ..fixtures::machine(gpus) }
     }
 
     /// Ten layers of 10 MiB; a graph of 25 MiB.
@@ -611,7 +560,7 @@ mod tests {
     }
 
     fn runs(entries: &[GpuAssignment]) -> Vec<(usize, usize)> {
-        entries.iter().map(|entry| (entry.gpu, entry.len())).collect()
+        entries.iter().map(|entry| (entry.gpu, entry.layers.len())).collect()
     }
 
     #[test]

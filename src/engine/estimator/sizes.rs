@@ -40,7 +40,7 @@ impl Sizes {
         let size = |rule: &GraphRule| rule.size(&values).map_err(|zero| division(zero, model, facts));
         let (mut partial, mut full) = (size(&row.partial)?, size(&row.full)?);
         let (mut partial_because, mut full_because) = (None, None);
-        let mut letters = [row.partial.letters(), row.full.letters()].concat();
+        let mut letters = row.letters();
         for cache in &caches {
             cache.bytes.letters(&mut |letter| letters.push(letter));
         }
@@ -142,8 +142,7 @@ impl Applied {
         let (caches, blocks) = caches(model, facts, &mut values).map_err(|zero| division(zero, model, facts))?;
         let flash = effect.flash_attn == FlashAttn::On && facts.release != OllamaRelease::August2025;
         for row in GRAPHS.iter().filter(|row| row.architectures.contains(&model.architecture.as_str())) {
-            let letters = || [row.partial.letters(), row.full.letters()].concat();
-            if (flash || !row.flash) && facts.measure(&letters(), model, &mut values)? {
+            if (flash || !row.flash) && facts.measure(&row.letters(), model, &mut values)? {
                 return Ok(Self { values, caches, blocks, row });
             }
         }

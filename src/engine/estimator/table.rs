@@ -21,6 +21,13 @@ pub(super) struct GraphRow {
     pub full: GraphRule,
 }
 
+impl GraphRow {
+    /// Every letter in its formulas.
+    pub fn letters(&self) -> Vec<Letter> {
+        [self.partial.letters(), self.full.letters()].concat()
+    }
+}
+
 const fn row(architectures: &'static [&'static str], partial: GraphRule, full: GraphRule) -> GraphRow {
     GraphRow { architectures, flash: false, partial, full }
 }
@@ -198,9 +205,9 @@ pub(super) const GEMMA3_GLOBAL_EVERY: usize = 6;
 /// The cache of a block by the rule of its architecture, if that has one; `cross` layers see images.
 pub(super) fn cache(architecture: &str, block: usize, cross: &[i32]) -> Option<&'static TermRule> {
     match architecture {
-        "gemma3" if (block + 1) % GEMMA3_GLOBAL_EVERY != 0 => Some(&SLIDING),
+        "gemma3" if !(block + 1).is_multiple_of(GEMMA3_GLOBAL_EVERY) => Some(&SLIDING),
         "mllama" if cross.iter().any(|&layer| usize::try_from(layer) == Ok(block)) => Some(&CROSS_ATTENTION),
-        "gptoss" | "gpt-oss" if block % 2 == 0 => Some(&GPTOSS_EVEN),
+        "gptoss" | "gpt-oss" if block.is_multiple_of(2) => Some(&GPTOSS_EVEN),
         "gptoss" | "gpt-oss" => Some(&GPTOSS_ODD),
         _ => None,
     }
