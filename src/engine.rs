@@ -8,19 +8,15 @@ mod admission;
 pub mod backend;
 mod compared;
 mod draft_match;
+pub mod estimator;
 mod facts;
 #[cfg(test)]
 mod fixtures;
 pub mod ggml;
-mod graph_size;
 pub mod id;
 mod knobs;
-pub mod kvcache;
-mod layout;
 pub mod llama_cpp;
 pub mod ollama;
-pub mod ollama_011;
-pub mod ollama_024;
 mod plan_request;
 mod preflight;
 mod prepared;
@@ -39,8 +35,8 @@ use formulas::PlanFormulas;
 use llama_cpp::ResolvedRequest;
 
 pub use admission::Admission;
+pub use estimator::formulas;
 pub use facts::{EngineFacts, ReserveSetting};
-pub use graph_size::formulas;
 pub use id::{CountedDevice, EngineError, EngineId, FitGoal, Launch, ServerCommand, ServerStart, ServerStarts};
 pub use knobs::{KnobCondition, KnobContext};
 pub use plan_request::PlanRequest;
@@ -147,7 +143,7 @@ pub trait Engine: Sync {
     /// # Errors
     /// When the header lacks a key that Ollama requires.
     fn own_caches(&self, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
-        kvcache::of(graph_size::OllamaRelease::May2026, model, effect)
+        estimator::OLLAMA_024.own_caches(model, effect)
     }
 }
 
@@ -156,8 +152,8 @@ pub fn of(engine: EngineId) -> &'static dyn Engine {
     match engine {
         EngineId::Ollama => &ollama::Ollama,
         EngineId::LlamaCpp => &llama_cpp::engine::LlamaCpp,
-        EngineId::Ollama024 => &ollama_024::engine::Ollama024,
-        EngineId::Ollama011 => &ollama_011::engine::Ollama011,
+        EngineId::Ollama024 => &estimator::OLLAMA_024,
+        EngineId::Ollama011 => &estimator::OLLAMA_011,
     }
 }
 
@@ -244,11 +240,11 @@ mod tests {
 
     impl Engine for Minimal {
         fn facts(&self) -> &'static EngineFacts {
-            &ollama_024::facts::FACTS
+            estimator::OLLAMA_024.facts()
         }
 
         fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-            ollama_024::plan(model, machine, settings)
+            estimator::OLLAMA_024.plan(model, machine, settings)
         }
 
         fn admit(

@@ -5,6 +5,7 @@ use crate::plan::{Confidence, Plan, Uncertainty};
 use crate::settings::OllamaVersion;
 
 /// The versions whose arithmetic an engine has.
+#[derive(Debug)]
 pub(super) struct ComparedVersions {
     /// The first and the last of them.
     pub compared: (OllamaVersion, OllamaVersion),
@@ -15,6 +16,7 @@ pub(super) struct ComparedVersions {
 }
 
 /// What versions do otherwise.
+#[derive(Debug)]
 pub(super) struct VersionDifference {
     /// The first of these versions.
     pub since: OllamaVersion,
@@ -68,7 +70,8 @@ impl EngineId {
     /// # Errors
     /// A sentence that names the engine to use instead.
     pub fn takes(self, version: OllamaVersion) -> Result<(), String> {
-        let of_estimator = if version <= super::ollama_011::VERSIONS.last { Self::Ollama011 } else { Self::Ollama024 };
+        let of_estimator =
+            if version <= super::estimator::OLLAMA_011.versions.last { Self::Ollama011 } else { Self::Ollama024 };
         if version >= OllamaVersion::STARTS_LLAMA_SERVER || of_estimator == self {
             return Ok(());
         }

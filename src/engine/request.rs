@@ -2,15 +2,14 @@
 //! Source: `server/routes.go`, `server/sched.go` and `llm/server.go`, Ollama, August 2025 and May 2026.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use super::graph_size::{OllamaKeys, OllamaRelease};
-use super::id::{EngineError, EngineId};
+use super::estimator::{OllamaKeys, OllamaRelease};
+use super::id::EngineError;
 use super::prepared::PreparedModel;
 use crate::machine::{Machine, rpc};
 use crate::model::Model;
 use crate::plan::Plan;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
+use crate::settings::{Context, Settings};
 use crate::units::{Bytes, Tokens};
 
 /// The file that an Ollama with an estimator loads: that of its library, where what reads images is inside.
@@ -23,74 +22,6 @@ pub(super) fn loads<'m>(model: &'m Model, settings: &Settings) -> Cow<'m, Model>
 pub const DEFAULT_BATCH: u64 = 512;
 const MIN_CONTEXT: u64 = 4;
 const MIN_CONTEXT_FOR_VISION: u64 = 2048;
-
-/// Context, sequences and batch, in tokens.
-pub(super) struct RequestedSizes {
-    pub ctx: u64,
-    pub parallel: u64,
-    pub batch: u64,
-}
-
-/// The settings in effect of an Ollama with an estimator, and the adjustments made.
-pub(super) struct ResolvedSettings {
-    pub settings: InEffect,
-    /// Requested layers on GPUs; none if the engine chooses.
-    pub requested: Option<usize>,
-    /// Whether GPUs are considered.
-    pub gpus: bool,
-    pub notes: Vec<String>,
-}
-
-impl RequestedSizes {
-    /// The requested sizes, with the engine's defaults.
-    ///
-    /// # Errors
-    /// If the settings cannot run, or the training context is requested and missing in the header.
-    pub fn of(
-        settings: &Settings,
-        model: &Model,
-        release: OllamaRelease,
-        context_by_default: impl FnOnce() -> u64,
-    ) -> Result<Self, EngineError> {
-        Ok(Self {
-            ctx: context(settings.ctx, model, release, context_by_default)?,
-            parallel: at_least_one(settings.parallel, 1, "--parallel")?,
-            batch: at_least_one(settings.batch, DEFAULT_BATCH, "--batch")?,
-        })
-    }
-
-    /// Adds the other settings in effect.
-    pub fn in_effect(self, cache: CacheType, flash_attn: FlashAttn, requested: Option<usize>) -> InEffect {
-        let Self { ctx, parallel, batch } = self;
-        InEffect {
-            ctx,
-            ctx_per_sequence: ctx,
-            ctx_total: ctx.wrapping_mul(parallel),
-            parallel,
-            batch,
-            // always equal here
-            ubatch: batch,
-            cache_type_k: cache,
-            cache_type_v: cache,
-            flash_attn,
-            gpu_layers: requested.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX)),
-            kv_unified: None,
-            outputs: None,
-            embeddings: None,
-            program: None,
-            n_cpu_moe: None,
-            image_max_tokens: None,
-            release: None,
-            build: None,
-            spec_type: None,
-            spec_draft_n_max: None,
-            load_mode: None,
-            cache_ram: None,
-            ctx_checkpoints: None,
-            sources: BTreeMap::new(),
-        }
-    }
-}
 
 /// The value of `flag`, or its default.
 ///
@@ -183,14 +114,6 @@ fn trained_context(model: &Model, release: OllamaRelease) -> Option<u64> {
     Some(OllamaKeys { model, release }.number("context_length")).filter(|&tokens| tokens > 0)
 }
 
-/// `batch`, no larger than the context.
-pub(super) fn batch_within(batch: u64, context: u64, notes: &mut Vec<String>) -> u64 {
-    if batch > context {
-        notes.push(format!("batch lowered to {}: it cannot exceed the context", Tokens(context)));
-    }
-    batch.min(context)
-}
-
 /// Parallel sequences: some models use one, whatever is requested.
 pub(super) fn sequences(asked: u64, one_at_a_time: bool, embedding: bool, notes: &mut Vec<String>) -> u64 {
     if !one_at_a_time || asked <= 1 {
@@ -199,61 +122,6 @@ pub(super) fn sequences(asked: u64, one_at_a_time: bool, embedding: bool, notes:
     let why = if embedding { "an embedding model" } else { "this architecture" };
     notes.push(format!("parallel lowered to 1: {why} supports only one sequence at a time"));
     1
-}
-
-/// Requested layers on GPUs (`num_gpu`); none if the engine chooses.
-pub(super) fn layers_on_gpus(asked: GpuLayers, model: &Model) -> Option<usize> {
-    match asked {
-        GpuLayers::Auto => None,
-        GpuLayers::All => Some(model.block_count() + 1),
-        GpuLayers::Count(count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
-    }
-}
-
-/// Whether GPUs are considered: not if zero layers were requested on them.
-pub(super) fn considers_gpus(
-    requested: Option<usize>,
-    settings: &Settings,
-    machine: &Machine,
-    notes: &mut Vec<String>,
-) -> bool {
-    let considers = settings.raw || requested != Some(0);
-    if !considers && !machine.gpus.is_empty() {
-        notes.push("no GPU is used: 0 layers on GPU were requested".to_owned());
-    }
-    considers
-}
-
-/// The cache type of K and V.
-///
-/// # Errors
-/// When K and V have different types.
-pub(super) fn cache_type(settings: &Settings, engine: EngineId) -> Result<Option<CacheType>, EngineError> {
-    match (settings.cache_type_k, settings.cache_type_v) {
-        (Some(k), Some(v)) if k != v => Err(EngineError::Settings(format!(
-            "{engine} uses one type for K and V: use {k} or {v} for both with --kv-type"
-        ))),
-        (k, v) => Ok(k.or(v)),
-    }
-}
-
-/// Whether Ollama accepts this cache type.
-pub const fn supports_cache_type(ty: CacheType) -> bool {
-    matches!(ty, CacheType::F16 | CacheType::Q8_0 | CacheType::Q4_0)
-}
-
-/// The cache type in effect: a quantised one needs flash attention.
-pub(super) fn cache_in_effect(asked: Option<CacheType>, flash: FlashAttn, notes: &mut Vec<String>) -> CacheType {
-    let Some(asked) = asked else { return CacheType::F16 };
-    if !supports_cache_type(asked) {
-        notes.push(format!("the KV cache is f16: Ollama accepts f16, q8_0 and q4_0, not {asked}"));
-        CacheType::F16
-    } else if asked != CacheType::F16 && flash != FlashAttn::On {
-        notes.push(format!("the KV cache is f16: {asked} needs flash attention turned on"));
-        CacheType::F16
-    } else {
-        asked
-    }
 }
 
 /// The plan of an engine that does not use GPUs of other computers.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::discovery::{ROCM, VULKAN};
 use super::server_launch::Decisions;
-use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
+use crate::engine::estimator::{OllamaKeys, OllamaRelease};
 use crate::engine::id::ServerCommand;
 use crate::machine::{Backend, Os};
 use crate::model::Model;

@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 use super::command::ProjectorArgument;
 use super::discovery::{CountedGpu, Discovery, GpuSelection, SelectionInputs, available, discover, select_gpus, share};
 use super::release::ReleaseTraits;
-use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
+use crate::engine::estimator::{OllamaKeys, OllamaRelease};
 use crate::engine::id::{EngineError, ServerStart};
 use crate::engine::llama_cpp::architectures::is_known;
-use crate::engine::ollama_024::rules::supports_flash;
 use crate::engine::request;
 use crate::machine::{Backend, Gpu, Machine, Os};
 use crate::model::Model;
@@ -277,7 +276,7 @@ impl<'a> Decisions<'a> {
         let from = self.traits.flash_from;
         let lacks = |gpu: &&Gpu| {
             let is_old = gpu.backend == Backend::Cuda && gpu.compute.is_some_and(|compute| compute < from);
-            !supports_flash(gpu) || is_old
+            !OllamaRelease::August2026.supports_flash(gpu) || is_old
         };
         let old = self.gpus.iter().find(lacks).filter(|_| !self.settings.raw && self.flash_attn == FlashAttn::Auto);
         if let Some(note) = old.map(|gpu| format!("flash attention is off: {} does not support it", gpu.name)) {

@@ -3,7 +3,6 @@
 use rstest::rstest;
 
 use super::super::fixtures::{card, gpu, machine, model};
-use super::super::ollama_024;
 use super::server_launch::prediction;
 use super::*;
 use crate::gguf::{GgmlType, Header, Tensor, Value};
@@ -404,7 +403,7 @@ fn an_automatic_context_can_be_lowered(#[case] asked: Context, #[case] ctx: u64,
 /// A plan by another engine's layout, where the graph on the first GPU depends on the context.
 fn by(graph: impl Fn(u64) -> Bytes, machine: &Machine, settings: &Settings) -> Plan {
     let place = |model: &PreparedModel, machine: &Machine, settings: &Settings| {
-        let mut plan = ollama_024::plan(model, machine, settings)?;
+        let mut plan = crate::engine::plan(EngineId::Ollama024, model, machine, settings)?;
         plan.devices[0].graph = graph(plan.settings.ctx);
         Ok(plan)
     };

@@ -162,7 +162,7 @@ struct KnobValues<'a> {
 
 impl<'a> KnobValues<'a> {
     fn of(traits: ModelTraits, plan: &'a Plan, settings: &Settings) -> Self {
-        let ModelTraits { embedding, vision, one_sequence } = traits;
+        let ModelTraits { embedding, vision, one_sequence, .. } = traits;
         Self {
             effect: &plan.settings,
             batch: settings.batch.unwrap_or(DEFAULT_BATCH),

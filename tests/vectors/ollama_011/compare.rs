@@ -1,7 +1,7 @@
 //! Compares a plan with a line.
 
 use plimsoll::engine::PreparedModel;
-use plimsoll::engine::{self, EngineId, ollama_011};
+use plimsoll::engine::{self, EngineId, estimator};
 use plimsoll::plan::{Estimate, GraphUse, Plan};
 use plimsoll::units::Bytes;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub fn differences(model: &PreparedModel, line: &Line) -> Differences {
     let out = &line.output;
     sizes(&mut all, out, &plan);
     traits(&mut all, out, model);
-    let predicted = ollama_011::predict(model, &line.machine, &line.settings).unwrap();
+    let predicted = estimator::predict(model, &line.machine, &line.settings).unwrap();
     let expected = &out["predict_server_fit"];
     all.field("predicted fit", (flag(&expected["ok"]), bytes(&expected["estimated_vram"])), predicted);
     let found = plan.estimate.as_ref().unwrap();
@@ -42,7 +42,7 @@ fn number(value: &Value) -> u64 {
 }
 
 fn traits(all: &mut Differences, out: &Value, model: &PreparedModel) {
-    let traits = ollama_011::traits(model).unwrap();
+    let traits = estimator::OLLAMA_011.traits(model).unwrap();
     for (name, got) in [
         ("supports_flash_attention", traits.supports_flash),
         ("ollama_engine_required", traits.own_engine),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll::engine::PreparedModel;
-use plimsoll::engine::{self, EngineId, ollama_024};
+use plimsoll::engine::{self, EngineId, estimator};
 use plimsoll::machine::Os;
 use plimsoll::plan::{DevicePlan, Plan};
 use plimsoll::settings::{CacheType, Context, FlashAttn, Settings};
@@ -47,13 +47,13 @@ fn layers(all: &mut Differences, out: &Value, plan: &Plan) {
 }
 
 fn traits(all: &mut Differences, out: &Value, model: &PreparedModel, line: &Line) {
-    let traits = ollama_024::traits(model).unwrap();
+    let traits = estimator::OLLAMA_024.traits(model).unwrap();
     for (name, got) in [
         ("supports_flash_attention", traits.supports_flash),
         ("flash_attention_default", traits.flash_by_default),
         ("ollama_engine_required", traits.own_engine),
         ("is_embedding", traits.embedding),
-        ("supports_kv_type", ollama_024::supports_cache_type(line.settings.cache_type_k.unwrap_or(CacheType::F16))),
+        ("supports_kv_type", estimator::supports_cache_type(line.settings.cache_type_k.unwrap_or(CacheType::F16))),
     ] {
         all.field(name, flag(&out[name]), got);
     }
