@@ -118,7 +118,7 @@ impl<'a> DraftRequest<'a> {
         if model.needs_partner() && !partner.is_reachable() {
             let why = "the draft uses tensors of the model that are not on its GPUs, where llama.cpp would end with an \
                        error: let it use those of the model";
-            return Err(LoadError::settings(why.to_owned()));
+            return Err(LoadError::settings(why));
         }
         let place = match self.model {
             Some(model) => model.place(&own, &self.spread(spread)),

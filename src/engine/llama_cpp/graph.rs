@@ -313,8 +313,7 @@ impl GraphBuilder<'_> {
         {
             return Err(LoadError::settings(
                 "llama.cpp would end with an error: its graph of this model does not give the hidden states that the \
-                 draft reads: use another draft"
-                    .to_owned(),
+                 draft reads: use another draft",
             ));
         }
         Ok(())

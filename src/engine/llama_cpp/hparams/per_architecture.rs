@@ -450,8 +450,7 @@ impl Hparams {
         self.read_latent(keys);
         if self.mla.is_none() {
             return Err(LoadError::model(
-                "the header lacks attention.key_length_mla and attention.value_length_mla: convert the model again"
-                    .to_owned(),
+                "the header lacks attention.key_length_mla and attention.value_length_mla: convert the model again",
             ));
         }
         Ok(())
@@ -511,7 +510,7 @@ impl Hparams {
     /// 0.1.161).
     pub(crate) fn block_sparse(&mut self, keys: &HeaderKeys<'_>) -> Read {
         if keys.need("attention.indexer.block_size")? == 0 {
-            return Err(LoadError::model("attention.indexer.block_size is 0: convert the model again".to_owned()));
+            return Err(LoadError::model("attention.indexer.block_size is 0: convert the model again"));
         }
         self.read_indexer(keys, (0..self.n_layer_all).map(|il| il >= self.n_layer_dense_lead).collect())
     }
@@ -587,8 +586,7 @@ impl Hparams {
         self.n_sinkhorn_iterations = keys.need("hyper_connection.sinkhorn_iterations")?;
         if self.n_hyper_connections != 4 || self.n_rot[0] != 0 {
             return Err(LoadError::model(
-                "llama.cpp would end with an error: it supports 4 residual streams and attention without positions only"
-                    .to_owned(),
+                "llama.cpp would end with an error: it supports 4 residual streams and attention without positions only",
             ));
         }
         let mut is_full: Vec<bool> = self.is_recr.iter().map(|recurrent| !recurrent).collect();
@@ -614,7 +612,7 @@ impl Hparams {
         let Some(size) = sizes.next() else { return Ok(()) };
         if sizes.any(|other| other != size) {
             return Err(LoadError::model(
-                "llama.cpp cannot load this model: the ratios of attention.compress_ratios differ".to_owned(),
+                "llama.cpp cannot load this model: the ratios of attention.compress_ratios differ",
             ));
         }
         // key and pooled key
@@ -673,7 +671,7 @@ impl Hparams {
         if self.ssm.n_group != 0 || self.ssm.dt_rank == 0 || !self.ssm.d_inner.is_multiple_of(self.ssm.dt_rank) {
             let why = "ssm.group_count must be 0, and ssm.inner_size a multiple of ssm.time_step_rank: llama.cpp ends \
                        with an error otherwise";
-            return Err(LoadError::model(why.to_owned()));
+            return Err(LoadError::model(why));
         }
         // the first block has no heads that would give them
         let size = |name, now: [u64; 2]| keys.number(name).map_or(now, |size| [size; 2]);
@@ -720,8 +718,7 @@ impl Hparams {
         if self.n_hyper_connections < 2 || self.ssm.n_group == 0 || self.ssm.dt_rank == 0 {
             return Err(LoadError::model(
                 "llama.cpp cannot load this model: it needs 2 residual streams at least, and groups and ranks of its delta \
-                 nets"
-                .to_owned(),
+                 nets",
             ));
         }
         self.ngrams = self.ngram_table(keys)?;
@@ -740,8 +737,7 @@ impl Hparams {
         if blocks.len() > 1 || !is_recurrent || !is_sized {
             return Err(LoadError::model(
                 "llama.cpp cannot load this model: its table of n-grams must belong to one block that is a delta net, and \
-                 have 1 to 64 rows per token"
-                    .to_owned(),
+                 have 1 to 64 rows per token",
             ));
         }
         Ok(Some(NgramTable { block, ngram_size, heads, conv_kernel }))
@@ -836,7 +832,7 @@ impl Hparams {
     /// (`granite-switch.cpp`, 0.1.161).
     pub(crate) fn granite_switch(&mut self, keys: &HeaderKeys<'_>) -> Read {
         if keys.float("logit_scale").is_none() {
-            return Err(LoadError::model("the header has no logit_scale: convert the model again".to_owned()));
+            return Err(LoadError::model("the header has no logit_scale: convert the model again"));
         }
         self.granite_scales(keys);
         self.logit_scale = true;
@@ -890,7 +886,7 @@ impl Hparams {
         }
         keys.need("target_hidden_size")?;
         if self.n_layer_all != 1 {
-            return Err(LoadError::model("an EAGLE 3 draft has one block: convert it again".to_owned()));
+            return Err(LoadError::model("an EAGLE 3 draft has one block: convert it again"));
         }
         self.draft = DraftHparams {
             target_layers,
@@ -936,7 +932,7 @@ impl Hparams {
     fn listed_windows(&mut self, keys: &HeaderKeys<'_>) -> Read {
         let Some(list) = keys.list("attention.sliding_window_pattern") else {
             let why = "the header has no list attention.sliding_window_pattern: convert the draft again";
-            return Err(LoadError::model(why.to_owned()));
+            return Err(LoadError::model(why));
         };
         self.is_swa.iter_mut().zip(list).for_each(|(is_swa, listed)| *is_swa = listed != 0);
         Ok(())
@@ -945,7 +941,7 @@ impl Hparams {
 
 fn target_layers(keys: &HeaderKeys<'_>) -> Result<Vec<usize>, LoadError> {
     let list = keys.list("target_layers").ok_or_else(|| {
-        LoadError::model("the header has no list target_layers, which a draft needs: convert it again".to_owned())
+        LoadError::model("the header has no list target_layers, which a draft needs: convert it again")
     })?;
     Ok(list.into_iter().map(|layer| usize::try_from(layer).unwrap_or(usize::MAX)).collect())
 }
