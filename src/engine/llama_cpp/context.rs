@@ -506,7 +506,7 @@ mod tests {
                 let placement = loaded.place(&devices, &LayerSplit { gpu_layers: layers, ..LayerSplit::default() });
                 let Ok(context) = Cparams::new(&options, &loaded) else { continue };
                 let memory = Memory::new(&loaded, &context, &placement, None);
-                let backends = crate::engine::backends(&devices);
+                let backends = crate::engine::llama_cpp::backends(&devices);
                 let probe = Probe {
                     model: &loaded,
                     placement: &placement,

@@ -84,7 +84,7 @@ pub(super) fn build(
         known: vec![TensorId::NONE; encoder.weights.all.len()],
         misfit: None,
     };
-    let result = encoder.kind.row().graph.unwrap_or(|build| build.nearest())(&mut build);
+    let result = encoder.kind.graph()(&mut build);
     build.g.expand(result);
     if build.g.nodes.len() > MAX_NODES {
         let nodes = build.g.nodes.len();

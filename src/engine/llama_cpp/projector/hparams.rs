@@ -1,4 +1,5 @@
 //! The hyperparameters of a vision or audio encoder (`clip_model_loader::load_hparams` in `clip.cpp`, 0.1.161).
+#![allow(clippy::unnecessary_wraps, reason = "rows of the table name them beside those that may fail")]
 
 use super::Modality;
 use super::kind::{Merge, ProjectorType, Trait};
