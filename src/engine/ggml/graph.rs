@@ -1,4 +1,4 @@
-//! A graph under construction: an arena of tensors, and their order of computation.
+//! A graph under construction: an arena of tensors, their order of computation, and the operations that add to it.
 
 use super::Type;
 use super::tensor::{Buffer, Op, Operands, Tensor, TensorId, UnaryOp, contiguous};

@@ -1,4 +1,5 @@
-//! The draft's context beside the model's: MTP blocks of the model itself, or a draft of its own file.
+//! Drafting: which draft llama-server uses and how, its context beside the model's (MTP blocks of the model itself, or a
+//! file of its own), and what it uses of the model's.
 
 use super::architectures::Trait;
 use super::cache::Memory;

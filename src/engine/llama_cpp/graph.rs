@@ -1,7 +1,8 @@
 //! The compute graph of a model: one batch of prompt tokens through all blocks, as llama.cpp builds it to reserve
 //! memory (`llama-graph.cpp` and `models/*.cpp`, 0.1.161).
 //!
-//! Which architecture has which graph is in `architectures`. All use the same parts: `attention`, `feed_forward`, `experts`, `recurrent`, `input`.
+//! Which architecture has which graph is in `architectures`. All use the same parts: this file's inputs, norms, weights and
+//! ends, `attention`, `feed_forward`, `recurrent`, `transformer`.
 #![allow(clippy::cast_possible_wrap, reason = "there are at most 512 blocks")]
 
 mod attention;

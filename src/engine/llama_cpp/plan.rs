@@ -1,4 +1,5 @@
-//! A plan for llama-server.
+//! A plan for llama-server: its options and their defaults, the model as placed, the plan of it, and an upper bound that is
+//! known before.
 
 mod confidence;
 

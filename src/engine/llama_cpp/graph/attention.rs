@@ -1,4 +1,5 @@
-//! Attention: queries, keys and values; the KV cache; scores, fused or in single operations.
+//! Attention: queries, keys and values; the KV cache; scores, fused or in single operations; compressed attention, and
+//! indexers.
 
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;

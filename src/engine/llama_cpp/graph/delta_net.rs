@@ -1,4 +1,5 @@
-//! Qwen 3 Next and 3.5: three of four blocks are gated delta nets, the others have gated attention.
+//! Delta nets: gated ones by head (Qwen 3 Next and 3.5, in three of four blocks; the others have gated attention), and those
+//! by channel of Kimi.
 
 use super::attention::{AttentionExtras, Qkv};
 use super::feed_forward::{Activation, FfnWeights, Routing};

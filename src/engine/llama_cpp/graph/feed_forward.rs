@@ -1,4 +1,4 @@
-//! The feed-forward part of a block.
+//! The feed-forward part of a block: dense, or experts.
 
 use super::GraphBuilder;
 use crate::engine::ggml::Type;

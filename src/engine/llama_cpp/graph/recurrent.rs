@@ -1,4 +1,5 @@
-//! States of recurrent blocks: read from the cache, updated, written back.
+//! Recurrent blocks: their states, which are read from the cache, updated and written back; state spaces; and the models that
+//! mix them with attention.
 
 use super::attention::AttentionExtras;
 use super::feed_forward::{Activation, FfnWeights, Routing};

@@ -143,8 +143,8 @@ impl GraphBuilder<'_> {
     }
 }
 
-// `DeciLM` and Nemotron Ultra: a search left blocks without attention, with one matrix for it, or without a feed-
-// forward part (`models/deci.cpp`, 0.1.161).
+// `DeciLM` and Nemotron Ultra: a search left blocks without attention, with one matrix for it, or without a
+// feed-forward part (`models/deci.cpp`, 0.1.161).
 
 impl GraphBuilder<'_> {
     pub fn deci(&mut self) {
