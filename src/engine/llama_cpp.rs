@@ -14,7 +14,6 @@ pub mod hparams;
 mod measure;
 pub mod placement;
 mod plan;
-mod probe;
 pub mod projector;
 pub mod release;
 pub mod weights;
@@ -223,8 +222,7 @@ impl LoadedModel {
         let family = GraphFamily::of(header);
         if family.architecture.has(Trait::HasNoLoader) {
             return Err(LoadError::model(
-                "llama.cpp refuses it: it lists this architecture, but cannot load it (unsupported model architecture)"
-                    .to_owned(),
+                "llama.cpp refuses it: it lists this architecture, but cannot load it (unsupported model architecture)",
             ));
         }
         let name = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();

@@ -2,8 +2,7 @@
 
 use crate::engine::PlanRequest;
 use crate::engine::ggml::schedule::PassTrace as Passes;
-use crate::engine::llama_cpp::ResolvedRequest;
-use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown};
+use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown, ResolvedRequest};
 use crate::engine::{self, EngineError, EngineId};
 use crate::plan::{PartKind, Plan};
 use crate::settings::{Context, GpuLayers, Settings};

@@ -1,4 +1,4 @@
-//! A graph under construction: an arena of tensors, and their order of computation.
+//! A graph under construction: an arena of tensors, their order of computation, and the operations that add to it.
 
 use super::Type;
 use super::tensor::{Buffer, Op, Operands, Tensor, TensorId, UnaryOp, contiguous};
@@ -197,6 +197,16 @@ impl Graph {
         self.like(Op::Add, [a, b])
     }
 
+    /// `a + b`, unless `b` is none.
+    pub fn plus(&mut self, a: TensorId, b: TensorId) -> TensorId {
+        if b.is_some() { self.add(a, b) } else { a }
+    }
+
+    /// `a · b`, elementwise, unless `b` is none.
+    pub fn times(&mut self, a: TensorId, b: TensorId) -> TensorId {
+        if b.is_some() { self.mul(a, b) } else { a }
+    }
+
     /// `a + b`, in place.
     pub fn add_in_place(&mut self, a: TensorId, b: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[a];
@@ -361,6 +371,12 @@ impl Graph {
         self.compute_view(Op::Cpy, into, ne, nb, [a, into])
     }
 
+    /// The same, as a node of the graph.
+    pub fn store(&mut self, a: TensorId, into: TensorId) {
+        let stored = self.cpy(a, into);
+        self.expand(stored);
+    }
+
     /// `a` converted to another type. In ggml the result is its own second operand.
     pub fn cast(&mut self, a: TensorId, ty: Type) -> TensorId {
         let ne = self[a].ne;
@@ -497,12 +513,24 @@ impl Graph {
         self.compute_view(Op::Permute, a, ne, nb, [a])
     }
 
+    /// The same, made contiguous.
+    pub fn permuted(&mut self, a: TensorId, to: [usize; 4]) -> TensorId {
+        let a = self.permute(a, to);
+        self.cont(a)
+    }
+
     /// Swaps the first two dimensions.
     pub fn transpose(&mut self, a: TensorId) -> TensorId {
         let Tensor { mut ne, mut nb, .. } = self[a];
         ne.swap(0, 1);
         nb.swap(0, 1);
         self.compute_view(Op::Transpose, a, ne, nb, [a])
+    }
+
+    /// The same, made contiguous.
+    pub fn transposed(&mut self, a: TensorId) -> TensorId {
+        let a = self.transpose(a);
+        self.cont(a)
     }
 
     /// Attention in one operation; mask and sinks are optional.

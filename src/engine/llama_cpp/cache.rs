@@ -384,8 +384,8 @@ const fn largest_rotation(head: u64) -> u64 {
     side
 }
 
-// `DeepSeek` 4's caches: the latest tokens as they are, and all tokens compressed, 4 or 128 to a row (`llama-kv-
-// cache-dsv4.cpp`, 0.1.161).
+// `DeepSeek` 4's caches: the latest tokens as they are, and all tokens compressed, 4 or 128 to a row
+// (`llama-kv-cache-dsv4.cpp`, 0.1.161).
 
 /// Cells of a compressed cache are padded to a multiple of this.
 const CELLS: u64 = 256;

@@ -1,4 +1,5 @@
-//! The draft's context beside the model's: MTP blocks of the model itself, or a draft of its own file.
+//! Drafting: which draft llama-server uses and how, its context beside the model's (MTP blocks of the model itself, or a
+//! file of its own), and what it uses of the model's.
 
 use super::architectures::Trait;
 use super::cache::Memory;
@@ -118,7 +119,7 @@ impl<'a> DraftRequest<'a> {
         if model.needs_partner() && !partner.is_reachable() {
             let why = "the draft uses tensors of the model that are not on its GPUs, where llama.cpp would end with an \
                        error: let it use those of the model";
-            return Err(LoadError::settings(why.to_owned()));
+            return Err(LoadError::settings(why));
         }
         let place = match self.model {
             Some(model) => model.place(&own, &self.spread(spread)),

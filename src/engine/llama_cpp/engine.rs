@@ -1,4 +1,4 @@
-//! The [`Engine`] implementation.
+//! The [`Engine`] implementation, and the facts about llama-server.
 
 use super::ResolvedRequest;
 use crate::engine::admission::Admission;

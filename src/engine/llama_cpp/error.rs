@@ -15,13 +15,13 @@ pub enum LoadError {
 
 impl LoadError {
     /// A refusal because of the header.
-    pub const fn model(why: String) -> Self {
-        Self::Model(why)
+    pub fn model(why: impl Into<String>) -> Self {
+        Self::Model(why.into())
     }
 
     /// A refusal because of the settings.
-    pub const fn settings(why: String) -> Self {
-        Self::Settings(why)
+    pub fn settings(why: impl Into<String>) -> Self {
+        Self::Settings(why.into())
     }
 }
 

@@ -1,7 +1,8 @@
 //! The compute graph of a model: one batch of prompt tokens through all blocks, as llama.cpp builds it to reserve
 //! memory (`llama-graph.cpp` and `models/*.cpp`, 0.1.161).
 //!
-//! Which architecture has which graph is in `architectures`. All use the same parts: `attention`, `feed_forward`, `experts`, `recurrent`, `input`.
+//! Which architecture has which graph is in `architectures`. All use the same parts: this file's inputs, norms, weights and
+//! ends, `attention`, `feed_forward`, `recurrent`, `transformer`.
 #![allow(clippy::cast_possible_wrap, reason = "there are at most 512 blocks")]
 
 mod attention;
@@ -33,6 +34,7 @@ use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId, UnaryOp};
 use crate::settings::Pooling;
 use attention::{AttentionInput, IndexerInput};
+use recurrent::RecurrentInput;
 
 /// A model on its devices.
 #[derive(Clone, Copy, Debug)]
@@ -183,12 +185,8 @@ impl GraphBuilder<'_> {
                 self.pin(y, il);
             }
         }
-        if weight.is_some() {
-            y = self.g.mul(y, weight);
-        }
-        if bias.is_some() {
-            y = self.g.add(y, bias);
-        }
+        y = self.g.times(y, weight);
+        y = self.g.plus(y, bias);
         y
     }
 
@@ -222,7 +220,33 @@ impl GraphBuilder<'_> {
         self.architecture.row().keeps_last_rows.contain(self.release.name)
     }
 
-    /// The end of every graph: normalisation and logits.
+    /// What most graphs begin with: the embeddings, the positions, the masks of attention, and the rows with logits.
+    fn begin(&mut self) -> [TensorId; 3] {
+        let (x, positions) = (self.embeddings(false), self.positions());
+        self.attention_inputs();
+        [x, positions, self.out_ids()]
+    }
+
+    /// The same with states.
+    fn begin_hybrid(&mut self) -> (RecurrentInput, [TensorId; 3]) {
+        let (x, states) = (self.embeddings(false), self.recurrent_input());
+        self.attention_inputs();
+        (states, [x, self.positions(), self.out_ids()])
+    }
+
+    /// A sum in block `il` with its name.
+    fn sum(&mut self, a: TensorId, b: TensorId, label: &'static str, il: usize) -> TensorId {
+        let x = self.g.add(a, b);
+        self.label(x, label, Some(il))
+    }
+
+    /// What most graphs end with: normalisation and logits.
+    fn end(&mut self, x: TensorId, kind: Norm) {
+        let logits = self.finish(x, kind);
+        self.close(logits);
+    }
+
+    /// Normalisation and logits.
     fn finish(&mut self, x: TensorId, kind: Norm) -> TensorId {
         let x = self.final_norm(x, kind);
         self.logits(x)
@@ -240,9 +264,7 @@ impl GraphBuilder<'_> {
         let output = self.output_weight();
         let mut x = self.g.mul_mat(output, x);
         let scale = self.global_scale(LlmTensor::Output);
-        if scale.is_some() {
-            x = self.g.mul(x, scale);
-        }
+        x = self.g.times(x, scale);
         self.label(x, "result_output", None)
     }
 
@@ -255,7 +277,7 @@ impl GraphBuilder<'_> {
     /// Adds the output bias if present.
     fn output_bias(&mut self, logits: TensorId) -> TensorId {
         let bias = self.global_bias(LlmTensor::Output);
-        if bias.is_some() { self.g.add(logits, bias) } else { logits }
+        self.g.plus(logits, bias)
     }
 
     /// Applies the final logit soft cap if the model has one.
@@ -292,8 +314,7 @@ impl GraphBuilder<'_> {
         {
             return Err(LoadError::settings(
                 "llama.cpp would end with an error: its graph of this model does not give the hidden states that the \
-                 draft reads: use another draft"
-                    .to_owned(),
+                 draft reads: use another draft",
             ));
         }
         Ok(())
@@ -622,14 +643,20 @@ impl GraphBuilder<'_> {
         let weight = self.need(il, slot);
         let y = self.g.mul_mat(weight, x);
         let scale = self.scale_of(il, slot);
-        if scale.is_some() { self.g.mul(y, scale) } else { y }
+        self.g.times(y, scale)
+    }
+
+    /// The same with a weight outside blocks, without scale.
+    fn multiply_global(&mut self, slot: LlmTensor, x: TensorId) -> TensorId {
+        let weight = self.need_global(slot);
+        self.g.mul_mat(weight, x)
     }
 
     /// `weight · x + bias`, the bias if present.
     fn affine(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let y = self.linear(il, slot, x);
         let bias = self.bias(il, slot);
-        if bias.is_some() { self.g.add(y, bias) } else { y }
+        self.g.plus(y, bias)
     }
 }
 
@@ -651,8 +678,7 @@ impl GraphBuilder<'_> {
             Pooling::None => return,
             Pooling::Mean => {
                 let shares = self.g.input(Type::F32, [tokens, sequences, 1, 1], "inp_mean");
-                let columns = self.g.transpose(states);
-                let columns = self.g.cont(columns);
+                let columns = self.g.transposed(states);
                 self.g.mul_mat(columns, shares)
             }
             Pooling::Cls | Pooling::Last | Pooling::Rank => {

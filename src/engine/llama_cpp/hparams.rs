@@ -308,9 +308,7 @@ impl Hparams {
             ..Self::default()
         };
         if hparams.n_layer_nextn >= n_layer_all && !architecture.has(Trait::OnlyDrafts) {
-            return Err(LoadError::model(
-                "nextn_predict_layers leaves no block: block_count must be larger".to_owned(),
-            ));
+            return Err(LoadError::model("nextn_predict_layers leaves no block: block_count must be larger"));
         }
         hparams.read_experts(&keys, architecture);
         (architecture.row().hparams)(&mut hparams, &keys)?;
@@ -665,7 +663,7 @@ impl Hparams {
         if self.is_recr.contains(&true) && !sized && [d_conv, d_inner, d_state].contains(&0) {
             let why =
                 "recurrent blocks need ssm.conv_kernel, ssm.inner_size and ssm.state_size: convert the model again";
-            return Err(LoadError::model(why.to_owned()));
+            return Err(LoadError::model(why));
         }
         let cached = (0..self.n_layer_all).map(|il| self.k_gqa(il).max(self.v_gqa(il))).max().unwrap_or(0);
         let kept = cached.max(self.n_embd_r()).max(self.n_embd_s()).max(self.n_embd_ngrams());

@@ -2,12 +2,11 @@
 //! and what a load takes are two [`Reservation`]s of the same graphs.
 
 use super::cache::Memory;
-use super::context::{Batch, ContextParams, Cparams};
+use super::context::{Batch, ContextParams, Cparams, Probe};
 use super::draft::Partner;
 use super::error::LoadError;
 use super::graph::{self, GraphModel};
 use super::placement::Placement;
-use super::probe::Probe;
 use super::weights::{LlmTensor, TensorSuffix, WeightsInRam};
 use super::{Allocated, AllocationDetails, Device, LayerSplit, LoadedModel, MemoryBreakdown, TokenGraph};
 use crate::engine::ggml::allocate::{self, Lifetime, Piece};
@@ -155,7 +154,7 @@ impl<'a> Measurer<'a> {
     fn lay_out(&mut self, placement: &Placement, options: &ContextParams) -> Result<MeasureLayout, LoadError> {
         if self.partner.is_none() && self.model.needs_partner() {
             return Err(LoadError::settings(
-                "this model only drafts for another one: use it as the draft model of that one".to_owned(),
+                "this model only drafts for another one: use it as the draft model of that one",
             ));
         }
         let mut context = Cparams::new(options, self.model)?;
@@ -277,8 +276,7 @@ impl<'a> Measurer<'a> {
         if schedule.overflows {
             return Err(LoadError::settings(
                 "this release of llama.cpp ends with an error here: more tensors cross between devices at once than its \
-                 scheduler holds: put all layers on one device"
-                    .to_owned(),
+                 scheduler holds: put all layers on one device",
             ));
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! A plan for llama-server.
+//! A plan for llama-server: its options and their defaults, the model as placed, the plan of it, and an upper bound that is
+//! known before.
 
 mod confidence;
 
@@ -69,7 +70,14 @@ pub fn summary(
 /// As [`plan`].
 pub fn preflight(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Preflight, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    bounded(model, loaded, machine, settings)
+    let mut params = ServerParams::new(model, loaded, machine, settings)?;
+    if params.options.n_ctx == 0 {
+        params.options.n_ctx = params.limits.min_context(loaded, &params.options);
+    }
+    let context = Cparams::new(&params.options, loaded)?;
+    let gpus = (0..machine.gpus.len()).map(|gpu| params.gpus.contains(&gpu)).collect();
+    let upper_bound = LowerBound { loaded, params: &params, context: &context, machine }.upper_bound();
+    Ok(Preflight { settings: in_effect(&context, &params, loaded, settings), gpus, upper_bound })
 }
 
 /// The request to llama.cpp after the fit.
@@ -749,26 +757,6 @@ impl<'a> PlacedModel<'a> {
 }
 
 // An upper bound of a plan: weights and caches must be placed somewhere, whatever the graph adds.
-
-/// Computes the bound.
-///
-/// # Errors
-/// When llama.cpp refuses the settings.
-pub fn bounded(
-    prepared: &PreparedModel,
-    loaded: &LoadedModel,
-    machine: &Machine,
-    settings: &Settings,
-) -> Result<Preflight, EngineError> {
-    let mut params = ServerParams::new(prepared, loaded, machine, settings)?;
-    if params.options.n_ctx == 0 {
-        params.options.n_ctx = params.limits.min_context(loaded, &params.options);
-    }
-    let context = Cparams::new(&params.options, loaded)?;
-    let gpus = (0..machine.gpus.len()).map(|gpu| params.gpus.contains(&gpu)).collect();
-    let upper_bound = LowerBound { loaded, params: &params, context: &context, machine }.upper_bound();
-    Ok(Preflight { settings: in_effect(&context, &params, loaded, settings), gpus, upper_bound })
-}
 
 /// The minimum memory of a request.
 struct LowerBound<'a> {

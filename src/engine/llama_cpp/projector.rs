@@ -89,7 +89,7 @@ impl LoadedProjector {
         }
         if encoders.is_empty() {
             return Err(LoadError::model(
-                "the file is no projector: clip.has_vision_encoder and clip.has_audio_encoder are not true".to_owned(),
+                "the file is no projector: clip.has_vision_encoder and clip.has_audio_encoder are not true",
             ));
         }
         Ok(Self { encoders })

@@ -1,4 +1,4 @@
-//! A model's tensors by block and role.
+//! A model's tensors by block and role, on which devices each may be, and the layouts in which RAM holds them.
 
 use std::borrow::Cow;
 
@@ -625,9 +625,9 @@ impl Weights {
 }
 
 // Weights that the CPU computes with in a layout of its own: llama.cpp writes them into buffers beside the file
-// (`CPU_REPACK`, and `AMX`), unless a GPU offers host buffers, which come first (`make_cpu_buft_list` in `llama-
-// model.cpp`, `ggml-cpu/repack.cpp` and `ggml-cpu/amx/`, 0.1.161). Builds with `KleidiAI` or for other processors
-// have further layouts, which are not planned.
+// (`CPU_REPACK`, and `AMX`), unless a GPU offers host buffers, which come first (`make_cpu_buft_list` in
+// `llama-model.cpp`, `ggml-cpu/repack.cpp` and `ggml-cpu/amx/`, 0.1.161). Builds with `KleidiAI` or for other
+// processors have further layouts, which are not planned.
 
 /// The layouts that a build of llama.cpp has for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -90,8 +90,8 @@ impl Backend for Metal {
     }
 }
 
-// Flash attention: which heads and types have a kernel, and the room that it takes besides its result (`ggml-metal-
-// ops.cpp`, `ggml-metal-device.m`, 0.1.161).
+// Flash attention: which heads and types have a kernel, and the room that it takes besides its result
+// (`ggml-metal-ops.cpp`, `ggml-metal-device.m`, 0.1.161).
 
 /// Cells of a group (`OP_FLASH_ATTN_EXT_NCPSG`), for few tokens (`…_VEC_NCPSG`), and tokens (`…_NQPSG`).
 const CELLS: u64 = 64;

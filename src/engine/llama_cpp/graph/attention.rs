@@ -1,4 +1,5 @@
-//! Attention: queries, keys and values; the KV cache; scores, fused or in single operations.
+//! Attention: queries, keys and values; the KV cache; scores, fused or in single operations; compressed attention, and
+//! indexers.
 
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
@@ -210,7 +211,20 @@ impl GraphBuilder<'_> {
         if self.weight(il, LlmTensor::AttnOutput).is_some() { self.affine(il, LlmTensor::AttnOutput, x) } else { x }
     }
 
-    /// The same without the projection. A block without its own keys uses the cache of another one.
+    /// The same of `x`, rotated.
+    pub(super) fn rotated_attention(
+        &mut self,
+        il: usize,
+        x: TensorId,
+        positions: TensorId,
+        factors: TensorId,
+    ) -> TensorId {
+        let qkv = self.qkv(il, x);
+        let qkv = self.rotate(qkv, positions, factors);
+        self.attention(il, qkv, AttentionExtras::default())
+    }
+
+    /// Attention without the projection. A block without its own keys uses the cache of another one.
     pub(super) fn attention_unprojected(&mut self, il: usize, mut qkv: Qkv, extras: AttentionExtras) -> TensorId {
         let memory = self.memory;
         if self.is_uncached() {
@@ -434,9 +448,7 @@ impl GraphBuilder<'_> {
             kq = self.g.unary(kq, UnaryOp::Tanh);
             kq = self.g.scale(kq);
         }
-        if extras.bias.is_some() {
-            kq = self.g.add(kq, extras.bias);
-        }
+        kq = self.g.plus(kq, extras.bias);
         let kq = self.g.soft_max(kq, mask, extras.sinks);
         self.label(kq, "kq_soft_max", Some(il));
         if !v_transposed {

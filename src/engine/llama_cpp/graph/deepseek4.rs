@@ -70,8 +70,7 @@ impl GraphBuilder<'_> {
             NextnRows::All => self.g.set_output(x),
         }
         let x = self.hyper_head(kept);
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 
     /// The mean of the streams at the input of layer `il`, if a draft reads it.
@@ -210,8 +209,7 @@ impl GraphBuilder<'_> {
         let y = self.g.rope_back(y, positions);
         let y = self.g.reshape(y, [heads / groups * head, groups, n, 1]);
         let y = self.g.permute(y, [0, 2, 1, 3]);
-        let weight = self.need(il, LlmTensor::AttnOutA);
-        let y = self.g.mul_mat(weight, y);
+        let y = self.multiply(il, LlmTensor::AttnOutA, y);
         let y = self.g.permute(y, [0, 2, 1, 3]);
         let wide = self.g[y].ne[0] * groups;
         let y = self.g.cont_as(y, [wide, n, 1, 1]);
@@ -429,15 +427,11 @@ impl GraphBuilder<'_> {
 
     /// One row of each group: its values, weighted by their scores.
     fn row_of(&mut self, groups: Scored<TensorId>) -> TensorId {
-        let turned = groups.map(|x| {
-            let x = self.g.permute(x, [1, 0, 2, 3]);
-            self.g.cont(x)
-        });
+        let turned = groups.map(|x| self.g.permuted(x, [1, 0, 2, 3]));
         let weights = self.g.soft_max(turned.scores, TensorId::NONE, TensorId::NONE);
         let row = self.g.mul(turned.values, weights);
         let row = self.g.sum_rows(row);
-        let row = self.g.permute(row, [1, 0, 2, 3]);
-        self.g.cont(row)
+        self.g.permuted(row, [1, 0, 2, 3])
     }
 }
 

@@ -1,4 +1,5 @@
-//! Qwen 3 Next and 3.5: three of four blocks are gated delta nets, the others have gated attention.
+//! Delta nets: gated ones by head (Qwen 3 Next and 3.5, in three of four blocks; the others have gated attention), and those
+//! by channel of Kimi.
 
 use super::attention::{AttentionExtras, Qkv};
 use super::feed_forward::{Activation, FfnWeights, Routing};
@@ -12,11 +13,7 @@ use crate::engine::llama_cpp::weights::LlmTensor;
 impl GraphBuilder<'_> {
     /// Qwen 3 Next and 3.5, dense or with experts.
     pub fn qwen3_next(&mut self) {
-        let mut x = self.embeddings(false);
-        let states = self.recurrent_input();
-        self.attention_inputs();
-        let positions = self.positions();
-        let out_ids = self.out_ids();
+        let (states, [mut x, positions, out_ids]) = self.begin_hybrid();
         for il in 0..self.hp.n_layer() {
             self.layer_input(il, x);
             let residual = x;
@@ -31,8 +28,7 @@ impl GraphBuilder<'_> {
             let half = self.g.add(y, residual);
             let y = self.rms(half, LlmTensor::AttnPostNorm, il);
             let y = self.gated_experts(il, y);
-            x = self.g.add(y, half);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, half, "l_out", il);
         }
         self.close_selected(x, out_ids);
     }
@@ -147,8 +143,7 @@ impl GraphBuilder<'_> {
         let (size, stride, n_seqs) = (self.hp.n_embd_s(), self.g[recurrent].nb[1], self.cx.n_seq_max);
         let written = if keeps { self.g[new].ne[2] } else { 1 };
         let target = self.g.window(recurrent, [size, n_seqs, written, 1], [stride, stride * n_seqs]);
-        let stored = self.g.cpy(new, target);
-        self.g.expand(stored);
+        self.g.store(new, target);
         y
     }
 
@@ -455,8 +450,7 @@ impl GraphBuilder<'_> {
         for _ in 0..self.snapshots_written() {
             let last = self.g.window(all, [d_conv - 1, wide, n_seqs, 1], [nb[1], nb[2]]);
             let target = third(self, rolling);
-            let stored = self.g.cpy(last, target);
-            self.g.expand(stored);
+            self.g.store(last, target);
         }
         let kernel = self.need(il, kernel);
         let kernel = self.g.reshape(kernel, [d_conv, wide, 1, 1]);
@@ -527,14 +521,12 @@ impl GraphBuilder<'_> {
             let mixed = self.mixed_residuals(bank, half, score);
             let y = self.rms(mixed, LlmTensor::FfnNorm, il);
             let y = self.kimi_feed_forward(il, y);
-            x = self.g.add(half, y);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(half, y, "l_out", il);
         }
         let score = self.global_weight(LlmTensor::OutputResScore);
         let x = self.mixed_residuals(bank, x, score);
         let x = self.g.get_rows(x, out_ids);
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 
     /// `bank` with the residual `x` behind the others.

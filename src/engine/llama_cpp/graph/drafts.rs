@@ -113,7 +113,7 @@ impl GraphBuilder<'_> {
         let logits = if own.is_some() {
             let scale = self.scale_of(il, LlmTensor::NextnSharedHeadHead);
             let logits = self.g.mul_mat(own, x);
-            if scale.is_some() { self.g.mul(logits, scale) } else { logits }
+            self.g.times(logits, scale)
         } else {
             self.logits(x)
         };
@@ -145,8 +145,7 @@ impl GraphBuilder<'_> {
         let factors = self.rope_factors(il);
         let qkv = self.rotate(qkv, positions, factors);
         let y = self.attention(il, qkv, AttentionExtras::default());
-        let half = self.g.add(y, residual);
-        self.label(half, "ffn_inp", Some(il));
+        let half = self.sum(y, residual, "ffn_inp", il);
         let y = self.rms(half, LlmTensor::FfnNorm, il);
         let y = self.feed_forward(il, y, Activation::Gated);
         let x = self.g.add(y, half);
@@ -200,9 +199,7 @@ impl GraphBuilder<'_> {
         let output = self.draft_output();
         let mut logits = self.g.mul_mat(output, x);
         let scale = self.draft_output_scale();
-        if scale.is_some() {
-            logits = self.g.mul(logits, scale);
-        }
+        logits = self.g.times(logits, scale);
         let logits = self.over_partner_vocabulary(logits, None);
         self.label(logits, "result_output", None);
         self.g.expand(logits);
@@ -238,8 +235,7 @@ impl GraphBuilder<'_> {
         if self.has(il, LlmTensor::AttnPostNorm) {
             y = self.rms(y, LlmTensor::AttnPostNorm, il);
         }
-        let half = self.g.add(y, x);
-        self.label(half, "ffn_inp", Some(il));
+        let half = self.sum(y, x, "ffn_inp", il);
         let y = self.rms(half, LlmTensor::FfnNorm, il);
         let mut y = self.feed_forward(il, y, Activation::Gated);
         if self.has(il, LlmTensor::FfnPostNorm) {
@@ -247,9 +243,7 @@ impl GraphBuilder<'_> {
         }
         let mut x = self.g.add(y, half);
         let scale = self.weight(il, LlmTensor::LayerOutScale);
-        if scale.is_some() {
-            x = self.g.mul(x, scale);
-        }
+        x = self.g.times(x, scale);
         self.label(x, "l_out", Some(il))
     }
 
@@ -281,12 +275,9 @@ impl GraphBuilder<'_> {
         for at in from..drafts {
             let table = self.need_global(LlmTensor::DsparkMarkovW1);
             let state = self.g.get_rows(table, before);
-            let weight = self.need_global(LlmTensor::DsparkMarkovW2);
-            let mut bias = self.g.mul_mat(weight, state);
+            let mut bias = self.multiply_global(LlmTensor::DsparkMarkovW2, state);
             let scale = self.global_scale(LlmTensor::DsparkMarkovW2);
-            if scale.is_some() {
-                bias = self.g.mul(bias, scale);
-            }
+            bias = self.g.times(bias, scale);
             let bias = self.over_partner_vocabulary(bias, Some(n_vocab));
             let own = self.g.window(logits, [n_vocab, blocks, 1, 1], [stride]);
             let column = self.g.add(own, bias);
@@ -315,12 +306,9 @@ impl GraphBuilder<'_> {
         let own = self.g.window(hidden, [wide, self.cx.n_seq_max, 1, 1], [nb[1] * drafts]);
         let own = self.g.cont(own);
         let both = self.g.concat(own, state, 0);
-        let weight = self.need_global(LlmTensor::DsparkConfProj);
-        let mut y = self.g.mul_mat(weight, both);
+        let mut y = self.multiply_global(LlmTensor::DsparkConfProj, both);
         let bias = self.global_bias(LlmTensor::DsparkConfProj);
-        if bias.is_some() {
-            y = self.g.add(y, bias);
-        }
+        y = self.g.plus(y, bias);
         self.g.unary(y, UnaryOp::Sigmoid)
     }
 
@@ -332,8 +320,7 @@ impl GraphBuilder<'_> {
     fn by_sequence(&mut self, all: TensorId, drafts: u64) -> TensorId {
         let (wide, blocks) = (self.g[all].ne[0], self.cx.n_seq_max);
         let apart = self.g.reshape(all, [wide, blocks, drafts, 1]);
-        let turned = self.g.permute(apart, [0, 2, 1, 3]);
-        let turned = self.g.cont(turned);
+        let turned = self.g.permuted(apart, [0, 2, 1, 3]);
         self.g.reshape(turned, [wide, drafts * blocks, 1, 1])
     }
 }
@@ -351,8 +338,7 @@ impl GraphBuilder<'_> {
         let x = self.g.get_rows(table, tokens);
         let x = self.g.scale(x);
         let both = self.g.concat(x, hidden, 0);
-        let weight = self.need_global(LlmTensor::NextnProjPre);
-        let mut x = self.g.mul_mat(weight, both);
+        let mut x = self.multiply_global(LlmTensor::NextnProjPre, both);
         self.attention_inputs();
         let positions = self.positions();
         let out_ids = self.out_ids();
@@ -381,8 +367,7 @@ impl GraphBuilder<'_> {
         let weight = self.need_global(LlmTensor::OutputNorm);
         let x = self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None);
         let logits = self.logits(x);
-        let weight = self.need_global(LlmTensor::NextnProjPost);
-        let next = self.g.mul_mat(weight, x);
+        let next = self.multiply_global(LlmTensor::NextnProjPost, x);
         self.label(next, "h_nextn", None);
         self.g.set_output(next);
         self.close(logits);

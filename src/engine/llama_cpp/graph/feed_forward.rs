@@ -1,4 +1,4 @@
-//! The feed-forward part of a block.
+//! The feed-forward part of a block: dense, or experts.
 
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
@@ -116,16 +116,11 @@ impl GraphBuilder<'_> {
 
     /// `weight · x + bias`, scaled; bias and scale are optional.
     fn biased(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
-        let weight = self.need(il, slot);
-        let mut y = self.g.mul_mat(weight, x);
+        let mut y = self.multiply(il, slot, x);
         let bias = self.bias(il, slot);
-        if bias.is_some() {
-            y = self.g.add(y, bias);
-        }
+        y = self.g.plus(y, bias);
         let scale = self.scale_of(il, slot);
-        if scale.is_some() {
-            y = self.g.mul(y, scale);
-        }
+        y = self.g.times(y, scale);
         y
     }
 }
@@ -196,11 +191,10 @@ impl GraphBuilder<'_> {
 
     /// Logits of all experts for every token.
     pub(super) fn router(&mut self, il: usize, x: TensorId) -> TensorId {
-        let weight = self.need(il, LlmTensor::FfnGateInp);
-        let logits = self.g.mul_mat(weight, x);
+        let logits = self.multiply(il, LlmTensor::FfnGateInp, x);
         self.label(logits, "ffn_moe_logits", Some(il));
         let bias = self.bias(il, LlmTensor::FfnGateInp);
-        if bias.is_some() { self.g.add(logits, bias) } else { logits }
+        self.g.plus(logits, bias)
     }
 
     /// The same with given logits.
@@ -247,7 +241,7 @@ impl GraphBuilder<'_> {
             self.label(x, "ffn_moe_weighted", Some(il));
         }
         self.g.expand(x);
-        self.sum(il, x, n)
+        self.sum_of_experts(il, x, n)
     }
 
     /// The probabilities of the experts, and the selected ones, per token.
@@ -387,7 +381,7 @@ impl GraphBuilder<'_> {
     }
 
     /// The sum over the selected experts.
-    fn sum(&mut self, il: usize, x: TensorId, n: u64) -> TensorId {
+    fn sum_of_experts(&mut self, il: usize, x: TensorId, n: u64) -> TensorId {
         let Tensor { ne, nb, .. } = self.g[x];
         let used = ne[1];
         let mut views = Vec::with_capacity(used as usize);

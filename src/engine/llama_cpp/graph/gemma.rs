@@ -82,8 +82,7 @@ impl GraphBuilder<'_> {
 
     /// `x` projected by the weights of `slot`, at the length `target`.
     fn projected(&mut self, slot: LlmTensor, x: TensorId, target: TensorId) -> TensorId {
-        let weight = self.need_global(slot);
-        let y = self.g.mul_mat(weight, x);
+        let y = self.multiply_global(slot, x);
         let own = self.magnitude(y);
         let y = self.g.mul(y, target);
         self.g.div(y, own)
@@ -124,11 +123,9 @@ impl GraphBuilder<'_> {
         let modalities = self.stream_router(il, active);
         let factors = self.linear(il, LlmTensor::AltupPredictCoef, modalities);
         let factors = self.g.reshape(factors, [STREAMS, STREAMS, self.batch.n_tokens, 1]);
-        let turned = self.g.permute(streams, [1, 2, 0, 3]);
-        let turned = self.g.cont(turned);
+        let turned = self.g.permuted(streams, [1, 2, 0, 3]);
         let predicted = self.g.mul_mat(turned, factors);
-        let predicted = self.g.permute(predicted, [0, 2, 1, 3]);
-        let predicted = self.g.cont(predicted);
+        let predicted = self.g.permuted(predicted, [0, 2, 1, 3]);
         self.g.add(predicted, streams)
     }
 
@@ -230,9 +227,7 @@ impl GraphBuilder<'_> {
                 x = self.add_per_layer(il, x, per_layer);
             }
             let scale = self.weight(il, LlmTensor::LayerOutScale);
-            if scale.is_some() {
-                x = self.g.mul(x, scale);
-            }
+            x = self.g.times(x, scale);
             self.label(x, "l_out", Some(il));
         }
         self.close_selected(x, out_ids);
@@ -284,8 +279,7 @@ impl GraphBuilder<'_> {
         let router = self.g.scale(router);
         let scale = self.scale_of(il, LlmTensor::FfnGateInp);
         let router = self.g.mul(router, scale);
-        let weight = self.need(il, LlmTensor::FfnGateInp);
-        let logits = self.g.mul_mat(weight, router);
+        let logits = self.multiply(il, LlmTensor::FfnGateInp, router);
         let y = self.experts_by(il, y, logits, Routing::SOFTMAX);
         let chosen = self.rms(y, LlmTensor::FfnPostNorm2, il);
         self.g.add(dense, chosen)
@@ -304,16 +298,14 @@ impl GraphBuilder<'_> {
         let looked_up = self.g.scale(looked_up);
         self.g.expand(looked_up);
 
-        let weight = self.need_global(LlmTensor::PerLayerModelProj);
-        let y = self.g.mul_mat(weight, x);
+        let y = self.multiply_global(LlmTensor::PerLayerModelProj, x);
         let y = self.g.scale(y);
         let y = self.g.reshape(y, [size, blocks, n, 1]);
         let weight = self.need_global(LlmTensor::PerLayerProjNorm);
         let y = self.norm_with(y, weight, TensorId::NONE, Norm::Rms, None);
         let y = self.g.add(y, looked_up);
         let y = self.g.scale(y);
-        let y = self.g.permute(y, [0, 2, 1, 3]);
-        self.g.cont(y)
+        self.g.permuted(y, [0, 2, 1, 3])
     }
 
     fn add_per_layer(&mut self, il: usize, x: TensorId, per_layer: TensorId) -> TensorId {

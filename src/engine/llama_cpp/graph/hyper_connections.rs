@@ -220,8 +220,7 @@ impl GraphBuilder<'_> {
                 let sums = self.g.add(sums, epsilon);
                 comb = self.g.div(comb, sums);
             }
-            let turned = self.g.permute(comb, [1, 0, 2, 3]);
-            let turned = self.g.cont(turned);
+            let turned = self.g.permuted(comb, [1, 0, 2, 3]);
             let sums = self.g.sum_rows(turned);
             let sums = self.g.add(sums, epsilon);
             let sums = self.g.permute(sums, [1, 0, 2, 3]);

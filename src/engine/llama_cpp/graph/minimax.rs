@@ -69,11 +69,9 @@ impl GraphBuilder<'_> {
             let half = self.g.add(y, residual);
             let y = self.rms(half, LlmTensor::FfnNorm, il);
             let y = self.dense_or_experts(&kind, il, y, TensorId::NONE);
-            x = self.g.add(y, half);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, half, "l_out", il);
         }
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 
     /// The inputs of sparse attention; none if it is dense: without flash attention, or if sequences share a cache.
@@ -179,14 +177,11 @@ impl GraphBuilder<'_> {
         let ids = self.g.reshape(ids, [chosen, heads * n, 1, 1]);
         let by_block = self.g.set_rows(closed, open, ids);
         let by_block = self.g.reshape(by_block, [count, heads, n, 1]);
-        let by_block = self.g.permute(by_block, [0, 2, 1, 3]);
-        let by_block = self.g.cont(by_block);
+        let by_block = self.g.permuted(by_block, [0, 2, 1, 3]);
         let by_block = self.g.reshape(by_block, [count, n * heads, 1, 1]);
-        let by_block = self.g.transpose(by_block);
-        let by_block = self.g.cont(by_block);
+        let by_block = self.g.transposed(by_block);
         let by_cell = self.g.get_rows(by_block, cell_block);
-        let by_cell = self.g.transpose(by_cell);
-        let by_cell = self.g.cont(by_cell);
+        let by_cell = self.g.transposed(by_cell);
         let by_cell = self.g.reshape(by_cell, [cells, n, heads, 1]);
         let by_cell = self.g.add_in_place(by_cell, mask);
         let by_cell = self.g.reshape(by_cell, [cells, n, 1, heads]);
@@ -226,11 +221,7 @@ struct Decay {
 
 impl GraphBuilder<'_> {
     pub fn minimax_01(&mut self) {
-        let mut x = self.embeddings(false);
-        let states = self.recurrent_input();
-        self.attention_inputs();
-        let positions = self.positions();
-        let out_ids = self.out_ids();
+        let (states, [mut x, positions, out_ids]) = self.begin_hybrid();
         let decay = self.decay_inputs();
         for il in 0..self.hp.n_layer() {
             self.layer_input(il, x);
@@ -238,9 +229,7 @@ impl GraphBuilder<'_> {
             let y = if self.hp.is_recr[il] {
                 self.lightning_attention(states, il, normed, decay)
             } else {
-                let qkv = self.qkv(il, normed);
-                let qkv = self.rotate(qkv, positions, TensorId::NONE);
-                self.attention(il, qkv, AttentionExtras::default())
+                self.rotated_attention(il, normed, positions, TensorId::NONE)
             };
             let [y, residual] = self.keep_outputs(il, out_ids, [y, normed]);
             let residual = self.g.scale(residual);
@@ -248,11 +237,9 @@ impl GraphBuilder<'_> {
             let normed = self.rms(half, LlmTensor::FfnNorm, il);
             let y = self.experts(il, normed, Routing { scaled: self.experts_scaled(), ..Routing::SOFTMAX });
             let residual = self.g.scale(normed);
-            x = self.g.add(y, residual);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, residual, "l_out", il);
         }
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 
     fn decay_inputs(&mut self) -> Decay {
@@ -289,8 +276,7 @@ impl GraphBuilder<'_> {
         let [q, by_token] = [q, k].map(|x| self.g.permute(x, [0, 2, 1, 3]));
         let qk = self.g.mul_mat(by_token, q);
         let qk = self.g.mul(qk, of_diagonal);
-        let v = self.g.permute(v, [1, 2, 0, 3]);
-        let v = self.g.cont(v);
+        let v = self.g.permuted(v, [1, 2, 0, 3]);
         let within = self.g.mul_mat(v, qk);
         let y = self.g.add(carried, within);
         self.g.expand(y);
@@ -301,16 +287,13 @@ impl GraphBuilder<'_> {
         let rate = self.g.reshape(rate, [1, 1, heads, 1]);
         let kept = self.g.mul(state, rate);
         let k = self.g.mul(k, of_k);
-        let k = self.g.permute(k, [1, 2, 0, 3]);
-        let k = self.g.cont(k);
+        let k = self.g.permuted(k, [1, 2, 0, 3]);
         let learnt = self.g.mul_mat(k, v);
         let new = self.g.add(kept, learnt);
         let target = self.g.window(recurrent, [self.hp.n_embd_s() * n_seqs, 1, 1, 1], []);
-        let stored = self.g.cpy(new, target);
-        self.g.expand(stored);
+        self.g.store(new, target);
 
-        let y = self.g.permute(y, [0, 2, 1, 3]);
-        let y = self.g.cont(y);
+        let y = self.g.permuted(y, [0, 2, 1, 3]);
         let y = self.g.reshape(y, [head * heads, n, 1, n_seqs]);
         let y = self.rms(y, LlmTensor::AttnNorm2, il);
         let gate = self.linear(il, LlmTensor::AttnGate, x);

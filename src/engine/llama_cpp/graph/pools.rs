@@ -316,8 +316,7 @@ impl GraphBuilder<'_> {
         let opened = self.opened_rows(closed, open, chosen);
         let (row, ne) = (self.g[opened].nb[2], self.g[mask].ne);
         let opened = self.g.window(opened, ne, [row, row * ne[1], row * ne[1] * ne[2]]);
-        let opened = self.g.add(opened, mask);
-        self.label(opened, "indexer_sel", Some(il))
+        self.sum(opened, mask, "indexer_sel", il)
     }
 
     /// Pooled keys: the mean of the keys of a pool's tokens, normalised, at the position of the first.
@@ -409,8 +408,7 @@ impl GraphBuilder<'_> {
         let mut sum = TensorId::NONE;
         for _ in 0..table.conv_kernel {
             let shifted = self.g.window(columns, [per_seq, channels, n_seqs, 1], [nb[1], nb[2]]);
-            let shifted = self.g.transpose(shifted);
-            let shifted = self.g.cont(shifted);
+            let shifted = self.g.transposed(shifted);
             let stride = self.g[kernel].nb[1];
             let tap = self.g.window(kernel, [1, channels, 1, 1], [stride]);
             let tap = self.g.cont(tap);
@@ -468,8 +466,7 @@ impl GraphBuilder<'_> {
         }
         let x = self.kept_streams(x, out_ids);
         let x = self.stream_mean(x);
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 
     fn indexer_pools(&mut self) -> Option<IndexerPools> {
@@ -562,8 +559,7 @@ impl GraphBuilder<'_> {
         let stride = self.g[opened].nb[2];
         let opened = self.g.window(opened, [size, n, 1, 1], [stride]);
         let mask = self.g.reshape(mask, [size, n, 1, 1]);
-        let opened = self.g.add(opened, mask);
-        self.label(opened, "indexer_sel", Some(il))
+        self.sum(opened, mask, "indexer_sel", il)
     }
 
     /// Pooled keys: the keys of a pool's tokens, weighted by a softmax of their gates.
@@ -572,10 +568,7 @@ impl GraphBuilder<'_> {
         let [keys, gates] = [(); 2].map(|()| self.g.window(rows, [head, size, new, 1], [nb[1], nb[2]]));
         let by_place = self.need(il, LlmTensor::IndexerCompressorApe);
         let gates = self.g.add(gates, by_place);
-        let [keys, gates] = [keys, gates].map(|x| {
-            let x = self.g.permute(x, [1, 0, 2, 3]);
-            self.g.cont(x)
-        });
+        let [keys, gates] = [keys, gates].map(|x| self.g.permuted(x, [1, 0, 2, 3]));
         let gates = self.g.reshape(gates, [size, head * new, 1, 1]);
         let weights = self.g.soft_max(gates, TensorId::NONE, TensorId::NONE);
         let weights = self.g.reshape(weights, [size, head, new, 1]);
@@ -604,13 +597,10 @@ impl GraphBuilder<'_> {
         let q = self.g.permute(qkv.q, [0, 2, 3, 1]);
         let scores = self.g.mul_mat(keys, q);
         let scores = self.g.soft_max(scores, live, TensorId::NONE);
-        let values = self.g.transpose(keys);
-        let values = self.g.cont(values);
+        let values = self.g.transposed(keys);
         let y = self.g.mul_mat(values, scores);
-        let unfold = self.need(il, LlmTensor::AttnVB);
-        let y = self.g.mul_mat(unfold, y);
-        let y = self.g.permute(y, [0, 2, 1, 3]);
-        let y = self.g.cont(y);
+        let y = self.multiply(il, LlmTensor::AttnVB, y);
+        let y = self.g.permuted(y, [0, 2, 1, 3]);
         let Tensor { ne: [head, heads, ..], .. } = self.g[y];
         let y = self.g.reshape(y, [head * heads, n, 1, 1]);
         self.multiply(il, LlmTensor::AttnOutput, y)

@@ -1,4 +1,5 @@
-//! States of recurrent blocks: read from the cache, updated, written back.
+//! Recurrent blocks: their states, which are read from the cache, updated and written back; state spaces; and the models that
+//! mix them with attention.
 
 use super::attention::AttentionExtras;
 use super::feed_forward::{Activation, FfnWeights, Routing};
@@ -103,8 +104,7 @@ impl<'a> GraphBuilder<'a> {
         };
         let stride = self.g[state].nb[1];
         let target = self.g.window(state, [size, others, 1, 1], [stride]);
-        let moved = self.g.cpy(kept, target);
-        self.g.expand(moved);
+        self.g.store(kept, target);
         output
     }
 
@@ -171,8 +171,7 @@ impl<'a> GraphBuilder<'a> {
             let stride = self.g[state].nb[1];
             self.g.window(state, [row, n_seqs, 1, 1], [stride])
         };
-        let stored = self.g.cpy(last, target);
-        self.g.expand(stored);
+        self.g.store(last, target);
     }
 }
 
@@ -211,8 +210,7 @@ impl GraphBuilder<'_> {
         self.store_columns(rolling, all, d_conv - 1, true);
         let x = self.convolve(il, all);
 
-        let weight = self.need(il, LlmTensor::SsmX);
-        let parts = self.g.mul_mat(weight, x);
+        let parts = self.multiply(il, LlmTensor::SsmX, x);
         let Tensor { nb, .. } = self.g[parts];
         let mut dt = self.g.window(parts, [dt_rank, n, n_seqs, 1], [nb[1], nb[2]]);
         let state_part = [d_state, 1, n, n_seqs];
@@ -226,8 +224,7 @@ impl GraphBuilder<'_> {
         } else if self.release.state_space_as_rows {
             dt = self.g.cont(dt);
         }
-        let weight = self.need(il, LlmTensor::SsmDt);
-        let dt = self.g.mul_mat(weight, dt);
+        let dt = self.multiply(il, LlmTensor::SsmDt, dt);
         let bias = self.bias(il, LlmTensor::SsmDt);
         let dt = self.g.add(dt, bias);
         let heads = self.g.reshape(x, [1, d_inner, n, n_seqs]);
@@ -243,8 +240,7 @@ impl GraphBuilder<'_> {
         let size = d_state * d_inner * n_seqs;
         let new = self.g.window(scanned, [size, 1, 1, 1], []);
         let target = self.g.window(state, [size, 1, 1, 1], []);
-        let stored = self.g.cpy(new, target);
-        self.g.expand(stored);
+        self.g.store(new, target);
 
         let nb = self.g[heads].nb;
         let y = self.g.window(scanned, half, [nb[2], nb[3]]);
@@ -308,8 +304,7 @@ impl GraphBuilder<'_> {
         } else {
             [scanned, state].map(|x| self.g.window(x, [size * n_seqs, 1, 1, 1], [])).into()
         };
-        let stored = self.g.cpy(new, target);
-        self.g.expand(stored);
+        self.g.store(new, target);
 
         let stride = self.g[x].nb[1];
         let y = self.g.window(scanned, [head, heads, n, n_seqs], [stride, heads * stride, n * heads * stride]);
@@ -335,9 +330,7 @@ impl GraphBuilder<'_> {
         let kernel = self.need(il, LlmTensor::SsmConv1d);
         let mut x = self.g.ssm_conv(columns, kernel);
         let bias = self.bias(il, LlmTensor::SsmConv1d);
-        if bias.is_some() {
-            x = self.g.add(x, bias);
-        }
+        x = self.g.plus(x, bias);
         self.g.unary(x, UnaryOp::Silu)
     }
 }
@@ -363,8 +356,7 @@ impl GraphBuilder<'_> {
                 self.nemotron_feed_forward(il, y)
             };
             let [y, residual] = self.keep_outputs(il, out_ids, [y, x]);
-            x = self.g.add(y, residual);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, residual, "l_out", il);
         }
         self.layer_input(self.hp.n_layer(), x);
         self.close_selected(x, out_ids);
@@ -402,9 +394,7 @@ impl GraphBuilder<'_> {
         let out_ids = self.out_ids();
         for il in 0..self.hp.n_layer() {
             let y = self.rms(x, LlmTensor::AttnNorm, il);
-            let qkv = self.qkv(il, y);
-            let qkv = self.rotate(qkv, positions, TensorId::NONE);
-            let attended = self.attention(il, qkv, AttentionExtras::default());
+            let attended = self.rotated_attention(il, y, positions, TensorId::NONE);
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let carried = self.mamba2_block(states, il, y);
             let y = self.g.add(attended, carried);
@@ -413,20 +403,14 @@ impl GraphBuilder<'_> {
             self.label(half, "ffn_inp", Some(il));
             let y = self.rms(half, LlmTensor::FfnNorm, il);
             let y = self.feed_forward(il, y, Activation::Gated);
-            x = self.g.add(y, half);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, half, "l_out", il);
         }
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 
     /// LFM 2: short convolution or attention, then a dense part or experts.
     pub fn lfm2(&mut self) {
-        let mut x = self.embeddings(false);
-        let states = self.recurrent_input();
-        self.attention_inputs();
-        let positions = self.positions();
-        let out_ids = self.out_ids();
+        let (states, [mut x, positions, out_ids]) = self.begin_hybrid();
         for il in 0..self.hp.n_layer() {
             self.layer_input(il, x);
             let y = self.rms(x, LlmTensor::AttnNorm, il);
@@ -448,8 +432,7 @@ impl GraphBuilder<'_> {
             } else {
                 self.feed_forward(il, y, Activation::Gated)
             };
-            x = self.g.add(half, y);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(half, y, "l_out", il);
         }
         let weight = self.need_global(LlmTensor::TokenEmbdNorm);
         let x = self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None);
@@ -541,8 +524,7 @@ impl GraphBuilder<'_> {
         let scanned = self.carry_state(input, state, Some(&mut scan));
         let size = d_state * d_inner * n_seqs;
         let [new, target] = [scanned, state].map(|from| self.g.window(from, [size, 1, 1, 1], []));
-        let stored = self.g.cpy(new, target);
-        self.g.expand(stored);
+        self.g.store(new, target);
 
         let y = self.g.window(scanned, by_head, strides(head));
         let d = self.need(il, LlmTensor::SsmD);
@@ -560,8 +542,7 @@ impl GraphBuilder<'_> {
 
     /// `weight · x`, whatever scale the file has.
     fn unscaled(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
-        let weight = self.need(il, slot);
-        self.g.mul_mat(weight, x)
+        self.multiply(il, slot, x)
     }
 }
 

@@ -51,8 +51,7 @@ impl GraphBuilder<'_> {
             }
             self.label(x, "l_out", Some(il));
         }
-        let logits = self.finish(x, kind);
-        self.close(logits);
+        self.end(x, kind);
     }
 
     /// The second half of RWKV's own blocks: channel mixing.
@@ -62,8 +61,7 @@ impl GraphBuilder<'_> {
         [y, residual, normed, shifts]: [TensorId; 4],
         out_ids: TensorId,
     ) -> TensorId {
-        let half = self.g.add(y, residual);
-        self.label(half, "ffn_inp", Some(il));
+        let half = self.sum(y, residual, "ffn_inp", il);
         let half_normed = self.norm(half, LlmTensor::AttnNorm2, Norm::Layer, il);
         let before = self.token_before(shifts, half_normed);
         let [of_time, of_channel] = [normed, half_normed].map(|x| self.last_token(x));
@@ -124,8 +122,7 @@ impl GraphBuilder<'_> {
         let rolling = self.state(il, RecurrentState::Rolling);
         let all = [self.hp.n_embd_r() * self.cx.n_seq_max, 1, 1, 1];
         let [last, target] = [last, rolling].map(|x| self.g.window(x, all, []));
-        let stored = self.g.cpy(last, target);
-        self.g.expand(stored);
+        self.g.store(last, target);
     }
 
     /// The outputs of a step of linear attention; its new states are written back.
@@ -135,8 +132,7 @@ impl GraphBuilder<'_> {
         let all = [self.hp.n_embd_s() * self.cx.n_seq_max, 1, 1, 1];
         let recurrent = self.state(il, RecurrentState::Recurrent);
         let [new, target] = [both, recurrent].map(|x| self.g.window(x, all, []));
-        let stored = self.g.cpy(new, target);
-        self.g.expand(stored);
+        self.g.store(new, target);
         y
     }
 
@@ -228,8 +224,7 @@ impl GraphBuilder<'_> {
         let mixed = self.g.unary(mixed, UnaryOp::Tanh);
         let extra = self.g[mixed].ne[0] / 5;
         let mixed = self.g.reshape(mixed, [extra, 1, 5, n]);
-        let mixed = self.g.permute(mixed, [0, 1, 3, 2]);
-        let mixed = self.g.cont(mixed);
+        let mixed = self.g.permuted(mixed, [0, 1, 3, 2]);
         let w2 = self.need(il, LlmTensor::TimeMixW2);
         let Tensor { ne, .. } = self.g[w2];
         let w2 = self.g.reshape(w2, [ne[0], ne[1], 1, 5]);

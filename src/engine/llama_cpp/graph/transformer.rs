@@ -555,9 +555,7 @@ impl GraphBuilder<'_> {
             let extras = AttentionExtras { sinks, ..AttentionExtras::default() };
             (self.rotated_qkv(kind, il, y, inputs.positions), extras)
         };
-        if inputs.temperature.is_some() {
-            qkv.q = self.g.mul(qkv.q, inputs.temperature);
-        }
+        qkv.q = self.g.times(qkv.q, inputs.temperature);
         if kind.scales_queries {
             qkv.q = self.g.scale(qkv.q);
         }

@@ -15,10 +15,7 @@ use crate::engine::llama_cpp::weights::{LlmTensor, LlmTensor as T};
 impl GraphBuilder<'_> {
     /// gpt-oss: attention sinks, and experts in every block.
     pub fn gpt_oss(&mut self) {
-        let mut x = self.embeddings(false);
-        let positions = self.positions();
-        self.attention_inputs();
-        let out_ids = self.out_ids();
+        let [mut x, positions, out_ids] = self.begin();
         let rot = self.hp.n_rot[0];
         for il in 0..self.hp.n_layer() {
             self.layer_input(il, x);
@@ -39,16 +36,14 @@ impl GraphBuilder<'_> {
                 ..Routing::SOFTMAX
             };
             let y = self.experts(il, y, routing);
-            x = self.g.add(y, half);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, half, "l_out", il);
         }
         if self.keeps_last_rows() {
             // the input of a draft model
             self.g[x].output = true;
             x = self.g.get_rows(x, out_ids);
         }
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 
     /// Llama 4: every fourth block has full attention without positions; tokens are weighted before the experts.
@@ -75,8 +70,7 @@ impl GraphBuilder<'_> {
             }
             let y = self.attention(il, qkv, AttentionExtras::default());
             let [y, residual] = self.keep_outputs(il, out_ids, [y, residual]);
-            let half = self.g.add(y, residual);
-            self.label(half, "ffn_inp", Some(il));
+            let half = self.sum(y, residual, "ffn_inp", il);
             let y = self.rms(half, LlmTensor::FfnNorm, il);
             let y = if self.weight(il, LlmTensor::FfnGateInp).is_some() {
                 let routing = Routing {
@@ -92,11 +86,9 @@ impl GraphBuilder<'_> {
             } else {
                 self.feed_forward(il, y, Activation::Gated)
             };
-            x = self.g.add(y, half);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, half, "l_out", il);
         }
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 }
 
@@ -104,15 +96,10 @@ impl GraphBuilder<'_> {
 
 impl GraphBuilder<'_> {
     pub fn arctic(&mut self) {
-        let mut x = self.embeddings(false);
-        let positions = self.positions();
-        self.attention_inputs();
-        let out_ids = self.out_ids();
+        let [mut x, positions, out_ids] = self.begin();
         for il in 0..self.hp.n_layer() {
             let y = self.rms(x, LlmTensor::AttnNorm, il);
-            let qkv = self.qkv(il, y);
-            let qkv = self.rotate(qkv, positions, TensorId::NONE);
-            let y = self.attention(il, qkv, AttentionExtras::default());
+            let y = self.rotated_attention(il, y, positions, TensorId::NONE);
             let [y, residual] = self.keep_outputs(il, out_ids, [y, x]);
             let half = self.g.add(y, residual);
             let y = self.rms(half, LlmTensor::FfnNorm, il);
@@ -120,11 +107,9 @@ impl GraphBuilder<'_> {
             let dense = self.g.add(y, half);
             let y = self.rms(residual, LlmTensor::FfnNormExps, il);
             let y = self.experts(il, y, Routing { scaled: self.experts_scaled(), ..Routing::SOFTMAX });
-            x = self.g.add(y, dense);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, dense, "l_out", il);
         }
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 }
 
@@ -133,10 +118,7 @@ impl GraphBuilder<'_> {
 
 impl GraphBuilder<'_> {
     pub fn bitnet(&mut self) {
-        let mut x = self.embeddings(false);
-        let positions = self.positions();
-        self.attention_inputs();
-        let out_ids = self.out_ids();
+        let [mut x, positions, out_ids] = self.begin();
         for il in 0..self.hp.n_layer() {
             let y = self.rms(x, LlmTensor::AttnNorm, il);
             let qkv = self.qkv(il, y);
@@ -152,26 +134,21 @@ impl GraphBuilder<'_> {
             let y = self.g.glu_split(gate, up);
             let y = self.rms(y, LlmTensor::FfnSubNorm, il);
             let y = self.linear(il, LlmTensor::FfnDown, y);
-            x = self.g.add(y, half);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, half, "l_out", il);
         }
         let x = self.final_norm(x, Norm::Rms);
-        let table = self.need_global(LlmTensor::TokenEmbd);
-        let logits = self.g.mul_mat(table, x);
+        let logits = self.multiply_global(LlmTensor::TokenEmbd, x);
         self.label(logits, "result_output", None);
         self.close(logits);
     }
 }
 
-// `DeciLM` and Nemotron Ultra: a search left blocks without attention, with one matrix for it, or without a feed-
-// forward part (`models/deci.cpp`, 0.1.161).
+// `DeciLM` and Nemotron Ultra: a search left blocks without attention, with one matrix for it, or without a
+// feed-forward part (`models/deci.cpp`, 0.1.161).
 
 impl GraphBuilder<'_> {
     pub fn deci(&mut self) {
-        let mut x = self.embeddings(false);
-        let positions = self.positions();
-        self.attention_inputs();
-        let out_ids = self.out_ids();
+        let [mut x, positions, out_ids] = self.begin();
         for il in 0..self.hp.n_layer() {
             let (heads, heads_kv) = (self.hp.n_head[il], self.hp.n_head_kv[il]);
             let mut y = x;
@@ -181,9 +158,7 @@ impl GraphBuilder<'_> {
                     y = self.linear(il, LlmTensor::AttnOutput, y);
                 } else {
                     let factors = self.rope_factors(il);
-                    let qkv = self.qkv(il, y);
-                    let qkv = self.rotate(qkv, positions, factors);
-                    y = self.attention(il, qkv, AttentionExtras::default());
+                    y = self.rotated_attention(il, y, positions, factors);
                 }
             }
             // without a feed-forward part the block's input goes on, and its attention is dropped
@@ -194,11 +169,9 @@ impl GraphBuilder<'_> {
             let half = if heads > 0 { self.g.add(y, residual) } else { y };
             let y = self.rms(half, LlmTensor::FfnNorm, il);
             let y = self.feed_forward(il, y, Activation::Gated);
-            x = self.g.add(y, half);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, half, "l_out", il);
         }
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 }
 
@@ -254,10 +227,7 @@ impl GraphBuilder<'_> {
 impl GraphBuilder<'_> {
     pub fn hy_v4(&mut self) {
         let kind = self.transformer_kind();
-        let x = self.embeddings(false);
-        let positions = self.positions();
-        self.attention_inputs();
-        let out_ids = self.out_ids();
+        let [x, positions, out_ids] = self.begin();
         let mut x = self.spread_over_streams(x);
         for il in 0..self.hp.n_layer() {
             let (y, post) = self.independent_pre(il, x, OF_ATTENTION);
@@ -274,8 +244,7 @@ impl GraphBuilder<'_> {
         }
         let x = self.kept_streams(x, out_ids);
         let x = self.hyper_head(x);
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 }
 
@@ -303,8 +272,7 @@ impl GraphBuilder<'_> {
             let y = self.g.add(y, half);
             let scale = self.need(il, LlmTensor::LayerOutScale);
             let skip = self.g.mul(skip, scale);
-            x = self.g.add(y, skip);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, skip, "l_out", il);
         }
         let x = self.g.rms_norm(x);
         self.g[x].output = true;
@@ -356,8 +324,7 @@ impl GraphBuilder<'_> {
             let half = self.g.add(y, half);
             x = self.t5_feed_forward(il, half, T::FfnNorm, FfnWeights::DENSE);
         }
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
+        self.end(x, Norm::Rms);
     }
 
     /// The encoder alone: it has no logits, and does not use its caches.
@@ -408,8 +375,7 @@ impl GraphBuilder<'_> {
         let bias = self.g.get_rows(table, flat);
         let heads = self.g[bias].ne[0];
         let bias = self.g.reshape(bias, [heads, cells, tokens, 1]);
-        let bias = self.g.permute(bias, [2, 0, 1, 3]);
-        self.g.cont(bias)
+        self.g.permuted(bias, [2, 0, 1, 3])
     }
 
     fn t5_feed_forward(&mut self, il: usize, half: TensorId, norm: T, matrices: FfnWeights) -> TensorId {
@@ -417,8 +383,7 @@ impl GraphBuilder<'_> {
         let y = self.rms(half, norm, il);
         let activation = if self.has(il, matrices.gate) { Activation::Gated } else { Activation::Relu };
         let y = self.feed_forward_of(il, y, activation, matrices);
-        let x = self.g.add(y, half);
-        self.label(x, "l_out", Some(il))
+        self.sum(y, half, "l_out", il)
     }
 }
 
@@ -453,15 +418,13 @@ impl GraphBuilder<'_> {
             if self.hp.residual_scale {
                 y = self.g.scale(y);
             }
-            let half = self.g.add(y, residual);
-            self.label(half, "ffn_inp", Some(il));
+            let half = self.sum(y, residual, "ffn_inp", il);
             let y = self.rms(half, LlmTensor::FfnNorm, il);
             let mut y = self.switched_feed_forward(il, y, adapters);
             if self.hp.residual_scale {
                 y = self.g.scale(y);
             }
-            x = self.g.add(y, half);
-            self.label(x, "l_out", Some(il));
+            x = self.sum(y, half, "l_out", il);
         }
         let logits = self.finish(x, Norm::Rms);
         let logits = self.g.scale(logits);
@@ -489,8 +452,7 @@ impl GraphBuilder<'_> {
     fn switched_attention(&mut self, il: usize, x: TensorId, positions: TensorId, adapters: TensorId) -> TensorId {
         let (n, head) = (self.batch.n_tokens, self.hp.head_k(il));
         let heads = [self.hp.n_head[il], self.hp.n_head_kv[il], self.hp.n_head_kv[il]];
-        let weight = self.need(il, LlmTensor::AttnQkv);
-        let all = self.g.mul_mat(weight, x);
+        let all = self.multiply(il, LlmTensor::AttnQkv, x);
         self.label(all, "wqkv", Some(il));
         let stride = self.g[all].nb[1];
         let slots = [LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV];
@@ -520,8 +482,7 @@ impl GraphBuilder<'_> {
 
     /// `weight · x`, and what each token's adapter adds.
     fn switched(&mut self, il: usize, slot: LlmTensor, x: TensorId, adapters: TensorId) -> TensorId {
-        let weight = self.need(il, slot);
-        let y = self.g.mul_mat(weight, x);
+        let y = self.multiply(il, slot, x);
         let delta = self.adapted(il, slot, x, adapters);
         self.g.add(y, delta)
     }

@@ -208,7 +208,7 @@ impl Hparams {
     }
 
     pub(crate) fn jamba(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
+        self.recurrent_without_heads();
         self.mamba(keys)
     }
 
@@ -228,7 +228,7 @@ impl Hparams {
 
     pub(crate) fn lfm2(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.n_shortconv_l_cache = keys.need("shortconv.l_cache")?;
-        self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
+        self.recurrent_without_heads();
         if let Some(window) = keys.number("attention.sliding_window").filter(|window| *window > 0) {
             self.n_swa = Some(window);
             self.is_swa = self.is_recr.iter().map(|recurrent| !recurrent).collect();
@@ -330,6 +330,11 @@ impl Hparams {
         Ok(())
     }
 
+    /// Blocks without KV heads are recurrent.
+    fn recurrent_without_heads(&mut self) {
+        self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
+    }
+
     /// The recurrent blocks: from a list in the header, or all but every n-th.
     pub(super) fn recurrent_interval(&mut self, keys: &HeaderKeys<'_>, interval: usize) {
         if let Some(list) = keys.list("attention.recurrent_layers") {
@@ -370,7 +375,7 @@ impl Hparams {
         self.granite_scales(keys);
         self.scaled_logits(keys)?;
         if self.read_ssm(keys).is_ok() {
-            self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
+            self.recurrent_without_heads();
         }
         Ok(())
     }
@@ -439,27 +444,26 @@ const GLM_SHARES_FROM: u64 = 1 << 20;
 
 impl Hparams {
     /// Compressed attention, which must be decompressed by head.
-    fn latent_by_heads(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    fn latent_by_heads(&mut self, keys: &HeaderKeys<'_>) -> Read {
         keys.need("attention.q_lora_rank")?;
         keys.need("attention.kv_lora_rank")?;
         self.read_latent(keys);
         if self.mla.is_none() {
             return Err(LoadError::model(
-                "the header lacks attention.key_length_mla and attention.value_length_mla: convert the model again"
-                    .to_owned(),
+                "the header lacks attention.key_length_mla and attention.value_length_mla: convert the model again",
             ));
         }
         Ok(())
     }
 
     /// `DeepSeek` 3.2: compressed attention with an indexer in every block (`deepseek32.cpp`, 0.1.161).
-    pub(crate) fn deepseek32(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn deepseek32(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.latent_by_heads(keys)?;
         self.read_indexer(keys, vec![true; self.n_layer_all])
     }
 
     /// GLM 5: the same, but some blocks share an indexer (`glm-dsa.cpp`, 0.1.161).
-    pub(crate) fn glm_dsa(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn glm_dsa(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.latent_by_heads(keys)?;
         self.sigmoid_by_default()?;
         let mut is_full = vec![true; self.n_layer_all];
@@ -471,7 +475,7 @@ impl Hparams {
     }
 
     /// Hy4: the same over several residual streams (`hy-v4.cpp`, 0.1.161). There are files without an indexer.
-    pub(crate) fn hy_v4(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn hy_v4(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.latent_by_heads(keys)?;
         self.n_hyper_connections = keys.need("hyper_connection.count")?;
         self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
@@ -482,7 +486,7 @@ impl Hparams {
     }
 
     /// The indexer, in the blocks that the header lists, or else in those of `is_full`.
-    fn read_listed_indexers(&mut self, keys: &HeaderKeys<'_>, mut is_full: Vec<bool>) -> Result<(), LoadError> {
+    fn read_listed_indexers(&mut self, keys: &HeaderKeys<'_>, mut is_full: Vec<bool>) -> Read {
         if let Some(list) = keys.each("attention.indexer.types", self.n_layer())? {
             is_full.iter_mut().zip(list).for_each(|(full, listed)| *full = listed != 0);
         }
@@ -491,7 +495,7 @@ impl Hparams {
 
     /// dots 3 note: blocks with a window have compressed caches of another size, the others an indexer
     /// (`dots3note.cpp`, 0.1.161).
-    pub(crate) fn windowed_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn windowed_latent(&mut self, keys: &HeaderKeys<'_>) -> Read {
         keys.need("attention.q_lora_rank")?;
         keys.need("attention.kv_lora_rank")?;
         self.read_latent(keys);
@@ -504,9 +508,9 @@ impl Hparams {
 
     /// `MiniMax` M3: all blocks with experts have an indexer, which chooses blocks of positions (`minimax-m3.cpp`,
     /// 0.1.161).
-    pub(crate) fn block_sparse(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn block_sparse(&mut self, keys: &HeaderKeys<'_>) -> Read {
         if keys.need("attention.indexer.block_size")? == 0 {
-            return Err(LoadError::model("attention.indexer.block_size is 0: convert the model again".to_owned()));
+            return Err(LoadError::model("attention.indexer.block_size is 0: convert the model again"));
         }
         self.read_indexer(keys, (0..self.n_layer_all).map(|il| il >= self.n_layer_dense_lead).collect())
     }
@@ -522,7 +526,7 @@ impl Hparams {
 
     /// `DeepSeek` 4: a window in every block, and in most a cache of compressed rows besides, of which those of 4 tokens
     /// have an indexer (`deepseek4.cpp`, 0.1.161).
-    pub(crate) fn compressed_windows(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn compressed_windows(&mut self, keys: &HeaderKeys<'_>) -> Read {
         let refuse = |why: &str| Err(LoadError::model(format!("{why}: convert the model again")));
         if !keys.has_tensor(&format!("blk.{}.nextn.eh_proj.weight", self.n_layer())) {
             self.n_layer_nextn = 0;
@@ -571,7 +575,7 @@ impl Hparams {
 
     /// GLM 5.3: compressed attention without positions, whose indexer chooses pools, between blocks of delta attention
     /// (`glm5-next.cpp`, 0.1.161).
-    pub(crate) fn pooled_latent(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn pooled_latent(&mut self, keys: &HeaderKeys<'_>) -> Read {
         for key in ["attention.q_lora_rank", "attention.key_length_mla", "attention.value_length_mla"] {
             keys.need(key)?;
         }
@@ -582,8 +586,7 @@ impl Hparams {
         self.n_sinkhorn_iterations = keys.need("hyper_connection.sinkhorn_iterations")?;
         if self.n_hyper_connections != 4 || self.n_rot[0] != 0 {
             return Err(LoadError::model(
-                "llama.cpp would end with an error: it supports 4 residual streams and attention without positions only"
-                    .to_owned(),
+                "llama.cpp would end with an error: it supports 4 residual streams and attention without positions only",
             ));
         }
         let mut is_full: Vec<bool> = self.is_recr.iter().map(|recurrent| !recurrent).collect();
@@ -598,7 +601,7 @@ impl Hparams {
 
     /// Qwen 3.8 Flash Next: attention to pools of tokens, in blocks whose compress ratio is the size of a pool; without
     /// ratios attention is dense, and the indexer's keys are cached all the same (`qwen4exp.cpp`, 0.1.161).
-    pub(super) fn pooled_attention(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(super) fn pooled_attention(&mut self, keys: &HeaderKeys<'_>) -> Read {
         let mut ratios = keys.each("attention.compress_ratios", self.n_layer_all)?.unwrap_or_default();
         ratios.resize(self.n_layer_all, 0);
         let has_cache: Vec<bool> = self.is_recr.iter().map(|recurrent| !recurrent).collect();
@@ -609,14 +612,14 @@ impl Hparams {
         let Some(size) = sizes.next() else { return Ok(()) };
         if sizes.any(|other| other != size) {
             return Err(LoadError::model(
-                "llama.cpp cannot load this model: the ratios of attention.compress_ratios differ".to_owned(),
+                "llama.cpp cannot load this model: the ratios of attention.compress_ratios differ",
             ));
         }
         // key and pooled key
         self.read_pools(Pools { size, row: 2, keeps_tail: true })
     }
 
-    fn read_pools(&mut self, pools: Pools) -> Result<(), LoadError> {
+    fn read_pools(&mut self, pools: Pools) -> Read {
         let Some(indexer) = &mut self.indexer else { return Ok(()) };
         if pools.size < 2 || !indexer.top_k.is_multiple_of(pools.size) {
             return Err(LoadError::model(format!(
@@ -628,7 +631,7 @@ impl Hparams {
         Ok(())
     }
 
-    fn read_indexer(&mut self, keys: &HeaderKeys<'_>, is_full: Vec<bool>) -> Result<(), LoadError> {
+    fn read_indexer(&mut self, keys: &HeaderKeys<'_>, is_full: Vec<bool>) -> Read {
         self.indexer = Some(Indexer {
             n_head: keys.need("attention.indexer.head_count")?,
             head_size: keys.need("attention.indexer.key_length")?,
@@ -655,32 +658,31 @@ const MAX_TAPS: u64 = 1 << 14;
 impl Hparams {
     /// `MiniMax` 01: seven of eight blocks have lightning attention unless the header says otherwise (`minimax-01.cpp`,
     /// 0.1.161).
-    #[allow(clippy::unnecessary_wraps, reason = "a row names it beside those that may fail")]
-    pub(crate) fn lightning(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn lightning(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.n_embd_head_la = self.n_embd_head_k[0];
         self.recurrent_interval(keys, 8);
         Ok(())
     }
 
     /// `PLaMo` 2: blocks without KV heads are recurrent (`plamo2.cpp`, 0.1.161).
-    pub(crate) fn plamo2(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn plamo2(&mut self, keys: &HeaderKeys<'_>) -> Read {
         keys.need("ssm.group_count")?;
         self.read_ssm(keys)?;
         if self.ssm.n_group != 0 || self.ssm.dt_rank == 0 || !self.ssm.d_inner.is_multiple_of(self.ssm.dt_rank) {
             let why = "ssm.group_count must be 0, and ssm.inner_size a multiple of ssm.time_step_rank: llama.cpp ends \
                        with an error otherwise";
-            return Err(LoadError::model(why.to_owned()));
+            return Err(LoadError::model(why));
         }
         // the first block has no heads that would give them
         let size = |name, now: [u64; 2]| keys.number(name).map_or(now, |size| [size; 2]);
         self.n_embd_head_k = size("attention.key_length", self.n_embd_head_k);
         self.n_embd_head_v = size("attention.value_length", self.n_embd_head_v);
-        self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
+        self.recurrent_without_heads();
         Ok(())
     }
 
     /// RWKV 6 and 7 (`rwkv6.cpp`, `rwkv7.cpp`, 0.1.161).
-    pub(crate) fn rwkv(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn rwkv(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.wkv_head_size = keys.need("wkv.head_size")?;
         self.token_shift_count = keys.number("token_shift_count").unwrap_or(2);
         self.rescale_every_n_layers = keys.count("rescale_every_n_layers").unwrap_or(0);
@@ -688,13 +690,13 @@ impl Hparams {
     }
 
     /// Kimi Linear: blocks without KV heads are recurrent, and nothing has positions (`kimi-linear.cpp`, 0.1.161).
-    pub(crate) fn kimi_linear(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn kimi_linear(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.has_rope = false;
         self.delta_attention(keys)
     }
 
     /// Kimi K3: the same with a bank of residuals (`kimi-k3.cpp`, 0.1.161).
-    pub(crate) fn kimi_k3(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn kimi_k3(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.kimi_linear(keys)?;
         self.residual_bank = usize::try_from(keys.need("attn_res.block_size")?).unwrap_or(0);
         self.scales_up = keys.float("activation.situ_linear_beta").unwrap_or(0.0) > 0.0;
@@ -702,22 +704,21 @@ impl Hparams {
     }
 
     /// Ling 3: the same with positions (`bailingmoe3.cpp`, 0.1.161).
-    pub(crate) fn bailing_moe3(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn bailing_moe3(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.delta_attention(keys)?;
         self.read_swiglu_clamps(keys);
         self.read_rope_sections(keys)
     }
 
     /// Qwen 3.8 Flash Next: gated delta nets, and one block with a table of n-grams (`qwen4exp.cpp`, 0.1.161).
-    pub(crate) fn delta_nets_with_ngrams(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn delta_nets_with_ngrams(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.read_ssm(keys)?;
         self.recurrent_interval(keys, 4);
         self.n_hyper_connections = keys.need("hyper_connection.count")?;
         if self.n_hyper_connections < 2 || self.ssm.n_group == 0 || self.ssm.dt_rank == 0 {
             return Err(LoadError::model(
                 "llama.cpp cannot load this model: it needs 2 residual streams at least, and groups and ranks of its delta \
-                 nets"
-                .to_owned(),
+                 nets",
             ));
         }
         self.ngrams = self.ngram_table(keys)?;
@@ -736,15 +737,14 @@ impl Hparams {
         if blocks.len() > 1 || !is_recurrent || !is_sized {
             return Err(LoadError::model(
                 "llama.cpp cannot load this model: its table of n-grams must belong to one block that is a delta net, and \
-                 have 1 to 64 rows per token"
-                    .to_owned(),
+                 have 1 to 64 rows per token",
             ));
         }
         Ok(Some(NgramTable { block, ngram_size, heads, conv_kernel }))
     }
 
     /// Compressed attention, and between it blocks of delta attention.
-    pub(super) fn delta_attention(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(super) fn delta_attention(&mut self, keys: &HeaderKeys<'_>) -> Read {
         keys.need("attention.kv_lora_rank")?;
         self.read_latent(keys);
         self.ssm.d_conv = keys.need("ssm.conv_kernel")?;
@@ -764,7 +764,7 @@ const MAX_ADAPTERS: u64 = 4096;
 
 impl Hparams {
     /// Nanbeige: all blocks run several times, each time with caches of their own (`nanbeige.cpp`, 0.1.161).
-    pub(crate) fn looped(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn looped(&mut self, keys: &HeaderKeys<'_>) -> Read {
         let own = self.n_layer();
         let loops = keys.count("num_loops").unwrap_or(1);
         let blocks = own.checked_mul(loops).filter(|blocks| (1..=MAX_LAYERS).contains(blocks)).ok_or_else(|| {
@@ -787,7 +787,7 @@ impl Hparams {
     }
 
     /// HRM-Text: the file counts every pass of both stacks (`hrm-text.cpp`, 0.1.161).
-    pub(crate) fn hrm_text(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn hrm_text(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.embedding_scale = keys.is_given("embedding_scale");
         let count = |name| keys.need(name).map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         let stacks = HrmStacks {
@@ -816,7 +816,7 @@ impl Hparams {
     }
 
     /// T5: the decoder has the encoder's number of blocks unless the header says otherwise (`t5.cpp`, 0.1.161).
-    pub(crate) fn t5(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn t5(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.dec_n_layer = keys.count("decoder_block_count").unwrap_or(self.n_layer());
         if self.dec_n_layer == 0 || self.dec_n_layer > self.n_layer() {
             return Err(LoadError::model(format!(
@@ -830,14 +830,12 @@ impl Hparams {
 
     /// Granite Switch: a block after the others has one head and no weights, and chooses the adapter of every token
     /// (`granite-switch.cpp`, 0.1.161).
-    pub(crate) fn granite_switch(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn granite_switch(&mut self, keys: &HeaderKeys<'_>) -> Read {
         if keys.float("logit_scale").is_none() {
-            return Err(LoadError::model("the header has no logit_scale: convert the model again".to_owned()));
+            return Err(LoadError::model("the header has no logit_scale: convert the model again"));
         }
+        self.granite_scales(keys);
         self.logit_scale = true;
-        self.residual_scale = keys.is_given("residual_scale");
-        self.embedding_scale = keys.is_given("embedding_scale");
-        self.has_rope = keys.flag("rope.scaling.finetuned").unwrap_or(true);
         for name in ["adapters.count", "adapters.lora_rank"] {
             let number = keys.need(name)?;
             if number > MAX_ADAPTERS {
@@ -879,7 +877,7 @@ impl Hparams {
 const EAGLE3_LAYERS: usize = 3;
 
 impl Hparams {
-    pub(crate) fn eagle3(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn eagle3(&mut self, keys: &HeaderKeys<'_>) -> Read {
         let target_layers = target_layers(keys)?;
         if target_layers.len() != EAGLE3_LAYERS {
             return Err(LoadError::model(format!(
@@ -888,7 +886,7 @@ impl Hparams {
         }
         keys.need("target_hidden_size")?;
         if self.n_layer_all != 1 {
-            return Err(LoadError::model("an EAGLE 3 draft has one block: convert it again".to_owned()));
+            return Err(LoadError::model("an EAGLE 3 draft has one block: convert it again"));
         }
         self.draft = DraftHparams {
             target_layers,
@@ -898,7 +896,7 @@ impl Hparams {
         Ok(())
     }
 
-    pub(crate) fn dflash(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn dflash(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.embedding_scale = keys.is_given("embedding_scale");
         self.logit_scale = keys.is_given("logit_scale");
         self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) > 0.0;
@@ -922,7 +920,7 @@ impl Hparams {
         Ok(())
     }
 
-    pub(crate) fn gemma4_assistant(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    pub(crate) fn gemma4_assistant(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.n_swa = Some(keys.need("attention.sliding_window")?);
         self.listed_windows(keys)?;
         let n_embd_out = keys.need("embedding_length_out")?;
@@ -931,10 +929,10 @@ impl Hparams {
     }
 
     /// The blocks with a sliding window, which the header must list.
-    fn listed_windows(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
+    fn listed_windows(&mut self, keys: &HeaderKeys<'_>) -> Read {
         let Some(list) = keys.list("attention.sliding_window_pattern") else {
             let why = "the header has no list attention.sliding_window_pattern: convert the draft again";
-            return Err(LoadError::model(why.to_owned()));
+            return Err(LoadError::model(why));
         };
         self.is_swa.iter_mut().zip(list).for_each(|(is_swa, listed)| *is_swa = listed != 0);
         Ok(())
@@ -943,7 +941,7 @@ impl Hparams {
 
 fn target_layers(keys: &HeaderKeys<'_>) -> Result<Vec<usize>, LoadError> {
     let list = keys.list("target_layers").ok_or_else(|| {
-        LoadError::model("the header has no list target_layers, which a draft needs: convert it again".to_owned())
+        LoadError::model("the header has no list target_layers, which a draft needs: convert it again")
     })?;
     Ok(list.into_iter().map(|layer| usize::try_from(layer).unwrap_or(usize::MAX)).collect())
 }

@@ -11,8 +11,7 @@ use super::kind::Trait;
 use super::measure::Input;
 use super::{ClipRules, Encoder, Modality};
 use crate::engine::ggml::Type;
-use crate::engine::ggml::graph::Graph;
-use crate::engine::ggml::graph::Steps;
+use crate::engine::ggml::graph::{Graph, Steps};
 use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId, UnaryOp};
 use crate::engine::llama_cpp::error::LoadError;
 use crate::engine::llama_cpp::release::ReleaseTraits;
@@ -85,7 +84,7 @@ pub(super) fn build(
         known: vec![TensorId::NONE; encoder.weights.all.len()],
         misfit: None,
     };
-    let result = encoder.kind.row().graph.unwrap_or(|build| build.nearest())(&mut build);
+    let result = encoder.kind.graph()(&mut build);
     build.g.expand(result);
     if build.g.nodes.len() > MAX_NODES {
         let nodes = build.g.nodes.len();
@@ -183,16 +182,6 @@ impl ClipGraph<'_> {
         self.g.cont_as(x, ne)
     }
 
-    fn permuted(&mut self, x: TensorId, to: [usize; 4]) -> TensorId {
-        let x = self.g.permute(x, to);
-        self.g.cont(x)
-    }
-
-    fn transposed(&mut self, x: TensorId) -> TensorId {
-        let x = self.g.transpose(x);
-        self.g.cont(x)
-    }
-
     /// `a · b` as ggml computes it: rows of both have one length, and batches of `b` are a multiple of those of `a`.
     fn product(&mut self, a: TensorId, b: TensorId) -> TensorId {
         let (x, y) = (self.shape(a), self.shape(b));
@@ -215,6 +204,12 @@ impl ClipGraph<'_> {
         }
     }
 
+    /// The matrix outside blocks with this name times `x`.
+    fn multiply(&mut self, name: &str, x: TensorId) -> TensorId {
+        let weight = self.need(name);
+        self.mm(weight, x)
+    }
+
     fn clamp(&mut self, x: TensorId, clamp: Clamp) -> TensorId {
         match clamp {
             Clamp::InPlace => self.g.clamp_in_place(x),
@@ -222,23 +217,13 @@ impl ClipGraph<'_> {
         }
     }
 
-    /// `x + y`, unless `y` is none.
-    fn plus(&mut self, x: TensorId, y: TensorId) -> TensorId {
-        if y.is_some() { self.g.add(x, y) } else { x }
-    }
-
-    /// `x · y`, unless `y` is none.
-    fn times(&mut self, x: TensorId, y: TensorId) -> TensorId {
-        if y.is_some() { self.g.mul(x, y) } else { x }
-    }
-
     fn norm(&mut self, x: TensorId, weight: TensorId, bias: TensorId, kind: Norm) -> TensorId {
         let y = match kind {
             Norm::Rms => self.g.rms_norm(x),
             Norm::Layer => self.g.layer_norm(x),
         };
-        let y = self.times(y, weight);
-        self.plus(y, bias)
+        let y = self.g.times(y, weight);
+        self.g.plus(y, bias)
     }
 
     /// Normalisation with tensors outside blocks, which may be missing.
@@ -258,15 +243,14 @@ impl ClipGraph<'_> {
         let weight = self.need_layer(il, weight);
         let y = self.mm(weight, x);
         let bias = self.layer(il, bias);
-        self.plus(y, bias)
+        self.g.plus(y, bias)
     }
 
     /// The same outside blocks.
     pub(super) fn linear(&mut self, x: TensorId, [weight, bias]: Affine) -> TensorId {
-        let weight = self.need(weight);
-        let y = self.mm(weight, x);
+        let y = self.multiply(weight, x);
         let bias = self.tensor(bias);
-        self.plus(y, bias)
+        self.g.plus(y, bias)
     }
 
     fn activate(&mut self, x: TensorId, activation: Activation) -> TensorId {
@@ -323,7 +307,7 @@ impl ClipGraph<'_> {
         let kernel = self.need("v.patch_embd.weight");
         let x = self.convolved(kernel, image, self.patch_steps());
         let x = self.reshape(x, [self.patches(), self.n_embd(), self.n_batch, 1]);
-        self.transposed(x)
+        self.g.transposed(x)
     }
 
     /// The embeddings of the raw image's patches with their bias (`build_inp`).
@@ -331,7 +315,7 @@ impl ClipGraph<'_> {
         let raw = self.raw(3);
         let x = self.patches_of(raw);
         let bias = self.tensor("v.patch_embd.bias");
-        self.plus(x, bias)
+        self.g.plus(x, bias)
     }
 
     /// Learned positions, interpolated to the image's patches (`resize_position_embeddings`).
@@ -445,16 +429,16 @@ impl ClipGraph<'_> {
     /// All blocks, with the normalisations before and after.
     fn vit(&mut self, x: TensorId, learned: TensorId, blocks: &Blocks) -> TensorId {
         let (n_embd, batch) = (self.n_embd(), self.shape(x)[2]);
-        let x = self.plus(x, learned);
+        let x = self.g.plus(x, learned);
         let x = if self.rules.batches { self.reshape(x, [n_embd, blocks.positions * batch, 1, 1]) } else { x };
         let mut x = self.pre_norm(x, blocks.norm);
         for il in 0..self.encoder.hparams.n_layer {
             x = self.block(il, x, TensorId::NONE, blocks);
         }
         if self.encoder.kind.has(Trait::AveragesPairs) {
-            x = self.transposed(x);
+            x = self.g.transposed(x);
             x = self.g.pool_1d(x, 2);
-            x = self.transposed(x);
+            x = self.g.transposed(x);
         }
         let x = self.post_norm(x, blocks.norm);
         let positions = self.shape(x)[1] / batch.max(1);
@@ -488,7 +472,7 @@ impl ClipGraph<'_> {
         let out = ATTENTION_OUT.map(|name| self.layer(il, name));
         let x = self.projected_attention(x, out);
         let scale = self.layer(il, "ls1.weight");
-        let x = self.times(x, scale);
+        let x = self.g.times(x, scale);
         let x = self.post_norm_in(il, x, "attn_post_norm.weight", blocks.norm);
         let residual = self.g.add(x, input);
 
@@ -496,10 +480,10 @@ impl ClipGraph<'_> {
         let x = self.feed_forward(il, x, blocks.activation);
         let x = self.post_norm_in(il, x, "ffn_post_norm.weight", blocks.norm);
         let scale = self.layer(il, "ls2.weight");
-        let x = self.times(x, scale);
+        let x = self.g.times(x, scale);
         let x = self.g.add(residual, x);
         let scale = self.layer(il, "out_scale.weight");
-        self.times(x, scale)
+        self.g.times(x, scale)
     }
 
     fn post_norm_in(&mut self, il: usize, x: TensorId, name: &'static str, norm: Norm) -> TensorId {
@@ -517,7 +501,7 @@ impl ClipGraph<'_> {
         if fused.is_some() {
             let x = self.mm(fused, x);
             let bias = self.layer(il, "attn_qkv.bias");
-            let x = self.plus(x, bias);
+            let x = self.g.plus(x, bias);
             [q, k, v] = [(); 3].map(|()| self.head_window(x, blocks));
             [q, k] = self.head_norms([q, k], norms, blocks.norm);
         } else {
@@ -599,7 +583,7 @@ impl ClipGraph<'_> {
             let [a, b, c, d] = self.shape(x);
             return self.reshape(x, [a * b, c * d, 1, 1]);
         }
-        let v = self.permuted(v, [1, 2, 0, 3]);
+        let v = self.g.permuted(v, [1, 2, 0, 3]);
         let scores = self.product(k, q);
         let scores = self.g.soft_max(scores, mask, TensorId::NONE);
         let x = self.product(v, scores);
@@ -611,7 +595,7 @@ impl ClipGraph<'_> {
     /// The matrix and bias after attention, each optional.
     fn projected_attention(&mut self, x: TensorId, [weight, bias]: [TensorId; 2]) -> TensorId {
         let x = if weight.is_some() { self.mm(weight, x) } else { x };
-        self.plus(x, bias)
+        self.g.plus(x, bias)
     }
 
     fn feed_forward(&mut self, il: usize, x: TensorId, activation: Activation) -> TensorId {
@@ -629,15 +613,15 @@ impl ClipGraph<'_> {
         activation: Activation,
     ) -> TensorId {
         let wide = if up.is_some() { self.mm(up, x) } else { x };
-        let wide = self.plus(wide, up_bias);
+        let wide = self.g.plus(wide, up_bias);
         let x = if gate.is_some() {
             let gated = self.mm(gate, x);
-            let gated = self.plus(gated, gate_bias);
+            let gated = self.g.plus(gated, gate_bias);
             self.g.glu_split(gated, wide)
         } else {
             self.activate(wide, activation)
         };
         let x = if down.is_some() { self.mm(down, x) } else { x };
-        self.plus(x, down_bias)
+        self.g.plus(x, down_bias)
     }
 }

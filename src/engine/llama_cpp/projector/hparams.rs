@@ -1,4 +1,5 @@
 //! The hyperparameters of a vision or audio encoder (`clip_model_loader::load_hparams` in `clip.cpp`, 0.1.161).
+#![allow(clippy::unnecessary_wraps, reason = "rows of the table name them beside those that may fail")]
 
 use super::Modality;
 use super::kind::{Merge, ProjectorType, Trait};
@@ -114,7 +115,7 @@ impl<'a> ClipKeys<'a> {
     }
 }
 
-fn refusal(why: String) -> LoadError {
+fn refusal(why: impl Into<String>) -> LoadError {
     LoadError::model(why)
 }
 
@@ -179,7 +180,7 @@ impl ClipHparams {
             Merge::SpatialMergeSize(merge) => keys.number(SPATIAL, MAX_PATCH_SIZE)?.unwrap_or(merge),
         };
         if self.patch_size == 0 || self.n_merge == 0 {
-            return Err(refusal("the projector's patches, or what is merged of them, have no size".to_owned()));
+            return Err(refusal("the projector's patches, or what is merged of them, have no size"));
         }
         let indexes = keys.numbers("clip.vision.wa_layer_indexes");
         self.insert_layer_id = indexes.first().and_then(|first| usize::try_from(*first).ok()).unwrap_or(0);
@@ -278,7 +279,7 @@ impl ClipHparams {
     /// Frames are stacked, by a factor that the header must have.
     pub(super) fn stacked(&self) -> Result<(), LoadError> {
         if self.stack_factor == 0 {
-            return Err(refusal("the projector's header has no key clip.audio.projector.stack_factor".to_owned()));
+            return Err(refusal("the projector's header has no key clip.audio.projector.stack_factor"));
         }
         Ok(())
     }
@@ -297,7 +298,7 @@ impl ClipHparams {
 fn activation(keys: &ClipKeys<'_>, kind: ProjectorType) -> Result<Activation, LoadError> {
     let (gelu, silu) = (keys.flag("clip.use_gelu"), keys.flag("clip.use_silu"));
     if gelu && silu {
-        return Err(refusal("clip.use_gelu and clip.use_silu are both true".to_owned()));
+        return Err(refusal("clip.use_gelu and clip.use_silu are both true"));
     }
     Ok(match (gelu, silu) {
         _ if kind.has(Trait::Whisper) => Activation::GeluErf,

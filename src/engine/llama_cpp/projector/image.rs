@@ -85,13 +85,13 @@ impl ImageLimits {
                 Some((from, to)) => (Some(from), Some(to)),
                 None => {
                     let why = "the projector's header has no keys clip.vision.image_min_pixels and image_max_pixels";
-                    return Err(LoadError::model(why.to_owned()));
+                    return Err(LoadError::model(why));
                 }
             },
         };
         if least.zip(most).is_some_and(|(least, most)| least > most) {
             return Err(LoadError::settings(
-                "the least tokens of an image are more than the most: lower --image-min-tokens".to_owned(),
+                "the least tokens of an image are more than the most: lower --image-min-tokens",
             ));
         }
         let unit = hparams.token_side();

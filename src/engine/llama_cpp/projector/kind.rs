@@ -7,6 +7,10 @@
 //! types; `hparams`, which reads the keys that others lack; and its traits. Then add a file of that type and what clip took
 //! for it to `tests/projectors/`, or say that it was not `compared`: a test there fails for a row that does neither. Code
 //! asks for traits, not for types.
+#![allow(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the path of a method is of one lifetime, a closure of any"
+)]
 
 use super::graph::{ClipGraph, Norm};
 use super::hparams::{ClipHparams, ClipKeys};
@@ -558,6 +562,11 @@ impl ProjectorType {
     /// Whether it has this trait.
     pub fn has(self, it: Trait) -> bool {
         self.row().traits.contains(&it)
+    }
+
+    /// Builds its graph, or that of the nearest type.
+    pub(super) fn graph(self) -> fn(&mut ClipGraph<'_>) -> TensorId {
+        self.row().graph.unwrap_or(|build| build.nearest())
     }
 
     /// Whether its graph is clip's own, and not that of the nearest type.

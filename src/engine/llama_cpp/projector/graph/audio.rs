@@ -29,7 +29,7 @@ impl ClipGraph<'_> {
             x = self.g.add(x, bias);
             x = self.g.unary(x, UnaryOp::GeluErf);
         }
-        let x = self.transposed(x);
+        let x = self.g.transposed(x);
         let table = self.need("a.position_embd.weight");
         let ([width, ..], [_, row, ..]) = (self.shape(table), self.g[table].nb);
         let learned = self.g.window(table, [width, positions, 1, 1], [row]);
@@ -63,13 +63,11 @@ impl ClipGraph<'_> {
     pub fn ultravox(&mut self, x: TensorId) -> TensorId {
         let weight = self.need(BEFORE[0]);
         let x = self.norm(x, weight, TensorId::NONE, Norm::Rms);
-        let matrix = self.need(FIRST[0]);
-        let x = self.mm(matrix, x);
+        let x = self.multiply(FIRST[0], x);
         let x = self.g.glu(x);
         let weight = self.need("mm.a.norm_mid.weight");
         let x = self.norm(x, weight, TensorId::NONE, Norm::Rms);
-        let matrix = self.need(SECOND[0]);
-        self.mm(matrix, x)
+        self.multiply(SECOND[0], x)
     }
 
     pub fn meralion(&mut self, x: TensorId) -> TensorId {
@@ -144,7 +142,7 @@ impl ClipGraph<'_> {
     /// Two convolutions that halve both axes, as rows.
     fn subsampled(&mut self) -> TensorId {
         let raw = self.raw(1);
-        let mut x = self.transposed(raw);
+        let mut x = self.g.transposed(raw);
         for [kernel, bias, norm] in [
             ["a.conv1d.0.weight", "a.conv1d.0.bias", "a.conv1d.0.norm.weight"],
             ["a.conv1d.1.weight", "a.conv1d.1.bias", "a.conv1d.1.norm.weight"],
@@ -152,16 +150,16 @@ impl ClipGraph<'_> {
             let kernel = self.need(kernel);
             x = self.convolved(kernel, x, Steps { stride: 2, padding: 1 });
             let bias = self.tensor(bias);
-            x = self.plus(x, bias);
+            x = self.g.plus(x, bias);
             let norm = self.tensor(norm);
             if norm.is_some() {
-                x = self.permuted(x, [1, 2, 0, 3]);
+                x = self.g.permuted(x, [1, 2, 0, 3]);
                 x = self.norm(x, norm, TensorId::NONE, Norm::Layer);
-                x = self.permuted(x, [2, 0, 1, 3]);
+                x = self.g.permuted(x, [2, 0, 1, 3]);
             }
             x = self.g.unary(x, UnaryOp::Relu);
         }
-        let x = self.permuted(x, [1, 2, 0, 3]);
+        let x = self.g.permuted(x, [1, 2, 0, 3]);
         let [a, b, c, _] = self.shape(x);
         let x = self.reshape(x, [a * b, c, 1, 1]);
         self.linear(x, ["a.input_projection.weight", "a.input_projection.bias"])
@@ -216,11 +214,11 @@ impl ClipGraph<'_> {
         let k = self.scaled_heads(il, k, "per_dim_k_scale.weight");
         let q = self.g.pad(q, [0, 0, chunks * CHUNK - positions, 0]);
         let q = self.reshape(q, [d_head, n_head, CHUNK, chunks]);
-        let q = self.permuted(q, [0, 3, 1, 2]);
+        let q = self.g.permuted(q, [0, 3, 1, 2]);
         let k = self.context_of_chunks(k, shared);
-        let k = self.permuted(k, [0, 3, 1, 2]);
+        let k = self.g.permuted(k, [0, 3, 1, 2]);
         let v = self.context_of_chunks(v, shared);
-        let v = self.permuted(v, [1, 3, 0, 2]);
+        let v = self.g.permuted(v, [1, 3, 0, 2]);
         let mut scores = self.product(k, q);
         let relative = self.layer(il, "attn_k_rel.weight");
         if relative.is_some() {
@@ -233,7 +231,7 @@ impl ClipGraph<'_> {
         scores = self.g.add(scores, shared.mask);
         let weights = self.g.soft_max(scores, TensorId::NONE, TensorId::NONE);
         let x = self.product(v, weights);
-        let x = self.permuted(x, [0, 2, 3, 1]);
+        let x = self.g.permuted(x, [0, 2, 3, 1]);
         let mut x = self.cont_as(x, [d_head * n_head, CHUNK * chunks, 1, 1]);
         if chunks * CHUNK > positions {
             let row = self.g[x].nb[1];
@@ -276,7 +274,7 @@ impl ClipGraph<'_> {
         let chunks = shared.count;
         let distances = self.product(matrix, shared.distances);
         let distances = self.reshape(distances, [d_head, n_head, DISTANCES, 1]);
-        let distances = self.permuted(distances, [0, 2, 1, 3]);
+        let distances = self.g.permuted(distances, [0, 2, 1, 3]);
         let q = self.reshape(q, [d_head, CHUNK * chunks, n_head, 1]);
         let x = self.product(distances, q);
         let x = self.reshape(x, [DISTANCES, CHUNK, chunks, n_head]);
@@ -300,13 +298,13 @@ impl ClipGraph<'_> {
         let gate = self.g.unary(gate, UnaryOp::Sigmoid);
         let x = self.g.window(x, [width / 2, rows, 1, 1], [row]);
         let x = self.g.mul(x, gate);
-        let x = self.transposed(x);
+        let x = self.g.transposed(x);
         let x = self.g.pad(x, [CONVOLUTION_PADDING, 0, 0, 0]);
         let x = if self.rules.pads_at_start { x } else { self.g.roll(x) };
         let kernel = self.need_layer(il, "conv_dw.weight");
         let x = self.g.ssm_conv(x, kernel);
         let bias = self.layer(il, "conv_dw.bias");
-        let mut x = self.plus(x, bias);
+        let mut x = self.g.plus(x, bias);
         let weight = self.layer(il, "norm_conv.weight");
         if weight.is_some() {
             x = self.norm(x, weight, TensorId::NONE, Norm::Rms);

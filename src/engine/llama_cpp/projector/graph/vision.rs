@@ -20,8 +20,7 @@ impl ClipGraph<'_> {
 
     pub fn idefics3(&mut self, x: TensorId) -> TensorId {
         let x = self.merged_patches(x, self.encoder.hparams.n_merge);
-        let matrix = self.need("mm.model.fc.weight");
-        self.mm(matrix, x)
+        self.multiply("mm.model.fc.weight", x)
     }
 
     pub fn lfm2(&mut self, x: TensorId) -> TensorId {
@@ -30,7 +29,7 @@ impl ClipGraph<'_> {
         if weight.is_some() {
             x = self.norm(x, weight, TensorId::NONE, Norm::Layer);
         }
-        let x = self.plus(x, bias);
+        let x = self.g.plus(x, bias);
         self.mlp(x, ["mm.1.weight", "mm.1.bias"], ["mm.2.weight", "mm.2.bias"], Activation::Gelu)
     }
 
@@ -50,11 +49,11 @@ impl ClipGraph<'_> {
         let x = self.g.pool_2d(x, merge);
         let [pooled, ..] = self.shape(x);
         let x = self.reshape(x, [pooled * pooled, n_embd, 1, 1]);
-        let x = self.transposed(x);
+        let x = self.g.transposed(x);
         let weight = self.need("mm.soft_emb_norm.weight");
         let x = self.norm(x, weight, TensorId::NONE, Norm::Rms);
         let matrix = self.need("mm.input_projection.weight");
-        let matrix = self.transposed(matrix);
+        let matrix = self.g.transposed(matrix);
         self.product(matrix, x)
     }
 }
@@ -163,7 +162,7 @@ impl ClipGraph<'_> {
 
         let tokens = patches / merge / merge;
         let x = self.reshape(x, [n_embd, merge, merge, tokens]);
-        let x = self.permuted(x, [2, 0, 1, 3]);
+        let x = self.g.permuted(x, [2, 0, 1, 3]);
         let kernel = self.need("mm.patch_merger.weight");
         let x = self.convolved(kernel, x, Steps { stride: merge, padding: 0 });
         let width = self.shape(x)[2];
@@ -171,8 +170,7 @@ impl ClipGraph<'_> {
         let bias = self.need("mm.patch_merger.bias");
         let x = self.g.add(x, bias);
 
-        let matrix = self.need("mm.model.fc.weight");
-        let x = self.mm(matrix, x);
+        let x = self.multiply("mm.model.fc.weight", x);
         let x = self.norm_by(x, ["mm.post_norm.weight", "mm.post_norm.bias"], Norm::Layer);
         let x = self.g.unary(x, UnaryOp::GeluErf);
         let names = ["mm.up.weight", "mm.up.bias", "mm.gate.weight", "mm.gate.bias", "mm.down.weight", "mm.down.bias"];
@@ -201,7 +199,7 @@ impl ClipGraph<'_> {
         let x = self.cont_as(x, [width, height, n_embd, batch]);
         let x = self.g.pool_2d(x, side);
         let x = self.reshape(x, [(width / side) * (height / side), n_embd, batch, 1]);
-        let x = self.transposed(x);
+        let x = self.g.transposed(x);
         let mut x = self.g.scale(x);
         let [bias, scale] = ["v.std_bias", "v.std_scale"].map(|name| self.tensor(name));
         if bias.is_some() && scale.is_some() {
@@ -214,8 +212,7 @@ impl ClipGraph<'_> {
     /// Normalisation and the matrix into the model.
     fn embedded(&mut self, x: TensorId, matrix: &str) -> TensorId {
         let x = self.g.rms_norm(x);
-        let matrix = self.need(matrix);
-        self.mm(matrix, x)
+        self.multiply(matrix, x)
     }
 
     pub fn gemma4uv(&mut self) -> TensorId {
@@ -240,7 +237,7 @@ impl ClipGraph<'_> {
 
     pub fn gemma4ua(&mut self) -> TensorId {
         let raw = self.raw(1);
-        let x = self.permuted(raw, [1, 0, 2, 3]);
+        let x = self.g.permuted(raw, [1, 0, 2, 3]);
         self.embedded(x, "mm.a.input_projection.weight")
     }
 }
@@ -329,12 +326,10 @@ impl ClipGraph<'_> {
         let x = self.cont_as(x, [n_embd * factor * factor, width / factor, height / factor, 1]);
         let mut x = self.cont_as(x, [n_embd * factor * factor, patches / factor / factor, 1, 1]);
         for name in ["mm.model.mlp.1.weight", "mm.model.mlp.2.weight"] {
-            let matrix = self.need(name);
-            x = self.mm(matrix, x);
+            x = self.multiply(name, x);
             x = self.g.unary(x, UnaryOp::Gelu);
         }
-        let matrix = self.need("mm.model.fc.weight");
-        self.mm(matrix, x)
+        self.multiply("mm.model.fc.weight", x)
     }
 }
 
@@ -414,8 +409,7 @@ impl ClipGraph<'_> {
         let x = self.vit(x, learned, &blocks);
 
         let query = self.need("resampler.query");
-        let matrix = self.need("resampler.kv.weight");
-        let values = self.mm(matrix, x);
+        let values = self.multiply("resampler.kv.weight", x);
         let query = self.norm_by(query, ["resampler.ln_q.weight", "resampler.ln_q.bias"], Norm::Layer);
         let values = self.norm_by(values, ["resampler.ln_kv.weight", "resampler.ln_kv.bias"], Norm::Layer);
         let waves = self.waves(width, patches);
@@ -548,7 +542,7 @@ impl ClipGraph<'_> {
             let weight = self.need("mm.input_norm.weight");
             x = self.norm(x, weight, TensorId::NONE, Norm::Rms);
             x = self.reshape(x, [n_embd, self.patches_x(), self.patches_y(), 1]);
-            x = self.permuted(x, [2, 0, 1, 3]);
+            x = self.g.permuted(x, [2, 0, 1, 3]);
             // a kernel without elements of its own: all its rows and channels are the first
             let kernel = self.g.view(x, [merge, merge, n_embd, 1], [4, 0, 0, 0]);
             x = self.g.im2col_2d(kernel, x, Steps { stride: merge, padding: 0 }, Type::F32);
