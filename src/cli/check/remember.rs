@@ -3,7 +3,7 @@
 use super::super::args::CheckArgs;
 use super::super::error::CliError;
 use super::super::resolve::MachineSource;
-use crate::answer::check::besides;
+use crate::answer::check::running::driver_overhead;
 use crate::hardware::remembered::{Remembered, RememberedDriver};
 use crate::hardware::{self, DetectOptions, Detected};
 use crate::machine::{Machine, short_name};
@@ -15,14 +15,14 @@ pub(super) fn remember(args: &CheckArgs, seen: &Observation, load: &Load) -> Res
     let cannot = |why: String| CliError::Model(format!("--remember: {why}"));
     let detected = hardware::detect(&DetectOptions { gpus: true, ..MachineSource::read(&args.machine)?.search });
     let processes = if seen.processes.is_empty() { processes(&detected) } else { seen.processes.clone() };
-    let found = besides::of(load, &processes).map_err(cannot)?;
+    let found = driver_overhead(load, &processes).map_err(cannot)?;
     let version = load.version.clone().or_else(|| load.build.map(|build| format!("b{build}"))).unwrap_or_default();
     let program = load.program.map_or("a program", crate::observed::Program::name);
     let program = format!("{program} {version}").trim_end().to_owned();
     let entries = found.iter().map(|found| {
         let gpu = found.gpu.clone().or_else(|| only_gpu(&detected.machine, found.backend));
         let gpu = gpu.ok_or_else(|| cannot(format!("the log does not name the card of {}", found.device)))?;
-        let bytes = (found.mib().0 * f64::from(1 << 20)).round() as u64;
+        let bytes = found.mib().bytes().0;
         Ok(RememberedDriver { gpu, backend: found.backend, bytes, program: program.clone() })
     });
     let entries: Vec<RememberedDriver> = entries.collect::<Result<_, CliError>>()?;
@@ -40,7 +40,7 @@ pub(super) fn processes(detected: &Detected) -> Vec<ProcessMemory> {
         card: process.device.strip_prefix("GPU").and_then(|number| number.parse().ok()),
         pid: u64::from(process.pid),
         name: process.name.clone().unwrap_or_default(),
-        used: process.bytes.map(|bytes| Mib(bytes.0 as f64 / f64::from(1 << 20))),
+        used: process.bytes.map(Mib::of),
     };
     detected.processes.iter().map(process).collect()
 }
