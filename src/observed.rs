@@ -4,34 +4,24 @@
 //! [`Reader`] takes a text in pieces of any size and gives an [`Observation`]: every [`Load`] of a model in it, what
 //! `ollama ps` listed, and what drivers said. It knows what llama.cpp prints since mid-2025 (buffer lines, breakdown
 //! tables, the fit's lines, `--log-jsonl`), what forks and the programs around it print (Ollama since 2024, LM Studio,
-//! KoboldCpp, routers, containers, journald), `nvidia-smi` and `rocm-smi`.
+//! KoboldCpp, routers, containers, journald), `nvidia-smi` and `rocm-smi`. What a line says is a row of a table;
+//! `observed/pattern.rs` says how to add one.
 //!
 //! Any text is safe. Memory stays bounded whatever the length: a line is cut at 64 KiB, the last 128 loads are kept, 32
 //! writers that mix their lines are told apart, and each list within a load has an end of its own ([`limits`]).
 
-mod age;
-mod buffers;
 mod command;
 mod context;
-mod device;
 mod driver;
 mod event;
 mod fit;
-mod json;
 mod load;
-mod loaded_sizes;
-mod marks;
-mod missing;
+mod memory;
 mod model;
 mod ollama;
+mod pattern;
 mod prefix;
-mod ps;
 mod reader;
-mod router;
-mod said;
-mod scan;
-mod settings;
-mod table;
 mod under_way;
 
 use std::collections::BTreeMap;
@@ -39,21 +29,18 @@ use std::{fmt, io};
 
 use serde::Serialize;
 
+use crate::units::Bytes;
+
 pub use command::CommandLine;
-pub use context::{CacheSize, ObservedContext};
-pub use device::ObservedDevice;
+pub use context::{ObservedContext, ObservedSettings};
 pub use driver::{CardMemory, ProcessMemory};
 pub use event::Event;
 pub use fit::{Fit, FitDevice, FitLayers, FitProjection, FitResult};
-pub use load::{Complete, Load, Program, device_name, is_gpu, is_repacked};
-pub use loaded_sizes::ollama_ps;
-pub use missing::Missing;
-pub use model::ObservedModel;
-pub use ollama::OllamaEstimate;
-pub use ps::{PsRow, gpu_percent};
+pub use load::{Complete, Load, Missing, Program, device_name, is_gpu, is_repacked};
+pub use memory::{CacheSize, TablePhase, TableRow};
+pub use model::{ObservedDevice, ObservedModel};
+pub use ollama::{OllamaEstimate, PsRow, gpu_percent, ollama_ps};
 pub use reader::Reader;
-pub use settings::ObservedSettings;
-pub use table::{TablePhase, TableRow};
 
 /// How much is kept of a text without end.
 pub mod limits {
@@ -81,9 +68,19 @@ pub mod limits {
 pub struct Mib(pub f64);
 
 impl Mib {
+    /// A size of bytes.
+    pub fn of(bytes: Bytes) -> Self {
+        Self(bytes.0 as f64 / f64::from(1 << 20))
+    }
+
+    /// To the byte; nothing below zero.
+    pub fn bytes(self) -> Bytes {
+        Bytes((self.0.max(0.0) * f64::from(1 << 20)).round() as u64)
+    }
+
     /// The sum, to hundredths: what lines of two decimals add up to.
     fn plus(self, other: Self) -> Self {
-        Self(scan::round(self.0 + other.0))
+        Self(pattern::round(self.0 + other.0))
     }
 }
 

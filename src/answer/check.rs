@@ -4,17 +4,12 @@
 //! found by trying: the same request in another release, with another placement, without flash attention, …, until the
 //! plan agrees with the log.
 
-pub mod besides;
 pub mod estimate;
-pub mod held;
-mod machine;
-mod planned;
-pub mod ps;
+mod log;
 mod reason;
 mod rows;
+pub mod running;
 mod search;
-mod settings;
-mod split;
 mod variants;
 
 use std::fmt;
@@ -30,9 +25,8 @@ use crate::model::Projector;
 use crate::observed::{Load, Mib};
 use crate::settings::{Release, Settings};
 
-pub use planned::CPU;
 pub use reason::Reason;
-pub use split::SplitCheck;
+pub use rows::{CPU, SplitCheck};
 
 /// What a load is compared with, besides what its text tells.
 pub struct CheckRequest<'a> {
@@ -180,7 +174,7 @@ pub enum Part {
 
 /// Why a row does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aside {
+pub enum Uncounted {
     /// The figure is the span of a mapped file, at least as long as the weights in it.
     Mapped,
     /// The plan is one of the target alone.
@@ -219,7 +213,7 @@ pub struct Compared {
     /// How the log's figure is printed.
     pub precision: Precision,
     /// Why a difference does not count.
-    pub aside: Option<Aside>,
+    pub uncounted: Option<Uncounted>,
     /// Why they differ, where a reason is known.
     pub reason: Option<Reason>,
 }
@@ -257,8 +251,8 @@ impl Compared {
 
     /// Whether the row agrees or does not count.
     pub fn agrees(&self) -> bool {
-        let spans = self.aside == Some(Aside::Mapped) && self.difference().0 >= 0.0;
-        self.is_same() || spans || self.aside == Some(Aside::NotPlanned)
+        let spans = self.uncounted == Some(Uncounted::Mapped) && self.difference().0 >= 0.0;
+        self.is_same() || spans || self.uncounted == Some(Uncounted::NotPlanned)
     }
 }
 

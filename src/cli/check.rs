@@ -16,7 +16,8 @@ use super::report::check as report;
 use super::resolve::MachineSource;
 use super::style::Style;
 use super::{error, resolve};
-use crate::answer::check::{Check, CheckRequest, besides, check};
+use crate::answer::check::running::driver_overhead;
+use crate::answer::check::{Check, CheckRequest, check};
 use crate::engine::EngineId;
 use crate::export::check as export;
 use crate::hardware::remembered::{Remembered, RememberedDriver};
@@ -161,14 +162,14 @@ fn remember(args: &CheckArgs, seen: &Observation, load: &Load) -> Result<String,
     let cannot = |why: String| CliError::Model(format!("--remember: {why}"));
     let detected = hardware::detect(&DetectOptions { gpus: true, ..MachineSource::read(&args.machine)?.search });
     let processes = if seen.processes.is_empty() { processes(&detected) } else { seen.processes.clone() };
-    let found = besides::of(load, &processes).map_err(cannot)?;
+    let found = driver_overhead(load, &processes).map_err(cannot)?;
     let version = load.version.clone().or_else(|| load.build.map(|build| format!("b{build}"))).unwrap_or_default();
     let program = load.program.map_or("a program", crate::observed::Program::name);
     let program = format!("{program} {version}").trim_end().to_owned();
     let entries = found.iter().map(|found| {
         let gpu = found.gpu.clone().or_else(|| only_gpu(&detected.machine, found.backend));
         let gpu = gpu.ok_or_else(|| cannot(format!("the log does not name the card of {}", found.device)))?;
-        let bytes = (found.mib().0 * f64::from(1 << 20)).round() as u64;
+        let bytes = found.mib().bytes().0;
         Ok(RememberedDriver { gpu, backend: found.backend, bytes, program: program.clone() })
     });
     let entries: Vec<RememberedDriver> = entries.collect::<Result<_, CliError>>()?;
@@ -186,7 +187,7 @@ fn processes(detected: &Detected) -> Vec<ProcessMemory> {
         card: process.device.strip_prefix("GPU").and_then(|number| number.parse().ok()),
         pid: u64::from(process.pid),
         name: process.name.clone().unwrap_or_default(),
-        used: process.bytes.map(|bytes| Mib(bytes.0 as f64 / f64::from(1 << 20))),
+        used: process.bytes.map(Mib::of),
     };
     detected.processes.iter().map(process).collect()
 }

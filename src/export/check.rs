@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::answer::check::ps::{PsAnswer, PsCandidate};
+use crate::answer::check::running::{PsAnswer, PsCandidate};
 use crate::answer::check::{Check, CheckedTerm, Compared, Part, Reason};
 use crate::engine::PlanRequest;
 use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, TableRow};

@@ -1,9 +1,9 @@
-//! Command lines: those that a log quotes, and those that somebody pasted above it.
+//! Command lines: those that a log quotes, those that somebody pasted above it, and those of a router's instances.
 
 use serde::Serialize;
 
-use super::scan;
-use super::settings::{ObservedSettings, flash_attn};
+use super::context::{ObservedSettings, flash_attn};
+use super::pattern;
 use crate::settings::GpuLayers;
 
 /// A command line with what it asks for.
@@ -62,20 +62,20 @@ fn program(word: &str) -> &str {
 /// A whole command line.
 pub(super) fn read(text: &str) -> CommandLine {
     let mut words = split(text).into_iter();
-    let program = words.next().map(|word| scan::clip(program(&word), 64)).unwrap_or_default();
-    CommandLine { text: scan::clip(text, 8 << 10), program, ..of_words(words) }
+    let program = words.next().map(|word| pattern::clip(program(&word), 64)).unwrap_or_default();
+    CommandLine { text: pattern::clip(text, 8 << 10), program, ..of_words(words) }
 }
 
 /// A command whose words are known one by one.
 pub(super) fn of_list(words: Vec<String>) -> CommandLine {
-    let text = scan::clip(&words.join(" "), 8 << 10);
-    let program = words.first().map(|word| scan::clip(program(word), 64)).unwrap_or_default();
+    let text = pattern::clip(&words.join(" "), 8 << 10);
+    let program = words.first().map(|word| pattern::clip(program(word), 64)).unwrap_or_default();
     CommandLine { text, program, ..of_words(words.into_iter()) }
 }
 
 /// Arguments without a program.
 pub(super) fn arguments(text: &str) -> CommandLine {
-    CommandLine { text: scan::clip(text, 8 << 10), ..of_words(split(text).into_iter()) }
+    CommandLine { text: pattern::clip(text, 8 << 10), ..of_words(split(text).into_iter()) }
 }
 
 /// Words as a shell divides them, without its variables; 1,024 at most.
@@ -158,7 +158,7 @@ fn switch(settings: &mut ObservedSettings, flag: &str) -> bool {
 fn set(command: &mut CommandLine, flag: &str, value: &str) {
     let settings = &mut command.settings;
     let count = || value.parse::<u64>().ok();
-    let text = || (!value.is_empty()).then(|| scan::name(value));
+    let text = || (!value.is_empty()).then(|| pattern::name(value));
     match flag {
         "--model" | "-m" => command.model = text(),
         "--hf-repo" | "-hf" | "-hfr" => command.model = command.model.take().or(text()),
@@ -188,7 +188,7 @@ fn set(command: &mut CommandLine, flag: &str, value: &str) {
         "--n-cpu-moe" | "-ncmoe" | "--moecpu" => settings.n_cpu_moe = count(),
         "--override-tensor" | "-ot" | "--overridetensors" => {
             let before = settings.override_tensor.take().map(|before| before + ",").unwrap_or_default();
-            settings.override_tensor = Some(scan::name(&(before + value)));
+            settings.override_tensor = Some(pattern::name(&(before + value)));
         }
         "--fit" | "-fit" => settings.fit = flash_attn(value).map(|on| on == crate::settings::FlashAttn::On),
         "--fit-target" | "-fitt" => {
@@ -216,6 +216,43 @@ fn layers(value: &str) -> Option<GpuLayers> {
         _ if value.starts_with('-') => GpuLayers::All,
         _ => GpuLayers::Count(value.parse().ok()?),
     })
+}
+
+/// Words of a command at most.
+const WORDS: usize = 512;
+
+/// An instance that is being started.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spawn {
+    name: String,
+    port: String,
+    words: Vec<String>,
+}
+
+impl Spawn {
+    /// `spawning server instance with name=gemma on port 41000`
+    pub fn begin(text: &str) -> Option<Self> {
+        let rest = pattern::after(text, "spawning server instance with name=")?;
+        let (name, port) = rest.rsplit_once(" on port ")?;
+        let (number, _) = pattern::count(port)?;
+        Some(Self { name: pattern::name(name), port: number.to_string(), words: Vec::new() })
+    }
+
+    /// A word of the command, in `srv          load:   --alias`; whether it was one.
+    pub fn add(&mut self, text: &str) -> bool {
+        let Some((_, word)) = text.split_once(" load: ").filter(|_| text.starts_with("srv ")) else { return false };
+        let heading = word.contains("spawning server instance");
+        let Some(word) = word.strip_prefix("  ").filter(|_| self.words.len() < WORDS) else { return heading };
+        self.words.push(pattern::name(word));
+        true
+    }
+
+    /// The instance's port and command.
+    pub fn end(self) -> (String, CommandLine) {
+        let mut command = of_list(self.words);
+        command.model = command.model.or(Some(self.name));
+        (self.port, command)
+    }
 }
 
 #[cfg(test)]

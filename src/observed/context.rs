@@ -1,13 +1,64 @@
-//! Lines of a context: its parameters and its caches.
+//! Contexts and slots: their parameters, and settings that a log shows, those of the command and those in force.
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::said::Said;
-use super::settings::{ObservedSettings, flash_attn};
-use super::{Buffers, Mib, Term, scan};
-use crate::settings::CacheType;
+use super::pattern::{self, Hole, Kind, Row, holes, patterns};
+use super::{Buffers, CacheSize, Mib, Term};
+use crate::settings::{CacheType, FlashAttn, GpuLayers, Pooling};
+
+/// What a context prints when it is made, and what a server says of its slots.
+pub(super) const ROWS: &[Row] = patterns! {
+    /// llama_context: constructing llama_context
+    "llama_context: constructing" => Kind::Part, |now| now.begin_context();
+    /// llama_context: n_ctx_seq (32768) < n_ctx_train (262144) -- the full capacity of the model will not be utilized
+    /// llama_init_from_model: n_ctx_seq (4096) < n_ctx_train (131072)
+    /// llama_new_context_with_model: n_ctx_seq (4096) < n_ctx_train (131072)
+    "llama_context: n_ctx_seq ({}){}n_ctx_train ({})" | "llama_init_from_model: n_ctx_seq ({}){}n_ctx_train ({})"
+        | "llama_new_context_with_model: n_ctx_seq ({}){}n_ctx_train ({})" (tokens: u64, _: &str, trained: u64) =>
+        Kind::Other, |now| {
+            let settings = now.context_settings();
+            settings.n_ctx_seq.get_or_insert(tokens);
+            settings.n_ctx_train = Some(trained);
+        };
+    /// llama_context: n_ctx         = 4096
+    /// llama_init_from_model: n_ctx      = 4096
+    /// llama_new_context_with_model: n_ctx      = 4096
+    "llama_context: {} = {}" | "llama_init_from_model: {} = {}" | "llama_new_context_with_model: {} = {}"
+        (key: Key<'_>, value: &str) => Kind::Other, |now| now.set(key.0, value);
+    /// graph_reserve: reserving a graph for ubatch with n_tokens =  512, n_seqs =  1, n_outputs =  512
+    "reserving a graph for ubatch with n_tokens ={}, n_seqs ={}, n_outputs ={}" (tokens: u64, _: &str, outputs: u64) =>
+        Kind::Other, |now| {
+            // of the largest graph
+            let settings = now.context_settings();
+            settings.n_ubatch = settings.n_ubatch.max(Some(tokens));
+            settings.n_outputs_max = settings.n_outputs_max.max(Some(outputs));
+        };
+    /// srv    load_model: n_parallel is set to auto, using n_parallel = 4 and kv_unified = true
+    "n_parallel is set to auto, using n_parallel = {} and kv_unified = {}" (sequences: u64, unified: bool) =>
+        Kind::Other, |now| {
+            now.asked.n_seq_max = Some(sequences);
+            now.asked.kv_unified = unified.then_some(true).or(now.asked.kv_unified);
+        };
+    /// srv    load_model: initializing, n_slots = 1, n_ctx_slot = 8192, kv_unified = 'false'
+    "n_slots = {}, n_ctx_slot = {}" (sequences: u64, tokens: u64) =>
+        Kind::Other, |now| (now.asked.n_seq_max, now.asked.n_ctx_seq) = (Some(sequences), Some(tokens));
+    /// srv    load_model: initializing slots, n_slots = 1
+    "n_slots = {}" (sequences: u64) => Kind::Other, |now| now.asked.n_seq_max = Some(sequences);
+    /// slot   load_model: id  0 | task -1 | new slot, n_ctx = 8192
+    /// slot         init: id  0 | task -1 | new slot n_ctx_slot = 8192
+    "new slot, n_ctx = {}" | "n_ctx_slot = {}" (tokens: u64) => Kind::Other, |now| now.asked.n_ctx_seq = Some(tokens);
+};
+
+struct Key<'a>(&'a str);
+
+holes! {
+    Key<'a>: |text| {
+        let is_name = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        is_name.then_some(Self(text))
+    };
+}
 
 /// A context: the target's, or a draft's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -49,84 +100,9 @@ impl ObservedContext {
     }
 }
 
-/// A cache's own line: `llama_kv_cache: size = 2176.00 MiB (131072 cells, 8 layers, 1/1 seqs), K (q8_0): …`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CacheSize {
-    /// KV cache or recurrent state.
-    pub term: Term,
-    /// Its size over all devices.
-    pub size: Mib,
-    /// Tokens, or recurrent states.
-    pub cells: u64,
-    /// Layers with an own cache.
-    pub layers: u64,
-    /// Sequences, where the line has them.
-    pub sequences: Option<u64>,
-    /// Further states of each sequence, where the line has them.
-    pub saved_states: Option<u64>,
-    /// Type of K (`q8_0`) or of R, and its part of the size.
-    pub first: Option<(String, Mib)>,
-    /// Type of V or of S, and its part of the size.
-    pub second: Option<(String, Mib)>,
-}
-
-impl CacheSize {
-    /// Types of K and V, of a KV cache.
-    pub fn types(&self) -> (Option<CacheType>, Option<CacheType>) {
-        let of = |part: &Option<(String, Mib)>| part.as_ref().and_then(|(name, _)| name.parse().ok());
-        match self.term {
-            Term::Kv => (of(&self.first), of(&self.second)),
-            _ => (None, None),
-        }
-    }
-}
-
-/// A line with the size of a whole cache.
-pub(super) fn cache(text: &str) -> Option<CacheSize> {
-    let (function, rest) = text.split_once(": size =")?;
-    let term = if function.ends_with("llama_memory_recurrent") {
-        Term::Rs
-    } else if function.contains("llama_kv_cache") {
-        Term::Kv
-    } else {
-        return None;
-    };
-    let (size, rest) = scan::mib(rest)?;
-    let (cells, rest) = scan::count(rest.trim_start().strip_prefix('(')?)?;
-    let (layers, rest) = scan::count(scan::after(rest, "cells,")?)?;
-    let sequences = scan::after(rest, "layers,").and_then(scan::count);
-    let saved_states = sequences.and_then(|(_, rest)| scan::count(scan::after(rest, "seqs")?));
-    let saved_states = saved_states.filter(|(_, rest)| rest.trim_start().starts_with("rs_seq")).map(|(count, _)| count);
-    let sequences = sequences.map(|(count, _)| count);
-    let mut parts = rest.split(" (").skip(1).filter_map(part);
-    Some(CacheSize { term, size, cells, layers, sequences, saved_states, first: parts.next(), second: parts.next() })
-}
-
-/// `q8_0): 1088.00 MiB`
-fn part(text: &str) -> Option<(String, Mib)> {
-    let (name, rest) = text.split_once("):")?;
-    Some((scan::clip(name, 16), scan::mib(rest)?.0))
-}
-
-/// A parameter that a context prints when it is made.
-pub(super) fn parameter(text: &str) -> Option<Said<'_>> {
-    const FUNCTIONS: [&str; 3] = ["llama_context: ", "llama_init_from_model: ", "llama_new_context_with_model: "];
-    let rest = FUNCTIONS.iter().find_map(|function| scan::after(text, function))?;
-    if rest.starts_with("constructing") {
-        return Some(Said::Constructing);
-    }
-    let Some((key, value)) = rest.split_once(" = ") else {
-        let rest = rest.trim_start().strip_prefix("n_ctx_seq (")?;
-        return rest.contains("n_ctx_train").then_some(Said::Parameter("n_ctx_seq and n_ctx_train", rest));
-    };
-    let key = key.trim();
-    let is_name = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    is_name.then_some(Said::Parameter(key, value.trim()))
-}
-
 /// Enters a parameter's value.
 pub(super) fn set(settings: &mut ObservedSettings, key: &str, value: &str) {
-    let count = || scan::count(value).map(|(count, _)| count);
+    let count = || pattern::count(value).map(|(count, _)| count);
     match key {
         "n_ctx" => settings.n_ctx = count(),
         "n_ctx_seq" | "n_ctx_per_seq" => settings.n_ctx_seq = count(),
@@ -134,19 +110,9 @@ pub(super) fn set(settings: &mut ObservedSettings, key: &str, value: &str) {
         "n_batch" => settings.n_batch = count(),
         "n_ubatch" => settings.n_ubatch = count(),
         "n_outputs_max" => settings.n_outputs_max = count(),
-        // `n_tokens =  512, n_seqs =  1, n_outputs =  512`, of the largest graph that is reserved
-        "reserved graph" => {
-            settings.n_ubatch = settings.n_ubatch.max(scan::count_after(value, "n_tokens ="));
-            settings.n_outputs_max = settings.n_outputs_max.max(scan::count_after(value, "n_outputs ="));
-        }
         "n_rs_seq" => settings.n_rs_seq = count(),
         "flash_attn" => settings.flash_attn = flash_attn(value),
         "kv_unified" => settings.kv_unified = value.trim_end_matches(|c: char| !c.is_alphanumeric()).parse().ok(),
-        // `n_ctx_seq (32768) < n_ctx_train (262144)`
-        "n_ctx_seq and n_ctx_train" => {
-            settings.n_ctx_seq = settings.n_ctx_seq.or(count());
-            settings.n_ctx_train = scan::count_after(value, "n_ctx_train (");
-        }
         _ => {}
     }
 }
@@ -154,4 +120,133 @@ pub(super) fn set(settings: &mut ObservedSettings, key: &str, value: &str) {
 /// Whether a parameter is the first of a context's.
 pub(super) fn is_first(key: &str) -> bool {
     matches!(key, "n_seq_max" | "n_ctx")
+}
+
+/// Declares the struct with a method that fills gaps from another.
+macro_rules! settings {
+    ($($(#[$attribute:meta])* $field:ident: $type:ty,)*) => {
+        /// Settings as a program was given them or says that they are; what a log does not tell is none.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+        pub struct ObservedSettings {
+            $($(#[$attribute])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
+        }
+
+        impl ObservedSettings {
+            /// These, with gaps filled from `other`.
+            #[must_use]
+            pub fn or(self, other: Self) -> Self {
+                Self { $($field: self.$field.or(other.$field),)* }
+            }
+
+            /// Whether nothing is known.
+            pub fn is_empty(&self) -> bool {
+                *self == Self::default()
+            }
+        }
+    };
+}
+
+settings! {
+    /// Tokens of context over all sequences (`-c`).
+    n_ctx: u64,
+    /// Tokens of context per sequence.
+    n_ctx_seq: u64,
+    /// Sequences at once (`-np`).
+    n_seq_max: u64,
+    /// Logical batch, in tokens (`-b`).
+    n_batch: u64,
+    /// Physical batch, in tokens (`-ub`).
+    n_ubatch: u64,
+    /// Tokens whose logits one ubatch computes.
+    n_outputs_max: u64,
+    /// Embeddings are asked for (`--embeddings`).
+    embeddings: bool,
+    /// Scores of texts are asked for (`--reranking`).
+    reranking: bool,
+    /// How embeddings are pooled (`--pooling`).
+    pooling: Pooling,
+    /// Saved recurrent states per sequence.
+    n_rs_seq: u64,
+    /// Flash attention as it was asked for (`-fa`).
+    flash_attn: FlashAttn,
+    /// Whether flash attention is in use, where the log tells what became of it.
+    flash_attn_in_use: bool,
+    /// One cache for all sequences (`-kvu`).
+    kv_unified: bool,
+    /// Type of the K cache (`-ctk`).
+    cache_type_k: CacheType,
+    /// Type of the V cache (`-ctv`).
+    cache_type_v: CacheType,
+    /// Layers on GPUs as they were asked for (`-ngl`).
+    #[serde(serialize_with = "gpu_layers")]
+    gpu_layers: GpuLayers,
+    /// Shares of the layers per GPU (`-ts`).
+    tensor_split: Vec<f64>,
+    /// `none`, `layer`, `row` or `tensor` (`-sm`).
+    split_mode: String,
+    /// Index of the main GPU (`-mg`).
+    main_gpu: u64,
+    /// Devices to use (`-dev`).
+    device: String,
+    /// Servers of RPC devices (`--rpc`).
+    rpc: String,
+    /// Layers whose experts stay in RAM (`-ncmoe`); all of them are [`u64::MAX`].
+    n_cpu_moe: u64,
+    /// Tensors put elsewhere (`-ot`).
+    override_tensor: String,
+    /// Full-size caches for sliding windows (`--swa-full`).
+    swa_full: bool,
+    /// KV cache in RAM (`-nkvo`).
+    no_kv_offload: bool,
+    /// No weights copied to a GPU for one operation (`--no-op-offload`).
+    no_op_offload: bool,
+    /// Whether the parameters are fitted to the memory (`--fit`).
+    fit: bool,
+    /// Memory that the fit leaves free, in MiB, per device (`--fit-target`).
+    fit_target: Vec<u64>,
+    /// Smallest context that the fit may choose, in tokens (`--fit-ctx`).
+    fit_ctx: u64,
+    /// How weights are read: `mmap`, `none`, `mlock`, … (`--load-mode`, `--no-mmap`, `--mlock`).
+    load_mode: String,
+    /// The projector's file (`--mmproj`).
+    mmproj: String,
+    /// The draft model's file (`-md`).
+    model_draft: String,
+    /// Kinds of speculative decoding (`--spec-type`).
+    spec_type: String,
+    /// Tokens drafted at most (`--spec-draft-n-max`).
+    spec_draft_n_max: u64,
+    /// Adapter (`--lora`).
+    lora: String,
+    /// Limit of saved prompts in RAM, in MiB; -1 is none (`--cache-ram`).
+    cache_ram: i64,
+    /// Context checkpoints per slot (`--ctx-checkpoints`).
+    ctx_checkpoints: u64,
+    /// Copies of the graph's inputs; more than 1 means pipeline parallelism.
+    sched_copies: u64,
+    /// Tokens of context that the model was trained for.
+    n_ctx_train: u64,
+    /// Size of the projector's tensors that was estimated before the load, in MiB.
+    projector_estimate: Mib,
+    /// Memory of the draft that was estimated before the load, in MiB.
+    draft_estimate: Mib,
+}
+
+/// A number, or `auto` or `all`.
+#[allow(clippy::ref_option, reason = "serde's signature")]
+fn gpu_layers<S: Serializer>(layers: &Option<GpuLayers>, serializer: S) -> Result<S::Ok, S::Error> {
+    match layers.unwrap_or_default().word() {
+        Ok(count) => serializer.serialize_u64(count),
+        Err(word) => serializer.serialize_str(word),
+    }
+}
+
+/// `auto`, `enabled`, `on`, `1`, … as llama.cpp reads and prints it; `-fa` alone, before August 2025, meant on.
+pub(super) fn flash_attn(text: &str) -> Option<FlashAttn> {
+    Some(match text.trim() {
+        "auto" | "-1" => FlashAttn::Auto,
+        "on" | "enabled" | "Enabled" | "true" | "1" => FlashAttn::On,
+        "off" | "disabled" | "Disabled" | "false" | "0" => FlashAttn::Off,
+        _ => return None,
+    })
 }

@@ -3,14 +3,15 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Mib, limits, scan};
+use super::pattern::{self, Hole, Pattern};
+use super::{Mib, limits};
 
 /// Memory of a whole card, in MiB.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CardMemory {
     /// Number of the card.
     pub index: Option<u64>,
-    /// Its name.
+    /// What the driver calls it: `NVIDIA GeForce RTX 3090`.
     pub name: Option<String>,
     /// Memory in use, by anybody.
     pub used: Option<Mib>,
@@ -40,21 +41,8 @@ pub(super) struct Driver {
     pub processes: Vec<ProcessMemory>,
     /// Number and name of the card whose figures the next row of the table has.
     card: Option<(u64, String)>,
-    /// Columns of CSV.
-    columns: Vec<Column>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Column {
-    Index,
-    Name,
-    Used,
-    Free,
-    Total,
-    Pid,
-    Process,
-    ProcessMemory,
-    Other,
+    /// Names of CSV's columns.
+    columns: Vec<String>,
 }
 
 impl Driver {
@@ -88,13 +76,13 @@ impl Driver {
     /// `0  NVIDIA GeForce RTX 3090        Off |   00000000:07:00.0  On |`
     fn card_name(&mut self, text: &str) -> bool {
         let Some((head, rest)) = text.split_once('|').filter(|(_, rest)| rest.contains(':')) else { return false };
-        let Some((index, name)) = scan::count(head) else { return false };
+        let Some((index, name)) = pattern::count(head) else { return false };
         let name = name.trim().trim_end_matches("Off").trim_end_matches("On").trim();
         let is_bus = rest.split_whitespace().next().is_some_and(|bus| bus.matches(':').count() == 2);
         if !is_bus || name.is_empty() || index > 1024 {
             return false;
         }
-        self.card = Some((index, scan::clip(name, 128)));
+        self.card = Some((index, pattern::clip(name, 128)));
         true
     }
 
@@ -102,7 +90,7 @@ impl Driver {
     fn usage(&mut self, text: &str) -> bool {
         let figures = text.split('|').find_map(|cell| {
             let (used, total) = cell.split_once('/')?;
-            Some((scan::mib(used)?, scan::mib(total)?)).filter(|((_, rest), _)| rest.trim().is_empty())
+            Some((pattern::mib(used)?, pattern::mib(total)?)).filter(|((_, rest), _)| rest.trim().is_empty())
         });
         let Some(((used, _), (total, _))) = figures else { return false };
         let (index, name) = self.card.take().map_or((None, None), |(index, name)| (Some(index), Some(name)));
@@ -116,76 +104,75 @@ impl Driver {
         let Some(kind) = words.iter().position(|word| matches!(*word, "C" | "G" | "C+G" | "M+C")) else { return false };
         let pid = kind.checked_sub(1).and_then(|at| words.get(at)?.parse().ok());
         let (Some(pid), Some(memory)) = (pid, words.last()) else { return false };
-        let used = scan::mib(memory).map(|(mib, _)| mib);
+        let used = pattern::mib(memory).map(|(mib, _)| mib);
         let Some(name) = words.get(kind + 1..words.len() - 1).filter(|name| !name.is_empty()) else { return false };
         if used.is_none() && *memory != "N/A" {
             return false;
         }
         let card = words.first().and_then(|word| word.parse().ok());
-        self.add_process(ProcessMemory { card, pid, name: scan::name(&name.join(" ")), used });
+        self.add_process(ProcessMemory { card, pid, name: pattern::name(&name.join(" ")), used });
         true
     }
 
     /// Rows under a heading, or what is plain without: a process with its memory, or used and free memory of a card.
     fn csv(&mut self, text: &str) -> bool {
+        const OF_CARDS: [&str; 3] = ["memory.used", "memory.free", "memory.total"];
+        const OF_PROCESSES: [&str; 2] = ["used_gpu_memory", "used_memory"];
         let fields: Vec<&str> = text.split(", ").map(str::trim).take(32).collect();
-        if let Some(columns) = heading(&fields) {
-            self.columns = columns;
+        let names = fields.iter().map(|field| field.split(" [").next().unwrap_or(field));
+        if names.clone().any(|name| OF_CARDS.contains(&name) || OF_PROCESSES.contains(&name)) {
+            self.columns = names.map(str::to_owned).collect();
             return true;
         }
         if self.columns.len() != fields.len() {
             self.columns.clear();
         }
-        let memory = |field: &str| scan::mib(field).filter(|(_, rest)| rest.is_empty()).map(|(mib, _)| mib);
-        let columns = match (fields.as_slice(), self.columns.is_empty()) {
-            (_, false) => self.columns.clone(),
-            ([used, other], true) if memory(used).is_some() && memory(other).is_some() => {
-                vec![Column::Used, Column::Other]
-            }
-            ([pid, _, used], true) if pid.parse::<u64>().is_ok() && memory(used).is_some() => {
-                vec![Column::Pid, Column::Process, Column::ProcessMemory]
+        let memory = |field: &str| pattern::mib(field).filter(|(_, rest)| rest.is_empty()).map(|(mib, _)| mib);
+        let columns: Vec<&str> = match fields.as_slice() {
+            _ if !self.columns.is_empty() => self.columns.iter().map(String::as_str).collect(),
+            [used, other] if memory(used).is_some() && memory(other).is_some() => vec!["memory.used", ""],
+            [pid, _, used] if pid.parse::<u64>().is_ok() && memory(used).is_some() => {
+                vec!["pid", "process_name", "used_memory"]
             }
             _ => return false,
         };
-        let field = |column| columns.iter().position(|&other| other == column).and_then(|at| fields.get(at).copied());
-        let plain = |column| {
-            let field = field(column)?;
+        let field = |names: &[&str]| {
+            let at = columns.iter().position(|name| names.contains(name))?;
+            fields.get(at).copied()
+        };
+        let figure = |names: &[&str]| {
+            let field = field(names)?;
             memory(field).or_else(|| field.parse().ok().filter(|mib: &f64| mib.is_finite()).map(Mib))
         };
-        if let Some(pid) = field(Column::Pid) {
+        if let Some(pid) = field(&["pid"]) {
             let Ok(pid) = pid.parse() else { return false };
-            let name = scan::name(field(Column::Process).unwrap_or_default());
-            self.add_process(ProcessMemory { card: None, pid, name, used: plain(Column::ProcessMemory) });
+            let name = pattern::name(field(&["process_name", "name"]).unwrap_or_default());
+            let used = figure(&OF_PROCESSES);
+            self.add_process(ProcessMemory { card: None, pid, name, used });
             return true;
         }
-        let card = CardMemory {
-            index: field(Column::Index).and_then(|index| index.parse().ok()),
-            name: field(Column::Name).map(|name| scan::clip(name, 128)),
-            used: plain(Column::Used),
-            free: plain(Column::Free),
-            total: plain(Column::Total),
-        };
-        let says = card.used.is_some() || card.free.is_some() || card.total.is_some();
+        let [used, free, total] = OF_CARDS.map(|column| figure(&[column]));
+        let index = field(&["index"]).and_then(|index| index.parse().ok());
+        let name = field(&["name"]).map(|name| pattern::clip(name, 128));
+        let says = used.is_some() || free.is_some() || total.is_some();
         if says {
-            self.add_card(card);
+            self.add_card(CardMemory { index, name, used, free, total });
         }
         says
     }
 
     /// `GPU[0] : VRAM Total Used Memory (B): 1234`
     fn rocm(&mut self, text: &str) -> bool {
-        let Some((head, bytes)) = text.split_once("VRAM Total ").filter(|(head, _)| head.contains("GPU[")) else {
-            return false;
-        };
-        let Some(index) = scan::count_after(head, "GPU[") else { return false };
-        let Some((kind, bytes)) = bytes.split_once("(B):") else { return false };
-        let Some((bytes, _)) = scan::count(bytes) else { return false };
+        const CARD: Pattern = Pattern::new("GPU[{}]{}VRAM Total {}(B):{}");
+        let holes = CARD.holes(text).unwrap_or_default();
+        let [index, _, kind, bytes] = holes[..] else { return false };
+        let (Some(index), Some(bytes)) = (u64::read(index), u64::read(bytes)) else { return false };
         self.rocm_card(index, kind.contains("Used"), bytes);
         true
     }
 
     fn rocm_card(&mut self, index: u64, is_used: bool, bytes: u64) {
-        let mib = Some(Mib(scan::round(bytes as f64 / 1_048_576.0)));
+        let mib = Some(Mib(pattern::round(bytes as f64 / 1_048_576.0)));
         let open =
             |card: &CardMemory| card.index == Some(index) && (if is_used { card.used } else { card.total }).is_none();
         if !self.cards.last().is_some_and(open) {
@@ -212,33 +199,4 @@ impl Driver {
         }
         any
     }
-}
-
-/// The columns that a heading of CSV names.
-fn heading(fields: &[&str]) -> Option<Vec<Column>> {
-    let column = |field: &&str| match field.split(" [").next().unwrap_or(field) {
-        "index" => Column::Index,
-        "name" => Column::Name,
-        "memory.used" => Column::Used,
-        "memory.free" => Column::Free,
-        "memory.total" => Column::Total,
-        "pid" => Column::Pid,
-        "process_name" => Column::Process,
-        "used_gpu_memory" | "used_memory" => Column::ProcessMemory,
-        _ => Column::Other,
-    };
-    let mut columns: Vec<Column> = fields.iter().map(column).collect();
-    let has = |wanted: &[Column]| columns.iter().any(|column| wanted.contains(column));
-    if !has(&[Column::Used, Column::Free, Column::Total, Column::ProcessMemory]) {
-        return None;
-    }
-    if has(&[Column::Pid]) {
-        // `name` is the process's there
-        for column in &mut columns {
-            if *column == Column::Name {
-                *column = Column::Process;
-            }
-        }
-    }
-    Some(columns)
 }

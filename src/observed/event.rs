@@ -1,10 +1,148 @@
-//! Things that happen to a load besides its buffers: memory that is refused, grows or is taken later, and switches that
-//! the program turns itself.
+//! What happens to a load besides its buffers: it is ready or over, memory is refused, grows or is taken later, and the
+//! program turns switches itself.
 
 use serde::Serialize;
 
-use super::said::{EstimatePart, Said};
-use super::{Mib, command, scan};
+use super::pattern::{Hole, Kind, Row, Size, clip, holes, patterns, round};
+use super::{Mib, Program, command};
+
+pub(super) const ROWS: &[Row] = patterns! {
+    /// load_hparams: model size:         802.50 MiB
+    "load_hparams: model size:{}" (size: Mib) => Kind::Other, |now| now.load.projector = Some(size);
+    /// ggml_backend_cuda_buffer_type_alloc_buffer: allocating 16386.94 MiB on device 0: cudaMalloc failed: out of memory
+    "allocating {} on device {}: {}failed" (size: Mib, device: Words<64>, _: &str) =>
+        Kind::Other, |now| now.add_event(Event::OutOfMemory { size: Some(size), device: Some(device.0) });
+    /// ~llama_io_write_device: allocated 'CUDA0' buffer 37.688 MiB
+    "~llama_io_write_device: allocated '{}'{}buffer {}" (device: Words<64>, _: &str, size: Mib) =>
+        Kind::Other, |now| now.add_event(Event::SavedState { device: device.0, size });
+    /// ggml_gallocr_reserve_n: reallocating CUDA0 buffer from size 3.60 MiB to 76.54 MiB
+    "reallocating {} buffer from size {} to {}" (device: Words<64>, from: Mib, to: Mib) =>
+        Kind::Other, |now| now.add_event(Event::Grew { device: device.0, from, to });
+    /// ~llama_context:      CUDA0 compute buffer size of 495.0000 MiB, does not match expectation of 304.7500 MiB
+    "{} compute buffer size of {} does not match expectation of {}" (device: LastWord, to: Mib, from: Mib) =>
+        Kind::Other, |now| now.add_event(Event::Grew { device: device.0, from, to });
+    /// prompt_save: - saving prompt with length 10177, total state size = 2460.007 MiB
+    "saving prompt with length {},{}state size ={}" (tokens: u64, _: &str, size: Mib) =>
+        Kind::Other, |now| now.add_event(Event::SavedPrompt { tokens, size });
+    /// slot create_check: id  2 | task 28 | created context checkpoint 1 of 32 (pos_min = 399, pos_max = 399, n_tokens = 400, size = 157.443 MiB)
+    "created context checkpoint{}size ={}" (_: &str, size: Mib) =>
+        Kind::Other, |now| now.add_event(Event::Checkpoint { size });
+    /// add: tensor per_layer_token_embd.weight (size = 27465 MiB) lazy read enabled
+    "tensor {} (size ={} lazy read enabled" (name: Words<128>, size: Mib) =>
+        Kind::Other, |now| now.add_event(Event::LazyTensor { name: name.0, size });
+    /// srv    load_model: [mtmd] estimated worst-case memory usage of mmproj is 812.25 MiB (took 3.10 ms)
+    "memory usage of mmproj is {}" (size: Mib) => Kind::Other, |now| now.asked.projector_estimate = Some(size);
+    /// srv    load_model: [spec] estimated memory usage of MTP context is 1129.00 MiB
+    "[spec] estimated memory usage of {} is {}" (_: &str, size: Mib) =>
+        Kind::Other, |now| now.asked.draft_estimate = Some(size);
+    /// srv    load_model: prompt cache is enabled, size limit: 8192 MiB
+    "prompt cache is enabled{}size limit:{}" (_: &str, limit: Mib) =>
+        Kind::Other, |now| now.asked.cache_ram = Some(limit.0 as i64);
+    /// main: server is listening on http://127.0.0.1:8080 - starting the main loop
+    /// srv          main: model loaded
+    "server is listening" | ": model loaded" => Kind::Other, |now| now.serve();
+    /// srv    operator(): cleaning up before exit...
+    "cleaning up before exit" => Kind::Other, |now| now.over = true;
+    /// srv    load_model: loading model '/m/qwen3-0.6b.gguf'
+    "load_model: loading model '{}'" (path: String) => Kind::Start, |now| now.load.asked = Some(path);
+    /// Autofit Success: 1, Autofit Result: -c 8320 -ngl -1
+    "Autofit Result: {}" (arguments: &str) => Kind::Other, |now| {
+        now.load.program = Some(Program::KoboldCpp);
+        now.ask(command::arguments(arguments).settings);
+    };
+    /// Autofit Reserve Space: 1024 MB
+    "Autofit Reserve Space: {}" (reserve: u64) => Kind::Other, |now| {
+        now.load.program = Some(Program::KoboldCpp);
+        now.add_event(Event::AutofitReserve(reserve));
+    };
+    /// sched_reserve: fused Gated Delta Net (chunked) not supported, set to disabled
+    /// sched_reserve: layer 0 is assigned to device CPU but the fused Gated Delta Net tensor is assigned to device Vulkan0 (usually due to missing support)
+    "not supported, set to disabled" | "due to missing support" =>
+        Kind::Other, |now, line| now.add_event(Event::Unsupported(clip(line, 256)));
+    /// llama_context: pipeline parallelism enabled
+    "pipeline parallelism enabled" => Kind::Other, |now| now.add_event(Event::PipelineParallelism);
+    /// sched_reserve: compute buffer allocation failed, retrying without pipeline parallelism
+    "retrying without pipeline parallelism" => Kind::Other, |now| now.give_up_pipeline();
+    /// llama_kv_cache_iswa: using full-size SWA cache (ref: https://github.com/ggml-org/llama.cpp/pull/13194)
+    "using full-size SWA cache" => Kind::Other, |now| {
+        now.asked.swa_full = Some(true);
+        now.add_event(Event::FullSizeWindows);
+    };
+    /// ggml_vulkan: Requested buffer size exceeds device memory allocation limit: ErrorOutOfDeviceMemory
+    "exceeds device memory allocation limit" => Kind::Other, |now| now.add_event(Event::BufferLimit);
+    /// tensor 'blk.0.ffn_up.weight' (q4_K) (and 12 others) cannot be used with preferred buffer type CPU_REPACK, using CPU instead
+    "cannot be used with preferred buffer type" =>
+        Kind::Other, |now, line| now.add_event(Event::TensorsElsewhere(clip(line, 256)));
+    /// CUDA error: out of memory
+    /// ggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory
+    "out of memory" | "ErrorOutOfDeviceMemory" =>
+        Kind::Other, |now| now.add_event(Event::OutOfMemory { size: None, device: None });
+    /// llama_init_from_model: failed to initialize the context: failed to allocate compute pp buffers
+    "failed to initialize the context{}" (_: RealFailure) =>
+        Kind::Other, |now, line| now.add_event(Event::Failed(clip(line, 256)));
+    /// alloc_tensor_range: failed to allocate ROCm0 buffer of size 4718592000
+    "failed to allocate {} buffer{}of size {}" (device: Words<64>, _: &str, bytes: u64) => Kind::Other, |now| {
+        let size = Some(Mib(round(bytes as f64 / 1_048_576.0)));
+        now.add_event(Event::OutOfMemory { size, device: Some(device.0) });
+    };
+    /// llama_model_load: error loading model: unable to allocate CUDA0 buffer
+    /// main: failed to load model '/m/q.gguf'
+    "error loading model" | "failed to load model" =>
+        Kind::Other, |now, line| now.add_event(Event::Failed(clip(line, 256)));
+    /// clip_ctx: CLIP using CUDA0 backend
+    "CLIP using {} backend" (backend: Words<64>) => Kind::Other, |now| now.add_event(Event::ProjectorOn(backend.0));
+    /// srv    load_model: prompt cache is disabled - use `--cache-ram N` to enable it
+    "prompt cache is disabled" => Kind::Other, |now| now.asked.cache_ram = Some(0);
+    /// sched_reserve: reserve took 283.00 ms, sched copies = 4
+    "sched copies = {}" (copies: u64) => Kind::Other, |now| if let Some(context) = now.load.contexts.last_mut() {
+        context.settings.sched_copies = Some(copies);
+    };
+    /// srv    load_model: context checkpoints enabled, max = 32, min spacing = 8192
+    "context checkpoints enabled, max = {}" (count: u64) => Kind::Other, |now| now.asked.ctx_checkpoints = Some(count);
+    /// Model load size estimate with raw num offload layers 'max' and context length '8192': Model: 14.87 GB Context: 936.03 MB Total: 15.81 GB
+    "Model load size estimate{}Model: {}Context: {}" (_: &str, model: Size, context: Size) =>
+        Kind::Other, |now| now.add_event(Event::OwnEstimate { model: model.0, context: context.0 });
+    /// Model load size estimate with raw num offload layers 'max' and context length '8192':
+    "Model load size estimate" => Kind::Other, |now| now.own_estimate = Some(Mib::default());
+    /// Model: 14.87 GB
+    "^Model: {}" (model: Size) => Kind::Other, |now| now.own_estimate = now.own_estimate.and(Some(model.0));
+    /// Context: 936.03 MB
+    "^Context: {}" (context: Size) => Kind::Other, |now| now.end_own_estimate(context.0);
+};
+
+/// Lines of flash attention.
+pub(super) const FLASH_ATTENTION: &[Row] = patterns! {
+    /// llama_context: Flash Attention was auto, set to disabled
+    /// llama_context: flash_attn is not compatible with Grok - forcing off
+    /// resolve_fused_ops: layer 0 is assigned to device CUDA0 but Flash Attention is assigned to device CPU (usually due to missing support)
+    /// opt_init: disabling flash attention, FLASH_ATTN_EXT has no backward pass
+    "set to disabled" | "forcing off" | "is assigned to device CPU" | "disabling flash attention" =>
+        Kind::Other, |now, line| {
+            now.context().settings.flash_attn_in_use = Some(false);
+            now.add_event(Event::FlashAttentionOff { reason: clip(line, 256) });
+        };
+    /// sched_reserve: Flash Attention was auto, set to enabled
+    "set to enabled" => Kind::Other, |now| now.context().settings.flash_attn_in_use = Some(true);
+};
+
+/// Words of at most so many bytes.
+struct Words<const MOST: usize>(String);
+
+impl<const MOST: usize> Hole<'_> for Words<MOST> {
+    fn read(text: &str) -> Option<Self> {
+        Some(Self(clip(text, MOST)))
+    }
+}
+
+struct LastWord(String);
+
+/// Anything but what a fit's trial is expected to fail with.
+struct RealFailure;
+
+holes! {
+    LastWord: |text| text.split_whitespace().next_back().map(|word| Self(clip(word, 64)));
+    RealFailure: |text| (!text.contains("normal during memory fitting")).then_some(Self);
+}
 
 /// Something worth telling of a load; sizes in MiB.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,7 +172,7 @@ pub enum Event {
     PipelineGivenUp,
     /// A buffer grew while the program ran.
     Grew {
-        /// Its device.
+        /// By its backend's name: `CUDA0`.
         device: String,
         /// Size before.
         from: Mib,
@@ -43,28 +181,28 @@ pub enum Event {
     },
     /// A saved state took memory on a device after the load.
     SavedState {
-        /// Its device.
+        /// By its backend's name: `CUDA0`.
         device: String,
-        /// Its size.
+        /// Of the state's part there.
         size: Mib,
     },
     /// A prompt was saved in RAM.
     SavedPrompt {
         /// Tokens of the prompt.
         tokens: u64,
-        /// Its size.
+        /// Of its part of the caches.
         size: Mib,
     },
     /// A context checkpoint was made.
     Checkpoint {
-        /// Its size.
+        /// In RAM.
         size: Mib,
     },
     /// A tensor is read from the file row by row.
     LazyTensor {
-        /// Its name.
+        /// As in the file: `per_layer_token_embd.weight`.
         name: String,
-        /// Its size.
+        /// Of the whole tensor.
         size: Mib,
     },
     /// Sliding-window layers have caches of the whole context.
@@ -75,16 +213,6 @@ pub enum Event {
     TensorsElsewhere(String),
     /// A projector's context began; with the backend's name.
     ProjectorOn(String),
-    /// Estimates before the load: a projector's memory.
-    ProjectorEstimate(Mib),
-    /// A draft's memory.
-    DraftEstimate(Mib),
-    /// Limit of saved prompts.
-    PromptCacheLimit(Mib),
-    /// Checkpoints per slot.
-    Checkpoints(u64),
-    /// Copies of the graph.
-    SchedCopies(u64),
     /// LM Studio's own estimate, of weights and context; without compute buffers.
     OwnEstimate {
         /// Weights.
@@ -94,148 +222,4 @@ pub enum Event {
     },
     /// Memory that KoboldCpp's fit keeps free, in MB as it says it.
     AutofitReserve(u64),
-}
-
-/// A line that tells an event, or that a program is ready or ends.
-pub(super) fn read(text: &str) -> Option<Said<'_>> {
-    // the projector's loader
-    if let Some(size) = scan::after(text, "load_hparams: model size:").and_then(scan::mib) {
-        return Some(Said::Projector(size.0));
-    }
-    if let Some(slots) = slots(text) {
-        return Some(slots);
-    }
-    if text.contains("MiB")
-        && let Some(event) = sized(text)
-    {
-        return Some(Said::Event(event));
-    }
-    let words = || scan::clip(text, 256);
-    let event = if text.contains("server is listening") || text.contains(": model loaded") {
-        return Some(Said::Ready);
-    } else if text.contains("cleaning up before exit") {
-        return Some(Said::Closing);
-    } else if let Some(path) = scan::between(text, "load_model: loading model '", "'") {
-        return Some(Said::Load(path));
-    } else if let Some(rest) = scan::after(text, "Autofit Result: ") {
-        return Some(Said::Autofit(command::arguments(rest)));
-    } else if let Some(rest) = scan::after(text, "Autofit Reserve Space: ") {
-        Event::AutofitReserve(scan::count(rest)?.0)
-    } else if ["Flash Attention", "flash attention", "flash_attn"].iter().any(|name| text.contains(name)) {
-        let off = text.contains("set to disabled")
-            || text.contains("forcing off")
-            || text.contains("is assigned to device CPU")
-            || text.contains("disabling flash attention");
-        let known = off || text.contains("set to enabled");
-        return known.then_some(Said::FlashAttention(!off, text));
-    } else if text.contains("not supported, set to disabled") || text.contains("due to missing support") {
-        Event::Unsupported(words())
-    } else if text.contains("pipeline parallelism enabled") {
-        Event::PipelineParallelism
-    } else if text.contains("retrying without pipeline parallelism") {
-        Event::PipelineGivenUp
-    } else if text.contains("using full-size SWA cache") {
-        Event::FullSizeWindows
-    } else if text.contains("exceeds device memory allocation limit") {
-        Event::BufferLimit
-    } else if text.contains("cannot be used with preferred buffer type") {
-        Event::TensorsElsewhere(words())
-    } else if text.contains("out of memory") || text.contains("ErrorOutOfDeviceMemory") {
-        Event::OutOfMemory { size: None, device: None }
-    } else if text.contains("failed to initialize the context") && !text.contains("normal during memory fitting") {
-        Event::Failed(words())
-    } else if text.contains("failed to allocate ") {
-        return failed_buffer(text).map(Said::Event);
-    } else if text.contains("error loading model") || text.contains("failed to load model") {
-        Event::Failed(words())
-    } else if let Some(backend) = scan::between(text, "CLIP using ", " backend") {
-        Event::ProjectorOn(scan::clip(backend, 64))
-    } else if text.contains("prompt cache is disabled") {
-        Event::PromptCacheLimit(Mib(0.0))
-    } else if let Some(copies) = scan::count_after(text, "sched copies = ") {
-        Event::SchedCopies(copies)
-    } else if let Some(rest) = scan::after(text, "context checkpoints enabled, max = ") {
-        Event::Checkpoints(scan::count(rest)?.0)
-    } else if text.contains("Model load size estimate") {
-        return Some(Said::OwnEstimate(EstimatePart::Heading)).filter(|_| !text.contains("Model: ")).or_else(|| {
-            let size = |mark: &str| scan::after(text, mark).and_then(scan::size);
-            let (model, context) = (size("Model: ")?, size("Context: ")?);
-            Some(Said::Event(Event::OwnEstimate { model, context }))
-        });
-    } else if let Some(size) = text.strip_prefix("Model: ").and_then(scan::size) {
-        return Some(Said::OwnEstimate(EstimatePart::Model(size)));
-    } else if let Some(size) = text.strip_prefix("Context: ").and_then(scan::size) {
-        return Some(Said::OwnEstimate(EstimatePart::Context(size)));
-    } else {
-        return None;
-    };
-    Some(Said::Event(event))
-}
-
-/// What a server says of its slots: `initializing slots, n_slots = 1`, `new slot, n_ctx = 8192`, `n_ctx_slot = 8192`,
-/// `n_parallel is set to auto, using n_parallel = 4 and kv_unified = true`; and what a graph is reserved for.
-fn slots(text: &str) -> Option<Said<'_>> {
-    if let Some(rest) = scan::after(text, "reserving a graph for ubatch with ") {
-        return Some(Said::Parameter("reserved graph", rest));
-    }
-    let auto = scan::after(text, "n_parallel is set to auto, using ");
-    let sequences =
-        auto.map_or_else(|| scan::count_after(text, "n_slots = "), |rest| scan::count_after(rest, "n_parallel = "));
-    let context = scan::count_after(text, "new slot, n_ctx = ").or_else(|| scan::count_after(text, "n_ctx_slot = "));
-    let unified = auto.filter(|rest| rest.contains("kv_unified = true")).map(|_| true);
-    (sequences.is_some() || context.is_some()).then_some(Said::Slots { sequences, context, unified })
-}
-
-/// Events with a size in MiB.
-fn sized(text: &str) -> Option<Event> {
-    if let Some(rest) = scan::after(text, "allocating ") {
-        let (size, rest) = scan::mib(rest)?;
-        let device = scan::between(rest, "on device ", ":").map(|device| scan::clip(device, 64));
-        return rest.contains("failed").then_some(Event::OutOfMemory { size: Some(size), device });
-    }
-    if let Some(rest) = scan::after(text, "~llama_io_write_device: allocated '") {
-        let (device, rest) = rest.split_once('\'')?;
-        return Some(Event::SavedState { device: scan::clip(device, 64), size: scan::mib_after(rest, "buffer")? });
-    }
-    if let Some(rest) = scan::after(text, "reallocating ") {
-        let (device, rest) = rest.split_once(" buffer from size ")?;
-        let (from, rest) = scan::mib(rest)?;
-        return Some(Event::Grew { device: scan::clip(device, 64), from, to: scan::mib_after(rest, "to")? });
-    }
-    if let Some((head, rest)) = text.split_once("compute buffer size of ") {
-        let device = head.split_whitespace().next_back()?;
-        let (to, rest) = scan::mib(rest)?;
-        let from = scan::mib_after(rest, "does not match expectation of")?;
-        return Some(Event::Grew { device: scan::clip(device, 64), from, to });
-    }
-    if let Some(rest) = scan::after(text, "saving prompt with length ") {
-        let (tokens, rest) = scan::count(rest)?;
-        return Some(Event::SavedPrompt { tokens, size: scan::mib_after(rest, "state size =")? });
-    }
-    if text.contains("created context checkpoint") {
-        return scan::mib_after(text, "size =").map(|size| Event::Checkpoint { size });
-    }
-    if text.contains("lazy read enabled") {
-        let (name, rest) = scan::after(text, "tensor ")?.split_once(" (size =")?;
-        return Some(Event::LazyTensor { name: scan::clip(name, 128), size: scan::mib(rest)?.0 });
-    }
-    if text.contains("memory usage of mmproj is") {
-        return scan::mib_after(text, "mmproj is").map(Event::ProjectorEstimate);
-    }
-    if text.contains("[spec] estimated memory usage of") {
-        return scan::mib_after(text, " is").map(Event::DraftEstimate);
-    }
-    if text.contains("prompt cache is enabled") {
-        return scan::mib_after(text, "size limit:").map(Event::PromptCacheLimit);
-    }
-    None
-}
-
-/// `alloc_tensor_range: failed to allocate ROCm0 buffer of size 4718592000`
-fn failed_buffer(text: &str) -> Option<Event> {
-    let rest = scan::after(text, "failed to allocate ")?;
-    let (device, rest) = rest.split_once(" buffer")?;
-    let bytes = scan::count_after(rest, "of size ")?;
-    let size = Some(Mib(scan::round(bytes as f64 / 1_048_576.0)));
-    Some(Event::OutOfMemory { size, device: Some(scan::clip(device, 64)) })
 }

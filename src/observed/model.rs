@@ -1,9 +1,69 @@
-//! What the loader says of a model's file and where its layers go.
+//! Weights and devices: what the loader says of a model's file and where its layers go, which devices a program names,
+//! and its build.
 
 use serde::Serialize;
 
-use super::said::Said;
-use super::{Buffers, Mib, scan};
+use super::pattern::{self, DeviceName, Hole, Kind, Row, holes, patterns};
+use super::{Buffers, Mib, Program};
+use crate::machine::CpuInstructions;
+
+pub(super) const ROWS: &[Row] = patterns! {
+    /// print_info: no_alloc              = 1
+    "print_info: no_alloc{}={}" (_: &str, trial: &str) =>
+        Kind::Model, |now| now.set_no_alloc(trial == "1");
+    /// print_info: n_layer               = 36
+    /// llm_load_print_meta: model ftype      = Q4_K - Medium
+    "print_info: {}={}" | "print_meta: {}={}" (key: &str, value: &str) => Kind::Part, |now| now.model().set(key, value);
+    /// llama_model_loader: loaded meta data with 28 key-value pairs and 399 tensors from /m/q.gguf (version GGUF V3 (latest))
+    "loaded meta data with {}pairs and {} tensors from {}" (_: &str, tensors: u64, path: &str) => Kind::Model, |now| {
+        let path = path.rsplit_once(" (version").map_or(path, |(path, _)| path);
+        let model = now.open_model();
+        (model.tensors, model.path) = (Some(tensors), Some(pattern::name(path)));
+    };
+    /// load_tensors: loading model tensors, this can take a while... (mmap = true, direct_io = false)
+    "loading model tensors{}" (rest: &str) =>
+        Kind::Model, |now| now.open_model().load_mode = pattern::between(rest, "(", ")").map(load_mode);
+    /// load_tensors: offloaded 20/49 layers to GPU
+    "offloaded {}/{} layers to GPU" (on: u64, all: u64) => Kind::Model, |now| now.model().offloaded = Some((on, all));
+    /// done_getting_tensors: partial load — used 18 of 866 tensors in the file (rest belong to a sibling model on the same .gguf)
+    ": partial load {}used {} of {}" (_: &str, used: u64, of: u64) =>
+        Kind::Model, |now| now.model().partial = Some((used, of));
+    /// llama_model_load_from_file_impl: using device CUDA0 (NVIDIA GeForce RTX 3090) (0000:c1:00.0) - 23774 MiB free
+    "using device {} ({..}) ({}) - {}" (name: DeviceName<'_>, text: &str, bus: &str, free: Mib) =>
+        Kind::Loading, |now| now.add_device(ObservedDevice {
+            bus: bus.contains(':').then(|| pattern::clip(bus, 32)),
+            ..ObservedDevice::of(name, text, None, Some(free))
+        });
+    /// llama_model_load_from_file_impl: using device Metal (Apple M2 Max) - 73727 MiB free
+    "using device {} ({..}) - {}" (name: DeviceName<'_>, text: &str, free: Mib) =>
+        Kind::Loading, |now| now.add_device(ObservedDevice::of(name, text, None, Some(free)));
+    ///   Device 0: NVIDIA GeForce RTX 5090, compute capability 12.0, VMM: yes, VRAM: 32105 MiB (31599 MiB free)
+    "Device {}:{}VRAM: {} ({} free" (index: u64, text: &str, total: Mib, free: Mib) =>
+        Kind::Loading, |now| now.add_device(ObservedDevice::of_cuda(index, text, total, Some(free)));
+    ///   Device 0: AMD Radeon RX 7900 XTX, gfx1100 (0x1100), VMM: no, Wave Size: 32, VRAM: 24560 MiB
+    "Device {}:{}VRAM: {}" (index: u64, text: &str, total: Mib) =>
+        Kind::Loading, |now| now.add_device(ObservedDevice::of_cuda(index, text, total, None));
+    /// cmn  common_param:   - CPU     : AMD EPYC (24105 MiB, 24105 MiB free)
+    /// Vulkan1 : NVIDIA GeForce RTX 4060 Laptop GPU (7956 MiB, 7188 MiB free)
+    "common_param:{}:{..} ({}, {} free" | "^{}:{..} ({}, {} free"
+        (name: DeviceName<'_>, text: &str, total: Mib, free: Mib) =>
+        Kind::Loading, |now| now.add_device(ObservedDevice::of(name, text, Some(total), Some(free)));
+    /// system_info: n_threads = 2 (n_threads_batch = 2) / 2 | CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 1 | REPACK = 1 |
+    "system_info: {}" (features: CpuInstructions) => Kind::Other, |now| now.load.cpu = Some(features);
+    /// Welcome to KoboldCpp - Version 1.104
+    "Welcome to KoboldCpp - Version {}" (version: &str) =>
+        Kind::Start, |now| now.set_version(Program::KoboldCpp, version);
+    /// common_params_print_info: build 9694 (4a79037b8) with Clang 20.1.8 for Windows x86_64
+    /// build: 7315 (4a79037b8) with MSVC 19.44
+    /// main: build = 3452 (a14e8b2d)
+    /// build_info: b9694-4a79037b8
+    /// main: build_info = b9694-4a79037b8
+    /// version: 9694 (4a79037b8)
+    "print_info: build {}" | "^build: {}" | "main: build = {}" | "build_info: {}" | "build_info = {}" | "^version: {}"
+        (build: Build<'_>) => Kind::Start, |now| {
+            (now.load.build, now.load.commit) = (Some(build.number), Some(pattern::clip(build.commit, 64)));
+        };
+};
 
 /// A model as its loader describes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -55,87 +115,17 @@ pub struct ObservedModel {
     pub observed: Buffers,
 }
 
-/// What one line says of a model.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ModelFact<'a> {
-    /// A file is opened: tensors and path.
-    File(u64, &'a str),
-    /// Weights are about to be read, in this way.
-    Loading(Option<&'a str>),
-    /// A property and its value.
-    Property(&'a str, &'a str),
-    /// Layers on GPUs, and in all.
-    Offloaded(u64, u64),
-    /// Tensors read, of those in the file.
-    Partial(u64, u64),
-    /// Whether nothing is allocated, for a trial.
-    NoAlloc(bool),
-    /// Several properties in one line, of Ollama's own engine.
-    Described { architecture: &'a str, file_type: Option<&'a str>, name: Option<&'a str>, tensors: Option<u64> },
-}
-
-/// A line of the loader.
-pub(super) fn read(text: &str) -> Option<Said<'_>> {
-    let fact = if let Some(rest) = scan::after(text, "print_info: ").or_else(|| scan::after(text, "print_meta: ")) {
-        let (key, value) = rest.split_once('=')?;
-        match (key.trim(), value.trim()) {
-            ("no_alloc", value) => ModelFact::NoAlloc(value == "1"),
-            (key, value) => ModelFact::Property(key, value),
-        }
-    } else if let Some(rest) = scan::after(text, "loaded meta data with ") {
-        let (tensors, rest) = scan::count(scan::after(rest, "pairs and ")?)?;
-        let path = scan::after(rest, "tensors from ")?;
-        ModelFact::File(tensors, path.rsplit_once(" (version").map_or(path, |(path, _)| path))
-    } else if let Some(rest) = scan::after(text, "loading model tensors") {
-        ModelFact::Loading(scan::between(rest, "(", ")"))
-    } else if let Some(rest) = scan::after(text, "offloaded ").filter(|rest| rest.contains("layers to GPU")) {
-        offloaded(rest)?
-    } else if let Some(rest) = scan::after(text, ": partial load ") {
-        let (read, rest) = scan::count(scan::after(rest, "used ")?)?;
-        ModelFact::Partial(read, scan::count_after(rest, "of ")?)
-    } else {
-        return None;
-    };
-    Some(Said::Model(fact))
-}
-
-/// `20/49 layers to GPU`
-pub(super) fn offloaded(text: &str) -> Option<ModelFact<'_>> {
-    let (on, rest) = scan::count(text)?;
-    let (all, _) = scan::count(rest.strip_prefix('/')?)?;
-    Some(ModelFact::Offloaded(on, all))
-}
-
 impl ObservedModel {
-    pub(super) fn apply(&mut self, fact: ModelFact<'_>) {
-        match fact {
-            ModelFact::File(tensors, path) => {
-                (self.tensors, self.path) = (Some(tensors), Some(scan::name(path)));
-            }
-            ModelFact::Loading(mode) => self.load_mode = mode.map(load_mode),
-            ModelFact::Property(key, value) => self.set(key, value),
-            ModelFact::Offloaded(on, all) => self.offloaded = Some((on, all)),
-            ModelFact::Partial(read, of) => self.partial = Some((read, of)),
-            ModelFact::NoAlloc(_) => {}
-            ModelFact::Described { architecture, file_type, name, tensors } => {
-                self.architecture = Some(scan::name(architecture));
-                self.file_type = file_type.map(scan::name);
-                self.name = name.map(scan::name);
-                self.tensors = tensors;
-            }
-        }
-    }
-
     fn set(&mut self, key: &str, value: &str) {
-        let text = || (!value.is_empty()).then(|| scan::name(value));
-        let count = || scan::count(value).map(|(count, _)| count);
+        let text = || (!value.is_empty()).then(|| pattern::name(value));
+        let count = || pattern::count(value).map(|(count, _)| count);
         match key {
             "arch" | "architecture" => self.architecture = text(),
             "file type" | "file_type" | "model ftype" => self.file_type = text(),
-            "file size" | "model size" => self.file_size = scan::size(value),
+            "file size" | "model size" => self.file_size = pattern::size(value),
             "model type" => self.size_label = text(),
             "model params" => self.parameters = text(),
-            "general.name" | "general.name    " | "name" => self.name = text(),
+            "general.name" | "name" => self.name = text(),
             "n_layer" => self.blocks = count(),
             "n_ctx_train" => self.n_ctx_train = count(),
             "n_swa" => self.sliding_window = count().filter(|&tokens| tokens > 0),
@@ -147,13 +137,83 @@ impl ObservedModel {
 
 /// `load_mode = none`, or before August 2026 `mmap = true, direct_io = false`.
 fn load_mode(text: &str) -> String {
-    let given = |key: &str| scan::after(text, key).map(|rest| rest.split(',').next().unwrap_or(rest).trim());
+    let given = |key: &str| pattern::after(text, key).map(|rest| rest.split(',').next().unwrap_or(rest).trim());
     if let Some(mode) = given("load_mode = ") {
-        return scan::clip(mode, 32);
+        return pattern::clip(mode, 32);
     }
     match (given("mmap = "), given("direct_io = ")) {
         (Some("true"), _) => "mmap".to_owned(),
         (_, Some("true")) => "dio".to_owned(),
         _ => "none".to_owned(),
     }
+}
+
+/// A device as a program names it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ObservedDevice {
+    /// The backend's name for it: `CUDA0`, `Vulkan1`, `CPU`.
+    pub name: String,
+    /// What the driver calls it: `NVIDIA GeForce RTX 3090`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its place on the bus: `0000:c1:00.0`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus: Option<String>,
+    /// All memory, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<Mib>,
+    /// Free memory before the load, in MiB; the last figure that was printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free: Option<Mib>,
+}
+
+impl ObservedDevice {
+    fn of(name: DeviceName<'_>, description: &str, total: Option<Mib>, free: Option<Mib>) -> Self {
+        let description = Some(pattern::clip(description, 128));
+        Self { name: name.0.to_owned(), description, bus: None, total, free }
+    }
+
+    /// A device that CUDA or HIP numbers; HIP's text has the processor's name.
+    fn of_cuda(index: u64, text: &str, total: Mib, free: Option<Mib>) -> Self {
+        let backend = if text.contains("gfx") { "ROCm" } else { "CUDA" };
+        let description = text.split(',').next().unwrap_or(text);
+        Self::of(DeviceName(&format!("{backend}{index}")), description, Some(total), free)
+    }
+
+    /// Takes over what `later` knows.
+    pub(super) fn update(&mut self, later: Self) {
+        self.description = later.description.or(self.description.take());
+        self.bus = later.bus.or(self.bus.take());
+        (self.total, self.free) = (later.total.or(self.total), later.free.or(self.free));
+    }
+}
+
+/// llama.cpp's build: `9694 (4a79037b8)` or `b9694-4a79037b8`.
+struct Build<'a> {
+    number: u64,
+    commit: &'a str,
+}
+
+holes! {
+    Build<'a>: |text| {
+        let word = text.split(' ').next()?;
+        if let Some((number, commit)) = word.strip_prefix('b').and_then(|word| word.split_once('-')) {
+            return Some(Self { number: number.parse().ok()?, commit });
+        }
+        Some(Self { number: word.parse().ok()?, commit: pattern::between(text, "(", ")")?.trim() })
+    };
+    // in llama.cpp's line of features: `CPU : AVX2 = 1 | AVX512 = 1 | … |`
+    CpuInstructions: |features| {
+        let has = |name: &str| {
+            features.split('|').any(|part| part.trim().trim_start_matches("CPU : ").trim() == format!("{name} = 1"))
+        };
+        let known = [
+            ("AMX_INT8", CpuInstructions::Amx),
+            ("AVX512", CpuInstructions::Avx512),
+            ("AVX2", CpuInstructions::Avx2),
+            ("MATMUL_INT8", CpuInstructions::NeonI8mm),
+            ("DOTPROD", CpuInstructions::NeonDotprod),
+        ];
+        known.into_iter().find(|(name, _)| has(name)).map(|(_, instructions)| instructions)
+    };
 }

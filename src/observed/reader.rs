@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use super::command::Spawn;
 use super::driver::Driver;
-use super::json::{Collector, Document};
-use super::prefix::{self, Line, Source};
-use super::router::Spawn;
-use super::said::{self, Said};
+use super::pattern::{self, Kind, Parsed};
+use super::prefix::{self, Collector, Document, Line, Source};
 use super::under_way::LoadUnderWay;
-use super::{Load, Missing, Observation, Program, PsRow, age, json, limits, ps};
+use super::{Load, Missing, Observation, Program, PsRow, limits, ollama};
 
 /// Reads a text in pieces of any size; where it is cut makes no difference.
 #[derive(Clone, Debug, Default)]
@@ -140,7 +139,7 @@ impl Reader {
     }
 
     fn line_of(&mut self, line: Line<'_>, may_nest: bool) {
-        let document = json::line(line.text).filter(|_| may_nest).or_else(|| self.document.feed(line.text));
+        let document = prefix::document_of(line.text).filter(|_| may_nest).or_else(|| self.document.feed(line.text));
         match document {
             Some(Document::Text(text)) if may_nest => {
                 for nested in text.lines() {
@@ -155,7 +154,7 @@ impl Reader {
             }
             Some(Document::Table(rows)) => {
                 for (name, row) in rows {
-                    self.apply(line, Said::Row(name, row));
+                    self.apply(line, Parsed::new(Kind::Table(row.phase()), |now| now.add_row(name, row)));
                 }
                 return;
             }
@@ -171,21 +170,21 @@ impl Reader {
             return;
         }
         let broken = self.broken.take();
-        if let Some(said) = said::read(&line) {
-            self.apply(line, said);
+        if let Some(parsed) = pattern::read(line.text) {
+            self.apply(line, parsed);
             return;
         }
-        if said::may_be_broken(line.text) {
+        if may_be_broken(line.text) {
             self.broken = Some(line.text.to_owned());
         } else if let Some(first) = broken {
             let whole = first + line.text;
-            if let Some(said) = said::read(&Line { text: &whole, ..line }).filter(Said::is_memory) {
-                self.apply(Line { text: &whole, ..line }, said);
+            if let Some(parsed) = pattern::read(&whole).filter(|parsed| parsed.kind.is_memory()) {
+                self.apply(Line { text: &whole, ..line }, parsed);
                 return;
             }
-            self.broken = said::may_be_broken(&whole).then_some(whole);
+            self.broken = may_be_broken(&whole).then_some(whole);
         }
-        if let Some(row) = ps::row(line.text) {
+        if let Some(row) = ollama::row(line.text) {
             if self.ps.len() < limits::ROWS {
                 self.ps.push(row);
             }
@@ -195,10 +194,10 @@ impl Reader {
             return;
         }
         // Ollama's own lines, and its web server's, stand between a runner's
-        let aside = line.text.is_empty() || line.text.starts_with("time=") || line.text.starts_with("[GIN]");
+        let of_another = line.text.is_empty() || line.text.starts_with("time=") || line.text.starts_with("[GIN]");
         let at = self.writer(line);
         if let Some(writer) = self.writers.get_mut(at) {
-            writer.load.pass(aside);
+            writer.load.pass(of_another);
         }
     }
 
@@ -209,28 +208,27 @@ impl Reader {
         }
         if let Some((port, command)) = self.spawn.take().map(Spawn::end) {
             let source = Source { port: &port, ..line.source };
-            self.apply(Line { source, ..Line::default() }, Said::Start(Program::LlamaCpp, command));
+            self.apply(
+                Line { source, ..Line::default() },
+                Parsed::new(Kind::Command, |now| now.start(Some(Program::LlamaCpp), command)),
+            );
         }
         self.spawn = if line.text.starts_with("srv ") { Spawn::begin(line.text) } else { None };
         self.spawn.is_some()
     }
 
-    fn apply(&mut self, line: Line<'_>, said: Said<'_>) {
+    fn apply(&mut self, line: Line<'_>, parsed: Parsed<'_>) {
         let at = self.writer(line);
         let Some(writer) = self.writers.get_mut(at) else { return };
         let mut ended = None;
-        if writer.load.is_ended_by(&said, line.clock) {
+        if writer.load.is_ended_by(parsed.kind, line.clock) {
             let next = LoadUnderWay::on(Some(&writer.load));
             ended = Some(std::mem::replace(&mut writer.load, next));
         }
         if writer.load.load.line == 0 {
             writer.load.load.line = self.lines + 1;
         }
-        if let Some(build) = age::older_than(line.text, &said) {
-            let known = &mut writer.load.load.older_than;
-            *known = Some(known.map_or(build, |known| known.min(build)));
-        }
-        writer.load.apply(said, line.clock);
+        writer.load.enter(line.text, parsed, line.clock);
         if let Some(load) = ended {
             self.keep(load);
         }
@@ -294,6 +292,12 @@ impl Reader {
         }
         self.loads.push_back(load);
     }
+}
+
+/// Whether a line that says nothing may be the beginning of one of memory, as where a terminal's width or a mail broke it.
+fn may_be_broken(text: &str) -> bool {
+    const FUNCTIONS: [&str; 6] = ["load_tensors:", "llama_", "sched_reserve:", "init:", "breakdown_print: |", "_meta:"];
+    text.len() < 512 && !text.contains('~') && FUNCTIONS.iter().any(|function| text.contains(function))
 }
 
 /// A command pasted below the log that it made belongs to the load above it.

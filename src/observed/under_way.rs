@@ -1,18 +1,30 @@
 //! A load while its lines come in: which lines begin another load, another model or another context, and which take
 //! the place of earlier ones instead of adding to them.
 
-mod finish;
-
-use super::buffers::add;
-use super::context::{self, CacheSize};
-use super::fit::FitLine;
-use super::model::ModelFact;
+use super::context::{self, ObservedSettings};
+use super::load::is_gpu;
+use super::memory::{BufferName, add, sum};
 use super::ollama::Request;
-use super::said::{EstimatePart, Said};
+use super::pattern::{Kind, Parsed, clip};
 use super::{
-    Buffers, CommandLine, Event, Load, Mib, ObservedContext, ObservedDevice, ObservedModel, ObservedSettings, Program,
-    TablePhase, TableRow, Term, limits, scan,
+    Buffers, CacheSize, CommandLine, Event, FitResult, Load, Mib, ObservedContext, ObservedDevice, ObservedModel,
+    Program, TablePhase, TableRow, Term, limits,
 };
+
+/// Words that llama.cpp gave up, and about the build that did so: a log seldom names its build.
+const GIVEN_UP: [(&str, u64); 6] = [
+    // a negative remainder is signed since
+    ("llama_memory_breakdown_print", 8_900),
+    ("llama_print_memory_breakdown", 8_900),
+    ("llama_params_fit", 8_900),
+    ("alloc_compute_meta", 10_300),
+    ("(mmap = ", 10_300),
+    ("direct_io = ", 10_300),
+];
+/// Compute buffers are told by `sched_reserve` since.
+const RESERVED_BY_THE_CONTEXT: u64 = 8_200;
+/// The line of recurrent states tells those that a draft keeps since.
+const TELLS_KEPT_STATES: u64 = 9_200;
 
 /// A load under way.
 #[derive(Clone, Debug, Default)]
@@ -20,9 +32,9 @@ use super::{
 pub(super) struct LoadUnderWay {
     pub load: Load,
     /// What was asked for besides the command: a runner's request, KoboldCpp's fit, limits that a server tells.
-    asked: ObservedSettings,
+    pub asked: ObservedSettings,
     /// What the fit works out is printed between these lines.
-    fitting: bool,
+    pub fitting: bool,
     /// The fit spoke after these buffers, so that they were a trial's.
     tried: bool,
     /// The model at hand is read without memory, for a trial.
@@ -36,13 +48,13 @@ pub(super) struct LoadUnderWay {
     context_since: bool,
     /// What Ollama's own engine took, and whether that group of lines is over.
     own: Buffers,
-    own_over: bool,
+    pub own_over: bool,
     /// Weights of LM Studio's estimate, once its heading was there.
-    own_estimate: Option<Mib>,
+    pub own_estimate: Option<Mib>,
     /// Compute buffers of projectors.
     projector: Buffers,
     /// The program served or ended; what loads next is another load.
-    over: bool,
+    pub over: bool,
     clock: u64,
 }
 
@@ -71,125 +83,115 @@ impl LoadUnderWay {
         self.over || self.has_buffers() || !load.table.is_empty() || !load.fit.is_empty() || !load.models.is_empty()
     }
 
-    /// Whether this line begins another load.
-    pub fn is_ended_by(&self, said: &Said<'_>, clock: Option<u64>) -> bool {
-        let loads = matches!(said, Said::Fit(_) | Said::Device(_) | Said::Own { .. } | Said::Request(_))
-            || matches!(said, Said::Buffer(buffer) if buffer.term == Term::Model)
-            || matches!(said, Said::Model(fact) if !matches!(fact, ModelFact::Property(..)))
-            || matches!(said, Said::Row(_, row) if row.phase() == Some(TablePhase::Fit));
+    /// Whether a line of this kind begins another load.
+    pub fn is_ended_by(&self, kind: Kind, clock: Option<u64>) -> bool {
+        let loads = matches!(
+            kind,
+            Kind::Loading | Kind::Fit | Kind::Model | Kind::Weights | Kind::Table(Some(TablePhase::Fit))
+        );
         // one second, as threads may print a little out of order
         let restarted = clock.is_some_and(|clock| clock.saturating_add(1_000_000) < self.clock);
         let weighed = self.load.models.iter().any(|model| !model.observed.is_empty());
-        match said {
-            Said::Build(..) | Said::Version(..) | Said::Load(_) | Said::Estimate(_) => self.is_begun(),
-            Said::Start(..) | Said::Typed(_) => self.is_begun() || self.load.command.is_some(),
-            Said::Buffer(_) if restarted => loads && weighed,
+        match kind {
+            Kind::Start => self.is_begun(),
+            Kind::Command => self.is_begun() || self.load.command.is_some(),
+            Kind::Weights if restarted => weighed,
             _ => loads && (self.over || restarted && self.is_begun()),
         }
     }
 
-    /// A line that says nothing of a load; `aside` if another program wrote it in between.
-    pub fn pass(&mut self, aside: bool) {
-        self.reserving &= aside;
-        self.in_table &= aside;
+    /// A line that says nothing of a load; `of_another` if another program wrote it in between.
+    pub fn pass(&mut self, of_another: bool) {
+        self.reserving &= of_another;
+        self.in_table &= of_another;
     }
 
-    /// Enters what a line says.
-    pub fn apply(&mut self, said: Said<'_>, clock: Option<u64>) {
+    /// Enters what the line `text` says.
+    pub fn enter(&mut self, text: &str, parsed: Parsed<'_>, clock: Option<u64>) {
+        let Parsed { kind, sets } = parsed;
         self.clock = clock.unwrap_or(self.clock);
-        if self.tried && matches!(said, Said::Buffer(_) | Said::Constructing | Said::Model(_) | Said::Cache(_)) {
+        let is_buffer = matches!(kind, Kind::Weights | Kind::Compute | Kind::Memory);
+        if self.tried && (is_buffer || matches!(kind, Kind::Model | Kind::Part)) {
             self.forget_trial();
         }
-        let is_compute = matches!(&said, Said::Buffer(buffer) if buffer.term == Term::Compute);
-        self.reserving &= is_compute;
-        self.in_table &= matches!(said, Said::Row(..));
-        if matches!(said, Said::Own { .. } | Said::Request(_) | Said::Estimate(_)) {
-            self.load.program = self.load.program.or(Some(Program::Ollama));
+        self.reserving &= kind == Kind::Compute;
+        self.in_table &= matches!(kind, Kind::Table(_));
+        if kind == Kind::Fit {
+            self.fitting = true;
+            self.tried |= self.has_buffers();
         }
-        let load = &mut self.load;
-        match said {
-            Said::Buffer(buffer) => {
-                match buffer.function {
-                    // llama.cpp's own name until January 2025, as is the next; its fork kept the first
-                    "llm_load_tensors" => load.program = load.program.or(Some(Program::IkLlamaCpp)),
-                    "llama_new_context_with_model" if load.program == Some(Program::IkLlamaCpp) => {
-                        load.program = Some(Program::LlamaCpp);
-                    }
-                    _ => {}
-                }
-                match buffer.term {
-                    Term::Model => self.add_weights(buffer.device, buffer.mib),
-                    Term::Lora => add(&mut last(&mut load.models).observed, buffer.device, Term::Lora, buffer.mib),
-                    Term::ProjectorCompute => add(&mut self.projector, buffer.device, buffer.term, buffer.mib),
-                    Term::Compute => self.reserve(buffer.device, buffer.mib),
-                    term => self.add_to_context(buffer.device, term, buffer.mib),
-                }
-            }
-            Said::Cache(cache) => self.add_cache(cache),
-            Said::Row(name, row) => self.add_row(name, row),
-            Said::Fit(line) => self.fit(&line),
-            Said::Constructing => self.begin_context(),
-            Said::Parameter(key, value) => self.set(key, value),
-            Said::Model(fact) => self.add_model_fact(fact),
-            Said::Device(device) => self.add_device(device),
-            Said::Cpu(instructions) => load.cpu = Some(instructions),
-            Said::Build(number, commit) => {
-                (load.build, load.commit) = (number.or(load.build), Some(scan::clip(commit, 64)));
-            }
-            Said::Version(program, version) => {
-                (load.program, load.version) = (Some(program), Some(scan::clip(version, 64)));
-            }
-            Said::Start(program, command) => {
-                load.program = Some(program);
-                self.add_command(command);
-            }
-            Said::Typed(command) => {
-                if command.program.starts_with("koboldcpp") {
-                    load.program = Some(Program::KoboldCpp);
-                }
-                self.add_command(command);
-            }
-            Said::Load(path) => load.asked = Some(scan::name(path)),
-            Said::Named(name) => load.asked = Some(scan::name(name)),
-            Said::Slots { sequences, context, unified } => {
-                let asked = &mut self.asked;
-                asked.n_seq_max = sequences.or(asked.n_seq_max);
-                asked.n_ctx_seq = context.or(asked.n_ctx_seq);
-                asked.kv_unified = unified.or(asked.kv_unified);
-            }
-            Said::Ready => (load.is_ready, self.over) = (true, true),
-            Said::Closing => self.over = true,
-            Said::Own { device, term, mib } => self.add_own(device, term, mib),
-            Said::OwnTotal => self.own_over = true,
-            Said::Request(request) => self.request(request),
-            Said::Estimate(estimate) => load.estimate = Some(*estimate),
-            Said::Projector(size) => load.projector = Some(size),
-            Said::Autofit(command) => {
-                load.program = Some(Program::KoboldCpp);
-                self.asked = command.settings.or(std::mem::take(&mut self.asked));
-            }
-            Said::FlashAttention(on, words) => {
-                last(&mut load.contexts).settings.flash_attn_in_use = Some(on);
-                if !on {
-                    self.add_event(Event::FlashAttentionOff { reason: scan::clip(words, 256) });
-                }
-            }
-            Said::OwnEstimate(part) => self.own_estimate(part),
-            Said::Event(event) => self.add_event(event),
+        if is_buffer || matches!(kind, Kind::Table(_) | Kind::Fit | Kind::Model) {
+            GIVEN_UP.iter().filter(|(words, _)| text.contains(words)).for_each(|&(_, build)| self.is_older_than(build));
+        }
+        sets(self);
+    }
+
+    fn is_older_than(&mut self, build: u64) {
+        self.load.older_than = Some(self.load.older_than.map_or(build, |known| known.min(build)));
+    }
+
+    /// The model at hand.
+    pub fn model(&mut self) -> &mut ObservedModel {
+        last(&mut self.load.models)
+    }
+
+    /// The model whose file is opened or whose weights are about to be read: after another's weights it is a draft, or
+    /// a further part.
+    pub fn open_model(&mut self) -> &mut ObservedModel {
+        let models = &mut self.load.models;
+        if models.last().is_some_and(|model| !model.observed.is_empty()) && models.len() < limits::PARTS {
+            models.push(ObservedModel::default());
+            self.model_since = true;
+        }
+        last(models)
+    }
+
+    /// Whether nothing is allocated, for a trial.
+    pub fn set_no_alloc(&mut self, trial: bool) {
+        if std::mem::replace(&mut self.no_alloc, trial) && !trial {
+            self.forget_trial();
         }
     }
 
-    /// LM Studio's estimate, a part per line.
-    fn own_estimate(&mut self, part: EstimatePart) {
-        match part {
-            EstimatePart::Heading => self.own_estimate = Some(Mib::default()),
-            EstimatePart::Model(model) => self.own_estimate = self.own_estimate.and(Some(model)),
-            EstimatePart::Context(context) => {
-                if let Some(model) = self.own_estimate.take() {
-                    self.load.program = Some(Program::LmStudio);
-                    self.add_event(Event::OwnEstimate { model, context });
-                }
-            }
+    /// The context at hand.
+    pub fn context(&mut self) -> &mut ObservedContext {
+        last(&mut self.load.contexts)
+    }
+
+    /// The parameters of the context at hand, or of the first.
+    pub fn context_settings(&mut self) -> &mut ObservedSettings {
+        if self.load.contexts.is_empty() {
+            self.begin_context();
+        }
+        &mut self.context().settings
+    }
+
+    pub fn set_version(&mut self, program: Program, version: &str) {
+        (self.load.program, self.load.version) = (Some(program), Some(clip(version, 64)));
+    }
+
+    /// The load is done; the program serves.
+    pub fn serve(&mut self) {
+        (self.load.is_ready, self.over) = (true, true);
+    }
+
+    /// A program starts with a command, or somebody typed one.
+    pub fn start(&mut self, program: Option<Program>, command: CommandLine) {
+        self.load.program = program.or(self.load.program);
+        self.load.asked = command.model.clone().or(self.load.asked.take());
+        self.load.command = Some(command);
+    }
+
+    /// Settings that a program tells over those it told before.
+    pub fn ask(&mut self, settings: ObservedSettings) {
+        self.asked = settings.or(std::mem::take(&mut self.asked));
+    }
+
+    /// The last line of LM Studio's estimate, which comes a part per line.
+    pub fn end_own_estimate(&mut self, context: Mib) {
+        if let Some(model) = self.own_estimate.take() {
+            self.load.program = Some(Program::LmStudio);
+            self.add_event(Event::OwnEstimate { model, context });
         }
     }
 
@@ -203,14 +205,7 @@ impl LoadUnderWay {
         (self.model_since, self.context_since) = (false, false);
     }
 
-    fn add_command(&mut self, command: CommandLine) {
-        if command.model.is_some() {
-            self.load.asked.clone_from(&command.model);
-        }
-        self.load.command = Some(command);
-    }
-
-    fn add_device(&mut self, device: ObservedDevice) {
+    pub fn add_device(&mut self, device: ObservedDevice) {
         let devices = &mut self.load.devices;
         if let Some(known) = devices.iter_mut().find(|known| known.name == device.name) {
             known.update(device);
@@ -219,25 +214,29 @@ impl LoadUnderWay {
         }
     }
 
-    /// A file after another, or weights after a context's lines, are another model's: a draft's.
-    fn add_model_fact(&mut self, fact: ModelFact<'_>) {
-        if let ModelFact::NoAlloc(trial) = fact {
-            if std::mem::replace(&mut self.no_alloc, trial) && !trial {
-                self.forget_trial();
+    pub fn add_buffer(&mut self, buffer: BufferName<'_>, mib: Mib) {
+        let BufferName { function, device, term } = buffer;
+        let program = &mut self.load.program;
+        match function {
+            // llama.cpp's own name until January 2025, as is the next; its fork kept the first
+            "llm_load_tensors" => *program = program.or(Some(Program::IkLlamaCpp)),
+            "llama_new_context_with_model" if *program == Some(Program::IkLlamaCpp) => {
+                *program = Some(Program::LlamaCpp);
             }
-            return;
+            _ => {}
         }
-        let models = &mut self.load.models;
-        let weighed = models.last().is_some_and(|model| !model.observed.is_empty());
-        let another = match fact {
-            ModelFact::File(..) | ModelFact::Loading(_) | ModelFact::Described { .. } => weighed,
-            _ => false,
-        };
-        if another && models.len() < limits::PARTS {
-            models.push(ObservedModel::default());
-            self.model_since = true;
+        match term {
+            Term::Model => self.add_weights(device, mib),
+            Term::Lora => add(&mut self.model().observed, device, term, mib),
+            Term::ProjectorCompute => add(&mut self.projector, device, term, mib),
+            Term::Compute => {
+                if function.starts_with("llama_") {
+                    self.is_older_than(RESERVED_BY_THE_CONTEXT);
+                }
+                self.reserve(device, mib);
+            }
+            term => self.add_to_context(device, term, mib),
         }
-        last(models).apply(fact);
     }
 
     fn add_weights(&mut self, device: &str, mib: Mib) {
@@ -259,7 +258,7 @@ impl LoadUnderWay {
     }
 
     /// Makes another context if the last one has anything.
-    fn begin_context(&mut self) {
+    pub fn begin_context(&mut self) {
         let contexts = &mut self.load.contexts;
         let is_new = contexts.last().is_none_or(|context| *context != ObservedContext::default());
         if is_new && contexts.len() < limits::PARTS {
@@ -268,7 +267,7 @@ impl LoadUnderWay {
         (self.context_since, self.model_since) = (true, false);
     }
 
-    fn set(&mut self, key: &str, value: &str) {
+    pub fn set(&mut self, key: &str, value: &str) {
         let context = self.load.contexts.last();
         let again = context
             .is_some_and(|context| !context.observed.is_empty() || key == "n_ctx" && context.settings.n_ctx.is_some());
@@ -292,7 +291,10 @@ impl LoadUnderWay {
         add(&mut last(&mut self.load.contexts).observed, device, term, mib);
     }
 
-    fn add_cache(&mut self, cache: CacheSize) {
+    pub fn add_cache(&mut self, cache: CacheSize) {
+        if cache.term == Term::Rs && cache.saved_states.is_none() {
+            self.is_older_than(TELLS_KEPT_STATES);
+        }
         if self.load.contexts.is_empty() {
             self.begin_context();
         }
@@ -318,7 +320,7 @@ impl LoadUnderWay {
         (self.reserving, self.context_since, self.model_since) = (true, true, false);
     }
 
-    fn add_row(&mut self, name: String, row: TableRow) {
+    pub fn add_row(&mut self, name: String, row: TableRow) {
         let taken = self.has_buffers() && !self.tried && !self.fitting;
         let phase = match row.phase() {
             Some(TablePhase::Loaded) if self.fitting => TablePhase::Fit,
@@ -341,13 +343,14 @@ impl LoadUnderWay {
         self.tried |= phase == TablePhase::Fit && self.has_buffers();
     }
 
-    fn fit(&mut self, line: &FitLine<'_>) {
-        self.fitting = !matches!(line, FitLine::Fits | FitLine::GaveUp(_) | FitLine::Took);
-        self.tried |= self.has_buffers();
-        self.load.fit.apply(line);
+    pub fn end_fit(&mut self, result: FitResult) {
+        self.fitting = false;
+        self.load.fit.result = Some(result);
     }
 
-    fn add_own(&mut self, device: &str, term: Term, mib: Mib) {
+    /// What Ollama's own engine took.
+    pub fn add_own(&mut self, device: &str, term: Term, mib: Mib) {
+        self.note_ollama();
         if std::mem::take(&mut self.own_over) {
             self.own.clear();
         }
@@ -356,46 +359,88 @@ impl LoadUnderWay {
         }
     }
 
-    fn request(&mut self, request: Request) {
+    /// What Ollama asks of its runner.
+    pub fn request(&mut self, request: Request) {
+        self.note_ollama();
         match request.operation.as_str() {
             "close" => self.over = true,
-            _ => self.asked = request.settings.or(std::mem::take(&mut self.asked)),
+            _ => self.ask(request.settings),
         }
     }
 
-    fn add_event(&mut self, event: Event) {
-        match event {
-            Event::ProjectorEstimate(size) => self.asked.projector_estimate = Some(size),
-            Event::DraftEstimate(size) => self.asked.draft_estimate = Some(size),
-            Event::PromptCacheLimit(limit) => self.asked.cache_ram = Some(limit.0 as i64),
-            Event::Checkpoints(count) => self.asked.ctx_checkpoints = Some(count),
-            Event::PipelineGivenUp => {
-                // what was refused just before is tried again with less, and the load goes on
-                while matches!(self.load.events.last(), Some(Event::OutOfMemory { .. })) {
-                    self.load.events.pop();
-                }
-                if let Some(context) = self.load.contexts.last_mut() {
-                    context.gave_up_pipeline = true;
-                }
-                self.load.events.push(event);
-            }
-            Event::SchedCopies(copies) => {
-                if let Some(context) = self.load.contexts.last_mut() {
-                    context.settings.sched_copies = Some(copies);
-                }
-            }
-            event => {
-                if matches!(event, Event::AutofitReserve(_)) {
-                    self.load.program = Some(Program::KoboldCpp);
-                }
-                if matches!(event, Event::FullSizeWindows) {
-                    self.asked.swa_full = Some(true);
-                }
-                if self.load.events.len() < limits::EVENTS {
-                    self.load.events.push(event);
-                }
-            }
+    pub fn note_ollama(&mut self) {
+        self.load.program.get_or_insert(Program::Ollama);
+    }
+
+    pub fn add_event(&mut self, event: Event) {
+        if self.load.events.len() < limits::EVENTS {
+            self.load.events.push(event);
         }
+    }
+
+    /// A pipeline's compute buffers were refused: what was is tried again with less, and the load goes on.
+    pub fn give_up_pipeline(&mut self) {
+        while matches!(self.load.events.last(), Some(Event::OutOfMemory { .. })) {
+            self.load.events.pop();
+        }
+        if let Some(context) = self.load.contexts.last_mut() {
+            context.gave_up_pipeline = true;
+        }
+        self.load.events.push(Event::PipelineGivenUp);
+    }
+
+    /// The load as it stands, if anything is known of it besides the machine.
+    pub fn finish(mut self) -> Option<Load> {
+        let any_cache = |mib: f64| {
+            let terms = self.load.contexts.iter().flat_map(|context| context.observed.values());
+            terms.filter_map(|terms| terms.get(&Term::Kv)).any(|kv| kv.0 > mib)
+        };
+        self.load.is_trial = self.no_alloc || self.tried && any_cache(-1.0) && !any_cache(0.0);
+        let llama_cpp = self.load.models.iter().any(|model| !model.observed.is_empty()) || any_cache(-1.0);
+        let settings = self.asked_and_in_force();
+        let load = &mut self.load;
+        for model in &load.models {
+            sum(&mut load.observed, &model.observed);
+        }
+        for context in &mut load.contexts {
+            sum(&mut load.observed, &context.observed);
+            let observed = &context.observed;
+            let now = |device: &str| observed.get(device).and_then(|terms| terms.get(&Term::Compute));
+            context.reserved_before.retain(|device, mib| now(device).is_some_and(|now| now != mib));
+        }
+        // where llama.cpp says itself what it took, Ollama's lines are its estimate of the same
+        if !llama_cpp {
+            sum(&mut load.observed, &self.own);
+        }
+        sum(&mut load.observed, &self.projector);
+        load.settings = settings;
+        load.complete = load.completeness();
+        let llama = load.has_memory() || load.build.is_some() || !load.models.is_empty() || !load.contexts.is_empty();
+        let program = load.program.or(llama.then_some(Program::LlamaCpp));
+        let says = !load.is_bare() || load.devices.iter().any(|device| is_gpu(&device.name));
+        self.load.program = program;
+        says.then_some(self.load)
+    }
+
+    /// What a context says is in force stands over what was asked for.
+    fn asked_and_in_force(&self) -> ObservedSettings {
+        let load = &self.load;
+        let mut settings = ObservedSettings::default();
+        if let Some(context) = load.contexts.first() {
+            settings = context.settings.clone();
+            let types = context.caches.iter().map(CacheSize::types).find(|(k, _)| k.is_some()).unwrap_or_default();
+            (settings.cache_type_k, settings.cache_type_v) = types;
+            let saved = context.caches.iter().find_map(|cache| cache.saved_states);
+            settings.n_rs_seq = settings.n_rs_seq.or(saved);
+        }
+        if let Some(model) = load.models.first() {
+            settings.load_mode.clone_from(&model.load_mode);
+            settings.n_ctx_train = settings.n_ctx_train.or(model.n_ctx_train);
+        }
+        let command = load.command.as_ref().map(|command| command.settings.clone()).unwrap_or_default();
+        let mut settings = settings.or(command).or(self.asked.clone());
+        settings.n_ctx = settings.n_ctx.or(load.fit.context.map(|(_, reduced)| reduced));
+        settings
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::rows::ROUNDED;
-use super::split::SplitCheck;
-use super::{Aside, CheckRequest, CheckedTerm, Compared, Part, Precision, Reason, machine, settings};
+use super::reason::{self, MIXTURE, not_planned, other_layers};
+use super::rows::{ROUNDED, SplitCheck};
+use super::{CheckRequest, CheckedTerm, Compared, Part, Precision, Uncounted, log};
 use crate::engine::llama_cpp::Reservation;
 use crate::engine::{EngineId, PlanRequest};
 use crate::observed::{Load, Mib, OllamaEstimate};
@@ -30,8 +30,8 @@ pub struct EstimateCheck {
 /// Plans the estimate of `load`, if it has one.
 pub fn check(load: &Load, asked: &CheckRequest<'_>) -> Option<EstimateCheck> {
     let seen = load.estimate.as_ref()?;
-    let machine = Arc::new(machine::of_estimate(load, seen, asked.machine));
-    let mut wanted = settings::of_estimate(load, seen);
+    let machine = Arc::new(log::machine_of_estimate(load, seen, asked.machine));
+    let mut wanted = log::settings_of_estimate(load, seen);
     (asked.knobs)(&mut wanted);
     let request = PlanRequest::new(EngineId::Ollama011, Arc::clone(&asked.model), machine, wanted);
     let untold = request.settings.ctx == Context::Auto;
@@ -43,7 +43,7 @@ pub fn check(load: &Load, asked: &CheckRequest<'_>) -> Option<EstimateCheck> {
     let plan = request.plan().ok()?;
     let rows = rows(load, seen, &plan, asked.is_same_file);
     let mut split = split(seen, &plan, &request);
-    if let Some(split) = split.as_mut().filter(|_| rows.iter().any(|row| row.aside.is_some())) {
+    if let Some(split) = split.as_mut().filter(|_| rows.iter().any(|row| row.uncounted.is_some())) {
         // a projector takes room that layers have in this plan
         (split.planned, split.inequality) = (None, None);
     }
@@ -55,7 +55,7 @@ fn context(seen: &OllamaEstimate, request: &PlanRequest) -> Option<u64> {
     let wanted = seen.kv?;
     let cache = |steps: u64| {
         let plan = request.changed(|settings| settings.ctx = Context::Tokens(steps * 1024)).plan().ok()?;
-        Some(mib(plan.layers.iter().map(|layer| layer.cache).sum()).0)
+        Some(Mib::of(plan.layers.iter().map(|layer| layer.cache).sum()).0)
     };
     let off = ROUNDED.of(wanted).0;
     let (mut least, mut most) = (1, 1024);
@@ -64,10 +64,6 @@ fn context(seen: &OllamaEstimate, request: &PlanRequest) -> Option<u64> {
         if cache(middle)? + off < wanted.0 { least = middle + 1 } else { most = middle }
     }
     ((cache(least)? - wanted.0).abs() <= off).then_some(least * 1024)
-}
-
-fn mib(bytes: Bytes) -> Mib {
-    Mib(bytes.0 as f64 / f64::from(1 << 20))
 }
 
 fn split(seen: &OllamaEstimate, plan: &Plan, request: &PlanRequest) -> Option<SplitCheck> {
@@ -97,11 +93,11 @@ fn rows(load: &Load, seen: &OllamaEstimate, plan: &Plan, is_same_file: bool) -> 
         part,
         term,
         of: Reservation::Loaded,
-        planned: planned.map(mib),
+        planned: planned.map(Mib::of),
         observed: Some(observed),
         tolerance: ROUNDED.of(observed),
         precision: Precision::Decimal,
-        aside: None,
+        uncounted: None,
         reason: None,
     };
     let mut rows: Vec<Compared> = of_all
@@ -119,8 +115,8 @@ fn rows(load: &Load, seen: &OllamaEstimate, plan: &Plan, is_same_file: bool) -> 
     for (term, seen, planned) in projector {
         if let Some(seen) = seen.filter(|seen| seen.0 > 0.0) {
             let planned = (planned > Bytes::ZERO).then_some(planned);
-            let aside = planned.is_none().then_some(Aside::NotPlanned);
-            rows.push(Compared { aside, ..row(ALL, Part::Projector, term, seen, planned) });
+            let uncounted = planned.is_none().then_some(Uncounted::NotPlanned);
+            rows.push(Compared { uncounted, ..row(ALL, Part::Projector, term, seen, planned) });
         }
     }
     explain(&mut rows, load, seen, plan, is_same_file);
@@ -129,27 +125,27 @@ fn rows(load: &Load, seen: &OllamaEstimate, plan: &Plan, is_same_file: bool) -> 
 
 /// Gives each row that differs a reason.
 fn explain(rows: &mut [Compared], load: &Load, seen: &OllamaEstimate, plan: &Plan, is_same_file: bool) {
-    let unplanned = rows.iter().any(|row| row.aside == Some(Aside::NotPlanned));
+    let unplanned = rows.iter().any(|row| row.uncounted == Some(Uncounted::NotPlanned));
     let differs = |rows: &[Compared], term| rows.iter().any(|row| row.term == term && !row.agrees());
     let weights = differs(rows, CheckedTerm::RepeatingWeights) || differs(rows, CheckedTerm::OutputWeights);
     let graphs = differs(rows, CheckedTerm::GraphFull) || differs(rows, CheckedTerm::GraphPartial);
     let (kv, layers) = (differs(rows, CheckedTerm::AllKv), plan.estimate.as_ref().map(|estimate| estimate.layers));
-    let of_version = || Reason::OtherEstimator(load.version.clone());
+    let of_version = || reason::other_estimator(load.version.as_deref());
     let fewer = seen.layers_offload.filter(|&on| layers.is_some_and(|planned| planned as u64 != on));
-    for row in rows.iter_mut().filter(|row| !row.agrees() || row.aside.is_some()) {
+    for row in rows.iter_mut().filter(|row| !row.agrees() || row.uncounted.is_some()) {
         row.reason = Some(match (row.part, row.term) {
-            (Part::Projector, term) if row.aside.is_some() => Reason::NotPlanned(Part::Projector, term),
+            (Part::Projector, term) if row.uncounted.is_some() => not_planned(Part::Projector, term),
             (_, CheckedTerm::RepeatingWeights | CheckedTerm::OutputWeights | CheckedTerm::AllWeights)
                 if !is_same_file =>
             {
-                Reason::Mixture
+                MIXTURE
             }
             (_, CheckedTerm::RequiredFull | CheckedTerm::RequiredPartial | CheckedTerm::Allocation) => {
                 match (weights && !is_same_file, kv || graphs, fewer) {
-                    _ if unplanned => Reason::NotPlanned(Part::Projector, row.term),
-                    (_, true, _) => Reason::RowsAbove,
-                    (.., Some(on)) => Reason::Layers(on, layers.unwrap_or_default()),
-                    (true, ..) => Reason::Mixture,
+                    _ if unplanned => not_planned(Part::Projector, row.term),
+                    (_, true, _) => reason::ROWS_ABOVE,
+                    (.., Some(on)) => other_layers(on, layers.unwrap_or_default()),
+                    (true, ..) => MIXTURE,
                     _ => of_version(),
                 }
             }

@@ -1,9 +1,11 @@
 //! Why a planned figure and an observed one differ.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use super::planned::Planned;
-use super::{Aside, CheckedTerm, Compared, Part, settings};
+use super::rows::Planned;
+use super::variants::is_open;
+use super::{CheckedTerm, Compared, Part, Uncounted, log};
 use crate::engine::PlanRequest;
 use crate::observed::{Event, FitResult, Load, Mib, Program, TablePhase};
 use crate::settings::Release;
@@ -21,65 +23,44 @@ pub enum Reason {
     FlashAttentionOff(Option<String>),
     /// It agrees with an option that the log does not tell.
     Setting(String),
-    /// The model that was found has caches of another shape than the file.
-    OtherShape,
-    /// The file mixes types differently from the model that was planned.
-    Mixture,
-    /// The log is of this many saved recurrent states per sequence, for a draft.
-    SavedStates(u64),
-    /// The plan agrees with the buffer before it was reserved anew.
-    ReservedAnew(Mib),
-    /// The span of a mapped file.
-    MappedSpan,
-    /// The plan holds no such part.
-    NotPlanned(Part, CheckedTerm),
-    /// The projector's file has other weights than the one that was found.
-    OtherProjector,
-    /// No release that is known takes this for what is beside the model.
-    OtherBeside(Part),
-    /// Tensors were put elsewhere by name.
-    OverrideTensor,
-    /// All GPUs share every layer.
-    SplitMode(String),
-    /// The device is on another computer, and the log does not tell its backend.
-    OtherComputer,
-    /// Layers are elsewhere: observed and planned on GPUs.
-    Layers(u64, usize),
-    /// Another program's own code.
-    OtherProgram(Program),
-    /// Why the plan's figure is not exact.
-    Modelled(String),
-    /// Settings that are not in the log, so that defaults were planned.
-    Assumed(Vec<&'static str>),
-    /// The load failed before it was complete.
-    Failed,
-    /// All devices together hold the same.
-    OtherDevices,
-    /// The log does not tell which layers are on GPUs.
-    UntoldLayers,
-    /// The table is of a trial of the fit.
-    FitTrial,
     /// It agrees if what the backend needs besides results is not part of the buffer, as in older builds.
     NothingBesides,
     /// Two backends of the CPU print the same buffer each.
     TwiceOnCpu,
     /// It agrees with as many layers on each device as its caches show.
     CachesShowLayers(String),
-    /// It is the sum of rows above that differ.
-    RowsAbove,
-    /// Ollama's estimator was another in this version, or the log names none.
-    OtherEstimator(Option<String>),
-    /// The build is older than every release that is known, and reserves otherwise.
-    OlderBuild(Option<u64>),
-    /// The file that was given has other weights than the one that was loaded.
-    OtherFile,
-    /// No release that is known agrees; the build in the log.
-    OtherBuild(Option<u64>),
-    /// Nothing that is known explains it.
-    Unexplained,
+    /// The log is of this many saved recurrent states per sequence, for a draft.
+    SavedStates(u64),
+    /// The plan agrees with the buffer before it was reserved anew.
+    ReservedAnew(Mib),
+    /// The table is of a trial of the fit.
+    FitTrial,
+    /// What the log tells, or does not tell, as a sentence.
+    Told(Cow<'static, str>),
     /// All of these at once.
     Together(Vec<Self>),
 }
+
+const fn told(sentence: &'static str) -> Reason {
+    Reason::Told(Cow::Borrowed(sentence))
+}
+
+fn sentence(words: String) -> Reason {
+    Reason::Told(Cow::Owned(words))
+}
+
+/// The file mixes types differently from the model that was planned.
+pub const MIXTURE: Reason =
+    told("the file's weights are not those of the model that was found by its name: give the file with --model");
+/// The span of a mapped file.
+pub const MAPPED_SPAN: Reason = told("the log has the span of a mapped file, which is no memory of its own");
+/// It is the sum of rows above that differ.
+pub const ROWS_ABOVE: Reason = told("it follows from the rows above that differ");
+/// The model that was found has caches of another shape than the file.
+const OTHER_SHAPE: Reason = told(
+    "the file's caches have another shape than those of the model that was found by its name, as those of an older \
+     conversion may: give the file with --model",
+);
 
 impl Reason {
     /// This one on top of others that hold already.
@@ -107,29 +88,16 @@ impl Reason {
 
     /// Whether it was found by planning again, so that it is known to hold.
     pub fn is_tried(&self) -> bool {
-        matches!(
-            self,
-            Self::Release(_)
-                | Self::AllOutputs
-                | Self::FullSizeWindows
-                | Self::FlashAttentionOff(_)
-                | Self::Setting(_)
-                | Self::NothingBesides
-                | Self::TwiceOnCpu
-                | Self::CachesShowLayers(_)
-                | Self::SavedStates(_)
-                | Self::ReservedAnew(_)
-                | Self::Together(_)
-        )
+        !matches!(self, Self::FitTrial | Self::Told(_))
     }
 }
 
 /// What the row and its load tell without planning anything else.
 pub fn of_row(row: &Compared, load: &Load) -> Option<Reason> {
     let difference = row.difference().0;
-    match row.aside {
-        Some(Aside::NotPlanned) => return Some(Reason::NotPlanned(row.part, row.term)),
-        Some(Aside::Mapped) if difference > 0.0 => return Some(Reason::MappedSpan),
+    match row.uncounted {
+        Some(Uncounted::NotPlanned) => return Some(not_planned(row.part, row.term)),
+        Some(Uncounted::Mapped) if difference > 0.0 => return Some(MAPPED_SPAN),
         _ => {}
     }
     let (planned, observed) = (row.planned?, row.observed?);
@@ -161,59 +129,141 @@ fn drafts(load: &Load) -> bool {
     load.settings.spec_type.is_some() || load.settings.model_draft.is_some() || load.contexts.len() > 1
 }
 
-/// What the log tells of the whole load, for a row that nothing else explains.
-pub fn of_request(
-    row: &Compared,
-    load: &Load,
-    placed: &PlanRequest,
-    plan: &Planned,
-    assumed: &[&'static str],
-) -> Option<Reason> {
-    if load.settings.override_tensor.is_some() && row.term != CheckedTerm::Kv && row.term != CheckedTerm::Rs {
-        return Some(Reason::OverrideTensor);
+/// The plan holds no such part.
+pub fn not_planned(part: Part, term: CheckedTerm) -> Reason {
+    match (part, term) {
+        (Part::Draft, CheckedTerm::Output) => told("a draft's output is not part of a plan"),
+        (Part::Draft, _) => told("the draft is not part of this plan"),
+        (Part::Projector, _) => told("the projector is not part of this plan"),
+        (Part::Model, term) => sentence(format!("{term} is not part of a plan")),
     }
-    if let Some(mode) = load.settings.split_mode.as_ref().filter(|mode| ["row", "tensor", "graph"].contains(&&***mode))
-    {
-        return Some(Reason::SplitMode(mode.clone()));
+}
+
+/// Layers are elsewhere: observed and planned on GPUs.
+pub fn other_layers(observed: u64, planned: usize) -> Reason {
+    sentence(format!("{observed} layers are on GPUs, and the plan puts {planned} there"))
+}
+
+/// Ollama's estimator was another in this version, or the log names none.
+pub fn other_estimator(version: Option<&str>) -> Reason {
+    let planned = "the estimator of Ollama 0.11 was planned, and the log";
+    match version {
+        Some(version) => sentence(format!("{planned} is of {version}")),
+        None => sentence(format!("{planned} names no version: it changed from 0.1 to 0.12")),
     }
-    if load.events.iter().any(|event| matches!(event, Event::Failed(_) | Event::OutOfMemory { .. })) {
-        return Some(Reason::Failed);
+}
+
+/// The build is older than every release that is known, and reserves otherwise.
+fn older_build(load: &Load) -> Reason {
+    let build = load.build.or(load.older_than);
+    let of = build.map_or_else(String::new, |build| format!(", b{build} or before,"));
+    sentence(format!("the build{of} is older than the releases known here, and reserves otherwise"))
+}
+
+/// For what is loaded beside the model, where no release agrees.
+pub fn of_beside(row: &Compared, load: &Load) -> Reason {
+    match (row.part, row.term) {
+        (Part::Projector, CheckedTerm::Model) => {
+            told("the projector's weights are not those of the one that was found: give it with --mmproj")
+        }
+        (Part::Draft, CheckedTerm::Model) => MIXTURE,
+        _ if log::is_older(load) => older_build(load),
+        (Part::Draft, _) => told("no release known here reserves this for the draft"),
+        _ => told("no release known here reserves this for the projector"),
     }
-    if let Some((on, _)) = load.layers_on_gpus()
-        && on != plan.layers.0 as u64
-    {
-        return Some(Reason::Layers(on, plan.layers.0));
+}
+
+/// What is known of rows that no other plan explains.
+pub struct Evidence<'a> {
+    pub load: &'a Load,
+    pub placed: &'a PlanRequest,
+    pub plan: &'a Planned,
+    /// Settings that are not in the log, so that defaults were planned.
+    pub assumed: &'a [&'static str],
+    /// Terms of which all devices together hold what is planned.
+    pub same_in_total: Vec<CheckedTerm>,
+    /// Whether the log tells, or its figures show, which layers are on GPUs.
+    pub told_layers: bool,
+    /// Whether as many layers were asked for as there are.
+    pub asked_for_all: bool,
+    /// Whether the program's own choice of layers can be planned.
+    pub decided: bool,
+    /// Whether there is no GPU, so that layers can be in RAM only.
+    pub one_device: bool,
+    /// Whether the model was found by its name.
+    pub other_file: bool,
+}
+
+impl Evidence<'_> {
+    /// Gives each open row the first reason that holds.
+    pub fn explain(&self, rows: &mut [Compared]) {
+        // compute buffers last, as another shape of caches moves them too
+        for compute in [false, true] {
+            let other_shape = compute && rows.iter().any(|row| row.reason == Some(OTHER_SHAPE));
+            for row in rows.iter_mut().filter(|row| is_open(row) && (row.term == CheckedTerm::Compute) == compute) {
+                row.reason = if other_shape { Some(OTHER_SHAPE) } else { self.reason(row) };
+            }
+        }
     }
-    if let Some(program @ (Program::IkLlamaCpp | Program::KoboldCpp)) = load.program {
-        return Some(Reason::OtherProgram(program));
+
+    /// Conditions and sentences, in order of evidence.
+    fn reason(&self, row: &Compared) -> Option<Reason> {
+        let &Self { load, placed, plan, told_layers, one_device, other_file, .. } = self;
+        let model = row.term == CheckedTerm::Model;
+        let cache = matches!(row.term, CheckedTerm::Kv | CheckedTerm::Rs);
+        let compute = row.term == CheckedTerm::Compute;
+        let cells = load.contexts.first().is_some_and(|context| !context.caches.is_empty());
+        let failed = |event: &Event| matches!(event, Event::Failed(_) | Event::OutOfMemory { .. });
+        let split_mode = load.settings.split_mode.as_deref().filter(|mode| ["row", "tensor", "graph"].contains(mode));
+        let layers = load.layers_on_gpus().map(|(on, _)| on).filter(|&on| on != plan.layers.0 as u64);
+        let own_code = load.program.filter(|of| matches!(of, Program::IkLlamaCpp | Program::KoboldCpp));
+        // the ubatch moves compute buffers, and caches only where windows slide
+        let moves = |setting: &&'static str| self.assumed.len() == 1 || compute || *setting != "the ubatch";
+        let assumed: Vec<&str> = self.assumed.iter().copied().filter(moves).collect();
+        let uncertain = || placed.plan().ok()?.uncertainties.into_iter().next();
+        Some(if model && is_trial(load) && !self.asked_for_all {
+            Reason::FitTrial
+        } else if self.same_in_total.contains(&row.term) {
+            told("all devices together hold as much as planned: layers are on other devices")
+        } else if model && (told_layers || one_device) {
+            let other = "the log's weights are not those of the file that was given: another file was loaded, or another quantisation";
+            if other_file { MIXTURE } else { told(other) }
+        } else if (model || cache) && !told_layers && !self.decided && !one_device {
+            told("the log does not tell which layers are on GPUs")
+        } else if cache && other_file && cells && told_layers {
+            // context and types are told, so only the shape is left
+            OTHER_SHAPE
+        } else if load.settings.override_tensor.is_some() && !cache {
+            told("--override-tensor puts tensors elsewhere, which a plan does not hold")
+        } else if let Some(mode) = split_mode {
+            sentence(format!("--split-mode {mode} splits every layer over the GPUs; a plan has whole layers"))
+        } else if load.events.iter().any(failed) {
+            told("the load failed before this was complete")
+        } else if let Some(on) = layers {
+            other_layers(on, plan.layers.0)
+        } else if let Some(program) = own_code {
+            sentence(format!("{program} has code of its own here"))
+        } else if is_trial(load) && !placed.machine.gpus.is_empty() {
+            Reason::FitTrial
+        } else if compute && log::is_older(load) && placed.settings.release.is_some() {
+            older_build(load)
+        } else if !assumed.is_empty() && !model {
+            let assumed = assumed.join(", ");
+            sentence(format!("it depends on {assumed}, which the log does not tell; none of the usual values agrees"))
+        } else if compute && placed.machine.gpus.iter().any(|gpu| gpu.computer.is_some()) {
+            told("the log does not tell the backend of the other computer's device")
+        } else if let Some(uncertainty) = compute.then(uncertain).flatten() {
+            sentence(format!("the planned figure is not exact: {}", uncertainty.reason))
+        } else if compute && placed.settings.release.is_some() {
+            let known = "no release of llama.cpp that is known here agrees";
+            match load.build {
+                Some(build) => sentence(format!("{known} with b{build}")),
+                None => sentence(format!("{known}, and the log names no build")),
+            }
+        } else {
+            told("no usual setting and no release known here explains it")
+        })
     }
-    if is_trial(load) && !placed.machine.gpus.is_empty() {
-        return Some(Reason::FitTrial);
-    }
-    if row.term == CheckedTerm::Compute && settings::is_older(load) && placed.settings.release.is_some() {
-        return Some(Reason::OlderBuild(load.build.or(load.older_than)));
-    }
-    // the ubatch moves compute buffers, and caches only where windows slide
-    let moves = |setting: &&'static str| *setting != "the ubatch" || row.term == CheckedTerm::Compute;
-    let mut assumed = assumed.to_vec();
-    if assumed.len() > 1 {
-        assumed.retain(moves);
-    }
-    if !assumed.is_empty() && row.term != CheckedTerm::Model {
-        return Some(Reason::Assumed(assumed));
-    }
-    if placed.machine.gpus.iter().any(|gpu| gpu.computer.is_some()) && row.term == CheckedTerm::Compute {
-        return Some(Reason::OtherComputer);
-    }
-    // weights and caches are the engine's own arithmetic in any case
-    if row.term == CheckedTerm::Compute {
-        let planned = placed.plan().ok()?;
-        let uncertain = planned.uncertainties.into_iter().next();
-        let modelled = uncertain.map(|uncertainty| Reason::Modelled(uncertainty.reason));
-        let other = placed.settings.release.map(|_| Reason::OtherBuild(load.build));
-        return modelled.or(other).or(Some(Reason::Unexplained));
-    }
-    Some(Reason::Unexplained)
 }
 
 impl fmt::Display for Reason {
@@ -232,32 +282,8 @@ impl fmt::Display for Reason {
                 write!(f, "flash attention is off, and --flash-attn off agrees; the log says: {why}")
             }
             Self::Setting(option) => write!(f, "{option}, which the log does not tell, agrees"),
-            Self::OtherShape => f.write_str(
-                "the file's caches have another shape than those of the model that was found by its name, as those of an \
-                 older conversion may: give the file with --model",
-            ),
-            Self::Mixture => f.write_str(
-                "the file's weights are not those of the model that was found by its name: give the file with --model",
-            ),
-            Self::OtherDevices => {
-                f.write_str("all devices together hold as much as planned: layers are on other devices")
-            }
-            Self::UntoldLayers => f.write_str("the log does not tell which layers are on GPUs"),
             Self::FitTrial => f.write_str("the table is of one of the fit's trials, with other layers than the plan's"),
-            Self::OlderBuild(build) => {
-                let of = build.map_or_else(String::new, |build| format!(", b{build} or before,"));
-                write!(f, "the build{of} is older than the releases known here, and reserves otherwise")
-            }
-            Self::Unexplained => f.write_str("no usual setting and no release known here explains it"),
-            Self::OtherFile => f.write_str(
-                "the log's weights are not those of the file that was given: another file was loaded, or another quantisation",
-            ),
-            Self::OtherBuild(Some(build)) => {
-                write!(f, "no release of llama.cpp that is known here agrees with b{build}")
-            }
-            Self::OtherBuild(None) => {
-                f.write_str("no release of llama.cpp that is known here agrees, and the log names no build")
-            }
+            Self::Told(sentence) => f.write_str(sentence),
             Self::Together(reasons) => {
                 let all: Vec<String> = reasons.iter().map(ToString::to_string).collect();
                 f.write_str(&all.join("; and with that "))
@@ -267,43 +293,15 @@ impl fmt::Display for Reason {
             Self::ReservedAnew(before) => {
                 write!(f, "it was {before} as planned, and was reserved anew while the program ran")
             }
-            Self::MappedSpan => f.write_str("the log has the span of a mapped file, which is no memory of its own"),
-            Self::NotPlanned(Part::Draft, CheckedTerm::Output) => f.write_str("a draft's output is not part of a plan"),
-            Self::NotPlanned(Part::Draft, _) => f.write_str("the draft is not part of this plan"),
-            Self::NotPlanned(Part::Projector, _) => f.write_str("the projector is not part of this plan"),
-            Self::NotPlanned(Part::Model, term) => write!(f, "{term} is not part of a plan"),
-            Self::OtherProjector => f.write_str(
-                "the projector's weights are not those of the one that was found: give it with --mmproj",
-            ),
-            Self::OtherBeside(part) => {
-                let name = if *part == Part::Draft { "draft" } else { "projector" };
-                write!(f, "no release known here reserves this for the {name}")
-            }
-            Self::OverrideTensor => f.write_str("--override-tensor puts tensors elsewhere, which a plan does not hold"),
-            Self::SplitMode(mode) => write!(f, "--split-mode {mode} splits every layer over the GPUs; a plan has whole layers"),
-            Self::OtherComputer => f.write_str("the log does not tell the backend of the other computer's device"),
-            Self::Layers(on, planned) => write!(f, "{on} layers are on GPUs, and the plan puts {planned} there"),
-            Self::OtherProgram(program) => write!(f, "{program} has code of its own here"),
-            Self::Modelled(why) => write!(f, "the planned figure is not exact: {why}"),
-            Self::Assumed(settings) => {
-                let settings = settings.join(", ");
-                write!(f, "it depends on {settings}, which the log does not tell; none of the usual values agrees")
-            }
             Self::NothingBesides => f.write_str(
                 "it agrees without what the backend needs besides results, which is not part of this build's buffer",
             ),
-            Self::TwiceOnCpu => f.write_str("the CPU and its BLAS backend each reserve this buffer, as planned for one"),
+            Self::TwiceOnCpu => {
+                f.write_str("the CPU and its BLAS backend each reserve this buffer, as planned for one")
+            }
             Self::CachesShowLayers(split) => {
                 write!(f, "--tensor-split {split}, the layers that the caches show, agrees")
             }
-            Self::RowsAbove => f.write_str("it follows from the rows above that differ"),
-            Self::OtherEstimator(Some(version)) => {
-                write!(f, "the estimator of Ollama 0.11 was planned, and the log is of {version}")
-            }
-            Self::OtherEstimator(None) => f.write_str(
-                "the estimator of Ollama 0.11 was planned, and the log names no version: it changed from 0.1 to 0.12",
-            ),
-            Self::Failed => f.write_str("the load failed before this was complete"),
         }
     }
 }

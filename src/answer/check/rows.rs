@@ -1,11 +1,16 @@
-//! Planned and observed figures side by side.
+//! Planned and observed figures side by side: a plan in the terms of a log, what the log's lines tell, and the layers
+//! of both.
 
 use std::collections::BTreeMap;
 
-use super::planned::{CPU, Planned};
-use super::{Aside, CheckedTerm, Compared, Part, Precision};
-use crate::engine::llama_cpp::Reservation;
+use super::{CheckedTerm, Compared, Part, Precision, Uncounted};
+use crate::answer::why;
+use crate::engine::llama_cpp::weights::WeightsInRam;
+use crate::engine::llama_cpp::{RequestBuffers, Reservation};
+use crate::engine::{EngineError, PlanRequest, of};
 use crate::observed::{Load, Mib, Program, TablePhase, Term, device_name, is_gpu, is_repacked};
+use crate::plan::{DevicePlan, PartKind};
+use crate::units::Bytes;
 
 /// What a line of two decimals may be off.
 const HUNDREDTH: f64 = 0.01;
@@ -230,7 +235,7 @@ impl Observed {
                         observed: seen.map(|figure| Mib(figure.mib)),
                         tolerance: Mib(seen.map_or(HUNDREDTH, |figure| figure.tolerance)),
                         precision: seen.map_or(Precision::default(), |figure| figure.precision),
-                        aside: seen.is_some_and(|figure| figure.mapped).then_some(Aside::Mapped),
+                        uncounted: seen.is_some_and(|figure| figure.mapped).then_some(Uncounted::Mapped),
                         reason: None,
                     },
                 };
@@ -248,7 +253,7 @@ impl Observed {
                 observed: Some(Mib(mib)),
                 tolerance: Mib(tolerance),
                 precision: Precision::default(),
-                aside: plans.is_none().then_some(Aside::NotPlanned),
+                uncounted: plans.is_none().then_some(Uncounted::NotPlanned),
                 reason: None,
             }
         };
@@ -263,5 +268,211 @@ impl Observed {
         let place = |row: &Compared| devices.iter().position(|name| *name == row.device).unwrap_or(devices.len());
         rows.sort_by_key(|row| (place(row), row.part));
         rows
+    }
+}
+
+/// The name of RAM among the devices of a comparison.
+pub const CPU: &str = "CPU";
+
+/// Memory by device and term, with the layers on GPUs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Planned {
+    /// The model's, by the log's name of the device.
+    pub terms: BTreeMap<(String, CheckedTerm), Mib>,
+    /// Compute buffers as the fit measures them, where the log tells figures of a fit.
+    pub measured: BTreeMap<String, Mib>,
+    /// What is loaded beside it, where the log shows that.
+    pub beside: Beside,
+    /// Layers on GPUs, and in all, the output's included.
+    pub layers: (usize, usize),
+    /// Tokens of context over all sequences.
+    pub tokens: u64,
+}
+
+/// What a log shows of its devices and figures.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// Its names of the machine's GPUs.
+    pub names: &'a [String],
+    /// Whether some of its figures are those that a fit measured.
+    pub measured: bool,
+}
+
+/// The plan of `request`, in the terms of the log.
+///
+/// # Errors
+/// As [`crate::engine::Engine::plan`].
+pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineError> {
+    let name = |gpu: usize| shown.names.get(gpu).cloned().unwrap_or_else(|| format!("GPU{gpu}"));
+    let engine = of(request.engine);
+    let mut terms = BTreeMap::new();
+    if let Some(resolved) = engine.resolve(&request.model, &request.machine, &request.settings)? {
+        let buffers = resolved.buffers()?;
+        let mut measured = BTreeMap::new();
+        if shown.measured {
+            let gpus = buffers.gpus.iter().map(|&gpu| name(gpu)).chain([CPU.to_owned()]);
+            measured = gpus.zip(resolved.compute_measured()?.into_iter().map(Mib::of)).collect();
+        }
+        let gpus = buffers.gpus.iter().map(|&gpu| name(gpu));
+        for (device, held) in gpus.chain([CPU.to_owned()]).zip(&buffers.devices) {
+            let of_device = [
+                (
+                    CheckedTerm::Model,
+                    if device == CPU { in_ram(held.weights, &buffers, request) } else { held.weights },
+                ),
+                (CheckedTerm::Kv, held.kv),
+                (CheckedTerm::Rs, held.states),
+                (CheckedTerm::Compute, held.compute),
+            ];
+            put(&mut terms, &device, &of_device);
+        }
+        let repacked = Bytes(buffers.in_ram.repacked);
+        let output = buffers.outputs.unwrap_or_default();
+        put(&mut terms, CPU, &[(CheckedTerm::Repacked, repacked), (CheckedTerm::Output, output)]);
+        return Ok(Planned {
+            terms,
+            measured,
+            beside: Beside::new(),
+            layers: (buffers.offloaded, buffers.layers),
+            tokens: buffers.n_ctx,
+        });
+    }
+    let plan = request.plan()?;
+    for (index, device) in plan.devices.iter().enumerate() {
+        let DevicePlan { weights, cache, graph, .. } = *device;
+        let name = if index + 1 == plan.devices.len() { CPU.to_owned() } else { name(index) };
+        let of_device = [(CheckedTerm::Model, weights), (CheckedTerm::Kv, cache), (CheckedTerm::Compute, graph)];
+        put(&mut terms, &name, &of_device);
+    }
+    Ok(Planned {
+        terms,
+        measured: BTreeMap::new(),
+        beside: Beside::new(),
+        layers: (plan.offloaded, plan.layers.len()),
+        tokens: plan.settings.ctx_total,
+    })
+}
+
+/// Weights in RAM that are not repacked: beside those that are, their span in the mapped file.
+fn in_ram(held: Bytes, buffers: &RequestBuffers, request: &PlanRequest) -> Bytes {
+    let WeightsInRam { repacked, others, span } = buffers.in_ram;
+    match request.settings.load_mode.unwrap_or_default().maps() {
+        _ if repacked == 0 => held,
+        true => Bytes(span),
+        false => Bytes(others),
+    }
+}
+
+/// Memory of a draft and a projector. A draft's caches count as KV caches, and a projector's weights for no device, as
+/// logs tell them.
+pub type Beside = BTreeMap<(String, Part, CheckedTerm), Mib>;
+
+/// What `request`, which has a draft or a projector, takes for them.
+pub fn beside(request: &PlanRequest, names: &[String]) -> Option<Beside> {
+    let plan = request.plan().ok()?;
+    let gpus = plan.gpus().len();
+    let name = |at: usize| match names.get(at) {
+        _ if at == gpus => CPU.to_owned(),
+        Some(name) => name.clone(),
+        None => format!("GPU{at}"),
+    };
+    let mut beside = Beside::new();
+    for part in &plan.parts {
+        let of = match part.kind {
+            PartKind::Model => continue,
+            PartKind::Vision | PartKind::Audio => Part::Projector,
+            PartKind::Draft => Part::Draft,
+        };
+        for (at, memory) in part.devices.iter().enumerate() {
+            let weights = if of == Part::Projector { String::new() } else { name(at) };
+            let terms = [
+                (weights, CheckedTerm::Model, memory.weights - memory.repacked),
+                (name(at), CheckedTerm::Repacked, memory.repacked),
+                (name(at), CheckedTerm::Kv, memory.cache),
+                (name(at), CheckedTerm::Compute, memory.graph),
+            ];
+            for (device, term, bytes) in terms.into_iter().filter(|(.., bytes)| *bytes > Bytes::ZERO) {
+                let sum = beside.entry((device, of, term)).or_default();
+                *sum = Mib(sum.0 + Mib::of(bytes).0);
+            }
+        }
+    }
+    Some(beside)
+}
+
+fn put(terms: &mut BTreeMap<(String, CheckedTerm), Mib>, device: &str, of_device: &[(CheckedTerm, Bytes)]) {
+    for &(term, bytes) in of_device {
+        if bytes > Bytes::ZERO {
+            terms.insert((device.to_owned(), term), Mib::of(bytes));
+        }
+    }
+}
+
+impl Planned {
+    /// A term of a device, of the load or as the fit measures it.
+    pub fn of(&self, device: &str, term: CheckedTerm, of: Reservation) -> Option<Mib> {
+        let measured = || self.measured.get(device).copied();
+        match of {
+            Reservation::Measured if term == CheckedTerm::Compute => measured().or_else(|| self.get(device, term)),
+            _ => self.get(device, term),
+        }
+    }
+
+    /// What the plan has for a row of the target.
+    pub fn of_row(&self, row: &Compared) -> Option<Mib> {
+        self.of(&row.device, row.term, row.of)
+    }
+
+    /// A term of a device; of `Context`, KV caches and recurrent states together.
+    pub fn get(&self, device: &str, term: CheckedTerm) -> Option<Mib> {
+        let of = |term| self.terms.get(&(device.to_owned(), term)).copied();
+        match term {
+            CheckedTerm::Context => match (of(CheckedTerm::Kv), of(CheckedTerm::Rs)) {
+                (None, None) => None,
+                (kv, rs) => Some(Mib(kv.unwrap_or_default().0 + rs.unwrap_or_default().0)),
+            },
+            _ => of(term),
+        }
+    }
+}
+
+/// Layers on GPUs, the output's included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SplitCheck {
+    /// On GPUs in the log.
+    pub observed: u64,
+    /// Of so many.
+    pub of: u64,
+    /// On GPUs if the program decides as planned; none if the log does not tell what it decides by.
+    pub planned: Option<u64>,
+    /// The inequality that decides for the first layer in RAM, as one sentence.
+    pub inequality: Option<String>,
+}
+
+impl SplitCheck {
+    /// Compares the layers in `load` with a plan of `own`, the request without the log's placement, else with `placed`.
+    pub fn of(load: &Load, own: Option<&PlanRequest>, placed: &Planned) -> Option<Self> {
+        let (observed, of) = load.layers_on_gpus()?;
+        let plan = own.and_then(|own| own.plan().ok());
+        let planned = plan.as_ref().map(|plan| plan.offloaded as u64);
+        let inequality = own.and_then(Self::inequality);
+        // further blocks, as for a draft, may be counted by one side only
+        let same_count = of == placed.layers.1 as u64;
+        let planned = planned.map(|count| if !same_count && count == placed.layers.1 as u64 { of } else { count });
+        Some(Self { observed, of, planned, inequality })
+    }
+
+    /// The inequality that decides for the first layer in RAM.
+    pub fn inequality(own: &PlanRequest) -> Option<String> {
+        let plan = own.plan().ok()?;
+        let spilled = plan.layers.iter().filter(|layer| layer.device + 1 == plan.devices.len());
+        let last = spilled.map(|layer| layer.index).max()?;
+        let answer = why::layer(&plan, last)?;
+        answer.inequality.map(|inequality| inequality.to_string())
+    }
+
+    /// Whether the same number is on GPUs.
+    pub fn agrees(&self) -> bool {
+        self.planned.is_none_or(|planned| planned == self.observed)
     }
 }

@@ -1,8 +1,8 @@
-//! The search for what explains differences: changes of the request that a log does not always tell are planned, and one
-//! that makes rows agree is a reason that holds.
+//! The search for what explains differences: changes of the request that a log does not always tell are planned, and
+//! one that makes rows agree is a reason that holds.
 
-use super::planned::{self, Planned, Shown};
-use super::reason::Reason;
+use super::reason::{Reason, is_trial};
+use super::rows::{Planned, Shown, plan};
 use super::variants::is_open;
 use super::{CPU, CheckedTerm, Compared, Part};
 use crate::engine::PlanRequest;
@@ -70,7 +70,7 @@ impl<'a> Search<'a> {
         if let Some((_, plan)) = self.plans.iter().find(|(known, _)| known == request) {
             return plan.clone();
         }
-        let plan = planned::plan(request, self.shown).ok();
+        let plan = plan(request, self.shown).ok();
         self.plans.push((request.clone(), plan.clone()));
         plan
     }
@@ -112,7 +112,8 @@ impl<'a> Search<'a> {
         if any {
             rows.iter_mut().filter(agreeing).for_each(|row| row.reason = Some(because.clone()));
         }
-        let sums = |plan: &Planned| SUMMED.into_iter().filter(|term| is_same_sum(rows, plan, *term)).count();
+        let sums =
+            |plan: &Planned| SUMMED.into_iter().filter(|term| is_same_sum(rows, |row| plan.of_row(row), *term)).count();
         any |= sums(&tried) > sums(&self.plan);
         if any {
             if matches!(reason, Reason::Release(_)) {
@@ -135,7 +136,7 @@ impl<'a> Search<'a> {
         let with_states = caches.iter().any(|row| row.term == CheckedTerm::Context);
         let planned = |tokens: u64| -> Option<f64> {
             let request = base.changed(|settings| settings.ctx = Context::Tokens(tokens));
-            let plan = planned::plan(&request, self.shown).ok()?;
+            let plan = plan(&request, self.shown).ok()?;
             // on all devices, as layers may move with the context
             let held = plan
                 .terms
@@ -251,7 +252,8 @@ impl<'a> Search<'a> {
             return None;
         }
         let term = [CheckedTerm::Kv, CheckedTerm::Context].into_iter().find(|term| {
-            rows.iter().any(|row| row.term == *term && is_open(row)) && is_same_sum(rows, &self.plan, *term)
+            rows.iter().any(|row| row.term == *term && is_open(row))
+                && is_same_sum(rows, |row| self.plan.of_row(row), *term)
         })?;
         let held = |name: &String| {
             let row = rows.iter().find(|row| row.term == term && row.part == Part::Model && row.device == *name)?;
@@ -270,7 +272,7 @@ impl<'a> Search<'a> {
     /// How many layers, or layers' experts, are in RAM by the weights there, where the log does not tell it.
     fn placement(&self, rows: &[Compared]) -> Option<Trial> {
         let in_ram = rows.iter().find(|row| row.term == CheckedTerm::Model && row.device == CPU && is_open(row))?;
-        if self.told_layers || self.shown.names.is_empty() || super::reason::is_trial(self.load) {
+        if self.told_layers || self.shown.names.is_empty() || is_trial(self.load) {
             return None;
         }
         let seen = in_ram.observed?;
@@ -289,7 +291,7 @@ impl<'a> Search<'a> {
             (Reason::Setting(option), change)
         };
         let weights = |count: u64| {
-            let plan = planned::plan(&trial(count).1(&self.now), self.shown).ok()?;
+            let plan = plan(&trial(count).1(&self.now), self.shown).ok()?;
             plan.get(CPU, CheckedTerm::Model)
         };
         // more of them need more RAM
@@ -380,23 +382,16 @@ fn is_twice(row: &Compared, plan: &Planned) -> bool {
     row.device == CPU && row.observed.is_some_and(|seen| (seen.0 - 2.0 * then.0).abs() <= 2.0 * row.tolerance.0)
 }
 
-/// Whether all devices together have as much of a term in `plan` as in the log.
-fn is_same_sum(rows: &[Compared], plan: &Planned, term: CheckedTerm) -> bool {
+/// Whether all devices together have as much of a term in a plan as in the log.
+fn is_same_sum(rows: &[Compared], planned: impl Fn(&Compared) -> Option<Mib>, term: CheckedTerm) -> bool {
     let of = || rows.iter().filter(move |row| row.term == term && row.part == Part::Model);
-    let sum = |mib: &dyn Fn(&Compared) -> Option<Mib>| of().filter_map(mib).map(|mib| mib.0).sum::<f64>();
-    let (planned, observed) = (sum(&|row| plan.of_row(row)), sum(&|row| row.observed));
+    let planned: f64 = of().filter_map(planned).map(|mib| mib.0).sum();
+    let observed: f64 = of().filter_map(|row| row.observed).map(|mib| mib.0).sum();
     let off: f64 = of().map(|row| row.tolerance.0).sum();
     of().count() > 1 && observed > 0.0 && (planned - observed).abs() <= off
 }
 
 /// Terms of which all devices together have what is planned.
 pub fn same_in_total(rows: &[Compared]) -> Vec<CheckedTerm> {
-    let of = |term: CheckedTerm| rows.iter().filter(move |row| row.term == term && row.part == Part::Model);
-    let same = |term: &CheckedTerm| {
-        let sum = |mib: &dyn Fn(&Compared) -> Option<Mib>| of(*term).filter_map(mib).map(|mib| mib.0).sum::<f64>();
-        let (planned, observed) = (sum(&|row| row.planned), sum(&|row| row.observed));
-        let off: f64 = of(*term).map(|row| row.tolerance.0).sum();
-        of(*term).count() > 1 && observed > 0.0 && (planned - observed).abs() <= off
-    };
-    SUMMED.into_iter().filter(same).collect()
+    SUMMED.into_iter().filter(|term| is_same_sum(rows, |row| row.planned, *term)).collect()
 }

@@ -1,21 +1,18 @@
 //! The request that is compared, and the ones that are tried to explain what differs.
 
-mod explain;
-
 use std::sync::Arc;
 
 use super::estimate::{self, EstimateCheck};
-use super::machine::ObservedMachine;
-use super::planned::{self, Planned, Shown};
-use super::reason::{self, Reason};
-use super::rows::Observed;
-use super::search::{Found, Plans, Search};
-use super::split::SplitCheck;
-use super::{Check, CheckRequest, CheckedTerm, Compared, ReleaseChoice, machine, settings};
+use super::log::{self, ObservedMachine};
+use super::reason::{self, Evidence, Reason};
+use super::rows::{self, Observed, Planned, Shown, SplitCheck};
+use super::search::{Found, Plans, Search, same_in_total};
+use super::{CPU, Check, CheckRequest, CheckedTerm, Compared, Part, ReleaseChoice};
 use crate::engine::{EngineError, EngineId, PlanRequest};
 use crate::gguf::FileType;
+use crate::machine::Backend;
 use crate::observed::{Load, Mib, TablePhase};
-use crate::settings::{Context, DraftSettings, GpuLayers, Release, Settings};
+use crate::settings::{Context, DraftSettings, GpuLayers, Outputs, Release, Settings};
 
 /// What is known before anything is planned.
 pub struct Base<'a> {
@@ -31,10 +28,10 @@ pub struct Base<'a> {
 impl<'a> Base<'a> {
     /// Derives engine, machine and settings.
     pub fn new(load: &'a Load, asked: &'a CheckRequest<'a>) -> Self {
-        let engine = asked.engine.unwrap_or_else(|| settings::engine(load));
+        let engine = asked.engine.unwrap_or_else(|| log::engine(load));
         let estimate = asked.engine.is_none_or(|engine| engine == EngineId::Ollama011);
         let estimate = if estimate { estimate::check(load, asked) } else { None };
-        let ObservedMachine { mut machine, mut names, free_known } = machine::of(load, asked.machine);
+        let ObservedMachine { mut machine, mut names, free_known } = log::machine(load, asked.machine);
         // `-sm none` uses one GPU
         if load.settings.split_mode.as_deref() == Some("none") && asked.machine.gpus.is_none() {
             let main = usize::try_from(load.settings.main_gpu.unwrap_or(0)).unwrap_or(usize::MAX);
@@ -42,10 +39,10 @@ impl<'a> Base<'a> {
                 (machine.gpus, names) = (vec![machine.gpus.swap_remove(main)], vec![names.swap_remove(main)]);
             }
         }
-        let mut wanted = settings::of(load, engine);
+        let mut wanted = log::settings(load, engine);
         if load.settings.n_rs_seq.is_some_and(|saved| saved > 0) {
             // its context keeps further states, and computes more outputs
-            wanted.draft = settings::draft(load, &asked.model).unwrap_or_default();
+            wanted.draft = log::draft(load, &asked.model).unwrap_or_default();
         }
         (asked.knobs)(&mut wanted);
         let request = PlanRequest::new(engine, Arc::clone(&asked.model), machine, wanted);
@@ -93,7 +90,7 @@ impl<'a> Base<'a> {
     fn own_placement(&self) -> Option<PlanRequest> {
         let estimates = self.request.engine != EngineId::LlamaCpp;
         let asked = self.request.settings.gpu_layers != GpuLayers::Auto;
-        let decides = asked || estimates || settings::is_fitted(self.load);
+        let decides = asked || estimates || log::is_fitted(self.load);
         (decides && (self.free_known || asked)).then(|| self.request.clone())
     }
 
@@ -102,9 +99,9 @@ impl<'a> Base<'a> {
     }
 
     /// What a draft and a projector take that the log shows.
-    fn beside(&self, placed: &PlanRequest) -> Option<planned::Beside> {
-        let draft = settings::draft(self.load, &placed.model);
-        let projector = self.asked.projector.clone().filter(|_| settings::has_projector(self.load));
+    fn beside(&self, placed: &PlanRequest) -> Option<rows::Beside> {
+        let draft = log::draft(self.load, &placed.model);
+        let projector = self.asked.projector.clone().filter(|_| log::has_projector(self.load));
         if draft.is_none() && projector.is_none() {
             return None;
         }
@@ -115,7 +112,7 @@ impl<'a> Base<'a> {
                     settings.draft = draft;
                 }
             });
-            planned::beside(&request, &self.names)
+            rows::beside(&request, &self.names)
         };
         // a draft that this release refuses takes no projector with it
         with(draft).or_else(|| with(None))
@@ -123,7 +120,7 @@ impl<'a> Base<'a> {
 
     /// The request with the placement that the log tells.
     fn told_placement(&self) -> Option<PlanRequest> {
-        let (layers, shares) = settings::placement(self.load, &self.names)?;
+        let (layers, shares) = log::placement(self.load, &self.names)?;
         Some(self.request.changed(|settings| {
             settings.gpu_layers = layers;
             if settings.tensor_split.is_empty() {
@@ -146,7 +143,7 @@ impl<'a> Base<'a> {
         let runs = !self.request.engine.facts().releases.is_empty();
         let known = match self.asked.release {
             Some(release) => Some((release, None, true)),
-            None => settings::release(self.load).map(|(release, of)| (release, Some(of), false)),
+            None => log::release(self.load).map(|(release, of)| (release, Some(of), false)),
         };
         let releases: Vec<Option<Release>> = match &known {
             _ if !runs => vec![None],
@@ -158,7 +155,7 @@ impl<'a> Base<'a> {
         for release in releases {
             for place in &places {
                 let request = place.changed(|settings| settings.release = release);
-                match planned::plan(&request, self.shown()) {
+                match rows::plan(&request, self.shown()) {
                     Ok(plan) => {
                         let plan = Planned { beside: self.beside(&request).unwrap_or_default(), ..plan };
                         let score = self.score(&plan, seen);
@@ -228,16 +225,84 @@ impl<'a> Base<'a> {
             inferred = found.held;
         }
         Search::new(texts, (&placed, &plan), told_layers || !inferred.is_empty(), &|_| true, plans).explain(rows);
-        self.explain_rest(rows, &placed, &plan, &self.assumed(&placed.settings));
+        self.explain_rest(rows, &placed, &plan);
         (placed, plan, inferred)
+    }
+
+    /// Reasons for what differs still once other plans were tried: what the log tells of it.
+    fn explain_rest(&self, rows: &mut [Compared], placed: &PlanRequest, plan: &Planned) {
+        let load = self.load;
+        let in_ram = |row: &Compared| row.term == CheckedTerm::Model && row.device == CPU;
+        let told = load.layers_on_gpus().is_some() || log::placement(load, &self.names).is_some();
+        // where RAM holds no more than planned, all layers are on GPUs
+        let all_on_gpus = rows.iter().any(in_ram) && rows.iter().filter(|row| in_ram(row)).all(Compared::agrees);
+        let evidence = Evidence {
+            load,
+            placed,
+            plan,
+            assumed: &self.assumed(&placed.settings),
+            same_in_total: same_in_total(rows),
+            told_layers: told || all_on_gpus || self.asked_for_all(),
+            asked_for_all: self.asked_for_all(),
+            decided: self.own_placement().is_some(),
+            one_device: self.names.is_empty(),
+            other_file: !self.asked.is_same_file,
+        };
+        Self::explain_whole_mapping(rows, plan);
+        self.explain_beside(rows, placed, plan);
+        evidence.explain(rows);
+    }
+
+    /// Metal maps the file in one piece, whose span a table counts: the weights that RAM has lie within it.
+    fn explain_whole_mapping(rows: &mut [Compared], plan: &Planned) {
+        let in_ram = plan.get(CPU, CheckedTerm::Model).unwrap_or_default();
+        let is_metal = |row: &Compared| log::backend(&row.device).0 == Backend::Metal;
+        for row in rows.iter_mut().filter(|row| row.term == CheckedTerm::Model && is_open(row) && is_metal(row)) {
+            if in_ram.0 > 0.0 && row.is_within(Mib(row.difference().0 - in_ram.0)) {
+                row.reason = Some(reason::MAPPED_SPAN);
+            }
+        }
+    }
+
+    /// Reasons for what is loaded beside the model: another release, or outputs for a whole ubatch.
+    fn explain_beside(&self, rows: &mut [Compared], placed: &PlanRequest, plan: &Planned) {
+        let is_wanted = |row: &&mut Compared| is_open(row) && row.part != Part::Model;
+        if plan.beside.is_empty() || !rows.iter_mut().any(|row| is_wanted(&row)) {
+            return;
+        }
+        for outputs in [placed.settings.outputs, Outputs::Ubatch] {
+            for release in Release::ALL {
+                let request =
+                    placed.changed(|settings| (settings.release, settings.outputs) = (Some(release), outputs));
+                let Some(then) = self.beside(&request) else { continue };
+                let mut reasons = Vec::new();
+                if placed.settings.release != Some(release) {
+                    reasons.push(Reason::Release(release));
+                }
+                if placed.settings.outputs != outputs {
+                    reasons.push(Reason::AllOutputs);
+                }
+                let Some(last) = reasons.pop() else { continue };
+                let because = last.with(&reasons);
+                for row in rows.iter_mut().filter(is_wanted) {
+                    let then = then.get(&(row.device.clone(), row.part, row.term)).copied().unwrap_or_default();
+                    if row.observed.is_some_and(|seen| row.is_within(Mib(seen.0 - then.0))) {
+                        row.reason = Some(because.clone());
+                    }
+                }
+            }
+        }
+        for row in rows.iter_mut().filter(is_wanted) {
+            row.reason = Some(reason::of_beside(row, self.load));
+        }
     }
 
     /// Whether a log leaves open what a reason is about.
     fn is_untold(&self, reason: &Reason) -> bool {
         match reason {
             Reason::Setting(_) | Reason::CachesShowLayers(_) => true,
-            Reason::AllOutputs => settings::outputs_untold(self.load),
-            Reason::Release(_) => self.asked.release.is_none() && settings::release(self.load).is_none(),
+            Reason::AllOutputs => log::outputs_untold(self.load),
+            Reason::Release(_) => self.asked.release.is_none() && log::release(self.load).is_none(),
             _ => false,
         }
     }
@@ -272,7 +337,7 @@ impl<'a> Base<'a> {
     /// The same request with its model in another quantisation.
     fn requantised(&self, placed: &PlanRequest, to: FileType) -> Option<(PlanRequest, Planned)> {
         let request = placed.quantised(to)?;
-        let plan = planned::plan(&request, self.shown()).ok()?;
+        let plan = rows::plan(&request, self.shown()).ok()?;
         Some((request, plan))
     }
 

@@ -11,8 +11,7 @@ use super::super::resolve::{MachineSource, ParsedArgs};
 use super::super::style::{Hue, Style};
 use super::super::{error, resolve};
 use super::{DIFFERS, apply, compare, model};
-use crate::answer::check::held;
-use crate::answer::check::held::{HeldMemory, ListedModel};
+use crate::answer::check::running::{DriverOverhead, HeldMemory, ListedModel, driver_overhead, machine_before};
 use crate::cli::check;
 use crate::engine::PlanRequest;
 use crate::hardware::visible::ServerProcess;
@@ -111,12 +110,12 @@ pub(super) fn check(args: &CheckArgs, live: Live) -> Result<ExitCode, CliError> 
 pub(super) fn held(args: &CheckArgs, load: &Load) -> String {
     let Ok(source) = MachineSource::read(&args.machine) else { return String::new() };
     let detected = hardware::detect(&DetectOptions { gpus: true, ..source.search });
-    let Ok(found) = crate::answer::check::besides::of(load, &check::processes(&detected)) else {
+    let Ok(found) = driver_overhead(load, &check::processes(&detected)) else {
         return String::new();
     };
-    let line = |besides: crate::answer::check::besides::Besides| {
-        let (process, mib) = (besides.process.0, besides.mib().0);
-        let text = format!("the driver says {process:.0} MiB on {}: {mib:.0} MiB besides its buffers", besides.device);
+    let line = |overhead: DriverOverhead| {
+        let (process, mib) = (overhead.process.0, overhead.mib().0);
+        let text = format!("the driver says {process:.0} MiB on {}: {mib:.0} MiB besides its buffers", overhead.device);
         Style::of_stdout().wrap("- ", &format!("{text}; --remember keeps that for later plans"))
     };
     found.into_iter().map(line).collect()
@@ -143,7 +142,7 @@ fn of_server(args: &CheckArgs, server: &ServerProcess, detected: &Detected) -> R
     let own: Vec<ProcessMemory> = own.into_iter().filter(|process| process.pid == u64::from(server.pid)).collect();
     // the settings of the command, on the machine as it was before
     let settings = compare(args, load, &found)?.request;
-    let machine = held::before(&resolved(args, detected)?, &own);
+    let machine = machine_before(&resolved(args, detected)?, &own);
     let plan = PlanRequest { machine: Arc::new(machine), ..settings }.plan()?;
     Ok(RunningCheck {
         name: format!("llama-server (process {})", server.pid),
@@ -169,7 +168,7 @@ fn of_row(args: &CheckArgs, row: &PsRow, detected: &Detected) -> Result<RunningC
     apply(&args.knobs, &mut request.settings);
     let is_own = |process: &ProcessMemory| process.name.contains("ollama") || process.name.contains("llama-server");
     let own: Vec<ProcessMemory> = check::processes(detected).into_iter().filter(is_own).collect();
-    request.machine = Arc::new(held::before(&request.machine, &own));
+    request.machine = Arc::new(machine_before(&request.machine, &own));
     let plan = request.plan()?;
     let name = format!("{}, loaded by Ollama", one_line(&row.name));
     Ok(RunningCheck { name, listed: ListedModel::of(&plan, row), held: HeldMemory::of(&plan, &own), plan, hint: None })

@@ -11,7 +11,7 @@ use super::super::report::check as report;
 use super::super::resolve::{self, ParsedArgs};
 use super::super::style::Style;
 use super::DIFFERS;
-use crate::answer::check::ps;
+use crate::answer::check::running::explain_column;
 use crate::export::check as export;
 
 /// Which settings show this column; 0 if those that were given do.
@@ -24,7 +24,7 @@ pub(super) fn run(args: &CheckArgs, column: &str) -> Result<ExitCode, CliError> 
     let opened = resolve::quantised(resolve::model(named)?, args.knobs.settings.quant)?;
     let ready = start.with(&opened).complete();
     let request = ready.request(&opened.model);
-    let answer = ps::explain(&request, column).map_err(|sentence| CliError::flag("--ps", &sentence))?;
+    let answer = explain_column(&request, column).map_err(|sentence| CliError::flag("--ps", &sentence))?;
     let text = if args.json {
         json(export::ps_json(&request, &answer))?
     } else {

@@ -2,7 +2,7 @@
 
 use super::super::style::{Hue, Style};
 use super::one_line;
-use crate::answer::check::ps::{PsAnswer, PsCandidate};
+use crate::answer::check::running::{PsAnswer, PsCandidate};
 use crate::answer::check::{CPU, Check, Compared, Precision, Reason};
 use crate::engine::PlanRequest;
 use crate::export::check::{name, part_title};

@@ -1,11 +1,20 @@
-//! The settings and the release of llama.cpp that a log shows.
+//! What a log shows: the machine that it names, settings, and the release of llama.cpp.
 
 use crate::engine::{EngineId, PreparedModel};
-use crate::observed::{CacheSize, Event, Fit, FitResult, Load, ObservedContext, OllamaEstimate, Program, Term};
+use crate::machine::presets::{self, Preset};
+use crate::machine::spec::MachineSpec;
+use crate::machine::{Backend, Cpu, Gpu, Machine, Origin, Os, Ram, short_name};
+use crate::observed::{
+    CacheSize, Event, Fit, FitResult, Load, Mib, ObservedContext, ObservedDevice, OllamaEstimate, Program, TablePhase,
+    Term, device_name, is_gpu,
+};
 use crate::settings::{
     Context, DraftSettings, FlashAttn, GpuLayers, LlamaProgram, OllamaVersion, Outputs, Release, Settings, SpecType,
 };
 use crate::units::Bytes;
+
+/// Memory of the computer where the log does not tell it; it limits no plan that is compared.
+const ASSUMED_RAM: Bytes = Bytes::gib(1024);
 
 /// The first build that may reserve logits of one token per sequence only; `--fit` and its lines are older.
 const OUTPUTS_SINCE: u64 = 9_200;
@@ -13,6 +22,183 @@ const OUTPUTS_SINCE: u64 = 9_200;
 const OLD_LINES: u64 = 10_300;
 /// Build numbers of llama.cpp itself; distributors count from 1.
 const BUILDS: std::ops::Range<u64> = 1_000..100_000;
+
+/// A machine with the log's names for its GPUs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObservedMachine {
+    /// The machine.
+    pub machine: Machine,
+    /// Its GPUs as the log names them: `CUDA0`.
+    pub names: Vec<String>,
+    /// Whether the log tells what was free on each of them before the load.
+    pub free_known: bool,
+}
+
+/// The machine of `load`; what the user described stands over the log.
+pub fn machine(load: &Load, described: &MachineSpec) -> ObservedMachine {
+    let names = gpu_names(load);
+    let mut free_known = true;
+    let found: Vec<Gpu> = names.iter().map(|name| gpu(load, name, names.len(), &mut free_known)).collect();
+    let (gpus, names) = match &described.gpus {
+        Some(given) => {
+            free_known = true;
+            let own = |at: usize| names.get(at).cloned().unwrap_or_else(|| format!("GPU{at}"));
+            (given.clone(), (0..given.len()).map(own).collect())
+        }
+        None => (found, names),
+    };
+    let cpu = cpu(load, &gpus, described);
+    ObservedMachine { machine: machine_with(load, gpus, cpu, described), names, free_known }
+}
+
+fn machine_with(load: &Load, gpus: Vec<Gpu>, cpu: Cpu, described: &MachineSpec) -> Machine {
+    Machine {
+        disk: None,
+        os: described.os.unwrap_or_else(|| system(load, &gpus)),
+        cpu,
+        gpus,
+        ram: described.ram.unwrap_or_else(|| ram(load)),
+        origin: Origin::Described,
+        drivers: crate::machine::Drivers::default(),
+    }
+}
+
+/// The machine that an estimate of Ollama names: what was available on each GPU.
+pub fn machine_of_estimate(load: &Load, seen: &OllamaEstimate, described: &MachineSpec) -> Machine {
+    let backend = match seen.library.as_deref() {
+        Some("rocm") => Backend::Rocm,
+        Some("metal") => Backend::Metal,
+        Some("oneapi") => Backend::Sycl,
+        Some("vulkan") => Backend::Vulkan,
+        _ => Backend::Cuda,
+    };
+    let listed: Vec<&ObservedDevice> = load.devices.iter().filter(|device| is_gpu(&device.name)).collect();
+    let is_cpu = seen.library.as_deref() == Some("cpu");
+    let found = seen.available.iter().filter(|_| !is_cpu).enumerate().map(|(at, &free)| {
+        let device = listed.get(at).filter(|_| listed.len() == seen.available.len());
+        let name = device.and_then(|device| device.description.as_deref());
+        let free = free.bytes();
+        let total = device.and_then(|device| device.total).map_or(free, Mib::bytes).max(free);
+        Gpu { integrated: false, ..gpu_with(name, &format!("GPU{at}"), backend, (total, free)) }
+    });
+    let gpus = described.gpus.clone().unwrap_or_else(|| found.collect());
+    machine_with(load, gpus, Cpu::default(), described)
+}
+
+/// A GPU as its driver or else the log names it, with what is known of such cards.
+fn gpu_with(described: Option<&str>, name: &str, backend: Backend, (total, free): (Bytes, Bytes)) -> Gpu {
+    let preset = described.and_then(|text| presets::find(short_name(text)));
+    Gpu {
+        name: described.map_or(name, short_name).to_owned(),
+        backend,
+        total,
+        free,
+        integrated: preset.is_some_and(|preset| preset.integrated),
+        compute: preset.and_then(|preset| preset.compute),
+        driver_major: None,
+        computer: None,
+        vulkan: None,
+        listed: crate::machine::Listed::default(),
+        dedicated: None,
+        driver_memory: None,
+    }
+}
+
+/// Whether a name stands for one GPU; `CUDA_Split` and `Meta()` stand for all of them.
+pub fn is_one_gpu(name: &str) -> bool {
+    is_gpu(name) && !name.ends_with("_Split") && !name.contains(['{', '('])
+}
+
+/// GPUs that the load uses, else all that are named, in the order in which they are.
+fn gpu_names(load: &Load) -> Vec<String> {
+    let holding = load.observed.keys().chain(load.table.keys());
+    let fitted = load.fit.devices.keys().chain(load.fit.layers.keys()).chain(load.fit.printed.keys());
+    let mut used: Vec<&str> = holding.chain(fitted).map(|name| device_name(name)).filter(|n| is_one_gpu(n)).collect();
+    used.sort_by_key(|name| (backend(name).0, number(name)));
+    used.dedup();
+    let listed: Vec<&str> = load.devices.iter().map(|device| device.name.as_str()).filter(|n| is_one_gpu(n)).collect();
+    let (mut names, rest): (Vec<&str>, Vec<&str>) = if used.is_empty() {
+        (listed, Vec::new())
+    } else {
+        (listed.into_iter().filter(|name| used.contains(name)).collect(), used)
+    };
+    for name in rest {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// The number at the end of a device's name.
+pub fn number(name: &str) -> u64 {
+    let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.parse().unwrap_or(0)
+}
+
+/// The backend of a device's name, and whether it is on another computer.
+pub fn backend(name: &str) -> (Backend, bool) {
+    let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match kind {
+        "ROCm" | "HIP" => (Backend::Rocm, false),
+        "Vulkan" => (Backend::Vulkan, false),
+        "SYCL" => (Backend::Sycl, false),
+        "MTL" | "Metal" => (Backend::Metal, false),
+        "RPC" => (Backend::Cuda, true),
+        _ => (Backend::Cuda, false),
+    }
+}
+
+fn gpu(load: &Load, name: &str, count: usize, free_known: &mut bool) -> Gpu {
+    let device = load.devices.iter().find(|device| device.name == name);
+    let row = load.table.get(name);
+    let fitted = load.fit.devices.get(name);
+    let described = device.and_then(|device| device.description.as_deref());
+    let described = described.or(row.and_then(|row| row.described.as_deref()));
+    let preset = described.and_then(|text| presets::find(short_name(text)));
+    let whole = |mib: i64| u64::try_from(mib).ok().map(Bytes::mib);
+    let total = device.and_then(|device| device.total).map(Mib::bytes);
+    let total = total.or_else(|| whole(row?.total?)).or_else(|| Some(Bytes::mib(fitted?.total)));
+    let total = total.or_else(|| preset.map(Preset::total));
+
+    let before = load.table_phase == Some(TablePhase::Fit);
+    let free = device.and_then(|device| device.free).map(Mib::bytes);
+    let free = free.or_else(|| whole(i64::try_from(fitted?.used).ok()? + fitted?.left));
+    let free = free.or_else(|| row.filter(|_| before).and_then(|row| whole(row.free?)));
+    let free = free.or_else(|| load.fit.free.filter(|_| count == 1).map(Bytes::mib));
+    *free_known &= free.is_some();
+
+    let held: f64 = load.observed.get(name).map_or(0.0, |terms| terms.values().map(|mib| mib.0).sum());
+    // a card as large as what it held; a load whose layers are told needs no more
+    let total = total.or(free).unwrap_or_else(|| Mib(held).bytes());
+    let (backend, remote) = backend(name);
+    let known = gpu_with(described, name, backend, (total.max(free.unwrap_or_default()), free.unwrap_or(total)));
+    // several that are used together get layers alike
+    Gpu { integrated: known.integrated && count == 1, computer: remote.then(|| name.into()), ..known }
+}
+
+fn ram(load: &Load) -> Ram {
+    let cpu = load.devices.iter().find(|device| device.name == "CPU");
+    let total = cpu.and_then(|cpu| cpu.total).map(Mib::bytes);
+    let total = total.or_else(|| load.fit.host.map(|host| Bytes::mib(host.total))).unwrap_or(ASSUMED_RAM);
+    let free = cpu.and_then(|cpu| cpu.free).map_or(total, Mib::bytes).min(total);
+    Ram { total, free, swap_free: Bytes::ZERO, bandwidth: None }
+}
+
+/// The CPU of a load that repacked weights; of another one its instructions do not matter.
+fn cpu(load: &Load, gpus: &[Gpu], described: &MachineSpec) -> Cpu {
+    if !load.repacks() {
+        return Cpu::default();
+    }
+    described.cpu.or(load.cpu.map(Cpu::with)).unwrap_or_else(|| Cpu::beside(gpus))
+}
+
+/// Windows shows in paths.
+fn system(load: &Load, gpus: &[Gpu]) -> Os {
+    let command = load.command.as_ref().map(|command| command.text.as_str());
+    let mut paths = command.into_iter().chain(load.models.iter().filter_map(|model| model.path.as_deref()));
+    if paths.any(|path| path.contains(":\\")) { Os::Windows } else { Os::for_gpus(gpus) }
+}
 
 /// The engine whose decisions the log shows.
 pub fn engine(load: &Load) -> EngineId {
@@ -63,7 +249,7 @@ fn build(load: &Load) -> Option<u64> {
 }
 
 /// Settings of a plan for `engine` that follow from the log, but for the placement of layers.
-pub fn of(load: &Load, engine: EngineId) -> Settings {
+pub fn settings(load: &Load, engine: EngineId) -> Settings {
     let seen = &load.settings;
     let context = load.contexts.first();
     let cache = context.and_then(|context| {
@@ -111,12 +297,12 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
 }
 
 /// Settings of Ollama's estimator that follow from the log.
-pub fn of_estimate(load: &Load, seen: &OllamaEstimate) -> Settings {
+pub fn settings_of_estimate(load: &Load, seen: &OllamaEstimate) -> Settings {
     let asked = seen.layers_requested.and_then(|count| u64::try_from(count).ok());
     Settings {
         gpu_layers: asked.map_or(GpuLayers::Auto, GpuLayers::Count),
         gpu_overhead: seen.gpu_overhead.map_or(Bytes::ZERO, |mib| Bytes((mib.0 * f64::from(1 << 20)) as u64)),
-        ..of(load, EngineId::Ollama011)
+        ..settings(load, EngineId::Ollama011)
     }
 }
 
