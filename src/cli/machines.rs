@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::error::{self, CliError, one_line};
-use super::style::{Hue, Style};
+use super::style::Style;
 use crate::hardware::remembered::Measurements;
 use crate::hardware::saved::SavedMachine;
 use crate::machine::Machine;
@@ -40,7 +40,7 @@ pub(super) fn text(entries: &[SavedMachine], style: &Style) -> String {
         );
     }
     let width = entries.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(8);
-    let mut out = format!("{}\n", style.paint(Hue::Strong, "Saved machines"));
+    let mut out = format!("{}\n", style.strong("Saved machines"));
     for (name, machine) in entries {
         let what = machine.as_ref().map_or_else(|why| format!("cannot be read: {why}"), ToString::to_string);
         out += &style.wrap(&format!("{name:<width$}  "), &one_line(&what));

@@ -74,12 +74,12 @@ pub(super) fn plan(
     }
     if !extent.releases.is_empty() {
         out.push('\n');
-        out += &format!("{}\n", style.paint(Hue::Strong, "Other releases of llama.cpp"));
+        out += &format!("{}\n", style.strong("Other releases of llama.cpp"));
         out.extend(extent.releases.iter().map(|neighbour| style.wrap("- ", &one_line(&neighbour.to_string()))));
     }
     if !plan.notes.is_empty() {
         out.push('\n');
-        out += &format!("{}\n", style.paint(Hue::Strong, "Notes"));
+        out += &format!("{}\n", style.strong("Notes"));
         out.extend(plan.notes.iter().map(|note| style.wrap("- ", note)));
         let reason = speeds.and_then(|speeds| speeds.start.reason.as_ref());
         out.extend(reason.map(|reason| style.wrap("- ", &format!("speed: {reason}"))));
@@ -105,7 +105,7 @@ fn headline(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>, s
     let word = plan.outcome().headline();
     let text = style.wrap("", &format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, limits, speeds)));
     let rest = text.strip_prefix(word).unwrap_or_default();
-    let mut out = format!("{}{rest}", style.paint(Hue::Strong, &style.paint(Hue::of(plan.outcome()), word)));
+    let mut out = format!("{}{rest}", style.strong(&style.paint(Hue::of(plan.outcome()), word)));
     // the verdict's sentence may be about memory while the engine refuses for another reason
     if let Some(refusal) = plan.refusal.as_ref().filter(|refusal| !text.replace('\n', " ").contains(refusal.as_str())) {
         out += &style.wrap("", &format!("{} refuses: {refusal}", plan.engine_title()));

@@ -9,8 +9,8 @@ use std::fmt::Write;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 
-use super::theme::palette::indexed_rgb;
-use super::theme::{Hue, Tone};
+use super::theme::{ColourDepth, Hue, Tone, color};
+use crate::page::palette::{self, indexed_rgb};
 use crate::text::one_line;
 
 /// Width and height of a cell, and the font size, in pixels.
@@ -138,7 +138,7 @@ impl PictureColours {
             // the 16 colours are defined by the terminal; use those of the theme
             named => Hue::ALL
                 .into_iter()
-                .find(|&hue| super::theme::palette::colour(hue, self.tone, super::theme::ColourDepth::Sixteen) == named)
+                .find(|&hue| color(palette::colour(hue, self.tone, ColourDepth::Sixteen)) == named)
                 .map(|hue| hex(hue.rgb(self.tone))),
         }
     }

@@ -2,11 +2,11 @@
 
 pub mod backdrop;
 pub mod glyphs;
-pub mod palette;
 
 use ratatui::style::{Color, Modifier, Style};
 
-pub use palette::{ColourDepth, Hue, Tone};
+use crate::page::palette::{self, Colour};
+pub use crate::page::palette::{ColourDepth, Hue, Tone};
 
 /// Colours and characters that the environment allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,21 +59,10 @@ impl Appearance {
     /// `light`, `mono`) and `PLIMSOLL_GLYPHS` (`unicode`, `ascii`), which take precedence. What is `preferred` stands over
     /// what is guessed from the terminal's background, name and locale, not over `NO_COLOR` and `TERM=dumb`.
     pub fn from_env(get: impl Fn(&str) -> Option<String>, preferred: Preferred) -> Self {
-        let get = |name| get(name).filter(|value| !value.is_empty());
+        let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let term = get("TERM").unwrap_or_default();
         let plain = term == "dumb";
-        let depth = match get("COLORTERM").as_deref() {
-            Some("truecolor" | "24bit") => ColourDepth::True,
-            // Windows Terminal supports true colour and sets only this variable
-            _ if term.ends_with("-direct") || get("WT_SESSION").is_some() => ColourDepth::True,
-            _ if term.contains("256color") => ColourDepth::Indexed,
-            _ => ColourDepth::Sixteen,
-        };
-        // "15;0": foreground, background; 7 and 9 to 15 are light backgrounds
-        let light = get("COLORFGBG")
-            .and_then(|value| value.rsplit(';').next().and_then(|background| background.parse::<u8>().ok()))
-            .is_some_and(|background| background == 7 || (9..=15).contains(&background));
-        let guessed = if light { Tone::Light } else { Tone::Dark };
+        let (depth, guessed) = (ColourDepth::of_terminal(&get), Tone::of_terminal(&get));
         let asked = get("PLIMSOLL_THEME").and_then(|name| Tone::ALL.into_iter().find(|tone| tone.name() == name));
         let tone = match asked {
             Some(tone) => tone,
@@ -129,7 +118,7 @@ impl Theme {
 
     /// The colour of `hue` on this terminal.
     pub fn colour(self, hue: Hue) -> Color {
-        palette::colour(hue, self.look.tone, self.look.depth)
+        color(palette::colour(hue, self.look.tone, self.look.depth))
     }
 
     /// Text in the colour of `hue`.
@@ -152,7 +141,7 @@ impl Theme {
         if self.look.tone == Tone::Mono {
             return Style::new().add_modifier(Modifier::REVERSED);
         }
-        Style::new().bg(self.colour(hue)).fg(palette::ink_on(hue, self.look.tone, self.look.depth))
+        Style::new().bg(self.colour(hue)).fg(color(palette::ink_on(hue, self.look.tone, self.look.depth)))
     }
 
     /// The background of the selected row.
@@ -167,6 +156,34 @@ impl Theme {
     /// The style of device number `index` of `count`; the last one is the CPU.
     pub fn device(self, index: usize, count: usize) -> Style {
         self.ink(device_hue(index, count))
+    }
+}
+
+/// The terminal library's name of a colour.
+pub const fn color(colour: Colour) -> Color {
+    const ANSI: [Color; 16] = [
+        Color::Black,
+        Color::Red,
+        Color::Green,
+        Color::Yellow,
+        Color::Blue,
+        Color::Magenta,
+        Color::Cyan,
+        Color::Gray,
+        Color::DarkGray,
+        Color::LightRed,
+        Color::LightGreen,
+        Color::LightYellow,
+        Color::LightBlue,
+        Color::LightMagenta,
+        Color::LightCyan,
+        Color::White,
+    ];
+    match colour {
+        Colour::Own => Color::Reset,
+        Colour::Rgb(r, g, b) => Color::Rgb(r, g, b),
+        Colour::Indexed(index) if (index as usize) < ANSI.len() => ANSI[index as usize],
+        Colour::Indexed(index) => Color::Indexed(index),
     }
 }
 

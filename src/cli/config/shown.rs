@@ -1,7 +1,7 @@
 //! `plimsoll config`: where the file is, what holds, and who set it.
 
 use super::super::error::one_line;
-use super::super::style::{Hue, Style};
+use super::super::style::Style;
 use super::keys::KEYS;
 use super::{Config, SetBy};
 use crate::tui::theme::Appearance;
@@ -41,7 +41,7 @@ pub(in super::super) fn text(config: &Config, variable: &dyn Fn(&str) -> Option<
     };
     let (first, second) = (wide(0, "key"), wide(1, "value"));
     let head = format!("{:<first$}{:<second$}set by", "key", "value");
-    out += &format!("\n{}\n", style.paint(Hue::Strong, &head));
+    out += &format!("\n{}\n", style.strong(&head));
     for [key, value, by] in &rows {
         out += &format!("{key:<first$}{value:<second$}{by}\n");
     }

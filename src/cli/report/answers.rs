@@ -138,7 +138,7 @@ fn reached(most: &str, kept: &str, next: Option<&str>, found: &Plan, option: &st
     let found = &sanitize(found.clone());
     let said = style.wrap("", &format!("{most} is the largest value with {kept}."));
     let mut out = match said.strip_prefix(most) {
-        Some(rest) => style.paint(Hue::Strong, most) + rest,
+        Some(rest) => style.strong(most) + rest,
         None => said,
     };
     out += &style.wrap("", next.unwrap_or("That is the end of the range."));
@@ -158,7 +158,7 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
     let mut out = style.wrap("", &format!("{}: {sentence}", verdict::headline(plan)));
     out += &layers(plan, explained, style);
     if !explained.memory_users.is_empty() {
-        out += &format!("\n{}\n", style.paint(Hue::Strong, "What uses the GPU memory"));
+        out += &format!("\n{}\n", style.strong("What uses the GPU memory"));
     }
     for user in explained.memory_users {
         out += &format!("{:<6}{:>10}  {}\n", user.device, user.bytes.to_string(), user.name);
@@ -169,7 +169,7 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
         out += "\n";
         out += &style.wrap("", none);
     } else {
-        out += &format!("\n{}\n", style.paint(Hue::Strong, "Single changes that help (each was tested)"));
+        out += &format!("\n{}\n", style.strong("Single changes that help (each was tested)"));
     }
     for Remedy { change, goal, speed, .. } in explained.changes {
         let brings = match goal {
@@ -197,7 +197,7 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
 fn beside(parts: &[PartAnswer], style: &Style) -> String {
     let mut out = String::new();
     if !parts.is_empty() {
-        out += &format!("\n{}\n", style.paint(Hue::Strong, "Loaded beside the model"));
+        out += &format!("\n{}\n", style.strong("Loaded beside the model"));
     }
     for part in parts {
         let file = part.file.as_ref().map_or_else(String::new, |file| format!(" ({})", one_line(file)));
@@ -213,7 +213,7 @@ fn layers(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
     let mut out = String::new();
     let mut rest = explained.layers.iter().rev().filter(|layer| explained.one || layer.device == *cpu).peekable();
     if rest.peek().is_some() {
-        out += &format!("\n{}\n", style.paint(Hue::Strong, if explained.one { "The layer" } else { "Layers in RAM" }));
+        out += &format!("\n{}\n", style.strong(if explained.one { "The layer" } else { "Layers in RAM" }));
     }
     while let Some(layer) = rest.next() {
         let same_reason = |other: &&LayerAnswer| {
@@ -290,7 +290,7 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
         head += &format!("{:>SPEED$}", "tok/s");
     }
     let word = |outcome: Outcome| if words == 8 { outcome.short() } else { outcome.headline() };
-    let mut out = format!("{}\n", style.paint(Hue::Strong, &head));
+    let mut out = format!("{}\n", style.strong(&head));
     for point in &sweep.points {
         let value = knob.show(point.value);
         match &point.figures {
@@ -317,7 +317,7 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
         }
     }
     if !sweep.cliffs.is_empty() {
-        out += &format!("\n{}\n", style.paint(Hue::Strong, "Thresholds"));
+        out += &format!("\n{}\n", style.strong("Thresholds"));
         out.extend(sweep.cliffs.iter().map(|cliff| style.wrap("- ", &cliff.description(knob))));
     }
     out.push('\n');
@@ -341,7 +341,7 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
         if from > 0 {
             out.push('\n');
         }
-        out += &format!("{}\n", style.paint(Hue::Strong, &head));
+        out += &format!("{}\n", style.strong(&head));
         for (row, value) in rows.iter().enumerate() {
             out += &format!("{value:>HEAD$}");
             for (column, _) in part.clone() {

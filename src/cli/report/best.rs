@@ -1,6 +1,6 @@
 //! The best settings as text.
 
-use super::super::style::{Hue, Style};
+use super::super::style::Style;
 use super::{sanitize, source};
 use crate::answer::best::{BestRequest, Card, Objective};
 use crate::plan::Plan;
@@ -19,7 +19,7 @@ pub(in super::super) fn text(
     let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
     let mut out = style.wrap("", &format!("Each was planned. Safe leaves {} on every GPU.{held}", question.margin));
     for card in cards {
-        out += &format!("\n{}\n", style.paint(Hue::Strong, &card.title()));
+        out += &format!("\n{}\n", style.strong(&card.title()));
         let brings = format!("{}; {}. {}", card.headline(), card.room_and_speed(), card.gives_up_text());
         out += &style.wrap("- ", &brings);
         let options = card.options(asked);

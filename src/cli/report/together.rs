@@ -24,7 +24,7 @@ pub(in super::super) fn text(
         let first = format!("{} {name:<width$}  ", number + 1);
         out += &style.wrap(&first, &one_line(&outcome.sentence(&|request| (request + 1).to_string())));
     }
-    out += &format!("\n{}\n", style.paint(Hue::Strong, "Remaining free memory"));
+    out += &format!("\n{}\n", style.strong("Remaining free memory"));
     for (index, gpu) in machine.gpus.iter().enumerate() {
         let (free, in_ram) = loaded_models.left_on(index, machine);
         out += &left(&format!("GPU{index}"), &one_line(&gpu.name), gpu.free, free, in_ram, style);
@@ -43,7 +43,7 @@ pub(in super::super) fn text(
 
 fn headline(loaded_models: &LoadedModels, style: &Style) -> String {
     let word = style.paint(Hue::of(loaded_models.outcome()), loaded_models.headline());
-    format!("{} {}\n", style.paint(Hue::Strong, &word), loaded_models.sentence())
+    format!("{} {}\n", style.strong(&word), loaded_models.sentence())
 }
 
 fn left(id: &str, name: &str, before: Bytes, after: Bytes, in_ram: Bytes, style: &Style) -> String {

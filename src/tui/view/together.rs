@@ -15,9 +15,9 @@ use ratatui::buffer::Buffer;
 use ratatui::text::{Line, Span};
 
 use super::page::TextPage;
-use super::verdict::sign;
 use crate::answer::together::{LoadOutcome, LoadedModels};
 use crate::export::answers::AnswerSource;
+use crate::page::palette::sign;
 use crate::plan::{DevicePlan, Outcome};
 use crate::tui::app::App;
 use crate::tui::app::together::{PinnedModel, TogetherPage};

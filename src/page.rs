@@ -1,0 +1,3 @@
+//! An answer as a page, and what all renderers of pages share.
+
+pub mod palette;
