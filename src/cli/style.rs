@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use textwrap::{Options, WordSplitter};
 
 use crate::page::palette::{self, ColourDepth, Tone};
+use crate::page::{Page, terminal};
 
 pub(super) use crate::page::palette::Hue;
 
@@ -83,6 +84,11 @@ impl Style {
     /// `text` in `hue`, if there are colours.
     pub(super) fn paint(&self, hue: Hue, text: &str) -> String {
         self.escaped(text, |depth, tone| palette::colour(hue, tone, depth).escape())
+    }
+
+    /// `page` as text.
+    pub(super) fn page(&self, page: &Page) -> String {
+        terminal::text(page, self.lines, self.colours)
     }
 
     /// `text` in bold letters, if there are any.

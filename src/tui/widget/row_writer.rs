@@ -1,13 +1,9 @@
 //! Writes text along one row, never past its end.
 
-use std::borrow::Cow;
-
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
-use textwrap::core::Word;
-use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// Width of `text` in cells.
 pub fn width(text: &str) -> u16 {
@@ -136,33 +132,7 @@ pub fn named(name: &str, fact: &str, cells: u16) -> String {
 
 /// Breaks `text` into lines of at most `cells` cells, at spaces if possible, but never between a number and its unit.
 pub fn wrap(text: &str, cells: u16) -> Vec<String> {
-    if text.is_empty() {
-        return Vec::new();
-    }
-    let options = Options::new(usize::from(cells.max(1)))
-        .word_separator(WordSeparator::Custom(words))
-        .word_splitter(WordSplitter::NoHyphenation);
-    textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
-}
-
-/// The words of `text`; a number and its unit are one word.
-fn words(text: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "GB", "%"];
-    let mut words = text.split_inclusive(' ').peekable();
-    let mut start = 0;
-    Box::new(std::iter::from_fn(move || {
-        let mut end = start;
-        while let Some(word) = words.next() {
-            end += word.len();
-            let unit = words.peek().map(|next| next.trim_end_matches([' ', ',', '.', ':', ';', ')']));
-            if !(word.trim_end().ends_with(|c: char| c.is_ascii_digit()) && unit.is_some_and(|u| UNITS.contains(&u))) {
-                break;
-            }
-        }
-        let word = text.get(start..end).filter(|word| !word.is_empty());
-        start = end;
-        word.map(Word::from)
-    }))
+    crate::page::wrap(text, usize::from(cells))
 }
 
 #[cfg(test)]
