@@ -1,11 +1,15 @@
 //! An answer as a page: headings, sentences, pairs, tables, bars. One value, drawn by several renderers: terminal
-//! ([`terminal`]) and the planner's screen.
+//! ([`terminal`]), Markdown ([`markdown`]), pictures ([`svg`]), and the planner's screen.
 //!
 //! To add something that pages show: a [`Block`], its lines in [`layout`], and its form in Markdown.
 
 pub mod answers;
+pub mod chart;
+pub mod glyphs;
 mod layout;
+pub mod markdown;
 pub mod palette;
+pub mod svg;
 pub mod terminal;
 
 pub use layout::{Line, joined, width, wrap};
@@ -167,6 +171,11 @@ impl Page {
     /// Adds a block that can be chosen.
     pub fn choice(&mut self, block: Block) {
         self.blocks.push((block, true));
+    }
+
+    /// Adds the blocks of `other`.
+    pub fn append(&mut self, other: Self) {
+        self.blocks.extend(other.blocks);
     }
 
     /// Adds a heading.

@@ -54,7 +54,7 @@ pub(super) fn lines(page: &Page, cells: usize, broken: bool) -> Vec<Line> {
     lines
 }
 
-fn of_block(block: &Block, cells: usize, broken: bool) -> Vec<Line> {
+pub(super) fn of_block(block: &Block, cells: usize, broken: bool) -> Vec<Line> {
     match block {
         Block::Blank => vec![Line::default()],
         Block::Heading(span) => vec![Line::of(vec![span.clone()])],

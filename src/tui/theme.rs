@@ -17,8 +17,6 @@ pub struct Appearance {
     pub depth: ColourDepth,
     /// Unicode box drawing and blocks, or ASCII.
     pub glyphs: Glyphs,
-    /// Whether there are words about keys: on a screen, but not on paper.
-    pub keys: bool,
 }
 
 /// The characters that may be used.
@@ -53,7 +51,7 @@ pub struct Preferred {
 
 impl Appearance {
     /// All that a modern terminal supports, on a dark background.
-    pub const BEST: Self = Self { tone: Tone::Dark, depth: ColourDepth::True, glyphs: Glyphs::Unicode, keys: true };
+    pub const BEST: Self = Self { tone: Tone::Dark, depth: ColourDepth::True, glyphs: Glyphs::Unicode };
 
     /// Reads `NO_COLOR`, `TERM`, `COLORTERM`, `COLORFGBG`, the locale, and plimsoll's own `PLIMSOLL_THEME` (`dark`,
     /// `light`, `mono`) and `PLIMSOLL_GLYPHS` (`unicode`, `ascii`), which take precedence. What is `preferred` stands over
@@ -78,7 +76,7 @@ impl Appearance {
             None if plain => Glyphs::Ascii,
             None => preferred.glyphs.unwrap_or(guessed),
         };
-        Self { tone, depth, glyphs, keys: true }
+        Self { tone, depth, glyphs }
     }
 }
 
@@ -104,11 +102,6 @@ impl Theme {
             Tone::Mono => Tone::Dark,
         };
         Self { look: Appearance { tone, ..self.look } }
-    }
-
-    /// `words` about keys, or nothing where there are none to press.
-    pub const fn about_keys(self, words: &str) -> &str {
-        if self.look.keys { words } else { "" }
     }
 
     /// Parts of bars need textures, because colours or eighth blocks are missing.

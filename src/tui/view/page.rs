@@ -1,6 +1,7 @@
 //! A page as an overlay, scrollable if it is longer than the screen.
 
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget};
@@ -37,6 +38,16 @@ pub fn draw(app: &App, page: &Page, title: &str, scroll: u16, chosen: Option<usi
     let inner = panel::overlay(buffer, place, title, &right_title, app.theme);
     let lines: Vec<Line> = lines.into_iter().map(|(line, _)| line).collect();
     Paragraph::new(lines).scroll((scroll, 0)).render(inner.intersection(buffer.area), buffer);
+}
+
+/// Draws `page` into `area`, from line `scroll` on, and returns the number of its lines.
+pub fn within(page: &Page, scroll: u16, area: Rect, theme: Theme, buffer: &mut Buffer) -> u16 {
+    let lines: Vec<Line> =
+        lines(page, usize::from(area.width), None, theme).into_iter().map(|(line, _)| line).collect();
+    let count = lines.len() as u16;
+    let scroll = scroll.min(count.saturating_sub(area.height));
+    Paragraph::new(lines).scroll((scroll, 0)).render(area.intersection(buffer.area), buffer);
+    count
 }
 
 /// The lines of `page` in `cells` cells, and whether each is of the chosen block.

@@ -13,7 +13,7 @@ use crate::tui::regions::Panel;
 use crate::tui::regions::peaks::{PeakLine, lines, moment, places, shown};
 use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::panel;
-use crate::tui::widget::row_writer::{RowWriter, named, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, named, sentence, width};
 use crate::units::{Bytes, grouped};
 
 /// Width of names on the page.
@@ -59,9 +59,7 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
         }
     }
     if let Some(place) = places.moment {
-        for (row, text) in (0..place.height).zip(wrap(&moment(peak), place.width)) {
-            RowWriter::new(buffer, place, row).put(&text, theme.ink(Hue::Dim));
-        }
+        sentence(&moment(peak), place, theme.ink(Hue::Dim), buffer);
     }
 }
 

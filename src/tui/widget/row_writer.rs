@@ -85,6 +85,15 @@ impl<'a> RowWriter<'a> {
     }
 }
 
+/// Draws `text` into `area`, wrapped; what does not fit is left out. Returns the number of its lines.
+pub fn sentence(text: &str, area: Rect, style: Style, buffer: &mut Buffer) -> u16 {
+    let lines = wrap(text, area.width);
+    for (row, line) in (0..area.height).zip(&lines) {
+        RowWriter::new(buffer, area, row).put(line, style);
+    }
+    lines.len() as u16
+}
+
 /// The end of `path` in at most `cells` cells, behind an ellipsis: whole folders if possible.
 pub fn path_end(path: &str, cells: u16) -> String {
     if width(path) <= cells {
