@@ -17,6 +17,7 @@
 //! - [`observed`]: the text of a log -> what a program said that it took; no memory arithmetic.
 //! - [`answer`]: questions answered by planning: the largest value of a knob, why a layer does not fit, what would make
 //!   it fit, which models run together, comparisons.
+//! - [`page`]: an answer as a page, and its renderers.
 //! - [`export`]: plans as Modelfile, environment, command line, JSON, Markdown and SVG; answers as JSON.
 //! - [`teach`]: lessons on a plan: what the scheduler and the allocator do, step by step.
 //!
@@ -75,6 +76,7 @@ pub mod gguf;
 pub mod machine;
 pub mod model;
 pub mod observed;
+pub mod page;
 pub mod plan;
 pub mod settings;
 pub mod speed;

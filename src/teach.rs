@@ -20,6 +20,7 @@ use crate::engine::EngineError;
 use crate::engine::ggml::Op;
 use crate::engine::{EngineVersion, PlanRequest, PreparedModel};
 use crate::model::Projector;
+use crate::page as printed;
 use crate::plan::Plan;
 use allocation::{AllocationPage, Variation};
 use caches::CachesPage;
@@ -179,14 +180,25 @@ impl PageContent {
         }
     }
 
+    /// As a page of `cells` cells for paper, beginning with its title; `captioned` if a caption
+    /// above says what it is about.
+    pub fn printed(&self, cells: usize, captioned: bool) -> printed::Page {
+        match self {
+            Self::Schedule(schedule) => schedule.page(cells),
+            Self::Formulas(formulas) => formulas.page(cells),
+            Self::Caches(caches) => caches.page(cells),
+            Self::Lessons(lesson) => {
+                let mut page = printed::Page::default();
+                page.heading(lesson.lesson.title);
+                page.append(lesson.page(true, captioned));
+                page
+            }
+            Self::Allocation(allocation) => allocation.page(cells),
+        }
+    }
+
     /// As Markdown, beginning with its title.
     pub fn markdown(&self) -> String {
-        match self {
-            Self::Schedule(schedule) => schedule.markdown(),
-            Self::Formulas(formulas) => formulas.markdown(),
-            Self::Caches(caches) => caches.markdown(),
-            Self::Lessons(lessons) => lessons.markdown(),
-            Self::Allocation(allocation) => allocation.markdown(),
-        }
+        printed::markdown::text(&self.printed(printed::markdown::CELLS, false))
     }
 }

@@ -7,7 +7,6 @@ pub mod effect;
 pub mod event;
 pub mod keymap;
 pub mod picture;
-pub mod printout;
 pub mod query;
 pub mod regions;
 pub mod services;

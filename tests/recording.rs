@@ -6,7 +6,8 @@ use std::fmt::Write;
 
 use ratatui::buffer::Buffer;
 
-use plimsoll::tui::picture::{CELL, PaintedCell, PictureColours, caption, draw_cells, number, row_top, window};
+use plimsoll::page::svg::{CELL, PaintedCell, PictureColours, caption, draw_cells, number, row_top, window};
+use plimsoll::tui::picture::row;
 use plimsoll::tui::theme::Tone;
 
 /// Equal cells between two that change which are drawn with them: a group costs more than a few cells.
@@ -28,19 +29,20 @@ pub fn svg(frames: &[Frame], still: usize, tone: Tone, title: &str) -> String {
     let mut out = String::new();
     let Some(first) = frames.first() else { return out };
     let colours = PictureColours::of(tone);
-    window(&mut out, &first.buffer, &colours, title);
+    let (columns, rows) = (usize::from(first.buffer.area.width), usize::from(first.buffer.area.height));
+    window(&mut out, (columns, rows), &colours, title);
     let mut groups = Groups { still, shown: BTreeMap::new(), body: String::new() };
     groups.versions(frames.iter().map(|frame| {
         let mut drawn = String::new();
-        caption(&mut drawn, &frame.buffer, &colours, &frame.title);
+        caption(&mut drawn, columns, &colours, &frame.title);
         drawn
     }));
     for y in 0..first.buffer.area.height {
-        let rows: Vec<Vec<PaintedCell>> = frames.iter().map(|frame| colours.row(&frame.buffer, y)).collect();
+        let rows: Vec<Vec<PaintedCell>> = frames.iter().map(|frame| row(&colours, &frame.buffer, y)).collect();
         for (start, end) in stretches(&rows) {
             groups.versions(rows.iter().map(|row| {
                 let mut drawn = String::new();
-                draw_cells(&mut drawn, row.get(start..end).unwrap_or_default(), row_top(y), &colours);
+                draw_cells(&mut drawn, row.get(start..end).unwrap_or_default(), row_top(usize::from(y)), &colours);
                 shifted(drawn, start)
             }));
         }
@@ -177,7 +179,7 @@ mod tests {
     fn stretches_cover_a_row_and_join_over_small_gaps() {
         let frames = frames(&["aXaaXaaaaaaX", "aYaaYaaaaaaY"]);
         let colours = PictureColours::of(Tone::Dark);
-        let rows: Vec<_> = frames.iter().map(|frame| colours.row(&frame.buffer, 0)).collect();
+        let rows: Vec<_> = frames.iter().map(|frame| row(&colours, &frame.buffer, 0)).collect();
         assert_eq!(stretches(&rows), [(0, 1), (1, 5), (5, 11), (11, 12), (12, 24)]);
     }
 

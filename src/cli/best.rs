@@ -3,10 +3,10 @@
 use super::args::{BestArgs, KnobArgs};
 use super::error::CliError;
 use super::questions::{json, ready};
-use super::report::best;
 use super::style::Style;
 use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
 use crate::export::answers;
+use crate::page::answers as pages;
 use crate::settings::knob::Knob;
 
 pub(super) fn run(args: &BestArgs) -> Result<String, CliError> {
@@ -25,7 +25,7 @@ pub(super) fn run(args: &BestArgs) -> Result<String, CliError> {
     if args.json {
         return json(answers::best::json(&plan, &request.settings, &question, &cards));
     }
-    Ok(best::text(&plan, &request.settings, &question, &cards, &Style::of_stdout()))
+    Ok(Style::of_stdout().page(&pages::best(&plan, &request.settings, &question, &cards)))
 }
 
 /// The knobs given as options, in the order of the screen.

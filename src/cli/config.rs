@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::args::Interval;
 use super::error::{CliError, one_line};
-use super::style::{Hue, Style};
+use super::style::Style;
 use super::value;
 use crate::answer::best::DEFAULT_MARGIN;
 use crate::engine::EngineId;
@@ -421,7 +421,7 @@ pub(super) fn text(config: &Config, variable: &dyn Fn(&str) -> Option<String>, s
     };
     let (first, second) = (wide(0, "key"), wide(1, "value"));
     let head = format!("{:<first$}{:<second$}set by", "key", "value");
-    out += &format!("\n{}\n", style.paint(Hue::Strong, &head));
+    out += &format!("\n{}\n", style.strong(&head));
     for [key, value, by] in &rows {
         out += &format!("{key:<first$}{value:<second$}{by}\n");
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::error::one_line;
 use super::report::cell;
-use super::style::{Hue, Style};
+use super::style::Style;
 use crate::engine::backend;
 use crate::hardware::{CollectorResult, Detected, Process};
 use crate::machine::budget::Budget;
@@ -28,7 +28,7 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
     } else {
         format!("{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}", "", "Devices", "backend", "total", "free", "in use")
     };
-    out += &format!("{}\n", style.paint(Hue::Strong, head.trim_end()));
+    out += &format!("{}\n", style.strong(head.trim_end()));
     for device in file::MachineRecord::of(machine).devices {
         let what = if device.kind == DeviceKind::Gpu { short_name(device.name) } else { device.name };
         let (backend, in_use) = (device.backend.map(Backend::name), device.total - device.free);
@@ -70,7 +70,7 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
         out +=
             &style.wrap("", &format!("GPU{index} shares RAM: {bytes} of its memory is a budget in it. {rule}{raise}"));
     }
-    out += &format!("\n{}\n", style.paint(Hue::Strong, "Detection"));
+    out += &format!("\n{}\n", style.strong("Detection"));
     for tried in &detected.tried {
         out += &style.wrap(&format!("{:<8}", tried.collector), &one_line(&tried.outcome));
     }

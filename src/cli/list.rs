@@ -239,7 +239,7 @@ pub(super) fn header(judged: Option<u64>, style: &Style) -> String {
     let (best, size, context, speed) = ("best", "size", "VRAM ctx", "tok/s");
     let head =
         format!("{:<width$}{params:>parameters$}  {best:<8}{size:>9}{context:>9}{speed:>10}  {verdict}", "Models");
-    format!("{}\n", style.paint(Hue::Strong, head.trim_end()))
+    format!("{}\n", style.strong(head.trim_end()))
 }
 
 /// A row of the table, preceded by a heading if its source differs from `last_source`.
@@ -247,7 +247,7 @@ pub(super) fn text(row: &ListRow, last_source: &mut &'static str, style: &Style)
     let heading = if row.source == std::mem::replace(last_source, row.source) {
         String::new()
     } else {
-        format!("{}\n", style.paint(Hue::Faint, row.source))
+        format!("{}\n", style.paint(Hue::Dim, row.source))
     };
     heading + &line(row, name_width(style), style)
 }

@@ -6,7 +6,7 @@ use super::args::PlanArgs;
 use super::error;
 use super::error::{CliError, one_line};
 use super::resolve::ResolvedArgs;
-use super::style::{Hue, Style};
+use super::style::Style;
 use crate::engine::PreparedModel;
 use crate::hardware::remembered::{Measurements, Remembered, RememberedRam, SavedMachine, SavedMachines, is_file};
 use crate::machine::Machine;
@@ -46,7 +46,7 @@ pub(super) fn text(entries: &[SavedMachine], style: &Style) -> String {
         );
     }
     let width = entries.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(8);
-    let mut out = format!("{}\n", style.paint(Hue::Strong, "Saved machines"));
+    let mut out = format!("{}\n", style.strong("Saved machines"));
     for (name, machine) in entries {
         let what = machine.as_ref().map_or_else(|why| format!("cannot be read: {why}"), ToString::to_string);
         out += &style.wrap(&format!("{name:<width$}  "), &one_line(&what));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::error::CliError;
-use super::style::{Hue, Style};
+use super::style::Style;
 use crate::machine::Backend;
 use crate::machine::presets::{self, Preset};
 use crate::text;
@@ -29,7 +29,7 @@ pub(super) fn text(found: &[&Preset], style: &Style) -> String {
     } else {
         format!("{:<name$}{:>11}{:>11}{:>11}{:>11}{:>11}", "Presets", "backend", "total", "free", "compute", "GB/s")
     };
-    let mut out = format!("{}\n", style.paint(Hue::Strong, &head));
+    let mut out = format!("{}\n", style.strong(&head));
     for preset in found {
         let gpu = preset.gpu();
         let compute = gpu.compute.map_or_else(|| "–".to_owned(), |(major, minor)| format!("{major}.{minor}"));

@@ -2,7 +2,6 @@
 
 use super::args::{KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, WhyArgs};
 use super::error::{self, CliError};
-use super::report::answers::{self, OutOfReach, WhyAnswer};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use crate::answer::sweep::Axis;
@@ -12,6 +11,7 @@ use crate::export::answers::{self as export_answers, AnswerSource};
 use crate::export::caption::Caption;
 use crate::export::svg;
 use crate::gguf::FileType;
+use crate::page::answers::{self, OutOfReach, WhyAnswer};
 use crate::plan::{Outcome, Plan};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
@@ -37,7 +37,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
             if args.json {
                 return json(export_answers::max_quantisation_json(AnswerSource::of(&plan), &largest));
             }
-            return Ok(answers::max_quantisation(&plan, goal, &largest, &style));
+            return Ok(style.page(&answers::max_quantisation(&plan, goal, &largest)));
         }
     };
     let largest = request.largest(knob, goal);
@@ -55,7 +55,8 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
         .then(|| request.largest(knob, Goal::AllLayers))
         .flatten();
     let out_of_reach = OutOfReach { least, held, lacks_room, assigned };
-    Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(&out_of_reach), beyond.as_ref(), &style))
+    let largest = largest.as_ref().ok_or(&out_of_reach);
+    Ok(style.page(&answers::max(&plan, knob, goal, largest, beyond.as_ref())))
 }
 
 /// Why layers are on their devices, and what would bring them onto GPUs.
@@ -86,7 +87,7 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
         beside: &beside,
         speeds: speeds.as_ref(),
     };
-    Ok(answers::why(&plan, &explained, &Style::of_stdout()))
+    Ok(Style::of_stdout().page(&answers::why(&plan, &explained)))
 }
 
 /// Plans along one knob.
@@ -102,7 +103,7 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
             let plan = ready.plan(&opened.model)?;
             Ok(svg::sweep(&plan, &request.with_edges(sweep), &Caption::of(&request, &plan)))
         }
-        _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
+        _ => Ok(Style::of_stdout().page(&answers::sweep(&ready.plan(&opened.model)?, &sweep))),
     }
 }
 
@@ -124,7 +125,7 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
             let plan = ready.plan(&opened.model)?;
             Ok(svg::matrix(&plan, &matrix, &Caption::of(&request, &plan)))
         }
-        _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
+        _ => Ok(Style::of_stdout().page(&answers::matrix(&ready.plan(&opened.model)?, &matrix))),
     }
 }
 

@@ -1,23 +1,21 @@
 //! A plan as text: the verdict, devices, layers, compute graph and notes.
 
-pub(super) mod answers;
 mod bar;
-pub(super) mod best;
 pub(super) mod check;
 mod devices;
 mod graph;
 mod layers;
-pub(super) mod together;
 
 use super::error::one_line;
 use super::style::{Hue, NBSP, Style};
 use crate::answer::compare::OtherRelease;
 use crate::answer::{KnobLimits, verdict};
 use crate::machine::Origin;
+use crate::page::joined;
 use crate::plan::Plan;
 use crate::settings::FlashAttn;
 use crate::speed::Speeds;
-use crate::units::{Bytes, Tokens, grouped, parameters};
+use crate::units::{Bytes, Tokens, parameters};
 
 pub(super) use devices::cell;
 
@@ -74,12 +72,12 @@ pub(super) fn plan(
     }
     if !extent.releases.is_empty() {
         out.push('\n');
-        out += &format!("{}\n", style.paint(Hue::Strong, "Other releases of llama.cpp"));
+        out += &format!("{}\n", style.strong("Other releases of llama.cpp"));
         out.extend(extent.releases.iter().map(|neighbour| style.wrap("- ", &one_line(&neighbour.to_string()))));
     }
     if !plan.notes.is_empty() {
         out.push('\n');
-        out += &format!("{}\n", style.paint(Hue::Strong, "Notes"));
+        out += &format!("{}\n", style.strong("Notes"));
         out.extend(plan.notes.iter().map(|note| style.wrap("- ", note)));
         let reason = speeds.and_then(|speeds| speeds.start.reason.as_ref());
         out.extend(reason.map(|reason| style.wrap("- ", &format!("speed: {reason}"))));
@@ -105,7 +103,7 @@ fn headline(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>, s
     let word = plan.outcome().headline();
     let text = style.wrap("", &format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, limits, speeds)));
     let rest = text.strip_prefix(word).unwrap_or_default();
-    let mut out = format!("{}{rest}", style.paint(Hue::Strong, &style.paint(Hue::of(plan.outcome()), word)));
+    let mut out = format!("{}{rest}", style.strong(&style.paint(Hue::of(plan.outcome()), word)));
     // the verdict's sentence may be about memory while the engine refuses for another reason
     if let Some(refusal) = plan.refusal.as_ref().filter(|refusal| !text.replace('\n', " ").contains(refusal.as_str())) {
         out += &style.wrap("", &format!("{} refuses: {refusal}", plan.engine_title()));
@@ -120,7 +118,7 @@ fn model(plan: &Plan) -> String {
     parts.push(format!("{} parameters", parameters(model.parameters)));
     parts.push(model.bytes.to_string());
     parts.push(format!("{} blocks", model.layers));
-    joined(&parts)
+    joined(parts)
 }
 
 fn settings(plan: &Plan) -> String {
@@ -151,27 +149,7 @@ fn settings(plan: &Plan) -> String {
     if effect.gpu_layers >= 0 {
         parts.push(format!("{} layers on GPU requested{}", effect.gpu_layers, by("gpu_layers")));
     }
-    joined(&parts)
-}
-
-/// The model, the engine with its confidence, and the notes.
-fn source(plan: &Plan, style: &Style) -> String {
-    let parts = [
-        plan.model.name.clone(),
-        plan.source(),
-        format!("context {}", Tokens(plan.settings.ctx)),
-        format!("parallel {}", grouped(plan.settings.parallel, '\u{2009}')),
-        format!("KV cache {}", plan.settings.cache_type_k),
-    ];
-    let mut out = style.wrap("", &joined(&parts));
-    out.extend(plan.notes.iter().map(|note| style.wrap("- ", note)));
-    out
-}
-
-/// Joins parts so that lines break only between them.
-fn joined(parts: &[String]) -> String {
-    let unbroken: Vec<_> = parts.iter().map(|part| no_break(part)).collect();
-    unbroken.join(&format!("{NBSP}· "))
+    joined(parts)
 }
 
 /// `text` with non-breaking spaces.
@@ -201,6 +179,7 @@ mod tests {
     use crate::engine::PlanRequest;
     use crate::machine::spec::MachineSpec;
     use crate::machine::{Machine, Os, Ram};
+    use crate::page::answers;
     use crate::settings::knob::Knob;
     use crate::settings::{Context, Settings};
 
@@ -234,8 +213,8 @@ mod tests {
             let matrix = request.matrix(rows, columns);
             let text = |style: &Style| {
                 super::plan(&plan, None, None, &Extent { detail: Detail::Verbose, ram: &[], releases: &[] }, style)
-                    + &answers::sweep(&plan, &sweep, style)
-                    + &answers::matrix(&plan, &matrix, style)
+                    + &style.page(&answers::sweep(&plan, &sweep))
+                    + &style.page(&answers::matrix(&plan, &matrix))
             };
             let style = |lines: usize| Style { lines, bars: BarGlyphs::Unicode, ..Style::PLAIN };
             let wide = figures(&text(&style(80)));

@@ -4,41 +4,10 @@ use std::io::IsTerminal;
 
 use textwrap::{Options, WordSplitter};
 
-use crate::plan::Outcome;
+use crate::page::palette::{self, ColourDepth, Tone};
+use crate::page::{Page, terminal};
 
-/// A colour by its meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hue {
-    Weights,
-    Cache,
-    Graph,
-    Reserved,
-    Over,
-    Part,
-    Strong,
-    Faint,
-}
-
-impl Hue {
-    /// The colour of a fit status.
-    pub(super) const fn of(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Vram => Self::Graph,
-            Outcome::Tight | Outcome::PartsInRam | Outcome::ExpertsInRam => Self::Part,
-            Outcome::LayersInRam | Outcome::Cpu => Self::Cache,
-            Outcome::FromDisk | Outcome::DoesNotFit => Self::Over,
-        }
-    }
-}
-
-/// The colours that the terminal supports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ColourDepth {
-    None,
-    Sixteen,
-    Many,
-    All,
-}
+pub(super) use crate::page::palette::Hue;
 
 /// The glyphs of bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +25,8 @@ pub(super) struct Style {
     pub width: usize,
     /// Width of lines: at most the terminal's.
     pub lines: usize,
-    pub colours: ColourDepth,
+    /// The depth of colours and the background; none where there are no colours.
+    pub colours: Option<(ColourDepth, Tone)>,
     pub bars: BarGlyphs,
 }
 
@@ -72,7 +42,7 @@ const MIN_TEXT: usize = 20;
 
 impl Style {
     /// Text for a file or a pipe: no colours, no bars, 80 columns.
-    pub(super) const PLAIN: Self = Self { width: 80, lines: 80, colours: ColourDepth::None, bars: BarGlyphs::None };
+    pub(super) const PLAIN: Self = Self { width: 80, lines: 80, colours: None, bars: BarGlyphs::None };
 
     /// The style for standard output.
     pub(super) fn of_stdout() -> Self {
@@ -93,15 +63,8 @@ impl Style {
     fn of_terminal(width: usize, variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let term = variable("TERM").unwrap_or_default();
         let dumb = term == "dumb" || !takes_escapes();
-        let colours = if dumb || variable("NO_COLOR").is_some() {
-            ColourDepth::None
-        } else if variable("COLORTERM").is_some_and(|value| value == "truecolor" || value == "24bit") {
-            ColourDepth::All
-        } else if term.contains("256color") {
-            ColourDepth::Many
-        } else {
-            ColourDepth::Sixteen
-        };
+        let plain = dumb || variable("NO_COLOR").is_some();
+        let colours = (!plain).then(|| (ColourDepth::of_terminal(variable), Tone::of_terminal(variable)));
         let lines = width.clamp(MIN_LINE, *WIDTHS.end());
         let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
         Self { width, lines, colours, bars: if dumb { BarGlyphs::Ascii } else { BarGlyphs::Unicode } }
@@ -120,37 +83,22 @@ impl Style {
 
     /// `text` in `hue`, if there are colours.
     pub(super) fn paint(&self, hue: Hue, text: &str) -> String {
-        let code = match self.colours {
-            ColourDepth::None => return text.to_owned(),
-            _ if hue == Hue::Strong => "1",
-            _ if hue == Hue::Faint => "2",
-            // Okabe and Ito's palette for colour-blind readers, and its nearest neighbours
-            ColourDepth::All => match hue {
-                Hue::Weights => "38;2;86;180;233",
-                Hue::Cache => "38;2;230;159;0",
-                Hue::Graph => "38;2;0;158;115",
-                Hue::Over => "38;2;213;94;0",
-                Hue::Part => "38;2;189;174;0",
-                _ => "38;2;153;153;153",
-            },
-            ColourDepth::Many => match hue {
-                Hue::Weights => "38;5;74",
-                Hue::Cache => "38;5;214",
-                Hue::Graph => "38;5;36",
-                Hue::Over => "38;5;166",
-                Hue::Part => "38;5;142",
-                _ => "38;5;246",
-            },
-            ColourDepth::Sixteen => match hue {
-                Hue::Weights => "34",
-                Hue::Cache => "33",
-                Hue::Graph => "32",
-                Hue::Over => "31",
-                Hue::Part => "36",
-                _ => "90",
-            },
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        self.escaped(text, |depth, tone| palette::colour(hue, tone, depth).escape())
+    }
+
+    /// `page` as text.
+    pub(super) fn page(&self, page: &Page) -> String {
+        terminal::text(page, self.lines, self.colours)
+    }
+
+    /// `text` in bold letters, if there are any.
+    pub(super) fn strong(&self, text: &str) -> String {
+        self.escaped(text, |_, _| "1".to_owned())
+    }
+
+    fn escaped(&self, text: &str, code: impl Fn(ColourDepth, Tone) -> String) -> String {
+        self.colours
+            .map_or_else(|| text.to_owned(), |(depth, tone)| format!("\u{1b}[{}m{text}\u{1b}[0m", code(depth, tone)))
     }
 
     /// `text` in lines of at most the width; the first begins with `first`, the others are indented by its width. Words
@@ -198,12 +146,13 @@ mod tests {
 
     #[test]
     fn colour_depth_by_environment() {
-        assert_eq!(of(&[("TERM", "xterm")]).colours, ColourDepth::Sixteen);
-        assert_eq!(of(&[("TERM", "xterm-256color")]).colours, ColourDepth::Many);
-        assert_eq!(of(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]).colours, ColourDepth::All);
-        assert_eq!(of(&[("COLORTERM", "truecolor"), ("NO_COLOR", "1")]).colours, ColourDepth::None);
+        let depth = |variables: &[_]| of(variables).colours.map(|(depth, _)| depth);
+        assert_eq!(depth(&[("TERM", "xterm")]), Some(ColourDepth::Sixteen));
+        assert_eq!(depth(&[("TERM", "xterm-256color")]), Some(ColourDepth::Indexed));
+        assert_eq!(depth(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]), Some(ColourDepth::True));
+        assert_eq!(depth(&[("COLORTERM", "truecolor"), ("NO_COLOR", "1")]), None);
         let dumb = of(&[("TERM", "dumb"), ("COLORTERM", "truecolor")]);
-        assert_eq!((dumb.colours, dumb.bars), (ColourDepth::None, BarGlyphs::Ascii));
+        assert_eq!((dumb.colours, dumb.bars), (None, BarGlyphs::Ascii));
     }
 
     #[test]
@@ -235,7 +184,7 @@ mod tests {
     #[test]
     fn text_is_painted_only_with_colours() {
         assert_eq!(Style::PLAIN.paint(Hue::Over, "x"), "x");
-        let colourful = Style { colours: ColourDepth::Sixteen, ..Style::PLAIN };
-        assert_eq!(colourful.paint(Hue::Over, "x"), "\u{1b}[31mx\u{1b}[0m");
+        let colourful = Style { colours: Some((ColourDepth::Sixteen, Tone::Dark)), ..Style::PLAIN };
+        assert_eq!(colourful.paint(Hue::Over, "x"), "\u{1b}[91mx\u{1b}[0m");
     }
 }

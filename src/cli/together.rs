@@ -5,11 +5,12 @@ use std::path::Path;
 use super::args::TogetherArgs;
 use super::error::CliError;
 use super::questions::json;
-use super::report::together;
 use super::resolve::{self, ParsedArgs};
 use super::style::Style;
+use crate::answer::together::LoadOutcome;
 use crate::answer::together::{LoadRequest, load_together};
 use crate::export::answers::{self, AnswerSource};
+use crate::page::answers as pages;
 use crate::settings::knob::Knob;
 use crate::source::Package;
 
@@ -40,7 +41,11 @@ pub(super) fn run(args: &TogetherArgs) -> Result<String, CliError> {
     if args.json {
         return json(answers::together::json(source, &args.models, &ready.machine, &loaded_models));
     }
-    Ok(together::text(&source, &args.models, &ready.machine, &loaded_models, &ready.notes, &Style::of_stdout()))
+    let names = args.models.iter().enumerate().map(|(at, name)| ((at + 1).to_string(), name.clone()));
+    let mut page = pages::together(&names.collect::<Vec<_>>(), &ready.machine, &loaded_models, "");
+    let unloads = loaded_models.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. }));
+    pages::together_source(&source.to_string(), unloads, &ready.notes, &mut page);
+    Ok(Style::of_stdout().page(&page))
 }
 
 /// A model's name, and its knobs with their values.

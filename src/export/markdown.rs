@@ -2,34 +2,33 @@
 
 use crate::answer::verdict;
 use crate::export::caption::Caption;
+use crate::page::markdown::escaped;
+use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table, markdown};
 use crate::plan::{DevicePlan, Plan};
-use crate::text::is_printable;
 use crate::units::Tokens;
 
 /// The model, the verdict, a row per device, and the caption.
 pub fn plan(plan: &Plan, caption: &Caption) -> String {
     let (model, effect) = (&plan.model, &plan.settings);
-    let mut lines = format!("**{}**", escaped(&model.name));
-    for part in [model.file_type.clone(), Some(model.bytes.to_string())].into_iter().flatten() {
-        lines += &format!(" · {}", escaped(&part));
-    }
-    lines += &format!("\n{}: {}\n\n", verdict::headline(plan), verdict::sentence(plan, None, None));
-    lines += "| | memory | weights | cache | graph | total | of free | layers |\n| --- | --- | ---: | ---: | ---: | \
-              ---: | ---: | ---: |\n";
-    for device in &plan.devices {
-        let DevicePlan { id, name, weights, cache, graph, free, layers, .. } = device;
-        let (name, asked, count) = (escaped(name), device.asked(), layers.len());
-        lines += &format!("| {id} | {name} | {weights} | {cache} | {graph} | {asked} | {free} | {count} |\n");
-    }
+    let mut page = Page::default();
+    let about = [model.file_type.clone(), Some(model.bytes.to_string())].into_iter().flatten();
+    let about = about.map(|part| format!(" · {part}")).collect::<String>();
+    page.spans("", vec![Span::new(&model.name, Hue::Text.bold()), about.into()]);
+    page.text(&format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, None)), Hue::Text);
+    let row = |device: &DevicePlan| {
+        let amounts = [device.weights, device.cache, device.graph, device.asked(), device.free];
+        let amounts = amounts.map(|bytes| bytes.to_string());
+        let names = [device.id.clone(), device.name.clone()].into_iter();
+        names.chain(amounts).chain([device.layers.len().to_string()]).map(Span::from).collect()
+    };
     let sums = plan.totals;
-    lines += &format!(
-        "| | total | {} | {} | {} | {} | | {} |\n\n",
-        sums.weights,
-        sums.cache,
-        sums.graph,
-        sums.all,
-        plan.layers.len()
-    );
+    let sums = [sums.weights, sums.cache, sums.graph, sums.all].map(|bytes| bytes.to_string());
+    let total = ["", "total"].map(str::to_owned).into_iter().chain(sums);
+    let total = total.chain([String::new(), plan.layers.len().to_string()]).map(Span::from).collect();
+    let numbers = ["weights", "cache", "graph", "total", "of free", "layers"].map(|title| Column::right(title, 0));
+    let columns = ["", "memory"].map(|title| Column::left(title, 0)).into_iter().chain(numbers).collect();
+    let rows = plan.devices.iter().map(row).chain([total]).collect();
+    page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Cut(1) }));
     let cache = if effect.cache_type_k == effect.cache_type_v {
         effect.cache_type_k.to_string()
     } else {
@@ -40,37 +39,16 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
         sequences if effect.ctx_per_sequence == effect.ctx_total => format!(" shared by {sequences} sequences"),
         sequences => format!(" for each of {sequences} sequences"),
     };
-    lines += &format!(
-        "Context {}{each}, cache {cache}, flash attention {}, batch {}, {} of {} layers on GPU.\n",
+    let settings = format!(
+        "Context {}{each}, cache {cache}, flash attention {}, batch {}, {} of {} layers on GPU. Planned for {}; {}.",
         Tokens(effect.ctx_per_sequence),
         effect.flash_attn,
         effect.batch,
         plan.on_gpus(),
-        plan.layers.len()
+        plan.layers.len(),
+        plan.engine_title(),
+        plan.confidence
     );
-    lines += &format!("Planned for {}; {}.\n\n", plan.engine_title(), plan.confidence);
-    lines += &format!("*{}*\n", escaped(&caption.to_string()));
-    lines
-}
-
-/// `text` with Markdown's special characters escaped and without what is not printable.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars().filter(|c| is_printable(*c)) {
-        if r"\`*_{}[]<>|#~".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn special_characters_are_escaped() {
-        assert_eq!(escaped("a|b_c\n*"), r"a\|b\_c\*");
-    }
+    page.text(&settings, Hue::Text);
+    format!("{}\n*{}*\n", markdown::text(&page), escaped(&caption.to_string()))
 }

@@ -3,6 +3,7 @@
 mod fill;
 mod heads;
 mod printout;
+pub mod squares;
 
 use serde::Serialize;
 

@@ -2,11 +2,11 @@
 
 pub mod backdrop;
 pub mod glyphs;
-pub mod palette;
 
 use ratatui::style::{Color, Modifier, Style};
 
-pub use palette::{ColourDepth, Hue, Tone};
+use crate::page::palette::{self, Colour};
+pub use crate::page::palette::{ColourDepth, Hue, Tone};
 
 /// Colours and characters that the environment allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,6 @@ pub struct Appearance {
     pub depth: ColourDepth,
     /// Unicode box drawing and blocks, or ASCII.
     pub glyphs: Glyphs,
-    /// Whether there are words about keys: on a screen, but not on paper.
-    pub keys: bool,
 }
 
 /// The characters that may be used.
@@ -53,27 +51,16 @@ pub struct Preferred {
 
 impl Appearance {
     /// All that a modern terminal supports, on a dark background.
-    pub const BEST: Self = Self { tone: Tone::Dark, depth: ColourDepth::True, glyphs: Glyphs::Unicode, keys: true };
+    pub const BEST: Self = Self { tone: Tone::Dark, depth: ColourDepth::True, glyphs: Glyphs::Unicode };
 
     /// Reads `NO_COLOR`, `TERM`, `COLORTERM`, `COLORFGBG`, the locale, and plimsoll's own `PLIMSOLL_THEME` (`dark`,
     /// `light`, `mono`) and `PLIMSOLL_GLYPHS` (`unicode`, `ascii`), which take precedence. What is `preferred` stands over
     /// what is guessed from the terminal's background, name and locale, not over `NO_COLOR` and `TERM=dumb`.
     pub fn from_env(get: impl Fn(&str) -> Option<String>, preferred: Preferred) -> Self {
-        let get = |name| get(name).filter(|value| !value.is_empty());
+        let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let term = get("TERM").unwrap_or_default();
         let plain = term == "dumb";
-        let depth = match get("COLORTERM").as_deref() {
-            Some("truecolor" | "24bit") => ColourDepth::True,
-            // Windows Terminal supports true colour and sets only this variable
-            _ if term.ends_with("-direct") || get("WT_SESSION").is_some() => ColourDepth::True,
-            _ if term.contains("256color") => ColourDepth::Indexed,
-            _ => ColourDepth::Sixteen,
-        };
-        // "15;0": foreground, background; 7 and 9 to 15 are light backgrounds
-        let light = get("COLORFGBG")
-            .and_then(|value| value.rsplit(';').next().and_then(|background| background.parse::<u8>().ok()))
-            .is_some_and(|background| background == 7 || (9..=15).contains(&background));
-        let guessed = if light { Tone::Light } else { Tone::Dark };
+        let (depth, guessed) = (ColourDepth::of_terminal(&get), Tone::of_terminal(&get));
         let asked = get("PLIMSOLL_THEME").and_then(|name| Tone::ALL.into_iter().find(|tone| tone.name() == name));
         let tone = match asked {
             Some(tone) => tone,
@@ -89,7 +76,7 @@ impl Appearance {
             None if plain => Glyphs::Ascii,
             None => preferred.glyphs.unwrap_or(guessed),
         };
-        Self { tone, depth, glyphs, keys: true }
+        Self { tone, depth, glyphs }
     }
 }
 
@@ -117,11 +104,6 @@ impl Theme {
         Self { look: Appearance { tone, ..self.look } }
     }
 
-    /// `words` about keys, or nothing where there are none to press.
-    pub const fn about_keys(self, words: &str) -> &str {
-        if self.look.keys { words } else { "" }
-    }
-
     /// Parts of bars need textures, because colours or eighth blocks are missing.
     pub fn textured(self) -> bool {
         self.look.tone == Tone::Mono || self.look.glyphs == Glyphs::Ascii
@@ -129,7 +111,7 @@ impl Theme {
 
     /// The colour of `hue` on this terminal.
     pub fn colour(self, hue: Hue) -> Color {
-        palette::colour(hue, self.look.tone, self.look.depth)
+        color(palette::colour(hue, self.look.tone, self.look.depth))
     }
 
     /// Text in the colour of `hue`.
@@ -152,7 +134,7 @@ impl Theme {
         if self.look.tone == Tone::Mono {
             return Style::new().add_modifier(Modifier::REVERSED);
         }
-        Style::new().bg(self.colour(hue)).fg(palette::ink_on(hue, self.look.tone, self.look.depth))
+        Style::new().bg(self.colour(hue)).fg(color(palette::ink_on(hue, self.look.tone, self.look.depth)))
     }
 
     /// The background of the selected row.
@@ -167,6 +149,34 @@ impl Theme {
     /// The style of device number `index` of `count`; the last one is the CPU.
     pub fn device(self, index: usize, count: usize) -> Style {
         self.ink(device_hue(index, count))
+    }
+}
+
+/// The terminal library's name of a colour.
+pub const fn color(colour: Colour) -> Color {
+    const ANSI: [Color; 16] = [
+        Color::Black,
+        Color::Red,
+        Color::Green,
+        Color::Yellow,
+        Color::Blue,
+        Color::Magenta,
+        Color::Cyan,
+        Color::Gray,
+        Color::DarkGray,
+        Color::LightRed,
+        Color::LightGreen,
+        Color::LightYellow,
+        Color::LightBlue,
+        Color::LightMagenta,
+        Color::LightCyan,
+        Color::White,
+    ];
+    match colour {
+        Colour::Own => Color::Reset,
+        Colour::Rgb(r, g, b) => Color::Rgb(r, g, b),
+        Colour::Indexed(index) if (index as usize) < ANSI.len() => ANSI[index as usize],
+        Colour::Indexed(index) => Color::Indexed(index),
     }
 }
 

@@ -82,7 +82,7 @@ proptest! {
 fn attention_kinds_are_named(#[case] model: &str, #[case] name: &str) {
     let page = page(model, EngineId::LlamaCpp, 8192);
     assert!(page.kinds.iter().any(|kind| kind.description().starts_with(name)), "{:?}", page.kinds);
-    assert!(page.markdown().contains(name));
+    assert!(plimsoll::page::markdown::text(&page.page(100)).contains(name));
 }
 
 fn page(model: &str, engine: EngineId, ctx: u64) -> CachesPage {
@@ -113,7 +113,7 @@ fn engines_are_compared_at_the_same_token_count(#[case] parallel: Option<u64>, #
     let page = CachesPage::of(&request, &request.plan().unwrap()).unwrap();
     let cells: Vec<u64> = page.stores.iter().map(|store| store.size * store.streams).collect();
     assert_eq!(cells, [32_768, 32_768]);
-    let markdown = page.markdown().replace('\u{2009}', " ");
+    let markdown = plimsoll::page::markdown::text(&page.page(100)).replace('\u{2009}', " ");
     assert!(markdown.contains(said), "{markdown}");
 }
 
@@ -140,9 +140,9 @@ fn recurrent_models_have_a_state_for_each_sequence(
     }
     if model == "mamba-2.8b" {
         assert!(long.stores.is_empty(), "{:?}", long.stores);
-        assert!(!long.markdown().contains("cells of"));
+        assert!(!plimsoll::page::markdown::text(&long.page(100)).contains("cells of"));
     }
-    assert!(long.markdown().contains("| states of | blocks | sequences |"));
+    assert!(plimsoll::page::markdown::text(&long.page(100)).contains("| states of | blocks | sequences |"));
     assert_eq!(long.json()["states"].as_array().unwrap().len(), long.states.len());
 }
 

@@ -191,7 +191,7 @@ impl RunningCheck {
             (_, true) => (Hue::Graph, "Agrees"),
             _ => (Hue::Over, "Differs"),
         };
-        let mut out = format!("{}: {}.\n", style.paint(Hue::Strong, &style.paint(hue, word)), self.name);
+        let mut out = format!("{}: {}.\n", style.strong(&style.paint(hue, word)), self.name);
         let plan = &self.plan;
         let planned = format!(
             "{}, planned for {} at {} tokens: {} on GPUs, {} in RAM.",

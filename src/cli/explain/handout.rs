@@ -4,24 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use super::super::error::CliError;
-use super::super::resolve::ResolvedArgs;
-use super::{captioned, drawn_picture};
+use super::{captioned, picture};
 use crate::engine::PlanRequest;
+use crate::page::palette::Tone;
 use crate::plan::Plan;
-use crate::source::{Package, catalogue};
+use crate::source::catalogue;
 use crate::teach::Topic;
-use crate::tui::theme::Tone;
 
 /// Writes `handout.md` and a picture for each of `topics` into `folder`, which is made if there is none; returns what
 /// was written. A page that does not exist for the model is named with the reason.
-pub(super) fn write(
-    folder: &Path,
-    ready: &ResolvedArgs,
-    opened: &Package,
-    request: &PlanRequest,
-    plan: &Plan,
-    topics: &[Topic],
-) -> Result<String, CliError> {
+pub(super) fn write(folder: &Path, request: &PlanRequest, plan: &Plan, topics: &[Topic]) -> Result<String, CliError> {
     let failed = |path: &Path, error: std::io::Error| {
         CliError::Terminal(format!("'{}' cannot be written: {error}", path.display()))
     };
@@ -43,7 +35,7 @@ pub(super) fn write(
             Topic::Lessons(at) => format!("lesson-{:02}.svg", at + 1),
             topic => format!("{}.svg", topic.page().name()),
         };
-        save(&name, &drawn_picture(ready, opened, topic, Tone::Light)?)?;
+        save(&name, &picture(&page, request, plan, Tone::Light))?;
         pictures += 1;
         // the picture stands below the heading
         let text = captioned(&page, request, plan);

@@ -17,8 +17,8 @@ pub(super) fn bar(device: &DevicePlan, by_gpus: Bytes, cells: usize, style: &Sty
         (device.graph, glyph('▒', '+'), Hue::Graph),
         (by_gpus, glyph('▚', '%'), Hue::Part),
         (device.reserved(), glyph('░', ':'), Hue::Reserved),
-        (device.total - needed, glyph('·', '.'), Hue::Faint),
-        (device.in_use(), glyph('╱', '/'), Hue::Faint),
+        (device.total - needed, glyph('·', '.'), Hue::Dim),
+        (device.in_use(), glyph('╱', '/'), Hue::InUse),
     ];
     let cells = cells.saturating_sub(1);
     let column = |bytes: Bytes| (bytes.share_of(whole).0 * cells as f64).round() as usize;
@@ -47,7 +47,7 @@ pub(super) fn bar(device: &DevicePlan, by_gpus: Bytes, cells: usize, style: &Sty
 }
 
 fn mark(style: &Style, ascii: bool) -> String {
-    style.paint(Hue::Strong, if ascii { "|" } else { "┃" })
+    style.strong(if ascii { "|" } else { "┃" })
 }
 
 /// The legend of the bars.
@@ -57,8 +57,8 @@ pub(super) fn legend(indent: usize, shared: bool, style: &Style) -> String {
         ('▓', '=', "cache", Hue::Cache),
         ('▒', '+', "graph", Hue::Graph),
         ('░', ':', "reserved", Hue::Reserved),
-        ('·', '.', "free", Hue::Faint),
-        ('╱', '/', "in use", Hue::Faint),
+        ('·', '.', "free", Hue::Dim),
+        ('╱', '/', "in use", Hue::InUse),
     ];
     if shared {
         words.insert(3, ('▚', '%', "GPU's", Hue::Part));

@@ -66,7 +66,7 @@ pub(in super::super) fn ps(request: &PlanRequest, answer: &PsAnswer, notes: &[St
     };
     let (hue, word, shows) =
         if answer.agrees() { (Hue::Graph, "Agrees", "it") } else { (Hue::Over, "Differs", "another share") };
-    let mut out = format!("{}: these settings show {shows}.\n", style.paint(Hue::Strong, &style.paint(hue, word)));
+    let mut out = format!("{}: these settings show {shows}.\n", style.strong(&style.paint(hue, word)));
     let model = &request.model;
     let machine = request.machine.to_string();
     out += &style.wrap("", &one_line(&format!("{}, {}, {machine}.", model.name, request.engine.title())));
@@ -99,7 +99,7 @@ fn headline(check: &Check, style: &Style) -> String {
         (_, true) => (Hue::Graph, "Agrees"),
         (_, false) => (Hue::Over, "Differs"),
     };
-    let word = style.paint(Hue::Strong, &style.paint(hue, word));
+    let word = style.strong(&style.paint(hue, word));
     let rows = if compared == 1 { "figure is" } else { "figures are" };
     match compared {
         0 => format!("{word}: the log and the plan have no figure in common.\n"),
@@ -171,7 +171,7 @@ fn table(check: &Check, style: &Style) -> String {
     let mut out = String::new();
     if style.lines >= indent + 3 * FIGURE {
         let line = format!("{:indent$}{:>FIGURE$}{:>FIGURE$}{:>FIGURE$}", "MiB", "planned", "observed", "difference");
-        out += &format!("{}\n", style.paint(Hue::Faint, &line));
+        out += &format!("{}\n", style.paint(Hue::Dim, &line));
     }
     let mut before = String::new();
     for (at, row) in check.rows.iter().enumerate() {
@@ -182,7 +182,7 @@ fn table(check: &Check, style: &Style) -> String {
         let difference = format!("{:>FIGURE$}", row.difference_text());
         let difference = match (row.is_same(), row.agrees()) {
             (true, _) => difference,
-            (_, true) => style.paint(Hue::Faint, &difference),
+            (_, true) => style.paint(Hue::Dim, &difference),
             _ => style.paint(Hue::Over, &difference),
         };
         let part = part_title(row);

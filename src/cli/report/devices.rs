@@ -64,7 +64,7 @@ fn drivers(plan: &Plan, style: &Style) -> String {
 
 /// The devices with figures below their names, for narrow terminals.
 fn list(plan: &Plan, style: &Style) -> String {
-    let mut out = format!("{}\n", style.paint(Hue::Strong, "Devices"));
+    let mut out = format!("{}\n", style.strong("Devices"));
     let facts = |amounts: &[Bytes]| -> Vec<String> {
         COLUMNS.into_iter().zip(amounts).map(|(column, bytes)| format!("{column} {}", amount(*bytes))).collect()
     };
@@ -89,9 +89,9 @@ fn list(plan: &Plan, style: &Style) -> String {
 
 fn table(plan: &Plan, style: &Style) -> String {
     let name = style.width - ID - COLUMNS.len() * AMOUNT;
-    let mut out = style.paint(Hue::Strong, &format!("{:<width$}", "Devices", width = ID + name));
+    let mut out = style.strong(&format!("{:<width$}", "Devices", width = ID + name));
     for (column, hue) in
-        COLUMNS.into_iter().zip([Hue::Weights, Hue::Cache, Hue::Graph, Hue::Reserved, Hue::Faint, Hue::Faint])
+        COLUMNS.into_iter().zip([Hue::Weights, Hue::Cache, Hue::Graph, Hue::Reserved, Hue::Dim, Hue::Dim])
     {
         out += &style.paint(hue, &format!("{column:>AMOUNT$}"));
     }
@@ -109,7 +109,7 @@ fn table(plan: &Plan, style: &Style) -> String {
         for (part, memory) in parts(plan, at) {
             let amounts = [memory.weights, memory.cache, memory.graph].map(column).concat();
             let row = format!("{:ID$}{:<name$}{amounts}", "", format!("  {}", part.name()));
-            out += &format!("{}\n", style.paint(Hue::Faint, &row));
+            out += &format!("{}\n", style.paint(Hue::Dim, &row));
         }
     }
     let totals = plan.totals;
@@ -133,7 +133,7 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
     if computers.len() < 2 {
         return None;
     }
-    let mut out = format!("{}\n", style.paint(Hue::Strong, "Machines"));
+    let mut out = format!("{}\n", style.strong("Machines"));
     for computer in &computers {
         let layers = match computer.layers {
             1 => "1 layer".to_owned(),

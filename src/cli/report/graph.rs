@@ -16,7 +16,7 @@ const MIN_WIDTH_FOR_GAUGE: usize = 96;
 pub(super) fn section(plan: &Plan, both: bool, style: &Style) -> String {
     let graph = &plan.graph;
     let shown = sizes(graph, both);
-    let mut out = format!("{}\n", style.paint(Hue::Strong, "Compute graph"));
+    let mut out = format!("{}\n", style.strong("Compute graph"));
     for &(name, size, when) in &shown {
         let why = if when == graph.used { format!("used: {}", graph.why) } else { String::new() };
         let line = style.wrap(&format!("  {name:<8}{:>10}   ", amount(size.bytes)), &why);
@@ -74,7 +74,7 @@ fn row(term: &Term, branch: &Branch, style: &Style) -> String {
         let mut out = format!("    {:<name$} {amounts}\n", cell(&term.name, name));
         out += &style.wrap("        ", &term.formula);
         if term.numbers != term.formula && term.bytes > Bytes::ZERO {
-            out += &style.paint(Hue::Faint, style.wrap("      = ", &term.numbers).trim_end_matches('\n'));
+            out += &style.paint(Hue::Dim, style.wrap("      = ", &term.numbers).trim_end_matches('\n'));
             out.push('\n');
         }
         return out;
@@ -91,7 +91,7 @@ fn row(term: &Term, branch: &Branch, style: &Style) -> String {
     if term.numbers != term.formula && term.bytes > Bytes::ZERO {
         let indent = " ".repeat(4 + NAME + 1);
         let numbers = style.wrap(&format!("{indent}= "), &term.numbers);
-        out += &style.paint(Hue::Faint, numbers.trim_end_matches('\n'));
+        out += &style.paint(Hue::Dim, numbers.trim_end_matches('\n'));
         out.push('\n');
     }
     out

@@ -1,6 +1,6 @@
 //! The layers, grouped by consecutive layers on one device.
 
-use super::super::style::{Hue, Style};
+use super::super::style::Style;
 use super::amount;
 use crate::answer::verdict::capitalised;
 use crate::plan::{LayerKind, LayerPlan, Plan, Why};
@@ -12,7 +12,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     } else {
         format!("{:<12}{:<8}{:>22}{:>22}{:>12}", "Layers", "device", "weights each", "cache each", "total")
     };
-    let mut out = format!("{}\n", style.paint(Hue::Strong, &head));
+    let mut out = format!("{}\n", style.strong(&head));
     for run in plan.layers.chunk_by(|one, next| same_group(one, next, plan)) {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
         let numbers = if first.index == last.index {

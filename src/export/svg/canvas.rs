@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::export::caption::Caption;
+use crate::page::palette::{Hue, Tone};
 use crate::text::is_printable;
 use textwrap::{Options, WordSplitter};
 
@@ -11,42 +12,15 @@ pub(super) const WIDTH: f64 = 880.0;
 /// Margin around the content.
 pub(super) const MARGIN: f64 = 28.0;
 
-/// A colour by its meaning, for a light background: Okabe and Ito's palette, as on the planner's screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hue {
-    Text,
-    Quiet,
-    Faint,
-    Weights,
-    Cache,
-    Graph,
-    Reserved,
-    InUse,
-    Over,
-    Fits,
-    Part,
-    Split,
-    White,
-}
+/// Pictures are for paper.
+const TONE: Tone = Tone::Light;
+/// The colour of the paper.
+const PAPER: &str = "#ffffff";
 
-impl Hue {
-    pub(super) const fn rgb(self) -> &'static str {
-        match self {
-            Self::Text => "#1f252e",
-            Self::Quiet => "#5b6571",
-            Self::Faint => "#e7ebf0",
-            Self::Weights => "#0072b2",
-            Self::Cache => "#e69f00",
-            Self::Graph => "#009e73",
-            Self::Reserved => "#9aa3ae",
-            Self::InUse => "#c3cad3",
-            Self::Over => "#d55e00",
-            Self::Fits => "#bfe6d8",
-            Self::Part => "#e8efa0",
-            Self::Split => "#f8e3b0",
-            Self::White => "#ffffff",
-        }
-    }
+/// The colour of `hue`, as on the planner's screen.
+fn rgb(hue: Hue) -> String {
+    let (r, g, b) = hue.rgb(TONE);
+    format!("#{r:02x}{g:02x}{b:02x}")
 }
 
 /// Which point of a text its position refers to.
@@ -74,13 +48,20 @@ impl SvgCanvas {
             return;
         }
         let (x, y, width, height) = (number(x), number(y), number(width), number(height));
-        let fill = hue.rgb();
+        let fill = rgb(hue);
         // writing to a String cannot fail
         let _ = writeln!(self.shapes, r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{fill}"/>"#);
     }
 
+    /// A pale rectangle, for text on it.
+    pub(super) fn tint(&mut self, x: f64, y: f64, width: f64, height: f64, hue: Hue) {
+        let (x, y, width, height, fill) = (number(x), number(y), number(width), number(height), rgb(hue));
+        let place = format!(r#"x="{x}" y="{y}" width="{width}" height="{height}""#);
+        let _ = writeln!(self.shapes, r#"<rect {place} fill="{fill}" fill-opacity="0.3"/>"#);
+    }
+
     pub(super) fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), hue: Hue, dashed: bool) {
-        let (x1, y1, x2, y2, stroke) = (number(x1), number(y1), number(x2), number(y2), hue.rgb());
+        let (x1, y1, x2, y2, stroke) = (number(x1), number(y1), number(x2), number(y2), rgb(hue));
         let dashes = if dashed { r#" stroke-dasharray="5 4""# } else { "" };
         let _ = writeln!(self.shapes, r#"<path d="M{x1} {y1}L{x2} {y2}" stroke="{stroke}"{dashes}/>"#);
     }
@@ -90,7 +71,7 @@ impl SvgCanvas {
         let path: Vec<String> =
             points.iter().chain(base.iter().rev()).map(|&(x, y)| format!("{} {}", number(x), number(y))).collect();
         if path.len() > 2 {
-            let _ = writeln!(self.shapes, r#"<path d="M{}Z" fill="{}"/>"#, path.join("L"), hue.rgb());
+            let _ = writeln!(self.shapes, r#"<path d="M{}Z" fill="{}"/>"#, path.join("L"), rgb(hue));
         }
     }
 
@@ -100,7 +81,7 @@ impl SvgCanvas {
             Anchor::Middle => r#" text-anchor="middle""#,
             Anchor::End => r#" text-anchor="end""#,
         };
-        let (x, y, fill, text) = (number(x), number(y), hue.rgb(), escaped(text));
+        let (x, y, fill, text) = (number(x), number(y), rgb(hue), escaped(text));
         let _ =
             writeln!(self.shapes, r#"<text x="{x}" y="{y}" font-size="{size}" fill="{fill}"{anchor}>{text}</text>"#);
     }
@@ -108,7 +89,7 @@ impl SvgCanvas {
     /// A heading with a line below it.
     pub(super) fn heading(&mut self, heading: &str, below: &str) {
         self.text(MARGIN, self.y + 16.0, 20, Anchor::Start, Hue::Text, heading);
-        self.text(MARGIN, self.y + 38.0, 13, Anchor::Start, Hue::Quiet, below);
+        self.text(MARGIN, self.y + 38.0, 13, Anchor::Start, Hue::Dim, below);
         self.y += 56.0;
     }
 
@@ -128,7 +109,7 @@ impl SvgCanvas {
         const COLUMNS: usize = 130;
         let options = Options::new(COLUMNS).break_words(false).word_splitter(WordSplitter::NoHyphenation);
         for line in textwrap::wrap(&caption.to_string(), options) {
-            self.text(MARGIN, self.y + 11.0, 11, Anchor::Start, Hue::Quiet, &line);
+            self.text(MARGIN, self.y + 11.0, 11, Anchor::Start, Hue::Dim, &line);
             self.y += 15.0;
         }
     }
@@ -138,7 +119,7 @@ impl SvgCanvas {
         let mut x = MARGIN;
         for (hue, word) in words {
             self.rect(x, self.y + 3.0, 12.0, 12.0, *hue);
-            self.text(x + 18.0, self.y + 13.5, 13, Anchor::Start, Hue::Quiet, word);
+            self.text(x + 18.0, self.y + 13.5, 13, Anchor::Start, Hue::Dim, word);
             x += 40.0 + 7.4 * word.chars().count() as f64;
         }
         self.y += 26.0;
@@ -147,7 +128,7 @@ impl SvgCanvas {
     /// The complete SVG document.
     pub(super) fn finish(self, title: &str) -> String {
         let height = number(self.y + MARGIN - 8.0);
-        let (title, white, faint) = (escaped(title), Hue::White.rgb(), Hue::Faint.rgb());
+        let (title, white, faint) = (escaped(title), PAPER, rgb(Hue::Ground));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
              font-family=\"system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif\">\n<title>{title}</title>\n\

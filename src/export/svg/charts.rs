@@ -1,6 +1,6 @@
 //! Headings and colours that the pictures share.
 
-use super::canvas::Hue;
+use crate::page::palette::Hue;
 use crate::plan::Plan;
 
 /// The parts of a device's memory and their colours.

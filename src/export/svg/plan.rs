@@ -1,9 +1,10 @@
 //! A plan: one bar per device, one column per layer, and the verdict.
 
-use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
+use super::canvas::{Anchor, MARGIN, SvgCanvas, WIDTH};
 use super::charts::{PARTS, model_line};
 use crate::answer::verdict;
 use crate::export::caption::Caption;
+use crate::page::palette::Hue;
 use crate::plan::{DevicePlan, Plan};
 use crate::units::{Bytes, Tokens};
 
@@ -33,7 +34,7 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
     layers(&mut canvas, plan);
     let words: Vec<_> = PARTS
         .into_iter()
-        .chain(plan.layers.iter().any(|layer| layer.elsewhere() > Bytes::ZERO).then_some((Hue::Quiet, "elsewhere")))
+        .chain(plan.layers.iter().any(|layer| layer.elsewhere() > Bytes::ZERO).then_some((Hue::Dim, "elsewhere")))
         .chain([(Hue::Reserved, "reserved"), (Hue::InUse, "in use"), (Hue::Over, "over")])
         .collect();
     canvas.legend(&words);
@@ -46,7 +47,7 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
 fn bar(canvas: &mut SvgCanvas, device: &DevicePlan, lent: Bytes, is_over: bool) {
     let top = canvas.y;
     canvas.text(MARGIN, top + 12.0, 14, Anchor::Start, Hue::Text, &device.id);
-    canvas.text(MARGIN, top + 29.0, 12, Anchor::Start, Hue::Quiet, &shortened(&device.name));
+    canvas.text(MARGIN, top + 29.0, 12, Anchor::Start, Hue::Dim, &shortened(&device.name));
     let available = device.total + device.swap_free;
     let parts = [
         (device.weights, Hue::Weights),
@@ -59,7 +60,7 @@ fn bar(canvas: &mut SvgCanvas, device: &DevicePlan, lent: Bytes, is_over: bool) 
     let asked: Bytes = parts.iter().map(|(bytes, _)| *bytes).sum();
     let scale = asked.max(available);
     let length = |bytes: Bytes| bytes.share_of(scale).0 * WHOLE;
-    canvas.rect(LEFT, top, length(available), 26.0, Hue::Faint);
+    canvas.rect(LEFT, top, length(available), 26.0, Hue::Ground);
     let mut x = LEFT;
     for (bytes, hue) in parts {
         canvas.rect(x, top, length(bytes), 26.0, hue);
@@ -88,16 +89,16 @@ fn layers(canvas: &mut SvgCanvas, plan: &Plan) {
         let high = |bytes: Bytes| bytes.share_of(most).0 * HIGH;
         let (weights, cache) = (high(layer.weights), high(layer.cache));
         canvas.rect(x, floor - weights, wide - gap, weights, Hue::Weights);
-        canvas.rect(x, floor - weights, wide - gap, high(layer.elsewhere()), Hue::Quiet);
+        canvas.rect(x, floor - weights, wide - gap, high(layer.elsewhere()), Hue::Dim);
         canvas.rect(x, floor - weights - cache, wide - gap, cache, Hue::Cache);
     }
     let mut from = 0;
     for run in plan.layers.chunk_by(|a, b| a.device == b.device) {
         let (begin, end) = (MARGIN + from as f64 * wide, MARGIN + (from + run.len()) as f64 * wide);
-        canvas.line((begin + 1.0, floor + 5.0), (end - 1.0, floor + 5.0), Hue::Quiet, false);
+        canvas.line((begin + 1.0, floor + 5.0), (end - 1.0, floor + 5.0), Hue::Dim, false);
         let id = run.first().and_then(|layer| plan.devices.get(layer.device)).map_or("", |device| &device.id);
         if end - begin > 8.0 * id.len() as f64 {
-            canvas.text(f64::midpoint(begin, end), floor + 20.0, 12, Anchor::Middle, Hue::Quiet, id);
+            canvas.text(f64::midpoint(begin, end), floor + 20.0, 12, Anchor::Middle, Hue::Dim, id);
         }
         from += run.len();
     }

@@ -1,9 +1,10 @@
 //! Memory along a knob: a stacked area chart per device, with a line at its free memory.
 
-use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
+use super::canvas::{Anchor, MARGIN, SvgCanvas, WIDTH};
 use super::charts::{PARTS, model_line};
 use crate::answer::sweep::{DeviceSums, PlanFigures, Sweep};
 use crate::export::caption::Caption;
+use crate::page::palette::Hue;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::speed::SpeedRange;
@@ -32,7 +33,7 @@ pub fn sweep(plan: &Plan, sweep: &Sweep, caption: &Caption) -> String {
         chart(&mut canvas, sweep, &planned, device);
     }
     speeds(&mut canvas, sweep, &planned);
-    let words = [KEPT_FREE, (Hue::Over, "free memory"), (Hue::Quiet, "threshold")];
+    let words = [KEPT_FREE, (Hue::Over, "free memory"), (Hue::Dim, "threshold")];
     canvas.legend(&PARTS.into_iter().chain(words).collect::<Vec<_>>());
     let refused = sweep.points.len() - planned.len();
     if refused > 0 {
@@ -71,7 +72,7 @@ fn chart(canvas: &mut SvgCanvas, sweep: &Sweep, planned: &[(f64, &PlanFigures)],
     let scale = Bytes((highest.0 as f64 * 1.06) as u64 + 1);
     let high = |bytes: Bytes| floor - bytes.share_of(scale).0 * HIGH;
 
-    canvas.rect(LEFT, top, RIGHT - LEFT, HIGH, Hue::Faint);
+    canvas.rect(LEFT, top, RIGHT - LEFT, HIGH, Hue::Ground);
     let mut base: Vec<(f64, f64)> = sums.iter().map(|(x, _)| (*x, floor)).collect();
     let stacked: [fn(&DeviceSums) -> Bytes; 4] =
         [|d| d.weights, |d| d.weights + d.cache, asked, |d| asked(d) + d.reserved.min(d.free - asked(d))];
@@ -84,14 +85,14 @@ fn chart(canvas: &mut SvgCanvas, sweep: &Sweep, planned: &[(f64, &PlanFigures)],
         let x = across(sweep, cliff.last);
         // full height for the first cliff and for changes of other knobs; layers lost one by one get ticks
         let marked = nth == 0 || !cliff.jumps.is_empty();
-        canvas.line((x, top), (x, if marked { floor } else { top + 8.0 }), Hue::Quiet, marked);
+        canvas.line((x, top), (x, if marked { floor } else { top + 8.0 }), Hue::Dim, marked);
     }
     if first.free <= scale {
         canvas.line((LEFT, high(first.free)), (RIGHT, high(first.free)), Hue::Over, false);
     }
     canvas.text(MARGIN - 8.0, top + HIGH / 2.0, 14, Anchor::Start, Hue::Text, &first.id);
-    canvas.text(LEFT - 8.0, high(highest) + 5.0, 12, Anchor::End, Hue::Quiet, &highest.to_string());
-    canvas.text(LEFT - 8.0, floor, 12, Anchor::End, Hue::Quiet, "0");
+    canvas.text(LEFT - 8.0, high(highest) + 5.0, 12, Anchor::End, Hue::Dim, &highest.to_string());
+    canvas.text(LEFT - 8.0, floor, 12, Anchor::End, Hue::Dim, "0");
     labels(canvas, sweep, floor);
     canvas.y = floor + 36.0;
 }
@@ -104,7 +105,7 @@ fn labels(canvas: &mut SvgCanvas, sweep: &Sweep, floor: f64) {
         let half = text.chars().count() as f64 * 3.6;
         let is_edge = sweep.cliffs.iter().any(|cliff| point.value == cliff.last || point.value == cliff.first);
         if x - half >= free && !is_edge {
-            canvas.text(x, floor + 18.0, 12, Anchor::Middle, Hue::Quiet, &text);
+            canvas.text(x, floor + 18.0, 12, Anchor::Middle, Hue::Dim, &text);
             free = x + half + 8.0;
         }
     }
@@ -120,16 +121,16 @@ fn speeds(canvas: &mut SvgCanvas, sweep: &Sweep, planned: &[(f64, &PlanFigures)]
     }
     let (top, floor) = (canvas.y + 6.0, canvas.y + 6.0 + SPEEDS_HIGH);
     let high = |speed: f64| floor - speed / (most * 1.06) * SPEEDS_HIGH;
-    canvas.rect(LEFT, top, RIGHT - LEFT, SPEEDS_HIGH, Hue::Faint);
+    canvas.rect(LEFT, top, RIGHT - LEFT, SPEEDS_HIGH, Hue::Ground);
     let line = |of: fn(&SpeedRange) -> f64| known.iter().map(|(x, range)| (*x, high(of(range)))).collect::<Vec<_>>();
     canvas.area(&line(|range| range.high), &line(|range| range.low), Hue::InUse);
     for pair in line(|range| range.tokens_per_second).windows(2) {
         canvas.line(pair[0], pair[1], Hue::Text, false);
     }
     canvas.text(MARGIN - 8.0, top + SPEEDS_HIGH / 2.0, 14, Anchor::Start, Hue::Text, "tok/s");
-    canvas.text(MARGIN - 8.0, top + SPEEDS_HIGH / 2.0 + 16.0, 11, Anchor::Start, Hue::Quiet, "context full,");
-    canvas.text(MARGIN - 8.0, top + SPEEDS_HIGH / 2.0 + 29.0, 11, Anchor::Start, Hue::Quiet, "modelled");
-    canvas.text(LEFT - 8.0, high(most) + 5.0, 12, Anchor::End, Hue::Quiet, &format!("{most:.0}"));
+    canvas.text(MARGIN - 8.0, top + SPEEDS_HIGH / 2.0 + 16.0, 11, Anchor::Start, Hue::Dim, "context full,");
+    canvas.text(MARGIN - 8.0, top + SPEEDS_HIGH / 2.0 + 29.0, 11, Anchor::Start, Hue::Dim, "modelled");
+    canvas.text(LEFT - 8.0, high(most) + 5.0, 12, Anchor::End, Hue::Dim, &format!("{most:.0}"));
     labels(canvas, sweep, floor);
     canvas.y = floor + 36.0;
 }

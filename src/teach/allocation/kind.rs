@@ -3,6 +3,8 @@
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
 use crate::engine::llama_cpp::AllocationDetails;
+use crate::page::Hue;
+use crate::page::chart::Series;
 
 /// A kind of tensor, by its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +29,20 @@ impl TimelineKind {
     /// All kinds, from the bottom of the stacked chart to its top.
     pub const ALL: [Self; 7] =
         [Self::Weights, Self::Caches, Self::Activations, Self::Experts, Self::Scores, Self::Masks, Self::Logits];
+
+    /// How charts show it.
+    pub const fn series(self) -> Series<'static> {
+        let (sign, hue) = match self {
+            Self::Weights => ("█", Hue::Weights),
+            Self::Caches => ("▓", Hue::Cache),
+            Self::Activations => ("▒", Hue::Graph),
+            Self::Experts => ("╱", Hue::EvenGpu),
+            Self::Scores => ("≈", Hue::OddGpu),
+            Self::Masks => ("░", Hue::InUse),
+            Self::Logits => ("○", Hue::Ram),
+        };
+        Series { name: self.word(), sign, hue }
+    }
 
     /// Its name on the screen.
     pub const fn word(self) -> &'static str {

@@ -1,9 +1,10 @@
-//! The timelines as JSON and as Markdown.
-#![allow(clippy::format_push_string, reason = "written once; readability wins")]
+//! The timelines as JSON and as a page.
 
 use serde_json::{Value, json};
 
 use super::{AllocationPage, AllocationWalk, TensorLife, Timeline, TimelineKind};
+use crate::page::chart::Stacks;
+use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table};
 use crate::units::{Bytes, grouped};
 
 impl AllocationPage {
@@ -19,23 +20,22 @@ impl AllocationPage {
         json!({ "page": "allocation", "remark": self.remark, "devices": devices(&self.walk), "compared": compared })
     }
 
-    /// A section for each device: its peak and the tensors alive then.
-    pub fn markdown(&self) -> String {
-        let mut out = "# Where the memory of the compute buffers goes\n".to_owned();
-        if let Some(remark) = &self.remark {
-            out += &format!("\n{remark}\n");
-        }
+    /// For each device its timeline, its peak and the tensors alive then, in `cells` cells.
+    pub fn page(&self, cells: usize) -> Page {
+        let mut page = Page::default();
+        page.heading("Where the memory of the compute buffers goes");
+        self.remark.iter().for_each(|remark| page.text(remark, Hue::Cache));
         for timeline in &self.walk.timelines {
-            out += &section(timeline, &self.walk);
+            section(timeline, &self.walk, cells, &mut page);
         }
         if let Some(other) = &self.other {
-            out += &format!("\n## With {} instead of {}\n\n", other.label, self.label);
+            page.heading(&format!("With {} instead of {}", other.label, self.label));
             match &other.walk {
-                Ok(walk) => out += &comparison(&self.walk, walk, [&self.label, &other.label]),
-                Err(refusal) => out += &format!("llama.cpp refuses: {refusal}\n"),
+                Ok(walk) => comparison(&self.walk, walk, [&self.label, &other.label], &mut page),
+                Err(refusal) => page.text(&format!("llama.cpp refuses: {refusal}"), Hue::Over),
             }
         }
-        out
+        page
     }
 }
 
@@ -63,52 +63,82 @@ fn life(life: &TensorLife) -> Value {
     })
 }
 
-fn section(timeline: &Timeline, walk: &AllocationWalk) -> String {
+fn section(timeline: &Timeline, walk: &AllocationWalk, cells: usize, page: &mut Page) {
     let at = walk.moments.get(timeline.peak);
     let node = at.map(|moment| format!("{} ({})", moment.name, moment.op)).unwrap_or_default();
     let bytes = |bytes: u64| grouped(bytes, '\u{2009}');
-    let mut out = format!(
-        "\n## {}: {}\n\nReserved: {} bytes, first needed by {node}, step {} of {}. Without reuse: {}.\n\n",
-        timeline.id,
-        timeline.reserved,
+    page.heading(&format!("{}: {}", timeline.id, timeline.reserved));
+    let sentence = format!(
+        "Reserved: {} bytes, first needed by {node}, step {} of {}. {} without reuse.",
         bytes(timeline.reserved.0),
         timeline.peak + 1,
         walk.moments.len(),
         timeline.naive,
     );
+    page.text(&sentence, Hue::Text);
     let lives = timeline.alive_at(timeline.peak);
     if lives.is_empty() {
-        return out + "Nothing is computed on this device.\n";
+        return page.text("Nothing is computed on this device.", Hue::Dim);
     }
-    out += "| tensor | shape | kind | offset | bytes | in place of |\n| --- | --- | --- | ---: | ---: | --- |\n";
-    for life in &lives {
-        let TensorLife { name, shape, kind, offset, .. } = life;
-        let took = life.takes_over.as_deref().unwrap_or_default();
-        out += &format!(
-            "| `{name}` | {shape} | {} | {} | {} | {took} |\n",
-            kind.word(),
-            bytes(*offset),
-            bytes(life.bytes)
-        );
-    }
+    page.blank();
+    timeline.chart(walk).onto(page, cells, 10);
+    page.blank();
+    let row = |life: &&TensorLife| {
+        let took = life.takes_over.clone().unwrap_or_default();
+        let texts = [life.name.clone(), life.shape.clone(), life.kind.word().to_owned()];
+        texts.into_iter().chain([bytes(life.offset), bytes(life.bytes), took]).map(Span::from).collect()
+    };
     let held: u64 = lives.iter().map(|life| life.bytes).sum();
-    out += &format!("| fragmentation | | | | {} | |\n", bytes(timeline.reserved.0.saturating_sub(held)));
-    out
+    let rest = bytes(timeline.reserved.0.saturating_sub(held));
+    let last = ["fragmentation", "", "", "", &rest, ""].map(Span::from).to_vec();
+    let columns = vec![
+        Column::left("tensor", 0),
+        Column::left("shape", 0),
+        Column::left("kind", 0),
+        Column::right("offset", 0),
+        Column::right("bytes", 0),
+        Column::left("in place of", 0),
+    ];
+    let rows = lives.iter().map(row).chain([last]).collect();
+    page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Below(1) }));
 }
 
-fn comparison(one: &AllocationWalk, two: &AllocationWalk, [label, other]: [&str; 2]) -> String {
-    let mut out = format!("| device | {label} | {other} |\n| --- | ---: | ---: |\n");
-    for (one, two) in one.timelines.iter().zip(&two.timelines) {
-        out += &format!("| {} | {} | {} |\n", one.id, one.reserved, two.reserved);
+impl Timeline {
+    /// What is alive on the device, from the first step to the last.
+    pub fn chart(&self, walk: &AllocationWalk) -> Stacks<'_, { TimelineKind::ALL.len() }> {
+        let mut seen = None;
+        let mut names = Vec::new();
+        for (at, moment) in walk.moments.iter().enumerate() {
+            if let Some(layer) = moment.layer.filter(|&layer| seen.is_none_or(|seen| layer > seen)) {
+                seen = Some(layer);
+                names.push((at, if names.is_empty() { format!("block {layer}") } else { layer.to_string() }));
+            }
+        }
+        Stacks {
+            series: TimelineKind::ALL.map(TimelineKind::series),
+            steps: &self.alive,
+            most: (self.reserved.0, self.reserved.to_string()),
+            peak: (self.reserved > Bytes::ZERO).then_some(self.peak),
+            names,
+        }
     }
+}
+
+fn comparison(one: &AllocationWalk, two: &AllocationWalk, [label, other]: [&str; 2], page: &mut Page) {
+    let devices = one.timelines.iter().zip(&two.timelines);
+    let mut rows: Vec<Vec<Span>> = devices
+        .map(|(one, two)| [one.id.clone(), one.reserved.to_string(), two.reserved.to_string()].map(Span::from).to_vec())
+        .collect();
     for kind in TimelineKind::ALL {
         let most = |walk: &AllocationWalk| {
             let of = |timeline: &Timeline| timeline.alive.iter().map(|kinds| kinds[kind.index()]).max().unwrap_or(0);
             Bytes(walk.timelines.iter().map(of).max().unwrap_or(0))
         };
         if most(one).max(most(two)) > Bytes::ZERO {
-            out += &format!("| peak {} on a device | {} | {} |\n", kind.word(), most(one), most(two));
+            let name = format!("peak {} on a device", kind.word());
+            rows.push([name, most(one).to_string(), most(two).to_string()].map(Span::from).to_vec());
         }
     }
-    out
+    let columns = vec![Column::left("device", 0), Column::right(label, 0), Column::right(other, 0)];
+    page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Cut(0) }));
 }

@@ -1,9 +1,10 @@
-//! The caches as JSON and as Markdown.
-#![allow(clippy::format_push_string, reason = "written once; readability wins")]
+//! The caches as JSON and as a page.
 
 use serde_json::{Value, json};
 
-use super::{BlockKind, BlockMemory, CachesPage, CellCache, StateCache};
+use super::squares::Squares;
+use super::{BlockKind, BlockMemory, CacheFormat, CachesPage, CellCache, StateCache};
+use crate::page::{Bar, Block, Column, Hue, Narrow, Page, Span, Table};
 use crate::units::{Bytes, Tokens};
 
 impl CachesPage {
@@ -32,50 +33,116 @@ impl CachesPage {
         }
     }
 
-    /// Tables of the kinds of blocks by engine, of the caches, and of the cache types.
-    pub fn markdown(&self) -> String {
-        let (phrase, planned) = (self.sequences_phrase(), self.planned_phrase());
-        let mut out = format!("# What the model caches\n\n{phrase}; planned: {planned}.\n\n");
-        out += "| blocks | each stores | per token | planned | llama.cpp | Ollama engine |\n";
-        out += "| ---: | --- | ---: | ---: | ---: | ---: |\n";
-        for kind in &self.kinds {
+    /// Tables of the kinds of blocks by engine, of the cells as they fill, and of the cache types, in `cells` cells.
+    pub fn page(&self, cells: usize) -> Page {
+        let mut page = Page::default();
+        page.heading("What the model caches");
+        page.text(&format!("{}; planned: {}.", self.sequences_phrase(), self.planned_phrase()), Hue::Text);
+        page.blank();
+        let or_none = |bytes: Option<Bytes>| bytes.map_or_else(|| "—".to_owned(), |bytes| bytes.to_string());
+        let kind = |kind: &BlockKind| {
             let per_token = match kind.keeps {
-                BlockMemory::Tokens { per_token, .. } => per_token.to_string(),
-                _ => "—".to_owned(),
+                BlockMemory::Tokens { per_token, .. } => Some(per_token),
+                _ => None,
             };
-            let or_none = |bytes: Option<Bytes>| bytes.map_or_else(|| "—".to_owned(), |bytes| bytes.to_string());
-            out += &format!(
-                "| {} | {} | {per_token} | {} | {} | {} |\n",
-                kind.blocks.len(),
-                kind.description(),
-                kind.planned,
-                or_none(kind.llama_cpp),
-                or_none(kind.ollama_engine.map(|own| own.bytes())),
-            );
-        }
+            let own = kind.ollama_engine.map(|own| own.bytes());
+            let sizes = [per_token, Some(kind.planned), kind.llama_cpp, own].map(or_none);
+            [kind.blocks.len().to_string(), kind.description()].into_iter().chain(sizes).map(Span::from).collect()
+        };
+        let mut columns = vec![Column::right("blocks", 0), Column::left("each stores", 0)];
+        columns.extend(["per token", "planned", "llama.cpp", "Ollama engine"].map(|title| Column::right(title, 0)));
+        let rows = self.kinds.iter().map(kind).collect();
+        page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Below(2) }));
+        self.heads_onto(&mut page);
+        page.heading(if self.stores.is_empty() { "States" } else { "Cells" });
+        let squares = Squares { rows: PRINTED_ROWS, cells };
+        let size = squares.size(self);
         if !self.stores.is_empty() {
-            out += "\n| cells of | blocks | cells per stream | streams | window | bytes |\n";
-            out += "| --- | ---: | ---: | ---: | ---: | ---: |\n";
+            page.text(&Squares::scale(size, squares.steps(self, size, FILLED)), Hue::Text);
+            page.blank();
         }
-        for CellCache { whose, blocks, size, streams, window, bytes, .. } in &self.stores {
-            let window = window.map_or_else(|| "—".to_owned(), |window| Tokens(window).to_string());
-            out += &format!("| {} | {blocks} | {} | {streams} | {window} | {bytes} |\n", whose.title(), Tokens(*size));
+        squares.onto(self, size, FILLED, &mut page);
+        if !self.stores.is_empty() {
+            page.text(squares.legend(self), Hue::Dim);
         }
-        if !self.states.is_empty() {
-            out += "\n| states of | blocks | sequences | bytes per sequence | bytes |\n| --- | ---: | ---: | ---: | ---: |\n";
-        }
-        for state in &self.states {
-            let StateCache { whose, blocks, sequences, bytes } = state;
-            out += &format!("| {} | {blocks} | {sequences} | {} | {bytes} |\n", whose.title(), state.of_sequence());
-        }
-        out += "\n| type | block size | bytes per block | relative to f16 |\n| --- | ---: | ---: | ---: |\n";
-        for format in &self.formats {
+        self.stores_onto(&mut page);
+        page.heading("Cache types");
+        let format = |format: &CacheFormat| {
             let mark = if format.in_use { " (in use)" } else { "" };
-            out += &format!("| {}{mark} | {} | {} | {} |\n", format.ty, format.block, format.bytes, format.share);
-        }
-        out
+            let CacheFormat { ty, block, bytes, share, .. } = format;
+            [format!("{ty}{mark}"), block.to_string(), bytes.to_string(), share.to_string()].map(Span::from).to_vec()
+        };
+        let numbers = ["block size", "bytes per block", "relative to f16"];
+        table("type", &numbers, self.formats.iter().map(format).collect(), &mut page);
+        page
     }
 }
+
+impl CachesPage {
+    /// Adds bars of the query heads, and of what is stored of a token, to one scale.
+    fn heads_onto(&self, page: &mut Page) {
+        let elements = |kind: &BlockKind| match kind.keeps {
+            BlockMemory::Tokens { heads, kv_heads, k, v, per_token, .. } => {
+                // query heads are as long as key heads
+                let queries = k.checked_div(kv_heads).unwrap_or(0).saturating_mul(heads);
+                Some((kind.blocks.len(), [queries, k, v.unwrap_or(0)].map(|part| part as f64), per_token))
+            }
+            _ => None,
+        };
+        let kinds: Vec<_> = self.kinds.iter().filter_map(elements).collect();
+        let most = kinds.iter().map(|(_, parts, _)| parts.iter().sum::<f64>()).fold(1.0, f64::max);
+        if kinds.is_empty() {
+            return;
+        }
+        page.heading("Heads to scale: Q computes, K and V are stored");
+        let bar = |(blocks, parts, per_token): (usize, [f64; 3], Bytes)| {
+            let parts = parts.into_iter().zip([("Q", Hue::Dim), ("K", Hue::Cache), ("V", Hue::Weights)]);
+            Bar {
+                label: format!("{blocks} blocks").into(),
+                parts: parts.map(|(part, (sign, hue))| (part / most, sign.to_owned(), hue)).collect(),
+                value: format!("{per_token} per token").into(),
+            }
+        };
+        page.push(Block::Bars(kinds.into_iter().map(bar).collect(), 80));
+    }
+
+    /// Adds tables of the caches and of the states.
+    fn stores_onto(&self, page: &mut Page) {
+        if !self.stores.is_empty() {
+            page.blank();
+            let row = |store: &CellCache| {
+                let window = store.window.map_or_else(|| "—".to_owned(), |window| Tokens(window).to_string());
+                let numbers = [store.blocks.to_string(), Tokens(store.size).to_string(), store.streams.to_string()];
+                let name = std::iter::once(store.whose.title().to_owned());
+                name.chain(numbers).chain([window, store.bytes.to_string()]).map(Span::from).collect()
+            };
+            let numbers = ["blocks", "cells per stream", "streams", "window", "bytes"];
+            table("cells of", &numbers, self.stores.iter().map(row).collect(), page);
+        }
+        if !self.states.is_empty() {
+            page.blank();
+            let row = |state: &StateCache| {
+                let StateCache { whose, blocks, sequences, bytes } = state;
+                let numbers = [blocks.to_string(), sequences.to_string(), state.of_sequence().to_string()];
+                let name = std::iter::once(whose.title().to_owned());
+                name.chain(numbers).chain([bytes.to_string()]).map(Span::from).collect()
+            };
+            let numbers = ["blocks", "sequences", "bytes per sequence", "bytes"];
+            table("states of", &numbers, self.states.iter().map(row).collect(), page);
+        }
+    }
+}
+
+/// Adds a table of names with numbers.
+fn table(names: &str, numbers: &[&str], rows: Vec<Vec<Span>>, page: &mut Page) {
+    let numbers = numbers.iter().map(|title| Column::right(title, 0));
+    let columns = std::iter::once(Column::left(names, 0)).chain(numbers).collect();
+    page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Below(1) }));
+}
+
+/// Filled squares on paper: enough for some sliding windows to have moved on; and the rows of all squares.
+const FILLED: u64 = 240;
+const PRINTED_ROWS: usize = 24;
 
 impl BlockKind {
     /// What each of these blocks caches, in a few words.

@@ -1,12 +1,16 @@
-//! The formulas as JSON and as Markdown.
-#![allow(clippy::format_push_string, reason = "written once; readability wins")]
+//! The formulas as JSON and as a page.
 
 use serde_json::{Value, json};
 
-use super::{Amount, Crossover, FormulaNode, FormulasDifference, FormulasPage, KnobCurve, NodeRole, more};
+use super::{
+    Amount, Crossover, FormulaNode, FormulasDifference, FormulasPage, KnobCurve, NodeRole, Sample, SideLine, more,
+};
+use crate::page::chart::{Curves, Series, legend};
+use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table, width};
+use crate::plan::Symbol;
 use crate::units::{Bytes, grouped};
 
-/// Depth of the Markdown list: from the total down to the terms of a branch.
+/// Depth of the list: from the total down to the terms of a branch.
 const MAX_DEPTH: usize = 5;
 
 impl FormulasPage {
@@ -22,92 +26,145 @@ impl FormulasPage {
         page
     }
 
-    /// The legend, the formulas as a nested list, the crossovers, and the formulas beside another engine's.
-    pub fn markdown(&self) -> String {
-        let mut out = "# The formulas and their values\n".to_owned();
-        if !self.legend.is_empty() {
-            out += "\n| letter | value | meaning |\n| --- | ---: | --- |\n";
-            for symbol in &self.legend {
-                out += &format!("| `{}` | {} | {} |\n", symbol.letter, symbol.value, symbol.meaning);
+    /// The legend, the formulas as a nested list, the crossovers, and the formulas beside another engine's, in `cells`
+    /// cells.
+    pub fn page(&self, cells: usize) -> Page {
+        let mut page = Page::default();
+        page.heading("The formulas and their values");
+        self.letters_onto(&mut page);
+        page.blank();
+        item(&self.whole, self.whole.bytes(), 0, &mut page);
+        for contest in &self.contests {
+            page.heading(&format!("Larger branch: {}", contest.name));
+            for along in &contest.along {
+                contest.onto(along, cells, PLOT, &mut page);
+                page.blank();
             }
         }
-        out += "\n";
-        item(&self.whole, self.whole.bytes(), 0, &mut out);
-        for contest in &self.contests {
-            out += &section(contest);
-        }
         match &self.versus {
-            Some(Ok(versus)) => out += &side_by_side(versus),
-            Some(Err(why)) => out += &format!("\nThe other engine makes no plan: {why}.\n"),
+            Some(Ok(versus)) => versus.onto(&mut page),
+            Some(Err(why)) => page.text(&format!("The other engine makes no plan: {why}."), Hue::Over),
             None => {}
         }
-        out
+        page
     }
 }
 
-fn item(node: &FormulaNode, whole: Bytes, depth: usize, out: &mut String) {
+impl FormulasPage {
+    /// Adds the letters with their values and meaning.
+    pub fn letters_onto(&self, page: &mut Page) {
+        let widest = |of: fn(&Symbol) -> &str| self.legend.iter().map(|symbol| width(of(symbol))).max().unwrap_or(0);
+        let (letters, values) = (widest(|symbol| symbol.letter), widest(|symbol| &symbol.value));
+        for symbol in &self.legend {
+            let letter = symbol.letter;
+            let blank = " ".repeat(letters - width(letter) + values - width(&symbol.value));
+            let first = Span::new(&format!("{letter} {blank}{}  ", symbol.value), Hue::Graph);
+            page.push(Block::Text { first, spans: vec![Span::new(symbol.meaning, Hue::Dim)] });
+        }
+    }
+}
+
+/// Rows of a plot.
+const PLOT: usize = 8;
+
+fn item(node: &FormulaNode, whole: Bytes, depth: usize, page: &mut Page) {
     let indent = "  ".repeat(depth);
     let share = node.share_of(whole).map(|share| format!(", {share}")).unwrap_or_default();
     let role = match node.role {
         NodeRole::Part | NodeRole::Wins => "",
         NodeRole::Loses => " (not counted)",
     };
-    out.push_str(&format!("{indent}- **{}**: {}{share}{role}\n", node.name, node.amount));
+    let rest = format!(": {}{share}{role}", node.amount);
+    page.spans(&format!("{indent}- "), vec![Span::new(&node.name, Hue::Text.bold()), rest.into()]);
     if depth > 0 && node.formula != node.name {
-        out.push_str(&format!("{indent}  `{}` = `{}`\n", node.formula, node.numbers));
+        page.spans(
+            &format!("{indent}  - "),
+            vec![Span::new(&format!("{} = {}", node.formula, node.numbers), Hue::Dim)],
+        );
     }
     if depth + 1 < MAX_DEPTH {
         let memory = node.parts.iter().filter(|part| matches!(part.amount, Amount::Bytes(_)));
-        memory.for_each(|part| item(part, whole, depth + 1, out));
+        memory.for_each(|part| item(part, whole, depth + 1, page));
     }
 }
 
-/// A table per kind of memory with the formulas of both engines.
-fn side_by_side(versus: &FormulasDifference) -> String {
-    let [one, two] = &versus.engines;
-    let mut out = format!("\n## {one} beside {two}\n");
-    for part in &versus.parts {
-        let [here, there] = part.bytes;
-        if part.is_same() {
-            out += &format!("\n**{}**: {here}, by the same formulas\n", part.name);
-            continue;
-        }
-        out += &format!("\n**{}**: {here} and {there}, {}\n\n| {one} | | {two} | |\n", part.name, more(part.bytes));
-        out += "| --- | ---: | --- | ---: |\n";
-        let [left, right] = &part.sides;
-        for at in 0..left.len().max(right.len()) {
-            let cells = [left.get(at), right.get(at)].map(|line| match line {
+impl FormulasDifference {
+    /// Adds a table per kind of memory with the formulas of both engines.
+    pub fn onto(&self, page: &mut Page) {
+        let [one, two] = &self.engines;
+        page.heading(&format!("{one} beside {two}"));
+        for part in &self.parts {
+            let [here, there] = part.bytes;
+            let name = Span::new(&part.name, Hue::Text.bold());
+            if part.is_same() {
+                page.spans("", vec![name, format!(": {here}, by the same formulas").into()]);
+                continue;
+            }
+            page.spans("", vec![name, format!(": {here} and {there}, {}", more(part.bytes)).into()]);
+            let [left, right] = &part.sides;
+            let cells = |line: Option<&SideLine>| match line {
                 Some(line) => {
-                    let formula =
-                        if line.formula == line.name { String::new() } else { format!(" `{}`", line.formula) };
+                    let formula = if line.formula == line.name { String::new() } else { format!(" {}", line.formula) };
                     let counted = if line.counted { "" } else { " (not counted)" };
-                    format!("{}{}{formula}{counted} | {}", "· ".repeat(line.depth), line.name, line.amount)
+                    [format!("{}{}{formula}{counted}", "· ".repeat(line.depth), line.name), line.amount.to_string()]
                 }
-                None => " | ".to_owned(),
-            });
-            out += &format!("| {} |\n", cells.join(" | "));
+                None => [const { String::new() }; 2],
+            };
+            let row =
+                |at: usize| [left.get(at), right.get(at)].map(cells).concat().into_iter().map(Span::from).collect();
+            let rows = (0..left.len().max(right.len())).map(row).collect();
+            let columns = vec![Column::left(one, 0), Column::right("", 0), Column::left(two, 0), Column::right("", 0)];
+            page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Below(2) }));
         }
     }
-    out
 }
 
-fn section(contest: &Crossover) -> String {
-    let mut out = format!("\n## Which branch is larger: {}\n\n", contest.name);
-    for (at, side) in contest.sides.iter().enumerate() {
-        let mark = if at == contest.winner { " (the larger)" } else { "" };
-        out += &format!("- {}: {}{mark}\n", side.name, grouped(side.size, '\u{2009}'));
+impl Crossover {
+    /// Adds its sides along a knob in words and as curves, in `cells` cells and `rows` rows of the curves.
+    pub fn onto(&self, along: &KnobCurve, cells: usize, rows: usize, page: &mut Page) {
+        const SIGNS: [(&str, Hue); 2] = [("●", Hue::Graph), ("×", Hue::Cache)];
+        page.text(&sentence(along, self), Hue::Text);
+        let size = |size: u64| Bytes(size).to_string();
+        let names: Vec<String> = self.sides.iter().map(|side| format!("{} {}", side.name, size(side.size))).collect();
+        let series: Vec<Series> =
+            names.iter().zip(SIGNS).map(|(name, (sign, hue))| Series { name, sign, hue }).collect();
+        legend(series.iter().copied(), page);
+        if cells < 20 || rows < 2 {
+            return;
+        }
+        let end = |sample: Option<&Sample>| sample.map_or(1, |sample| sample.at).max(1);
+        let (from, to) = (end(along.samples.first()), end(along.samples.last()));
+        let number = |n: u64| grouped(n, '\u{2009}');
+        let curves = Curves {
+            series,
+            range: (from as f64, to as f64),
+            at: &|value| (0..self.sides.len()).filter_map(|side| along.size_at(side, value)).collect(),
+            now: (along.now as f64, number(along.now)),
+            crossings: along.crossings.iter().map(|crossing| (crossing.at as f64, crossing.size as f64)).collect(),
+            ends: [number(from), number(to)],
+            name: &size,
+        };
+        curves.onto(page, cells, rows);
     }
-    out += "\n";
-    for along in &contest.along {
-        out += &format!("{}\n\n", sentence(along, contest));
+}
+
+impl KnobCurve {
+    /// The size of `side` at `value`, interpolated between the two nearest samples.
+    fn size_at(&self, side: usize, value: f64) -> Option<f64> {
+        let after =
+            self.samples.partition_point(|sample| (sample.at as f64) < value).min(self.samples.len().checked_sub(1)?);
+        let (low, high) = (self.samples.get(after.saturating_sub(1))?, self.samples.get(after)?);
+        let (a, b) = (*low.sizes.get(side)? as f64, *high.sizes.get(side)? as f64);
+        let span = high.at as f64 - low.at as f64;
+        let between = if span > 0.0 { ((value - low.at as f64) / span).clamp(0.0, 1.0) } else { 1.0 };
+        Some(a + (b - a) * between)
     }
-    out
 }
 
 /// A sentence on where another side becomes the larger along a knob.
 pub(super) fn sentence(along: &KnobCurve, contest: &Crossover) -> String {
     let number = |n: u64| grouped(n, '\u{2009}');
-    let end = |sample: Option<&super::Sample>| number(sample.map_or(0, |sample| sample.at));
+    let end = |sample: Option<&Sample>| number(sample.map_or(0, |sample| sample.at));
     let (from, to) = (end(along.samples.first()), end(along.samples.last()));
     let (word, now) = (along.knob.title(), number(along.now));
     let name = |side: usize| contest.sides.get(side).map_or("", |side| side.name.as_str());

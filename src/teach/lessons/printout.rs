@@ -1,21 +1,12 @@
-//! A lesson as JSON and as Markdown.
-
-use std::fmt::Write;
+//! A lesson as JSON and as a page.
 
 use serde_json::{Value, json};
 
 use super::{LessonBar, LessonsPage, RenderedLesson};
+use crate::page::{Bar, Block, Hue, Page, Span};
 
-/// Blocks of the longest bar in Markdown.
-const LONGEST: f64 = 40.0;
-
-impl LessonBar {
-    /// It, drawn with at most `cells` blocks and at least one.
-    pub fn blocks(&self, cells: f64) -> usize {
-        // cells of a screen, of which there are few
-        (self.share * cells).round().max(1.0) as usize
-    }
-}
+/// Cells of the longest bar.
+const LONGEST: usize = 48;
 
 impl LessonsPage {
     /// `{"title","on","why_not":[…],"text":[…],"bars":[…],"look","question","answer"}`.
@@ -28,20 +19,40 @@ impl LessonsPage {
         })
     }
 
-    /// What it is told on and why, its text and bars, its question, and the answer.
-    pub fn markdown(&self) -> String {
-        let RenderedLesson { title, on, text, bars, look, question, answer, .. } = &self.lesson;
-        let told = [&[format!("On {on}.")], self.why_not.as_slice()].concat().join(" ");
-        let mut out = format!("# {title}\n\n{told}\n\n{}\n\n", text.join("\n\n"));
-        if !bars.is_empty() {
-            out += "```text\n";
-            let labels = bars.iter().map(|bar| bar.label.chars().count()).max().unwrap_or(0);
-            for bar in bars {
-                // writing to a String cannot fail
-                let _ = writeln!(out, "{:labels$}  {} {}", bar.label, "█".repeat(bar.blocks(LONGEST)), bar.value);
-            }
-            out += "```\n\n";
+    /// What it is told on and why, its text and bars, its question, and the answer if it is `answered`. Where a caption
+    /// says what it is told on, it is for paper, without a word on what to try on the screen.
+    pub fn page(&self, answered: bool, captioned: bool) -> Page {
+        let RenderedLesson { on, text, bars, look, question, answer, .. } = &self.lesson;
+        let mut page = Page::default();
+        let mut say = |text: &str, hue| {
+            page.text(text, hue);
+            page.blank();
+        };
+        let on = if captioned { String::new() } else { format!("On {on}.") };
+        let told = [&[on], self.why_not.as_slice()].concat().join(" ");
+        if !told.is_empty() {
+            say(told.trim_start(), Hue::Dim);
         }
-        out + &format!("*{look}*\n\n**{question}** {answer}\n")
+        text.iter().for_each(|text| say(text, Hue::Text));
+        let hues = [Hue::Cache, Hue::Weights, Hue::Graph, Hue::Reserved].into_iter().cycle();
+        let bar = |(bar, hue): (&LessonBar, Hue)| {
+            // never so short that it cannot be seen
+            let parts = vec![(bar.share.max(0.01), "█".to_owned(), hue)];
+            Bar { label: bar.label.as_str().into(), parts, value: Span::new(&bar.value.to_string(), Hue::Text.bold()) }
+        };
+        if !bars.is_empty() {
+            page.push(Block::Bars(bars.iter().zip(hues).map(bar).collect(), LONGEST));
+            page.blank();
+        }
+        if !captioned {
+            page.text(&format!("Try it: {look}"), Hue::Graph);
+            page.blank();
+        }
+        page.text(&format!("Question: {question}"), Hue::Focus);
+        if answered {
+            page.blank();
+            page.text(&format!("Answer: {answer}"), Hue::Cache);
+        }
+        page
     }
 }

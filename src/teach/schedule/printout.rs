@@ -1,10 +1,11 @@
-//! The passes as JSON and as Markdown.
-#![allow(clippy::format_push_string, reason = "written once; readability wins")]
+//! The passes as JSON and as a page.
 
 use serde_json::{Value, json};
 
 use super::{GraphSplit, SchedulePage, ScheduleStep, SplitInput};
-use crate::units::{Bytes, grouped};
+use crate::page::chart;
+use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table};
+use crate::units::grouped;
 
 impl SchedulePage {
     /// `{"steps":[…],"splits":[…],"pipeline":…,"nodes":[…]}`: counts per device after each pass, the tensors copied
@@ -64,61 +65,115 @@ impl SchedulePage {
         })
     }
 
-    /// A table of the passes, one of the splits, and the conditions of pipeline parallelism.
-    pub fn markdown(&self) -> String {
-        let mut out = "# Which device computes what\n".to_owned();
-        if let Some(remark) = &self.remark {
-            out += &format!("\n{remark}\n");
-        }
+    /// The passes, the graph after the last one, the splits, and the conditions of pipeline parallelism, in `cells`
+    /// cells.
+    pub fn page(&self, cells: usize) -> Page {
+        let mut page = Page::default();
+        page.heading("Which device computes what");
+        self.remark.iter().for_each(|remark| page.text(remark, Hue::Cache));
         if let Some((op, whole)) = self.without {
             let now = self.crossed();
-            out += &format!(
-                "\nGPUs are assumed not to support {}: {} graph splits instead of {}, and {} copied instead of {}.\n",
+            let sentence = format!(
+                "GPUs are assumed not to support {}: {} graph splits instead of {}, and {} copied instead of {}.",
                 op.name(),
                 now.cuts,
                 whole.cuts,
                 now.bytes,
                 whole.bytes
             );
+            page.text(&sentence, Hue::Over);
         }
-        let ids: Vec<&str> = self.homes().iter().map(|home| home.id.as_str()).chain(["nowhere"]).collect();
-        out += &format!("\n| step | {} | changed |\n| --- | {}---: |\n", ids.join(" | "), "---: | ".repeat(ids.len()));
-        for step in &self.steps {
-            let counts: Vec<String> =
-                step.counts.iter().map(|count| format!("{} + {}", count.operations, count.others)).collect();
-            out += &format!("| {} | {} | {} |\n", step.source_name(), counts.join(" | "), step.changed);
-        }
-        out += "\nOperations + views, weights, caches and inputs. The passes have their names in llama.cpp's source \
-                (`ggml_backend_sched_split_graph`).\n\n";
-        out.extend(self.steps.iter().map(|step| format!("- **{}**: {}\n", step.source_name(), step.description())));
-        let crossed = self.crossed();
-        out +=
-            &format!("\n## {} graph splits, {} tensors copied, {}\n\n", crossed.cuts, crossed.tensors, crossed.bytes);
-        out += "| split | device | operations | copied tensor | from | bytes |\n| ---: | --- | ---: | --- | --- | \
-                ---: |\n";
-        for (at, cut) in self.cuts.iter().enumerate() {
-            out += &self.rows(at, cut);
-        }
+        page.blank();
+        self.steps_onto(&mut page);
+        page.heading("The graph after the last pass");
+        self.graph_onto(cells, &mut page);
+        self.splits_onto(&mut page);
         let pipeline = self.trace().details.pipeline;
         let word = if pipeline.is_on() { "on (n_copies = 4)" } else { "off" };
-        out += &format!("\n## Pipeline parallelism is {word}\n\n");
+        page.heading(&format!("Pipeline parallelism is {word}"));
         for (description, met) in pipeline.conditions() {
-            out += &format!("- {} {description}\n", if met { "yes:" } else { "no:" });
+            page.item(&format!("{} {description}", if met { "yes:" } else { "no:" }));
         }
-        out
+        page
     }
 
-    fn rows(&self, at: usize, cut: &GraphSplit) -> String {
-        let id = |home: usize| self.homes().get(home).map_or("", |home| home.id.as_str());
-        let head = format!("| {at} | {} | {} |", id(cut.home), cut.nodes.len());
-        if cut.crossings.is_empty() {
-            return format!("{head} | | |\n");
-        }
-        let row = |(first, crossing): (bool, &SplitInput)| {
-            let head = if first { head.as_str() } else { "| | | |" };
-            let Bytes(bytes) = crossing.bytes;
-            format!("{head} `{}` | {} | {} |\n", crossing.name, id(crossing.from), grouped(bytes, '\u{2009}'))
+    fn steps_onto(&self, page: &mut Page) {
+        let ids: Vec<&str> = self.homes().iter().map(|home| home.id.as_str()).chain(["nowhere"]).collect();
+        let mut columns = vec![Column::left("step", 0)];
+        columns.extend(ids.iter().copied().chain(["changed"]).map(|title| Column::right(title, 0)));
+        let row = |step: &ScheduleStep| {
+            let counts = step.counts.iter().map(|count| format!("{} + {}", count.operations, count.others));
+            let name = std::iter::once(step.source_name().to_owned());
+            name.chain(counts).chain([step.changed.to_string()]).map(Span::from).collect()
         };
-        cut.crossings.iter().enumerate().map(|(at, crossing)| row((at == 0, crossing))).collect()
+        let rows = self.steps.iter().map(row).collect();
+        page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Below(1) }));
+        page.blank();
+        let sentence = "Operations + views, weights, caches and inputs. The passes have their names in llama.cpp's \
+                        source (ggml_backend_sched_split_graph).";
+        page.text(sentence, Hue::Text);
+        page.blank();
+        for step in &self.steps {
+            let name = Span::new(step.source_name(), Hue::Text.bold());
+            page.spans("- ", vec![name, format!(": {}", step.description()).into()]);
+        }
+    }
+
+    /// Adds a row per block with the device of each operation.
+    fn graph_onto(&self, cells: usize, page: &mut Page) {
+        const HUES: [Hue; 2] = [Hue::EvenGpu, Hue::OddGpu];
+        let homes = self.homes();
+        let sign = |home: Option<usize>| match home {
+            None => ('·', Hue::Dim.into()),
+            Some(home) if home + 1 == homes.len() => ('R', Hue::Ram.into()),
+            Some(home) => (char::from_digit(home as u32 % 36, 36).unwrap_or('?'), HUES[home % HUES.len()].into()),
+        };
+        let meaning = homes.iter().enumerate().map(|(at, home)| format!("{} {}", sign(Some(at)).0, home.id));
+        page.text(&format!("Each character is an operation: {}.", meaning.collect::<Vec<_>>().join(", ")), Hue::Text);
+        page.blank();
+        let last = self.steps.len().saturating_sub(1);
+        for block in &self.blocks {
+            let name = block.name();
+            let shown = block.nodes.clone().filter(|node| !self.is_view(*node));
+            let signs: Vec<_> = shown.map(|node| sign(self.home_of(node, last))).collect();
+            for (at, row) in signs.chunks(cells.saturating_sub(NAMES).max(1)).enumerate() {
+                let name = if at == 0 { name.as_str() } else { "" };
+                let mut spans = vec![Span::new(&format!("{name:<NAMES$}"), Hue::Dim)];
+                spans.extend(chart::signs(row.iter().copied()));
+                page.line(spans);
+            }
+        }
+    }
+
+    fn splits_onto(&self, page: &mut Page) {
+        let crossed = self.crossed();
+        let heading = format!("{} graph splits, {} tensors copied, {}", crossed.cuts, crossed.tensors, crossed.bytes);
+        page.heading(&heading);
+        let id = |home: usize| self.homes().get(home).map_or("", |home| home.id.as_str()).to_owned();
+        let mut rows: Vec<Vec<Span>> = Vec::new();
+        for (at, cut) in self.cuts.iter().enumerate() {
+            let mut head = [at.to_string(), id(cut.home), cut.nodes.len().to_string()];
+            let copied = |crossing: &SplitInput| {
+                [crossing.name.clone(), id(crossing.from), grouped(crossing.bytes.0, '\u{2009}')]
+            };
+            let copies = cut.crossings.iter().map(copied);
+            let none = cut.crossings.is_empty().then_some([const { String::new() }; 3]);
+            for copy in copies.chain(none) {
+                // the split stands once, before its first tensor
+                rows.push(std::mem::take(&mut head).into_iter().chain(copy).map(Span::from).collect());
+            }
+        }
+        let columns = vec![
+            Column::right("split", 0),
+            Column::left("device", 0),
+            Column::right("operations", 0),
+            Column::left("copied tensor", 0),
+            Column::left("from", 0),
+            Column::right("bytes", 0),
+        ];
+        page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Cut(3) }));
     }
 }
+
+/// Width of a block's name.
+const NAMES: usize = 11;

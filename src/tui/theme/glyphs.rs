@@ -2,6 +2,8 @@
 
 use ratatui::buffer::Buffer;
 
+pub use crate::page::glyphs::ascii;
+
 /// Left blocks of one to eight eighths of a cell.
 pub const LEFT: [&str; 8] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
@@ -23,44 +25,6 @@ pub fn to_ascii(buffer: &mut Buffer) {
             }
         }
     }
-}
-
-/// ASCII characters, and the characters that each replaces.
-const STAND_INS: [(&str, &str); 28] = [
-    ("!", "≠"),
-    ("-", "─━–—−═░"),
-    ("|", "│┃║┊▏▎▍┤├"),
-    ("+", "╭╮╰╯┌┐└┘┬┴┼┏┓┗┛▒✓"),
-    ("~", "┄╌╍≈"),
-    ("&", "◐"),
-    ("#", "█▉▊▋▌▄▅▆▇■"),
-    ("_", "▁▂▃"),
-    ("=", "▓"),
-    ("/", "╱▚÷"),
-    (".", "·…"),
-    ("O", "●"),
-    ("L", "◆"),
-    ("*", "◇"),
-    ("o", "○"),
-    (">", "▸▶→›≥"),
-    ("<", "◂←‹≤"),
-    ("^", "↑▲▔"),
-    ("v", "↓▼"),
-    ("S", "⇧Σ"),
-    ("x", "×✗"),
-    ("[", "⌊⌈"),
-    ("]", "⌋⌉"),
-    ("'", "’‘╵"),
-    ("\"", "“”"),
-    ("2", "²"),
-    ("u", "µ"),
-    (" ", "\u{2009}\u{202f}\u{a0}"),
-];
-
-/// The ASCII replacement of `symbol`.
-pub fn ascii(symbol: &str) -> &'static str {
-    let found = STAND_INS.iter().find(|(_, symbols)| symbols.contains(symbol));
-    found.map_or("?", |(plain, _)| plain)
 }
 
 #[cfg(test)]

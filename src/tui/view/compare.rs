@@ -14,9 +14,9 @@ use ratatui::layout::Rect;
 
 use super::figure;
 use super::memory::{self, Lent};
-use super::verdict::sign;
 use crate::answer::compare::{self, ComparedValue, ComparisonGroup, ComparisonRow, Difference, compare};
 use crate::model::ModelSummary;
+use crate::page::palette::sign;
 use crate::plan::{DevicePlan, Plan};
 use crate::speed::Speeds;
 use crate::tui::app::App;

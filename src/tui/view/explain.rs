@@ -1,12 +1,11 @@
 //! Where a number comes from: formula, values, engine and confidence.
 
 use ratatui::buffer::Buffer;
-use ratatui::text::{Line, Span};
 
 use super::figure::exactly;
 use super::graph;
 use super::layers::device_name;
-use super::page::TextPage;
+use super::page;
 use super::peaks;
 use crate::answer::KnobLimits;
 use crate::answer::parts;
@@ -14,26 +13,22 @@ use crate::answer::ram::RamUse;
 use crate::gguf::Tensor;
 use crate::machine::DeviceKind;
 use crate::model::{Model, TensorGroup};
+use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table};
 use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, Headroom, OwnCache, Plan, Term};
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
 use crate::tui::app::{App, ExplainTarget, KnownLimits};
 use crate::tui::regions;
-use crate::tui::theme::Hue;
-use crate::tui::widget::row_writer::{capitalised, shortened};
+use crate::tui::widget::row_writer::capitalised;
 use crate::units::{Bytes, grouped};
 
 /// Width of names.
-const NAMES: u16 = 18;
-/// Width of a tensor's type, dimensions and size.
-const TYPES: u16 = 8;
-const SHAPES: u16 = 20;
-const SIZES: u16 = 9;
+const NAMES: usize = 18;
 
 /// Draws the page on `subject`.
 pub fn draw(app: &App, subject: ExplainTarget, scroll: u16, buffer: &mut Buffer) {
     let Some(plan) = &app.plan else { return };
-    let mut page = TextPage::new(app);
+    let mut page = Page::default();
     let title = match subject {
         ExplainTarget::Knob(knob) => {
             on_knob(app, plan, knob, &mut page);
@@ -55,17 +50,17 @@ pub fn draw(app: &App, subject: ExplainTarget, scroll: u16, buffer: &mut Buffer)
         Confidence::Modelled => "modelled",
         Confidence::Assumed => "assumed",
     };
-    page.pair(&app.choice().to_string(), NAMES + 6, sure, app.theme.ink(Hue::Text));
+    page.pair(&app.choice().to_string(), NAMES + 6, sure, Hue::Text);
     plan.uncertainties.iter().for_each(|one| page.text(&capitalised(&one.reason), Hue::Text));
-    page.draw(app, &capitalised(&title), scroll, buffer);
+    page::draw(app, &page, &capitalised(&title), scroll, None, buffer);
 }
 
 /// Why a cache type may cost memory.
 const COPIES: &str = "On CUDA and ROCm cards, flash attention reads f16: of any other type it takes an f16 copy of one \
                       layer's cache while it computes. Vulkan reads all types as they are.";
 
-fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut TextPage) {
-    let text = app.theme.ink(Hue::Text);
+fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
+    let text = Hue::Text;
     page.text(knob.description(), Hue::Text);
     page.blank();
     let chosen = knob.chosen(&app.settings, &app.bounds);
@@ -113,8 +108,8 @@ const fn on_auto(knob: Knob) -> &'static str {
     }
 }
 
-fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
-    let text = app.theme.ink(Hue::Text);
+fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
+    let text = Hue::Text;
     let Some(layer) = plan.layers.get(index) else { return };
     page.pair("device", NAMES, &device_text(plan, layer.device), text);
     page.pair("reason", NAMES, &layer.reason(&plan.devices), text);
@@ -122,7 +117,7 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     page.pair("cache", NAMES, &exactly(layer.cache), text);
     if layer.cache > Bytes::ZERO {
         term(&layer.cache_term, page);
-        legend(plan, &[&layer.cache_term.formula], page, app);
+        legend(plan, &[&layer.cache_term.formula], page);
     }
     if let Some(own) = plan.own_caches.as_ref().and_then(|own| own.layers.get(index)) {
         page.heading("Allocated by Ollama's own engine");
@@ -136,20 +131,15 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     page.heading("Tensors");
     let mut tensors = tensors_of(model, plan, index);
     tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.bytes));
-    for tensor in tensors {
+    let row = |tensor: &&Tensor| {
         let dims: Vec<String> = tensor.dims.iter().map(ToString::to_string).collect();
         let name = tensor.name.strip_prefix(&format!("blk.{index}.")).unwrap_or(&tensor.name);
-        // truncate the name, never the size
-        let names = page.columns().saturating_sub(TYPES + SHAPES + SIZES).min(31);
-        let name = shortened(name, names.saturating_sub(1));
-        let [names, types, shapes, sizes] = [names, TYPES, SHAPES, SIZES].map(usize::from);
-        let shape = format!("{:<types$}{:<shapes$}", tensor.ty.to_string(), dims.join(" × "));
-        page.line(Line::from(vec![
-            Span::styled(format!("{name:<names$}"), app.theme.ink(Hue::Text)),
-            Span::styled(shape, app.theme.ink(Hue::Dim)),
-            Span::styled(format!("{:>sizes$}", tensor.bytes.to_string()), app.theme.ink(Hue::Weights)),
-        ]));
-    }
+        let [ty, shape] = [tensor.ty.to_string(), dims.join(" × ")].map(|text| Span::new(&text, Hue::Dim));
+        vec![name.into(), ty, shape, Span::new(&tensor.bytes.to_string(), Hue::Weights)]
+    };
+    let columns = vec![Column::left("", 30), Column::left("", 7), Column::left("", 19), Column::right("", 9)];
+    let rows = tensors.iter().map(row).collect();
+    page.push(Block::Table(Table { columns, rows, gap: 1, narrow: Narrow::Cut(0) }));
 }
 
 fn tensors_of<'a>(model: &'a Model, plan: &Plan, index: usize) -> Vec<&'a Tensor> {
@@ -168,8 +158,8 @@ fn device_text(plan: &Plan, device: usize) -> String {
     }
 }
 
-fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
-    let text = app.theme.ink(Hue::Text);
+fn on_device(app: &App, plan: &Plan, index: usize, page: &mut Page) {
+    let text = Hue::Text;
     let Some(device) = plan.devices.get(index) else { return };
     page.pair("device", NAMES, &device_text(plan, index), text);
     if let Some(backend) = device.backend {
@@ -180,7 +170,7 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     for (name, bytes) in [("weights", device.weights), ("cache", device.cache), ("graph", device.graph)] {
         page.pair(name, NAMES, &exactly(bytes), text);
     }
-    page.pair("total", NAMES, &exactly(device.asked()), app.theme.bold(Hue::Text));
+    page.pair("total", NAMES, &exactly(device.asked()), Hue::Text.bold());
     if let Some(measured) = device.graph_measured {
         page.pair("graph in the fit", NAMES, &exactly(measured), text);
         page.text("The fit measures the model's graph without allocating it; a load takes what is above.", Hue::Dim);
@@ -211,7 +201,7 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
             "over by",
             NAMES,
             &exactly(device.needed() + device.growth + plan.lent_to_gpus(index) - device.free - device.swap_free),
-            app.theme.bold(Hue::Over),
+            Hue::Over.bold(),
         );
     }
     if !device.reserves.is_empty() {
@@ -221,7 +211,7 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         }
         let above = plan.headrooms().get(index).map(Headroom::above_kept);
         if let Some(short) = above.filter(|above| above.is_short() && !device.is_over()) {
-            page.pair("short of that by", NAMES, &exactly(short.lacking()), app.theme.bold(Hue::Over));
+            page.pair("short of that by", NAMES, &exactly(short.lacking()), Hue::Over.bold());
         }
     }
     on_speed(app, page);
@@ -260,12 +250,12 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
         page.pair("cache", NAMES, &exactly(here.map(OwnCache::bytes).sum()), text);
     }
     if let Some(estimate) = &plan.estimate {
-        on_estimate(app, estimate, device, page);
+        on_estimate(estimate, device, page);
     }
 }
 
 /// Why what is loaded beside the model takes what it takes.
-fn beside(app: &App, plan: &Plan, page: &mut TextPage) {
+fn beside(app: &App, plan: &Plan, page: &mut Page) {
     for part in app.plan_request().iter().flat_map(|request| parts::of(request, plan)) {
         page.heading(&format!("Why the {} takes that", part.part.title()));
         part.file.iter().for_each(|file| page.text(file, Hue::Dim));
@@ -274,16 +264,16 @@ fn beside(app: &App, plan: &Plan, page: &mut TextPage) {
 }
 
 /// What a token's time consists of, on all devices: they work one after the other.
-fn on_speed(app: &App, page: &mut TextPage) {
+fn on_speed(app: &App, page: &mut Page) {
     let Some(Speeds { start, full }) = &app.speeds else { return };
     for (title, speed) in [("Time of a token at the start, modelled", start), ("With the context full", full)] {
         page.heading(title);
         for part in &speed.terms {
-            page.pair(&part.name, 28, &format!("{:.2} ms", part.milliseconds), app.theme.ink(Hue::Text));
-            page.pair("", 2, &part.formula, app.theme.ink(Hue::Dim));
+            page.pair(&part.name, 28, &format!("{:.2} ms", part.milliseconds), Hue::Text);
+            page.pair("", 2, &part.formula, Hue::Dim);
         }
         let whole: f64 = speed.terms.iter().map(|part| part.milliseconds).sum();
-        page.pair("together", 28, &format!("{whole:.2} ms: {speed}"), app.theme.bold(Hue::Text));
+        page.pair("together", 28, &format!("{whole:.2} ms: {speed}"), Hue::Text.bold());
     }
     if let Some(reason) = &start.reason {
         page.text(&capitalised(reason), Hue::Dim);
@@ -291,8 +281,8 @@ fn on_speed(app: &App, page: &mut TextPage) {
 }
 
 /// The estimator's figures, as in the engine's log.
-fn on_estimate(app: &App, estimate: &Estimate, device: &DevicePlan, page: &mut TextPage) {
-    let text = app.theme.ink(Hue::Text);
+fn on_estimate(estimate: &Estimate, device: &DevicePlan, page: &mut Page) {
+    let text = Hue::Text;
     page.heading("As the engine logs it, including its reserves");
     let here = estimate.devices.iter().position(|id| *id == device.id);
     if let Some(size) = here.and_then(|at| estimate.gpu_sizes.get(at)) {
@@ -324,7 +314,7 @@ fn layers(device: &DevicePlan, plan: &Plan) -> String {
     }
 }
 
-fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> String {
+fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
     if !plan.graph.peaks.is_empty() {
         return peaks::explain(app, plan, line, page);
     }
@@ -333,31 +323,26 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> String 
     match regions::graph::lines(plan).get(line) {
         Some(regions::graph::GraphLine::Term(index)) => {
             let Some(found) = used.terms().get(*index) else { return String::new() };
-            page.pair("size", NAMES, &exactly(found.bytes), app.theme.ink(Hue::Text));
-            page.pair(
-                "share",
-                NAMES,
-                &format!("{} of the graph", found.bytes.share_of(used.bytes)),
-                app.theme.ink(Hue::Text),
-            );
+            page.pair("size", NAMES, &exactly(found.bytes), Hue::Text);
+            page.pair("share", NAMES, &format!("{} of the graph", found.bytes.share_of(used.bytes)), Hue::Text);
             term(found, page);
-            legend(plan, &[&found.formula], page, app);
+            legend(plan, &[&found.formula], page);
             found.name.clone()
         }
         Some(regions::graph::GraphLine::Branch(index)) => {
             let Some(branch) = used.branches.get(*index) else { return String::new() };
             let won = used.branches.get(used.winner).map(|winner| format!("{}, {}", winner.name, winner.bytes));
             page.text(&format!("The largest branch is used: {}.", won.unwrap_or_default()), Hue::Text);
-            on_branch(branch, "", page, app);
+            on_branch(branch, "", page);
             branch.name.clone()
         }
         found => {
             let which = if let Some(regions::graph::GraphLine::Size(which)) = found { *which } else { graph.used };
             page.text(&format!("{}.", capitalised(graph.why.trim_end_matches('.'))), Hue::Text);
-            on_size(graph::size(graph, which), page, app);
+            on_size(graph::size(graph, which), page);
             let formulas: Vec<&str> =
                 graph::size(graph, which).branches.iter().flat_map(|b| &b.terms).map(|t| t.formula.as_str()).collect();
-            legend(plan, &formulas, page, app);
+            legend(plan, &formulas, page);
             match which {
                 GraphUse::Full => "Graph, all layers on GPU".to_owned(),
                 GraphUse::Partial => "Graph, some layers in RAM".to_owned(),
@@ -366,9 +351,9 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> String 
     }
 }
 
-fn on_size(size: &GraphSize, page: &mut TextPage, app: &App) {
+fn on_size(size: &GraphSize, page: &mut Page) {
     page.blank();
-    page.pair("size", NAMES, &exactly(size.bytes), app.theme.bold(Hue::Text));
+    page.pair("size", NAMES, &exactly(size.bytes), Hue::Text.bold());
     if size.branches.len() > 1 {
         page.text("The largest of these branches is used.", Hue::Dim);
     }
@@ -376,22 +361,22 @@ fn on_size(size: &GraphSize, page: &mut TextPage, app: &App) {
     let losing = size.branches.iter().enumerate().filter(|(at, _)| *at != size.winner).map(|(_, branch)| branch);
     let several = size.branches.len() > 1;
     if let Some(branch) = winner {
-        on_branch(branch, if several { "● " } else { "" }, page, app);
+        on_branch(branch, if several { "● " } else { "" }, page);
     }
     for branch in losing {
-        on_branch(branch, "○ ", page, app);
+        on_branch(branch, "○ ", page);
     }
 }
 
-fn on_branch(branch: &Branch, sign: &str, page: &mut TextPage, app: &App) {
+fn on_branch(branch: &Branch, sign: &str, page: &mut Page) {
     page.heading(&format!("{sign}{}   {}", branch.name, branch.bytes));
     for found in &branch.terms {
-        page.pair(&found.name, 28, &found.bytes.to_string(), app.theme.ink(Hue::Graph));
-        page.pair("", 2, &format!("{} = {}", found.formula, found.numbers), app.theme.ink(Hue::Dim));
+        page.pair(&found.name, 28, &found.bytes.to_string(), Hue::Graph);
+        page.pair("", 2, &format!("{} = {}", found.formula, found.numbers), Hue::Dim);
     }
 }
 
-fn term(found: &Term, page: &mut TextPage) {
+fn term(found: &Term, page: &mut Page) {
     page.heading("Formula");
     page.text(&found.formula, Hue::Text);
     // for values taken from an allocation, the numbers are the result
@@ -402,18 +387,13 @@ fn term(found: &Term, page: &mut TextPage) {
 }
 
 /// The letters in `formulas`.
-fn legend<'a>(plan: &'a Plan, formulas: &[&'a str], page: &mut TextPage, app: &App) {
+fn legend<'a>(plan: &'a Plan, formulas: &[&'a str], page: &mut Page) {
     let used = graph::letters(plan, formulas);
     if used.is_empty() {
         return;
     }
     page.heading("Variables");
     for symbol in used {
-        page.pair(
-            &format!("{:<6}{:>10}", symbol.letter, symbol.value),
-            NAMES,
-            symbol.meaning,
-            app.theme.ink(Hue::Text),
-        );
+        page.pair(&format!("{:<6}{:>10}", symbol.letter, symbol.value), NAMES, symbol.meaning, Hue::Text);
     }
 }

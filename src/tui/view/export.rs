@@ -2,20 +2,19 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
 use tui_input::Input;
 
-use super::page::{self, TextPage};
+use super::page;
+use crate::export::ExportFormat;
+use crate::page::{Hue, Page, Span};
 use crate::tui::app::App;
 use crate::tui::app::export::ExportPage;
-use crate::tui::theme::Hue;
-use crate::tui::widget::row_writer::width;
 use crate::tui::widget::{field, panel};
 
 /// Draws the page.
 pub fn draw(app: &App, export: &ExportPage, buffer: &mut Buffer) {
-    let mut page = TextPage::new(app);
-    formats(app, export, &mut page);
+    let mut page = Page::default();
+    formats(export, &mut page);
     page.text(export.format().purpose(), Hue::Dim);
     page.blank();
     match &export.text {
@@ -32,29 +31,21 @@ pub fn draw(app: &App, export: &ExportPage, buffer: &mut Buffer) {
         page.blank();
         page.text(&plan.source(), Hue::Dim);
     }
-    page.draw(app, "Export", export.scroll, buffer);
+    page::draw(app, &page, "Export", export.scroll, None, buffer);
     if let Some(entry) = &export.naming {
         name(app, &entry.input, buffer);
     }
 }
 
 /// The formats side by side, on as many lines as needed.
-fn formats(app: &App, export: &ExportPage, page: &mut TextPage) {
-    const GAP: u16 = 2;
-    let (mut line, mut filled) = (Line::default(), 0);
-    for (place, format) in export.formats.iter().enumerate() {
+fn formats(export: &ExportPage, page: &mut Page) {
+    let word = |(place, format): (usize, &ExportFormat)| {
         let shown = place == export.at;
-        let ink = if shown { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
-        let word = format!("{}{}", if shown { "▸" } else { " " }, format.title());
-        if filled + width(&word) > page.columns() {
-            page.line(std::mem::take(&mut line));
-            filled = 0;
-        }
-        filled += width(&word) + GAP;
-        line.push_span(Span::styled(word, ink));
-        line.push_span(Span::raw(" ".repeat(usize::from(GAP))));
-    }
-    page.line(line);
+        let ink = if shown { Hue::Focus.bold() } else { Hue::Dim.into() };
+        let title = format!("{}{}", if shown { "▸" } else { " " }, format.title()).replace(' ', "\u{a0}");
+        [Span::new(&title, ink), Span::new("  ", Hue::Dim)]
+    };
+    page.spans("", export.formats.iter().enumerate().flat_map(word).collect());
 }
 
 /// The field for a file name.

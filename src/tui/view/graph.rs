@@ -12,7 +12,7 @@ use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::bar::{self, BarPart};
 use crate::tui::widget::panel;
-use crate::tui::widget::row_writer::{RowWriter, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, sentence, width, wrap};
 use crate::units::Bytes;
 
 /// The size selected by `which`.
@@ -48,9 +48,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         draw_line(app, plan, *line, *place, chosen, places.roomy, buffer);
     }
     if let Some(why) = places.why {
-        for (row, text) in (0..why.height).zip(wrap(&graph.why, why.width)) {
-            RowWriter::new(buffer, why, row).put(&text, theme.ink(Hue::Dim));
-        }
+        sentence(&graph.why, why, theme.ink(Hue::Dim), buffer);
     }
     draw_letters(plan, places.letters, theme, buffer);
 }

@@ -2,43 +2,43 @@
 
 use ratatui::buffer::Buffer;
 
-use super::page::{TextPage, WIDTH};
+use super::page::{self, WIDTH};
+use crate::page::{Block, Hue, Page};
 use crate::tui::app::App;
 use crate::tui::keymap::Scope;
-use crate::tui::theme::Hue;
 
 /// Draws the page, in two columns if there is room.
 pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
-    let page = if app.regions.screen.width >= WIDTH {
-        let (mut left, mut right) = (TextPage::half(app), TextPage::half(app));
+    let mut page = Page::default();
+    if app.regions.screen.width >= WIDTH {
+        let (mut left, mut right) = (Page::default(), Page::default());
+        let height = |page: &Page| page.lines(page::columns(app) / 2 - 1).len();
         rest(&mut right);
         for scope in Scope::ALL {
-            let shorter = if left.height() <= right.height() { &mut left } else { &mut right };
-            keys(app, scope, shorter);
+            let shorter = if height(&left) <= height(&right) { &mut left } else { &mut right };
+            keys(scope, shorter);
         }
-        TextPage::beside(left, right)
+        page.push(Block::Columns(vec![left, right]));
     } else {
-        let mut page = TextPage::new(app);
         for scope in Scope::ALL {
-            keys(app, scope, &mut page);
+            keys(scope, &mut page);
             // the last scope of the planner: those of other pages come after the general remarks
             if scope == Scope::Plan {
                 rest(&mut page);
             }
         }
-        page
-    };
-    page.draw(app, "Keys", scroll, buffer);
+    }
+    page::draw(app, &page, "Keys", scroll, None, buffer);
 }
 
-fn keys(app: &App, scope: Scope, page: &mut TextPage) {
+fn keys(scope: Scope, page: &mut Page) {
     page.heading(scope.heading());
     for binding in scope.bindings() {
-        page.pair(&binding.names(), 9, binding.description, app.theme.ink(Hue::Text));
+        page.pair(&binding.names(), 9, binding.description, Hue::Text);
     }
 }
 
-fn rest(page: &mut TextPage) {
+fn rest(page: &mut Page) {
     page.heading("Mouse");
     page.text(
         "Drag sliders, click anything to open it, scroll over a knob to change it. The top line opens the \

@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::verdict::sign;
 use crate::answer::sweep::PlanFigures;
+use crate::page::palette::sign;
 use crate::plan::Outcome;
 use crate::tui::app::App;
 use crate::tui::app::advice::AnswerState;

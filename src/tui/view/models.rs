@@ -23,7 +23,7 @@ use crate::tui::app::browse::{BrowseLine, Filter, ModelBrowser};
 use crate::tui::app::library::Gathering;
 use crate::tui::regions::models::{self as page, ModelsRegions};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::row_writer::{RowWriter, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, sentence, width};
 use crate::tui::widget::{field, panel};
 
 /// Draws the page.
@@ -127,7 +127,5 @@ fn draw_empty(app: &App, browse: &ModelBrowser, list: Rect, buffer: &mut Buffer)
         (_, 1..) => "All models are hidden by the filters: ^F, ^X, ^L, ^P and ^G switch them off.",
         _ => "No models: type a name, a path or a URL.",
     };
-    for (row, line) in (0..).zip(wrap(text, list.width)) {
-        RowWriter::new(buffer, list, row).put(&line, app.theme.ink(Hue::Dim));
-    }
+    sentence(text, list, app.theme.ink(Hue::Dim), buffer);
 }

@@ -6,19 +6,18 @@ use ratatui::layout::Rect;
 use super::figure;
 use super::graph::TermRow;
 use super::layers::device_name;
-use super::page::TextPage;
+use crate::page::{Hue, Page};
 use crate::plan::{AliveKind, AliveTensors, Peak, Plan};
 use crate::tui::app::App;
 use crate::tui::regions::Panel;
 use crate::tui::regions::peaks::{PeakLine, lines, moment, places, shown};
-use crate::tui::theme::Hue;
 use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::panel;
-use crate::tui::widget::row_writer::{RowWriter, named, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, named, sentence, width};
 use crate::units::{Bytes, grouped};
 
 /// Width of names on the page.
-const NAMES: u16 = 18;
+const NAMES: usize = 18;
 
 /// Draws the panel.
 pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
@@ -60,9 +59,7 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
         }
     }
     if let Some(place) = places.moment {
-        for (row, text) in (0..place.height).zip(wrap(&moment(peak), place.width)) {
-            RowWriter::new(buffer, place, row).put(&text, theme.ink(Hue::Dim));
-        }
+        sentence(&moment(peak), place, theme.ink(Hue::Dim), buffer);
     }
 }
 
@@ -85,8 +82,8 @@ fn times(held: &AliveTensors) -> String {
 }
 
 /// Writes the page for line `line` and returns its title.
-pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> String {
-    let text = app.theme.ink(Hue::Text);
+pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
+    let text = Hue::Text;
     let now = shown(plan, &app.panels.cursors);
     match lines(plan, &app.panels.cursors).get(line) {
         Some(PeakLine::Alive(at)) => {
@@ -99,8 +96,8 @@ pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> Stri
             page.pair("size", NAMES, &figure::exactly(alive.bytes), text);
             let share = format!("{} of {}'s buffer", alive.bytes.share_of(peak.bytes), device_name(plan, peak.device));
             page.pair("share", NAMES, &share, text);
-            on_moment(app, peak, page);
-            tensors(app, alive, page);
+            on_moment(peak, page);
+            tensors(alive, page);
             alive.kind.name().to_owned()
         }
         found => {
@@ -110,30 +107,30 @@ pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> Stri
                             at the peak.";
             page.text(sentence, Hue::Text);
             page.blank();
-            page.pair("size", NAMES, &figure::exactly(peak.bytes), app.theme.bold(Hue::Text));
-            on_moment(app, peak, page);
+            page.pair("size", NAMES, &figure::exactly(peak.bytes), Hue::Text.bold());
+            on_moment(peak, page);
             for alive in &peak.alive {
                 page.heading(&format!("{}   {}", alive.kind.name(), alive.bytes));
                 page.text(alive.kind.description(), Hue::Dim);
-                tensors(app, alive, page);
+                tensors(alive, page);
             }
             format!("graph on {}", device_name(plan, peak.device))
         }
     }
 }
 
-fn on_moment(app: &App, peak: &Peak, page: &mut TextPage) {
+fn on_moment(peak: &Peak, page: &mut Page) {
     let (step, steps) = (grouped(peak.step as u64, '\u{2009}'), grouped(peak.steps as u64, '\u{2009}'));
-    page.pair("peak", NAMES, &format!("{}, step {step} of {steps}", peak.node), app.theme.ink(Hue::Text));
+    page.pair("peak", NAMES, &format!("{}, step {step} of {steps}", peak.node), Hue::Text);
 }
 
-fn tensors(app: &App, alive: &AliveKind, page: &mut TextPage) {
+fn tensors(alive: &AliveKind, page: &mut Page) {
     if alive.tensors.is_empty() {
         return;
     }
     page.blank();
     for held in &alive.tensors {
         let what = format!("{}{} · {}", times(held), held.name, held.shape);
-        page.pair(&held.bytes.to_string(), 10, &what, app.theme.ink(Hue::Text));
+        page.pair(&held.bytes.to_string(), 10, &what, Hue::Text);
     }
 }

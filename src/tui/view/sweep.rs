@@ -16,9 +16,9 @@ use ratatui::layout::Rect;
 
 use super::figure;
 use super::layers::device_name;
-use super::verdict::sign;
 use crate::answer::sweep::{DeviceSums, PlanFigures};
 use crate::machine::short_name;
+use crate::page::palette::sign;
 use crate::plan::{DevicePlan, Outcome, Plan};
 use crate::settings::knob::Knob;
 use crate::tui::app::App;

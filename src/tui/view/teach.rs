@@ -59,14 +59,6 @@ pub fn page(app: &App, teach: &TeachScreen, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Rows that the open page needs of `area` where nothing scrolls: lessons are as long as their text.
-pub fn rows(app: &App, teach: &TeachScreen, area: Rect) -> u16 {
-    match teach.content() {
-        Some(PageContent::Lessons(content)) => lessons::rows(app, teach.lessons, content, area),
-        _ => area.height,
-    }
-}
-
 fn knobs(app: &App, buffer: &mut Buffer) {
     let written = app.knob_labels();
     for (knob, place) in app.regions.teach().knob(&written, app.knobs.focus) {

@@ -12,114 +12,78 @@
 //! ```
 
 use ratatui::buffer::Buffer;
-use ratatui::text::{Line, Span};
 
-use super::page::TextPage;
-use super::verdict::sign;
+use super::page;
 use crate::answer::together::{LoadOutcome, LoadedModels};
 use crate::export::answers::AnswerSource;
-use crate::plan::{DevicePlan, Outcome};
+use crate::page::answers::{models, together, together_source};
+use crate::page::palette::sign;
+use crate::page::{Bar, Block, Hue, Page, Span};
+use crate::plan::DevicePlan;
 use crate::tui::app::App;
-use crate::tui::app::together::{PinnedModel, TogetherPage};
-use crate::tui::theme::Hue;
+use crate::tui::app::together::TogetherPage;
 use crate::units::{Bytes, Tokens};
 
-/// Width of the names of models and devices.
-const NAMES: u16 = 5;
-/// Width of the free memory after a bar.
-const FREE: usize = 16;
-
 /// Draws the page.
-pub fn draw(app: &App, together: &TogetherPage, buffer: &mut Buffer) {
-    let mut page = TextPage::new(app);
-    match &together.answer {
+pub fn draw(app: &App, shown: &TogetherPage, buffer: &mut Buffer) {
+    let loaded = shown.answer.as_ref().and_then(|answer| answer.as_ref().ok());
+    let names: Vec<(String, String)> = shown
+        .models
+        .iter()
+        .enumerate()
+        .map(|(at, model)| {
+            let of = &model.plan_request.model;
+            let mut facts = vec![of.name.clone()];
+            facts.extend(of.file_type.map(str::to_owned));
+            if let Some(LoadOutcome::Loaded(plan)) = loaded.and_then(|loaded| loaded.outcomes.get(at)) {
+                facts.push(format!("context {}", Tokens(plan.settings.ctx)));
+            }
+            (model.label.clone(), facts.join(" · "))
+        })
+        .collect();
+    let mut page = Page::default();
+    match &shown.answer {
         None => page.text("Loading the models in order…", Hue::Dim),
         Some(Err(why)) => page.text(why, Hue::Over),
-        Some(Ok(loaded_models)) => headline(app, loaded_models, &mut page),
+        Some(Ok(loaded)) => page = together(&names, &app.machine, loaded, &format!("{} ", sign(loaded.outcome()).0)),
     }
-    page.blank();
-    for (place, model) in together.models.iter().enumerate() {
-        let outcome = together.answer.as_ref().and_then(|answer| answer.as_ref().ok()?.outcomes.get(place));
-        one(app, model, outcome, &together.models, &mut page);
-    }
-    if let Some(Ok(loaded_models)) = &together.answer {
+    if let Some(loaded) = loaded {
         page.heading("Memory per model");
-        devices(app, together, loaded_models, &mut page);
+        page.push(Block::Bars(devices(app, shown, loaded), usize::MAX));
+        let source = AnswerSource::of_engine(app.engine, &app.settings, loaded.confidence());
+        together_source(&source.to_string(), app.engine.facts().evicts, &[], &mut page);
+    } else {
         page.blank();
-        let source = AnswerSource::of_engine(app.engine, &app.settings, loaded_models.confidence());
-        page.text(&source.to_string(), Hue::Dim);
+        models(&names, None, &mut page);
     }
-    if together.models.len() == 1 {
+    if shown.models.len() == 1 {
         page.text("Only one model: pin it with c, open another with b, then press L again.", Hue::Text);
     }
-    if app.engine.facts().evicts {
-        let order = "All models are assumed idle. Ollama unloads the idle model whose file digest sorts first; \
-                     where digests are not known, the one loaded first goes first.";
-        page.text(order, Hue::Dim);
-    }
-    page.draw(app, "Load together", together.scroll, buffer);
+    page::draw(app, &page, "Load together", shown.scroll, None, buffer);
 }
 
-fn headline(app: &App, loaded_models: &LoadedModels, page: &mut TextPage) {
-    let (sign, hue) = sign(loaded_models.outcome());
-    page.line(Line::from(vec![
-        Span::styled(format!("{sign} {}", loaded_models.headline()), app.theme.bold(hue)),
-        Span::styled(format!(" {}", loaded_models.sentence()), app.theme.ink(Hue::Text)),
-    ]));
-}
-
-/// Adds a model and its outcome.
-fn one(app: &App, model: &PinnedModel, outcome: Option<&LoadOutcome>, models: &[PinnedModel], page: &mut TextPage) {
-    let of = &model.plan_request;
-    let mut facts = vec![of.model.name.clone()];
-    facts.extend(of.model.file_type.map(str::to_owned));
-    if let Some(LoadOutcome::Loaded(plan)) = outcome {
-        facts.push(format!("context {}", Tokens(plan.settings.ctx)));
-    }
-    page.pair(&model.label, NAMES, &facts.join(" · "), app.theme.bold(Hue::Text));
-    let Some(outcome) = outcome else { return };
-    let name = |index_of_model: usize| models.get(index_of_model).map_or_else(String::new, |model| model.label.clone());
-    let hue = match outcome {
-        LoadOutcome::Loaded(plan) if plan.outcome() >= Outcome::FromDisk => Hue::Over,
-        LoadOutcome::Loaded(_) | LoadOutcome::Shares(_) => Hue::Dim,
-        LoadOutcome::Evicted { .. } | LoadOutcome::Refused(_) => Hue::Over,
-    };
-    page.text_indented(&outcome.sentence(&name), NAMES + 1, hue);
-}
-
-/// Adds a bar for each device: memory in use before, each model by the letter of its pin, and free memory.
-fn devices(app: &App, together: &TogetherPage, loaded_models: &LoadedModels, page: &mut TextPage) {
+/// A bar for each device: memory in use before, each model by the letter of its pin, and free memory.
+fn devices(app: &App, shown: &TogetherPage, loaded: &LoadedModels) -> Vec<Bar> {
     const HUES: [Hue; 2] = [Hue::EvenGpu, Hue::OddGpu];
-    let theme = app.theme;
-    let room = usize::from(page.columns()).saturating_sub(usize::from(NAMES) + 1 + FREE).max(8);
-    let ram = loaded_models.left.ram;
+    let ram = loaded.left.ram;
     let gpus = app.machine.gpus.iter().enumerate();
     let gpus = gpus.map(|(index, gpu)| {
-        let (left, _) = loaded_models.left_on(index, &app.machine);
+        let (left, _) = loaded.left_on(index, &app.machine);
         (format!("GPU{index}"), gpu.total, gpu.free, left)
     });
     let all = gpus.chain(std::iter::once(("RAM".to_owned(), ram.total, app.machine.ram.free, ram.free)));
-    for (index, (id, total, free, left)) in all.enumerate() {
-        let is_ram = index == loaded_models.left.gpus.len();
-        let mut spans = vec![Span::styled(format!("{id:<width$} ", width = usize::from(NAMES)), theme.ink(Hue::Dim))];
-        let mut end = Bytes::ZERO;
-        let mut filled = 0;
-        let mut part = |bytes: Bytes, sign: &str, hue: Hue, spans: &mut Vec<Span<'static>>| {
-            end += bytes;
-            // each part is rounded by its cumulative end, so that errors do not add up
-            let to = ((end.share_of(total).0 * room as f64).round() as usize).min(room);
-            spans.push(Span::styled(sign.repeat(to.saturating_sub(filled)), theme.ink(hue)));
-            filled = filled.max(to);
-        };
-        part(total - free, "░", Hue::InUse, &mut spans);
-        for (index_of_model, plan) in loaded_models.loaded() {
+    let bar = |(index, (id, total, free, left)): (usize, (String, Bytes, Bytes, Bytes))| {
+        let is_ram = index == loaded.left.gpus.len();
+        let share = |bytes: Bytes| bytes.share_of(total).0;
+        let mut parts = vec![(share(total - free), "░".to_owned(), Hue::InUse)];
+        for (at, plan) in loaded.loaded() {
             let device = if is_ram { Some(plan.cpu()) } else { plan.gpus().get(index) };
-            let letter = together.models.get(index_of_model).and_then(|model| model.label.get(..1)).unwrap_or("?");
-            let hue = HUES[index_of_model % HUES.len()];
-            part(device.map_or(Bytes::ZERO, DevicePlan::asked), letter, hue, &mut spans);
+            let letter = shown.models.get(at).and_then(|model| model.label.get(..1)).unwrap_or("?");
+            let hue = HUES[at % HUES.len()];
+            parts.push((share(device.map_or(Bytes::ZERO, DevicePlan::asked)), letter.to_owned(), hue));
         }
-        part(total, "·", Hue::Dim, &mut spans);
-        spans.push(Span::styled(format!("{:>FREE$}", format!("{left} free")), theme.ink(Hue::Text)));
-        page.line(Line::from(spans));
-    }
+        parts.push((1.0, "·".to_owned(), Hue::Dim));
+        Bar { label: Span::new(&id, Hue::Dim), parts, value: Span::from(format!("{:>16}", format!("{left} free"))) }
+    };
+    all.enumerate().map(bar).collect()
 }

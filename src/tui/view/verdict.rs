@@ -6,6 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::answer::{ram, verdict};
+use crate::page::palette::sign;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
@@ -134,18 +135,6 @@ pub(super) fn sentence(app: &App, plan: &Plan) -> String {
     };
     let sentence = verdict::sentence(plan, limits.found(), app.speeds.as_ref());
     if limits == KnownLimits::Pending { format!("{sentence} …") } else { sentence }
-}
-
-/// The sign and colour of a fit status.
-pub const fn sign(outcome: Outcome) -> (&'static str, Hue) {
-    match outcome {
-        Outcome::Vram => ("✓", Hue::Fine),
-        Outcome::Tight => ("!", Hue::Part),
-        Outcome::PartsInRam | Outcome::ExpertsInRam => ("◐", Hue::Part),
-        Outcome::LayersInRam | Outcome::Cpu => ("▲", Hue::Cache),
-        Outcome::FromDisk => ("∘", Hue::Over),
-        Outcome::DoesNotFit => ("✗", Hue::Over),
-    }
 }
 
 #[cfg(test)]

@@ -11,16 +11,15 @@
 //! ```
 
 use ratatui::buffer::Buffer;
-use ratatui::text::{Line, Span};
 
-use super::page::TextPage;
+use super::page;
 use crate::answer::check::{Check, CheckedTerm, Compared};
 use crate::export::check::part_title;
 use crate::library::verify::Verified;
 use crate::observed::Mib;
+use crate::page::{Bar, Block, Hue, Page, Span};
 use crate::tui::app::App;
 use crate::tui::app::verify::{VerifyPage, VerifyState};
-use crate::tui::theme::Hue;
 use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::row_writer::capitalised;
 
@@ -34,7 +33,7 @@ type Side = fn(&Compared) -> Option<Mib>;
 
 /// Draws the page.
 pub fn draw(app: &App, verify: &VerifyPage, buffer: &mut Buffer) {
-    let mut page = TextPage::new(app);
+    let mut page = Page::default();
     match &verify.state {
         VerifyState::Asking(entry) => {
             page.text(
@@ -43,34 +42,31 @@ pub fn draw(app: &App, verify: &VerifyPage, buffer: &mut Buffer) {
                 Hue::Text,
             );
             page.blank();
-            page.line(Line::from(vec![
-                Span::styled("log file ", app.theme.ink(Hue::Dim)),
-                Span::styled(entry.input.value().to_owned(), app.theme.bold(Hue::Focus)),
-                Span::styled("▏", app.theme.ink(Hue::Focus)),
-            ]));
+            page.line(vec![
+                Span::new("log file ", Hue::Dim),
+                Span::new(entry.input.value(), Hue::Focus.bold()),
+                Span::new("▏", Hue::Focus),
+            ]);
             if let Some(why) = &entry.wrong {
                 page.blank();
                 page.text(&capitalised(&format!("{}.", why.trim_end_matches('.'))), Hue::Over);
             }
         }
         VerifyState::Reading => page.text("Reading the log, and planning what it shows…", Hue::Dim),
-        VerifyState::Ready(verified) => comparison(app, verify, verified, &mut page),
+        VerifyState::Ready(verified) => comparison(verify, verified, &mut page),
     }
-    page.draw(app, "Planned and observed", 0, buffer);
+    page::draw(app, &page, "Planned and observed", 0, Some(verify.at), buffer);
 }
 
-fn comparison(app: &App, verify: &VerifyPage, verified: &Verified, page: &mut TextPage) {
-    let (theme, check) = (app.theme, &verified.check);
+fn comparison(verify: &VerifyPage, verified: &Verified, page: &mut Page) {
+    let check = &verified.check;
     let (sign, hue, word) = match (check.compared(), check.agrees()) {
         (0, _) => ("·", Hue::Dim, "Nothing to compare"),
         (_, true) => ("✓", Hue::Fine, "Agrees"),
         _ => ("✗", Hue::Over, "Differs"),
     };
     let counted = format!(": {} of {} figures are the same", check.same(), check.compared());
-    page.choice(
-        verify.at == 0,
-        vec![Span::styled(format!("{sign} {word}"), theme.bold(hue)), Span::styled(counted, theme.ink(Hue::Text))],
-    );
+    page.choice(Block::Line(vec![Span::new(&format!("{sign} {word}"), hue.bold()), Span::new(&counted, Hue::Text)]));
     if verify.at == 0 {
         page.text_indented("Enter makes its settings and machine the plan's own.", 2, Hue::Focus);
     }
@@ -91,9 +87,9 @@ fn comparison(app: &App, verify: &VerifyPage, verified: &Verified, page: &mut Te
     for device in devices(check) {
         page.blank();
         page.text(place(device), Hue::Text);
-        bars(app, check, device, most, page);
+        bars(check, device, most, page);
         for (at, row) in check.rows.iter().enumerate().filter(|(_, row)| row.device == device) {
-            figures(app, row, verify.at == at + 1, page);
+            figures(row, page);
             if verify.explained == Some(at) {
                 let reason = row.reason.as_ref().map(ToString::to_string);
                 let reason = reason.unwrap_or_else(|| "the same, as far as the log tells".to_owned());
@@ -143,38 +139,33 @@ const fn part(term: CheckedTerm) -> BarPart {
 }
 
 /// Two bars under one another, in the same scale; `most` MiB fill one.
-fn bars(app: &App, check: &Check, device: &str, most: f64, page: &mut TextPage) {
+fn bars(check: &Check, device: &str, most: f64, page: &mut Page) {
     let sums = held(check, device);
     if sums == [0.0, 0.0] {
         return;
     }
-    let theme = app.theme;
-    let room = usize::from(page.columns()).saturating_sub(2 + NAME + FIGURE + 4).max(8);
     let differs = check.rows.iter().any(|row| row.device == device && !row.agrees());
     let sides: [(&str, Side); 2] = [("planned", |row| row.planned), ("observed", |row| row.observed)];
-    for ((name, mib), sum) in sides.into_iter().zip(sums) {
-        let mut spans = vec![Span::styled(format!("  {name:<NAME$}"), theme.ink(Hue::Dim))];
-        let (mut end, mut filled) = (0.0, 0);
-        for wanted in [BarPart::Weights, BarPart::Cache, BarPart::Graph] {
+    let bar = |((name, mib), sum): ((&str, Side), f64)| {
+        let part = |wanted: BarPart| {
             let rows = check.rows.iter().filter(|row| row.device == device && is_buffer(row.term));
             let of_part = rows.filter(|row| part(row.term) == wanted).filter_map(mib).map(|mib| mib.0);
-            end += of_part.sum::<f64>();
-            // each part is rounded by its end, so that errors do not add up
-            let to = ((end / most * room as f64).round() as usize).min(room);
-            let ink = theme.ink(if theme.textured() { Hue::Text } else { wanted.hue() });
-            spans.push(Span::styled(wanted.texture().repeat(to.saturating_sub(filled)), ink));
-            filled = filled.max(to);
+            (of_part.sum::<f64>() / most, wanted.texture().to_owned(), wanted.hue())
+        };
+        let parts = [BarPart::Weights, BarPart::Cache, BarPart::Graph].map(part).to_vec();
+        let free = (1.0, " ".to_owned(), Hue::Text);
+        let ink = if differs { Hue::Over.bold() } else { Hue::Text.into() };
+        Bar {
+            label: Span::new(&format!("  {name:<NAME$}"), Hue::Dim),
+            parts: parts.into_iter().chain([free]).collect(),
+            value: Span::new(&format!("{sum:>FIGURE$.2} MiB"), ink),
         }
-        spans.push(Span::raw(" ".repeat(room - filled)));
-        let ink = if differs { theme.bold(Hue::Over) } else { theme.ink(Hue::Text) };
-        spans.push(Span::styled(format!("{sum:>FIGURE$.2} MiB"), ink));
-        page.line(Line::from(spans));
-    }
+    };
+    page.push(Block::Bars(sides.into_iter().zip(sums).map(bar).collect(), usize::MAX));
 }
 
 /// A row of figures; what differs is lit.
-fn figures(app: &App, row: &Compared, chosen: bool, page: &mut TextPage) {
-    let theme = app.theme;
+fn figures(row: &Compared, page: &mut Page) {
     let figure = |mib: Option<Mib>| mib.map_or_else(|| "–".to_owned(), |mib| format!("{:.2}", mib.0));
     let (planned, observed) = (figure(row.planned), figure(row.observed));
     let hue = match (row.is_same(), row.agrees()) {
@@ -183,12 +174,9 @@ fn figures(app: &App, row: &Compared, chosen: bool, page: &mut TextPage) {
         _ => Hue::Over,
     };
     let difference = row.difference_text();
-    page.choice(
-        chosen,
-        vec![
-            Span::styled(format!("{:<PART$}", part_title(row)), theme.ink(Hue::Dim)),
-            Span::styled(format!("{planned:>FIGURE$}{observed:>FIGURE$}"), theme.ink(Hue::Text)),
-            Span::styled(format!("{difference:>FIGURE$}"), theme.bold(hue)),
-        ],
-    );
+    page.choice(Block::Line(vec![
+        Span::new(&format!("{:<PART$}", part_title(row)), Hue::Dim),
+        Span::new(&format!("{planned:>FIGURE$}{observed:>FIGURE$}"), Hue::Text),
+        Span::new(&format!("{difference:>FIGURE$}"), hue.bold()),
+    ]));
 }

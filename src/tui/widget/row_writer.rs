@@ -1,13 +1,9 @@
 //! Writes text along one row, never past its end.
 
-use std::borrow::Cow;
-
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
-use textwrap::core::Word;
-use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// Width of `text` in cells.
 pub fn width(text: &str) -> u16 {
@@ -89,6 +85,15 @@ impl<'a> RowWriter<'a> {
     }
 }
 
+/// Draws `text` into `area`, wrapped; what does not fit is left out. Returns the number of its lines.
+pub fn sentence(text: &str, area: Rect, style: Style, buffer: &mut Buffer) -> u16 {
+    let lines = wrap(text, area.width);
+    for (row, line) in (0..area.height).zip(&lines) {
+        RowWriter::new(buffer, area, row).put(line, style);
+    }
+    lines.len() as u16
+}
+
 /// The end of `path` in at most `cells` cells, behind an ellipsis: whole folders if possible.
 pub fn path_end(path: &str, cells: u16) -> String {
     if width(path) <= cells {
@@ -136,33 +141,7 @@ pub fn named(name: &str, fact: &str, cells: u16) -> String {
 
 /// Breaks `text` into lines of at most `cells` cells, at spaces if possible, but never between a number and its unit.
 pub fn wrap(text: &str, cells: u16) -> Vec<String> {
-    if text.is_empty() {
-        return Vec::new();
-    }
-    let options = Options::new(usize::from(cells.max(1)))
-        .word_separator(WordSeparator::Custom(words))
-        .word_splitter(WordSplitter::NoHyphenation);
-    textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
-}
-
-/// The words of `text`; a number and its unit are one word.
-fn words(text: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "GB", "%"];
-    let mut words = text.split_inclusive(' ').peekable();
-    let mut start = 0;
-    Box::new(std::iter::from_fn(move || {
-        let mut end = start;
-        while let Some(word) = words.next() {
-            end += word.len();
-            let unit = words.peek().map(|next| next.trim_end_matches([' ', ',', '.', ':', ';', ')']));
-            if !(word.trim_end().ends_with(|c: char| c.is_ascii_digit()) && unit.is_some_and(|u| UNITS.contains(&u))) {
-                break;
-            }
-        }
-        let word = text.get(start..end).filter(|word| !word.is_empty());
-        start = end;
-        word.map(Word::from)
-    }))
+    crate::page::wrap(text, usize::from(cells))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ratatui::layout::Rect;
 
+use crate::page::chart::steps_of;
 use crate::teach::allocation::AllocationPage;
 use crate::tui::regions::inside;
 use crate::tui::widget::row_writer::wrap;
@@ -64,7 +65,5 @@ pub fn plot(frame: Rect) -> Rect {
 
 /// The steps drawn in column `column` of `columns`; with more columns than steps, columns share them.
 pub fn moments_of(column: u16, columns: u16, moments: usize) -> Range<usize> {
-    let start = |column: u16| usize::from(column) * moments / usize::from(columns.max(1));
-    let from = start(column).min(moments.saturating_sub(1));
-    from..start(column + 1).max(from + 1)
+    steps_of(usize::from(column), usize::from(columns), moments)
 }

@@ -8,7 +8,7 @@ use super::shown;
 use crate::tui::app::App;
 use crate::tui::app::machine::cards::{CardChoice, CardPicker};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::row_writer::{RowWriter, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, sentence, width};
 use crate::tui::widget::{field, panel};
 
 /// Draws the list; `wrong` is why the last choice was rejected.
@@ -31,9 +31,7 @@ pub fn draw(app: &App, cards: &CardPicker, wrong: Option<&str>, buffer: &mut Buf
         None => None,
     };
     if let Some((hue, text)) = message {
-        for (row, line) in wrap(text, list.width).iter().enumerate() {
-            RowWriter::new(buffer, list, row as u16).put(line, theme.ink(hue));
-        }
+        sentence(text, list, theme.ink(hue), buffer);
         return;
     }
     for (row, at) in shown(cards.at, choices.len(), list.height) {

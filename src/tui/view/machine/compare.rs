@@ -4,11 +4,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::answer::compare::MachineResult;
+use crate::page::palette::sign;
 use crate::plan::{Headroom, Plan};
 use crate::tui::app::App;
 use crate::tui::app::machine::compare::MachineComparison;
 use crate::tui::theme::Hue;
-use crate::tui::view::verdict::sign;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::units::{Bytes, Difference, Tokens};

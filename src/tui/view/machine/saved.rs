@@ -9,7 +9,7 @@ use super::shown;
 use crate::tui::app::App;
 use crate::tui::app::machine::saved::SavedPage;
 use crate::tui::theme::Hue;
-use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, sentence, shortened, width};
 use crate::tui::widget::{field, panel};
 
 /// Draws the list; `wrong` is why the last command was rejected.
@@ -57,9 +57,7 @@ pub fn draw(app: &App, saved: &SavedPage, wrong: Option<&str>, buffer: &mut Buff
         }
         (None, Some(_)) => (Hue::Dim, "On the command line: --machine NAME plans for one, --join NAME adds its GPUs."),
     };
-    for (row, line) in wrap(text, note_area.width).iter().enumerate() {
-        RowWriter::new(buffer, note_area, row as u16).put(line, theme.ink(hue));
-    }
+    sentence(text, note_area, theme.ink(hue), buffer);
 }
 
 /// Draws the field for a name.
@@ -71,7 +69,5 @@ pub fn draw_name(app: &App, input: &Input, wrong: Option<&str>, buffer: &mut Buf
     let note_area = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let machine = app.machine.to_string();
     let (hue, text) = wrong.map_or((Hue::Dim, machine.as_str()), |wrong| (Hue::Over, wrong));
-    for (row, line) in wrap(text, note_area.width).iter().enumerate() {
-        RowWriter::new(buffer, note_area, row as u16).put(line, theme.ink(hue));
-    }
+    sentence(text, note_area, theme.ink(hue), buffer);
 }

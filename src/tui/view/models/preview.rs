@@ -12,7 +12,7 @@ use crate::tui::app::library::ModelRow;
 use crate::tui::theme::Hue;
 use crate::tui::view::{layers, memory};
 use crate::tui::widget::columns::Columns;
-use crate::tui::widget::row_writer::{RowWriter, path_end, shortened, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, path_end, sentence, shortened, width, wrap};
 
 /// Minimum width for the devices next to the layers.
 const WIDE: u16 = 110;
@@ -28,9 +28,7 @@ pub fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut Buffer) 
         picture(app, plan, row.and_then(|row| row.item.conversion()), body, buffer);
         return;
     }
-    for (row, line) in (0..).zip(wrap(&words(row, browse), body.width)) {
-        RowWriter::new(buffer, body, row).put(&line, app.theme.ink(Hue::Dim));
-    }
+    sentence(&words(row, browse), body, app.theme.ink(Hue::Dim), buffer);
 }
 
 /// `── Qwen3 8B · qwen3 ─────────── 27 of 37 layers on GPU ──`

@@ -151,7 +151,7 @@ fn verdict(plan: &Plan, need: Option<u64>, theme: Theme) -> (String, Style) {
     {
         return (format!("✗ trained {}", short(trained)), theme.ink(Hue::Over));
     }
-    let (sign, hue) = crate::tui::view::verdict::sign(plan.outcome());
+    let (sign, hue) = crate::page::palette::sign(plan.outcome());
     let share = match plan.outcome() {
         Outcome::LayersInRam | Outcome::ExpertsInRam | Outcome::PartsInRam => {
             format!(" {}", plan.totals.gpu.share_of(plan.totals.all))

@@ -11,16 +11,17 @@
 
 mod crossover;
 mod legend;
-mod versus;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use crate::page::Page;
 use crate::teach::formulas::{Amount, FormulaNode, FormulasPage, NodeRole};
 use crate::tui::app::App;
 use crate::tui::app::teach::formulas::{Cursor, TreeLine};
 use crate::tui::regions::teach::formulas::{PageAreas, first};
 use crate::tui::theme::{Hue, Theme};
+use crate::tui::view::page;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::{Bytes, grouped};
@@ -36,17 +37,16 @@ const ROOMY: u16 = 48;
 
 /// Draws the page.
 pub fn draw(app: &App, cursor: &Cursor, content: &FormulasPage, area: Rect, buffer: &mut Buffer) {
-    match &content.versus {
-        Some(Ok(versus)) => return versus::draw(versus, cursor.scroll, area, app.theme, buffer),
-        Some(Err(why)) => {
-            let inner = panel::frame(buffer, area, "Formulas side by side", "", true, app.theme);
-            let sentence = format!("That engine makes no plan of this model here: {why}.");
-            for (row, line) in (1..inner.height).zip(wrap(&sentence, inner.width.saturating_sub(4))) {
-                RowWriter::new(buffer, inner, row).skip(2).put(&line, app.theme.ink(Hue::Over));
-            }
-            return;
+    if let Some(versus) = &content.versus {
+        let inner = panel::frame(buffer, area, "Formulas side by side", "", true, app.theme);
+        let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+        let mut shown = Page::default();
+        match versus {
+            Ok(versus) => versus.onto(&mut shown),
+            Err(why) => shown.text(&format!("That engine makes no plan of this model here: {why}."), Hue::Over),
         }
-        None => {}
+        page::within(&shown, cursor.scroll as u16, inner, app.theme, buffer);
+        return;
     }
     let places = PageAreas::new(area, content);
     let lines = cursor.lines(content);
@@ -64,7 +64,7 @@ pub fn draw(app: &App, cursor: &Cursor, content: &FormulasPage, area: Rect, buff
 }
 
 fn tree(lines: &[TreeLine<'_>], at: usize, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buffer) {
-    let inner = panel::frame(buffer, area, "Formulas", theme.about_keys("→ opens"), false, theme);
+    let inner = panel::frame(buffer, area, "Formulas", "→ opens", false, theme);
     let first = first(at, lines.len(), inner.height);
     for (row, line) in (0..inner.height).zip(lines.iter().skip(first)) {
         let chosen = first + usize::from(row) == at;

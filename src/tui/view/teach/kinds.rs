@@ -4,45 +4,22 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use crate::page::chart::Series;
 use crate::teach::allocation::TimelineKind;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::tui::widget::stack::Band;
 
-/// Its colour.
-pub const fn hue(kind: TimelineKind) -> Hue {
-    match kind {
-        TimelineKind::Weights => Hue::Weights,
-        TimelineKind::Caches => Hue::Cache,
-        TimelineKind::Activations => Hue::Graph,
-        TimelineKind::Experts => Hue::EvenGpu,
-        TimelineKind::Scores => Hue::OddGpu,
-        TimelineKind::Masks => Hue::InUse,
-        TimelineKind::Logits => Hue::Ram,
-    }
-}
-
-/// Its texture, for terminals without colours or eighth blocks.
-pub const fn texture(kind: TimelineKind) -> &'static str {
-    match kind {
-        TimelineKind::Weights => "█",
-        TimelineKind::Caches => "▓",
-        TimelineKind::Activations => "▒",
-        TimelineKind::Experts => "╱",
-        TimelineKind::Scores => "≈",
-        TimelineKind::Masks => "░",
-        TimelineKind::Logits => "○",
-    }
-}
-
 /// A band of this kind.
 pub const fn band(kind: TimelineKind, from: u32, to: u32) -> Band {
-    Band { from, to, hue: hue(kind), texture: texture(kind) }
+    let Series { sign, hue, .. } = kind.series();
+    Band { from, to, hue, texture: sign }
 }
 
 /// Its sample in a legend.
 pub fn sample(kind: TimelineKind, theme: Theme) -> (&'static str, Style) {
-    if theme.textured() { (texture(kind), theme.ink(Hue::Text)) } else { ("■", theme.ink(hue(kind))) }
+    let Series { sign, hue, .. } = kind.series();
+    if theme.textured() { (sign, theme.ink(Hue::Text)) } else { ("■", theme.ink(hue)) }
 }
 
 /// Draws `■ activations  ■ masks` for `kinds` at the right end of `row`, as many as fit.

@@ -21,12 +21,14 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::machine::DeviceKind;
-use crate::teach::schedule::{SchedulePage, ScheduleStep};
+use crate::page::Page;
+use crate::teach::schedule::{CopyTotals, SchedulePage, ScheduleStep};
 use crate::tui::app::App;
 use crate::tui::app::teach::schedule::Cursor;
 use crate::tui::regions::teach::schedule::PageAreas;
-use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::row_writer::{RowWriter, wrap};
+use crate::tui::theme::{Hue, Theme, device_hue};
+use crate::tui::view::page;
+use crate::tui::widget::row_writer::RowWriter;
 
 /// Draws the page.
 pub fn draw(app: &App, cursor: Cursor, content: &SchedulePage, area: Rect, buffer: &mut Buffer) {
@@ -51,34 +53,28 @@ pub fn draw(app: &App, cursor: Cursor, content: &SchedulePage, area: Rect, buffe
 
 /// Draws the description of the step, with the disabled operation and a remark on the graph.
 fn words(content: &SchedulePage, step: &ScheduleStep, place: Rect, theme: Theme, buffer: &mut Buffer) {
-    let room = place.width.saturating_sub(3);
-    let remark = content.remark.iter().flat_map(|text| wrap(text, room)).map(|line| (line, Hue::Cache));
-    let without = content.without.map(|(op, whole)| {
+    let mut shown = Page::default();
+    content.remark.iter().for_each(|remark| shown.text(remark, Hue::Cache));
+    if let Some((op, whole)) = content.without {
         let now = content.crossed();
         let (op, cuts, bytes) = (op.name(), now.cuts, now.bytes);
-        (
-            format!(
-                "Without {op} on GPUs: {cuts} graph splits, {bytes} copied; with it: {}, {}.",
-                whole.cuts, whole.bytes
-            ),
-            Hue::Over,
-        )
-    });
-    let named = wrap(step.source_name(), room).into_iter().map(|line| (line, Hue::Focus));
-    let description = wrap(step.description(), room).into_iter().map(|line| (line, Hue::Text));
-    for (row, (line, hue)) in (0..place.height).zip(remark.chain(without).chain(named).chain(description)) {
-        RowWriter::new(buffer, place, row).skip(1).put(&line, theme.ink(hue));
+        let CopyTotals { cuts: with, bytes: copied, .. } = whole;
+        let sentence = format!("Without {op} on GPUs: {cuts} graph splits, {bytes} copied; with it: {with}, {copied}.");
+        shown.text(&sentence, Hue::Over);
     }
+    shown.text(step.source_name(), Hue::Focus);
+    shown.text(step.description(), Hue::Text);
+    let place = Rect { x: place.x.saturating_add(1), width: place.width.saturating_sub(3), ..place };
+    page::within(&shown, 0, place, theme, buffer);
 }
 
-/// The character and style of a device, as below the layers of the planner.
-fn sign(app: &App, content: &SchedulePage, home: Option<usize>) -> (char, Style) {
-    let theme = app.theme;
-    let Some(home) = home.and_then(|home| content.homes().get(home)) else { return ('·', theme.ink(Hue::Dim)) };
-    let Some(plan) = &app.plan else { return ('?', theme.ink(Hue::Dim)) };
+/// The character and colour of a device, as below the layers of the planner.
+fn sign(app: &App, content: &SchedulePage, home: Option<usize>) -> (char, Hue) {
+    let Some(home) = home.and_then(|home| content.homes().get(home)) else { return ('·', Hue::Dim) };
+    let Some(plan) = &app.plan else { return ('?', Hue::Dim) };
     let gpu = plan.devices.get(home.device).is_some_and(|device| device.kind == DeviceKind::Gpu);
     let sign = if gpu { super::super::layers::glyph(plan, home.device) } else { 'R' };
-    (sign, theme.device(home.device, plan.devices.len()))
+    (sign, device_hue(home.device, plan.devices.len()))
 }
 
 /// The style of a device that this step has changed.

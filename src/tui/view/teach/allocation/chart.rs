@@ -25,10 +25,7 @@ pub struct Chart<'a> {
 
 /// The column that shows step `moment`.
 fn column_of(moment: usize, columns: u16, moments: usize) -> u16 {
-    let last = columns.saturating_sub(1);
-    let guess = (moment * usize::from(columns) / moments.max(1)).min(usize::from(last)) as u16;
-    // the division rounds down: the step may be the first of the next column
-    if guess < last && moments_of(guess + 1, columns, moments).start <= moment { guess + 1 } else { guess }
+    crate::page::chart::column_of(moment, usize::from(columns), moments) as u16
 }
 
 impl Chart<'_> {

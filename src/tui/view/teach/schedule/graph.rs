@@ -30,14 +30,7 @@ pub fn draw(app: &App, cursor: Cursor, content: &SchedulePage, places: PageAreas
 fn blocks(app: &App, cursor: Cursor, content: &SchedulePage, first: usize, places: PageAreas, buffer: &mut Buffer) {
     let (theme, frame, inner) = (app.theme, places.graph, places.rows);
     let title = format!("{} nodes", Tokens(content.node_count() as u64));
-    panel::frame(
-        buffer,
-        frame,
-        "Graph",
-        &format!("{title}, views hidden{}", theme.about_keys(" · Enter opens block")),
-        true,
-        theme,
-    );
+    panel::frame(buffer, frame, "Graph", &format!("{title}, views hidden{}", " · Enter opens block"), true, theme);
     let operations = |block: &GraphBlock| block.nodes.clone().filter(|node| !content.is_view(*node)).count();
     let longest = content.blocks.iter().map(operations).max().unwrap_or(0);
     let gap = u16::from(longest * 2 <= usize::from(inner.width.saturating_sub(NAMES)));
@@ -56,7 +49,8 @@ fn blocks(app: &App, cursor: Cursor, content: &SchedulePage, first: usize, place
                 writer.put("…", theme.ink(Hue::Dim));
                 break;
             }
-            let (letter, style) = sign(app, content, content.home_of(node, cursor.step));
+            let (letter, hue) = sign(app, content, content.home_of(node, cursor.step));
+            let style = theme.ink(hue);
             let style = if content.is_highlighted(node, cursor.step) { highlighted(style) } else { style };
             writer.put(letter.encode_utf8(&mut [0; 4]), style).skip(gap);
         }
@@ -92,7 +86,7 @@ fn nodes(
     buffer: &mut Buffer,
 ) {
     let theme = app.theme;
-    let right_title = format!("{} operations{}", block.nodes.len(), theme.about_keys(" · Enter closes it"));
+    let right_title = format!("{} operations{}", block.nodes.len(), " · Enter closes it");
     panel::frame(buffer, frame, &block.name(), &right_title, true, theme);
     let inner = inside(frame);
     let roomy = inner.width >= 72;
@@ -106,7 +100,8 @@ fn nodes(
         } else {
             theme.ink(Hue::Text)
         };
-        let (letter, style) = sign(app, content, content.home_of(place, cursor.step));
+        let (letter, hue) = sign(app, content, content.home_of(place, cursor.step));
+        let style = theme.ink(hue);
         let style = if content.is_highlighted(place, cursor.step) { highlighted(style) } else { style };
         if chosen {
             let line = Rect { y: inner.y + row, height: 1, ..inner };

@@ -1,7 +1,7 @@
 //! Colours by meaning. The hues are Okabe and Ito's, which people with any colour vision can tell apart
 //! (Okabe & Ito, "Color Universal Design", 2008).
 
-use ratatui::style::Color;
+use crate::plan::Outcome;
 
 /// The terminal's background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +17,15 @@ pub enum Tone {
 impl Tone {
     /// All tones.
     pub const ALL: [Self; 3] = [Self::Dark, Self::Light, Self::Mono];
+
+    /// Dark or light, by the background that `COLORFGBG` names.
+    pub fn of_terminal(get: impl Fn(&str) -> Option<String>) -> Self {
+        // "15;0": foreground, background; 7 and 9 to 15 are light backgrounds
+        let light = get("COLORFGBG")
+            .and_then(|value| value.rsplit(';').next().and_then(|background| background.parse::<u8>().ok()))
+            .is_some_and(|background| background == 7 || (9..=15).contains(&background));
+        if light { Self::Light } else { Self::Dark }
+    }
 
     /// Its name in `PLIMSOLL_THEME` and in the configuration file.
     pub const fn name(self) -> &'static str {
@@ -37,6 +46,20 @@ pub enum ColourDepth {
     Indexed,
     /// The 16 ANSI colours.
     Sixteen,
+}
+
+impl ColourDepth {
+    /// Read from `COLORTERM`, `TERM` and Windows Terminal's variable.
+    pub fn of_terminal(get: impl Fn(&str) -> Option<String>) -> Self {
+        let term = get("TERM").unwrap_or_default();
+        match get("COLORTERM").as_deref() {
+            Some("truecolor" | "24bit") => Self::True,
+            // Windows Terminal supports true colour and sets only this variable
+            _ if term.ends_with("-direct") || get("WT_SESSION").is_some() => Self::True,
+            _ if term.contains("256color") => Self::Indexed,
+            _ => Self::Sixteen,
+        }
+    }
 }
 
 /// Colours by meaning.
@@ -62,6 +85,11 @@ pub enum Hue {
 }
 
 impl Hue {
+    /// The colour of `outcome`.
+    pub const fn of(outcome: Outcome) -> Self {
+        sign(outcome).1
+    }
+
     /// Every hue.
     pub const ALL: [Self; 16] = [
         Self::Text,
@@ -82,25 +110,25 @@ impl Hue {
         Self::Part,
     ];
 
-    /// RGB on a dark and on a light background, and the ANSI colour.
-    const fn swatch(self) -> (u32, u32, Color) {
+    /// RGB on a dark and on a light background, and the ANSI colour, if it is not the terminal's own.
+    const fn swatch(self) -> (u32, u32, Option<u8>) {
         match self {
-            Self::Text => (0xD7_DD_E5, 0x1F_25_2E, Color::Reset),
-            Self::Dim => (0x87_91_9F, 0x66_70_7D, Color::DarkGray),
-            Self::Border => (0x3D_48_57, 0xB9_C2_CE, Color::DarkGray),
-            Self::Focus => (0xFF_FF_FF, 0x00_00_00, Color::Reset),
-            Self::Ground => (0x23_2D_3B, 0xE2_EA_F3, Color::Reset),
-            Self::Weights => (0x56_B4_E9, 0x00_72_B2, Color::LightBlue),
-            Self::Cache => (0xE6_9F_00, 0xD8_8C_00, Color::Yellow),
-            Self::Graph => (0x00_B3_83, 0x00_9E_73, Color::Green),
-            Self::Reserved => (0x8B_95_A2, 0x9A_A3_AE, Color::Gray),
-            Self::InUse => (0x56_60_6D, 0xC3_CB_D4, Color::DarkGray),
-            Self::Over => (0xF0_6A_1B, 0xC2_4B_00, Color::LightRed),
-            Self::Fine => (0x2F_C7_9A, 0x00_80_5D, Color::LightGreen),
-            Self::EvenGpu => (0xDB_8F_B9, 0xA8_4E_80, Color::LightMagenta),
-            Self::OddGpu => (0xF0_E4_42, 0x8C_80_00, Color::LightYellow),
-            Self::Ram => (0xA7_B0_BC, 0x55_5F_6B, Color::Gray),
-            Self::Part => (0xF0_E4_42, 0x80_75_00, Color::Cyan),
+            Self::Text => (0xD7_DD_E5, 0x1F_25_2E, None),
+            Self::Dim => (0x87_91_9F, 0x66_70_7D, Some(8)),
+            Self::Border => (0x3D_48_57, 0xB9_C2_CE, Some(8)),
+            Self::Focus => (0xFF_FF_FF, 0x00_00_00, None),
+            Self::Ground => (0x23_2D_3B, 0xE2_EA_F3, None),
+            Self::Weights => (0x56_B4_E9, 0x00_72_B2, Some(12)),
+            Self::Cache => (0xE6_9F_00, 0xD8_8C_00, Some(3)),
+            Self::Graph => (0x00_B3_83, 0x00_9E_73, Some(2)),
+            Self::Reserved => (0x8B_95_A2, 0x9A_A3_AE, Some(7)),
+            Self::InUse => (0x56_60_6D, 0xC3_CB_D4, Some(8)),
+            Self::Over => (0xF0_6A_1B, 0xC2_4B_00, Some(9)),
+            Self::Fine => (0x2F_C7_9A, 0x00_80_5D, Some(10)),
+            Self::EvenGpu => (0xDB_8F_B9, 0xA8_4E_80, Some(13)),
+            Self::OddGpu => (0xF0_E4_42, 0x8C_80_00, Some(11)),
+            Self::Ram => (0xA7_B0_BC, 0x55_5F_6B, Some(7)),
+            Self::Part => (0xF0_E4_42, 0x80_75_00, Some(6)),
         }
     }
 
@@ -115,32 +143,68 @@ impl Hue {
     }
 }
 
+/// The sign and the colour of an outcome; its words are the outcome's own.
+pub const fn sign(outcome: Outcome) -> (&'static str, Hue) {
+    match outcome {
+        Outcome::Vram => ("✓", Hue::Fine),
+        Outcome::Tight => ("!", Hue::Part),
+        Outcome::PartsInRam | Outcome::ExpertsInRam => ("◐", Hue::Part),
+        Outcome::LayersInRam | Outcome::Cpu => ("▲", Hue::Cache),
+        Outcome::FromDisk => ("∘", Hue::Over),
+        Outcome::DoesNotFit => ("✗", Hue::Over),
+    }
+}
+
+/// A colour as a terminal names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Colour {
+    /// The terminal's own colour of text.
+    Own,
+    /// Red, green and blue.
+    Rgb(u8, u8, u8),
+    /// One of xterm's 256 colours; the first 16 are the ANSI colours.
+    Indexed(u8),
+}
+
+impl Colour {
+    /// The parameters of the escape sequence that selects it for text.
+    pub fn escape(self) -> String {
+        match self {
+            Self::Own => "39".to_owned(),
+            Self::Rgb(r, g, b) => format!("38;2;{r};{g};{b}"),
+            Self::Indexed(index @ ..8) => (30 + index).to_string(),
+            Self::Indexed(index @ ..16) => (82 + index).to_string(),
+            Self::Indexed(index) => format!("38;5;{index}"),
+        }
+    }
+}
+
 /// The colour of `hue` on a background of `tone` at `depth`.
-pub fn colour(hue: Hue, tone: Tone, depth: ColourDepth) -> Color {
+pub fn colour(hue: Hue, tone: Tone, depth: ColourDepth) -> Colour {
     if tone == Tone::Mono || matches!(hue, Hue::Text) {
-        return Color::Reset;
+        return Colour::Own;
     }
     let (r, g, b) = hue.rgb(tone);
     match depth {
-        ColourDepth::True => Color::Rgb(r, g, b),
-        ColourDepth::Indexed => Color::Indexed(nearest_indexed((r, g, b))),
-        ColourDepth::Sixteen => hue.swatch().2,
+        ColourDepth::True => Colour::Rgb(r, g, b),
+        ColourDepth::Indexed => Colour::Indexed(nearest_indexed((r, g, b))),
+        ColourDepth::Sixteen => hue.swatch().2.map_or(Colour::Own, Colour::Indexed),
     }
 }
 
 /// Black or white, whichever has the higher contrast on `hue`.
-pub fn ink_on(hue: Hue, tone: Tone, depth: ColourDepth) -> Color {
+pub fn ink_on(hue: Hue, tone: Tone, depth: ColourDepth) -> Colour {
     let (r, g, b) = hue.rgb(tone);
     let linear = |part: u8| (f64::from(part) / 255.0).powf(2.2);
     // the luminance at which black and white have equal contrast (WCAG: (L + 0.05)² = 0.05 · 1.05)
     let light = 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.179;
     match (depth, light) {
-        (ColourDepth::True, true) => Color::Rgb(0x0B, 0x10, 0x16),
-        (ColourDepth::True, false) => Color::Rgb(0xFF, 0xFF, 0xFF),
-        (ColourDepth::Indexed, true) => Color::Indexed(16),
-        (ColourDepth::Indexed, false) => Color::Indexed(231),
-        (ColourDepth::Sixteen, true) => Color::Black,
-        (ColourDepth::Sixteen, false) => Color::White,
+        (ColourDepth::True, true) => Colour::Rgb(0x0B, 0x10, 0x16),
+        (ColourDepth::True, false) => Colour::Rgb(0xFF, 0xFF, 0xFF),
+        (ColourDepth::Indexed, true) => Colour::Indexed(16),
+        (ColourDepth::Indexed, false) => Colour::Indexed(231),
+        (ColourDepth::Sixteen, true) => Colour::Indexed(0),
+        (ColourDepth::Sixteen, false) => Colour::Indexed(15),
     }
 }
 
@@ -195,7 +259,7 @@ mod tests {
     #[test]
     fn mono_has_no_colour() {
         for hue in Hue::ALL {
-            assert_eq!(colour(hue, Tone::Mono, ColourDepth::True), Color::Reset);
+            assert_eq!(colour(hue, Tone::Mono, ColourDepth::True), Colour::Own);
         }
     }
 
@@ -207,7 +271,7 @@ mod tests {
         };
         for tone in [Tone::Dark, Tone::Light] {
             for hue in MEANINGS.into_iter().chain([Hue::InUse]) {
-                let Color::Rgb(r, g, b) = ink_on(hue, tone, ColourDepth::True) else { unreachable!() };
+                let Colour::Rgb(r, g, b) = ink_on(hue, tone, ColourDepth::True) else { unreachable!() };
                 let (ink, ground) = (luminance((r, g, b)), luminance(hue.rgb(tone)));
                 let contrast = (ink.max(ground) + 0.05) / (ink.min(ground) + 0.05);
                 assert!(contrast >= 4.5, "{hue:?} {tone:?}: {contrast:.1}");
