@@ -24,18 +24,20 @@ pub struct Ink {
     pub hue: Hue,
     /// Whether the letters are bold.
     pub bold: bool,
+    /// The colour behind them, if it is not the page's.
+    pub ground: Option<Hue>,
 }
 
 impl From<Hue> for Ink {
     fn from(hue: Hue) -> Self {
-        Self { hue, bold: false }
+        Self { hue, bold: false, ground: None }
     }
 }
 
 impl Hue {
     /// Bold letters of this colour.
     pub const fn bold(self) -> Ink {
-        Ink { hue: self, bold: true }
+        Ink { hue: self, bold: true, ground: None }
     }
 }
 

@@ -157,6 +157,17 @@ pub enum PageContent {
     Allocation(AllocationPage),
 }
 
+/// What a page is printed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paper {
+    /// Its width.
+    pub cells: usize,
+    /// Whether a caption above says what the page is about.
+    pub captioned: bool,
+    /// Whether there are no colours to tell the parts of charts apart.
+    pub textured: bool,
+}
+
 impl PageContent {
     /// The page that it belongs to.
     pub const fn page(&self) -> Page {
@@ -180,9 +191,9 @@ impl PageContent {
         }
     }
 
-    /// As a page of `cells` cells for paper, beginning with its title; `captioned` if a caption
-    /// above says what it is about.
-    pub fn printed(&self, cells: usize, captioned: bool) -> printed::Page {
+    /// As a page for paper, beginning with its title.
+    pub fn printed(&self, paper: Paper) -> printed::Page {
+        let Paper { cells, captioned, textured } = paper;
         match self {
             Self::Schedule(schedule) => schedule.page(cells),
             Self::Formulas(formulas) => formulas.page(cells),
@@ -193,12 +204,16 @@ impl PageContent {
                 page.append(lesson.page(true, captioned));
                 page
             }
-            Self::Allocation(allocation) => allocation.page(cells),
+            Self::Allocation(allocation) => allocation.page(cells, textured),
         }
     }
 
     /// As Markdown, beginning with its title.
     pub fn markdown(&self) -> String {
-        printed::markdown::text(&self.printed(printed::markdown::CELLS, false))
+        printed::markdown::text(&self.printed(Paper {
+            cells: printed::markdown::CELLS,
+            captioned: false,
+            textured: true,
+        }))
     }
 }

@@ -12,7 +12,7 @@ use crate::page::palette::Tone;
 use crate::page::{Hue, Page, glyphs, svg, terminal};
 use crate::plan::Plan;
 use crate::source::catalogue;
-use crate::teach::{self, PageContent, Topic, lessons};
+use crate::teach::{self, PageContent, Paper, Topic, lessons};
 use crate::text;
 
 /// Cells of a picture, and the least and most of a printed page.
@@ -50,7 +50,8 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     }
     let style = Style::of_stdout();
     let cells = if style.bars == BarGlyphs::None { *PRINTED.end() } else { style.lines.max(*PRINTED.start()) };
-    let printed = terminal::text(&below_caption(&content, cells, &request, &plan), cells, style.colours);
+    let paper = Paper { cells, captioned: true, textured: style.colours.is_none() };
+    let printed = terminal::text(&below_caption(&content, paper, &request, &plan), cells, style.colours);
     Ok(if style.bars == BarGlyphs::Ascii { glyphs::to_ascii(&printed) } else { printed })
 }
 
@@ -67,13 +68,13 @@ fn captioned(page: &PageContent, request: &PlanRequest, plan: &Plan) -> String {
 }
 
 /// What the figures of a page are for, and the page.
-fn below_caption(content: &PageContent, cells: usize, request: &PlanRequest, plan: &Plan) -> Page {
+fn below_caption(content: &PageContent, paper: Paper, request: &PlanRequest, plan: &Plan) -> Page {
     let Caption { subject, knobs, source } = caption(content, request, plan);
     let mut page = Page::default();
     page.text(&subject, Hue::Text.bold());
     page.text(&knobs, Hue::Dim);
     page.text(&source, Hue::Dim);
-    page.append(content.printed(cells, true));
+    page.append(content.printed(paper));
     page
 }
 
@@ -83,7 +84,8 @@ fn picture(content: &PageContent, request: &PlanRequest, plan: &Plan, tone: Tone
         PageContent::Lessons(lesson) => lesson.lesson.title,
         content => content.page().title(),
     };
-    svg::page(&below_caption(content, CELLS, request, plan), CELLS, tone, title)
+    let paper = Paper { cells: CELLS, captioned: true, textured: false };
+    svg::page(&below_caption(content, paper, request, plan), CELLS, tone, title)
 }
 
 /// The pages to print: one, every lesson if none is chosen, or all.

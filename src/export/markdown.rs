@@ -11,8 +11,8 @@ use crate::units::Tokens;
 pub fn plan(plan: &Plan, caption: &Caption) -> String {
     let (model, effect) = (&plan.model, &plan.settings);
     let mut page = Page::default();
-    let about = [model.file_type.clone(), Some(model.bytes.to_string())].into_iter().flatten();
-    let about = about.map(|part| format!(" · {part}")).collect::<String>();
+    let about = [Some(String::new()), model.file_type.clone(), Some(model.bytes.to_string())].into_iter().flatten();
+    let about = about.collect::<Vec<_>>().join(" · ");
     page.spans("", vec![Span::new(&model.name, Hue::Text.bold()), about.into()]);
     page.text(&format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, None)), Hue::Text);
     let row = |device: &DevicePlan| {

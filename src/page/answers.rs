@@ -255,7 +255,9 @@ pub fn together_source(source: &str, unloads: bool, notes: &[String], page: &mut
     if unloads {
         page.item(UNLOADING);
     }
-    notes.iter().for_each(|note| page.item(note));
+    for note in notes {
+        page.item(note);
+    }
 }
 
 fn left(id: &str, name: &str, [before, after, in_ram]: [Bytes; 3], page: &mut Page) {
@@ -300,7 +302,9 @@ pub fn max(plan: &Plan, knob: Knob, goal: Goal, largest: Result<&Largest, &OutOf
         Err(OutOfReach { least, held, lacks_room, assigned }) => {
             let lacks = if *lacks_room { "the margin is not kept free".to_owned() } else { lacks };
             out_of_reach(&format!("{} {}", knob.title(), Tokens(*least)), &lacks, &mut page);
-            held.iter().for_each(|held| page.text(held, Hue::Text));
+            if let Some(held) = held {
+                page.text(held, Hue::Text);
+            }
             if let Some(assigned) = assigned {
                 let value = Tokens(assigned.value);
                 let sentence = format!("With experts in RAM, {} {value} keeps all layers on GPU:", knob.title());
@@ -382,8 +386,8 @@ pub fn sweep(plan: &Plan, sweep: &Sweep) -> Page {
     let mut page = Page::default();
     let knob = sweep.knob;
     let amounts = ["weights", "cache", "graph", "RAM", "tok/s"];
-    let columns = [Column::right(knob.title(), 11), Column::left("verdict", 8), Column::right("on GPU", 7)];
-    let columns = columns.into_iter().chain(amounts.map(|title| Column::right(title, 8))).collect();
+    let columns = [Column::right(knob.title(), 11), Column::left(" verdict", 9), Column::right("on GPU", 8)];
+    let columns = columns.into_iter().chain(amounts.map(|title| Column::right(title, 9))).collect();
     let row = |value: u64, figures: &Result<PlanFigures, String>| {
         let value = Span::from(knob.show(value));
         let figures = match figures {
@@ -391,14 +395,14 @@ pub fn sweep(plan: &Plan, sweep: &Sweep) -> Page {
             Err(error) => return vec![value, error.as_str().into()],
         };
         let totals = &figures.totals;
-        let mut row = vec![value, outcome(figures.outcome, figures.outcome.short())];
+        let mut row = vec![value, outcome(figures.outcome, &format!(" {}", figures.outcome.short()))];
         row.push(format!("{}/{}", figures.on_gpus(), figures.layer_count).into());
         row.extend([totals.weights, totals.cache, totals.graph, totals.cpu].map(|bytes| bytes.to_string().into()));
         row.push(figures.speed_at_full_context.map_or_else(|| "–".to_owned(), |range| range.to_string()).into());
         row
     };
     let rows = sweep.points.iter().map(|point| row(point.value, &point.figures)).collect();
-    page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Below(3) }));
+    page.push(Block::Table(Table { columns, rows, gap: 1, narrow: Narrow::Below(3) }));
     if !sweep.cliffs.is_empty() {
         page.heading("Thresholds");
         sweep.cliffs.iter().for_each(|cliff| page.item(&cliff.description(knob)));

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::glyphs::LOWER;
 use super::{Hue, Ink, Page, Span, width};
+use crate::units::Bytes;
 
 /// A series of a chart: its name, sign and colour.
 #[derive(Clone, Copy, Debug)]
@@ -67,56 +69,133 @@ pub fn column_of(step: usize, columns: usize, steps: usize) -> usize {
     if guess < last && steps_of(guess + 1, columns, steps).start <= step { guess + 1 } else { guess }
 }
 
+/// A band, in eighths of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Band {
+    /// Its start.
+    pub from: u32,
+    /// Its end.
+    pub to: u32,
+    /// Its colour.
+    pub hue: Hue,
+    /// Its texture, for terminals without colours or eighth blocks.
+    pub texture: &'static str,
+}
+
+/// The symbol and ink of the cell that begins at eighth `start` of ascending `bands`; none if no band fills it. With
+/// `textured` bands are told apart by their textures, else by colours and the symbols of `eighths`.
+pub fn cell(bands: &[Band], start: u32, eighths: &[&'static str; 8], textured: bool) -> Option<(&'static str, Ink)> {
+    let first = bands.partition_point(|band| band.to <= start);
+    let mut here =
+        bands.get(first..)?.iter().take_while(|band| band.from < start + 8).filter(|band| band.to > band.from);
+    let band = here.next()?;
+    if textured {
+        let covers = |band: &&Band| band.to.min(start + 8) - band.from.max(start);
+        let largest = std::iter::once(band).chain(here).max_by_key(covers)?;
+        return Some((largest.texture, Hue::Text.into()));
+    }
+    let whole = start + 8;
+    let filled = |to: u32| eighths[(to.min(whole) - start).clamp(1, 8) as usize - 1];
+    let rest: Vec<&Band> = here.collect();
+    match rest.last() {
+        // a band that begins in the second half of a cell is drawn from the next cell
+        None if band.from > start + 4 => None,
+        None => Some((filled(band.to), band.hue.into())),
+        Some(last) if last.to >= whole => Some((filled(band.to), Ink { ground: Some(last.hue), ..band.hue.into() })),
+        // one of the cell's two colours is the background: show the band that fills most of it
+        Some(last) => {
+            let largest =
+                std::iter::once(band).chain(rest.iter().copied()).max_by_key(|band| band.to - band.from.max(start));
+            Some((filled(last.to), largest.unwrap_or(band).hue.into()))
+        }
+    }
+}
+
 /// Amounts in order, stacked by series.
 pub struct Stacks<'a, const N: usize> {
     /// The series.
-    pub series: [Series<'a>; N],
+    pub series: [Series<'static>; N],
     /// The amounts of each step.
     pub steps: &'a [[u64; N]],
-    /// The amount at full height, and its name.
-    pub most: (u64, String),
+    /// What each step has in all, used or not.
+    pub grown: &'a [u64],
+    /// The amount at full height.
+    pub most: Bytes,
     /// The step to mark at the top.
     pub peak: Option<usize>,
+    /// The step to mark below.
+    pub cursor: Option<usize>,
     /// Names of steps below the columns; those that fit are shown.
     pub names: Vec<(usize, String)>,
+    /// Whether series are told apart by signs, for want of colours.
+    pub textured: bool,
 }
 
 impl<const N: usize> Stacks<'_, N> {
-    /// Adds the chart in `cells` cells and `rows` rows. A column shows the fullest of its steps.
-    pub fn onto(&self, page: &mut Page, cells: usize, rows: usize) {
-        let axis = width(&self.most.1) + 2;
-        let columns = cells.saturating_sub(axis);
-        let mut grid = Grid::new(cells, rows + 2);
-        grid.write(axis - 2 - width(&self.most.1), 1, &self.most.1, Hue::Dim);
-        (1..=rows).for_each(|y| grid.put(axis - 1, y, '│', Hue::Border));
-        for x in 0..columns {
-            let fullest = steps_of(x, columns, self.steps.len()).filter_map(|at| self.steps.get(at));
-            let Some(parts) = fullest.max_by_key(|parts| parts.iter().map(|&part| u128::from(part)).sum::<u128>())
-            else {
-                continue;
-            };
-            let (mut sum, mut from) = (0.0, 0);
-            for (part, series) in parts.iter().zip(&self.series).filter(|(part, _)| **part > 0) {
-                sum += *part as f64;
-                let to = ((sum / self.most.0.max(1) as f64 * rows as f64).round() as usize).clamp(from, rows);
-                (from..to).for_each(|row| grid.write(axis + x, rows - row, series.sign, series.hue));
-                from = to;
+    /// Adds the chart in `cells` cells and `rows` rows, of which the last names steps; `axis` cells are left of it. A
+    /// column shows the fullest of its steps.
+    pub fn onto(&self, page: &mut Page, cells: usize, rows: usize, axis: usize) {
+        let (columns, height) = (cells.saturating_sub(axis), rows.saturating_sub(1));
+        let mut grid = Grid::new(cells, rows);
+        if axis > 1 {
+            let edge = axis - 2;
+            for y in 0..height {
+                grid.write(edge, y, if y == 0 || y + 1 == height { "┤" } else { "│" }, Hue::Border);
             }
+            grid.write((edge + 1).saturating_sub(width("block ")), height, "block ", Hue::Dim);
+            if height > 1 {
+                grid.write(edge.saturating_sub(1), height - 1, "0", Hue::Dim);
+            }
+            let most = self.most.to_string();
+            grid.write(edge.saturating_sub(width(&most)), 0, &most, Hue::Dim);
         }
-        if let Some(peak) = self.peak {
-            grid.put(axis + column_of(peak, columns, self.steps.len()), 0, '▼', Hue::Over.bold());
-        }
+        let count = self.steps.len();
+        (0..columns).for_each(|x| self.column(&mut grid, axis + x, steps_of(x, columns, count), height));
         let mut free = 0;
         for (step, name) in &self.names {
-            let x = column_of(*step, columns, self.steps.len());
+            let x = column_of(*step, columns, count);
             if x >= free && x + width(name) <= columns {
-                grid.write(axis + x, rows + 1, name, Hue::Dim);
+                grid.write(axis + x, height, name, Hue::Dim);
                 free = x + width(name) + 3;
             }
         }
+        if let Some(peak) = self.peak {
+            grid.put(axis + column_of(peak, columns, count), 0, '▼', Hue::Over.bold());
+        }
+        if let Some(cursor) = self.cursor {
+            grid.put(axis + column_of(cursor, columns, count), height, '▲', Hue::Focus.bold());
+        }
         grid.onto(page);
-        let used = self.series.iter().enumerate().filter(|(at, _)| self.steps.iter().any(|parts| parts[*at] > 0));
-        legend(used.map(|(_, series)| *series), page);
+    }
+
+    /// Draws the step with the largest sum and, dotted above it, all that it has.
+    fn column(&self, grid: &mut Grid, x: usize, steps: Range<usize>, height: usize) {
+        let eighths = height as f64 * 8.0;
+        let high = |bytes: u64| (Bytes(bytes).share_of(self.most).0 * eighths).round() as u32;
+        let grown = self.grown.get(steps.end - 1).map_or(0, |&bytes| high(bytes) as usize / 8).min(height);
+        (0..grown).for_each(|row| grid.put(x, height - 1 - row, '·', Hue::Border));
+        let sum = |parts: &&[u64; N]| parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
+        let Some(parts) = steps.filter_map(|at| self.steps.get(at)).max_by_key(sum) else { return };
+        let (mut bytes, mut from) = (0u64, 0);
+        let mut bands = Vec::with_capacity(N);
+        for (part, series) in parts.iter().zip(&self.series) {
+            bytes = bytes.saturating_add(*part);
+            // every part that is not empty is visible
+            let to = if *part > 0 { high(bytes).max(from + 1) } else { from };
+            bands.push(Band { from, to, hue: series.hue, texture: series.sign });
+            from = to;
+        }
+        for row in 0..height {
+            if let Some((symbol, ink)) = cell(&bands, row as u32 * 8, &LOWER, self.textured) {
+                symbol.chars().for_each(|sign| grid.put(x, height - 1 - row, sign, ink));
+            }
+        }
+    }
+
+    /// The series that there are.
+    pub fn used(&self) -> impl Iterator<Item = Series<'static>> + '_ {
+        let used = |at: usize| self.steps.iter().any(|parts| parts[at] > 0);
+        self.series.iter().enumerate().filter(move |(at, _)| used(*at)).map(|(_, series)| *series)
     }
 }
 
@@ -193,4 +272,24 @@ fn place(value: f64, from: f64, to: f64, cells: usize) -> usize {
     let part = if span > 0.0 { (value / from).ln() / span } else { 0.0 };
     let last = cells.saturating_sub(1) as f64;
     (part * last).round().clamp(0.0, last) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_moment_has_a_column_and_every_column_moments(columns in 1usize..300, moments in 1usize..20_000) {
+            for column in 0..columns {
+                let range = steps_of(column, columns, moments);
+                prop_assert!(range.start < moments && range.start < range.end);
+            }
+            for moment in (0..moments).step_by(moments.div_ceil(200)) {
+                let range = steps_of(column_of(moment, columns, moments), columns, moments);
+                prop_assert!(range.contains(&moment), "{moment} is not in {range:?}");
+            }
+        }
+    }
 }

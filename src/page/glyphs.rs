@@ -1,4 +1,10 @@
-//! ASCII replacements of characters, for terminals without Unicode.
+//! Block characters, and the ASCII replacements for terminals without Unicode.
+
+/// Left blocks of one to eight eighths of a cell.
+pub const LEFT: [&str; 8] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
+
+/// Lower blocks of one to eight eighths of a cell.
+pub const LOWER: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
 /// ASCII characters, and the characters that each replaces.
 const STAND_INS: [(&str, &str); 28] = [

@@ -57,11 +57,10 @@ pub(super) fn lines(page: &Page, cells: usize, broken: bool) -> Vec<Line> {
 pub(super) fn of_block(block: &Block, cells: usize, broken: bool) -> Vec<Line> {
     match block {
         Block::Blank => vec![Line::default()],
-        Block::Heading(span) => vec![Line::of(vec![span.clone()])],
         Block::Line(spans) => vec![Line::of(spans.clone())],
         Block::Text { first, spans } => text(first, spans, cells, broken),
         Block::Verbatim(span) if broken => verbatim(span, cells),
-        Block::Verbatim(span) => vec![Line::of(vec![span.clone()])],
+        Block::Heading(span) | Block::Verbatim(span) => vec![Line::of(vec![span.clone()])],
         Block::Table(table) => rows(table, cells),
         Block::Bars(bars, most) => bars_of(bars, *most, cells),
         Block::Columns(pages) => columns(pages, cells, broken),
@@ -176,7 +175,7 @@ fn of_columns(table: &Table, columns: &[usize], widths: &[usize], cells: usize) 
     let line = |row: &Vec<Span>| match row.split_last() {
         Some((sentence, before)) if row.len() < table.columns.len() => {
             let first: String = aligned(before, columns).spans.into_iter().map(|span| span.text).collect();
-            text(&Span::from(first + &" ".repeat(table.gap)), &[sentence.clone()], cells, false)
+            text(&Span::from(first + &" ".repeat(table.gap)), std::slice::from_ref(sentence), cells, false)
         }
         _ => vec![trimmed(aligned(row, columns))],
     };

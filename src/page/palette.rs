@@ -167,6 +167,15 @@ pub enum Colour {
 }
 
 impl Colour {
+    /// The parameters of the escape sequence that selects it for what is behind text.
+    pub fn behind(self) -> String {
+        match self {
+            Self::Own => "49".to_owned(),
+            Self::Rgb(r, g, b) => format!("48;2;{r};{g};{b}"),
+            Self::Indexed(index) => format!("48;5;{index}"),
+        }
+    }
+
     /// The parameters of the escape sequence that selects it for text.
     pub fn escape(self) -> String {
         match self {

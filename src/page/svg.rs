@@ -133,7 +133,8 @@ impl PictureColours {
         let ink = if span.ink.hue == Hue::Text { self.ink.clone() } else { hex(span.ink.hue.rgb(self.tone)) };
         let letters = span.text.char_indices().map(|(at, c)| &span.text[at..at + c.len_utf8()]);
         let cell = |symbol: &'a str| {
-            let cell = PaintedCell { symbol, ink: ink.clone(), bold: span.ink.bold, ..self.blank() };
+            let background = span.ink.ground.map_or_else(|| self.background.clone(), |hue| hex(hue.rgb(self.tone)));
+            let cell = PaintedCell { symbol, ink: ink.clone(), background, bold: span.ink.bold };
             std::iter::once(cell).chain(std::iter::repeat_n(self.blank(), width(symbol).saturating_sub(1)))
         };
         letters.flat_map(cell).collect()

@@ -19,7 +19,11 @@ pub fn painted(text: &str, ink: Ink, colours: Option<(ColourDepth, Tone)>) -> St
     let Some((depth, tone)) = colours.filter(|_| !text.trim().is_empty()) else { return text.to_owned() };
     // the text's own colour, on whatever background there is
     let plain = matches!(ink.hue, Hue::Text | Hue::Focus);
-    let codes = [ink.bold.then(|| "1".to_owned()), (!plain).then(|| palette::colour(ink.hue, tone, depth).escape())];
+    let codes = [
+        ink.bold.then(|| "1".to_owned()),
+        (!plain).then(|| palette::colour(ink.hue, tone, depth).escape()),
+        ink.ground.map(|hue| palette::colour(hue, tone, depth).behind()),
+    ];
     let codes: Vec<String> = codes.into_iter().flatten().collect();
     if codes.is_empty() { text.to_owned() } else { format!("\u{1b}[{}m{text}\u{1b}[0m", codes.join(";")) }
 }

@@ -5,6 +5,7 @@ pub mod glyphs;
 
 use ratatui::style::{Color, Modifier, Style};
 
+use crate::page::Ink;
 use crate::page::palette::{self, Colour};
 pub use crate::page::palette::{ColourDepth, Hue, Tone};
 
@@ -60,7 +61,7 @@ impl Appearance {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let term = get("TERM").unwrap_or_default();
         let plain = term == "dumb";
-        let (depth, guessed) = (ColourDepth::of_terminal(&get), Tone::of_terminal(&get));
+        let (depth, guessed) = (ColourDepth::of_terminal(get), Tone::of_terminal(get));
         let asked = get("PLIMSOLL_THEME").and_then(|name| Tone::ALL.into_iter().find(|tone| tone.name() == name));
         let tone = match asked {
             Some(tone) => tone,
@@ -122,6 +123,12 @@ impl Theme {
             (Tone::Mono, Hue::Over | Hue::Focus) => style.add_modifier(Modifier::BOLD),
             _ => style,
         }
+    }
+
+    /// Text in `ink`.
+    pub fn written(self, ink: Ink) -> Style {
+        let style = if ink.bold { self.bold(ink.hue) } else { self.ink(ink.hue) };
+        ink.ground.map_or(style, |ground| style.bg(self.colour(ground)))
     }
 
     /// Bold text in the colour of `hue`.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{AllocationPage, AllocationWalk, TensorLife, Timeline, TimelineKind};
-use crate::page::chart::Stacks;
+use crate::page::chart::{Stacks, legend};
 use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table};
 use crate::units::{Bytes, grouped};
 
@@ -20,13 +20,14 @@ impl AllocationPage {
         json!({ "page": "allocation", "remark": self.remark, "devices": devices(&self.walk), "compared": compared })
     }
 
-    /// For each device its timeline, its peak and the tensors alive then, in `cells` cells.
-    pub fn page(&self, cells: usize) -> Page {
+    /// For each device its timeline, its peak and the tensors alive then, in `cells` cells; `textured` where there are no
+    /// colours.
+    pub fn page(&self, cells: usize, textured: bool) -> Page {
         let mut page = Page::default();
         page.heading("Where the memory of the compute buffers goes");
         self.remark.iter().for_each(|remark| page.text(remark, Hue::Cache));
         for timeline in &self.walk.timelines {
-            section(timeline, &self.walk, cells, &mut page);
+            section(timeline, &self.walk, (cells, textured), &mut page);
         }
         if let Some(other) = &self.other {
             page.heading(&format!("With {} instead of {}", other.label, self.label));
@@ -63,7 +64,7 @@ fn life(life: &TensorLife) -> Value {
     })
 }
 
-fn section(timeline: &Timeline, walk: &AllocationWalk, cells: usize, page: &mut Page) {
+fn section(timeline: &Timeline, walk: &AllocationWalk, (cells, textured): (usize, bool), page: &mut Page) {
     let at = walk.moments.get(timeline.peak);
     let node = at.map(|moment| format!("{} ({})", moment.name, moment.op)).unwrap_or_default();
     let bytes = |bytes: u64| grouped(bytes, '\u{2009}');
@@ -81,7 +82,9 @@ fn section(timeline: &Timeline, walk: &AllocationWalk, cells: usize, page: &mut 
         return page.text("Nothing is computed on this device.", Hue::Dim);
     }
     page.blank();
-    timeline.chart(walk).onto(page, cells, 10);
+    let chart = timeline.chart(walk, textured);
+    chart.onto(page, cells, 11, 10);
+    legend(chart.used(), page);
     page.blank();
     let row = |life: &&TensorLife| {
         let took = life.takes_over.clone().unwrap_or_default();
@@ -105,21 +108,21 @@ fn section(timeline: &Timeline, walk: &AllocationWalk, cells: usize, page: &mut 
 
 impl Timeline {
     /// What is alive on the device, from the first step to the last.
-    pub fn chart(&self, walk: &AllocationWalk) -> Stacks<'_, { TimelineKind::ALL.len() }> {
+    pub fn chart(&self, walk: &AllocationWalk, textured: bool) -> Stacks<'_, { TimelineKind::ALL.len() }> {
         let mut seen = None;
-        let mut names = Vec::new();
-        for (at, moment) in walk.moments.iter().enumerate() {
-            if let Some(layer) = moment.layer.filter(|&layer| seen.is_none_or(|seen| layer > seen)) {
-                seen = Some(layer);
-                names.push((at, if names.is_empty() { format!("block {layer}") } else { layer.to_string() }));
-            }
-        }
+        let mut first =
+            |layer: Option<usize>| layer.filter(|&layer| seen.replace(layer).is_none_or(|seen| layer > seen));
+        let names = walk.moments.iter().enumerate();
+        let names = names.filter_map(|(at, moment)| Some((at, first(moment.layer)?.to_string()))).collect();
         Stacks {
             series: TimelineKind::ALL.map(TimelineKind::series),
             steps: &self.alive,
-            most: (self.reserved.0, self.reserved.to_string()),
+            grown: &self.grown,
+            most: self.reserved,
             peak: (self.reserved > Bytes::ZERO).then_some(self.peak),
+            cursor: None,
             names,
+            textured,
         }
     }
 }

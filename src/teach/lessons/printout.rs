@@ -33,7 +33,9 @@ impl LessonsPage {
         if !told.is_empty() {
             say(told.trim_start(), Hue::Dim);
         }
-        text.iter().for_each(|text| say(text, Hue::Text));
+        for text in text {
+            say(text, Hue::Text);
+        }
         let hues = [Hue::Cache, Hue::Weights, Hue::Graph, Hue::Reserved].into_iter().cycle();
         let bar = |(bar, hue): (&LessonBar, Hue)| {
             // never so short that it cannot be seen

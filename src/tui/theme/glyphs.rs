@@ -2,13 +2,7 @@
 
 use ratatui::buffer::Buffer;
 
-pub use crate::page::glyphs::ascii;
-
-/// Left blocks of one to eight eighths of a cell.
-pub const LEFT: [&str; 8] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
-
-/// Lower blocks of one to eight eighths of a cell.
-pub const LOWER: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+pub use crate::page::glyphs::{LEFT, LOWER, ascii};
 
 /// Replaces every character outside ASCII in `buffer`.
 pub fn to_ascii(buffer: &mut Buffer) {

@@ -74,8 +74,7 @@ pub fn lines(page: &Page, cells: usize, chosen: Option<usize>, theme: Theme) -> 
 fn spans(spans: &[page::Span], theme: Theme, chosen: bool) -> Vec<Span<'static>> {
     let style = |ink: Ink| match ink.hue {
         Hue::Text if chosen => theme.bold(Hue::Focus),
-        hue if ink.bold => theme.bold(hue),
-        hue => theme.ink(hue),
+        _ => theme.written(ink),
     };
 
     spans.iter().map(|span| Span::styled(span.text.clone(), style(span.ink))).collect()

@@ -4,21 +4,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use crate::page::chart;
+pub use crate::page::chart::Band;
+use crate::tui::theme::Theme;
 use crate::tui::theme::glyphs::{LEFT, LOWER};
-use crate::tui::theme::{Hue, Theme};
-
-/// A band, in eighths of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Band {
-    /// Its start.
-    pub from: u32,
-    /// Its end.
-    pub to: u32,
-    /// Its colour.
-    pub hue: Hue,
-    /// Its texture, for terminals without colours or eighth blocks.
-    pub texture: &'static str,
-}
 
 /// Draws ascending `bands` into column `x` of `area`, from its lower edge up. Cells without a band stay unchanged.
 pub fn upright(buffer: &mut Buffer, area: Rect, x: u16, bands: &[Band], theme: Theme) {
@@ -44,38 +33,15 @@ pub fn across(buffer: &mut Buffer, area: Rect, bands: &[Band], theme: Theme) {
     }
 }
 
-/// The symbol and style of the cell that begins at eighth `start`; none if no band fills it.
 fn cell(bands: &[Band], start: u32, eighths: &[&'static str; 8], theme: Theme) -> Option<(&'static str, Style)> {
-    let first = bands.partition_point(|band| band.to <= start);
-    let mut here =
-        bands.get(first..)?.iter().take_while(|band| band.from < start + 8).filter(|band| band.to > band.from);
-    let band = here.next()?;
-    if theme.textured() {
-        let covers = |band: &&Band| band.to.min(start + 8) - band.from.max(start);
-        let largest = std::iter::once(band).chain(here).max_by_key(covers)?;
-        return Some((largest.texture, theme.ink(Hue::Text)));
-    }
-    let whole = start + 8;
-    let filled = |to: u32| eighths[(to.min(whole) - start).clamp(1, 8) as usize - 1];
-    let rest: Vec<&Band> = here.collect();
-    match rest.last() {
-        // a band that begins in the second half of a cell is drawn from the next cell
-        None if band.from > start + 4 => None,
-        None => Some((filled(band.to), theme.ink(band.hue))),
-        Some(last) if last.to >= whole => Some((filled(band.to), theme.ink(band.hue).bg(theme.colour(last.hue)))),
-        // one of the cell's two colours is the background: show the band that fills most of it
-        Some(last) => {
-            let largest =
-                std::iter::once(band).chain(rest.iter().copied()).max_by_key(|band| band.to - band.from.max(start));
-            Some((filled(last.to), theme.ink(largest.unwrap_or(band).hue)))
-        }
-    }
+    let (symbol, ink) = chart::cell(bands, start, eighths, theme.textured())?;
+    Some((symbol, theme.written(ink)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::theme::{Appearance, Tone};
+    use crate::tui::theme::{Appearance, Hue, Tone};
 
     const BANDS: [Band; 2] = [
         Band { from: 0, to: 12, hue: Hue::Weights, texture: "█" },
