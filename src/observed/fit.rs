@@ -173,7 +173,7 @@ pub(super) const ROWS: &[Row] = patterns! {
     /// common_params_fit_impl: getting device memory data for initial parameters:
     /// common_fit_params: getting device memory data for initial parameters:
     /// llama_params_fit: getting device memory data for initial parameters:
-    "_fit_impl: " | "fit_params: " | "params_fit: " => Kind::Fit, |now| ();
+    "_fit_impl: " | "fit_params: " | "params_fit: " => Kind::Fit, |now| now.fitting = true;
 };
 
 /// What `llama-fit-params` and `--fit-print` print, which has no words of its own.

@@ -255,7 +255,7 @@ impl Hole<'_> for NamedRow {
             None => (name.split_whitespace().next().unwrap_or_default(), None),
         };
         let described = described.map(|text| pattern::clip(text, 128));
-        let number = |text: &str| i64::read(text.trim_start_matches(['+', ' ']));
+        let number = |text: &str| i64::read(text.trim_start_matches(['+', ' '])).filter(|_| !text.contains('='));
         let numbers = |pattern: Pattern| -> Vec<Option<i64>> {
             pattern.holes(figures).into_iter().flatten().map(number).collect()
         };

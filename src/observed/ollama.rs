@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = patterns! {
     "msg=\"\" {}" (model: OpenedModel) => Kind::Model, |now| {
         let OpenedModel { architecture, file_type, name, tensors } = model;
         let model = now.open_model();
-        *model = ObservedModel { architecture, file_type, name, tensors, ..std::mem::take(model) };
+        *model = ObservedModel { name, architecture, file_type, tensors, ..std::mem::take(model) };
     };
     /// msg="template selection" model=registry.ollama.ai/library/qwen3.6:latest selected=renderer_parser
     "msg=\"template selection\" model={}" (_: &str) =>

@@ -174,6 +174,7 @@ pub fn of_beside(row: &Compared, load: &Load) -> Reason {
 }
 
 /// What is known of rows that no other plan explains.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Evidence<'a> {
     pub load: &'a Load,
     pub placed: &'a PlanRequest,
@@ -201,13 +202,13 @@ impl Evidence<'_> {
         for compute in [false, true] {
             let other_shape = compute && rows.iter().any(|row| row.reason == Some(OTHER_SHAPE));
             for row in rows.iter_mut().filter(|row| is_open(row) && (row.term == CheckedTerm::Compute) == compute) {
-                row.reason = if other_shape { Some(OTHER_SHAPE) } else { self.reason(row) };
+                row.reason = Some(if other_shape { OTHER_SHAPE } else { self.reason(row) });
             }
         }
     }
 
     /// Conditions and sentences, in order of evidence.
-    fn reason(&self, row: &Compared) -> Option<Reason> {
+    fn reason(&self, row: &Compared) -> Reason {
         let &Self { load, placed, plan, told_layers, one_device, other_file, .. } = self;
         let model = row.term == CheckedTerm::Model;
         let cache = matches!(row.term, CheckedTerm::Kv | CheckedTerm::Rs);
@@ -221,7 +222,7 @@ impl Evidence<'_> {
         let moves = |setting: &&'static str| self.assumed.len() == 1 || compute || *setting != "the ubatch";
         let assumed: Vec<&str> = self.assumed.iter().copied().filter(moves).collect();
         let uncertain = || placed.plan().ok()?.uncertainties.into_iter().next();
-        Some(if model && is_trial(load) && !self.asked_for_all {
+        if model && is_trial(load) && !self.asked_for_all {
             Reason::FitTrial
         } else if self.same_in_total.contains(&row.term) {
             told("all devices together hold as much as planned: layers are on other devices")
@@ -262,7 +263,7 @@ impl Evidence<'_> {
             }
         } else {
             told("no usual setting and no release known here explains it")
-        })
+        }
     }
 }
 
