@@ -1,6 +1,6 @@
 //! Parses untrusted GGUF bytes into a [`Header`]: metadata and tensor descriptions, never weights.
 //!
-//! [`read`] makes one pass over a [`ByteSource`] and checks every number against the remaining bytes and against
+//! [`read()`] makes one pass over a [`ByteSource`] and checks every number against the remaining bytes and against
 //! [`HeaderLimits`] before using it. [`read::join`] merges the headers of the shards of a split file. [`write::write`]
 //! writes headers.
 

@@ -1,7 +1,7 @@
 //! An answer as a page: headings, sentences, pairs, tables, bars. One value, drawn by several renderers: terminal
 //! ([`terminal`]), Markdown ([`markdown`]), pictures ([`svg`]), and the planner's screen.
 //!
-//! To add something that pages show: a [`Block`], its lines in [`layout`], and its form in Markdown.
+//! To add something that pages show: a [`Block`], its lines in `layout`, and its form in Markdown.
 
 pub mod answers;
 pub mod chart;

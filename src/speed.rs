@@ -4,13 +4,10 @@
 //! all devices read, over the share of their bandwidth that they reach, plus what launching the layers, passing from
 //! card to card and waiting for RAM take. One device works after the other.
 //!
-//! - `reads`: what each block reads.
-//! - [`family`]: devices with the same constants, and their bandwidth.
-//! - [`work`]: the work of every device under a plan, and its time.
-//! - [`constants`]: what was fitted on measurements.
-//! - [`measured`]: what a measured speed tells of RAM.
-//! - [`range`]: how far measurements are from the model.
-//! - `text`: as users read it.
+//! - [`work`]: what each block reads, and the work of every device under a plan.
+//! - [`terms`]: the time of that work, by constants that were fitted on measurements of devices of a family; and what a
+//!   measured speed tells of RAM.
+//! - [`range`]: how far measurements are from the model, and how users read it.
 
 pub mod range;
 pub mod terms;

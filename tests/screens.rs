@@ -77,7 +77,7 @@ fn a_recording() {
         harness.press(keys);
         harness.think();
         let key = keys.split(' ').next().unwrap_or_default();
-        frames.push(frame(&harness, &format!("plimsoll — {key} {what}"), millis));
+        frames.push(frame(harness, &format!("plimsoll — {key} {what}"), millis));
     };
     // as if Shift and the arrow were held
     for _ in 0..15 {

@@ -1,4 +1,4 @@
-//! Plans compared row by row, each with the first.
+//! Plans compared row by row, each with the first; the same plan by other releases and on other machines.
 
 use std::fmt;
 use std::sync::Arc;

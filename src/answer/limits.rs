@@ -1,4 +1,5 @@
-//! The limits of each knob and possible remedies, which the planner's screen requests after every key.
+//! The limits of each knob and possible remedies, which the planner's screen requests after every key: the largest value that
+//! meets a goal, the largest quantisation, and where plans change.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Memory along one knob's range.
+//! Memory along one knob's range, and what fits over two.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Settings from options; options that the engine ignores are reported.
+//! Settings from options, from Ollama's variables and from Modelfiles, in the order in which one stands over the next; options
+//! that the engine ignores are reported.
 
 use std::path::Path;
 
@@ -150,7 +151,9 @@ mod tests {
 
     fn knobs(given: &[(Flag, &str)]) -> KnobArgs {
         let mut knobs = KnobArgs::default();
-        given.iter().for_each(|(flag, text)| knobs.give(*flag, text).unwrap());
+        for (flag, text) in given {
+            knobs.give(*flag, text).unwrap();
+        }
         knobs
     }
 

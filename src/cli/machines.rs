@@ -1,4 +1,4 @@
-//! `plimsoll machine`: saved machines.
+//! `plimsoll machine`: saved machines; and what `--measured` teaches of RAM.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What bug reports need to know of the program and its environment, without secrets.
+//! What bug reports need to know of the program and its environment, without secrets; the log, the manual and the progress line.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};

@@ -1,10 +1,10 @@
 //! Ollama up to 0.24 and up to 0.11, which estimate the memory of a model and place layers by that estimate.
 //!
-//! A [`Case`] is the request with what [header], [rules of settings](in_effect) and [formulas](table) make of
-//! it; one of two functions places its layers, [in turn](estimate) or as [a layout](layout); and one
-//! [assembles](assemble) the plan. The releases differ in rows of the table and by [`OllamaRelease`].
+//! A `Case` is the request with what the header (`header`), the rules of settings (`in_effect`) and formulas (`table`) make
+//! of it; one of two functions places its layers, in turn (`estimate`) or as a layout (`layout`); and one assembles the plan
+//! (`assemble`). The releases differ in rows of the table and by `OllamaRelease`.
 //!
-//! To add an architecture's formula: a row in [`table`], whose head says how.
+//! To add an architecture's formula: a row in `table`, whose head says how.
 
 mod assemble;
 mod estimate;

@@ -177,11 +177,13 @@ pub fn needed_options(server: &PlanRequest, plan: &Plan, set: &Settings) -> Sett
     let single = Flag::ALL.iter().filter(|flag| flag.row().argument.is_some() && flag.row().may_be_left_out);
     // a context that is left out changes most
     let (context, others): (Vec<_>, Vec<_>) = single.partition(|flag| **flag == Flag::Context);
-    let pairs = RELATED.iter().map(|pair| pair.as_slice());
+    let pairs = RELATED.iter().map(<[Flag; 2]>::as_slice);
     for flags in pairs.chain(others.into_iter().chain(context).map(std::slice::from_ref)) {
         let without = |from: &Settings| {
             let mut without = from.clone();
-            flags.iter().for_each(|flag| flag.reset(&mut without));
+            for flag in flags {
+                flag.reset(&mut without);
+            }
             without
         };
         let fewer = without(&settings);

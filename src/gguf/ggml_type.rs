@@ -1,4 +1,4 @@
-//! ggml's data types: their numbers in a file, names and block sizes.
+//! ggml's data types: their numbers in a file, names and block sizes; and the types of whole files.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! The parser: one pass over magic, counts, metadata and tensor descriptions.
+//! The parser: one pass over magic, counts, metadata and tensor descriptions; and shards joined.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The parser's interface to files, memory and servers.
+//! The parser's interface to files, memory and servers, its limits, and the cursor that heeds both.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! `CUDA_VISIBLE_DEVICES` and similar variables: which GPUs a program may use, and in which order.
+//! `CUDA_VISIBLE_DEVICES` and similar variables: which GPUs a program may use, and in which order; and the programs that serve models here.
 //!
 //! CUDA C++ Programming Guide, "CUDA Environment Variables": a list of indices or of UUIDs (a unique prefix suffices);
 //! the first invalid entry and all after it are ignored, and an empty list hides every GPU. From

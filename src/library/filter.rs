@@ -1,4 +1,5 @@
-//! Which models to list. The same words and limits hold on the command line and in the browser.
+//! Which models to list. The same words and limits hold on the command line and in the
+//! browser. And the model that a log names.
 
 use std::path::Path;
 

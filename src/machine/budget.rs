@@ -1,4 +1,5 @@
-//! How much of RAM a GPU without memory of its own may use, by the rule of its system, and what raises that.
+//! What limits a GPU's memory: how much of RAM one without memory of its own may use, by the rule of its system, and what
+//! raises that; what drivers take besides buffers; and the largest buffer of a Vulkan device.
 
 use std::fmt;
 

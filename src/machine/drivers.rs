@@ -1,4 +1,4 @@
-//! Versions of what the GPUs' drivers come with.
+//! Versions of what the GPUs' drivers come with, and the CPU's vector instructions.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,5 @@
-//! Hyperparameters from the header, of any integer type. Engines have their own rules for missing and mistyped ones.
+//! Hyperparameters from the header, of any integer type. Engines have their own rules for missing and mistyped ones. And the
+//! groups of a model's tensors, and its summary.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! A projector's file: the vision or audio encoder that is loaded beside a model (`--mmproj`).
+//! A projector's file: the vision or audio encoder that is loaded beside a model (`--mmproj`),
+//! or inside the model's file.
 
 use std::sync::Arc;
 

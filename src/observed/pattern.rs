@@ -423,7 +423,7 @@ mod tests {
             }
             for pattern in row.patterns {
                 let is_read = |line: &&str| pattern.holes(line.trim_start()).is_some();
-                assert!(row.examples.iter().any(|line| is_read(line)), "no line is for `{}`", pattern.text);
+                assert!(row.examples.iter().any(is_read), "no line is for `{}`", pattern.text);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Whether and where a model fits, for scripts and for users.
+//! Whether and where a model fits, for scripts and for users: the outcome, what is left on every device, and RAM as one pool.
 
 use serde::Serialize;
 

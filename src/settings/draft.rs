@@ -1,5 +1,6 @@
 //! Drafting: tokens proposed by something cheaper than the model, which it then checks several at a time (speculative
 //! decoding).
+//! And the other options with values of their own: projectors, load modes, pooling, and llama.cpp's programs.
 
 use std::fmt;
 use std::str::FromStr;

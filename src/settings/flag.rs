@@ -650,6 +650,7 @@ fn written_outputs(outputs: &Outputs) -> String {
 }
 
 /// Whole MiB, the unit of llama-server's options.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as the other writers")]
 fn written_mebibytes(bytes: &Bytes) -> String {
     super::knob::in_mib(*bytes).to_string()
 }
@@ -677,9 +678,8 @@ pub(crate) mod tests {
             Takes::Word("KIND") => "mean",
             Takes::Word("NAME") => "llama-cli",
             Takes::Word("MODE") => "mlock",
-            Takes::Word("GPU1|none") => "GPU1",
             Takes::Word("WxH") => "640x480",
-            Takes::Word("GPU,…") => "GPU1",
+            Takes::Word("GPU1|none" | "GPU,…") => "GPU1",
             Takes::Word("RELEASE") => "2026-08",
             other => panic!("{flag:?}: a sample for {other:?} is missing"),
         })

@@ -1,4 +1,4 @@
-//! The settings in effect.
+//! The settings in effect, the variables that llama-server reads, and values of knobs that are laid aside.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The releases of llama.cpp, by name.
+//! The releases of llama.cpp, by name, and the one nearest to a build or a date.
 
 use std::fmt;
 use std::str::FromStr;

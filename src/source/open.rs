@@ -1,4 +1,4 @@
-//! Opens local files: one, or all shards of a split one.
+//! Opens local files: one, or all shards of a split one; and packages, a model with what comes with it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Folders of local models. Only this module reads the environment for them.
+//! Folders of local models. Only this module reads the environment for them, and for tokens. And the references that were opened last.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The parts of a token's time with their formulas.
+//! The parts of a token's time with their formulas, and the constants and families of devices in them.
 
 use serde::Serialize;
 

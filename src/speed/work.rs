@@ -319,11 +319,13 @@ impl Weights {
     }
 
     /// Both.
+    #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { bytes: self.bytes + other.bytes, thread_seconds: self.thread_seconds + other.thread_seconds }
     }
 
     /// This share of them.
+    #[must_use]
     pub fn times(self, share: f64) -> Self {
         Self { bytes: self.bytes * share, thread_seconds: self.thread_seconds * share }
     }

@@ -1,4 +1,4 @@
-//! Sends requests and follows redirects.
+//! Sends requests, follows redirects, tries again, and can be cancelled.
 
 use std::io::Read;
 use std::sync::Arc;
