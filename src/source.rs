@@ -14,6 +14,7 @@ mod file;
 pub mod http;
 #[cfg(feature = "net")]
 mod hugging_face;
+mod manifest;
 #[cfg(feature = "net")]
 mod network;
 mod open;

@@ -2,15 +2,14 @@
 //!
 //! Paths: server/images.go and server/download.go, Ollama 0.24.
 
-use serde::Deserialize;
-
 use super::error::SourceError;
 use super::http::{Document, HttpRequest, Url};
+use super::manifest::{Manifest, ManifestLayer};
 use super::open::OpenedModel;
 use super::progress::ProgressCallback;
-use super::reference::TagParameters;
 use super::remote::{FileLocation, RemoteSession};
 use super::store::ollama::{HOSTS, OllamaName};
+use super::tag::TagParameters;
 use crate::model::Projector;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
@@ -82,47 +81,4 @@ fn manifest(document: &Document, name: &str) -> Result<Manifest, SourceError> {
 /// The tag's parameters; none set if the layer cannot be fetched or parsed.
 fn params(document: &Document) -> TagParameters {
     if document.status == 200 { TagParameters::of_json(&document.bytes) } else { TagParameters::default() }
-}
-
-#[derive(Deserialize)]
-pub(super) struct Manifest {
-    #[serde(default)]
-    layers: Vec<ManifestLayer>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ManifestLayer {
-    media_type: String,
-    digest: String,
-}
-
-impl Manifest {
-    /// The layers of a kind: `model`, `projector`, `adapter`, `params`.
-    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &ManifestLayer> {
-        let kind = format!("application/vnd.ollama.image.{kind}");
-        self.layers.iter().filter(move |layer| layer.media_type == kind)
-    }
-
-    /// The layer of the model's GGUF file.
-    ///
-    /// # Errors
-    /// One sentence on why there is none.
-    pub fn model(&self) -> Result<&ManifestLayer, String> {
-        self.of_kind("model").next().ok_or_else(|| {
-            let tensors = self.of_kind("tensor").next().is_some();
-            let why =
-                if tensors { "it is stored as safetensors, not as GGUF" } else { "its manifest names no model file" };
-            format!("{why}: it cannot be planned")
-        })
-    }
-}
-
-impl ManifestLayer {
-    /// The 64 hexadecimal digits of its `sha256:` digest; none for anything else, which must not get into a path or an
-    /// address.
-    pub fn sha256(&self) -> Option<&str> {
-        let hex = self.digest.strip_prefix("sha256:").or_else(|| self.digest.strip_prefix("sha256-"))?;
-        (hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hex)
-    }
 }

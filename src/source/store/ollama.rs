@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::files::size_of;
 use super::{EntryState, Store, StoreEntry};
+use crate::source::manifest::{Manifest, ManifestLayer};
 use crate::source::reference::TagParameters;
-use crate::source::registry::{Manifest, ManifestLayer};
 use crate::units::Bytes;
 
 /// Folders of manifests: the current one, and the one that Ollama is moving to.
