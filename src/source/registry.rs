@@ -7,9 +7,9 @@ use super::http::{Document, HttpRequest, Url};
 use super::manifest::{Manifest, ManifestLayer};
 use super::open::OpenedModel;
 use super::progress::ProgressCallback;
+use super::reference::TagParameters;
 use super::remote::{FileLocation, RemoteSession};
 use super::store::ollama::{HOSTS, OllamaName};
-use super::tag::TagParameters;
 use crate::model::Projector;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
