@@ -269,11 +269,6 @@ impl Check {
         self.rows.iter().filter(|row| row.planned.is_some() && row.observed.is_some()).count()
     }
 
-    /// Rows that are the same without a setting that was taken from the log's figures.
-    pub fn same_as_told(&self) -> usize {
-        self.rows.iter().filter(|row| row.is_same() && row.reason.is_none()).count()
-    }
-
     /// Rows that are the same, as far as the log's rounding tells.
     pub fn same(&self) -> usize {
         self.rows.iter().filter(|row| row.is_same()).count()

@@ -340,7 +340,7 @@ fn loader_error(error: &NvmlError, name: &str) -> String {
 }
 
 #[cfg(all(test, unix))]
-mod tests {
+mod nvml_tests {
     use super::*;
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod nvml_tests {
+mod tests {
     use super::*;
     use crate::machine::{Backend, Gpu};
 

@@ -519,8 +519,9 @@ impl Flag {
     }
 }
 
-/// `true` unless a variable or an argument says otherwise.
-fn is_on(text: &str) -> bool {
+/// `true` unless a variable or an argument says otherwise: as Go's `strconv.ParseBool`, except that unknown values are
+/// true.
+pub(super) fn is_on(text: &str) -> bool {
     !["0", "f", "F", "false", "FALSE", "False"].contains(&text)
 }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde_json::Map;
 use serde_json::Value as Json;
 
+use crate::settings::flag::is_on;
 use crate::settings::knob::{Knob, MAX_VALUE};
 use crate::settings::{CacheType, Context, Flag, FlashAttn, GpuLayers, Release, Settings, VariableMeaning};
 use crate::units::Bytes;
@@ -375,13 +376,13 @@ impl Variables<'_> {
             self.note("OLLAMA_GPU_OVERHEAD", &text, "the memory kept free on each GPU is set");
         }
         if let Some(text) = self.text("OLLAMA_FLASH_ATTENTION") {
-            let on = is_true(&text);
+            let on = is_on(&text);
             self.settings.flash_attn = if on { FlashAttn::On } else { FlashAttn::Off };
             self.settings.set_by(Knob::FlashAttn, Source::Variable("OLLAMA_FLASH_ATTENTION"));
             let effect = if on { "flash attention is turned on" } else { "flash attention is turned off" };
             self.note("OLLAMA_FLASH_ATTENTION", &text, effect);
         }
-        if let Some(text) = self.text("OLLAMA_SCHED_SPREAD").filter(|text| is_true(text)) {
+        if let Some(text) = self.text("OLLAMA_SCHED_SPREAD").filter(|text| is_on(text)) {
             self.settings.spread = true;
             self.note("OLLAMA_SCHED_SPREAD", &text, "the layers are spread over all GPUs");
         }
@@ -405,7 +406,7 @@ impl Variables<'_> {
     }
 
     fn server(&mut self) {
-        let flag = |text: Option<String>| text.map(|text| is_true(&text));
+        let flag = |text: Option<String>| text.map(|text| is_on(&text));
         let igpu_enable = flag(self.text("OLLAMA_IGPU_ENABLE"));
         let vulkan = flag(self.text("OLLAMA_VULKAN"));
         let go_template = flag(self.text("OLLAMA_GO_TEMPLATE"));
@@ -440,7 +441,7 @@ impl Variables<'_> {
                 }
                 let text = match means {
                     VariableMeaning::Presence => "true".to_owned(),
-                    VariableMeaning::Not => (!is_true(&value)).to_string(),
+                    VariableMeaning::Not => (!is_on(&value)).to_string(),
                     _ => value.clone(),
                 };
                 if flag.read(self.settings, text.trim()).is_err() {
@@ -457,11 +458,6 @@ impl Variables<'_> {
 /// Whether llama-server is affected by a variable that it inherits.
 pub fn is_inherited(name: &str) -> bool {
     name.starts_with("LLAMA_ARG_") || name.starts_with("GGML_") || name.ends_with("_VISIBLE_DEVICES")
-}
-
-/// As Go's `strconv.ParseBool`, except that unknown values are true.
-fn is_true(text: &str) -> bool {
-    !["0", "f", "F", "false", "FALSE", "False"].contains(&text)
 }
 
 /// A duration as Go writes it (`5m`, `1h30m`, `-1`), or a number of seconds.

@@ -12,7 +12,6 @@ use super::super::style::{Hue, Style};
 use super::super::{error, resolve};
 use super::{DIFFERS, apply, compare, model};
 use crate::answer::check::running::{DriverOverhead, HeldMemory, ListedModel, driver_overhead, machine_before};
-use crate::cli::check;
 use crate::engine::PlanRequest;
 use crate::hardware::visible::ServerProcess;
 use crate::hardware::{DetectOptions, Detected, visible};
@@ -110,7 +109,7 @@ pub(super) fn check(args: &CheckArgs, live: Live) -> Result<ExitCode, CliError> 
 pub(super) fn held(args: &CheckArgs, load: &Load) -> String {
     let Ok(source) = MachineSource::read(&args.machine) else { return String::new() };
     let detected = hardware::detect(&DetectOptions { gpus: true, ..source.search });
-    let Ok(found) = driver_overhead(load, &check::processes(&detected)) else {
+    let Ok(found) = driver_overhead(load, &super::processes(&detected)) else {
         return String::new();
     };
     let line = |overhead: DriverOverhead| {
@@ -138,7 +137,7 @@ fn of_server(args: &CheckArgs, server: &ServerProcess, detected: &Detected) -> R
         CliError::Model(format!("the command line of llama-server (process {}) cannot be read", server.pid))
     })?;
     let found = model(args, load)?;
-    let own: Vec<ProcessMemory> = check::processes(detected);
+    let own: Vec<ProcessMemory> = super::processes(detected);
     let own: Vec<ProcessMemory> = own.into_iter().filter(|process| process.pid == u64::from(server.pid)).collect();
     // the settings of the command, on the machine as it was before
     let settings = compare(args, load, &found)?.request;
@@ -167,7 +166,7 @@ fn of_row(args: &CheckArgs, row: &PsRow, detected: &Detected) -> Result<RunningC
     }
     apply(&args.knobs, &mut request.settings);
     let is_own = |process: &ProcessMemory| process.name.contains("ollama") || process.name.contains("llama-server");
-    let own: Vec<ProcessMemory> = check::processes(detected).into_iter().filter(is_own).collect();
+    let own: Vec<ProcessMemory> = super::processes(detected).into_iter().filter(is_own).collect();
     request.machine = Arc::new(machine_before(&request.machine, &own));
     let plan = request.plan()?;
     let name = format!("{}, loaded by Ollama", one_line(&row.name));

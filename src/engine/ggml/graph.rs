@@ -701,20 +701,6 @@ impl Graph {
         self.reshape(product, [w[1], k[2], w[2], 1])
     }
 
-    /// Convolution of an image in one operation.
-    pub fn conv_2d_direct(&mut self, kernel: TensorId, image: TensorId, steps: Steps) -> TensorId {
-        let (k, x) = (self[kernel].ne, self[image].ne);
-        let (ty, ne) = (self[image].ty, [steps.positions(x[0], k[0]), steps.positions(x[1], k[1]), k[3], x[3]]);
-        self.compute(Op::Conv2d, ty, ne, [kernel, image])
-    }
-
-    /// Convolution of each channel by itself in one operation.
-    pub fn conv_2d_dw_direct(&mut self, kernel: TensorId, image: TensorId, steps: Steps) -> TensorId {
-        let (k, x) = (self[kernel].ne, self[image].ne);
-        let (ty, ne) = (self[image].ty, [steps.positions(x[0], k[0]), steps.positions(x[1], k[1]), x[2], x[3]]);
-        self.compute(Op::Conv2dDw, ty, ne, [kernel, image])
-    }
-
     /// Averages of squares of `side`.
     pub fn pool_2d(&mut self, a: TensorId, side: u64) -> TensorId {
         let (steps, x) = (Steps { stride: side, padding: 0 }, self[a].ne);

@@ -13,6 +13,7 @@ use super::graph::transformer::{
 };
 use super::graph::{GraphBuilder, Norm};
 use super::hparams::{HeaderKeys, Hparams, gating};
+use super::release::Releases;
 use super::weights::LlmTensor;
 use super::weights::LlmTensor as Slot;
 use crate::gguf::{Header, Value};
@@ -82,35 +83,6 @@ pub enum Compared {
     Everywhere,
     /// On CUDA only, for this release and later ones.
     OnCuda(Release),
-}
-
-/// Some releases in a row.
-#[derive(Clone, Copy)]
-pub(super) struct Releases {
-    /// The newest and the oldest.
-    ends: Option<(Release, Release)>,
-}
-
-impl Releases {
-    const NONE: Self = Self { ends: None };
-    const ALL: Self = Self::since(Release::ALL[Release::ALL.len() - 1]);
-
-    const fn since(oldest: Release) -> Self {
-        Self { ends: Some((Release::ALL[0], oldest)) }
-    }
-
-    const fn until(newest: Release) -> Self {
-        Self { ends: Some((newest, Release::ALL[Release::ALL.len() - 1])) }
-    }
-
-    const fn only(one: Release) -> Self {
-        Self { ends: Some((one, one)) }
-    }
-
-    /// Whether this one is among them.
-    pub fn contain(self, release: Release) -> bool {
-        self.ends.is_some_and(|(newest, oldest)| newest.is_from(release) && release.is_from(oldest))
-    }
 }
 
 /// Names of headers that newer releases know and whose graph is not known here: modelled, where a release knows them.

@@ -13,6 +13,40 @@ use crate::engine::ggml::backend::vulkan::VulkanRules;
 use crate::engine::ggml::schedule::SchedulerRules;
 use crate::settings::{Release, SpecType};
 
+/// Some releases in a row.
+#[derive(Clone, Copy)]
+pub(super) struct Releases {
+    /// The newest and the oldest.
+    ends: Option<(Release, Release)>,
+}
+
+impl Releases {
+    /// Not one.
+    pub const NONE: Self = Self { ends: None };
+    /// Every one.
+    pub const ALL: Self = Self::since(Release::ALL[Release::ALL.len() - 1]);
+
+    /// `oldest` and those after it.
+    pub const fn since(oldest: Release) -> Self {
+        Self { ends: Some((Release::ALL[0], oldest)) }
+    }
+
+    /// `newest` and those before it.
+    pub const fn until(newest: Release) -> Self {
+        Self { ends: Some((newest, Release::ALL[Release::ALL.len() - 1])) }
+    }
+
+    /// `one` by itself.
+    pub const fn only(one: Release) -> Self {
+        Self { ends: Some((one, one)) }
+    }
+
+    /// Whether this one is among them.
+    pub fn contain(self, release: Release) -> bool {
+        self.ends.is_some_and(|(newest, oldest)| newest.is_from(release) && release.is_from(oldest))
+    }
+}
+
 /// A release's traits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a trait of its own")]

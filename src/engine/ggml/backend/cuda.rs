@@ -99,7 +99,7 @@ impl Backend for Cuda {
                 }
             }),
             Op::SsmConv => operand(0).is_none_or(|columns| columns.ne[1].is_multiple_of(128)),
-            Op::Im2Col | Op::Conv2d => graph.sources(tensor).all(|source| graph.is_contiguous(source)),
+            Op::Im2Col => graph.sources(tensor).all(|source| graph.is_contiguous(source)),
             Op::Unary | Op::Roll => graph.sources(tensor).all(|source| graph.is_contiguous(source)),
             Op::Concat => graph.sources(tensor).all(|source| graph[source].ty == tensor.ty),
             Op::Repeat => operand(0).is_none_or(|from| matches!(from.ty, Type::F32 | Type::F16)),
