@@ -17,6 +17,7 @@ use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::{App, Detection, InitialState, LiveMemory, Preferences};
 use plimsoll::tui::effect::{Effect, LimitsRequest, Services, SurveyJob};
 use plimsoll::tui::event;
+use plimsoll::tui::host::Screen;
 use plimsoll::tui::picture;
 use plimsoll::tui::query::{Query, Worker};
 use plimsoll::tui::regions::ScreenLayout;
@@ -58,6 +59,11 @@ pub struct Harness {
 }
 
 impl Harness {
+    /// The screen over the planner, which must be an `S`.
+    pub fn showing<S: Screen>(&self) -> &S {
+        self.app.showing().unwrap_or_else(|| panic!("another screen is open: {:?}", self.app.screen))
+    }
+
     /// `model` on `machine`, on a screen of `size`.
     pub fn new(model: Model, machine: Machine, size: (u16, u16)) -> Self {
         Self::with(Some(model), machine, size, Settings::default(), Appearance::BEST)

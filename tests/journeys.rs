@@ -25,10 +25,11 @@ use plimsoll::plan::{Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::tui::action::{Action, Command, ExitReason};
-use plimsoll::tui::app::{Detection, Mode};
+use plimsoll::tui::app::Detection;
 use plimsoll::tui::effect::Effect;
 use plimsoll::tui::keymap::{KEYS, Scope};
 use plimsoll::tui::regions::Panel;
+use plimsoll::tui::screens::entry::ValueEntry;
 
 fn llama() -> Harness {
     Harness::new(harness::model("llama3.1-8b"), harness::one_gpu(), (140, 45))
@@ -138,7 +139,7 @@ fn typing_replaces_the_value_in_a_field() {
 fn typed_values_are_taken_exactly_or_refused_with_a_reason() {
     let mut harness = llama();
     harness.press("1");
-    assert!(matches!(harness.app.mode, Mode::Entry(_)));
+    assert!(harness.app.showing::<ValueEntry>().is_some());
     harness.write("2345");
     assert!(harness.text().contains("12345"));
     harness.press("Enter");
@@ -218,7 +219,7 @@ fn the_help_lists_every_key() {
     }
     assert!(Scope::ALL.iter().all(|scope| text.contains(scope.heading())));
     harness.press("?");
-    assert!(matches!(harness.app.mode, Mode::Plan));
+    assert!(harness.app.screen.is_none());
 }
 
 #[test]

@@ -1,15 +1,10 @@
 //! The planner's state. It changes in [`App::update`] only: pure, without IO, clock or environment.
 
 mod adjust;
-pub mod advice;
 mod answers;
 pub mod browse;
 pub mod cliffs;
-pub mod compare;
 mod draft;
-pub mod engine_compare;
-pub mod engines;
-pub mod export;
 mod header;
 mod history;
 mod knobs;
@@ -17,24 +12,22 @@ pub mod library;
 pub mod live;
 mod load;
 mod locations;
+mod locks;
 pub mod machine;
-pub mod matrix;
-mod mode;
 mod mouse;
-mod pages;
 mod quant;
 mod refresh;
-pub mod sweep;
 mod tag;
 pub mod teach;
-pub mod together;
+mod text_entry;
 mod update;
-pub mod verify;
 
 use std::sync::Arc;
 
 use super::action::ExitReason;
+use super::host::Screen;
 use super::regions::{Cursors, Panel, Regions, ScreenLayout};
+use super::screens::compare::Pin;
 use super::theme::Theme;
 use crate::engine::PreparedModel;
 use crate::engine::{EngineError, EngineId, KnobContext};
@@ -47,8 +40,8 @@ use crate::source::ExplicitKnobs;
 use crate::speed::Speeds;
 use crate::units::Bytes;
 
+pub use answers::AnswerState;
 use cliffs::Cliffs;
-use compare::Pin;
 use history::UndoStep;
 pub use knobs::KnobList;
 use library::Library;
@@ -56,11 +49,10 @@ use live::Stale;
 pub use live::{Detection, FoundMachine, LiveMemory};
 pub use load::{Load, Loading};
 use locations::ModelLocations;
-pub use mode::{Mode, TextEntry, TextOrigin};
-pub use pages::ExplainTarget;
 pub use refresh::{KnownLimits, LimitsState};
 use tag::{Tag, TagDefaults};
 pub use teach::TeachScreen;
+pub use text_entry::{TextEntry, TextOrigin};
 
 /// The last change, and the plan it is compared with while the differences are marked.
 #[derive(Debug, Default)]
@@ -142,7 +134,8 @@ pub struct App {
     pub preferences: Preferences,
     pub regions: Regions,
 
-    pub mode: Mode,
+    /// What is shown over the planner.
+    pub screen: Option<Box<dyn Screen>>,
     pub panels: Panels,
     pub knobs: KnobList,
 
@@ -167,15 +160,12 @@ pub struct App {
     pub leave: Option<ExitReason>,
 
     tag: Tag,
-    queries: answers::QueryIds,
-    export_id: u64,
-    verify_id: u64,
-    locations: ModelLocations,
-    teach_id: u64,
+    pub(super) locations: ModelLocations,
     stale: Stale,
     undo_steps: Vec<UndoStep>,
     quantised: quant::QuantisedModels,
-    tick_id: u64,
+    /// The id of the newest request.
+    last_id: u64,
 }
 
 impl App {
@@ -207,7 +197,7 @@ impl App {
             theme: start.theme,
             preferences: start.preferences,
             regions: Regions::of(columns, rows, knobs.len()),
-            mode: Mode::Plan,
+            screen: None,
             panels: Panels::default(),
             knobs: KnobList::of(knobs),
             plan: None,
@@ -223,15 +213,11 @@ impl App {
             notice: None,
             leave: None,
             tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
-            queries: answers::QueryIds::default(),
-            export_id: 0,
-            verify_id: 0,
             locations: ModelLocations::default(),
-            teach_id: 0,
             stale: Stale::User,
             undo_steps: Vec::new(),
             quantised: quant::QuantisedModels::default(),
-            tick_id: 0,
+            last_id: 0,
         }
     }
 
@@ -305,9 +291,7 @@ impl App {
     fn replan_from_scratch(&mut self) {
         self.stale = Stale::User;
         self.limits.forget();
-        if let Mode::Browse(browse) = &mut self.mode {
-            browse.touch();
-        }
+        self.library.touch();
         self.cliffs.forget();
     }
 }

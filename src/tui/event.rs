@@ -3,7 +3,7 @@
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind};
 
 use super::action::{Action, Gesture};
-use super::app::{App, Mode};
+use super::app::App;
 use super::keymap;
 use super::regions::Panel;
 
@@ -30,8 +30,8 @@ pub fn action(event: &Event, app: &App) -> Option<Action> {
 }
 
 fn from_key(key: KeyEvent, app: &App) -> Option<Action> {
-    if let (Mode::Plan, Panel::Knobs, KeyCode::Char(letter), KeyModifiers::NONE) =
-        (&app.mode, app.panels.focus, key.code, key.modifiers)
+    if let (None, Panel::Knobs, KeyCode::Char(letter), KeyModifiers::NONE) =
+        (&app.screen, app.panels.focus, key.code, key.modifiers)
         && app.word_by_letter(letter).is_some()
     {
         return Some(Action::Type(key));
@@ -41,12 +41,9 @@ fn from_key(key: KeyEvent, app: &App) -> Option<Action> {
     }
     let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
     let starts_a_number = plain && matches!(key.code, KeyCode::Char('1'..='9'));
-    match app.mode {
-        Mode::Entry(_) | Mode::Browse(_) => Some(Action::Type(key)),
-        Mode::Export(ref page) if page.naming.is_some() => Some(Action::Type(key)),
-        Mode::Verify(ref page) if page.accepts_text() => Some(Action::Type(key)),
-        Mode::Machine(ref screen) if screen.accepts_text() => Some(Action::Type(key)),
-        Mode::Plan if app.accepts_numbers() && starts_a_number => Some(Action::Type(key)),
-        _ => None,
-    }
+    let is_text = match &app.screen {
+        Some(screen) => screen.accepts_text(),
+        None => app.accepts_numbers() && starts_a_number,
+    };
+    is_text.then_some(Action::Type(key))
 }

@@ -6,10 +6,11 @@ use plimsoll::plan::Verdict;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::tui::action::{Action, Command};
-use plimsoll::tui::app::Mode;
-use plimsoll::tui::app::advice::{AnswerState, BestPage};
+use plimsoll::tui::app::AnswerState;
 use plimsoll::tui::effect::Effect;
 use plimsoll::tui::query::QueryPart;
+use plimsoll::tui::screens::best::BestPage;
+use plimsoll::tui::screens::why::WhyPage;
 use plimsoll::tui::theme::Appearance;
 
 use crate::harness::{self, Harness};
@@ -34,7 +35,7 @@ fn a_layer_in_ram_shows_the_failed_inequality_and_each_remedy_works() {
         assert!(text.contains(&bytes.to_string()), "{bytes}\n{text}");
     }
     assert!(text.contains("The layer does not fit") && text.contains(&plan.source()), "{text}");
-    let Mode::Why(page) = harness.app.mode.clone() else { panic!("Enter asks why") };
+    let page = harness.showing::<WhyPage>().clone();
     assert_eq!(page.progress, AnswerState::Done);
     assert!(page.remedies.len() > 3);
     let before = harness.app.plan_request().unwrap();
@@ -42,7 +43,7 @@ fn a_layer_in_ram_shows_the_failed_inequality_and_each_remedy_works() {
         assert!(text.contains(&offer.change.to_string()), "{}\n{text}", offer.change);
         let downs = "↓ ".repeat(at);
         harness.press(&format!("{downs} Enter"));
-        assert!(matches!(harness.app.mode, Mode::Plan));
+        assert!(harness.app.screen.is_none());
         let after = harness.app.plan.clone().unwrap();
         assert!(offer.goal.is_met_by(&after), "{}", offer.change);
         assert_eq!(after.on_gpus(), offer.on_gpus);
@@ -60,7 +61,7 @@ fn the_layer_page_steps_to_neighbours() {
     harness.press("← ← Esc End Enter");
     assert!(harness.text().contains("Output layer is in RAM"), "{}", harness.text());
     harness.press("PgDn PgUp q");
-    assert!(matches!(harness.app.mode, Mode::Plan));
+    assert!(harness.app.screen.is_none());
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn the_page_says_if_nothing_helps_or_is_needed() {
 fn best_settings_keep_locked_knobs_and_apply_in_one_step() {
     let mut harness = spilled();
     harness.press("l s");
-    let Mode::Best(page) = harness.app.mode.clone() else { panic!("s asks for the best settings") };
+    let page = harness.showing::<BestPage>().clone();
     let text = harness.text();
     assert!(text.contains("locked: context 49\u{2009}152"), "{text}");
     let has = |page: &BestPage, objective| page.cards.iter().any(|card| card.objectives.contains(&objective));
@@ -97,7 +98,7 @@ fn best_settings_keep_locked_knobs_and_apply_in_one_step() {
         harness.press("s");
     }
     harness.press("Esc l s");
-    let Mode::Best(page) = &harness.app.mode else { panic!() };
+    let page: &BestPage = harness.showing();
     assert!(has(page, Objective::Context), "with nothing held the context can be chosen");
 }
 
@@ -154,11 +155,11 @@ fn thresholds_of_a_knob_stay_known_while_only_it_moves() {
 fn outdated_answers_are_ignored() {
     let mut harness = spilled();
     harness.press("Tab Enter");
-    let Mode::Why(page) = harness.app.mode.clone() else { panic!() };
+    let page = harness.showing::<WhyPage>().clone();
     harness.act(Action::QueryAnswered { id: 0, part: QueryPart::Remedies(page.remedies.clone()) });
-    let Mode::Why(now) = &harness.app.mode else { panic!() };
+    let now: &WhyPage = harness.showing();
     assert_eq!(now.remedies.len(), page.remedies.len());
     harness.press("Esc");
     harness.act(Action::QueryAnswered { id: u64::MAX, part: QueryPart::End });
-    assert!(matches!(harness.app.mode, Mode::Plan));
+    assert!(harness.app.screen.is_none());
 }

@@ -2,7 +2,6 @@
 
 use plimsoll::answer::compare::{ComparedPlan, ComparedValue, Difference, compare};
 use plimsoll::settings::{CacheType, Context};
-use plimsoll::tui::app::Mode;
 
 use crate::harness::{self, Harness};
 
@@ -14,7 +13,7 @@ fn split() -> Harness {
 fn two_pinned_plans_show_their_differences() {
     let mut harness = split();
     harness.press("c");
-    assert!(matches!(harness.app.mode, Mode::Plan), "one plan is compared with nothing yet");
+    assert!(harness.app.screen.is_none(), "one plan is compared with nothing yet");
     assert!(harness.text().contains("Pinned as A"), "{}", harness.text());
     let before = harness.app.plan.clone().unwrap();
     harness.press("End ↓ ↓ ↓ ↓ → ↑ → c");
@@ -37,7 +36,7 @@ fn the_current_plan_is_compared_without_pinning() {
     harness.press("x");
     assert!(harness.text().contains("is not pinned"), "{}", harness.text());
     harness.press("← x ← x");
-    assert!(harness.app.pins.is_empty() && matches!(harness.app.mode, Mode::Plan), "nothing is left to compare");
+    assert!(harness.app.pins.is_empty() && harness.app.screen.is_none(), "nothing is left to compare");
 }
 
 #[test]

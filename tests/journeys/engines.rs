@@ -3,7 +3,6 @@
 use plimsoll::engine::EngineId;
 use plimsoll::plan::{BufferKind, Plan};
 use plimsoll::settings::{Context, FlashAttn, GpuLayers, Release, Settings};
-use plimsoll::tui::app::Mode;
 use plimsoll::tui::regions::Panel;
 
 use crate::harness::{self, Harness};
@@ -103,7 +102,7 @@ fn the_notes_list_ollamas_decisions_and_ollama_ps() {
         }
         assert!(seen.contains("Chosen by the engine") && seen.contains("Other notes"), "{seen}");
         harness.press("Esc");
-        assert!(matches!(harness.app.mode, Mode::Plan));
+        assert!(harness.app.screen.is_none());
     }
 }
 
@@ -113,7 +112,7 @@ fn an_engine_without_notes_says_so() {
     harness.press("n");
     assert!(plan(&harness).notes.is_empty() == harness.text().contains("No notes: the engine"), "{}", harness.text());
     harness.press("? Esc");
-    assert!(matches!(harness.app.mode, Mode::Plan));
+    assert!(harness.app.screen.is_none());
 }
 
 /// The live tensors fill each device's buffer.

@@ -3,7 +3,7 @@
 use plimsoll::engine::EngineId;
 use plimsoll::gguf::FileType;
 use plimsoll::settings::Settings;
-use plimsoll::tui::app::Mode;
+use plimsoll::tui::screens::export::ExportPage;
 use plimsoll::tui::theme::Appearance;
 
 use crate::harness::{self, Harness};
@@ -23,7 +23,7 @@ fn the_shown_text_is_copied() {
     harness.press("→ y");
     assert_eq!(harness.copied[1], "{\n  \"num_ctx\": 3000\n}\n");
     harness.press("Esc");
-    assert!(matches!(harness.app.mode, Mode::Plan));
+    assert!(harness.app.screen.is_none());
     assert_eq!(harness.copied.len(), 2);
 }
 
@@ -46,9 +46,9 @@ fn an_export_is_saved_under_the_typed_name_and_never_overwrites() {
     assert_eq!(harness.fakes.files.lock().unwrap().len(), 2);
 
     harness.press("s Esc");
-    assert!(matches!(&harness.app.mode, Mode::Export(page) if page.naming.is_none()), "Esc leaves the name first");
+    assert!(harness.showing::<ExportPage>().naming.is_none(), "Esc leaves the name first");
     harness.press("Esc");
-    assert!(matches!(harness.app.mode, Mode::Plan));
+    assert!(harness.app.screen.is_none());
 }
 
 #[test]

@@ -8,8 +8,8 @@ use plimsoll::settings::{Context, GpuLayers, Settings};
 use plimsoll::source::store::Store;
 use plimsoll::source::{Package, Progress, TagParameters};
 use plimsoll::tui::action::{Action, Gesture};
-use plimsoll::tui::app::browse::BrowseLine;
-use plimsoll::tui::app::{Load, Mode};
+use plimsoll::tui::app::Load;
+use plimsoll::tui::app::browse::{BrowseLine, ModelBrowser};
 use plimsoll::units::Bytes;
 
 use crate::harness::{self, Harness, package};
@@ -41,7 +41,7 @@ fn model_name(harness: &Harness) -> &str {
 
 /// The names in the list, from the top.
 fn listed(harness: &Harness) -> Vec<&str> {
-    let Mode::Browse(browse) = &harness.app.mode else { panic!("still choosing") };
+    let browse: &ModelBrowser = harness.showing();
     let name = |line: &BrowseLine| match *line {
         BrowseLine::Model(index) => harness.app.library.rows[index].item.name.as_str(),
         BrowseLine::Path(index) => browse.paths[index].as_str(),
@@ -142,12 +142,12 @@ fn the_cursor_stays_on_its_model_while_the_list_fills() {
     let mut harness = harness();
     harness.no_surveys = true;
     harness.press("b ^S ^S ^S ^S ↓ ↓");
-    let Mode::Browse(browse) = &harness.app.mode else { panic!("still choosing") };
+    let browse: &ModelBrowser = harness.showing();
     let chosen = browse.chosen(&harness.app.library).unwrap().item.name.clone();
     assert!(harness.text().contains("planning"), "{}", harness.text());
     harness.no_surveys = false;
     harness.press("^R ^R");
-    let Mode::Browse(browse) = &harness.app.mode else { panic!("still choosing") };
+    let browse: &ModelBrowser = harness.showing();
     assert_eq!(browse.chosen(&harness.app.library).unwrap().item.name, chosen);
     assert!(!harness.text().contains("planning"), "{}", harness.text());
 }
@@ -170,7 +170,7 @@ fn a_path_is_completed_and_opened() {
     harness.press("o");
     harness.write("/mo");
     harness.press("Tab");
-    let Mode::Browse(browse) = &harness.app.mode else { panic!("still choosing") };
+    let browse: &ModelBrowser = harness.showing();
     assert_eq!(browse.input.value(), "/models/", "as far as all agree");
     assert_eq!(listed(&harness)[..2], ["/models/bad.gguf", "/models/qwen.gguf"]);
     harness.press("Enter");
@@ -298,7 +298,7 @@ fn without_local_models_the_catalogue_is_shown() {
     assert_eq!(listed(&harness), ["llama3.2-1b", "qwen3-235b-a22b"]);
     let y = harness.text().lines().position(|line| line.contains("qwen3-235b-a22b")).unwrap();
     harness.mouse(Gesture::Down, 8, y as u16);
-    assert!(matches!(&harness.app.mode, Mode::Browse(page) if page.at == 1), "what is said above it moves no row");
+    assert_eq!(harness.showing::<ModelBrowser>().at, 1, "what is said above it moves no row");
     harness.fakes.library.clear();
     harness.press("Esc o");
     assert!(harness.text().contains("type a name, a path or a URL"), "{}", harness.text());
@@ -318,7 +318,7 @@ fn the_mouse_chooses_sorts_and_opens() {
     assert_eq!(listed(&harness)[0], "qwen3-235b-a22b");
     let (x, y) = place(&harness, "qwen3:8b");
     harness.mouse(Gesture::Down, x, y);
-    assert!(matches!(harness.app.mode, Mode::Browse(_)), "once chooses");
+    assert!(harness.app.showing::<ModelBrowser>().is_some(), "once chooses");
     harness.mouse(Gesture::Down, x, y);
     assert_eq!(model_name(&harness), "Qwen3 8B", "twice opens");
 }
@@ -352,6 +352,6 @@ fn verdicts_are_renewed_when_the_machine_is_detected() {
 fn a_model_is_opened_with_the_context_that_it_was_judged_by() {
     let mut harness = harness();
     harness.press("b ^N ↓ ↓ ↓ Enter");
-    assert!(matches!(harness.app.mode, Mode::Plan), "{}", harness.text());
+    assert!(harness.app.screen.is_none(), "{}", harness.text());
     assert_eq!(harness.app.settings.ctx, Context::Tokens(8192), "{}", harness.text());
 }

@@ -7,6 +7,7 @@ use plimsoll::plan::Verdict;
 use plimsoll::settings::Context;
 use plimsoll::tui::action::{Action, Command};
 use plimsoll::tui::app::LiveMemory;
+use plimsoll::tui::app::machine::MachineScreen;
 use plimsoll::units::Bytes;
 
 use crate::harness::{self, Harness};
@@ -323,7 +324,6 @@ fn no_gpu_and_sixty_four_gpus_are_drawn_and_edited() {
 #[test]
 fn the_mouse_chooses_a_device_and_a_line() {
     use plimsoll::tui::action::Gesture;
-    use plimsoll::tui::app::Mode;
     use plimsoll::tui::app::machine::Pane;
     let mut harness = bench();
     let find = |harness: &Harness, text: &str| {
@@ -336,7 +336,7 @@ fn the_mouse_chooses_a_device_and_a_line() {
     harness.mouse(Gesture::Down, x, y);
     let (x, y) = find(&harness, "free swap");
     harness.mouse(Gesture::Down, x, y);
-    let Mode::Machine(bench) = &harness.app.mode else { panic!("the screen stays") };
+    let bench: &MachineScreen = harness.showing();
     assert_eq!((bench.pane, bench.row, bench.line), (Pane::Details, 3, 2));
 }
 

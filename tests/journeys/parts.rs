@@ -7,8 +7,8 @@ use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{MmprojDevice, MmprojOptions, Settings, SpecType};
 use plimsoll::source::store::Store;
 use plimsoll::source::{Package, catalogue};
-use plimsoll::tui::app::browse::BrowseLine;
-use plimsoll::tui::app::{Load, Mode};
+use plimsoll::tui::app::Load;
+use plimsoll::tui::app::browse::{BrowseLine, ModelBrowser};
 
 use crate::harness::{self, Harness, package};
 
@@ -34,7 +34,7 @@ fn harness(engine: EngineId, size: (u16, u16)) -> Harness {
 }
 
 fn listed(harness: &Harness) -> Vec<&str> {
-    let Mode::Browse(browse) = &harness.app.mode else { panic!("still choosing") };
+    let browse: &ModelBrowser = harness.showing();
     let models = browse.lines.iter().filter_map(|line| match *line {
         BrowseLine::Model(index) => Some(harness.app.library.rows[index].item.name.as_str()),
         _ => None,
@@ -115,7 +115,7 @@ fn a_number_of_a_device_says_what_the_projector_takes_and_why() {
 fn a_draft_is_chosen_in_the_browser_as_on_the_command_line() {
     let mut harness = harness(EngineId::LlamaCpp, (140, 45));
     harness.press("b ↓ ↓ ^d");
-    assert!(matches!(harness.app.mode, Mode::Plan), "{}", harness.text());
+    assert!(harness.app.screen.is_none(), "{}", harness.text());
     assert_eq!(harness.app.loading.state, Load::Ready);
     assert_eq!(harness.app.settings.draft.types, Some(vec![SpecType::DraftSimple]));
     assert!(harness.text().contains("drafts for Qwen2.5 32B"), "{}", harness.text());
@@ -134,10 +134,7 @@ fn a_draft_that_does_not_fit_is_refused_in_one_sentence() {
     let mut harness = harness(EngineId::LlamaCpp, (140, 45));
     harness.press("b ↓ ↓ ↓ ^d");
     let why = "cannot draft for Qwen2.5 32B: its vocabulary has 128256 tokens, not 152064.";
-    let said = |harness: &Harness| match &harness.app.mode {
-        Mode::Browse(browse) => browse.wrong.clone().unwrap_or_default(),
-        _ => panic!("still choosing"),
-    };
+    let said = |harness: &Harness| harness.showing::<ModelBrowser>().wrong.clone().unwrap_or_default();
     assert!(said(&harness).ends_with(why), "{}", said(&harness));
     assert_eq!(harness.app.loading.state, Load::Idle, "nothing is loaded");
 

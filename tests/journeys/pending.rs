@@ -4,10 +4,11 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::tui::action::{Action, Command};
-use plimsoll::tui::app::Mode;
-use plimsoll::tui::app::advice::AnswerState;
+use plimsoll::tui::app::AnswerState;
 use plimsoll::tui::effect::Effect;
 use plimsoll::tui::query::QueryPart;
+use plimsoll::tui::screens::best::BestPage;
+use plimsoll::tui::screens::matrix::MatrixPage;
 use plimsoll::tui::theme::Appearance;
 
 use crate::harness::{self, Harness};
@@ -82,11 +83,9 @@ fn a_page_takes_no_answer_to_another_question() {
             assert_eq!(of_page.len(), 1);
             ids.extend(of_page);
             drop(app.update(Action::QueryAnswered { id: of_planner, part: QueryPart::End }));
-            let progress = match &app.mode {
-                Mode::Best(page) => page.progress,
-                Mode::Matrix(page) => page.progress,
-                _ => AnswerState::Working,
-            };
+            let best = app.showing::<BestPage>().map(|page| page.progress);
+            let progress = best.or(app.showing::<MatrixPage>().map(|page| page.progress));
+            let progress = progress.unwrap_or(AnswerState::Working);
             assert_eq!(progress, AnswerState::Working, "{open:?} still searches");
             drop(app.update(Action::Press(Command::Back)));
         }

@@ -5,10 +5,10 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, Settings};
 use plimsoll::tui::action::{Action, Command};
-use plimsoll::tui::app::Mode;
-use plimsoll::tui::app::advice::AnswerState;
-use plimsoll::tui::app::sweep::SweepPage;
+use plimsoll::tui::app::AnswerState;
 use plimsoll::tui::effect::Effect;
+use plimsoll::tui::screens::matrix::MatrixPage;
+use plimsoll::tui::screens::sweep::SweepPage;
 use plimsoll::tui::theme::Appearance;
 
 use crate::harness::{self, Harness};
@@ -20,8 +20,7 @@ fn spilled() -> Harness {
 }
 
 fn sweeping(harness: &Harness) -> SweepPage {
-    let Mode::Sweep(page) = &harness.app.mode else { panic!("the sweep is in front") };
-    SweepPage::clone(page)
+    harness.showing::<SweepPage>().clone()
 }
 
 /// The plan with `knob` at `value` and the other knobs unchanged.
@@ -126,7 +125,7 @@ fn every_matrix_cell_is_a_plan_and_enter_applies_it() {
     let mut harness = spilled();
     harness.press("W");
     for pair in 0..3 {
-        let Mode::Matrix(page) = harness.app.mode.clone() else { panic!("the matrix is in front") };
+        let page = harness.showing::<MatrixPage>().clone();
         let (rows, columns) = page.axes.clone().unwrap();
         assert_eq!(page.progress, AnswerState::Done);
         assert_eq!(page.cells.len(), rows.len() * columns.len());
@@ -176,10 +175,7 @@ fn a_new_request_discards_the_old_answer() {
     let effects = harness.app.update(Action::Press(Command::Matrix));
     let Some(Effect::Ask(old)) = effects.into_iter().next() else { panic!("the matrix is asked for") };
     harness.press("Tab");
-    let known = |harness: &Harness| match &harness.app.mode {
-        Mode::Matrix(page) => page.cells.len(),
-        _ => 0,
-    };
+    let known = |harness: &Harness| harness.showing::<MatrixPage>().cells.len();
     let before = known(&harness);
     for part in old.parts().flatten() {
         harness.act(Action::QueryAnswered { id: old.id, part });

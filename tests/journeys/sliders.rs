@@ -4,8 +4,12 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, Settings};
 use plimsoll::tui::action::Gesture;
-use plimsoll::tui::app::Mode;
+use plimsoll::tui::app::App;
+use plimsoll::tui::app::browse::ModelBrowser;
+use plimsoll::tui::app::machine::MachineScreen;
 use plimsoll::tui::regions::Panel;
+use plimsoll::tui::screens::engines::EnginesPage;
+use plimsoll::tui::screens::help::HelpPage;
 use plimsoll::tui::widget::slider;
 use ratatui::layout::Rect;
 
@@ -98,17 +102,17 @@ fn the_header_can_be_clicked() {
         let line: String = (0..size.0).map(|x| harness.buffer()[(x, 0)].symbol().chars().next().unwrap()).collect();
         let mut opened = 0;
         for (word, opens) in [
-            ("Llama", (|mode| matches!(mode, Mode::Browse(_))) as fn(&Mode) -> bool),
-            ("Ollama", |mode| matches!(mode, Mode::Engines(_))),
-            ("simulated", |mode| matches!(mode, Mode::Machine(_))),
-            ("help", |mode| matches!(mode, Mode::Help(_))),
+            ("Llama", (|app| app.showing::<ModelBrowser>().is_some()) as fn(&App) -> bool),
+            ("Ollama", |app| app.showing::<EnginesPage>().is_some()),
+            ("simulated", |app| app.showing::<MachineScreen>().is_some()),
+            ("help", |app| app.showing::<HelpPage>().is_some()),
         ] {
             let Some(at) = line.find(word) else { continue };
             let x = line[..at].chars().count() as u16;
             for x in [x, x + word.len() as u16 - 1] {
                 let mut harness = llama(size);
                 harness.mouse(Gesture::Down, x, 0);
-                assert!(opens(&harness.app.mode), "{word} at {x} of {line}");
+                assert!(opens(&harness.app), "{word} at {x} of {line}");
                 opened += 1;
             }
         }

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use plimsoll::engine::EngineId;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::tui::action::Action;
-use plimsoll::tui::app::Mode;
 
 use crate::harness::{self, Harness};
 use crate::observed::samples::samples;
@@ -59,7 +58,7 @@ fn enter_explains_a_difference_and_takes_over_what_is_observed() {
     harness.press("↓ Enter");
     assert!(harness.text().contains("The same, as far as the log tells."), "{}", harness.text());
     harness.press("Home Enter");
-    assert!(matches!(harness.app.mode, Mode::Plan));
+    assert!(harness.app.screen.is_none());
     let (app, gpu) = (&harness.app, &harness.app.machine.gpus[0]);
     assert_eq!((app.engine, app.settings.ctx), (EngineId::LlamaCpp, Context::Tokens(8192)));
     assert_eq!((gpu.name.as_str(), app.settings.ubatch), ("RTX 3090", Some(2048)));
@@ -80,7 +79,7 @@ fn a_long_log_pasted_onto_the_planner_is_read() {
     harness.act(Action::Paste(text));
     assert!(harness.text().contains("Agrees"), "{}", harness.text());
     harness.press("Esc");
-    assert!(matches!(harness.app.mode, Mode::Plan));
+    assert!(harness.app.screen.is_none());
 }
 
 #[test]

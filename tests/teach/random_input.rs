@@ -4,7 +4,7 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::Settings;
 use plimsoll::teach::Page;
 use plimsoll::tui::action::{Action, Command, Gesture};
-use plimsoll::tui::app::Mode;
+use plimsoll::tui::app::TeachScreen;
 use plimsoll::tui::keymap::Scope;
 use plimsoll::tui::theme::{Appearance, Glyphs, Tone};
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ proptest! {
             harness.act(action);
         }
         harness.assert_plan_is_current();
-        prop_assert!(matches!(harness.app.mode, Mode::Teach(_)), "{:?}", harness.app.mode);
+        prop_assert!(harness.app.showing::<TeachScreen>().is_some(), "{:?}", harness.app.screen);
         if mono {
             prop_assert!(harness.text().is_ascii(), "{}", harness.text());
         }

@@ -4,7 +4,7 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::teach::{Page, lessons};
 use plimsoll::tui::action::{Action, Gesture};
-use plimsoll::tui::app::Mode;
+use plimsoll::tui::app::TeachScreen;
 use plimsoll::tui::theme::{Appearance, Tone};
 use rstest::rstest;
 
@@ -24,7 +24,7 @@ fn open(size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Harness {
 /// The teach screen open on `page`.
 fn on(mut harness: Harness, page: Page, keys: &str) -> Harness {
     harness.press("t");
-    while !matches!(&harness.app.mode, Mode::Teach(teach) if teach.page == page) {
+    while harness.showing::<TeachScreen>().page != page {
         harness.press("Tab");
     }
     harness.press(keys);
@@ -81,10 +81,7 @@ fn knobs_change_the_formulas() {
 #[test]
 fn cells_fill_automatically_until_paused() {
     let mut harness = estimated("llama3.1-8b", (80, 24), Tone::Dark, Page::Caches, "");
-    let steps = |harness: &Harness| match &harness.app.mode {
-        Mode::Teach(teach) => teach.caches.steps,
-        _ => panic!("the page is closed"),
-    };
+    let steps = |harness: &Harness| harness.showing::<TeachScreen>().caches.steps;
     harness.press("Space");
     assert_eq!((harness.ticks, steps(&harness)), (1, 0));
     for _ in 0..3 {
@@ -111,7 +108,7 @@ fn a_lesson_is_applied_and_undone() {
     let before = now(&harness);
     for lesson in 0..lessons::all().len() {
         harness.press("Enter");
-        let Mode::Teach(teach) = &harness.app.mode else { panic!("the page is closed") };
+        let teach: &TeachScreen = harness.showing();
         assert_eq!(teach.lessons.at, lesson);
         assert_ne!(now(&harness), before, "lesson {lesson}");
         assert!(harness.app.plan.is_some() && harness.app.refused.is_none(), "lesson {lesson}");
@@ -136,9 +133,9 @@ fn lines_and_lessons_can_be_clicked() {
 #[test]
 fn the_wheel_reads_a_lesson_and_chooses_among_them() {
     let mut harness = estimated("llama3.1-8b", (120, 24), Tone::Dark, Page::Lessons, "");
-    let lesson = |harness: &Harness| match &harness.app.mode {
-        Mode::Teach(teach) => (teach.lessons.at, teach.lessons.scroll),
-        _ => panic!("the page is closed"),
+    let lesson = |harness: &Harness| {
+        let teach: &TeachScreen = harness.showing();
+        (teach.lessons.at, teach.lessons.scroll)
     };
     harness.mouse(Gesture::WheelDown, 100, 10);
     assert!(matches!(lesson(&harness), (0, 1..)), "{:?}", lesson(&harness));

@@ -1,16 +1,17 @@
 //! Changing knobs, and moving the cursors of the other panels.
 
 use super::live::Stale;
-use super::{App, Mode, Panel, TextEntry};
+use super::{App, Panel, TextEntry};
 use crate::answer::{Goal, KnobLimits};
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
+use crate::tui::screens::entry::ValueEntry;
 
 /// Stops per Page Up and Page Down.
 const PAGE: isize = 4;
 
 impl App {
-    pub(super) fn turn_knob(&mut self, command: Command) {
+    pub(crate) fn turn_knob(&mut self, command: Command) {
         let (knob, value) = (self.knobs.focus, self.value(self.knobs.focus));
         let stops = knob.stops(&self.bounds);
         match command {
@@ -28,7 +29,7 @@ impl App {
             Command::Last => self.set_knob(knob, stops.last()),
             Command::Enter if knob.words().is_none() => {
                 let text = knob.typed(&self.settings, value);
-                self.mode = Mode::Entry(TextEntry::suggested(text));
+                self.screen = Some(Box::new(ValueEntry(TextEntry::suggested(text))));
             }
             Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
             Command::MaxInVram => self.request_max(Goal::Vram),
@@ -115,7 +116,7 @@ impl App {
     }
 
     /// Sets `knob` as one undo step.
-    pub(super) fn set_knob(&mut self, knob: Knob, value: u64) {
+    pub(crate) fn set_knob(&mut self, knob: Knob, value: u64) {
         let mut settings = self.settings.clone();
         if let (Knob::TensorSplit, true, Some(plan)) = (knob, settings.tensor_split.is_empty(), &self.plan) {
             // the other GPUs keep their present proportions
@@ -125,14 +126,14 @@ impl App {
         self.change_settings(settings);
     }
 
-    pub(super) fn set_from_text(&mut self, text: &str) -> Result<(), String> {
+    pub(crate) fn set_from_text(&mut self, text: &str) -> Result<(), String> {
         let mut settings = self.settings.clone();
         self.knobs.focus.read(text, &mut settings, &self.bounds)?;
         self.change_settings(settings);
         Ok(())
     }
 
-    pub(super) fn move_cursor(&mut self, command: Command) {
+    pub(crate) fn move_cursor(&mut self, command: Command) {
         let Some(plan) = &self.plan else { return };
         let (at, count) = match self.panels.focus {
             Panel::Knobs => return,

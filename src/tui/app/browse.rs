@@ -5,11 +5,21 @@ mod words;
 
 use std::sync::Arc;
 
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
 use tui_input::Input;
 
-use super::library::{Gathering, Library, ModelRow};
-use crate::library::Item;
-use crate::tui::action::Command;
+use super::App;
+use super::library::{Gathering, Library, ModelRow, Pending};
+use crate::library::{Item, SurveyRequest};
+use crate::settings::{Context, Settings};
+use crate::source::ExplicitKnobs;
+use crate::tui::action::{Action, Command, Gesture};
+use crate::tui::effect::{Effect, SurveyJob};
+use crate::tui::host::{Response, Screen, Text, moved};
+use crate::tui::keymap::Scope;
+use crate::tui::regions::models::{self, ModelsRegions};
+use crate::tui::view;
 
 pub use order::{BrowseFilter, SortOrder};
 pub use words::Filter;
@@ -55,17 +65,6 @@ pub struct ModelBrowser {
     due: Pending,
 }
 
-/// What is to be done to the list before the next drawing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Pending {
-    #[default]
-    Nothing,
-    /// The status of a model changed: sort again.
-    Order,
-    /// Other models are listed, or in another order; a survey starts with those in view.
-    List,
-}
-
 /// What Enter opens: a display name, and the reference.
 pub(super) type OpenTarget = (String, String);
 
@@ -82,18 +81,13 @@ impl ModelBrowser {
     }
 
     /// Marks the list as changed.
-    pub(super) const fn touch(&mut self) {
+    const fn touch(&mut self) {
         self.due = Pending::List;
     }
 
-    /// Notes that a model's status changed.
-    pub(super) fn learn(&mut self) {
-        self.due = self.due.max(Pending::Order);
-    }
-
     /// Rebuilds the list if needed. Returns whether its models must be surveyed in the new order.
-    pub(super) fn arrange(&mut self, library: &Library) -> bool {
-        let due = std::mem::take(&mut self.due);
+    fn arrange(&mut self, library: &mut Library) -> bool {
+        let due = library.take_due().max(std::mem::take(&mut self.due));
         if due == Pending::Nothing {
             return false;
         }
@@ -165,19 +159,13 @@ impl ModelBrowser {
 
     /// Moves the cursor, sorts or filters.
     pub(super) fn turn(&mut self, command: Command, library: &Library) {
-        const PAGE: usize = 8;
         self.wrong = None;
-        let last = self.lines.len().saturating_sub(1);
-        let at = match command {
-            Command::Up => self.at.saturating_sub(1),
-            Command::Down => (self.at + 1).min(last),
-            Command::PageUp => self.at.saturating_sub(PAGE),
-            Command::PageDown => (self.at + PAGE).min(last),
-            Command::First => 0,
-            Command::Last => last,
-            _ => return self.filter(command, library),
-        };
-        self.point_at(at, library);
+        match command {
+            Command::Up | Command::Down | Command::PageUp | Command::PageDown | Command::First | Command::Last => {
+                self.point_at(moved(self.at, self.lines.len(), 8, command), library)
+            }
+            _ => self.filter(command, library),
+        }
     }
 
     /// Moves the cursor to line `at`.
@@ -237,6 +225,125 @@ impl ModelBrowser {
             Some(BrowseLine::Typed) => by_reference(text),
             None => Err("Type a name, a path or an address.".to_owned()),
         }
+    }
+}
+
+/// Opens the browser; `here` lists only local models.
+pub(crate) fn open(app: &mut App, here: bool) -> Vec<Effect> {
+    app.library.open_on(&app.machine);
+    app.show(ModelBrowser::new(here, app.preferences.need));
+    vec![Effect::ListModels]
+}
+
+impl Screen for ModelBrowser {
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Models, Scope::Everywhere]
+    }
+
+    fn missing(&self, _: &App) -> Option<&'static str> {
+        None
+    }
+
+    /// Rebuilds the list, and surveys its models.
+    fn refresh(&mut self, app: &mut App) -> Vec<Effect> {
+        if !self.arrange(&mut app.library) {
+            return Vec::new();
+        }
+        let settings = app.tag.tag_defaults.without(&app.settings);
+        let machine = app.library.machine(&app.machine);
+        let id = app.library.ask(SurveyRequest {
+            engine: app.engine,
+            machine,
+            settings: Settings { ctx: self.need.map_or(settings.ctx, Context::Tokens), ..settings },
+            held: ExplicitKnobs { ctx: app.tag.held.ctx || self.need.is_some(), ..app.tag.held },
+            quant: None,
+        });
+        let asked = app.library.wanted(&self.lines, self.at).zip(app.library.request());
+        asked.map(|(items, request)| Effect::Survey(Box::new(SurveyJob { id, items, request }))).into_iter().collect()
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        match command {
+            Command::Back => return Response::CLOSE,
+            Command::Complete => {
+                return Response::Stay(vec![Effect::Complete { typed: self.input.value().to_owned() }]);
+            }
+            Command::Enter => match self.choice(&app.library) {
+                Ok((name, reference)) => {
+                    let effects = app.begin_load(name, reference);
+                    app.loading.ctx = self.need;
+                    return Response::Close(effects);
+                }
+                Err(wrong) => self.wrong = Some(wrong),
+            },
+            Command::UseAsDraft => match app.begin_draft(self) {
+                Ok(effects) => return Response::Close(effects),
+                Err(wrong) => self.wrong = Some(wrong),
+            },
+            Command::Renew => {
+                app.library.renew();
+                self.touch();
+            }
+            _ => self.turn(command, &app.library),
+        }
+        Response::STAY
+    }
+
+    fn accepts_text(&self) -> bool {
+        true
+    }
+
+    fn text(&mut self, _: &mut App, text: Text<'_>) -> Response {
+        if text.edit(&mut self.input) {
+            self.edited();
+        }
+        Response::STAY
+    }
+
+    /// A press selects a model, or opens the selected one; on a column title it sorts, on a filter it toggles that.
+    fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
+        let page = ModelsRegions::of(&app.regions);
+        if gesture != Gesture::Down || !page.frame.contains(at) {
+            return Response::Ignored;
+        }
+        let holds = |place: Rect| place.contains(at);
+        if let Some((column, _)) = page.columns(page.head.y).into_iter().find(|(_, place)| holds(*place)) {
+            self.sort_by(SortOrder::by(column));
+            return Response::STAY;
+        }
+        let filters = self.filters();
+        let places = models::filters(page.filters, filters.iter().map(Filter::cells));
+        if let Some((filter, _)) = filters.iter().zip(places).find(|(_, place)| holds(*place)) {
+            self.turn(filter.command, &app.library);
+            return Response::STAY;
+        }
+        let page = page.below(self.messages(&app.library, page.list).len());
+        if !holds(page.list) {
+            return Response::STAY;
+        }
+        let line = page.first(self.at, self.lines.len()) + usize::from(at.y - page.list.y);
+        if line == self.at {
+            return self.press(app, Command::Enter);
+        }
+        if line < self.lines.len() {
+            self.point_at(line, &app.library);
+        }
+        Response::STAY
+    }
+
+    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+        if let Action::Completed { typed, paths } = answer {
+            self.completed(&typed, paths);
+        }
+        Vec::new()
+    }
+
+    fn area(&self, app: &App) -> Rect {
+        ModelsRegions::of(&app.regions).frame
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        view::models::draw(app, self, buffer);
     }
 }
 

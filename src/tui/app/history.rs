@@ -44,7 +44,7 @@ impl App {
     }
 
     /// Records the present state for undo.
-    pub(super) fn push_undo(&mut self) {
+    pub(crate) fn push_undo(&mut self) {
         let Some(plan_request) = self.plan_request() else { return };
         if self.undo_steps.len() == MAX_UNDO {
             self.undo_steps.remove(0);
@@ -53,7 +53,7 @@ impl App {
         self.undo_steps.push(UndoStep { plan_request, knobs, stashed, what_if });
     }
 
-    pub(super) fn undo(&mut self) {
+    pub(crate) fn undo(&mut self) {
         match self.undo_steps.pop() {
             Some(UndoStep { plan_request, knobs, stashed, what_if }) => {
                 (self.knobs.stashed, self.what_if) = (stashed, what_if);
@@ -71,12 +71,12 @@ impl App {
     }
 
     /// Makes `plan_request` the present one, as one undo step.
-    pub(super) fn apply_request(&mut self, plan_request: PlanRequest) {
+    pub(crate) fn apply_request(&mut self, plan_request: PlanRequest) {
         self.apply_request_as(plan_request, "pinned machine");
     }
 
     /// The same, with a name for its machine if that differs from the present one.
-    pub(super) fn apply_request_as(&mut self, plan_request: PlanRequest, machine: &str) {
+    pub(crate) fn apply_request_as(&mut self, plan_request: PlanRequest, machine: &str) {
         if self.plan_request().as_ref() != Some(&plan_request) {
             self.push_undo();
             // its settings are for its own knobs: nothing to stash or restore
@@ -108,7 +108,7 @@ impl App {
         }
     }
 
-    pub(super) fn change_settings(&mut self, settings: Settings) {
+    pub(crate) fn change_settings(&mut self, settings: Settings) {
         if settings == self.settings {
             return;
         }
@@ -131,7 +131,7 @@ impl App {
     }
 
     /// Ends a drag; one that returned to its start is no undo step.
-    pub(super) fn end_drag(&mut self) {
+    pub(crate) fn end_drag(&mut self) {
         let moved = self.knobs.drag.take().is_some_and(|drag| drag.moved);
         if moved && self.undo_steps.last().is_some_and(|step| step.plan_request.settings == self.settings) {
             self.undo_steps.pop();

@@ -21,7 +21,7 @@ pub struct KnobList {
     /// Whether K and V get a cache type each, on engines that have two.
     pub two_cache_types: bool,
     /// Values of knobs that are not offered now.
-    pub(super) stashed: StashedKnobs,
+    pub(crate) stashed: StashedKnobs,
     pub(super) drag: Option<Drag>,
 }
 
@@ -77,7 +77,7 @@ impl App {
     }
 
     /// What decides which knobs apply.
-    pub(super) fn knob_context(&self) -> KnobContext<'_> {
+    pub(crate) fn knob_context(&self) -> KnobContext<'_> {
         KnobContext {
             model: self.model.as_deref(),
             machine: &self.machine,
@@ -108,7 +108,7 @@ impl App {
     }
 
     /// Switches to another engine or release, as one undo step.
-    pub(super) fn choose(&mut self, choice: EngineVersion) {
+    pub(crate) fn choose(&mut self, choice: EngineVersion) {
         if choice == self.choice() {
             return;
         }

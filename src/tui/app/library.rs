@@ -31,6 +31,17 @@ pub enum Gathering {
     Refused(String),
 }
 
+/// What is to be done to the list before the next drawing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Pending {
+    #[default]
+    Nothing,
+    /// The status of a model changed: sort again.
+    Order,
+    /// Other models are listed, or in another order; a survey starts with those in view.
+    List,
+}
+
 /// The models. Their status is kept while the page is closed.
 #[derive(Debug, Default)]
 pub struct Library {
@@ -42,6 +53,7 @@ pub struct Library {
     id: u64,
     /// Whether models are to be judged by the machine as it is now.
     renew: bool,
+    due: Pending,
 }
 
 /// By how much of a device's memory what is free must change before an open list judges by it: models that are loaded
@@ -56,6 +68,7 @@ impl Library {
             old.into_iter().partition(|row| row.item.origin == ModelOrigin::Running);
         self.rows = items.into_iter().map(|item| with_old_status(item, &old)).collect();
         self.gathered = Gathering::Here;
+        self.due = Pending::List;
         // until the server answers again
         self.insert_running(running);
     }
@@ -66,6 +79,7 @@ impl Library {
         let (old, others): (Vec<ModelRow>, Vec<ModelRow>) =
             old.into_iter().partition(|row| row.item.origin == ModelOrigin::Running);
         self.rows = others;
+        self.due = Pending::List;
         match answer {
             Ok(items) => {
                 self.insert_running(items.into_iter().map(|item| with_old_status(item, &old)).collect());
@@ -83,6 +97,7 @@ impl Library {
 
     /// Updates a model's status, if `id` is the present survey.
     pub(super) fn model_planned(&mut self, id: u64, item: &Arc<Item>, status: ModelStatus) {
+        self.due = self.due.max(Pending::Order);
         let row = self.rows.iter_mut().find(|row| Arc::ptr_eq(&row.item, item));
         let Some(row) = row.filter(|_| id == self.id) else { return };
         if row.asked == id {
@@ -99,6 +114,16 @@ impl Library {
             self.id += 1;
         }
         self.id
+    }
+
+    /// Has the models judged again, as the settings or the machine have changed.
+    pub(super) const fn touch(&mut self) {
+        self.due = Pending::List;
+    }
+
+    /// What is to be done to an open list.
+    pub(super) fn take_due(&mut self) -> Pending {
+        std::mem::take(&mut self.due)
     }
 
     /// Judges by the machine as it is now, however little has changed.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{App, Mode};
+use super::App;
 use crate::hardware::Detected;
 use crate::hardware::watch::MemoryUpdate;
 use crate::machine::Machine;
@@ -88,10 +88,8 @@ impl App {
         let machine = self.what_if.over(&self.found_machine.machine);
         if machine != *self.machine {
             self.set_machine(Arc::new(machine));
-            if let Mode::Browse(browse) = &mut self.mode
-                && self.library.must_renew(&self.machine)
-            {
-                browse.touch();
+            if self.library.must_renew(&self.machine) {
+                self.library.touch();
             }
             if self.stale == Stale::No {
                 self.stale = Stale::Memory;
@@ -99,7 +97,7 @@ impl App {
         }
     }
 
-    pub(super) fn freeze(&mut self) -> Vec<Effect> {
+    pub(crate) fn freeze(&mut self) -> Vec<Effect> {
         let (live, message) = match self.found_machine.live {
             LiveMemory::On => (LiveMemory::Frozen, "Live memory frozen; f resumes it."),
             LiveMemory::Frozen => (LiveMemory::On, "Live memory resumed."),

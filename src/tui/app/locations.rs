@@ -7,7 +7,7 @@ use crate::export::ModelLocation;
 
 /// The locations of opened models, but not of requantised variants.
 #[derive(Debug, Default)]
-pub(super) struct ModelLocations(Vec<(Weak<PreparedModel>, ModelLocation)>);
+pub(crate) struct ModelLocations(Vec<(Weak<PreparedModel>, ModelLocation)>);
 
 impl ModelLocations {
     /// Records the location of `model`, if it is known.

@@ -7,15 +7,21 @@ pub mod saved;
 
 use std::sync::Arc;
 
+use ratatui::buffer::Buffer;
+use ratatui::layout::Position;
 use tui_input::Input;
 
+use super::App;
 use super::adjust::next_multiple;
-use super::{App, Mode};
 use crate::machine::Machine;
 use crate::machine::what_if::{self, WhatIf};
 use crate::settings::Settings;
-use crate::tui::action::Command;
+use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::effect::Effect;
+use crate::tui::host::{Cover, Response, Screen, Text, moved};
+use crate::tui::keymap::Scope;
+use crate::tui::regions::machine::MachineRegions;
+use crate::tui::view;
 use crate::units::Bytes;
 
 use cards::CardPicker;
@@ -26,6 +32,9 @@ use saved::SavedPage;
 /// Steps and fine steps of sizes.
 const STEP: Bytes = Bytes::gib(1);
 const FINE: Bytes = Bytes::mib(128);
+
+/// Entries per Page Up and Page Down.
+const PAGE: usize = 8;
 
 /// The state of the screen.
 #[derive(Clone, Debug, Default)]
@@ -73,13 +82,126 @@ pub enum MachinePrompt {
 }
 
 impl MachineScreen {
-    /// Whether keys go into a text field.
-    pub const fn accepts_text(&self) -> bool {
+    fn focus_devices(&mut self) {
+        (self.pane, self.line, self.scroll) = (Pane::Devices, 0, 0);
+    }
+
+    fn press_on_prompt(&mut self, app: &mut App, command: Command) -> Vec<Effect> {
+        match std::mem::take(&mut self.prompt) {
+            MachinePrompt::Nothing => app.press_on_devices(self, command),
+            MachinePrompt::Size(input) => {
+                app.press_on_size(self, input, command);
+                Vec::new()
+            }
+            MachinePrompt::Card(cards) => {
+                app.press_on_cards(self, cards, command);
+                Vec::new()
+            }
+            MachinePrompt::Name(input) => app.press_on_name(self, input, command),
+            MachinePrompt::Saved(saved) => app.press_on_saved(self, saved, command),
+            MachinePrompt::Compare(compare) => {
+                if !matches!(command, Command::Back | Command::Enter) {
+                    self.prompt = MachinePrompt::Compare(compare);
+                }
+                Vec::new()
+            }
+        }
+    }
+}
+
+impl Screen for MachineScreen {
+    fn scopes(&self) -> &'static [Scope] {
+        match self.prompt {
+            MachinePrompt::Nothing => &[Scope::Machine, Scope::Everywhere],
+            MachinePrompt::Size(_) | MachinePrompt::Name(_) => &[Scope::Field, Scope::Everywhere],
+            MachinePrompt::Card(_) => &[Scope::CardPicker, Scope::Everywhere],
+            MachinePrompt::Saved(_) => &[Scope::SavedMachines, Scope::Everywhere],
+            MachinePrompt::Compare(_) => &[Scope::Page, Scope::Everywhere],
+        }
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn message(&self) -> Option<&str> {
+        self.wrong.as_deref()
+    }
+
+    fn missing(&self, _: &App) -> Option<&'static str> {
+        None
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        self.wrong = None;
+        let on_devices = self.pane == Pane::Devices;
+        match (&self.prompt, command) {
+            (MachinePrompt::Nothing, Command::Back) if on_devices => return Response::CLOSE,
+            (MachinePrompt::Nothing, Command::Help) => return Response::Ignored,
+            _ => {}
+        }
+        let effects = self.press_on_prompt(app, command);
+        app.clamp_cursor(self);
+        Response::Stay(effects)
+    }
+
+    fn accepts_text(&self) -> bool {
         matches!(self.prompt, MachinePrompt::Size(_) | MachinePrompt::Name(_) | MachinePrompt::Card(_))
     }
 
-    fn focus_devices(&mut self) {
-        (self.pane, self.line, self.scroll) = (Pane::Devices, 0, 0);
+    fn text(&mut self, _: &mut App, text: Text<'_>) -> Response {
+        self.wrong = None;
+        match &mut self.prompt {
+            MachinePrompt::Size(input) | MachinePrompt::Name(input) => {
+                text.edit(input);
+            }
+            MachinePrompt::Card(cards) => {
+                text.edit(&mut cards.input);
+                cards.at = 0;
+            }
+            MachinePrompt::Nothing | MachinePrompt::Saved(_) | MachinePrompt::Compare(_) => {}
+        }
+        Response::STAY
+    }
+
+    /// A press selects the device or setting at the pointer.
+    fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
+        if gesture != Gesture::Down {
+            return Response::Ignored;
+        }
+        if !matches!(self.prompt, MachinePrompt::Nothing) {
+            return Response::STAY;
+        }
+        app.notice = None;
+        let rows = app.machine_rows().len();
+        let places = MachineRegions::of(&app.regions, rows);
+        let lines = app.machine_row(self).lines(app.engine).len();
+        if let Some(row) = places.row_at(self.row, rows, at.x, at.y) {
+            (self.pane, self.row, self.line, self.scroll) = (Pane::Devices, row, 0, 0);
+        } else if let Some(line) = places.line_at(lines, at.x, at.y) {
+            (self.pane, self.line) = (Pane::Details, line);
+        }
+        Response::STAY
+    }
+
+    fn answer(&mut self, app: &mut App, answer: Action) -> Vec<Effect> {
+        match (answer, &mut self.prompt) {
+            (Action::MachinesListed(Ok(entries)), MachinePrompt::Saved(saved)) => saved.entries = Some(entries),
+            (Action::MachinesListed(Err(wrong)), MachinePrompt::Saved(saved)) => {
+                saved.entries = Some(Vec::new());
+                self.wrong = Some(wrong);
+            }
+            (Action::MachinesCompared(answers), MachinePrompt::Compare(compare)) => compare.learn(answers),
+            (Action::MachineSaved(Ok(_)), prompt) => *prompt = MachinePrompt::Nothing,
+            // said on the screen
+            (Action::MachineSaved(Err(wrong)), _) => (self.wrong, app.notice) = (Some(wrong), None),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        view::machine::draw(app, self, buffer);
     }
 }
 
@@ -94,37 +216,6 @@ impl App {
     pub fn machine_row(&self, screen: &MachineScreen) -> MachineRow {
         let rows = self.machine_rows();
         rows.get(screen.row.min(rows.len() - 1)).copied().unwrap_or(MachineRow::Ram)
-    }
-
-    pub(super) fn press_on_machine(&mut self, mut screen: Box<MachineScreen>, command: Command) -> Vec<Effect> {
-        screen.wrong = None;
-        let effects = match std::mem::take(&mut screen.prompt) {
-            MachinePrompt::Nothing if command == Command::Back && screen.pane == Pane::Devices => return Vec::new(),
-            MachinePrompt::Nothing if command == Command::Help => {
-                self.mode = Mode::Help(0);
-                return Vec::new();
-            }
-            MachinePrompt::Nothing => self.press_on_devices(&mut screen, command),
-            MachinePrompt::Size(input) => {
-                self.press_on_size(&mut screen, input, command);
-                Vec::new()
-            }
-            MachinePrompt::Card(cards) => {
-                self.press_on_cards(&mut screen, cards, command);
-                Vec::new()
-            }
-            MachinePrompt::Name(input) => self.press_on_name(&mut screen, input, command),
-            MachinePrompt::Saved(saved) => self.press_on_saved(&mut screen, saved, command),
-            MachinePrompt::Compare(compare) => {
-                if !matches!(command, Command::Back | Command::Enter) {
-                    screen.prompt = MachinePrompt::Compare(compare);
-                }
-                Vec::new()
-            }
-        };
-        self.clamp_cursor(&mut screen);
-        self.mode = Mode::Machine(screen);
-        effects
     }
 
     /// Clamps the cursor to the present rows.
@@ -163,13 +254,12 @@ impl App {
                 screen.prompt = MachinePrompt::Card(CardPicker::new(None));
             }
             (_, Pane::Devices) => {
-                let last = self.machine_rows().len() - 1;
-                screen.row = moved(screen.row, last, command);
+                screen.row = moved(screen.row, self.machine_rows().len(), PAGE, command);
                 screen.scroll = 0;
             }
             (Command::Up | Command::Down | Command::First | Command::Last, Pane::Details) => {
-                let last = row.lines(self.engine).len().saturating_sub(1);
-                (screen.line, screen.scroll) = (moved(screen.line, last, command), 0);
+                let lines = row.lines(self.engine).len();
+                (screen.line, screen.scroll) = (moved(screen.line, lines, PAGE, command), 0);
             }
             (_, Pane::Details) => self.adjust_setting(screen, row, command),
         }
@@ -254,17 +344,5 @@ impl App {
         self.machine = Arc::new(self.what_if.over(&self.found_machine.machine));
         self.library.renew();
         self.replan_from_scratch();
-    }
-}
-
-pub(super) fn moved(at: usize, last: usize, command: Command) -> usize {
-    match command {
-        Command::Up => at.saturating_sub(1),
-        Command::Down => (at + 1).min(last),
-        Command::PageUp => at.saturating_sub(8),
-        Command::PageDown => (at + 8).min(last),
-        Command::First => 0,
-        Command::Last => last,
-        _ => at.min(last),
     }
 }

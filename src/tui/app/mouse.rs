@@ -1,111 +1,41 @@
 //! Mouse presses, drags and the wheel.
 
-use ratatui::layout::Rect;
+use ratatui::layout::Position;
 
 use super::history::Drag;
-use super::machine::{MachinePrompt, MachineScreen, Pane};
-use super::{App, Mode, Panel};
+use super::{App, Panel};
 use crate::settings::knob::Knob;
 use crate::tui::action::{Action, Command, Gesture};
-use crate::tui::app::browse::{Filter, SortOrder};
 use crate::tui::effect::Effect;
 use crate::tui::regions::footer;
-use crate::tui::regions::machine::MachineRegions;
-use crate::tui::regions::models::{self, ModelsRegions};
 use crate::tui::regions::{self, KnobRow};
 use crate::tui::widget::slider;
 
 impl App {
-    pub(super) fn mouse(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
-        if gesture == Gesture::Down && self.regions.footer.contains((x, y).into()) {
-            let pressed = footer::command_at(&self.footer(), x, y);
+    pub(super) fn mouse(&mut self, gesture: Gesture, at: Position) -> Vec<Effect> {
+        if gesture == Gesture::Down && self.regions.footer.contains(at) {
+            let pressed = footer::command_at(&self.footer(), at.x, at.y);
             return pressed.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
         }
-        if let (Mode::Machine(screen), Gesture::Down) = (&self.mode, gesture) {
-            let mut screen = screen.clone();
-            self.point_at_machine(&mut screen, x, y);
-            self.mode = Mode::Machine(screen);
-            return Vec::new();
-        }
-        if matches!(self.mode, Mode::Teach(_)) {
-            return self.mouse_on_teach(gesture, x, y);
-        }
-        if !matches!(self.mode, Mode::Plan) {
-            return self.mouse_on_page(gesture, x, y);
+        if let Some(screen) = self.screen.take() {
+            return self.mouse_on_screen(screen, gesture, at);
         }
         match gesture {
-            Gesture::Down if self.regions.header.contains((x, y).into()) => {
-                let asked = self.header().command_at(x);
+            Gesture::Down if self.regions.header.contains(at) => {
+                let asked = self.header().command_at(at.x);
                 return asked.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
             }
             Gesture::Down => {
                 self.notice = None;
-                self.mouse_down(x, y);
+                self.mouse_down(at.x, at.y);
             }
             Gesture::Drag => {
                 if let Some(drag) = self.knobs.drag {
-                    self.drag_to(drag.knob, x);
+                    self.drag_to(drag.knob, at.x);
                 }
             }
             Gesture::Up => self.end_drag(),
-            Gesture::WheelUp | Gesture::WheelDown => self.wheel(gesture == Gesture::WheelUp, x, y),
-        }
-        Vec::new()
-    }
-
-    /// Selects the device or setting at the pointer.
-    fn point_at_machine(&mut self, screen: &mut MachineScreen, x: u16, y: u16) {
-        self.end_drag();
-        if !matches!(screen.prompt, MachinePrompt::Nothing) {
-            return;
-        }
-        self.notice = None;
-        let rows = self.machine_rows().len();
-        let places = MachineRegions::of(&self.regions, rows);
-        let lines = self.machine_row(screen).lines(self.engine).len();
-        if let Some(row) = places.row_at(screen.row, rows, x, y) {
-            (screen.pane, screen.row, screen.line, screen.scroll) = (Pane::Devices, row, 0, 0);
-        } else if let Some(line) = places.line_at(lines, x, y) {
-            (screen.pane, screen.line) = (Pane::Details, line);
-        }
-    }
-
-    fn mouse_on_page(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
-        self.end_drag();
-        match gesture {
-            Gesture::Down => self.press_on_models(x, y),
-            Gesture::WheelUp => self.update(Action::Press(Command::Up)),
-            Gesture::WheelDown => self.update(Action::Press(Command::Down)),
-            _ => Vec::new(),
-        }
-    }
-
-    /// In the model browser a press selects a model, or opens the selected one; on a column title it sorts, on a filter
-    /// it toggles that.
-    fn press_on_models(&mut self, x: u16, y: u16) -> Vec<Effect> {
-        let Mode::Browse(browse) = &mut self.mode else { return Vec::new() };
-        let page = ModelsRegions::of(&self.regions);
-        let holds = |place: Rect| place.contains((x, y).into());
-        if let Some((column, _)) = page.columns(page.head.y).into_iter().find(|(_, place)| holds(*place)) {
-            browse.sort_by(SortOrder::by(column));
-            return Vec::new();
-        }
-        let filters = browse.filters();
-        let places = models::filters(page.filters, filters.iter().map(Filter::cells));
-        if let Some((filter, _)) = filters.iter().zip(places).find(|(_, place)| holds(*place)) {
-            browse.turn(filter.command, &self.library);
-            return Vec::new();
-        }
-        let page = page.below(browse.messages(&self.library, page.list).len());
-        if !holds(page.list) {
-            return Vec::new();
-        }
-        let at = page.first(browse.at, browse.lines.len()) + usize::from(y - page.list.y);
-        if at == browse.at {
-            return self.update(Action::Press(Command::Enter));
-        }
-        if at < browse.lines.len() {
-            browse.point_at(at, &self.library);
+            Gesture::WheelUp | Gesture::WheelDown => self.wheel(gesture == Gesture::WheelUp, at.x, at.y),
         }
         Vec::new()
     }

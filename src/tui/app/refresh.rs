@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
+use super::App;
 use super::cliffs::apart_from;
 use super::live::Stale;
-use super::{App, Mode};
 use crate::answer::{Goal, KnobLimits};
 use crate::engine;
 use crate::engine::{PlanRequest, PreparedModel};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
-use crate::settings::{Context, Settings};
-use crate::source::ExplicitKnobs;
 use crate::speed::Speeds;
-use crate::tui::effect::{Effect, LimitsRequest, SurveyJob};
+use crate::tui::effect::{Effect, LimitsRequest};
 
 /// The limits of the knobs, and the request for them.
 #[derive(Debug, Default)]
@@ -93,27 +91,8 @@ impl App {
     /// Plans again if anything changed. Called once per drawing, however many actions came.
     pub fn refresh(&mut self) -> Vec<Effect> {
         let mut effects = self.replan();
-        effects.extend(self.survey());
+        effects.extend(self.with_screen(|screen, app| screen.refresh(app)));
         effects
-    }
-
-    /// In the model browser: rebuilds the list, and surveys its models.
-    fn survey(&mut self) -> Option<Effect> {
-        let Mode::Browse(browse) = &mut self.mode else { return None };
-        if !browse.arrange(&self.library) {
-            return None;
-        }
-        let settings = self.tag.tag_defaults.without(&self.settings);
-        let machine = self.library.machine(&self.machine);
-        let id = self.library.ask(crate::library::SurveyRequest {
-            engine: self.engine,
-            machine,
-            settings: Settings { ctx: browse.need.map_or(settings.ctx, Context::Tokens), ..settings },
-            held: ExplicitKnobs { ctx: self.tag.held.ctx || browse.need.is_some(), ..self.tag.held },
-            quant: None,
-        });
-        let items = self.library.wanted(&browse.lines, browse.at)?;
-        Some(Effect::Survey(Box::new(SurveyJob { id, items, request: self.library.request()? })))
     }
 
     fn replan(&mut self) -> Vec<Effect> {
@@ -123,15 +102,14 @@ impl App {
         }
         self.update_offered_knobs();
         let Some(model) = self.model.clone() else { return Vec::new() };
-        let effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
+        let mut effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
             Ok(plan) => self.accept(&model, plan, cause),
             Err(error) => {
                 self.refused = Some(error);
                 Vec::new()
             }
         };
-        self.update_engine_compare();
-        self.update_engines();
+        effects.extend(self.with_screen(|screen, app| screen.planned(app, cause == Stale::User)));
         effects
     }
 
@@ -159,11 +137,6 @@ impl App {
         if cause == Stale::User || !self.limits.machine.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
             effects.extend(self.request_limits(plan));
         }
-        if cause == Stale::User {
-            // the open page shows answers about the previous plan
-            effects.extend(self.ask_for_page());
-        }
-        effects.extend(self.request_page());
         effects
     }
 
@@ -172,9 +145,10 @@ impl App {
     fn request_limits(&mut self, plan: Plan) -> Vec<Effect> {
         let Some(of) = self.plan_request() else { return Vec::new() };
         self.limits.id += 1;
+        let cliffs = self.next_id();
         self.limits.machine = Some(Arc::clone(&self.machine));
         self.limits.asked = Some(of.clone());
-        let cliffs = self.cliffs.ask(self.queries.next(), of.clone(), &self.knobs.offered, self.knobs.focus);
+        let cliffs = self.cliffs.ask(cliffs, of.clone(), &self.knobs.offered, self.knobs.focus);
         let question = LimitsRequest { id: self.limits.id, of, plan };
         std::iter::once(Effect::Limits(Box::new(question))).chain(cliffs).collect()
     }
@@ -185,7 +159,7 @@ impl App {
     }
 
     /// The request that the known limits and cliffs are for, if it is nearly the present one.
-    pub(super) fn limits_request(&self) -> Option<PlanRequest> {
+    pub(crate) fn limits_request(&self) -> Option<PlanRequest> {
         let now = self.plan_request()?;
         let machine = self.limits.machine.as_ref().filter(|of| of.is_nearly(&now.machine)).cloned();
         Some(match machine {

@@ -8,10 +8,10 @@ pub mod schedule;
 
 use std::sync::Arc;
 
-use ratatui::layout::Rect;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
 
-use super::update::scrolled;
-use super::{App, Mode};
+use super::App;
 use crate::engine::PlanRequest;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
@@ -19,7 +19,9 @@ use crate::teach::lessons::LessonSetup;
 use crate::teach::{Page, PageContent, Topic};
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::effect::{Effect, LimitsRequest, TeachRequest};
-use crate::tui::regions;
+use crate::tui::host::{Cover, Response, Screen};
+use crate::tui::keymap::Scope;
+use crate::tui::{regions, view};
 
 /// The state of the screen.
 #[derive(Clone, Debug)]
@@ -30,13 +32,14 @@ pub struct TeachScreen {
     pub content: Option<Arc<PageContent>>,
     /// Why there is no content.
     pub refused: Option<String>,
-    /// The key table is shown, with this many lines scrolled.
-    pub help: Option<u16>,
     pub schedule: schedule::Cursor,
     pub allocation: allocation::Cursor,
     pub formulas: formulas::Cursor,
     pub caches: caches::Cursor,
     pub lessons: lessons::Cursor,
+    /// The newest request for content, and the newest step of an animation; answers to older ones are ignored.
+    request: u64,
+    tick: u64,
 }
 
 impl TeachScreen {
@@ -47,7 +50,8 @@ impl TeachScreen {
             page: topic.page(),
             content: None,
             refused: None,
-            help: None,
+            request: 0,
+            tick: 0,
             schedule: schedule::Cursor::default(),
             allocation: allocation::Cursor::default(),
             formulas: formulas::Cursor::default(),
@@ -59,20 +63,6 @@ impl TeachScreen {
     /// The content of the open page.
     pub fn content(&self) -> Option<&PageContent> {
         self.content.as_deref().filter(|content| content.page() == self.page)
-    }
-
-    /// Whether `command` does anything on the open page.
-    pub const fn handles(&self, command: Command) -> bool {
-        match command {
-            Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons),
-            Command::Compare => matches!(self.page, Page::Formulas | Page::Allocation),
-            Command::CompareEngines => matches!(self.page, Page::Formulas),
-            Command::RemoveOp => matches!(self.page, Page::Schedule),
-            Command::Peak => matches!(self.page, Page::Allocation),
-            Command::Play => matches!(self.page, Page::Caches),
-            Command::Answer => matches!(self.page, Page::Lessons),
-            _ => true,
-        }
     }
 
     fn topic(&self) -> Topic {
@@ -96,82 +86,126 @@ pub(super) enum PageResponse {
     Tick,
 }
 
-impl App {
-    pub(super) fn open_teach(&mut self) -> Vec<Effect> {
-        self.teach(Page::ALL[0].topic())
+impl Screen for TeachScreen {
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Teach, Scope::Everywhere]
     }
 
-    /// Opens the teach screen on `topic`.
-    pub fn teach(&mut self, topic: Topic) -> Vec<Effect> {
-        if self.plan.is_none() {
-            self.notice = Some("There is no plan yet: open a model with o.".to_owned());
-            return Vec::new();
-        }
-        self.mode = Mode::Teach(Box::new(TeachScreen::on(topic)));
-        self.request_page()
+    fn cover(&self) -> Cover {
+        Cover::Whole
     }
 
-    /// Requests the content of the open page for the present plan.
-    pub(super) fn request_page(&mut self) -> Vec<Effect> {
-        let Mode::Teach(teach) = &self.mode else { return Vec::new() };
-        let (Some(of), Some(plan)) = (self.plan_request(), &self.plan) else { return Vec::new() };
-        self.teach_id += 1;
-        let about = LimitsRequest { id: self.teach_id, of, plan: (**plan).clone() };
-        vec![Effect::Teach(Box::new(TeachRequest { topic: teach.topic(), about }))]
-    }
-
-    pub(super) fn page_ready(&mut self, result: Result<Arc<PageContent>, String>) {
-        let Mode::Teach(teach) = &mut self.mode else { return };
-        match result {
-            Ok(content) => (teach.content, teach.refused) = (Some(content), None),
-            Err(why) => (teach.content, teach.refused) = (None, Some(why)),
+    fn handles(&self, command: Command) -> bool {
+        match command {
+            Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons),
+            Command::Compare => matches!(self.page, Page::Formulas | Page::Allocation),
+            Command::CompareEngines => matches!(self.page, Page::Formulas),
+            Command::RemoveOp => matches!(self.page, Page::Schedule),
+            Command::Peak => matches!(self.page, Page::Allocation),
+            Command::Play => matches!(self.page, Page::Caches),
+            Command::Answer => matches!(self.page, Page::Lessons),
+            _ => true,
         }
     }
 
-    pub(super) fn press_on_teach(&mut self, mut teach: Box<TeachScreen>, command: Command) -> Vec<Effect> {
-        if let Some(scroll) = teach.help {
-            let close = matches!(command, Command::Help | Command::Back | Command::Enter);
-            teach.help = (!close).then(|| scrolled(scroll, command));
-            self.mode = Mode::Teach(teach);
-            return Vec::new();
-        }
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        let (Some(of), Some(plan)) = (app.plan_request(), &app.plan) else { return Vec::new() };
+        let plan = (**plan).clone();
+        self.request = app.next_id();
+        let about = LimitsRequest { id: self.request, of, plan };
+        vec![Effect::Teach(Box::new(TeachRequest { topic: self.topic(), about }))]
+    }
+
+    fn planned(&mut self, app: &mut App, _: bool) -> Vec<Effect> {
+        if app.refused.is_none() { self.ask(app) } else { Vec::new() }
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
         let mut response = PageResponse::Redraw;
         match command {
-            Command::Back if teach.page == Page::Schedule && teach.schedule.open.is_some() => {
-                teach.schedule.open = None;
+            Command::Back if self.page == Page::Schedule && self.schedule.open.is_some() => {
+                self.schedule.open = None;
             }
-            Command::Back if teach.page == Page::Formulas && teach.formulas.versus.is_some() => {
-                teach.formulas.versus = None;
+            Command::Back if self.page == Page::Formulas && self.formulas.versus.is_some() => {
+                self.formulas.versus = None;
                 response = PageResponse::Request;
             }
-            Command::Back => return Vec::new(),
-            Command::Help => teach.help = Some(0),
-            Command::Theme => self.theme = self.theme.next_tone(),
-            Command::Undo => self.undo(),
+            Command::Back | Command::Help => return Response::Ignored,
+            Command::Theme => app.theme = app.theme.next_tone(),
+            Command::Undo => app.undo(),
             Command::NextKnob => {
-                let next = self.neighbour(self.knobs.focus, 1);
-                let first = self.knobs.offered.first().copied().unwrap_or(self.knobs.focus);
-                self.focus_knob(if next == self.knobs.focus { first } else { next });
+                let next = app.neighbour(app.knobs.focus, 1);
+                let first = app.knobs.offered.first().copied().unwrap_or(app.knobs.focus);
+                app.focus_knob(if next == app.knobs.focus { first } else { next });
             }
-            Command::KnobLess => self.step_knob(-1),
-            Command::KnobMore => self.step_knob(1),
-            Command::NextPanel => (teach.page, response) = (teach.page.turn(1), PageResponse::Request),
+            Command::KnobLess => app.step_knob(-1),
+            Command::KnobMore => app.step_knob(1),
+            Command::NextPanel => (self.page, response) = (self.page.turn(1), PageResponse::Request),
             Command::PreviousPanel => {
-                (teach.page, response) = (teach.page.turn(Page::ALL.len() - 1), PageResponse::Request);
+                (self.page, response) = (self.page.turn(Page::ALL.len() - 1), PageResponse::Request);
             }
-            Command::Enter if teach.page == Page::Lessons => self.apply_lesson(&teach),
-            Command::CompareEngines if teach.page == Page::Formulas => {
-                teach.formulas.next_versus(self.choice());
+            Command::Enter if self.page == Page::Lessons => app.apply_lesson(self),
+            Command::CompareEngines if self.page == Page::Formulas => {
+                self.formulas.next_versus(app.choice());
                 response = PageResponse::Request;
             }
-            _ => response = teach.press(command),
+            _ => response = self.press_on_page(command),
         }
-        self.mode = Mode::Teach(teach);
-        match response {
-            PageResponse::Redraw => Vec::new(),
-            PageResponse::Request => self.request_page(),
-            PageResponse::Tick => self.schedule_tick(),
+        Response::Stay(self.follow(app, response))
+    }
+
+    fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
+        let regions = app.regions.teach();
+        let on_text =
+            self.page == Page::Lessons && regions::teach::lessons::PageAreas::new(regions.page).lesson.contains(at);
+        match gesture {
+            Gesture::WheelUp if on_text => return self.press(app, Command::PageUp),
+            Gesture::WheelDown if on_text => return self.press(app, Command::PageDown),
+            Gesture::WheelUp | Gesture::WheelDown | Gesture::Up => return Response::Ignored,
+            Gesture::Down | Gesture::Drag => {}
         }
+        if gesture == Gesture::Down {
+            if let Some((page, _)) = regions.tab().find(|(page, place)| *page != self.page && place.contains(at)) {
+                self.page = page;
+                return Response::Stay(self.ask(app));
+            }
+            let written = app.knob_labels();
+            let knobs = regions.knob(&written, app.knobs.focus);
+            if let Some((knob, _)) = knobs.into_iter().find(|(_, place)| place.contains(at)) {
+                app.focus_knob(knob);
+                return Response::STAY;
+            }
+        }
+        let response = self.point(regions.page, gesture, at.x, at.y);
+        Response::Stay(self.follow(app, response))
+    }
+
+    fn answer(&mut self, app: &mut App, answer: Action) -> Vec<Effect> {
+        match answer {
+            Action::PageReady { id, result } if id == self.request => {
+                (self.content, self.refused) = match result {
+                    Ok(content) => (Some(content), None),
+                    Err(why) => (None, Some(why)),
+                };
+            }
+            Action::Tick { id } if id == self.tick && self.page == Page::Caches => {
+                let response = self.caches.tick();
+                return self.follow(app, response);
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        view::teach::draw(app, self, buffer);
+    }
+}
+
+impl App {
+    /// Opens the teach screen on `topic`.
+    pub fn teach(&mut self, topic: Topic) -> Vec<Effect> {
+        self.show(TeachScreen::on(topic))
     }
 
     /// Applies the setup of the open lesson as one undo step.
@@ -188,19 +222,6 @@ impl App {
         self.notice = Some("The knobs are set as in the lesson; u goes back to yours.".to_owned());
     }
 
-    /// Requests a tick.
-    fn schedule_tick(&mut self) -> Vec<Effect> {
-        self.tick_id += 1;
-        vec![Effect::Tick { id: self.tick_id }]
-    }
-
-    /// Advances the animation, if its page is still open.
-    pub(super) fn tick(&mut self) -> Vec<Effect> {
-        let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
-        let response = if teach.page == Page::Caches { teach.caches.tick() } else { PageResponse::Redraw };
-        if matches!(response, PageResponse::Tick) { self.schedule_tick() } else { Vec::new() }
-    }
-
     /// Each offered knob with its label.
     pub fn knob_labels(&self) -> Vec<(Knob, String)> {
         let written = |&knob: &Knob| (knob, format!("{} {}", knob.title(), knob.show(self.value(knob))));
@@ -212,44 +233,21 @@ impl App {
         let knob = self.knobs.focus;
         self.set_knob(knob, knob.stops(&self.bounds).step(self.value(knob), by));
     }
-
-    pub(super) fn mouse_on_teach(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
-        let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
-        let at = (x, y).into();
-        let on_text = teach.page == Page::Lessons
-            && regions::teach::lessons::PageAreas::new(self.regions.teach().page).lesson.contains(at);
-        match (gesture, on_text) {
-            (Gesture::WheelUp, true) => return self.update(Action::Press(Command::PageUp)),
-            (Gesture::WheelDown, true) => return self.update(Action::Press(Command::PageDown)),
-            (Gesture::WheelUp, false) => return self.update(Action::Press(Command::Up)),
-            (Gesture::WheelDown, false) => return self.update(Action::Press(Command::Down)),
-            (Gesture::Up, _) => return Vec::new(),
-            (Gesture::Down | Gesture::Drag, _) if teach.help.is_some() => return Vec::new(),
-            (Gesture::Down | Gesture::Drag, _) => {}
-        }
-        let regions = self.regions.teach();
-        if gesture == Gesture::Down {
-            if let Some((page, _)) = regions.tab().find(|(page, place)| *page != teach.page && place.contains(at)) {
-                teach.page = page;
-                return self.request_page();
-            }
-            let written = self.knob_labels();
-            let knobs = regions.knob(&written, self.knobs.focus);
-            if let Some((knob, _)) = knobs.into_iter().find(|(_, place)| place.contains(at)) {
-                self.focus_knob(knob);
-                return Vec::new();
-            }
-        }
-        let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
-        match teach.point(regions.page, gesture, x, y) {
-            PageResponse::Request => self.request_page(),
-            PageResponse::Redraw | PageResponse::Tick => Vec::new(),
-        }
-    }
 }
 
 impl TeachScreen {
-    fn press(&mut self, command: Command) -> PageResponse {
+    fn follow(&mut self, app: &mut App, response: PageResponse) -> Vec<Effect> {
+        match response {
+            PageResponse::Redraw => Vec::new(),
+            PageResponse::Request => self.ask(app),
+            PageResponse::Tick => {
+                self.tick = app.next_id();
+                vec![Effect::Tick { id: self.tick }]
+            }
+        }
+    }
+
+    fn press_on_page(&mut self, command: Command) -> PageResponse {
         match self.content.clone().as_deref().filter(|content| content.page() == self.page) {
             Some(PageContent::Schedule(content)) => self.schedule.press(content, command),
             Some(PageContent::Formulas(content)) => self.formulas.press(content, command),

@@ -2,19 +2,14 @@
 
 use ratatui::buffer::Buffer;
 
-use crate::tui::app::{App, Mode};
+use crate::tui::app::App;
 use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{RowWriter, wrap};
 
 /// Draws the footer.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.footer);
-    let message = match &app.mode {
-        Mode::Entry(entry) => entry.wrong.as_deref(),
-        Mode::Export(page) if page.wrong().is_some() => page.wrong(),
-        Mode::Machine(screen) if screen.wrong.is_some() => screen.wrong.as_deref(),
-        _ => app.notice.as_deref(),
-    };
+    let message = app.screen.as_ref().and_then(|screen| screen.message()).or(app.notice.as_deref());
     if let Some(text) = message {
         for (row, line) in (0..area.height).zip(wrap(text, area.width.saturating_sub(2))) {
             RowWriter::new(buffer, area, row).skip(1).put(&line, theme.bold(Hue::Cache));

@@ -9,9 +9,9 @@ use crate::answer::KnobLimits;
 use crate::answer::limits::Cliff;
 use crate::settings::knob::{Knob, Stops};
 use crate::tui::app::cliffs::edge;
-use crate::tui::app::{App, KnownLimits, Mode, TextEntry, TextOrigin};
+use crate::tui::app::{App, KnownLimits};
 use crate::tui::regions::{KnobRow, Panel};
-use crate::tui::theme::{Hue, Theme};
+use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::tui::widget::slider::{Slider, SliderLimit, Tick};
@@ -74,10 +74,7 @@ fn draw_knob(app: &App, knob: Knob, places: KnobRow, focused: bool, buffer: &mut
         return;
     }
     draw_slider(app, knob, focused, places, buffer);
-    match &app.mode {
-        Mode::Entry(entry) if focused => draw_entry(entry, places.value, theme, buffer),
-        _ => draw_value(app, knob, places.value, buffer),
-    }
+    draw_value(app, knob, places.value, buffer);
 }
 
 fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &mut Buffer) {
@@ -178,20 +175,5 @@ fn draw_words(app: &App, knob: Knob, focused: bool, words: &[&str], places: Knob
             writer.right("auto ", theme.ink(Hue::Dim));
         }
         _ => {}
-    }
-}
-
-fn draw_entry(entry: &TextEntry, place: Rect, theme: Theme, buffer: &mut Buffer) {
-    let ink = if entry.wrong.is_some() { theme.bold(Hue::Over) } else { theme.bold(Hue::Focus) };
-    buffer.set_style(place.intersection(buffer.area), theme.selected());
-    let room = place.width.saturating_sub(2);
-    let scroll = entry.input.visual_scroll(usize::from(room));
-    let shown: String = entry.input.value().chars().skip(scroll).take(usize::from(room)).collect();
-    // a suggested text, which the next letter replaces, is highlighted as a whole
-    let ink = if entry.text == TextOrigin::Suggested { ink.add_modifier(Modifier::REVERSED) } else { ink };
-    RowWriter::new(buffer, place, 0).skip(1).put(&shown, ink);
-    let cursor = place.x + 1 + (entry.input.visual_cursor().saturating_sub(scroll) as u16).min(room);
-    if let Some(cell) = buffer.cell_mut((cursor, place.y)) {
-        cell.modifier.insert(Modifier::REVERSED);
     }
 }

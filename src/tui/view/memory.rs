@@ -26,13 +26,13 @@ const COLUMNS: [[u16; 3]; 2] = [[13, 11, 11], [13, 12, 11]];
 
 /// What GPUs take of a device's memory, and whether that is too much with the rest.
 #[derive(Clone, Copy)]
-pub(super) struct Lent {
+pub(crate) struct Lent {
     pub bytes: Bytes,
     pub is_over: bool,
 }
 
 impl Lent {
-    pub(super) fn of(plan: &Plan, device: usize) -> Self {
+    pub(crate) fn of(plan: &Plan, device: usize) -> Self {
         Self { bytes: plan.lent_to_gpus(device), is_over: plan.is_over(device) }
     }
 }
@@ -152,12 +152,12 @@ fn kept(device: &DevicePlan) -> Bytes {
 }
 
 /// What the model takes on device `index`, without what is loaded beside it.
-pub(super) fn of_model(plan: &Plan, index: usize) -> PartMemory {
+pub(crate) fn of_model(plan: &Plan, index: usize) -> PartMemory {
     plan.parts.first().and_then(|model| model.devices.get(index)).copied().unwrap_or_default()
 }
 
 /// Draws the bar of one device, on which the model takes `own` and GPUs what is `lent` of it.
-pub(super) fn draw_bar(
+pub(crate) fn draw_bar(
     device: &DevicePlan,
     own: &PartMemory,
     lent: Lent,

@@ -20,7 +20,6 @@ mod schedule;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{backdrop, footer, header, help};
 use crate::teach::PageContent;
 use crate::tui::app::{App, TeachScreen};
 use crate::tui::theme::Hue;
@@ -30,7 +29,6 @@ use crate::tui::widget::row_writer::{RowWriter, wrap};
 /// Draws the screen.
 pub fn draw(app: &App, teach: &TeachScreen, buffer: &mut Buffer) {
     let regions = app.regions.teach();
-    header::draw(app, buffer);
     for (page, place) in regions.tab() {
         let open = page == teach.page;
         let ink = if open { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
@@ -38,11 +36,6 @@ pub fn draw(app: &App, teach: &TeachScreen, buffer: &mut Buffer) {
     }
     knobs(app, buffer);
     page(app, teach, regions.page, buffer);
-    if let Some(scroll) = teach.help {
-        backdrop::dim(buffer, app.theme);
-        help::draw(app, scroll, buffer);
-    }
-    footer::draw(app, buffer);
 }
 
 /// Draws the open page into `area`, or why it has no content.

@@ -93,7 +93,7 @@ fn rows(app: &App, verdict: &str, cells: u16) -> Vec<VerdictRow> {
 }
 
 /// The headline with its sign, its colour, and the text after it.
-pub(super) fn words(app: &App) -> (String, Hue, String) {
+pub(crate) fn words(app: &App) -> (String, Hue, String) {
     if let Load::Failed { name, why } = &app.loading.state {
         return (
             format!("✗ {name} could not be opened:"),
@@ -127,7 +127,7 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
 }
 
 /// The verdict's sentence; what depends on limits that are still being computed is `…`.
-pub(super) fn sentence(app: &App, plan: &Plan) -> String {
+pub(crate) fn sentence(app: &App, plan: &Plan) -> String {
     // in VRAM it names no limit but the context's, which holds for any context
     let limits = match plan.outcome() {
         Outcome::Vram => app.known_along(Knob::Context),

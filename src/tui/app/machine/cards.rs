@@ -2,12 +2,13 @@
 
 use tui_input::Input;
 
-use super::{MachinePrompt, MachineScreen, moved};
+use super::{MachinePrompt, MachineScreen, PAGE};
 use crate::machine::presets::{self, Preset};
 use crate::machine::spec::MachineSpec;
 use crate::machine::what_if::RamChange;
 use crate::tui::action::Command;
 use crate::tui::app::App;
+use crate::tui::host::moved;
 use crate::units::Bytes;
 
 /// A typed size matches cards whose memory differs by at most a 24th, which allows for drivers' reserves and rounding.
@@ -74,7 +75,7 @@ impl App {
                 }
                 Err(wrong) => screen.wrong = Some(wrong),
             },
-            _ => cards.at = moved(cards.at, cards.choices().len().saturating_sub(1), command),
+            _ => cards.at = moved(cards.at, cards.choices().len(), PAGE, command),
         }
         screen.prompt = MachinePrompt::Card(cards);
     }

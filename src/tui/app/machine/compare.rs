@@ -6,7 +6,7 @@ use super::saved::SavedPage;
 use super::{MachinePrompt, MachineScreen};
 use crate::answer::compare::MachineResult;
 use crate::machine::Machine;
-use crate::tui::app::{App, Mode};
+use crate::tui::app::App;
 use crate::tui::effect::{Effect, MachinesRequest};
 
 /// Maximum number of machines side by side.
@@ -37,14 +37,14 @@ impl App {
         let Some(of) = self.plan_request() else { return Vec::new() };
         vec![Effect::CompareMachines(Box::new(MachinesRequest { of, machines }))]
     }
+}
 
-    pub(in crate::tui::app) fn machines_compared(&mut self, answers: Vec<MachineResult>) {
-        let Mode::Machine(screen) = &mut self.mode else { return };
-        let MachinePrompt::Compare(compare) = &mut screen.prompt else { return };
-        // an answer to an earlier request is for other machines
-        let asked = compare.machines.iter().map(|(name, _)| name);
+impl MachineComparison {
+    /// Takes the plans; an answer to an earlier request is for other machines.
+    pub(super) fn learn(&mut self, answers: Vec<MachineResult>) {
+        let asked = self.machines.iter().map(|(name, _)| name);
         if asked.eq(answers.iter().map(|on| &on.name)) {
-            compare.answers = Some(answers);
+            self.answers = Some(answers);
         }
     }
 }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use tui_input::Input;
 
-use super::{MachinePrompt, MachineScreen, compare, moved};
+use super::{MachinePrompt, MachineScreen, PAGE, compare};
 use crate::engine::EngineId;
 use crate::hardware::remembered::SavedMachine;
 use crate::machine::Machine;
 use crate::machine::what_if::{NamedMachine, WhatIf};
 use crate::tui::action::Command;
-use crate::tui::app::{App, Mode};
+use crate::tui::app::App;
 use crate::tui::effect::Effect;
+use crate::tui::host::moved;
 
 /// The state of the list.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +72,7 @@ impl App {
         mut saved: SavedPage,
         command: Command,
     ) -> Vec<Effect> {
-        let last = saved.entries.as_ref().map_or(0, Vec::len);
+        let count = 1 + saved.entries.as_ref().map_or(0, Vec::len);
         match command {
             Command::Back => return Vec::new(),
             Command::Enter | Command::Join => {
@@ -86,7 +87,7 @@ impl App {
             }
             Command::CompareMachines => return self.compare_machines(screen, saved),
             Command::Toggle => screen.wrong = saved.mark().err(),
-            _ => saved.at = moved(saved.at, last, command),
+            _ => saved.at = moved(saved.at, count, PAGE, command),
         }
         screen.prompt = MachinePrompt::Saved(saved);
         Vec::new()
@@ -123,18 +124,6 @@ impl App {
         joined
     }
 
-    pub(in crate::tui::app) fn machines_listed(&mut self, entries: Result<Vec<SavedMachine>, String>) {
-        let Mode::Machine(screen) = &mut self.mode else { return };
-        let MachinePrompt::Saved(saved) = &mut screen.prompt else { return };
-        match entries {
-            Ok(entries) => saved.entries = Some(entries),
-            Err(wrong) => {
-                saved.entries = Some(Vec::new());
-                screen.wrong = Some(wrong);
-            }
-        }
-    }
-
     pub(super) fn press_on_name(&mut self, screen: &mut MachineScreen, input: Input, command: Command) -> Vec<Effect> {
         if command != Command::Enter {
             return Vec::new();
@@ -143,18 +132,5 @@ impl App {
         // stays open until the machine is saved
         screen.prompt = MachinePrompt::Name(input);
         vec![Effect::SaveMachine { name, machine: Arc::clone(&self.machine) }]
-    }
-
-    pub(in crate::tui::app) fn machine_saved(&mut self, result: Result<String, String>) {
-        match (result, &mut self.mode) {
-            (Ok(message), mode) => {
-                if let Mode::Machine(screen) = mode {
-                    screen.prompt = MachinePrompt::Nothing;
-                }
-                self.notice = Some(message);
-            }
-            (Err(wrong), Mode::Machine(screen)) => screen.wrong = Some(wrong),
-            (Err(wrong), _) => self.notice = Some(wrong),
-        }
     }
 }

@@ -3,11 +3,11 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::super::page;
 use super::shown;
 use crate::tui::app::App;
 use crate::tui::app::machine::cards::{CardChoice, CardPicker};
 use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::page;
 use crate::tui::widget::row_writer::{RowWriter, sentence, width};
 use crate::tui::widget::{field, panel};
 

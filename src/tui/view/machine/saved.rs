@@ -4,11 +4,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tui_input::Input;
 
-use super::super::page;
 use super::shown;
 use crate::tui::app::App;
 use crate::tui::app::machine::saved::SavedPage;
 use crate::tui::theme::Hue;
+use crate::tui::widget::page;
 use crate::tui::widget::row_writer::{RowWriter, sentence, shortened, width};
 use crate::tui::widget::{field, panel};
 

@@ -21,7 +21,7 @@ use crate::tui::app::App;
 use crate::tui::app::teach::formulas::{Cursor, TreeLine};
 use crate::tui::regions::teach::formulas::{PageAreas, first};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::view::page;
+use crate::tui::widget::page;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::{Bytes, grouped};

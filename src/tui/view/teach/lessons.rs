@@ -17,7 +17,7 @@ use crate::tui::app::App;
 use crate::tui::app::teach::lessons::Cursor;
 use crate::tui::regions::teach::lessons::PageAreas;
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::view::page;
+use crate::tui::widget::page;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::RowWriter;
 

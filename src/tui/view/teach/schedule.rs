@@ -27,7 +27,7 @@ use crate::tui::app::App;
 use crate::tui::app::teach::schedule::Cursor;
 use crate::tui::regions::teach::schedule::PageAreas;
 use crate::tui::theme::{Hue, Theme, device_hue};
-use crate::tui::view::page;
+use crate::tui::widget::page;
 use crate::tui::widget::row_writer::RowWriter;
 
 /// Draws the page.

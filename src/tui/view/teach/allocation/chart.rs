@@ -10,7 +10,7 @@ use crate::teach::allocation::{AllocationWalk, Timeline, TimelineKind, VariedWal
 use crate::tui::regions::inside;
 use crate::tui::regions::teach::allocation::plot;
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::view::page;
+use crate::tui::widget::page;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::sentence;
 use crate::units::Bytes;

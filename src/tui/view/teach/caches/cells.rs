@@ -9,7 +9,7 @@ use crate::teach::caches::squares::Squares;
 use crate::tui::app::App;
 use crate::tui::app::teach::caches::{Cursor, Playback};
 use crate::tui::theme::Hue;
-use crate::tui::view::page;
+use crate::tui::widget::page;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::RowWriter;
 

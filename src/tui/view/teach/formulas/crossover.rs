@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use crate::page::Page;
 use crate::teach::formulas::{Crossover, KnobCurve};
 use crate::tui::theme::Theme;
-use crate::tui::view::page;
+use crate::tui::widget::page;
 use crate::tui::widget::panel;
 
 pub(super) fn draw(crossover: &Crossover, along: &KnobCurve, area: Rect, theme: Theme, buffer: &mut Buffer) {

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use crate::page::{Hue, Page};
 use crate::teach::formulas::FormulasPage;
 use crate::tui::theme::Theme;
-use crate::tui::view::page;
+use crate::tui::widget::page;
 use crate::tui::widget::panel;
 
 pub(super) fn draw(content: &FormulasPage, area: Rect, theme: Theme, buffer: &mut Buffer) {

@@ -10,7 +10,7 @@ use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table};
 use crate::teach::schedule::{GraphSplit, SchedulePage, ScheduleStep, SplitInput};
 use crate::tui::app::App;
 use crate::tui::app::teach::schedule::Cursor;
-use crate::tui::view::page;
+use crate::tui::widget::page;
 use crate::tui::widget::panel;
 use crate::units::{Bytes, Tokens};
 

@@ -1,12 +1,5 @@
 //! Where a number comes from: formula, values, engine and confidence.
 
-use ratatui::buffer::Buffer;
-
-use super::figure::exactly;
-use super::graph;
-use super::layers::device_name;
-use super::page;
-use super::peaks;
 use crate::answer::KnobLimits;
 use crate::answer::parts;
 use crate::answer::ram::RamUse;
@@ -17,17 +10,86 @@ use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table};
 use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, Headroom, OwnCache, Plan, Term};
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
-use crate::tui::app::{App, ExplainTarget, KnownLimits};
-use crate::tui::regions;
+use crate::tui::action::Command;
+use crate::tui::app::{App, KnownLimits};
+use crate::tui::host::{Response, Screen};
+use crate::tui::regions::{self, Panel};
+use crate::tui::view::figure::exactly;
+use crate::tui::view::layers::device_name;
+use crate::tui::view::{graph, peaks};
+use crate::tui::widget::page::Overlay;
 use crate::tui::widget::row_writer::capitalised;
 use crate::units::{Bytes, grouped};
 
 /// Width of names.
 const NAMES: usize = 18;
 
-/// Draws the page on `subject`.
-pub fn draw(app: &App, subject: ExplainTarget, scroll: u16, buffer: &mut Buffer) {
-    let Some(plan) = &app.plan else { return };
+/// What is explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExplainTarget {
+    /// A knob: its range, the user's choice, the value in effect.
+    Knob(Knob),
+    /// A layer, by its index in the plan: its tensors, its cache, its device and why.
+    Layer(usize),
+    /// A device, by its index in the plan: its memory.
+    Device(usize),
+    /// A line of the graph panel.
+    Graph(usize),
+}
+
+impl ExplainTarget {
+    /// The focused item.
+    fn of(app: &App) -> Self {
+        match app.panels.focus {
+            Panel::Knobs => Self::Knob(app.knobs.focus),
+            Panel::Layers => Self::Layer(app.panels.cursors.layer),
+            Panel::Memory => Self::Device(app.panels.cursors.device),
+            Panel::Graph => Self::Graph(app.panels.cursors.term),
+        }
+    }
+}
+
+/// The state of the page.
+#[derive(Debug)]
+pub struct ExplainPage {
+    subject: ExplainTarget,
+    scroll: u16,
+}
+
+impl ExplainPage {
+    /// The page on the focused item.
+    pub fn of(app: &App) -> Self {
+        Self { subject: ExplainTarget::of(app), scroll: 0 }
+    }
+}
+
+impl Screen for ExplainPage {
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        match (command, self.subject) {
+            (Command::Enter, _) => return Response::CLOSE,
+            // the neighbour
+            (Command::Less, ExplainTarget::Knob(_)) => app.turn_knob(Command::Up),
+            (Command::More, ExplainTarget::Knob(_)) => app.turn_knob(Command::Down),
+            (Command::Less | Command::More, _) => app.move_cursor(command),
+            _ => return Response::Ignored,
+        }
+        *self = Self::of(app);
+        Response::STAY
+    }
+
+    fn scroll(&mut self) -> Option<&mut u16> {
+        Some(&mut self.scroll)
+    }
+
+    fn page(&self, app: &App) -> Option<Overlay> {
+        let plan = app.plan.as_ref()?;
+        let (page, title) = page(app, plan, self.subject);
+        Some(Overlay::new(page, &capitalised(&title), self.scroll))
+    }
+}
+
+/// The page on `subject`, and its title.
+fn page(app: &App, plan: &Plan, subject: ExplainTarget) -> (Page, String) {
     let mut page = Page::default();
     let title = match subject {
         ExplainTarget::Knob(knob) => {
@@ -52,7 +114,7 @@ pub fn draw(app: &App, subject: ExplainTarget, scroll: u16, buffer: &mut Buffer)
     };
     page.pair(&app.choice().to_string(), NAMES + 6, sure, Hue::Text);
     plan.uncertainties.iter().for_each(|one| page.text(&capitalised(&one.reason), Hue::Text));
-    page::draw(app, &page, &capitalised(&title), scroll, None, buffer);
+    (page, title)
 }
 
 /// Why a cache type may cost memory.

@@ -1,24 +1,43 @@
 //! All notes on the plan.
 
-use ratatui::buffer::Buffer;
-
-use super::page;
-use super::verdict;
 use crate::page::{Hue, Page};
 use crate::plan::{OllamaPs, Plan};
+use crate::tui::action::Command;
 use crate::tui::app::App;
+use crate::tui::host::{NO_PLAN, Response, Screen};
+use crate::tui::view::verdict;
+use crate::tui::widget::page::Overlay;
 
 /// Width of names.
 const NAMES: usize = 12;
 
-/// Draws the page.
-pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
-    let mut page = Page::default();
-    match &app.plan {
-        Some(plan) => on_plan(app, plan, &mut page),
-        None => page.text("There is no plan yet: open a model with o.", Hue::Text),
+/// The state of the page.
+#[derive(Debug, Default)]
+pub struct NotesPage {
+    scroll: u16,
+}
+
+impl Screen for NotesPage {
+    fn missing(&self, _: &App) -> Option<&'static str> {
+        None
     }
-    page::draw(app, &page, "Engine notes", scroll, None, buffer);
+
+    fn press(&mut self, _: &mut App, command: Command) -> Response {
+        if command == Command::Enter { Response::CLOSE } else { Response::Ignored }
+    }
+
+    fn scroll(&mut self) -> Option<&mut u16> {
+        Some(&mut self.scroll)
+    }
+
+    fn page(&self, app: &App) -> Option<Overlay> {
+        let mut page = Page::default();
+        match &app.plan {
+            Some(plan) => on_plan(app, plan, &mut page),
+            None => page.text(NO_PLAN, Hue::Text),
+        }
+        Some(Overlay::new(page, "Engine notes", self.scroll))
+    }
 }
 
 fn on_plan(app: &App, plan: &Plan, page: &mut Page) {

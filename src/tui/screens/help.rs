@@ -2,13 +2,80 @@
 
 use ratatui::buffer::Buffer;
 
-use super::page::{self, WIDTH};
 use crate::page::{Block, Hue, Page};
+use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
+use crate::tui::effect::Effect;
+use crate::tui::host::{Cover, Response, Screen};
 use crate::tui::keymap::Scope;
+use crate::tui::theme::backdrop;
+use crate::tui::view::footer;
+use crate::tui::widget::page::{self, Overlay, WIDTH};
 
-/// Draws the page, in two columns if there is room.
-pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
+/// The state of the page.
+#[derive(Debug, Default)]
+pub struct HelpPage {
+    scroll: u16,
+    /// The screen that it explains, which goes on behind it.
+    under: Option<Box<dyn Screen>>,
+}
+
+impl HelpPage {
+    /// The page over `screen`.
+    pub fn over(screen: Box<dyn Screen>) -> Self {
+        Self { scroll: 0, under: Some(screen) }
+    }
+}
+
+impl Screen for HelpPage {
+    fn cover(&self) -> Cover {
+        self.under.as_ref().map_or(Cover::Dimmed, |under| under.cover())
+    }
+
+    fn missing(&self, _: &App) -> Option<&'static str> {
+        None
+    }
+
+    fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
+        self.under.as_mut().map_or_else(Vec::new, |under| under.planned(app, by_user))
+    }
+
+    fn refresh(&mut self, app: &mut App) -> Vec<Effect> {
+        self.under.as_mut().map_or_else(Vec::new, |under| under.refresh(app))
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        if !matches!(command, Command::Help | Command::Back | Command::Enter) {
+            return Response::Ignored;
+        }
+        app.screen = self.under.take();
+        Response::CLOSE
+    }
+
+    fn scroll(&mut self) -> Option<&mut u16> {
+        Some(&mut self.scroll)
+    }
+
+    fn answer(&mut self, app: &mut App, answer: Action) -> Vec<Effect> {
+        self.under.as_mut().map_or_else(Vec::new, |under| under.answer(app, answer))
+    }
+
+    fn page(&self, app: &App) -> Option<Overlay> {
+        Some(Overlay::new(keys(app), "Keys", self.scroll))
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        if let Some(under) = &self.under {
+            under.draw(app, buffer);
+            backdrop::dim(buffer, app.theme);
+            footer::draw(app, buffer);
+        }
+        Overlay::new(keys(app), "Keys", self.scroll).draw(app, buffer);
+    }
+}
+
+/// The page, in two columns if there is room.
+fn keys(app: &App) -> Page {
     let mut page = Page::default();
     if app.regions.screen.width >= WIDTH {
         let (mut left, mut right) = (Page::default(), Page::default());
@@ -16,22 +83,22 @@ pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
         rest(&mut right);
         for scope in Scope::ALL {
             let shorter = if height(&left) <= height(&right) { &mut left } else { &mut right };
-            keys(scope, shorter);
+            of_scope(scope, shorter);
         }
         page.push(Block::Columns(vec![left, right]));
     } else {
         for scope in Scope::ALL {
-            keys(scope, &mut page);
+            of_scope(scope, &mut page);
             // the last scope of the planner: those of other pages come after the general remarks
             if scope == Scope::Plan {
                 rest(&mut page);
             }
         }
     }
-    page::draw(app, &page, "Keys", scroll, None, buffer);
+    page
 }
 
-fn keys(scope: Scope, page: &mut Page) {
+fn of_scope(scope: Scope, page: &mut Page) {
     page.heading(scope.heading());
     for binding in scope.bindings() {
         page.pair(&binding.names(), 9, binding.description, Hue::Text);

@@ -1,17 +1,20 @@
 //! Why a layer is on its device: the deciding inequality, the changes that would move it, and the memory users by
 //! device.
 
-use ratatui::buffer::Buffer;
-
-use super::layers::device_name;
-use super::page;
+use crate::answer::Remedy;
 use crate::answer::parts;
 use crate::answer::why::{self, Inequality, LayerAnswer};
 use crate::page::answers::{beside, memory_users, remedies};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Plan, Why};
-use crate::tui::app::App;
-use crate::tui::app::advice::{AnswerState, WhyPage};
+use crate::tui::action::{Action, Command};
+use crate::tui::app::{AnswerState, App, LiveMemory};
+use crate::tui::effect::Effect;
+use crate::tui::host::{Response, Screen, moved};
+use crate::tui::keymap::Scope;
+use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::view::layers::device_name;
+use crate::tui::widget::page::Overlay;
 use crate::tui::widget::row_writer::capitalised;
 
 /// Minimum rows of the screen to show the inequality line by line.
@@ -20,10 +23,91 @@ const ROOMY: u16 = 32;
 const NAMES: usize = 36;
 const AMOUNT: usize = 10;
 
-/// Draws the page.
-pub fn draw(app: &App, why_page: &WhyPage, buffer: &mut Buffer) {
-    let Some(plan) = &app.plan else { return };
-    let Some(answer) = why::layer(plan, why_page.layer) else { return };
+/// The state of the page.
+#[derive(Clone, Debug, Default)]
+pub struct WhyPage {
+    /// The layer's index in the plan.
+    pub layer: usize,
+    /// Changes that bring it, or all layers, onto GPUs.
+    pub remedies: Vec<Remedy>,
+    /// Whether these are all.
+    pub progress: AnswerState,
+    /// The selected remedy.
+    pub chosen: usize,
+    scroll: u16,
+    query: u64,
+}
+
+impl WhyPage {
+    /// The page on this layer.
+    pub fn on(layer: usize) -> Self {
+        Self { layer, ..Self::default() }
+    }
+}
+
+impl Screen for WhyPage {
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Suggestions, Scope::Page, Scope::Everywhere]
+    }
+
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        *self = Self { layer: self.layer, scroll: self.scroll, ..Self::default() };
+        app.query(QueryKind::Changes(self.layer), &mut self.query)
+    }
+
+    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+        match answer {
+            Action::QueryAnswered { id, part } if id == self.query => match part {
+                QueryPart::Remedies(remedies) => self.remedies.extend(remedies),
+                QueryPart::End => self.progress = AnswerState::Done,
+                _ => {}
+            },
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        match command {
+            Command::Less | Command::More => {
+                app.move_cursor(command);
+                *self = Self::on(app.panels.cursors.layer);
+                Response::Stay(self.ask(app))
+            }
+            Command::Enter => {
+                let Some(remedy) = self.remedies.get(self.chosen) else { return Response::STAY };
+                let freed = remedy.then.machine != app.machine;
+                app.apply_request(remedy.then.clone());
+                // the next report of the monitor would revert memory that is only assumed to be free
+                let freezes = freed && app.found_machine.live == LiveMemory::On;
+                Response::Close(if freezes { app.freeze() } else { Vec::new() })
+            }
+            Command::Up | Command::Down => {
+                self.chosen = moved(self.chosen, self.remedies.len(), 1, command);
+                Response::STAY
+            }
+            _ => Response::Ignored,
+        }
+    }
+
+    fn selection(&mut self) -> Option<&mut usize> {
+        Some(&mut self.chosen)
+    }
+
+    fn scroll(&mut self) -> Option<&mut u16> {
+        Some(&mut self.scroll)
+    }
+
+    fn page(&self, app: &App) -> Option<Overlay> {
+        let plan = app.plan.as_ref()?;
+        let page = page(app, plan, self)?;
+        let title = format!("{} is {}", capitalised(&plan.layer_name(self.layer)), location(plan, self.layer));
+        Some(Overlay::new(page, &title, self.scroll).choosing(self.chosen))
+    }
+}
+
+fn page(app: &App, plan: &Plan, why_page: &WhyPage) -> Option<Page> {
+    let answer = why::layer(plan, why_page.layer)?;
     let mut page = Page::default();
     match answer.inequality.as_ref().filter(|_| app.regions.screen.height >= ROOMY) {
         Some(inequality) => ledger(plan, &answer, inequality, &mut page),
@@ -35,8 +119,7 @@ pub fn draw(app: &App, why_page: &WhyPage, buffer: &mut Buffer) {
     beside(&app.plan_request().map_or_else(Vec::new, |request| parts::of(&request, plan)), &mut page);
     page.blank();
     page.text(&plan.source(), Hue::Dim);
-    let title = format!("{} is {}", capitalised(&plan.layer_name(why_page.layer)), location(plan, why_page.layer));
-    page::draw(app, &page, &title, why_page.scroll, Some(why_page.chosen), buffer);
+    Some(page)
 }
 
 /// `on GPU0`, `in RAM`

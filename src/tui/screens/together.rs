@@ -11,21 +11,90 @@
 //! GPU0 ░░AAAAAAAAAAAAAnnnnnnnnnnnnn····························  12.6 GiB free
 //! ```
 
-use ratatui::buffer::Buffer;
-
-use super::page;
 use crate::answer::together::{LoadOutcome, LoadedModels};
+use crate::engine::PlanRequest;
 use crate::export::answers::AnswerSource;
 use crate::page::answers::{models, together, together_source};
 use crate::page::palette::sign;
 use crate::page::{Bar, Block, Hue, Page, Span};
 use crate::plan::DevicePlan;
+use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
-use crate::tui::app::together::TogetherPage;
+use crate::tui::effect::Effect;
+use crate::tui::host::{NO_PLAN, Response, Screen};
+use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::widget::page::Overlay;
 use crate::units::{Bytes, Tokens};
 
-/// Draws the page.
-pub fn draw(app: &App, shown: &TogetherPage, buffer: &mut Buffer) {
+/// The state of the page.
+#[derive(Debug, Default)]
+pub struct TogetherPage {
+    /// The models, in the order of loading.
+    models: Vec<PinnedModel>,
+    /// The outcome, or why a model has no plan; none while it is computed.
+    answer: Option<Result<Box<LoadedModels>, String>>,
+    scroll: u16,
+    query: u64,
+}
+
+/// A model that is loaded with others.
+#[derive(Debug)]
+struct PinnedModel {
+    /// Its label: the letter of its pin, or "this".
+    label: String,
+    /// Its model and settings; machine and engine of the request are ignored.
+    plan_request: PlanRequest,
+}
+
+impl PinnedModel {
+    /// The pinned models in order, then the present one unless it is among them.
+    fn all(app: &App) -> Vec<Self> {
+        let pinned = |plan_request: &PlanRequest| {
+            app.pins.iter().any(|pin| {
+                std::sync::Arc::ptr_eq(&pin.plan_request.model, &plan_request.model)
+                    && pin.plan_request.settings == plan_request.settings
+            })
+        };
+        let pins = app.pins.iter().map(|pin| (pin.letter.to_string(), pin.plan_request.clone()));
+        let now = app.plan_request().filter(|now| !pinned(now)).map(|now| ("this".to_owned(), now));
+        pins.chain(now).map(|(label, plan_request)| Self { label, plan_request }).collect()
+    }
+}
+
+impl Screen for TogetherPage {
+    fn missing(&self, app: &App) -> Option<&'static str> {
+        app.model.is_none().then_some(NO_PLAN)
+    }
+
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        *self = Self { models: PinnedModel::all(app), ..Self::default() };
+        let models = self.models.iter().map(|model| model.plan_request.clone()).collect();
+        app.query(QueryKind::Together(models), &mut self.query)
+    }
+
+    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+        if let Action::QueryAnswered { id, part: QueryPart::Together(answer) } = answer
+            && id == self.query
+        {
+            self.answer = Some(answer);
+        }
+        Vec::new()
+    }
+
+    fn press(&mut self, _: &mut App, command: Command) -> Response {
+        if command == Command::Enter { Response::CLOSE } else { Response::Ignored }
+    }
+
+    fn scroll(&mut self) -> Option<&mut u16> {
+        Some(&mut self.scroll)
+    }
+
+    fn page(&self, app: &App) -> Option<Overlay> {
+        Some(Overlay::new(page(app, self), "Load together", self.scroll))
+    }
+}
+
+fn page(app: &App, shown: &TogetherPage) -> Page {
     let loaded = shown.answer.as_ref().and_then(|answer| answer.as_ref().ok());
     let names: Vec<(String, String)> = shown
         .models
@@ -59,7 +128,7 @@ pub fn draw(app: &App, shown: &TogetherPage, buffer: &mut Buffer) {
     if shown.models.len() == 1 {
         page.text("Only one model: pin it with c, open another with b, then press L again.", Hue::Text);
     }
-    page::draw(app, &page, "Load together", shown.scroll, None, buffer);
+    page
 }
 
 /// A bar for each device: memory in use before, each model by the letter of its pin, and free memory.

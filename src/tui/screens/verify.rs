@@ -10,17 +10,18 @@
 //!   weights            13755.36   13755.36      exact
 //! ```
 
-use ratatui::buffer::Buffer;
-
-use super::page;
 use crate::answer::check::{Check, CheckedTerm, Compared};
 use crate::export::check::part_title;
 use crate::library::verify::Verified;
 use crate::observed::Mib;
 use crate::page::{Bar, Block, Hue, Page, Span};
-use crate::tui::app::App;
-use crate::tui::app::verify::{VerifyPage, VerifyState};
+use crate::tui::action::{Action, Command};
+use crate::tui::app::{App, TextEntry};
+use crate::tui::effect::{Effect, LogSource, VerifyRequest};
+use crate::tui::host::{Response, Screen, Text, scrolled};
+use crate::tui::keymap::Scope;
 use crate::tui::widget::bar::BarPart;
+use crate::tui::widget::page::Overlay;
 use crate::tui::widget::row_writer::capitalised;
 
 /// Widths of a bar's name, of a row's name, and of a figure.
@@ -31,8 +32,135 @@ const FIGURE: usize = 11;
 /// A figure of one side of a row.
 type Side = fn(&Compared) -> Option<Mib>;
 
-/// Draws the page.
-pub fn draw(app: &App, verify: &VerifyPage, buffer: &mut Buffer) {
+/// The state of the page.
+#[derive(Debug)]
+pub struct VerifyPage {
+    state: VerifyState,
+    /// Selected line: 0 is the header, then the rows of the comparison.
+    at: usize,
+    /// The row whose reason is shown.
+    explained: Option<usize>,
+}
+
+/// What the page shows.
+#[derive(Debug)]
+enum VerifyState {
+    /// A field for a file's name; a log may be pasted.
+    Asking(TextEntry),
+    /// A log is being read, by the request of this id.
+    Reading(u64),
+    /// The comparison.
+    Ready(Box<Verified>),
+}
+
+impl Default for VerifyPage {
+    fn default() -> Self {
+        Self { state: VerifyState::Asking(TextEntry::default()), at: 0, explained: None }
+    }
+}
+
+/// Whether a pasted text is a log rather than a name.
+pub fn is_log(text: &str) -> bool {
+    text.trim().lines().nth(1).is_some()
+}
+
+impl VerifyPage {
+    /// Reads `log` and compares it with its plan.
+    pub fn read(&mut self, app: &mut App, log: LogSource) -> Vec<Effect> {
+        let id = app.next_id();
+        *self = Self { state: VerifyState::Reading(id), at: 0, explained: None };
+        vec![Effect::Verify(Box::new(VerifyRequest { id, log, open: app.opened.clone() }))]
+    }
+
+    /// The rows of the comparison.
+    fn rows(&self) -> &[Compared] {
+        match &self.state {
+            VerifyState::Ready(verified) => &verified.check.rows,
+            _ => &[],
+        }
+    }
+}
+
+impl Screen for VerifyPage {
+    fn scopes(&self) -> &'static [Scope] {
+        if self.accepts_text() { &[Scope::Field, Scope::Everywhere] } else { &[Scope::Verify, Scope::Everywhere] }
+    }
+
+    fn missing(&self, _: &App) -> Option<&'static str> {
+        None
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        match (&self.state, command) {
+            (_, Command::Back) | (VerifyState::Ready(_), Command::Help) => return Response::Ignored,
+            (VerifyState::Asking(entry), Command::Enter) => {
+                let path = entry.input.value().trim().to_owned();
+                let log = if path.is_empty() { LogSource::Running } else { LogSource::File(path) };
+                return Response::Stay(self.read(app, log));
+            }
+            (VerifyState::Ready(_), Command::Open) => *self = Self::default(),
+            (VerifyState::Ready(verified), Command::Enter) if self.at == 0 => {
+                app.apply_request_as(verified.check.request.clone(), "observed machine");
+                app.notice = Some("Took over the settings and the machine of the log; u undoes it.".to_owned());
+                return Response::CLOSE;
+            }
+            (VerifyState::Ready(_), Command::Enter) => {
+                let row = self.at - 1;
+                self.explained = (self.explained != Some(row)).then_some(row);
+            }
+            (VerifyState::Ready(_), _) => {
+                let at = scrolled(u16::try_from(self.at).unwrap_or(u16::MAX), command);
+                self.at = usize::from(at).min(self.rows().len());
+            }
+            _ => {}
+        }
+        Response::STAY
+    }
+
+    fn accepts_text(&self) -> bool {
+        matches!(self.state, VerifyState::Asking(_))
+    }
+
+    fn text(&mut self, app: &mut App, text: Text<'_>) -> Response {
+        match (text, &mut self.state) {
+            (Text::Pasted(log), _) if is_log(log) => Response::Stay(self.read(app, LogSource::Text(log.into()))),
+            (_, VerifyState::Asking(entry)) => {
+                entry.edit(text);
+                Response::STAY
+            }
+            _ => Response::Ignored,
+        }
+    }
+
+    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+        if let Action::Verified { id, result } = answer
+            && matches!(self.state, VerifyState::Reading(asked) if asked == id)
+        {
+            match result {
+                Ok(verified) => {
+                    // on what differs, if anything does
+                    let first = verified.check.rows.iter().position(|row| !row.agrees());
+                    (self.at, self.explained) = (first.map_or(0, |row| row + 1), first);
+                    self.state = VerifyState::Ready(verified);
+                }
+                Err(why) => {
+                    self.state = VerifyState::Asking(TextEntry { wrong: Some(why), ..TextEntry::default() });
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn selection(&mut self) -> Option<&mut usize> {
+        Some(&mut self.at)
+    }
+
+    fn page(&self, _: &App) -> Option<Overlay> {
+        Some(Overlay::new(page(self), "Planned and observed", 0).choosing(self.at))
+    }
+}
+
+fn page(verify: &VerifyPage) -> Page {
     let mut page = Page::default();
     match &verify.state {
         VerifyState::Asking(entry) => {
@@ -52,10 +180,10 @@ pub fn draw(app: &App, verify: &VerifyPage, buffer: &mut Buffer) {
                 page.text(&capitalised(&format!("{}.", why.trim_end_matches('.'))), Hue::Over);
             }
         }
-        VerifyState::Reading => page.text("Reading the log, and planning what it shows…", Hue::Dim),
+        VerifyState::Reading(_) => page.text("Reading the log, and planning what it shows…", Hue::Dim),
         VerifyState::Ready(verified) => comparison(verify, verified, &mut page),
     }
-    page::draw(app, &page, "Planned and observed", 0, Some(verify.at), buffer);
+    page
 }
 
 fn comparison(verify: &VerifyPage, verified: &Verified, page: &mut Page) {

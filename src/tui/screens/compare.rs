@@ -10,18 +10,22 @@
 //! ```
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Position, Rect};
 
-use super::figure;
-use super::memory::{self, Lent};
 use crate::answer::compare::{self, ComparedValue, ComparisonGroup, ComparisonRow, Difference, compare};
+use crate::engine::PlanRequest;
 use crate::model::ModelSummary;
 use crate::page::palette::sign;
 use crate::plan::{DevicePlan, Plan};
 use crate::speed::Speeds;
+use crate::tui::action::{Command, Gesture};
 use crate::tui::app::App;
-use crate::tui::app::compare::{ComparePage, ComparedPlan};
+use crate::tui::effect::Effect;
+use crate::tui::host::{Response, Screen};
+use crate::tui::keymap::Scope;
 use crate::tui::theme::{Hue, Theme};
+use crate::tui::view::figure;
+use crate::tui::view::memory::{self, Lent};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{self, RowWriter, named, shortened};
 use crate::units::Bytes;
@@ -36,6 +40,143 @@ const GAP: u16 = 2;
 /// model's name.
 const HEAD: u16 = 4;
 
+/// Maximum number of plans side by side.
+pub const MAX_PLANS: usize = 4;
+
+/// A pinned plan.
+#[derive(Clone, Debug)]
+pub struct Pin {
+    /// `A` to `D`; it does not change when others are unpinned.
+    pub letter: char,
+    /// The request that it was planned for.
+    pub plan_request: PlanRequest,
+    /// The plan.
+    pub plan: Box<Plan>,
+    speeds: Option<Speeds>,
+}
+
+/// The state of the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ComparePage {
+    /// The selected column.
+    chosen: usize,
+    scroll: u16,
+}
+
+/// Pins the present plan; opens the comparison if there is anything to compare it with.
+pub fn pin(app: &mut App) -> Vec<Effect> {
+    let Some(plan_request) = app.plan_request() else {
+        app.notice = Some("There is no plan to pin yet: open a model with o.".to_owned());
+        return Vec::new();
+    };
+    // the plan on the screen may be older than the last key
+    let Ok(plan) = plan_request.plan().map(Box::new) else {
+        app.notice = Some("The engine refuses these settings: there is no plan to pin.".to_owned());
+        return Vec::new();
+    };
+    let mut chosen = app.pins.iter().position(|pin| pin.plan_request == plan_request);
+    if chosen.is_none() {
+        let free = ('A'..='D').find(|letter| app.pins.iter().all(|pin| pin.letter != *letter));
+        if let Some(letter) = free {
+            chosen = Some(app.pins.len());
+            let speeds = Speeds::of(&plan_request.model, &plan_request.machine, &plan, 0);
+            app.pins.push(Pin { letter, plan_request, plan, speeds });
+            if app.pins.len() == 1 {
+                app.notice = Some(format!("Pinned as {letter}. Change something, then press c to compare."));
+                return Vec::new();
+            }
+        } else {
+            app.notice = Some("Four plans are pinned: unpin one with x first.".to_owned());
+        }
+    }
+    app.show(ComparePage { chosen: chosen.unwrap_or(0), scroll: 0 })
+}
+
+impl ComparePage {
+    /// The pinned plans, and the present one if it is not among them and has room.
+    fn columns<'a>(&self, app: &'a App) -> PlanColumns<'a> {
+        let now = app.plan_request();
+        let is_now = |pin: &Pin| now.as_ref() == Some(&pin.plan_request);
+        let pinned = app.pins.iter().map(|pin| PlanColumn {
+            title: if is_now(pin) { format!("{} · now", pin.letter) } else { pin.letter.to_string() },
+            plan: Ok(&*pin.plan),
+            speeds: pin.speeds.as_ref(),
+        });
+        let mut columns: Vec<_> = pinned.collect();
+        if columns.len() < MAX_PLANS && !app.pins.iter().any(is_now) && app.refused.is_none() {
+            let now = |plan| PlanColumn { title: "now".to_owned(), plan: Ok(plan), speeds: app.speeds.as_ref() };
+            columns.extend(app.plan.as_deref().map(now));
+        }
+        PlanColumns { columns, chosen: self.chosen, scroll: self.scroll }
+    }
+}
+
+impl Screen for ComparePage {
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Compare, Scope::Page, Scope::Everywhere]
+    }
+
+    fn missing(&self, _: &App) -> Option<&'static str> {
+        None
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        let last = self.columns(app).columns.len().saturating_sub(1);
+        match command {
+            Command::Less => self.chosen = self.chosen.saturating_sub(1),
+            Command::More => self.chosen = (self.chosen + 1).min(last),
+            Command::Enter => {
+                if let Some(plan_request) = app.pins.get(self.chosen).map(|pin| pin.plan_request.clone()) {
+                    app.apply_request(plan_request);
+                }
+                return Response::CLOSE;
+            }
+            Command::Unpin => {
+                if self.chosen < app.pins.len() {
+                    app.pins.remove(self.chosen);
+                } else {
+                    app.notice = Some("The current plan is not pinned.".to_owned());
+                }
+                if app.pins.is_empty() {
+                    return Response::CLOSE;
+                }
+                self.chosen = self.chosen.min(self.columns(app).columns.len().saturating_sub(1));
+            }
+            _ => return Response::Ignored,
+        }
+        Response::STAY
+    }
+
+    fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
+        let columns = self.columns(app);
+        match columns.column_at(app, at).filter(|_| gesture == Gesture::Down) {
+            Some(column) if column == self.chosen => self.press(app, Command::Enter),
+            Some(column) => {
+                self.chosen = column;
+                Response::STAY
+            }
+            None => Response::Ignored,
+        }
+    }
+
+    fn scroll(&mut self) -> Option<&mut u16> {
+        Some(&mut self.scroll)
+    }
+
+    fn area(&self, app: &App) -> Rect {
+        self.columns(app).area(app)
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        let columns = self.columns(app);
+        let right_title = match columns.columns.as_slice() {
+            [] | [_] => "change something, then press c to compare".to_owned(),
+            [first, ..] => format!("≠ differs from {}", first.title),
+        };
+        columns.draw_overlay(app, "Compare", &right_title, buffer);
+    }
+}
+
 /// A plan with a title.
 #[derive(Clone, Debug)]
 pub struct PlanColumn<'a> {
@@ -47,34 +188,37 @@ pub struct PlanColumn<'a> {
     pub speeds: Option<&'a Speeds>,
 }
 
-/// Selection and scrolling.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CompareView {
-    /// The selected column, if columns can be selected.
-    pub chosen: Option<usize>,
+/// Plans side by side.
+#[derive(Clone, Debug)]
+pub struct PlanColumns<'a> {
+    /// The plans.
+    pub columns: Vec<PlanColumn<'a>>,
+    /// The selected column.
+    pub chosen: usize,
     /// Scrolled lines; clamped when drawn.
     pub scroll: u16,
 }
 
-/// Draws the pinned plans and the present one.
-pub fn pinned(app: &App, page: ComparePage, buffer: &mut Buffer) {
-    let columns: Vec<PlanColumn> = app.compared().iter().map(|compared| column(app, compared)).collect();
-    let place = app.regions.overlay(u16::MAX, height(&columns, app.regions.screen.width).saturating_add(2));
-    let right_title = match columns.len() {
-        0 | 1 => "change something, then press c to compare".to_owned(),
-        _ => format!("≠ differs from {}", columns.first().map_or("", |first| first.title.as_str())),
-    };
-    let inner = panel::overlay(buffer, place, "Compare", &right_title, app.theme);
-    draw(&columns, CompareView { chosen: Some(page.chosen), scroll: page.scroll }, inner, app.theme, buffer);
-}
+impl PlanColumns<'_> {
+    /// The area of the overlay.
+    pub fn area(&self, app: &App) -> Rect {
+        app.regions.overlay(u16::MAX, height(&self.columns, app.regions.screen.width).saturating_add(2))
+    }
 
-fn column<'a>(app: &'a App, compared: &ComparedPlan<'a>) -> PlanColumn<'a> {
-    let (title, plan, speeds) = match *compared {
-        ComparedPlan::Pinned(pin, true) => (format!("{} · now", pin.letter), &*pin.plan, pin.speeds.as_ref()),
-        ComparedPlan::Pinned(pin, false) => (pin.letter.to_string(), &*pin.plan, pin.speeds.as_ref()),
-        ComparedPlan::Now(plan) => ("now".to_owned(), plan, app.speeds.as_ref()),
-    };
-    PlanColumn { title, plan: Ok(plan), speeds }
+    /// The column at this position.
+    fn column_at(&self, app: &App, at: Position) -> Option<usize> {
+        // the frame and a blank on either side
+        let area = self.area(app).inner(Margin::new(2, 1));
+        let ColumnLayout { first, fit, wide, .. } = ColumnLayout::of(&self.columns, self.chosen, area.width);
+        let column = first + usize::from(at.x.checked_sub(area.x + NAMES)?.checked_div(wide)?);
+        (area.contains(at) && column < first + fit).then_some(column)
+    }
+
+    /// Draws them as an overlay.
+    pub fn draw_overlay(&self, app: &App, title: &str, right_title: &str, buffer: &mut Buffer) {
+        let inner = panel::overlay(buffer, self.area(app), title, right_title, app.theme);
+        draw(self, inner, app.theme, buffer);
+    }
 }
 
 /// A line of the scrolled part.
@@ -88,11 +232,11 @@ enum CompareLine<'a> {
 }
 
 /// Rows needed to show all figures on a screen of this width.
-pub fn height(columns: &[PlanColumn<'_>], screen: u16) -> u16 {
+fn height(columns: &[PlanColumn<'_>], screen: u16) -> u16 {
     let plans = plans(columns);
     // plus the frame and a blank on either side
     lines(&compare(&compared(columns)), &plans).len() as u16
-        + ColumnLayout::of(columns, None, screen.saturating_sub(4)).head
+        + ColumnLayout::of(columns, 0, screen.saturating_sub(4)).head
 }
 
 /// The visible columns, their width including the gap, and the rows of their heads.
@@ -106,10 +250,10 @@ struct ColumnLayout {
 
 impl ColumnLayout {
     /// As many `columns` as fit into `width` cells, with the selected one among them.
-    fn of(columns: &[PlanColumn<'_>], chosen: Option<usize>, width: u16) -> Self {
+    fn of(columns: &[PlanColumn<'_>], chosen: usize, width: u16) -> Self {
         let room = width.saturating_sub(NAMES);
         let fit = usize::from(room / MIN_COLUMN).clamp(1, columns.len().max(1));
-        let first = chosen.unwrap_or(0).saturating_sub(fit - 1).min(columns.len().saturating_sub(fit));
+        let first = chosen.saturating_sub(fit - 1).min(columns.len().saturating_sub(fit));
         let wide = (room / fit as u16).min(MAX_COLUMN);
         let models = columns.iter().filter_map(|column| column.plan.as_ref().ok()).map(|plan| &plan.model);
         let cells = |model: &ModelSummary| row_writer::width(&model.name) + row_writer::width(&quantisation(model));
@@ -134,19 +278,20 @@ fn plans<'a>(columns: &[PlanColumn<'a>]) -> Vec<Option<&'a Plan>> {
 }
 
 /// Draws as many `columns` as fit into `area`, with the selected one among them.
-pub fn draw(columns: &[PlanColumn<'_>], view: CompareView, area: Rect, theme: Theme, buffer: &mut Buffer) {
+fn draw(shown: &PlanColumns<'_>, area: Rect, theme: Theme, buffer: &mut Buffer) {
+    let columns = &shown.columns;
     let area = area.intersection(buffer.area);
     let plans = plans(columns);
     let groups = compare(&compared(columns));
     let lines = lines(&groups, &plans);
 
-    let ColumnLayout { first, fit, wide, head: rows } = ColumnLayout::of(columns, view.chosen, area.width);
+    let ColumnLayout { first, fit, wide, head: rows } = ColumnLayout::of(columns, shown.chosen, area.width);
     let place = |at: usize| {
         let x = area.x.saturating_add(NAMES).saturating_add(wide.saturating_mul((at - first) as u16));
         Rect { x, width: wide.saturating_sub(GAP), ..area }.intersection(area)
     };
     for (at, column) in columns.iter().enumerate().skip(first).take(fit) {
-        head(column, rows, view.chosen == Some(at), place(at), theme, buffer);
+        head(column, rows, shown.chosen == at, place(at), theme, buffer);
     }
     if fit < columns.len() {
         let text = format!("{} to {} of {}", first + 1, first + fit, columns.len());
@@ -156,7 +301,7 @@ pub fn draw(columns: &[PlanColumn<'_>], view: CompareView, area: Rect, theme: Th
     let body = area.height.saturating_sub(rows);
     // a row of its own shows how many lines follow
     let body = if lines.len() > usize::from(body) { body.saturating_sub(1) } else { body };
-    let scroll = view.scroll.min((lines.len() as u16).saturating_sub(body));
+    let scroll = shown.scroll.min((lines.len() as u16).saturating_sub(body));
     for (row, line) in lines.iter().skip(usize::from(scroll)).take(usize::from(body)).enumerate() {
         let y = area.y + rows + row as u16;
         name(line, &plans, Rect { y, height: 1, width: NAMES.min(area.width), ..area }, theme, buffer);

@@ -11,44 +11,253 @@
 //!          1k   2k   4k   8k   16k   32k
 //! ```
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use std::collections::BTreeMap;
 
-use super::figure;
-use super::layers::device_name;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Margin, Position, Rect};
+
 use crate::answer::sweep::{DeviceSums, PlanFigures};
 use crate::machine::short_name;
 use crate::page::palette::sign;
 use crate::plan::{DevicePlan, Outcome, Plan};
 use crate::settings::knob::Knob;
+use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
-use crate::tui::app::cliffs::edge;
-use crate::tui::app::sweep::{LogAxis, SweepPage};
-use crate::tui::regions::sweep::{AMOUNTS, place};
+use crate::tui::app::cliffs::{edge, next};
+use crate::tui::effect::Effect;
+use crate::tui::host::{Response, Screen, moved};
+use crate::tui::keymap::Scope;
+use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::regions::Regions;
 use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
+use crate::tui::view::figure;
+use crate::tui::view::layers::device_name;
 use crate::tui::widget::area::{self, ChartScale};
 use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::units::Bytes;
 
+/// Width of the amounts left of the charts.
+const AMOUNTS: u16 = 9;
 /// Rows of the readings above the charts, and of the scale below.
 const ABOVE: u16 = 2;
 const BELOW: u16 = 4;
 /// Minimum rows of a chart, including its title.
 const MIN_CHART_ROWS: u16 = 5;
 
-/// Draws the page.
-pub fn draw(app: &App, page: &SweepPage, buffer: &mut Buffer) {
-    let (theme, inner) = (app.theme, place(&app.regions));
-    let Some(plan) = &app.plan else { return };
+/// The knobs that can be swept.
+const SWEEP_KNOBS: [Knob; 3] = [Knob::Context, Knob::Parallel, Knob::Batch];
+
+/// The state of the page.
+#[derive(Clone, Debug)]
+pub struct SweepPage {
+    /// The swept knob.
+    pub knob: Knob,
+    /// The figures for each planned value, or the engine's error.
+    pub points: BTreeMap<u64, Result<PlanFigures, String>>,
+    /// The value at the cursor.
+    pub cursor: u64,
+    /// The selected device, by its index in the plan.
+    pub device: usize,
+    query: u64,
+}
+
+impl SweepPage {
+    /// The page for the focused knob, or for the context if that cannot be swept.
+    pub fn of(app: &App) -> Self {
+        let knob = SWEEP_KNOBS.into_iter().find(|&knob| knob == app.knobs.focus).unwrap_or(Knob::Context);
+        Self::on(app, knob, 0)
+    }
+
+    fn on(app: &App, knob: Knob, device: usize) -> Self {
+        Self { knob, points: BTreeMap::new(), cursor: app.value(knob), device, query: 0 }
+    }
+
+    /// Asks for the points that are not planned yet, the one at the cursor first.
+    fn ask_for_missing(&mut self, app: &mut App) -> Vec<Effect> {
+        let axis = LogAxis::of(app, self.knob);
+        let mut values: Vec<u64> = std::iter::once(self.cursor).chain(axis.values()).collect();
+        values.retain(|value| !self.points.contains_key(value));
+        if values.is_empty() { Vec::new() } else { app.query(QueryKind::Points(self.knob, values), &mut self.query) }
+    }
+
+    fn move_to_cliff(&mut self, app: &mut App, up: bool) {
+        let cliffs = app.limits_request().and_then(|now| app.cliffs.of(self.knob, &now).map(<[_]>::to_vec));
+        let Some(cliffs) = cliffs else {
+            app.notice = Some("Still computing the thresholds; press again in a moment.".to_owned());
+            return;
+        };
+        match next(&cliffs, self.cursor, up) {
+            Some(cliff) => {
+                self.cursor = edge(cliff);
+                app.notice = Some(format!("{}.", cliff.description(self.knob)));
+            }
+            None => app.notice = Some("No threshold further on.".to_owned()),
+        }
+    }
+}
+
+impl Screen for SweepPage {
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Sweep, Scope::Everywhere]
+    }
+
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        self.points.clear();
+        self.ask_for_missing(app)
+    }
+
+    // a wider screen shows more points
+    fn resized(&mut self, app: &mut App) -> Vec<Effect> {
+        self.ask_for_missing(app)
+    }
+
+    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+        if let Action::QueryAnswered { id, part: QueryPart::Point(point) } = answer
+            && id == self.query
+        {
+            self.points.insert(point.value, point.figures);
+        }
+        Vec::new()
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        let axis = LogAxis::of(app, self.knob);
+        let at = axis.column(self.cursor);
+        let devices = app.plan.as_ref().map_or(1, |plan| plan.devices.len());
+        match command {
+            Command::Enter => {
+                app.set_knob(self.knob, self.cursor);
+                app.knobs.focus = self.knob;
+                return Response::CLOSE;
+            }
+            Command::NextPanel | Command::PreviousPanel => {
+                let now = SWEEP_KNOBS.iter().position(|&knob| knob == self.knob).unwrap_or(0);
+                let by = if command == Command::NextPanel { 1 } else { SWEEP_KNOBS.len() - 1 };
+                *self = Self::on(app, SWEEP_KNOBS[(now + by) % SWEEP_KNOBS.len()], self.device);
+            }
+            Command::Less => self.cursor = below(&axis, self.cursor, at),
+            Command::More => self.cursor = above(&axis, self.cursor, at),
+            Command::PageDown | Command::FineLess => self.cursor = axis.value(at.saturating_sub(8)),
+            Command::PageUp | Command::FineMore => self.cursor = axis.value(at.saturating_add(8)),
+            Command::First => self.cursor = axis.value(0),
+            Command::Last => self.cursor = axis.value(u16::MAX),
+            Command::NextCliff | Command::PreviousCliff => self.move_to_cliff(app, command == Command::NextCliff),
+            Command::Up | Command::Down => self.device = moved(self.device, devices, 1, command),
+            _ => return Response::Ignored,
+        }
+        Response::Stay(self.ask_for_missing(app))
+    }
+
+    /// A press or drag moves the cursor; a press on a chart's title selects the device.
+    fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
+        let inner = inner(&app.regions);
+        if !matches!(gesture, Gesture::Down | Gesture::Drag) || !inner.contains(at) {
+            return Response::Ignored;
+        }
+        let devices = app.plan.as_ref().map_or(0, |plan| plan.devices.len());
+        let pressed = shown(devices, self.device, charts(inner)).into_iter().find(|(_, place)| place.contains(at));
+        if let Some((device, _)) = pressed {
+            self.device = device;
+        }
+        if let Some(column) = at.x.checked_sub(inner.x + AMOUNTS) {
+            self.cursor = LogAxis::of(app, self.knob).value(column);
+        }
+        Response::Stay(self.ask_for_missing(app))
+    }
+
+    fn area(&self, app: &App) -> Rect {
+        app.regions.overlay(u16::MAX, u16::MAX)
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        if let Some(plan) = &app.plan {
+            draw(app, self, plan, buffer);
+        }
+    }
+}
+
+/// The area of the page inside its frame.
+fn inner(regions: &Regions) -> Rect {
+    regions.overlay(u16::MAX, u16::MAX).inner(Margin::new(2, 1))
+}
+
+/// The part of it that has the charts.
+fn charts(inner: Rect) -> Rect {
+    Rect { y: inner.y.saturating_add(ABOVE), height: inner.height.saturating_sub(ABOVE + BELOW), ..inner }
+}
+
+/// A logarithmic axis over a knob's range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct LogAxis {
+    first: u64,
+    last: u64,
+    columns: u16,
+}
+
+impl LogAxis {
+    /// The range of `knob` over the columns of the charts.
+    fn of(app: &App, knob: Knob) -> Self {
+        let stops = knob.stops(&app.bounds);
+        let columns = inner(&app.regions).width.saturating_sub(AMOUNTS);
+        Self { first: stops.first().max(1), last: stops.last().max(1), columns }
+    }
+
+    fn ratio(&self) -> f64 {
+        (self.last as f64 / self.first as f64).ln()
+    }
+
+    /// The column of `value`, clamped to the range.
+    fn column(&self, value: u64) -> u16 {
+        let (ratio, steps) = (self.ratio(), f64::from(self.columns.saturating_sub(1)));
+        if ratio <= 0.0 {
+            return 0;
+        }
+        let share = (value.max(1) as f64 / self.first as f64).ln() / ratio;
+        (share.clamp(0.0, 1.0) * steps).round() as u16
+    }
+
+    /// The value at `column`.
+    fn value(&self, column: u16) -> u64 {
+        let steps = self.columns.saturating_sub(1);
+        if column == 0 || steps == 0 {
+            return self.first;
+        }
+        if column >= steps {
+            return self.last;
+        }
+        let share = f64::from(column) / f64::from(steps);
+        let value = self.first as f64 * (share * self.ratio()).exp();
+        (value.round() as u64).clamp(self.first, self.last)
+    }
+
+    /// The values of all columns, ascending.
+    fn values(&self) -> Vec<u64> {
+        let mut values: Vec<u64> = (0..self.columns).map(|column| self.value(column)).collect();
+        values.dedup();
+        values
+    }
+}
+
+/// The value of the next column to the left with a smaller value.
+fn below(axis: &LogAxis, value: u64, at: u16) -> u64 {
+    (0..=at).rev().map(|column| axis.value(column)).find(|&other| other < value).unwrap_or(value)
+}
+
+/// The value of the next column to the right with a larger value.
+fn above(axis: &LogAxis, value: u64, at: u16) -> u64 {
+    (at..axis.columns).map(|column| axis.value(column)).find(|&other| other > value).unwrap_or(value)
+}
+
+fn draw(app: &App, page: &SweepPage, plan: &Plan, buffer: &mut Buffer) {
+    let (theme, inner) = (app.theme, inner(&app.regions));
     let title = format!("Memory by {}", page.knob.title());
     panel::overlay(buffer, app.regions.overlay(u16::MAX, u16::MAX), &title, &plan.source(), theme);
-    let axis = app.axis(page.knob);
+    let axis = LogAxis::of(app, page.knob);
     readings(page, inner, theme, buffer);
-    let charts = Rect { y: inner.y.saturating_add(ABOVE), height: inner.height.saturating_sub(ABOVE + BELOW), ..inner };
-    for (device, place) in shown(plan.devices.len(), page.device, charts) {
+    for (device, place) in shown(plan.devices.len(), page.device, charts(inner)) {
         chart(app, page, plan, device, place, buffer);
     }
     let scale = Rect {
@@ -154,7 +363,7 @@ fn chart(app: &App, page: &SweepPage, plan: &Plan, index: usize, place: Rect, bu
     let line = scale.line(body);
     let amount = Rect { y: line, height: 1, width: AMOUNTS.saturating_sub(1), ..place };
     RowWriter::new(buffer, amount, 0).put(&format!("{:>8}", room.to_string()), theme.ink(Hue::Fine));
-    let axis = app.axis(page.knob);
+    let axis = LogAxis::of(app, page.knob);
     for column in 0..body.width {
         let parts = match page.points.get(&axis.value(column)) {
             Some(Ok(figures)) => figures.devices.get(index).map(parts).unwrap_or_default(),
@@ -273,5 +482,43 @@ fn labels(knob: Knob, axis: &LogAxis, scale: Rect, theme: Theme, buffer: &mut Bu
         let place = Rect { x: scale.x.saturating_add(at), y: scale.y.saturating_add(2), width: cells, height: 1 };
         RowWriter::new(buffer, place, 0).put(&text, theme.ink(Hue::Dim));
         free = at + cells + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn columns_and_values_agree(first in 1u64..5000, factor in 1u64..4096, columns in 1u16..300) {
+            let axis = LogAxis { first, last: first * factor, columns };
+            for column in 0..columns {
+                let value = axis.value(column);
+                prop_assert!((first..=first * factor).contains(&value));
+                // in a short range several columns have the same value
+                prop_assert_eq!(axis.value(axis.column(value)), value, "column {}", column);
+                prop_assert!(column == 0 || axis.value(column - 1) <= value);
+            }
+            prop_assert_eq!(axis.value(0), first);
+            prop_assert!(columns == 1 || axis.value(columns) == first * factor);
+        }
+
+        #[test]
+        fn the_cursor_passes_every_value(columns in 2u16..200) {
+            let axis = LogAxis { first: 1, last: 64, columns };
+            let (mut value, mut seen) = (1, vec![1]);
+            while value < 64 {
+                value = above(&axis, value, axis.column(value));
+                seen.push(value);
+            }
+            prop_assert_eq!(&seen, &axis.values());
+            while value > 1 {
+                let before = below(&axis, value, axis.column(value));
+                prop_assert!(before < value);
+                value = before;
+            }
+        }
     }
 }

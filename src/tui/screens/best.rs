@@ -1,0 +1,113 @@
+//! The page on the best settings: a card for each objective, with what it brings and what it gives up.
+
+use crate::answer::best::{BestRequest, Card, DEFAULT_MARGIN};
+use crate::page::answers::{cards, nothing_is_safe};
+use crate::page::{Hue, Page};
+use crate::tui::action::{Action, Command};
+use crate::tui::app::{AnswerState, App};
+use crate::tui::effect::Effect;
+use crate::tui::host::{Response, Screen, moved};
+use crate::tui::keymap::Scope;
+use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::widget::page::Overlay;
+
+/// The state of the page.
+#[derive(Clone, Debug, Default)]
+pub struct BestPage {
+    /// A card for each objective, or for several.
+    pub cards: Vec<Card>,
+    /// Whether these are all.
+    pub progress: AnswerState,
+    /// The selected card.
+    pub chosen: usize,
+    scroll: u16,
+    query: u64,
+}
+
+impl App {
+    /// The question that the page answers.
+    pub fn best_request(&self) -> BestRequest {
+        BestRequest { held: self.knobs.locked.clone(), margin: self.preferences.margin.unwrap_or(DEFAULT_MARGIN) }
+    }
+}
+
+impl Screen for BestPage {
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Suggestions, Scope::Page, Scope::Everywhere]
+    }
+
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        *self = Self::default();
+        app.query(QueryKind::Best(app.best_request()), &mut self.query)
+    }
+
+    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+        match answer {
+            Action::QueryAnswered { id, part } if id == self.query => match part {
+                QueryPart::Best(card) => card.join(&mut self.cards),
+                QueryPart::End => self.progress = AnswerState::Done,
+                _ => {}
+            },
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        match command {
+            Command::Enter => match self.cards.get(self.chosen) {
+                Some(card) => {
+                    app.apply_request(card.request.clone());
+                    Response::CLOSE
+                }
+                None => Response::STAY,
+            },
+            Command::Up | Command::Down => {
+                self.chosen = moved(self.chosen, self.cards.len(), 1, command);
+                Response::STAY
+            }
+            _ => Response::Ignored,
+        }
+    }
+
+    fn selection(&mut self) -> Option<&mut usize> {
+        Some(&mut self.chosen)
+    }
+
+    fn scroll(&mut self) -> Option<&mut u16> {
+        Some(&mut self.scroll)
+    }
+
+    fn page(&self, app: &App) -> Option<Overlay> {
+        let source = app.plan.as_ref()?.source();
+        Some(Overlay::new(page(app, &source, self), "Best settings", self.scroll).choosing(self.chosen))
+    }
+}
+
+fn page(app: &App, source: &str, best: &BestPage) -> Page {
+    let mut page = Page::default();
+    let question = app.best_request();
+    let safe = format!("Safe leaves {} on every GPU. Enter applies the selected card, u undoes it.", question.margin);
+    page.text(&safe, Hue::Dim);
+    page.text(&held(app), Hue::Dim);
+    cards(&best.cards, &app.settings, &mut page);
+    match best.progress {
+        AnswerState::Working => {
+            page.blank();
+            page.text("Testing settings…", Hue::Dim);
+        }
+        AnswerState::Done => nothing_is_safe(&question, &best.cards, &mut page),
+    }
+    page.blank();
+    page.text(source, Hue::Dim);
+    page
+}
+
+fn held(app: &App) -> String {
+    let knobs: Vec<String> =
+        app.knobs.locked.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
+    match knobs.as_slice() {
+        [] => "No knob is locked: press l on a knob to keep its value.".to_owned(),
+        _ => format!("◆ locked: {}", knobs.join(", ")),
+    }
+}

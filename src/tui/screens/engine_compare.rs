@@ -1,0 +1,101 @@
+//! Two engines side by side for the same model, machine and settings, with the differences marked.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::compare::{PlanColumn, PlanColumns};
+use crate::engine::{self, EngineVersion};
+use crate::plan::Plan;
+use crate::speed::Speeds;
+use crate::tui::action::Command;
+use crate::tui::app::App;
+use crate::tui::effect::Effect;
+use crate::tui::host::{NO_PLAN, Response, Screen};
+
+/// The state of the page.
+#[derive(Debug)]
+pub struct EngineComparison {
+    /// The other engine.
+    choice: EngineVersion,
+    /// Its plan and speeds, or why there are none.
+    planned: Result<(Box<Plan>, Option<Speeds>), String>,
+    scroll: u16,
+}
+
+impl EngineComparison {
+    /// The page with the next engine in the list, whatever its release.
+    pub fn of(app: &App) -> Self {
+        let (choices, now) = (EngineVersion::all(), app.choice());
+        let here = choices.iter().position(|&choice| choice == now).unwrap_or(0);
+        let mut others = choices.iter().cycle().skip(here + 1).take(choices.len());
+        let choice = others.find(|choice| choice.engine != now.engine).copied().unwrap_or(now);
+        Self { choice, planned: Err(NO_PLAN.to_owned()), scroll: 0 }
+    }
+
+    fn columns<'a>(&'a self, app: &'a App) -> Option<PlanColumns<'a>> {
+        let now =
+            PlanColumn { title: app.choice().to_string(), plan: Ok(app.plan.as_ref()?), speeds: app.speeds.as_ref() };
+        let other = PlanColumn {
+            title: self.choice.to_string(),
+            plan: self.planned.as_ref().map(|(plan, _)| &**plan).map_err(Clone::clone),
+            speeds: self.planned.as_ref().ok().and_then(|(_, speeds)| speeds.as_ref()),
+        };
+        Some(PlanColumns { columns: vec![now, other], chosen: 1, scroll: self.scroll })
+    }
+}
+
+impl Screen for EngineComparison {
+    fn missing(&self, app: &App) -> Option<&'static str> {
+        app.model.is_none().then_some(NO_PLAN)
+    }
+
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        let Some(model) = &app.model else { return Vec::new() };
+        let mut settings = app.settings.clone();
+        let knobs = self.choice.engine.facts().knobs(&app.knob_context());
+        app.knobs.stashed.clone().switch_knobs(&mut settings, &app.knobs.offered, &knobs);
+        self.choice.apply(&mut settings);
+        let plan = engine::plan(self.choice.engine, model, &app.machine, &settings);
+        let with_speeds = |plan: Plan| {
+            let speeds = Speeds::of(model, &app.machine, &plan, 0);
+            (Box::new(plan), speeds)
+        };
+        self.planned = plan.map(with_speeds).map_err(|error| error.to_string());
+        Vec::new()
+    }
+
+    fn planned(&mut self, app: &mut App, _: bool) -> Vec<Effect> {
+        self.ask(app)
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        let others: Vec<EngineVersion> =
+            EngineVersion::all().into_iter().filter(|&choice| choice != app.choice()).collect();
+        let at = others.iter().position(|&choice| choice == self.choice).unwrap_or(0);
+        let to = match command {
+            Command::Enter => {
+                app.choose(self.choice);
+                return Response::CLOSE;
+            }
+            Command::Less => at.saturating_sub(1),
+            Command::More => at + 1,
+            _ => return Response::Ignored,
+        };
+        self.choice = others.get(to).copied().unwrap_or(self.choice);
+        Response::Stay(self.ask(app))
+    }
+
+    fn scroll(&mut self) -> Option<&mut u16> {
+        Some(&mut self.scroll)
+    }
+
+    fn area(&self, app: &App) -> Rect {
+        self.columns(app).map_or(Rect::ZERO, |columns| columns.area(app))
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        if let Some(columns) = self.columns(app) {
+            columns.draw_overlay(app, "Compare engines", "←→ engine, Enter applies", buffer);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A value being typed for the focused knob, in the knob's row.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::widgets::{Clear, Widget};
+
+use crate::tui::action::Command;
+use crate::tui::app::{App, TextEntry, TextOrigin};
+use crate::tui::host::{Cover, Response, Screen, Text};
+use crate::tui::keymap::Scope;
+use crate::tui::theme::Hue;
+use crate::tui::widget::row_writer::RowWriter;
+
+/// The field.
+#[derive(Debug, Default)]
+pub struct ValueEntry(pub TextEntry);
+
+impl Screen for ValueEntry {
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Field, Scope::Everywhere]
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Nothing
+    }
+
+    fn message(&self) -> Option<&str> {
+        self.0.wrong.as_deref()
+    }
+
+    fn missing(&self, _: &App) -> Option<&'static str> {
+        None
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        if command != Command::Enter {
+            return Response::Ignored;
+        }
+        match app.set_from_text(self.0.input.value()) {
+            Ok(()) => Response::CLOSE,
+            Err(wrong) => {
+                self.0.wrong = Some(wrong);
+                Response::STAY
+            }
+        }
+    }
+
+    fn accepts_text(&self) -> bool {
+        true
+    }
+
+    fn text(&mut self, _: &mut App, text: Text<'_>) -> Response {
+        self.0.edit(text);
+        Response::STAY
+    }
+
+    fn area(&self, app: &App) -> Rect {
+        app.knob_row(app.knobs.focus).map_or(Rect::ZERO, |places| places.value)
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        let (entry, theme) = (&self.0, app.theme);
+        let place = self.area(app).intersection(buffer.area);
+        let ink = if entry.wrong.is_some() { theme.bold(Hue::Over) } else { theme.bold(Hue::Focus) };
+        Clear.render(place, buffer);
+        buffer.set_style(place, theme.selected());
+        let room = place.width.saturating_sub(2);
+        let scroll = entry.input.visual_scroll(usize::from(room));
+        let shown: String = entry.input.value().chars().skip(scroll).take(usize::from(room)).collect();
+        // a suggested text, which the next letter replaces, is highlighted as a whole
+        let ink = if entry.text == TextOrigin::Suggested { ink.add_modifier(Modifier::REVERSED) } else { ink };
+        RowWriter::new(buffer, place, 0).skip(1).put(&shown, ink);
+        let cursor = place.x + 1 + (entry.input.visual_cursor().saturating_sub(scroll) as u16).min(room);
+        if let Some(cell) = buffer.cell_mut((cursor, place.y)) {
+            cell.modifier.insert(Modifier::REVERSED);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The export page.
+
+use std::sync::Arc;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use tui_input::Input;
+
+use crate::export::{ExportFormat, ModelLocation};
+use crate::page::{Hue, Page, Span};
+use crate::tui::action::{Action, Command};
+use crate::tui::app::{App, TextEntry};
+use crate::tui::effect::{Effect, ExportJob};
+use crate::tui::host::{Response, Screen, Text};
+use crate::tui::keymap::Scope;
+use crate::tui::widget::page::{self, Overlay};
+use crate::tui::widget::{field, panel};
+
+/// The state of the page.
+#[derive(Debug)]
+pub struct ExportPage {
+    /// The formats available for the engine.
+    pub formats: Vec<ExportFormat>,
+    /// Index of the selected format.
+    pub at: usize,
+    /// The text, or one sentence on why there is none; none while it is being written.
+    pub text: Option<Result<String, String>>,
+    /// The file name being typed.
+    pub naming: Option<TextEntry>,
+    scroll: u16,
+    job: u64,
+}
+
+impl ExportPage {
+    /// The page on the engine's usual format.
+    pub fn of(app: &App) -> Self {
+        Self { formats: ExportFormat::of(app.engine), at: 0, scroll: 0, text: None, naming: None, job: 0 }
+    }
+
+    /// The selected format.
+    fn format(&self) -> ExportFormat {
+        self.formats.get(self.at).copied().unwrap_or(ExportFormat::Json)
+    }
+
+    fn press_on_name(&mut self, entry: TextEntry, command: Command) -> Response {
+        let mut effects = Vec::new();
+        if command == Command::Enter {
+            let path = entry.input.value().trim().to_owned();
+            let text = self.text.as_ref().and_then(|text| text.as_ref().ok());
+            effects.extend(text.map(|text| Effect::Save { path, text: text.clone() }));
+        }
+        // the name stays until the file is saved
+        self.naming = (command != Command::Back).then_some(entry);
+        Response::Stay(effects)
+    }
+}
+
+impl Screen for ExportPage {
+    fn scopes(&self) -> &'static [Scope] {
+        if self.accepts_text() { &[Scope::Field, Scope::Everywhere] } else { &[Scope::Export, Scope::Everywhere] }
+    }
+
+    fn message(&self) -> Option<&str> {
+        self.naming.as_ref()?.wrong.as_deref()
+    }
+
+    fn missing(&self, app: &App) -> Option<&'static str> {
+        (app.plan.is_none() || app.refused.is_some()).then_some("There is no plan to export.")
+    }
+
+    /// Has the selected format written.
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        let Some((of, plan)) = app.plan_request().zip(app.plan.as_deref().cloned()) else { return Vec::new() };
+        (self.text, self.job) = (None, app.next_id());
+        let location = match of.settings.quant {
+            // as far as is known here, no such file exists
+            Some(quant) if !Arc::ptr_eq(&of.model, &of.opened) => {
+                ModelLocation::Unknown(format!("{} as {quant}", of.model.name))
+            }
+            _ => app.locations.of(&of.opened),
+        };
+        vec![Effect::Write(Box::new(ExportJob { id: self.job, format: self.format(), of, plan, location }))]
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        if let Some(entry) = self.naming.take() {
+            return self.press_on_name(entry, command);
+        }
+        let last = self.formats.len().saturating_sub(1);
+        match command {
+            Command::Less | Command::PreviousPanel | Command::More => {
+                let to = if command == Command::More { (self.at + 1).min(last) } else { self.at.saturating_sub(1) };
+                if to != self.at {
+                    (self.at, self.scroll) = (to, 0);
+                    return Response::Stay(self.ask(app));
+                }
+            }
+            Command::Enter => {
+                if let Some(Ok(text)) = &self.text {
+                    app.notice = Some(format!("{} copied.", self.format().title()));
+                    return Response::Stay(vec![Effect::Copy(text.clone())]);
+                }
+            }
+            Command::Save => {
+                let name = Input::new(self.format().file_name().to_owned());
+                let written = self.text.as_ref().is_some_and(Result::is_ok);
+                self.naming = written.then_some(TextEntry { input: name, ..TextEntry::default() });
+            }
+            _ => return Response::Ignored,
+        }
+        Response::STAY
+    }
+
+    fn accepts_text(&self) -> bool {
+        self.naming.is_some()
+    }
+
+    fn text(&mut self, _: &mut App, text: Text<'_>) -> Response {
+        self.naming.iter_mut().for_each(|entry| entry.edit(text));
+        Response::STAY
+    }
+
+    fn answer(&mut self, app: &mut App, answer: Action) -> Vec<Effect> {
+        match (answer, &mut self.naming) {
+            (Action::Written { id, text }, _) if id == self.job => self.text = Some(text),
+            (Action::Saved(Ok(_)), naming) => *naming = None,
+            // said in the field
+            (Action::Saved(Err(why)), Some(entry)) => (entry.wrong, app.notice) = (Some(why), None),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn scroll(&mut self) -> Option<&mut u16> {
+        Some(&mut self.scroll)
+    }
+
+    fn page(&self, app: &App) -> Option<Overlay> {
+        Some(Overlay::new(page(app, self), "Export", self.scroll))
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        Overlay::new(page(app, self), "Export", self.scroll).draw(app, buffer);
+        if let Some(entry) = &self.naming {
+            name(app, &entry.input, buffer);
+        }
+    }
+}
+
+fn page(app: &App, export: &ExportPage) -> Page {
+    let mut page = Page::default();
+    formats(export, &mut page);
+    page.text(export.format().purpose(), Hue::Dim);
+    page.blank();
+    match &export.text {
+        None => page.text("…", Hue::Dim),
+        Some(Err(why)) => page.text(why, Hue::Over),
+        Some(Ok(text)) => {
+            for line in text.lines() {
+                // comments are dimmed
+                page.verbatim(line, if line.starts_with("# ") { Hue::Dim } else { Hue::Text });
+            }
+        }
+    }
+    if let Some(plan) = &app.plan {
+        page.blank();
+        page.text(&plan.source(), Hue::Dim);
+    }
+    page
+}
+
+/// The formats side by side, on as many lines as needed.
+fn formats(export: &ExportPage, page: &mut Page) {
+    let word = |(place, format): (usize, &ExportFormat)| {
+        let shown = place == export.at;
+        let ink = if shown { Hue::Focus.bold() } else { Hue::Dim.into() };
+        let title = format!("{}{}", if shown { "▸" } else { " " }, format.title()).replace(' ', "\u{a0}");
+        [Span::new(&title, ink), Span::new("  ", Hue::Dim)]
+    };
+    page.spans("", export.formats.iter().enumerate().flat_map(word).collect());
+}
+
+/// The field for a file name.
+fn name(app: &App, input: &Input, buffer: &mut Buffer) {
+    let place = app.regions.overlay(page::WIDTH.min(70), 3);
+    let inner = panel::overlay(buffer, place, "Save as", "Enter saves, Esc back", app.theme);
+    field::draw(input, "name of a new file", Rect { height: 1, ..inner }, app.theme, buffer);
+}
