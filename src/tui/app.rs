@@ -1,25 +1,16 @@
 //! The planner's state. It changes in [`App::update`] only: pure, without IO, clock or environment.
 
-mod adjust;
-mod answers;
 pub mod browse;
 pub mod cliffs;
-mod draft;
-mod header;
 mod history;
 mod knobs;
 pub mod library;
 pub mod live;
-mod load;
-mod locations;
-mod locks;
 pub mod machine;
+mod model;
 mod mouse;
-mod quant;
 mod refresh;
-mod tag;
 pub mod teach;
-mod text_entry;
 mod update;
 
 use std::sync::Arc;
@@ -40,19 +31,16 @@ use crate::source::ExplicitKnobs;
 use crate::speed::Speeds;
 use crate::units::Bytes;
 
-pub use answers::AnswerState;
 use cliffs::Cliffs;
 use history::UndoStep;
 pub use knobs::KnobList;
 use library::Library;
 use live::Stale;
 pub use live::{Detection, FoundMachine, LiveMemory};
-pub use load::{Load, Loading};
-use locations::ModelLocations;
-pub use refresh::{KnownLimits, LimitsState};
-use tag::{Tag, TagDefaults};
+pub use model::{Load, Loading};
+use model::{ModelLocations, QuantisedModels, Tag, TagDefaults};
+pub use refresh::{AnswerState, KnownLimits, LimitsState};
 pub use teach::TeachScreen;
-pub use text_entry::{TextEntry, TextOrigin};
 
 /// The last change, and the plan it is compared with while the differences are marked.
 #[derive(Debug, Default)]
@@ -163,7 +151,7 @@ pub struct App {
     pub(super) locations: ModelLocations,
     stale: Stale,
     undo_steps: Vec<UndoStep>,
-    quantised: quant::QuantisedModels,
+    quantised: QuantisedModels,
     /// The id of the newest request.
     last_id: u64,
 }
@@ -216,7 +204,7 @@ impl App {
             locations: ModelLocations::default(),
             stale: Stale::User,
             undo_steps: Vec::new(),
-            quantised: quant::QuantisedModels::default(),
+            quantised: QuantisedModels::default(),
             last_id: 0,
         }
     }

@@ -1,20 +1,23 @@
 //! Effects of the planner as data; [`Runner`] runs them on threads.
 
-mod request;
 mod runner;
-mod services;
-mod workers;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-#[cfg(doc)]
 use super::action::Action;
 use super::query::Query;
+use crate::engine::{PlanRequest, PreparedModel};
+use crate::export::{ExportFormat, ExportInput, ModelLocation};
+use crate::hardware::remembered::SavedMachine;
+use crate::library::verify::Verified;
+use crate::library::{self, Item, ModelStatus};
 use crate::machine::Machine;
+use crate::plan::Plan;
+use crate::source::{self, Package, catalogue};
+use crate::teach::Topic;
 
-pub use request::{ExportJob, LimitsRequest, LogSource, MachinesRequest, SurveyJob, TeachRequest, VerifyRequest};
 pub use runner::Runner;
-pub use services::Services;
 
 /// An effect.
 #[derive(Clone, Debug)]
@@ -83,4 +86,161 @@ pub enum Effect {
     Copy(String),
     /// Suspend, as Ctrl-Z does, until the shell resumes the program.
     Suspend,
+}
+
+/// A request for the limits of the knobs.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct LimitsRequest {
+    pub id: u64,
+    pub of: PlanRequest,
+    pub plan: Plan,
+}
+
+impl LimitsRequest {
+    /// Asks the engine.
+    pub fn answer(&self) -> Action {
+        Action::Limits { id: self.id, limits: Box::new(self.of.limits(&self.plan)) }
+    }
+}
+
+/// A request to compare a log with its plan.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct VerifyRequest {
+    pub id: u64,
+    pub log: LogSource,
+    /// The open model, which stands in for one that the log names and that is not found.
+    pub open: Option<Arc<PreparedModel>>,
+}
+
+/// Where a log is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogSource {
+    /// A pasted text.
+    Text(Arc<str>),
+    /// A file, as the user typed its path.
+    File(String),
+    /// What runs on this computer.
+    Running,
+}
+
+/// A request to plan one model on several machines.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct MachinesRequest {
+    pub of: PlanRequest,
+    pub machines: Vec<(String, Arc<Machine>)>,
+}
+
+impl MachinesRequest {
+    /// Plans on each machine.
+    pub fn answer(&self) -> Action {
+        let on = |(name, machine): &(String, Arc<Machine>)| self.of.on(name, machine);
+        Action::MachinesCompared(self.machines.iter().map(on).collect())
+    }
+}
+
+/// A request for a page of the teach screen.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct TeachRequest {
+    pub topic: Topic,
+    pub about: LimitsRequest,
+}
+
+impl TeachRequest {
+    /// Computes the page.
+    pub fn answer(&self) -> Action {
+        let LimitsRequest { id, of, plan } = &self.about;
+        let content = self.topic.content(of, plan, &catalogue::model_and_projector);
+        Action::PageReady { id: *id, result: content.map(Arc::new).map_err(|error| error.to_string()) }
+    }
+}
+
+/// A request to plan each of several models.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct SurveyJob {
+    pub id: u64,
+    pub items: Vec<Arc<Item>>,
+    pub request: library::SurveyRequest,
+}
+
+/// A request to export a plan.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct ExportJob {
+    pub id: u64,
+    pub format: ExportFormat,
+    pub of: PlanRequest,
+    pub plan: Plan,
+    pub location: ModelLocation,
+}
+
+impl ExportJob {
+    /// Writes the export.
+    pub fn answer(&self) -> Action {
+        let input = ExportInput { request: &self.of, plan: &self.plan, location: &self.location, minimal: false };
+        Action::Written { id: self.id, text: self.format.write(&input) }
+    }
+}
+
+/// Files, network and saved state, as far as effects need them.
+pub trait Services: Send + Sync + 'static {
+    /// Loads the model that `reference` names. Reports progress to `watch`, and stops when that breaks.
+    ///
+    /// # Errors
+    /// One sentence: what, where, what to do.
+    fn load(&self, reference: &str, watch: &mut source::ProgressCallback<'_>) -> Result<Package, String>;
+
+    /// Compares a log with the plan of what it shows.
+    ///
+    /// # Errors
+    /// One sentence: what is missing, what to do.
+    fn verify(&self, request: &VerifyRequest) -> Result<Verified, String>;
+
+    /// Adds `reference` to the recent models.
+    ///
+    /// # Errors
+    /// One sentence on why it was not added.
+    fn add_recent(&self, reference: &str) -> Result<(), String>;
+
+    /// The models that are known without asking a server.
+    fn list_models(&self) -> Vec<Item>;
+
+    /// The models of a running Ollama that are not among those `known` by name.
+    ///
+    /// # Errors
+    /// If a server that the user named does not list its models: why.
+    fn running(&self, known: &[String]) -> Result<Vec<Item>, String>;
+
+    /// Plans each of `items`. `tell` is called with the index and status of each, and returns whether to continue.
+    fn survey(
+        &self,
+        items: &[Arc<Item>],
+        question: &library::SurveyRequest,
+        tell: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
+    );
+
+    /// The saved machines by name.
+    ///
+    /// # Errors
+    /// One sentence on why they cannot be listed.
+    fn machines(&self) -> Result<Vec<SavedMachine>, String>;
+
+    /// Saves `machine` under `name`. Returns one sentence to show.
+    ///
+    /// # Errors
+    /// One sentence on why it cannot be saved.
+    fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String>;
+
+    /// Writes `text` to a new file at `path`. Returns where it is.
+    ///
+    /// # Errors
+    /// One sentence: what, where, why not.
+    fn save(&self, path: &str, text: &str) -> Result<PathBuf, String>;
+
+    /// Paths that begin with `typed`, folders with a trailing slash.
+    fn complete(&self, typed: &str) -> Vec<String>;
 }

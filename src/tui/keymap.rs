@@ -1,15 +1,11 @@
 //! The key table, read by dispatch, the footer, the help screen and the README.
 
-mod key;
-mod scope;
 mod table;
 
-use ratatui::crossterm::event::KeyEvent;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::action::Command;
 
-pub use key::Key;
-pub use scope::Scope;
 pub use table::KEYS;
 
 /// A line of the table.
@@ -88,6 +84,153 @@ pub fn footer(scopes: &[Scope], mean: impl Fn(Command) -> bool) -> Vec<FooterWor
         }
     }
     words
+}
+
+/// A key with its modifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(pub KeyCode, pub KeyModifiers);
+
+pub(super) const fn key(code: KeyCode) -> Key {
+    Key(code, KeyModifiers::NONE)
+}
+
+pub(super) const fn letter(c: char) -> Key {
+    key(KeyCode::Char(c))
+}
+
+pub(super) const fn shift(code: KeyCode) -> Key {
+    Key(code, KeyModifiers::SHIFT)
+}
+
+pub(super) const fn ctrl(c: char) -> Key {
+    Key(KeyCode::Char(c), KeyModifiers::CONTROL)
+}
+
+impl Key {
+    /// The key of `event`. Capitals and other shifted characters already imply shift, and terminals differ in whether
+    /// they add the modifier.
+    pub fn of(event: KeyEvent) -> Self {
+        let modifiers = event.modifiers & (KeyModifiers::SHIFT | KeyModifiers::CONTROL | KeyModifiers::ALT);
+        match event.code {
+            KeyCode::Char(_) | KeyCode::BackTab if modifiers == KeyModifiers::SHIFT => key(event.code),
+            code => Self(code, modifiers),
+        }
+    }
+
+    /// The name shown on the screen.
+    pub fn name(self) -> String {
+        let name = match self.0 {
+            KeyCode::Up => "↑".to_owned(),
+            KeyCode::Down => "↓".to_owned(),
+            KeyCode::Left => "←".to_owned(),
+            KeyCode::Right => "→".to_owned(),
+            KeyCode::PageUp => "PgUp".to_owned(),
+            KeyCode::PageDown => "PgDn".to_owned(),
+            KeyCode::Home => "Home".to_owned(),
+            KeyCode::End => "End".to_owned(),
+            KeyCode::Enter => "Enter".to_owned(),
+            KeyCode::Esc => "Esc".to_owned(),
+            KeyCode::Tab => "Tab".to_owned(),
+            KeyCode::BackTab => return "⇧Tab".to_owned(),
+            KeyCode::Char(' ') => "Space".to_owned(),
+            KeyCode::Char(c) if self.1.contains(KeyModifiers::CONTROL) => {
+                return format!("Ctrl-{}", c.to_ascii_uppercase());
+            }
+            KeyCode::Char(c) => return c.to_string(),
+            other => format!("{other:?}"),
+        };
+        if self.1.contains(KeyModifiers::SHIFT) { format!("⇧{name}") } else { name }
+    }
+}
+
+/// Where a key binding is active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// On every screen.
+    Everywhere,
+    /// On the planner, with any focus.
+    Plan,
+    /// On the planner, with the focus on the knobs.
+    Knobs,
+    /// On the planner, with the focus on a panel with a list.
+    Lists,
+    /// While text is typed.
+    Field,
+    /// On the machine screen.
+    Machine,
+    /// In the card picker.
+    CardPicker,
+    /// In the list of saved machines.
+    SavedMachines,
+    /// In the model browser.
+    Models,
+    /// In lists of suggestions or engines.
+    Suggestions,
+    /// On the sweep page.
+    Sweep,
+    /// On the matrix page.
+    Matrix,
+    /// On the compare page.
+    Compare,
+    /// On the page of a log beside its plan.
+    Verify,
+    /// On the export page.
+    Export,
+    /// On the pages of the teach screen.
+    Teach,
+    /// On overlays.
+    Page,
+}
+
+impl Scope {
+    /// The bindings of this scope, in the order of the table.
+    pub fn bindings(self) -> impl Iterator<Item = &'static Binding> {
+        KEYS.iter().filter(move |binding| binding.scope == self)
+    }
+
+    /// The heading in the help.
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Everywhere => "Everywhere",
+            Self::Plan => "Planner",
+            Self::Knobs => "Knobs",
+            Self::Lists => "Layers, memory, graph",
+            Self::Field => "Text input",
+            Self::Machine => "Machine",
+            Self::CardPicker => "Choosing a card",
+            Self::SavedMachines => "Saved machines",
+            Self::Models => "Models",
+            Self::Suggestions => "Suggestions, engines",
+            Self::Sweep => "Sweep",
+            Self::Matrix => "Matrix",
+            Self::Compare => "Compare",
+            Self::Verify => "Planned and observed",
+            Self::Export => "Export",
+            Self::Teach => "Teach",
+            Self::Page => "Pop-up pages",
+        }
+    }
+
+    /// Every scope, in the order of the help.
+    pub const ALL: [Self; 17] = [
+        Self::Knobs,
+        Self::Lists,
+        Self::Plan,
+        Self::Suggestions,
+        Self::Sweep,
+        Self::Matrix,
+        Self::Compare,
+        Self::Verify,
+        Self::Export,
+        Self::Machine,
+        Self::CardPicker,
+        Self::SavedMachines,
+        Self::Teach,
+        Self::Models,
+        Self::Field,
+        Self::Page,
+        Self::Everywhere,
+    ];
 }
 
 #[cfg(test)]

@@ -1,13 +1,7 @@
 //! Layout of the screen: a pure function of its size and the number of knobs, used for drawing and for the mouse.
 
-pub mod footer;
-pub mod graph;
-pub mod header;
-pub mod layers;
 pub mod machine;
-pub mod memory;
 pub mod models;
-pub mod peaks;
 pub mod teach;
 
 use ratatui::layout::Rect;
@@ -118,7 +112,7 @@ impl Regions {
             return regions;
         }
         regions.header = Rect { height: 1, ..screen };
-        let below = footer::rows(columns, rows);
+        let below = super::view::footer::rows(columns, rows);
         regions.footer = Rect { y: rows - below, height: below, ..screen };
         let body = regions.body();
         let knobs = knob_count.min(usize::from(u16::MAX / 4)) as u16;

@@ -149,7 +149,7 @@ fn clicking_a_column_selects_its_layer() {
     for size in SIZES {
         let mut harness = llama(size);
         let blocks = harness.app.plan.as_ref().unwrap().layers.len() - 1;
-        let columns = plimsoll::tui::regions::layers::columns(harness.app.regions.layers, blocks);
+        let columns = plimsoll::tui::view::layers::columns(harness.app.regions.layers, blocks);
         for layer in [0, 7, 31, 32] {
             let (x, _) = columns.place(layer);
             harness.mouse(Gesture::Down, x, columns.area.y);

@@ -12,7 +12,7 @@ use ratatui::layout::Position;
 use tui_input::Input;
 
 use super::App;
-use super::adjust::next_multiple;
+use super::knobs::next_multiple;
 use crate::machine::Machine;
 use crate::machine::what_if::{self, WhatIf};
 use crate::settings::Settings;

@@ -7,8 +7,9 @@ use super::{App, Panel};
 use crate::settings::knob::Knob;
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::effect::Effect;
-use crate::tui::regions::footer;
-use crate::tui::regions::{self, KnobRow};
+use crate::tui::regions::KnobRow;
+use crate::tui::view::memory::DeviceRows;
+use crate::tui::view::{footer, graph, layers};
 use crate::tui::widget::slider;
 
 impl App {
@@ -53,24 +54,20 @@ impl App {
             Panel::Layers => {
                 let Some(plan) = &self.plan else { return };
                 let blocks = plan.layers.len().saturating_sub(1);
-                if let Some(layer) = regions::layers::columns(self.regions.layers, blocks).layer_at(x, y) {
+                if let Some(layer) = layers::columns(self.regions.layers, blocks).layer_at(x, y) {
                     self.panels.cursors.layer = layer.min(blocks);
                 }
             }
             Panel::Memory => {
                 let Some(plan) = &self.plan else { return };
-                let rows = regions::memory::DeviceRows::new(
-                    self.regions.memory,
-                    plan.devices.len(),
-                    self.panels.cursors.device,
-                );
+                let rows = DeviceRows::new(self.regions.memory, plan.devices.len(), self.panels.cursors.device);
                 if let Some(device) = rows.device_at(y) {
                     self.panels.cursors.device = device;
                 }
             }
             Panel::Graph => {
                 let Some(plan) = &self.plan else { return };
-                if let Some(line) = regions::graph::line_at(self.regions.graph, plan, &self.panels.cursors, y) {
+                if let Some(line) = graph::line_at(self.regions.graph, plan, &self.panels.cursors, y) {
                     self.panels.cursors.term = line;
                     self.follow_peak();
                 }

@@ -1,18 +1,17 @@
 //! Makes the plan again after changes, and sends the requests that depend on it.
-
 use std::sync::Arc;
 
 use super::App;
 use super::cliffs::apart_from;
 use super::live::Stale;
 use crate::answer::{Goal, KnobLimits};
-use crate::engine;
-use crate::engine::{PlanRequest, PreparedModel};
+use crate::engine::{self, PlanRequest, PreparedModel};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
 use crate::speed::Speeds;
 use crate::tui::effect::{Effect, LimitsRequest};
+use crate::tui::query::{Query, QueryKind};
 
 /// The limits of the knobs, and the request for them.
 #[derive(Debug, Default)]
@@ -180,5 +179,30 @@ impl App {
     pub(super) const fn notes_are_hidden(&self) -> bool {
         const ROOMY: u16 = 5;
         self.regions.verdict.height < ROOMY
+    }
+}
+
+/// Whether an answer is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnswerState {
+    /// More parts follow.
+    #[default]
+    Working,
+    /// All parts have arrived.
+    Done,
+}
+
+impl App {
+    /// An id that no request had.
+    pub(crate) const fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// Asks `about` the present settings, and sets `id`, by which the answer is known.
+    pub(crate) fn query(&mut self, about: QueryKind, id: &mut u64) -> Vec<Effect> {
+        let Some(of) = self.plan_request() else { return Vec::new() };
+        *id = self.next_id();
+        vec![Effect::Ask(Box::new(Query { id: *id, of, about }))]
     }
 }

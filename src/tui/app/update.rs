@@ -10,10 +10,10 @@ use crate::tui::host::Text;
 use crate::tui::keymap::{self, Scope};
 use crate::tui::query::QueryPart;
 use crate::tui::regions::Regions;
-use crate::tui::regions::footer::{self, PlacedWord};
 use crate::tui::screens;
 use crate::tui::screens::entry::ValueEntry;
 use crate::tui::screens::verify::{VerifyPage, is_log};
+use crate::tui::view::footer::{self, PlacedWord};
 
 impl App {
     /// Handles `action` and returns the effects to run. Never panics, in any order of actions.

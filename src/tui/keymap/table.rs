@@ -2,8 +2,8 @@
 
 use ratatui::crossterm::event::KeyCode;
 
-use super::key::{ctrl, key, letter, shift};
 use super::{Binding, Hint, Scope};
+use super::{ctrl, key, letter, shift};
 use crate::tui::action::Command;
 
 macro_rules! table {

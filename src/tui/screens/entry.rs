@@ -6,10 +6,11 @@ use ratatui::style::Modifier;
 use ratatui::widgets::{Clear, Widget};
 
 use crate::tui::action::Command;
-use crate::tui::app::{App, TextEntry, TextOrigin};
+use crate::tui::app::App;
 use crate::tui::host::{Cover, Response, Screen, Text};
 use crate::tui::keymap::Scope;
 use crate::tui::theme::Hue;
+use crate::tui::widget::field::{TextEntry, TextOrigin};
 use crate::tui::widget::row_writer::RowWriter;
 
 /// The field.

@@ -1,8 +1,7 @@
 //! Where a number comes from: formula, values, engine and confidence.
 
-use crate::answer::KnobLimits;
-use crate::answer::parts;
 use crate::answer::ram::RamUse;
+use crate::answer::{KnobLimits, parts};
 use crate::gguf::Tensor;
 use crate::machine::DeviceKind;
 use crate::model::{Model, TensorGroup};
@@ -13,7 +12,7 @@ use crate::speed::Speeds;
 use crate::tui::action::Command;
 use crate::tui::app::{App, KnownLimits};
 use crate::tui::host::{Response, Screen};
-use crate::tui::regions::{self, Panel};
+use crate::tui::regions::Panel;
 use crate::tui::view::figure::exactly;
 use crate::tui::view::layers::device_name;
 use crate::tui::view::{graph, peaks};
@@ -382,8 +381,8 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
     }
     let graph = &plan.graph;
     let used = graph.in_force();
-    match regions::graph::lines(plan).get(line) {
-        Some(regions::graph::GraphLine::Term(index)) => {
+    match graph::lines(plan).get(line) {
+        Some(graph::GraphLine::Term(index)) => {
             let Some(found) = used.terms().get(*index) else { return String::new() };
             page.pair("size", NAMES, &exactly(found.bytes), Hue::Text);
             page.pair("share", NAMES, &format!("{} of the graph", found.bytes.share_of(used.bytes)), Hue::Text);
@@ -391,7 +390,7 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
             legend(plan, &[&found.formula], page);
             found.name.clone()
         }
-        Some(regions::graph::GraphLine::Branch(index)) => {
+        Some(graph::GraphLine::Branch(index)) => {
             let Some(branch) = used.branches.get(*index) else { return String::new() };
             let won = used.branches.get(used.winner).map(|winner| format!("{}, {}", winner.name, winner.bytes));
             page.text(&format!("The largest branch is used: {}.", won.unwrap_or_default()), Hue::Text);
@@ -399,7 +398,7 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
             branch.name.clone()
         }
         found => {
-            let which = if let Some(regions::graph::GraphLine::Size(which)) = found { *which } else { graph.used };
+            let which = if let Some(graph::GraphLine::Size(which)) = found { *which } else { graph.used };
             page.text(&format!("{}.", capitalised(graph.why.trim_end_matches('.'))), Hue::Text);
             on_size(graph::size(graph, which), page);
             let formulas: Vec<&str> =

@@ -9,12 +9,13 @@ use tui_input::Input;
 use crate::export::{ExportFormat, ModelLocation};
 use crate::page::{Hue, Page, Span};
 use crate::tui::action::{Action, Command};
-use crate::tui::app::{App, TextEntry};
+use crate::tui::app::App;
 use crate::tui::effect::{Effect, ExportJob};
 use crate::tui::host::{Response, Screen, Text};
 use crate::tui::keymap::Scope;
+use crate::tui::widget::field::{self, TextEntry};
 use crate::tui::widget::page::{self, Overlay};
-use crate::tui::widget::{field, panel};
+use crate::tui::widget::panel;
 
 /// The state of the page.
 #[derive(Debug)]

@@ -1,10 +1,12 @@
 //! The header: model, engine, machine.
-
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 
+use crate::machine::{Origin, short_name};
 use crate::model::ModelSummary;
-use crate::tui::app::{App, Load};
-use crate::tui::regions::header::HELP;
+use crate::plan::Confidence;
+use crate::tui::action::Command;
+use crate::tui::app::{App, Detection, LiveMemory, Load};
 use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::units::parameters;
@@ -47,4 +49,90 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
 fn facts(model: &ModelSummary) -> impl Iterator<Item = String> {
     let size = [parameters(model.parameters), model.bytes.to_string()];
     model.file_type.iter().cloned().chain(size).map(|fact| format!(" · {fact}"))
+}
+
+/// Its right end.
+pub const HELP: &str = "? help ";
+
+/// The header: the model on the left; engine, machine and help on the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    area: Rect,
+    engine: u16,
+    machine: u16,
+}
+
+impl Header {
+    /// The header in `area` with the labels `engine` and `machine`.
+    pub fn new(area: Rect, engine: &str, machine: &str) -> Self {
+        Self { area, engine: width(engine), machine: width(machine) }
+    }
+
+    /// Whether there is room for the engine.
+    pub fn shows_engine(&self) -> bool {
+        self.area.width > self.machine + self.engine + width(HELP) + 8 + 40
+    }
+
+    /// The command for a press at column `x`.
+    pub fn command_at(&self, x: u16) -> Option<Command> {
+        let mut right = self.area.right();
+        let (engine, gap) = if self.shows_engine() { (self.engine, 3) } else { (0, 2) };
+        // in drawing order, from the right
+        let parts =
+            [(width(HELP), 2, Command::Help), (self.machine, gap, Command::Machine), (engine, gap, Command::Engine)];
+        for (cells, gap, command) in parts {
+            let left = right.saturating_sub(cells);
+            if (left..right).contains(&x) {
+                return Some(command);
+            }
+            right = left.saturating_sub(gap);
+        }
+        (x < right).then_some(Command::Models)
+    }
+}
+
+impl App {
+    /// The layout of the header.
+    pub fn header(&self) -> Header {
+        Header::new(self.regions.header, &self.engine_label(), &self.machine_label())
+    }
+
+    /// The engine, its release, and the confidence of the plan.
+    pub fn engine_label(&self) -> String {
+        let confidence = match self.plan.as_ref().map(|plan| plan.confidence) {
+            Some(Confidence::Exact) => " · exact",
+            Some(Confidence::Modelled) => " · modelled",
+            Some(Confidence::Assumed) => " · assumed",
+            None => "",
+        };
+        format!("{}{confidence}", self.choice())
+    }
+
+    /// The GPUs in short, the RAM, and whether the machine is simulated or live.
+    pub fn machine_label(&self) -> String {
+        let gpus = &self.machine.gpus;
+        let cards = match gpus.as_slice() {
+            _ if self.found_machine.detection == Detection::Running && self.what_if.replacement.is_none() => {
+                "detecting GPUs…".to_owned()
+            }
+            [] => "no GPU".to_owned(),
+            [one] => short_name(&one.name).to_owned(),
+            [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {
+                format!("{} × {}", gpus.len(), short_name(&first.name))
+            }
+            _ => format!("{} GPUs", gpus.len()),
+        };
+        let simulated = if self.machine.origin == Origin::Described { " · simulated" } else { "" };
+        let live = match self.found_machine.live {
+            LiveMemory::Off => "",
+            // memory of another machine is not live
+            _ if self.what_if.replacement.is_some() => "",
+            // as wide as "frozen"
+            LiveMemory::On => " · live  ",
+            LiveMemory::Frozen => " · frozen",
+        };
+        let ram =
+            if self.regions.screen.width < 80 { String::new() } else { format!(" · {}", self.machine.ram.total) };
+        format!("{cards}{ram}{simulated}{live}")
+    }
 }

@@ -1,5 +1,4 @@
 //! The layers panel: one column per layer with its device below, and the output layer separately.
-
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -7,8 +6,7 @@ use ratatui::style::{Modifier, Style};
 use crate::machine::DeviceKind;
 use crate::plan::{LayerPlan, Outcome, Plan};
 use crate::tui::app::{App, Detection};
-use crate::tui::regions::Panel;
-use crate::tui::regions::layers::{AXIS, columns};
+use crate::tui::regions::{Panel, inside};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::columns::{self, ColumnHeights, Columns, ELSEWHERE};
@@ -283,4 +281,23 @@ fn empty(app: &App, inner: Rect, buffer: &mut Buffer) {
     for (row, line) in (1..).zip(wrap(&text, inner.width.saturating_sub(2))) {
         RowWriter::new(buffer, inner, row).skip(1).put(&line, app.theme.ink(Hue::Dim));
     }
+}
+
+/// Width of the axis left of the columns.
+pub const AXIS: u16 = 10;
+
+/// The columns in `panel` for a model of `blocks` blocks.
+pub fn columns(panel: Rect, blocks: usize) -> Columns {
+    let inner = inside(panel);
+    let air = u16::from(inner.height >= 10);
+    let beside = |axis: u16| Rect {
+        x: inner.x.saturating_add(axis),
+        y: inner.y.saturating_add(air),
+        width: inner.width.saturating_sub(axis + 1),
+        height: inner.height.saturating_sub(2 + air),
+    };
+    let (with, without) = (Columns::new(beside(AXIS), blocks), Columns::new(beside(1), blocks));
+    // show the axis only if the columns keep their width
+    let free = inner.width >= 60 && (with.pitch, with.per_column) == (without.pitch, without.per_column);
+    if free { with } else { without }
 }

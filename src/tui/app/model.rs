@@ -1,0 +1,294 @@
+//! Loading a model.
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::App;
+use super::browse::ModelBrowser;
+use crate::engine::{DraftFile, PreparedModel};
+use crate::export::ModelLocation;
+use crate::gguf::FileType;
+use crate::model::quantise::QuantiseError;
+use crate::settings::knob::Knob;
+use crate::settings::{Context, GpuLayers, Settings};
+use crate::source::{ExplicitKnobs, Package, Progress};
+use crate::tui::effect::Effect;
+use crate::tui::widget::row_writer::capitalised;
+
+/// The state of loading a model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Load {
+    /// Nothing to load.
+    #[default]
+    Idle,
+    /// A model is loading.
+    Running {
+        /// Its display name.
+        name: String,
+        /// How much is read.
+        now: Progress,
+        /// Time since the load began.
+        took: Duration,
+    },
+    /// The last model is loaded.
+    Ready,
+    /// The last load failed; the plan is unchanged.
+    Failed {
+        /// The model that failed.
+        name: String,
+        /// Why, in one sentence.
+        why: String,
+    },
+}
+
+/// The present or last load.
+#[derive(Clone, Debug, Default)]
+pub struct Loading {
+    /// Its state.
+    pub state: Load,
+    /// Number of the load; answers to older ones are ignored.
+    pub(super) id: u64,
+    pub(super) name: String,
+    pub(super) reference: String,
+    /// The context to open it with, in tokens: the one that the browser judged by.
+    pub(super) ctx: Option<u64>,
+    /// The model is to be the draft of the open one.
+    pub(super) as_draft: bool,
+}
+
+impl App {
+    /// Loads the model behind `reference`, replacing any load under way.
+    pub fn begin_load(&mut self, name: String, reference: String) -> Vec<Effect> {
+        self.loading.id += 1;
+        (self.loading.name, self.loading.reference) = (name.clone(), reference.clone());
+        (self.loading.as_draft, self.loading.ctx) = (false, None);
+        let now = Progress { done: 0, total: None, shard: 0, shards: 1 };
+        self.loading.state = Load::Running { name, now, took: Duration::ZERO };
+        vec![Effect::Load { id: self.loading.id, reference }]
+    }
+
+    pub(super) fn cancel_load(&mut self) -> Vec<Effect> {
+        match &self.loading.state {
+            Load::Running { name, .. } => {
+                self.notice = Some(format!("Stopped reading {name}; the plan is unchanged."));
+                self.loading.id += 1;
+                self.loading.state = Load::Idle;
+                vec![Effect::CancelLoad]
+            }
+            Load::Failed { .. } => {
+                self.loading.state = Load::Idle;
+                Vec::new()
+            }
+            Load::Idle | Load::Ready => Vec::new(),
+        }
+    }
+
+    pub(super) fn progress(&mut self, id: u64, progress: Progress, since: Duration) {
+        if let Load::Running { now, took, .. } = &mut self.loading.state
+            && id == self.loading.id
+        {
+            (*now, *took) = (progress, since);
+        }
+    }
+
+    pub(super) fn loaded(&mut self, result: Result<Package, String>) -> Vec<Effect> {
+        match result {
+            Ok(package) if self.loading.as_draft => {
+                let reference = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
+                self.loading.state = match self.use_draft(&package, reference) {
+                    Ok(()) => Load::Ready,
+                    Err(why) => Load::Failed { name: self.loading.name.clone(), why },
+                };
+                Vec::new()
+            }
+            Ok(package) => {
+                self.loading.state = Load::Ready;
+                let canonical = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
+                let found = ModelLocation::by_reference(&self.loading.reference).of_opened(Some(&canonical));
+                self.open_with(package, Some(found), self.loading.ctx);
+                vec![Effect::AddRecent(canonical)]
+            }
+            Err(why) => {
+                self.loading.state = Load::Failed { name: self.loading.name.clone(), why };
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// The knobs that the model's tag has set, with the values before; (set, before).
+#[derive(Clone, Debug, Default)]
+pub(super) struct TagDefaults {
+    ctx: Option<(Context, Context)>,
+    gpu_layers: Option<(GpuLayers, GpuLayers)>,
+}
+
+/// What a tag may set, and what it has set.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tag {
+    /// Knobs set by the user, which the tag must not override.
+    pub held: ExplicitKnobs,
+    pub tag_defaults: TagDefaults,
+}
+
+impl TagDefaults {
+    /// The knobs that differ between `before` and `after`.
+    fn of(before: &Settings, after: &Settings) -> Self {
+        Self {
+            ctx: (before.ctx != after.ctx).then_some((after.ctx, before.ctx)),
+            gpu_layers: (before.gpu_layers != after.gpu_layers).then_some((after.gpu_layers, before.gpu_layers)),
+        }
+    }
+
+    /// `settings` as for any other model: without the quantisation, and with the values from before the tag unless the
+    /// user has changed them since.
+    pub(super) fn without(&self, settings: &Settings) -> Settings {
+        let mut settings = Settings { quant: None, ..settings.clone() };
+        if let Some((_, before)) = self.ctx.filter(|(set, _)| *set == settings.ctx) {
+            settings.ctx = before;
+        }
+        if let Some((_, before)) = self.gpu_layers.filter(|(set, _)| *set == settings.gpu_layers) {
+            settings.gpu_layers = before;
+        }
+        settings
+    }
+}
+
+impl App {
+    /// Opens `package` with the knobs that its tag sets: two undo steps. `found` is where the programs that run the
+    /// model find it, if known.
+    pub fn open(&mut self, package: Package, found: Option<ModelLocation>) {
+        self.open_with(package, found, None);
+    }
+
+    /// As [`Self::open`], with the context `ctx` in tokens, whatever the tag sets.
+    pub(super) fn open_with(&mut self, mut package: Package, found: Option<ModelLocation>, ctx: Option<u64>) {
+        let mut before = self.tag.tag_defaults.without(&self.settings);
+        let mut held = self.tag.held;
+        if let Some(tokens) = ctx {
+            (before.ctx, held.ctx) = (Context::Tokens(tokens), true);
+        }
+        let mut after = before.clone();
+        let notes = package.apply_to(&mut after, held);
+        self.push_undo();
+        self.tag.tag_defaults = TagDefaults::of(&before, &after);
+        if !notes.is_empty() {
+            Arc::make_mut(&mut package.model).add_notes(&notes);
+        }
+        // a projector from the command line belongs to the first model only
+        self.tag.held = ExplicitKnobs { projector: false, ..self.tag.held };
+        self.locations.learn(&package.model, found);
+        self.opened = Some(Arc::clone(&package.model));
+        self.model = Some(package.model);
+        self.settings = Settings { ctx: before.ctx, gpu_layers: before.gpu_layers, ..after.clone() };
+        if after != self.settings {
+            self.push_undo();
+            self.settings = after;
+            self.notice = Some(format!("{}; u undoes it.", capitalised(&notes.join(", and "))));
+        }
+        self.plan = None;
+        self.panels.cursors = super::Cursors::default();
+        self.replan_from_scratch();
+    }
+}
+
+impl App {
+    /// Loads the selected model as a draft.
+    ///
+    /// # Errors
+    /// Why it cannot be one, in a sentence.
+    pub(super) fn begin_draft(&mut self, browse: &mut ModelBrowser) -> Result<Vec<Effect>, String> {
+        let Some(open) = &self.model else {
+            return Err("Open a model first: a draft works for another model.".to_owned());
+        };
+        if !self.engine.facts().offered_knobs.iter().any(|(knob, _)| *knob == Knob::Draft) {
+            let engine = self.engine.title();
+            return Err(format!("{engine} does not take a draft from here: choose llama.cpp with e in the planner."));
+        }
+        let (name, reference) = browse.choice(&self.library)?;
+        if let Some(known) = browse.chosen(&self.library).and_then(|row| row.item.known()) {
+            open.drafted_by(&known.model).map_err(|why| format!("{why}."))?;
+        }
+        let effects = self.begin_load(name, reference);
+        self.loading.as_draft = true;
+        Ok(effects)
+    }
+
+    /// Puts `package` beside the open model: one undo step.
+    ///
+    /// # Errors
+    /// Why it cannot draft for that, without a full stop.
+    pub(super) fn use_draft(&mut self, package: &Package, reference: String) -> Result<(), String> {
+        let Some(opened) = self.opened.clone() else { return Err("no model is open".to_owned()) };
+        let kind = opened.drafted_by(&package.model)?;
+        let draft = DraftFile { model: Arc::clone(&package.model), file: reference };
+        let drafting: Arc<PreparedModel> = PreparedModel::clone(&opened).with_draft(Some(draft)).into();
+        self.push_undo();
+        let found = self.locations.of(&opened);
+        self.locations.learn(&drafting, Some(found));
+        self.opened = Some(Arc::clone(&drafting));
+        self.model = self.in_quantisation(self.settings.quant).ok().flatten().or(Some(drafting));
+        self.settings.draft.types = Some(vec![kind]);
+        self.replan_from_scratch();
+        self.notice = Some(format!("{} drafts for {}; u undoes it.", package.model.name, opened.name));
+        Ok(())
+    }
+}
+
+/// The requantised variants of a model.
+#[derive(Debug, Default)]
+pub(super) struct QuantisedModels {
+    of: Option<Arc<PreparedModel>>,
+    models: Vec<(FileType, Arc<PreparedModel>)>,
+}
+
+impl QuantisedModels {
+    fn get(&mut self, opened: &Arc<PreparedModel>, to: FileType) -> Result<Arc<PreparedModel>, QuantiseError> {
+        if !self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, opened)) {
+            *self = Self { of: Some(Arc::clone(opened)), models: Vec::new() };
+        }
+        if let Some((_, model)) = self.models.iter().find(|(made, _)| *made == to) {
+            return Ok(Arc::clone(model));
+        }
+        let model: Arc<PreparedModel> = opened.requantised(to)?.into();
+        self.models.push((to, Arc::clone(&model)));
+        Ok(model)
+    }
+}
+
+impl App {
+    /// Sets the quantisation as one undo step, unless it is none.
+    pub fn set_quantisation(&mut self, quant: Option<FileType>) {
+        if quant.is_some() {
+            self.change_settings(Settings { quant, ..self.settings.clone() });
+        }
+    }
+
+    /// The opened model requantised to `quant`, or unchanged.
+    pub(super) fn in_quantisation(
+        &mut self,
+        quant: Option<FileType>,
+    ) -> Result<Option<Arc<PreparedModel>>, QuantiseError> {
+        match (&self.opened, quant) {
+            (Some(opened), Some(to)) => self.quantised.get(opened, to).map(Some),
+            (opened, _) => Ok(opened.clone()),
+        }
+    }
+}
+
+/// The locations of opened models, but not of requantised variants.
+#[derive(Debug, Default)]
+pub(crate) struct ModelLocations(Vec<(Weak<PreparedModel>, ModelLocation)>);
+
+impl ModelLocations {
+    /// Records the location of `model`, if it is known.
+    pub fn learn(&mut self, model: &Arc<PreparedModel>, found: Option<ModelLocation>) {
+        self.0.retain(|(known, _)| known.strong_count() > 0);
+        self.0.extend(found.map(|found| (Arc::downgrade(model), found)));
+    }
+
+    /// The location of `model`, or just its name.
+    pub fn of(&self, model: &Arc<PreparedModel>) -> ModelLocation {
+        let known = self.0.iter().rev().find(|(known, _)| known.as_ptr() == Arc::as_ptr(model));
+        known.map_or_else(|| ModelLocation::Unknown(model.name.clone()), |(_, found)| found.clone())
+    }
+}
