@@ -4,6 +4,7 @@ mod advice;
 mod compare;
 mod engines;
 mod exports;
+mod history;
 mod knobs;
 mod loads;
 mod machine;

@@ -52,6 +52,8 @@ pub enum Command {
     Unpin,
     Reset,
     Undo,
+    Redo,
+    History,
     Engine,
     CompareEngines,
     Notes,

@@ -32,7 +32,7 @@ use crate::speed::Speeds;
 use crate::units::Bytes;
 
 use cliffs::Cliffs;
-use history::UndoStep;
+use history::History;
 pub use knobs::KnobList;
 use library::Library;
 use live::Stale;
@@ -150,7 +150,7 @@ pub struct App {
     tag: Tag,
     pub(super) locations: ModelLocations,
     stale: Stale,
-    undo_steps: Vec<UndoStep>,
+    history: History,
     quantised: QuantisedModels,
     /// The id of the newest request.
     last_id: u64,
@@ -203,7 +203,7 @@ impl App {
             tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
             locations: ModelLocations::default(),
             stale: Stale::User,
-            undo_steps: Vec::new(),
+            history: History::default(),
             quantised: QuantisedModels::default(),
             last_id: 0,
         }

@@ -11,6 +11,7 @@ pub mod entry;
 pub mod explain;
 pub mod export;
 pub mod help;
+pub mod history;
 pub mod matrix;
 pub mod notes;
 pub mod sweep;
@@ -35,6 +36,7 @@ pub(super) fn open(app: &mut App, command: Command) -> Option<Vec<Effect>> {
         Command::Explain => app.show(explain::ExplainPage::of(app)),
         Command::Export => app.show(export::ExportPage::of(app)),
         Command::Help => app.show(help::HelpPage::default()),
+        Command::History => app.show(history::HistoryPage::default()),
         Command::Machine => app.show(MachineScreen::default()),
         Command::Matrix => app.show(matrix::MatrixPage::default()),
         Command::Models => browse::open(app, false),

@@ -112,6 +112,8 @@ fn an_engine_without_notes_says_so() {
     harness.press("n");
     assert!(plan(&harness).notes.is_empty() == harness.text().contains("No notes: the engine"), "{}", harness.text());
     harness.press("? Esc");
+    assert!(harness.text().contains("Engine notes"), "help goes back to what it was opened over");
+    harness.press("Esc");
     assert!(harness.app.screen.is_none());
 }
 

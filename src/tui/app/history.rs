@@ -1,4 +1,4 @@
-//! Undo, and applying plan requests.
+//! Undo and redo, and applying plan requests.
 
 use std::sync::Arc;
 
@@ -13,14 +13,21 @@ use crate::tui::widget::row_writer::capitalised;
 /// Maximum number of undo steps.
 const MAX_UNDO: usize = 200;
 
-/// A state that undo restores.
-#[derive(Debug)]
-pub(super) struct UndoStep {
+/// A state of the planner that undo and redo restore.
+#[derive(Clone, Debug)]
+struct Step {
     plan_request: PlanRequest,
     /// The offered knobs, and the stashed values of the others.
     knobs: Vec<Knob>,
     stashed: StashedKnobs,
     what_if: WhatIf,
+}
+
+/// The states before the present one, and those that undo has left; the nearest last.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    past: Vec<Step>,
+    future: Vec<Step>,
 }
 
 /// A drag of a slider.
@@ -43,30 +50,68 @@ impl App {
         })
     }
 
-    /// Records the present state for undo.
+    /// Records the present state for undo; states that undo had left are dropped.
     pub(crate) fn push_undo(&mut self) {
-        let Some(plan_request) = self.plan_request() else { return };
-        if self.undo_steps.len() == MAX_UNDO {
-            self.undo_steps.remove(0);
+        let Some(step) = self.step() else { return };
+        if self.history.past.len() == MAX_UNDO {
+            self.history.past.remove(0);
         }
-        let (knobs, stashed, what_if) = (self.knobs.offered.clone(), self.knobs.stashed.clone(), self.what_if.clone());
-        self.undo_steps.push(UndoStep { plan_request, knobs, stashed, what_if });
+        self.history.past.push(step);
+        self.history.future.clear();
+    }
+
+    fn step(&self) -> Option<Step> {
+        Some(Step {
+            plan_request: self.plan_request()?,
+            knobs: self.knobs.offered.clone(),
+            stashed: self.knobs.stashed.clone(),
+            what_if: self.what_if.clone(),
+        })
     }
 
     pub(crate) fn undo(&mut self) {
-        match self.undo_steps.pop() {
-            Some(UndoStep { plan_request, knobs, stashed, what_if }) => {
-                (self.knobs.stashed, self.what_if) = (stashed, what_if);
-                self.restore_request(plan_request, knobs);
+        match self.history.past.pop() {
+            Some(step) => {
+                self.history.future.extend(self.step());
+                self.restore_step(step);
             }
             None => self.notice = Some("Nothing to undo.".to_owned()),
+        }
+    }
+
+    pub(crate) fn redo(&mut self) {
+        match self.history.future.pop() {
+            Some(step) => {
+                self.history.past.extend(self.step());
+                self.restore_step(step);
+            }
+            None => self.notice = Some("Nothing to redo.".to_owned()),
+        }
+    }
+
+    /// The states since the planner was opened, the oldest first, and which of them is the present one.
+    pub fn states(&self) -> (Vec<PlanRequest>, usize) {
+        let History { past, future } = &self.history;
+        let of = |step: &Step| step.plan_request.clone();
+        let states = past.iter().map(of).chain(self.plan_request()).chain(future.iter().rev().map(of));
+        (states.collect(), past.len())
+    }
+
+    /// Goes to the state with this index, as undo or redo do step by step.
+    pub(crate) fn go_to(&mut self, state: usize) {
+        while self.history.past.len() > state {
+            self.undo();
+        }
+        while self.history.past.len() < state && !self.history.future.is_empty() {
+            self.redo();
         }
     }
 
     /// Replaces the machine by what is known better now, also in the undo steps that refer to it.
     pub(super) fn set_machine(&mut self, machine: Arc<Machine>) {
         let old = std::mem::replace(&mut self.machine, machine);
-        let affected = self.undo_steps.iter_mut().filter(|step| Arc::ptr_eq(&step.plan_request.machine, &old));
+        let steps = self.history.past.iter_mut().chain(&mut self.history.future);
+        let affected = steps.filter(|step| Arc::ptr_eq(&step.plan_request.machine, &old));
         affected.for_each(|step| step.plan_request.machine = Arc::clone(&self.machine));
     }
 
@@ -87,6 +132,11 @@ impl App {
             }
             self.restore_request(plan_request, knobs);
         }
+    }
+
+    fn restore_step(&mut self, step: Step) {
+        (self.knobs.stashed, self.what_if) = (step.stashed, step.what_if);
+        self.restore_request(step.plan_request, step.knobs);
     }
 
     fn restore_request(&mut self, plan_request: PlanRequest, knobs: Vec<Knob>) {
@@ -133,8 +183,8 @@ impl App {
     /// Ends a drag; one that returned to its start is no undo step.
     pub(crate) fn end_drag(&mut self) {
         let moved = self.knobs.drag.take().is_some_and(|drag| drag.moved);
-        if moved && self.undo_steps.last().is_some_and(|step| step.plan_request.settings == self.settings) {
-            self.undo_steps.pop();
+        if moved && self.history.past.last().is_some_and(|step| step.plan_request.settings == self.settings) {
+            self.history.past.pop();
         }
     }
 }

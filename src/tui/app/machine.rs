@@ -232,6 +232,7 @@ impl App {
         let row = self.machine_row(screen);
         match (command, screen.pane) {
             (Command::Undo, _) => self.undo(),
+            (Command::Redo, _) => self.redo(),
             (Command::Freeze, _) => return self.freeze(),
             (Command::Theme, _) => self.theme = self.theme.next_tone(),
             (Command::Save, _) => screen.prompt = MachinePrompt::Name(Input::default()),

@@ -133,6 +133,7 @@ impl Screen for TeachScreen {
             Command::Back | Command::Help => return Response::Ignored,
             Command::Theme => app.theme = app.theme.next_tone(),
             Command::Undo => app.undo(),
+            Command::Redo => app.redo(),
             Command::NextKnob => {
                 let next = app.neighbour(app.knobs.focus, 1);
                 let first = app.knobs.offered.first().copied().unwrap_or(app.knobs.focus);

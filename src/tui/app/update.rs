@@ -100,6 +100,7 @@ impl App {
             Command::PreviousPanel => self.focus_panel(self.panels.focus.turn(Panel::ALL.len() - 1)),
             Command::Theme => self.theme = self.theme.next_tone(),
             Command::Undo => self.undo(),
+            Command::Redo => self.redo(),
             Command::Freeze => return self.freeze(),
             Command::Back => return self.cancel_load(),
             _ if self.panels.focus == Panel::Knobs => self.turn_knob(command),
