@@ -1,4 +1,4 @@
-//! The planner's screen: `event -> keymap -> Action -> App::update -> effects`, then one drawing.
+//! The planner's screen: `event -> keymap -> Action -> Host::update -> effects`, then one drawing.
 
 pub mod action;
 pub mod app;
@@ -8,8 +8,10 @@ pub mod event;
 pub mod host;
 pub mod keymap;
 pub mod picture;
+mod planner;
 pub mod query;
 pub mod regions;
+pub mod screen;
 pub mod screens;
 pub mod services;
 mod terminal;
@@ -29,6 +31,7 @@ use action::Action;
 use app::{App, Detection, InitialState, LiveMemory, Preferences};
 use device_monitor::DeviceMonitor;
 use effect::{Effect, Runner};
+use host::Host;
 use terminal::TerminalGuard;
 use theme::{Appearance, Theme};
 
@@ -83,7 +86,7 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
         LiveMemory::Off
     };
     let quant = start.settings.quant;
-    let mut app = App::new(InitialState {
+    let mut host = Host::new(InitialState {
         engine: start.engine,
         settings: start.settings,
         model: None,
@@ -96,11 +99,11 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
         size,
     });
     let canonical = start.package.reference.clone();
-    app.open(start.package, start.found);
-    app.set_quantisation(quant);
+    host.app.open(start.package, start.found);
+    host.app.set_quantisation(quant);
     match start.reference {
         Some(reference) => runner.start(Effect::AddRecent(canonical.unwrap_or(reference))),
-        None => app.show_welcome(),
+        None => host.app.show_welcome(),
     }
     if let Some(monitor) = start.monitor {
         runner.watch(monitor)?;
@@ -108,7 +111,7 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
     watch_signals(&send)?;
     let mut screen = TerminalGuard::take()?;
     watch_input(send);
-    run_loop(&mut app, &mut screen, &runner, &events)
+    run_loop(&mut host, &mut screen, &runner, &events)
 }
 
 /// Events that wake the loop.
@@ -121,7 +124,7 @@ enum LoopEvent {
 
 /// The event loop: applies all pending events, then plans and draws once.
 fn run_loop(
-    app: &mut App,
+    host: &mut Host,
     screen: &mut TerminalGuard,
     runner: &Runner,
     events: &Receiver<LoopEvent>,
@@ -129,14 +132,14 @@ fn run_loop(
     let mut logged = String::new();
     loop {
         let since = Instant::now();
-        app.refresh().into_iter().for_each(|effect| runner.start(effect));
-        logged = log_plan(app, since.elapsed(), logged);
-        screen.draw(app)?;
+        host.refresh().into_iter().for_each(|effect| runner.start(effect));
+        logged = log_plan(&host.app, since.elapsed(), logged);
+        screen.draw(host)?;
         panic_if_requested();
         let drawn = Instant::now();
         // ignored events, mouse moves above all, need no redraw
-        while !collect_events(app, screen, runner, events, drawn)? {}
-        if let Some(leave) = app.leave {
+        while !collect_events(host, screen, runner, events, drawn)? {}
+        if let Some(leave) = host.app.leave {
             return Ok(leave);
         }
     }
@@ -160,40 +163,40 @@ fn log_plan(app: &App, took: Duration, last: String) -> String {
 
 /// Waits for an event and applies all that arrive until the next drawing is due. Returns whether any had an effect.
 fn collect_events(
-    app: &mut App,
+    host: &mut Host,
     screen: &mut TerminalGuard,
     runner: &Runner,
     events: &Receiver<LoopEvent>,
     drawn: Instant,
 ) -> io::Result<bool> {
     let Ok(first) = events.recv() else {
-        app.leave = Some(ExitReason::InputClosed);
+        host.app.leave = Some(ExitReason::InputClosed);
         return Ok(true);
     };
     let (mut next, mut meant) = (Some(first), false);
     while let Some(one) = next {
         let action = match one {
-            LoopEvent::Terminal(event) => event::action(&event, app),
+            LoopEvent::Terminal(event) => event::action(&event, host),
             LoopEvent::Action(action) => Some(action),
         };
         meant |= action.is_some();
-        for effect in action.map(|action| app.update(action)).unwrap_or_default() {
+        for effect in action.map(|action| host.update(action)).unwrap_or_default() {
             if let Effect::Copy(text) = &effect {
                 match screen.copy(text) {
                     Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                        app.notice = Some("This terminal has no clipboard: s saves to a file.".to_owned());
+                        host.app.notice = Some("This terminal has no clipboard: s saves to a file.".to_owned());
                     }
                     copied => copied?,
                 }
             } else if matches!(effect, Effect::Suspend) {
                 screen.suspend()?;
                 let (columns, rows) = TerminalGuard::size()?;
-                app.update(Action::Resize(columns, rows));
+                host.update(Action::Resize(columns, rows));
             } else {
                 runner.start(effect);
             }
         }
-        if app.leave.is_some() {
+        if host.app.leave.is_some() {
             return Ok(true);
         }
         next = events.recv_timeout(FRAME.saturating_sub(drawn.elapsed())).ok();

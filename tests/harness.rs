@@ -14,15 +14,15 @@ use plimsoll::model::Model;
 use plimsoll::settings::Settings;
 use plimsoll::source::{ExplicitKnobs, no_progress};
 use plimsoll::tui::action::{Action, Gesture};
-use plimsoll::tui::app::{App, Detection, InitialState, LiveMemory, Preferences};
+use plimsoll::tui::app::{Detection, InitialState, LiveMemory, Preferences};
 use plimsoll::tui::effect::{Effect, LimitsRequest, Services, SurveyJob};
 use plimsoll::tui::event;
-use plimsoll::tui::host::Screen;
+use plimsoll::tui::host::Host;
 use plimsoll::tui::picture;
 use plimsoll::tui::query::{Query, Worker};
 use plimsoll::tui::regions::ScreenLayout;
+use plimsoll::tui::screen::Screen;
 use plimsoll::tui::theme::{Appearance, Hue, Theme};
-use plimsoll::tui::view;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -34,7 +34,7 @@ pub use scenes::*;
 
 /// The planner on a test terminal.
 pub struct Harness {
-    pub app: App,
+    pub host: Host,
     pub fakes: Fakes,
     /// How often the planner was suspended.
     pub suspended: usize,
@@ -61,7 +61,7 @@ pub struct Harness {
 impl Harness {
     /// The screen over the planner, which must be an `S`.
     pub fn showing<S: Screen>(&self) -> &S {
-        self.app.showing().unwrap_or_else(|| panic!("another screen is open: {:?}", self.app.screen))
+        self.host.showing().unwrap_or_else(|| panic!("another screen is open: {:?}", self.host.screen))
     }
 
     /// `model` on `machine`, on a screen of `size`.
@@ -132,10 +132,10 @@ impl Harness {
 
     fn begin(beginning: InitialState, no_limits: bool) -> Self {
         let size = beginning.size;
-        let app = App::new(beginning);
+        let host = Host::new(beginning);
         let terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
         let mut harness = Self {
-            app,
+            host,
             fakes: Fakes::default(),
             suspended: 0,
             copied: Vec::new(),
@@ -157,7 +157,7 @@ impl Harness {
 
     /// Applies an action, runs its effects and draws.
     pub fn act(&mut self, action: Action) {
-        let effects = self.app.update(action);
+        let effects = self.host.update(action);
         self.perform(effects);
         self.refresh();
     }
@@ -182,7 +182,7 @@ impl Harness {
     }
 
     pub fn event(&mut self, event: &Event) {
-        if let Some(action) = event::action(event, &self.app) {
+        if let Some(action) = event::action(event, &self.host) {
             self.act(action);
         }
     }
@@ -194,7 +194,7 @@ impl Harness {
 
     /// Lets the highlights of the last change fade.
     pub fn rest(&mut self) {
-        let id = self.app.change.id;
+        let id = self.host.app.change.id;
         self.act(Action::Fade { id });
     }
 
@@ -215,7 +215,7 @@ impl Harness {
 
     fn answer(&mut self, query: &Query) {
         for part in query.parts().flatten() {
-            let effects = self.app.update(Action::QueryAnswered { id: query.id, part });
+            let effects = self.host.update(Action::QueryAnswered { id: query.id, part });
             self.perform(effects);
         }
     }
@@ -235,11 +235,11 @@ impl Harness {
     fn refresh(&mut self) {
         // verdicts may change which models are listed
         for _ in 0..2 {
-            let effects = self.app.refresh();
+            let effects = self.host.refresh();
             self.perform(effects);
         }
-        let app = &self.app;
-        self.terminal.draw(|frame| view::draw(app, frame.buffer_mut())).unwrap();
+        let host = &self.host;
+        self.terminal.draw(|frame| host.draw(frame.buffer_mut())).unwrap();
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
@@ -260,7 +260,7 @@ impl Harness {
                 Effect::ListModels => {
                     let models_listed: Vec<_> = self.fakes.list_models().into_iter().map(Arc::new).collect();
                     let known: Vec<_> = models_listed.iter().map(|item| item.name.clone()).collect();
-                    let effects = self.app.update(Action::ModelsListed(models_listed));
+                    let effects = self.host.update(Action::ModelsListed(models_listed));
                     self.perform(effects);
                     let running = self.fakes.running(&known).unwrap().into_iter().map(Arc::new).collect();
                     Some(Action::Running(Ok(running)))
@@ -274,8 +274,11 @@ impl Harness {
                         true
                     });
                     for (index, look) in heard.into_inner().unwrap() {
-                        let effects =
-                            self.app.update(Action::ModelPlanned { id, item: Arc::clone(&items[index]), status: look });
+                        let effects = self.host.update(Action::ModelPlanned {
+                            id,
+                            item: Arc::clone(&items[index]),
+                            status: look,
+                        });
                         self.perform(effects);
                     }
                     None
@@ -331,7 +334,7 @@ impl Harness {
                 Effect::Fade { .. } | Effect::CancelLoad => None,
             };
             if let Some(answer) = answer {
-                let effects = self.app.update(answer);
+                let effects = self.host.update(answer);
                 self.perform(effects);
             }
         }
@@ -352,7 +355,7 @@ impl Harness {
     /// The colour of every cell as a letter per hue of the theme, or a space where nothing is drawn.
     pub fn colours(&self) -> String {
         let letter = |cell: &ratatui::buffer::Cell| {
-            let is = |hue: &&Hue| self.app.theme.colour(**hue) == cell.fg;
+            let is = |hue: &&Hue| self.host.app.theme.colour(**hue) == cell.fg;
             let at = Hue::ALL.iter().position(|hue| is(&hue));
             let drawn = cell.symbol() != " " || cell.bg != ratatui::style::Color::Reset;
             if drawn { at.map_or('?', |at| char::from(b'a' + at as u8)) } else { ' ' }
@@ -364,7 +367,7 @@ impl Harness {
 
     /// Asserts that the plan on the screen is what the engine makes of the knobs at present.
     pub fn assert_plan_is_current(&self) {
-        let app = &self.app;
+        let app = &self.host.app;
         let model = app.model.as_ref().unwrap();
         match engine::plan(app.engine, model, &app.machine, &app.settings) {
             Ok(plan) => assert_eq!((app.plan.as_deref(), &app.refused), (Some(&plan), &None)),
@@ -375,10 +378,10 @@ impl Harness {
     /// Draws on a terminal whose size differs from what the planner was told last, as while a window is resized, and
     /// asserts that nothing is drawn outside the known size and that a larger terminal changes nothing inside it.
     pub fn draw_at(&self, (columns, rows): (u16, u16)) {
-        let told = self.app.regions;
+        let told = self.host.app.regions;
         let drawn = |place: Rect| {
             let mut buffer = Buffer::empty(place);
-            view::draw(&self.app, &mut buffer);
+            self.host.draw(&mut buffer);
             buffer
         };
         let (other, screen) = (drawn(Rect::new(0, 0, columns, rows)), drawn(told.screen));
@@ -396,7 +399,7 @@ impl Harness {
     }
 
     pub fn svg(&self) -> String {
-        picture::svg(self.buffer(), self.app.theme.look.tone, "plimsoll")
+        picture::svg(self.buffer(), self.host.app.theme.look.tone, "plimsoll")
     }
 }
 

@@ -1,4 +1,4 @@
-//! The planner's state. It changes in [`App::update`] only: pure, without IO, clock or environment.
+//! The planner's state: what its panels and all screens share.
 
 pub mod browse;
 pub mod cliffs;
@@ -8,17 +8,13 @@ pub mod library;
 pub mod live;
 pub mod machine;
 mod model;
-mod mouse;
 mod refresh;
 pub mod teach;
-mod update;
 
 use std::sync::Arc;
 
 use super::action::ExitReason;
-use super::host::Screen;
 use super::regions::{Cursors, Panel, Regions, ScreenLayout};
-use super::screens::compare::Pin;
 use super::theme::Theme;
 use crate::engine::PreparedModel;
 use crate::engine::{EngineError, EngineId, KnobContext};
@@ -33,6 +29,7 @@ use crate::units::Bytes;
 
 use cliffs::Cliffs;
 use history::History;
+pub use history::{Drag, Pin};
 pub use knobs::KnobList;
 use library::Library;
 use live::Stale;
@@ -122,8 +119,6 @@ pub struct App {
     pub preferences: Preferences,
     pub regions: Regions,
 
-    /// What is shown over the planner.
-    pub screen: Option<Box<dyn Screen>>,
     pub panels: Panels,
     pub knobs: KnobList,
 
@@ -147,7 +142,7 @@ pub struct App {
     /// Set when the planner is to end.
     pub leave: Option<ExitReason>,
 
-    tag: Tag,
+    pub(crate) tag: Tag,
     pub(super) locations: ModelLocations,
     stale: Stale,
     history: History,
@@ -157,7 +152,7 @@ pub struct App {
 }
 
 impl App {
-    /// The initial state; the first [`App::refresh`] makes the first plan.
+    /// The initial state; without a plan yet.
     pub fn new(start: InitialState) -> Self {
         let (columns, rows) = start.size;
         let context = KnobContext {
@@ -185,7 +180,6 @@ impl App {
             theme: start.theme,
             preferences: start.preferences,
             regions: Regions::of(columns, rows, knobs.len()),
-            screen: None,
             panels: Panels::default(),
             knobs: KnobList::of(knobs),
             plan: None,
@@ -268,7 +262,7 @@ impl App {
         self.notice = Some(text.to_owned());
     }
 
-    fn focus_panel(&mut self, panel: Panel) {
+    pub(crate) fn focus_panel(&mut self, panel: Panel) {
         self.panels.focus = panel;
         if panel != Panel::Knobs {
             self.panels.lower = panel;

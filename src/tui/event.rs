@@ -3,14 +3,14 @@
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind};
 
 use super::action::{Action, Gesture};
-use super::app::App;
+use super::host::Host;
 use super::keymap;
 use super::regions::Panel;
 
 /// The action of a terminal's `event`; most events have none.
-pub fn action(event: &Event, app: &App) -> Option<Action> {
+pub fn action(event: &Event, host: &Host) -> Option<Action> {
     match event {
-        Event::Key(key) if key.kind != KeyEventKind::Release => from_key(*key, app),
+        Event::Key(key) if key.kind != KeyEventKind::Release => from_key(*key, host),
         // terminals send the Enter key's character for the end of a line
         Event::Paste(text) => Some(Action::Paste(text.replace("\r\n", "\n").replace('\r', "\n"))),
         Event::Resize(columns, rows) => Some(Action::Resize(*columns, *rows)),
@@ -29,21 +29,19 @@ pub fn action(event: &Event, app: &App) -> Option<Action> {
     }
 }
 
-fn from_key(key: KeyEvent, app: &App) -> Option<Action> {
+fn from_key(key: KeyEvent, host: &Host) -> Option<Action> {
+    let app = &host.app;
     if let (None, Panel::Knobs, KeyCode::Char(letter), KeyModifiers::NONE) =
-        (&app.screen, app.panels.focus, key.code, key.modifiers)
+        (&host.screen, app.panels.focus, key.code, key.modifiers)
         && app.word_by_letter(letter).is_some()
     {
         return Some(Action::Type(key));
     }
-    if let Some(command) = keymap::command(key, app.scopes()) {
+    if let Some(command) = keymap::command(key, host.scopes()) {
         return Some(Action::Press(command));
     }
     let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
     let starts_a_number = plain && matches!(key.code, KeyCode::Char('1'..='9'));
-    let is_text = match &app.screen {
-        Some(screen) => screen.accepts_text(),
-        None => app.accepts_numbers() && starts_a_number,
-    };
-    is_text.then_some(Action::Type(key))
+    let starts_a_value = host.screen.is_none() && app.accepts_numbers() && starts_a_number;
+    (host.accepts_text() || starts_a_value).then_some(Action::Type(key))
 }

@@ -1,187 +1,118 @@
-//! What is shown over the planner. A screen is one object with its state, the meaning of its keys, its mouse and its
-//! drawing; this file hands events to the open one, and does once what all have in common: going back, the help, moving
-//! through a page, clicks beside it, and asking for a model first.
+//! The planner and the screen over it: hands events to whichever is in front, and does once what all screens have in
+//! common.
 
 use std::any::Any;
-use std::fmt::Debug;
 
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{Event, KeyEvent};
-use ratatui::layout::{Position, Rect};
-use tui_input::Input;
-use tui_input::backend::crossterm::EventHandler;
+use ratatui::crossterm::event::KeyEvent;
+use ratatui::layout::Position;
 
-use super::action::{Action, Command, Gesture};
-use super::app::App;
-use super::effect::Effect;
+use super::action::{Action, Command, ExitReason, Gesture};
+use super::app::{App, InitialState};
+use super::effect::{Effect, LogSource};
 use super::keymap::Scope;
+use super::planner;
+use super::query::QueryPart;
+use super::regions::{Regions, ScreenLayout};
+use super::screen::{Cover, Response, Screen, scrolled};
+use super::screens;
 use super::screens::help::HelpPage;
-use super::widget::page::Overlay;
-use crate::text::is_printable;
+use super::screens::verify::{VerifyPage, is_log};
+use super::theme::{Glyphs, backdrop, glyphs};
+use super::view::footer::{self, PlacedWord};
+use super::view::{self, header};
+use super::widget::field::Text;
+use crate::teach::Topic;
 
-/// The sentence where there is nothing to show.
-pub const NO_PLAN: &str = "There is no plan yet: open a model with o.";
-
-/// A screen over the planner. While one of its methods runs, the planner shows none.
-pub trait Screen: Any + Debug {
-    /// The scopes of its keys, in order of precedence.
-    fn scopes(&self) -> &'static [Scope] {
-        &[Scope::Page, Scope::Everywhere]
-    }
-
-    /// Whether `command` does anything now; the footer leaves out those that do not.
-    fn handles(&self, _command: Command) -> bool {
-        true
-    }
-
-    /// What it leaves of the planner.
-    fn cover(&self) -> Cover {
-        Cover::Dimmed
-    }
-
-    /// A message in place of the footer's keys.
-    fn message(&self) -> Option<&str> {
-        None
-    }
-
-    /// Why it cannot be opened now.
-    fn missing(&self, app: &App) -> Option<&'static str> {
-        app.plan.is_none().then_some(NO_PLAN)
-    }
-
-    /// Asks what it shows: at opening, and again whenever the user has changed the plan.
-    fn ask(&mut self, _app: &mut App) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    /// The engine has planned again, or has refused to; `by_user` tells whether the user or just free memory changed.
-    fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
-        if by_user && app.refused.is_none() { self.ask(app) } else { Vec::new() }
-    }
-
-    /// The screen has another size.
-    fn resized(&mut self, _app: &mut App) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    /// Called before each drawing.
-    fn refresh(&mut self, _app: &mut App) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    /// Handles a key.
-    fn press(&mut self, app: &mut App, command: Command) -> Response;
-
-    /// Whether keys without a command are typed into a field.
-    fn accepts_text(&self) -> bool {
-        false
-    }
-
-    /// Handles typed or pasted text.
-    fn text(&mut self, _app: &mut App, _text: Text<'_>) -> Response {
-        Response::Ignored
-    }
-
-    /// Handles the mouse beyond what all screens do with it.
-    fn mouse(&mut self, _app: &mut App, _gesture: Gesture, _at: Position) -> Response {
-        Response::Ignored
-    }
-
-    /// The selected choice of its page, which a press of the mouse sets; a second press means Enter.
-    fn selection(&mut self) -> Option<&mut usize> {
-        None
-    }
-
-    /// The number of scrolled lines, if it scrolls.
-    fn scroll(&mut self) -> Option<&mut u16> {
-        None
-    }
-
-    /// Takes the result of an effect.
-    fn answer(&mut self, _app: &mut App, _answer: Action) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    /// Its text, if it is a page.
-    fn page(&self, _app: &App) -> Option<Overlay> {
-        None
-    }
-
-    /// The area that it covers; a press beside it goes back.
-    fn area(&self, app: &App) -> Rect {
-        self.page(app).map_or(app.regions.screen, |page| page.area(app))
-    }
-
-    /// Draws it.
-    fn draw(&self, app: &App, buffer: &mut Buffer) {
-        if let Some(page) = self.page(app) {
-            page.draw(app, buffer);
-        }
-    }
-}
-
-/// What a screen leaves of the planner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cover {
-    /// All of it, as it is.
-    Nothing,
-    /// All of it, dimmed behind an overlay.
-    Dimmed,
-    /// Header and footer only.
-    Whole,
-}
-
-/// What follows an event.
+/// The planner and the screen over it. It changes in [`Host::update`] and [`Host::refresh`] only: pure, without IO, clock
+/// or environment.
 #[derive(Debug)]
-pub enum Response {
-    /// The screen does not know it: what all screens do follows.
-    Ignored,
-    /// The screen stays, unless the event has opened another.
-    Stay(Vec<Effect>),
-    /// It closes.
-    Close(Vec<Effect>),
+pub struct Host {
+    /// The planner.
+    pub app: App,
+    /// What is shown over it.
+    pub screen: Option<Box<dyn Screen>>,
 }
 
-impl Response {
-    /// It stays, without effects.
-    pub const STAY: Self = Self::Stay(Vec::new());
-    /// It closes, without effects.
-    pub const CLOSE: Self = Self::Close(Vec::new());
-}
+impl Host {
+    /// The planner alone.
+    pub fn new(start: InitialState) -> Self {
+        Self { app: App::new(start), screen: None }
+    }
 
-/// Text for a field.
-#[derive(Clone, Copy, Debug)]
-pub enum Text<'a> {
-    /// A typed key.
-    Typed(KeyEvent),
-    /// Pasted text, of any number of lines.
-    Pasted(&'a str),
-}
-
-impl Text<'_> {
-    /// Edits `input`; of pasted text the first line is appended. Returns whether the text has changed.
-    pub fn edit(self, input: &mut Input) -> bool {
-        match self {
-            Self::Typed(key) => input.handle_event(&Event::Key(key)).is_some_and(|change| change.value),
-            Self::Pasted(text) => {
-                let line = text.lines().next().unwrap_or_default().chars().filter(|c| is_printable(*c));
-                *input = Input::new(input.value().chars().chain(line).collect());
-                true
+    /// Handles `action` and returns the effects to run. Never panics, in any order of actions.
+    pub fn update(&mut self, action: Action) -> Vec<Effect> {
+        let app = &mut self.app;
+        match action {
+            Action::Press(command) => {
+                (app.notice, app.limits.pending_limit) = (None, None);
+                return self.press(command);
+            }
+            Action::Type(key) => return self.typed(key),
+            Action::Paste(text) => return self.pasted(&text),
+            Action::Mouse(gesture, x, y) => return self.mouse(gesture, Position { x, y }),
+            Action::Resize(columns, rows) => {
+                app.regions = Regions::of(columns, rows, app.knobs.offered.len());
+                app.scroll_to_knob();
+                return self.screen.as_mut().map_or_else(Vec::new, |screen| screen.resized(app));
+            }
+            Action::Detected(detected) => app.detected(detected),
+            Action::MemoryChanged(update) => app.memory_changed(*update),
+            Action::Progress { id, now, took } => app.progress(id, now, took),
+            Action::Loaded { id, result } if id == app.loading.id => return app.loaded(result),
+            Action::ModelsListed(items) => app.library.models_listed(items),
+            Action::Running(answer) => app.library.running(answer),
+            Action::ModelPlanned { id, item, status } => app.library.model_planned(id, &item, status),
+            Action::Limits { id, limits } if id == app.limits.id => app.set_limits(*limits),
+            Action::Fade { id } if id == app.change.id => app.change.before = None,
+            // answers to older requests
+            Action::Loaded { .. } | Action::Limits { .. } | Action::Fade { .. } => {}
+            Action::QueryAnswered { id, part: QueryPart::Cliffs(knob, cliffs) } => app.cliffs.learn(id, knob, cliffs),
+            Action::TaskPanicked(what) => app.notice = Some(what),
+            Action::Leave(leave) => app.leave = Some(leave),
+            answer => {
+                // said in the footer, unless the screen has a place for it
+                match &answer {
+                    Action::Saved(saved) => {
+                        let said = saved.as_ref().map(|path| format!("Saved as {}.", path.display()));
+                        app.notice = Some(said.unwrap_or_else(Clone::clone));
+                    }
+                    Action::MachineSaved(said) => app.notice = Some(said.clone().unwrap_or_else(|why| why)),
+                    _ => {}
+                }
+                return self.screen.as_mut().map_or_else(Vec::new, |screen| screen.answer(app, answer));
             }
         }
+        Vec::new()
     }
-}
 
-impl App {
+    /// Plans again if anything changed. Called once per drawing, however many actions came.
+    pub fn refresh(&mut self) -> Vec<Effect> {
+        let replanned = self.app.replan();
+        let Some(screen) = &mut self.screen else { return replanned.map_or_else(Vec::new, |(effects, _)| effects) };
+        let mut effects = Vec::new();
+        if let Some((of_plan, by_user)) = replanned {
+            effects.extend(of_plan);
+            effects.extend(screen.planned(&mut self.app, by_user));
+        }
+        effects.extend(screen.refresh(&mut self.app));
+        effects
+    }
+
     /// Opens `screen`, or says what is missing for it.
-    pub fn show(&mut self, mut screen: impl Screen) -> Vec<Effect> {
-        if let Some(missing) = screen.missing(self) {
-            self.notice = Some(missing.to_owned());
+    pub fn show(&mut self, mut screen: Box<dyn Screen>) -> Vec<Effect> {
+        if let Some(missing) = screen.missing(&self.app) {
+            self.app.notice = Some(missing.to_owned());
             return Vec::new();
         }
-        let effects = screen.ask(self);
-        self.screen = Some(Box::new(screen));
+        let effects = screen.ask(&mut self.app);
+        self.screen = Some(screen);
         effects
+    }
+
+    /// Opens the teach screen on `topic`.
+    pub fn teach(&mut self, topic: Topic) -> Vec<Effect> {
+        self.show(screens::teach(topic))
     }
 
     /// The open screen, if it is an `S`.
@@ -190,54 +121,107 @@ impl App {
         screen.downcast_ref()
     }
 
-    /// Calls `event` with the open screen, which stays.
-    pub(super) fn with_screen(&mut self, event: impl FnOnce(&mut dyn Screen, &mut Self) -> Vec<Effect>) -> Vec<Effect> {
-        let Some(mut screen) = self.screen.take() else { return Vec::new() };
-        let effects = event(screen.as_mut(), self);
-        self.screen.get_or_insert(screen);
-        effects
+    /// The active scopes, in order of precedence.
+    pub fn scopes(&self) -> &'static [Scope] {
+        self.screen.as_ref().map_or_else(|| planner::scopes(&self.app), |screen| screen.scopes())
     }
 
-    pub(super) fn press_on_screen(&mut self, mut screen: Box<dyn Screen>, command: Command) -> Vec<Effect> {
-        let response = match (screen.press(self, command), command) {
-            (Response::Ignored, Command::Back) => Response::CLOSE,
-            (Response::Ignored, Command::Help) => {
-                self.screen = Some(Box::new(HelpPage::over(screen)));
+    /// The footer's entries.
+    pub fn footer(&self) -> Vec<PlacedWord> {
+        self.screen.as_ref().map_or_else(|| planner::footer(&self.app), |screen| screen.footer(&self.app))
+    }
+
+    /// Whether keys without a command are typed into a field of the open screen.
+    pub fn accepts_text(&self) -> bool {
+        self.screen.as_ref().is_some_and(|screen| screen.accepts_text())
+    }
+
+    fn press(&mut self, command: Command) -> Vec<Effect> {
+        match command {
+            Command::Quit => {
+                self.app.leave = Some(ExitReason::Quit);
                 return Vec::new();
             }
+            Command::Suspend => return vec![Effect::Suspend],
+            _ => {}
+        }
+        let Some(mut screen) = self.screen.take() else {
+            return match screens::opened_by(&mut self.app, command) {
+                Some((screen, first)) => {
+                    let mut effects = self.show(screen);
+                    effects.extend(first);
+                    effects
+                }
+                None => planner::press(&mut self.app, command),
+            };
+        };
+        let response = match (screen.press(&mut self.app, command), command) {
+            (Response::Ignored, Command::Back) => Response::CLOSE,
+            (Response::Ignored, Command::Help) => Response::Open(Box::new(HelpPage::over(screen))),
             (Response::Ignored, _) => {
                 if let Some(scroll) = screen.scroll() {
                     *scroll = scrolled(*scroll, command);
                 }
-                Response::STAY
+                return self.follow(screen, Response::STAY);
             }
-            (response, _) => response,
+            (response, _) => return self.follow(screen, response),
         };
-        self.follow(screen, response)
+        if let Response::Open(help) = response {
+            self.screen = Some(help);
+        }
+        Vec::new()
     }
 
-    pub(super) fn text_on_screen(&mut self, mut screen: Box<dyn Screen>, text: Text<'_>) -> Vec<Effect> {
-        let response = screen.text(self, text);
-        self.follow(screen, response)
+    fn typed(&mut self, key: KeyEvent) -> Vec<Effect> {
+        self.app.notice = None;
+        if let Some(mut screen) = self.screen.take() {
+            let response = screen.text(&mut self.app, Text::Typed(key));
+            return self.follow(screen, response);
+        }
+        planner::typed(&mut self.app, key).map_or_else(Vec::new, |entry| self.show(entry))
     }
 
-    pub(super) fn mouse_on_screen(
-        &mut self,
-        mut screen: Box<dyn Screen>,
-        gesture: Gesture,
-        at: Position,
-    ) -> Vec<Effect> {
-        self.end_drag();
-        let command = match (screen.mouse(self, gesture, at), gesture) {
-            (Response::Ignored, Gesture::Down) if !screen.area(self).contains(at) => Command::Back,
+    fn pasted(&mut self, text: &str) -> Vec<Effect> {
+        if let Some(mut screen) = self.screen.take() {
+            let response = screen.text(&mut self.app, Text::Pasted(text));
+            return self.follow(screen, response);
+        }
+        if is_log(text) {
+            let mut page = VerifyPage::default();
+            let effects = page.read(&mut self.app, LogSource::Text(text.into()));
+            self.screen = Some(Box::new(page));
+            return effects;
+        }
+        // other text is taken as a model
+        if text.lines().next().is_none_or(|line| line.trim().is_empty()) {
+            return Vec::new();
+        }
+        let mut effects = self.press(Command::Models);
+        effects.extend(self.pasted(text));
+        effects
+    }
+
+    fn mouse(&mut self, gesture: Gesture, at: Position) -> Vec<Effect> {
+        if gesture == Gesture::Down && self.app.regions.footer.contains(at) {
+            let pressed = footer::command_at(&self.footer(), at);
+            return pressed.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
+        }
+        let Some(mut screen) = self.screen.take() else {
+            let pressed = planner::mouse(&mut self.app, gesture, at);
+            return pressed.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
+        };
+        let app = &mut self.app;
+        app.end_drag();
+        let command = match (screen.mouse(app, gesture, at), gesture) {
+            (Response::Ignored, Gesture::Down) if !screen.area(app).contains(at) => Command::Back,
             (Response::Ignored, Gesture::WheelUp) => Command::Up,
             (Response::Ignored, Gesture::WheelDown) => Command::Down,
             (Response::Ignored, Gesture::Down) => {
-                let pressed = screen.page(self).and_then(|page| page.choice_at(self, at));
+                let pressed = screen.page(app).and_then(|page| page.choice_at(app, at));
                 match (pressed, screen.selection()) {
-                    (Some(pressed), Some(chosen)) if *chosen == pressed => Command::Enter,
-                    (Some(pressed), Some(chosen)) => {
-                        *chosen = pressed;
+                    (Some(pressed), Some(selected)) if *selected == pressed => Command::Enter,
+                    (Some(pressed), Some(selected)) => {
+                        *selected = pressed;
                         return self.follow(screen, Response::STAY);
                     }
                     _ => return self.follow(screen, Response::STAY),
@@ -250,43 +234,41 @@ impl App {
     }
 
     fn follow(&mut self, screen: Box<dyn Screen>, response: Response) -> Vec<Effect> {
-        match response {
-            Response::Close(effects) => effects,
-            Response::Stay(effects) => {
-                self.screen.get_or_insert(screen);
-                effects
+        let (screen, effects) = match response {
+            Response::Ignored => (Some(screen), Vec::new()),
+            Response::Stay(effects) => (Some(screen), effects),
+            Response::Close(effects) => (None, effects),
+            Response::Open(other) => (Some(other), Vec::new()),
+        };
+        self.screen = screen;
+        effects
+    }
+
+    /// Draws everything, into a buffer of any size.
+    pub fn draw(&self, buffer: &mut Buffer) {
+        let app = &self.app;
+        let cover = self.screen.as_ref().map_or(Cover::Nothing, |screen| screen.cover());
+        if app.regions.shape == ScreenLayout::TooSmall {
+            view::too_small(app, buffer);
+        } else {
+            header::draw(app, buffer);
+            if cover != Cover::Whole {
+                view::panels(app, self.scopes(), buffer);
             }
-            Response::Ignored => {
-                self.screen.get_or_insert(screen);
-                Vec::new()
+            if cover == Cover::Dimmed {
+                backdrop::dim(buffer, app.theme);
+            }
+            match &self.screen {
+                Some(screen) => {
+                    // its keys stay readable
+                    screen.draw_footer(app, buffer);
+                    screen.draw(app, buffer);
+                }
+                None => footer::draw(app, None, &planner::footer(app), buffer),
             }
         }
-    }
-}
-
-/// The scroll position after `command`; drawing clamps it to the length of the page.
-pub const fn scrolled(scroll: u16, command: Command) -> u16 {
-    match command {
-        Command::Up => scroll.saturating_sub(1),
-        Command::Down => scroll.saturating_add(1),
-        Command::PageUp => scroll.saturating_sub(10),
-        Command::PageDown => scroll.saturating_add(10),
-        Command::First => 0,
-        Command::Last => u16::MAX / 2,
-        _ => scroll,
-    }
-}
-
-/// The selection in a list of `count` after `command`, which scrolls by `page` entries at a time.
-pub fn moved(at: usize, count: usize, page: usize, command: Command) -> usize {
-    let last = count.saturating_sub(1);
-    match command {
-        Command::Up => at.saturating_sub(1),
-        Command::Down => (at + 1).min(last),
-        Command::PageUp => at.saturating_sub(page),
-        Command::PageDown => (at + page).min(last),
-        Command::First => 0,
-        Command::Last => last,
-        _ => at.min(last),
+        if app.theme.look.glyphs == Glyphs::Ascii {
+            glyphs::to_ascii(buffer);
+        }
     }
 }

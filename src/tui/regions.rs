@@ -112,7 +112,7 @@ impl Regions {
             return regions;
         }
         regions.header = Rect { height: 1, ..screen };
-        let below = super::view::footer::rows(columns, rows);
+        let below = footer_rows(columns, rows);
         regions.footer = Rect { y: rows - below, height: below, ..screen };
         let body = regions.body();
         let knobs = knob_count.min(usize::from(u16::MAX / 4)) as u16;
@@ -259,6 +259,16 @@ pub const fn inside(area: Rect) -> Rect {
         y: area.y.saturating_add(1),
         width: area.width.saturating_sub(2),
         height: area.height.saturating_sub(2),
+    }
+}
+
+/// Rows of the footer on a screen of this size: as many as the planner's keys need, where there is room.
+const fn footer_rows(columns: u16, rows: u16) -> u16 {
+    match columns {
+        _ if rows < 24 => 1,
+        180.. => 1,
+        80.. => 2,
+        _ => 3,
     }
 }
 

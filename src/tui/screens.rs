@@ -21,33 +21,48 @@ pub mod why;
 
 use super::action::Command;
 use super::app::machine::MachineScreen;
-use super::app::{App, browse};
+use super::app::{App, TeachScreen, browse};
 use super::effect::Effect;
 use super::regions::Panel;
-use crate::teach;
+use super::screen::Screen;
+use super::widget::field::TextEntry;
+use crate::teach::{self, Topic};
 
-/// Opens the screen of `command`; none if it has none.
-pub(super) fn open(app: &mut App, command: Command) -> Option<Vec<Effect>> {
-    Some(match command {
-        Command::Best => app.show(best::BestPage::default()),
-        Command::Compare => compare::pin(app),
-        Command::CompareEngines => app.show(engine_compare::EngineComparison::of(app)),
-        Command::Engine => app.show(engines::EnginesPage::of(app)),
-        Command::Explain => app.show(explain::ExplainPage::of(app)),
-        Command::Export => app.show(export::ExportPage::of(app)),
-        Command::Help => app.show(help::HelpPage::default()),
-        Command::History => app.show(history::HistoryPage::default()),
-        Command::Machine => app.show(MachineScreen::default()),
-        Command::Matrix => app.show(matrix::MatrixPage::default()),
-        Command::Models => browse::open(app, false),
-        Command::Notes => app.show(notes::NotesPage::default()),
-        Command::Open => browse::open(app, true),
-        Command::Sweep => app.show(sweep::SweepPage::of(app)),
-        Command::Teach => app.teach(teach::Page::ALL[0].topic()),
-        Command::Together => app.show(together::TogetherPage::default()),
-        Command::Verify => app.show(verify::VerifyPage::default()),
-        Command::Enter if app.panels.focus == Panel::Layers => app.show(why::WhyPage::on(app.panels.cursors.layer)),
-        Command::Enter if app.panels.focus != Panel::Knobs => app.show(explain::ExplainPage::of(app)),
+/// The screen that `command` opens from the planner, and effects to run besides; none if it opens none.
+pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Screen>, Vec<Effect>)> {
+    let screen: Box<dyn Screen> = match command {
+        Command::Best => Box::new(best::BestPage::default()),
+        Command::Compare => Box::new(compare::ComparePage::pin(app)?),
+        Command::CompareEngines => Box::new(engine_compare::EngineComparison::of(app)),
+        Command::Engine => Box::new(engines::EnginesPage::of(app)),
+        Command::Explain => Box::new(explain::ExplainPage::of(app)),
+        Command::Export => Box::new(export::ExportPage::of(app)),
+        Command::Help => Box::new(help::HelpPage::default()),
+        Command::History => Box::new(history::HistoryPage::default()),
+        Command::Machine => Box::new(MachineScreen::default()),
+        Command::Matrix => Box::new(matrix::MatrixPage::default()),
+        Command::Models | Command::Open => {
+            return Some((
+                Box::new(browse::ModelBrowser::open(app, command == Command::Open)),
+                vec![Effect::ListModels],
+            ));
+        }
+        Command::Notes => Box::new(notes::NotesPage::default()),
+        Command::Sweep => Box::new(sweep::SweepPage::of(app)),
+        Command::Teach => teach(teach::Page::ALL[0].topic()),
+        Command::Together => Box::new(together::TogetherPage::default()),
+        Command::Verify => Box::new(verify::VerifyPage::default()),
+        Command::Enter => match app.panels.focus {
+            Panel::Knobs => Box::new(entry::ValueEntry(TextEntry::suggested(app.suggested_text()?))),
+            Panel::Layers => Box::new(why::WhyPage::on(app.panels.cursors.layer)),
+            Panel::Memory | Panel::Graph => Box::new(explain::ExplainPage::of(app)),
+        },
         _ => return None,
-    })
+    };
+    Some((screen, Vec::new()))
+}
+
+/// The teach screen on `topic`.
+pub(super) fn teach(topic: Topic) -> Box<dyn Screen> {
+    Box::new(TeachScreen::on(topic))
 }

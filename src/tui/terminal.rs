@@ -16,8 +16,7 @@ use ratatui::crossterm::terminal::{
 };
 use ratatui::crossterm::{execute, queue};
 
-use super::app::App;
-use super::view;
+use super::host::Host;
 
 /// Whether the terminal is set up. Cleared by whoever restores it, so that this happens once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -57,9 +56,9 @@ impl TerminalGuard {
     ///
     /// # Errors
     /// If the terminal is gone.
-    pub fn draw(&mut self, app: &App) -> io::Result<()> {
+    pub fn draw(&mut self, host: &Host) -> io::Result<()> {
         queue!(stdout(), BeginSynchronizedUpdate)?;
-        self.terminal.draw(|frame| view::draw(app, frame.buffer_mut()))?;
+        self.terminal.draw(|frame| host.draw(frame.buffer_mut()))?;
         execute!(stdout(), EndSynchronizedUpdate)
     }
 

@@ -1,4 +1,4 @@
-//! Draws the screen from [`App`].
+//! The planner's panels, drawn from [`App`].
 //!
 //! ```text
 //!  plimsoll  Llama 3.1 8B · Q4_K_M · 8.0 B · 4.6 GiB        Ollama ≤ 0.24       RTX 3090 · 64 GiB   ? help   header
@@ -16,7 +16,7 @@
 //! ↑↓ knob  ←→ change  ⇧←→ fine  m max that fits  …                                                      footer
 //! ```
 //!
-//! The layout is in [`super::regions`]; what is shown over the planner in [`super::screens`].
+//! The layout is in [`super::regions`]; what is shown over it in `screens`.
 
 pub mod figure;
 pub mod footer;
@@ -29,42 +29,19 @@ pub mod memory;
 pub mod models;
 pub mod peaks;
 pub mod teach;
-mod too_small;
 pub mod verdict;
 
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 
 use super::app::App;
-use super::host::Cover;
-use super::regions::{Panel, ScreenLayout};
-use super::theme::{Glyphs, Hue, backdrop, glyphs};
-use super::widget::row_writer::RowWriter;
+use super::keymap::Scope;
+use super::regions::{MIN_SCREEN, Panel};
+use super::theme::Hue;
+use super::widget::row_writer::{RowWriter, wrap};
 
-/// Draws everything, into a buffer of any size.
-pub fn draw(app: &App, buffer: &mut Buffer) {
-    let cover = app.screen.as_ref().map_or(Cover::Nothing, |screen| screen.cover());
-    if app.regions.shape == ScreenLayout::TooSmall {
-        too_small::draw(app, buffer);
-    } else {
-        header::draw(app, buffer);
-        if cover != Cover::Whole {
-            panels(app, buffer);
-        }
-        if cover == Cover::Dimmed {
-            backdrop::dim(buffer, app.theme);
-        }
-        // the screen's keys stay readable
-        footer::draw(app, buffer);
-        if let Some(screen) = &app.screen {
-            screen.draw(app, buffer);
-        }
-    }
-    if app.theme.look.glyphs == Glyphs::Ascii {
-        glyphs::to_ascii(buffer);
-    }
-}
-
-fn panels(app: &App, buffer: &mut Buffer) {
+/// Draws the planner's panels; `scopes` are those of the active keys.
+pub fn panels(app: &App, scopes: &[Scope], buffer: &mut Buffer) {
     knobs::draw(app, buffer);
     if app.visible(Panel::Layers) {
         layers::draw(app, buffer);
@@ -76,7 +53,7 @@ fn panels(app: &App, buffer: &mut Buffer) {
         graph::draw(app, buffer);
     }
     tabs(app, buffer);
-    verdict::draw(app, buffer);
+    verdict::draw_in(app, app.regions.verdict, scopes, buffer);
 }
 
 /// The tabs of panels that share an area; the visible one is highlighted.
@@ -84,5 +61,18 @@ fn tabs(app: &App, buffer: &mut Buffer) {
     for (panel, place) in app.regions.tabs() {
         let ink = if panel == app.panels.lower { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
         RowWriter::new(buffer, place, 0).put(" ", ink).put(panel.title(), ink).put(" ", ink);
+    }
+}
+
+/// Draws the message on a screen that is too small.
+pub fn too_small(app: &App, buffer: &mut Buffer) {
+    let area = buffer.area;
+    let now = format!("This terminal is {}×{} cells.", app.regions.screen.width, app.regions.screen.height);
+    let wanted = format!("plimsoll needs {}×{}. Enlarge it, or quit with q.", MIN_SCREEN.0, MIN_SCREEN.1);
+    let lines: Vec<String> = wrap(&format!("{wanted} {now}"), area.width);
+    let top = area.height.saturating_sub(lines.len() as u16) / 2;
+    for (row, line) in (top..).zip(&lines) {
+        let row = Rect { y: area.y.saturating_add(row), height: u16::from(row < area.height), ..area };
+        RowWriter::new(buffer, row, 0).put(line, app.theme.ink(Hue::Text));
     }
 }

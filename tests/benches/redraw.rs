@@ -18,9 +18,9 @@ use plimsoll::model::{Model, Projector};
 use plimsoll::settings::{DraftSettings, Settings, SpecType};
 use plimsoll::teach::Page;
 use plimsoll::tui::action::Action;
-use plimsoll::tui::app::App;
 use plimsoll::tui::effect::{Effect, TeachRequest};
-use plimsoll::tui::{event, view};
+use plimsoll::tui::event;
+use plimsoll::tui::host::Host;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
@@ -30,13 +30,13 @@ fn main() {
 }
 
 /// Presses the left or right arrow, which changes the context.
-fn redraw(app: &mut App, buffer: &mut Buffer, right: bool) -> usize {
+fn redraw(host: &mut Host, buffer: &mut Buffer, right: bool) -> usize {
     let code = if right { KeyCode::Right } else { KeyCode::Left };
     let key = Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
-    let action: Action = event::action(&key, app).expect("the arrows are in the key table");
-    let effects = app.update(action).len() + app.refresh().len();
+    let action: Action = event::action(&key, host).expect("the arrows are in the key table");
+    let effects = host.update(action).len() + host.refresh().len();
     buffer.reset();
-    view::draw(app, buffer);
+    host.draw(buffer);
     effects
 }
 
@@ -58,7 +58,7 @@ fn bench_with(
     let mut right = false;
     bencher.bench_local(|| {
         right = !right;
-        redraw(&mut harness.app, &mut buffer, right)
+        redraw(&mut harness.host, &mut buffer, right)
     });
 }
 
@@ -113,7 +113,7 @@ fn four_gpus(engine: EngineId) -> harness::Harness {
 
 /// The request for a page, which is computed on a worker thread.
 fn lesson(harness: &mut harness::Harness, page: Page) -> Box<TeachRequest> {
-    let mut effects = harness.app.teach(page.topic()).into_iter();
+    let mut effects = harness.host.teach(page.topic()).into_iter();
     let asked = effects.find_map(|effect| if let Effect::Teach(lesson) = effect { Some(lesson) } else { None });
     asked.expect("a page is asked for")
 }
@@ -128,7 +128,7 @@ fn stepping_through_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
     let mut right = false;
     bencher.bench_local(|| {
         right = !right;
-        redraw(&mut harness.app, &mut buffer, right)
+        redraw(&mut harness.host, &mut buffer, right)
     });
 }
 
@@ -148,7 +148,7 @@ fn drawing_an_overlay(bencher: Bencher, (keys, (columns, rows)): (&str, (u16, u1
     let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
     bencher.bench_local(|| {
         buffer.reset();
-        view::draw(&harness.app, &mut buffer);
+        harness.host.draw(&mut buffer);
     });
 }
 
@@ -183,6 +183,6 @@ fn draw_qwen3_235b_on_four_gpus_by_llama_cpp(bencher: Bencher) {
     let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
     bencher.bench_local(|| {
         buffer.reset();
-        view::draw(&harness.app, &mut buffer);
+        harness.host.draw(&mut buffer);
     });
 }

@@ -26,7 +26,7 @@ fn spilled() -> Harness {
 fn a_layer_in_ram_shows_the_failed_inequality_and_each_remedy_works() {
     let mut harness = spilled();
     harness.press("Tab Enter");
-    let plan = harness.app.plan.clone().unwrap();
+    let plan = harness.host.app.plan.clone().unwrap();
     let answer = why::layer(&plan, 0).unwrap();
     let inequality = answer.inequality.unwrap();
     assert!(!inequality.enough);
@@ -38,17 +38,17 @@ fn a_layer_in_ram_shows_the_failed_inequality_and_each_remedy_works() {
     let page = harness.showing::<WhyPage>().clone();
     assert_eq!(page.progress, AnswerState::Done);
     assert!(page.remedies.len() > 3);
-    let before = harness.app.plan_request().unwrap();
+    let before = harness.host.app.plan_request().unwrap();
     for (at, offer) in page.remedies.iter().enumerate() {
         assert!(text.contains(&offer.change.to_string()), "{}\n{text}", offer.change);
         let downs = "↓ ".repeat(at);
         harness.press(&format!("{downs} Enter"));
-        assert!(harness.app.screen.is_none());
-        let after = harness.app.plan.clone().unwrap();
+        assert!(harness.host.screen.is_none());
+        let after = harness.host.app.plan.clone().unwrap();
         assert!(offer.goal.is_met_by(&after), "{}", offer.change);
         assert_eq!(after.on_gpus(), offer.on_gpus);
         harness.press("u");
-        assert!(harness.app.plan_request() == Some(before.clone()), "one step back undoes {}", offer.change);
+        assert!(harness.host.app.plan_request() == Some(before.clone()), "one step back undoes {}", offer.change);
         harness.press("Home Enter");
     }
 }
@@ -61,7 +61,7 @@ fn the_layer_page_steps_to_neighbours() {
     harness.press("← ← Esc End Enter");
     assert!(harness.text().contains("Output layer is in RAM"), "{}", harness.text());
     harness.press("PgDn PgUp q");
-    assert!(harness.app.screen.is_none());
+    assert!(harness.host.screen.is_none());
 }
 
 #[test]
@@ -85,16 +85,16 @@ fn best_settings_keep_locked_knobs_and_apply_in_one_step() {
     assert!(text.contains("locked: context 49\u{2009}152"), "{text}");
     let has = |page: &BestPage, objective| page.cards.iter().any(|card| card.objectives.contains(&objective));
     assert!(!has(&page, Objective::Context) && has(&page, Objective::Quality));
-    let before = harness.app.plan_request().unwrap();
+    let before = harness.host.app.plan_request().unwrap();
     for (at, one) in page.cards.iter().enumerate() {
         assert!(text.contains(&one.title()) && text.contains(&one.headline()), "{text}");
         let downs = "↓ ".repeat(at);
         harness.press(&format!("{downs} Enter"));
-        assert_eq!(harness.app.plan.as_deref(), Some(&one.plan));
-        assert_eq!(harness.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
-        assert_eq!(harness.app.settings.ctx, Context::Tokens(49_152));
+        assert_eq!(harness.host.app.plan.as_deref(), Some(&one.plan));
+        assert_eq!(harness.host.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+        assert_eq!(harness.host.app.settings.ctx, Context::Tokens(49_152));
         harness.press("u");
-        assert!(harness.app.plan_request() == Some(before.clone()));
+        assert!(harness.host.app.plan_request() == Some(before.clone()));
         harness.press("s");
     }
     harness.press("Esc l s");
@@ -111,12 +111,12 @@ fn brackets_step_between_thresholds() {
     let mut last = 1024;
     for _ in 0..4 {
         harness.press("]");
-        let here = harness.app.value(Knob::Context);
+        let here = harness.host.app.value(Knob::Context);
         assert!(here > last, "{here} is above {last}");
         let at = |tokens: u64| {
-            let mut settings = harness.app.settings.clone();
+            let mut settings = harness.host.app.settings.clone();
             settings.ctx = Context::Tokens(tokens);
-            harness.app.plan_request().unwrap().with(settings).plan().unwrap()
+            harness.host.app.plan_request().unwrap().with(settings).plan().unwrap()
         };
         let (before, after) = (at(here), at(here + 1));
         assert!(after.offloaded < before.offloaded, "a layer is lost after {here}");
@@ -129,7 +129,7 @@ fn brackets_step_between_thresholds() {
         last = here;
     }
     harness.press("[ u");
-    assert_eq!(harness.app.value(Knob::Context), last);
+    assert_eq!(harness.host.app.value(Knob::Context), last);
     assert!(harness.text().contains('╵'), "the lost layers are marked\n{}", harness.text());
     harness.press("↓ ↓ ]");
     assert!(harness.text().contains("has no thresholds"), "{}", harness.text());
@@ -139,16 +139,16 @@ fn brackets_step_between_thresholds() {
 fn thresholds_of_a_knob_stay_known_while_only_it_moves() {
     let mut harness = spilled();
     harness.think();
-    harness.app.update(Action::Press(Command::More));
-    let effects = harness.app.refresh();
+    harness.host.update(Action::Press(Command::More));
+    let effects = harness.host.refresh();
     let asked = effects.iter().any(|effect| match effect {
         Effect::Ask(query) => format!("{:?}", query.about).contains("Context"),
         _ => false,
     });
     assert!(!asked, "where things change along the context does not depend on where it stands");
-    let plan_request = harness.app.plan_request().unwrap();
-    assert!(harness.app.cliffs.of(Knob::Context, &plan_request).is_some());
-    assert!(harness.app.cliffs.of(Knob::Parallel, &plan_request).is_none());
+    let plan_request = harness.host.app.plan_request().unwrap();
+    assert!(harness.host.app.cliffs.of(Knob::Context, &plan_request).is_some());
+    assert!(harness.host.app.cliffs.of(Knob::Parallel, &plan_request).is_none());
 }
 
 #[test]
@@ -161,5 +161,5 @@ fn outdated_answers_are_ignored() {
     assert_eq!(now.remedies.len(), page.remedies.len());
     harness.press("Esc");
     harness.act(Action::QueryAnswered { id: u64::MAX, part: QueryPart::End });
-    assert!(harness.app.screen.is_none());
+    assert!(harness.host.screen.is_none());
 }

@@ -13,11 +13,11 @@ fn split() -> Harness {
 fn two_pinned_plans_show_their_differences() {
     let mut harness = split();
     harness.press("c");
-    assert!(harness.app.screen.is_none(), "one plan is compared with nothing yet");
+    assert!(harness.host.screen.is_none(), "one plan is compared with nothing yet");
     assert!(harness.text().contains("Pinned as A"), "{}", harness.text());
-    let before = harness.app.plan.clone().unwrap();
+    let before = harness.host.app.plan.clone().unwrap();
     harness.press("End ↓ ↓ ↓ ↓ → ↑ → c");
-    let now = harness.app.plan.clone().unwrap();
+    let now = harness.host.app.plan.clone().unwrap();
     let text = harness.text();
     assert!(text.contains("B · now") && text.contains("≠ context"), "{text}");
     let more = now.totals.cache - before.totals.cache;
@@ -29,24 +29,24 @@ fn two_pinned_plans_show_their_differences() {
 fn the_current_plan_is_compared_without_pinning() {
     let mut harness = split();
     harness.press("c → c Esc → c");
-    assert_eq!(harness.app.pins.len(), 3);
+    assert_eq!(harness.host.app.pins.len(), 3);
     harness.press("x");
-    assert_eq!(harness.app.pins.len(), 2);
+    assert_eq!(harness.host.app.pins.len(), 2);
     assert!(harness.text().contains("▸now"), "{}", harness.text());
     harness.press("x");
     assert!(harness.text().contains("is not pinned"), "{}", harness.text());
     harness.press("← x ← x");
-    assert!(harness.app.pins.is_empty() && harness.app.screen.is_none(), "nothing is left to compare");
+    assert!(harness.host.app.pins.is_empty() && harness.host.screen.is_none(), "nothing is left to compare");
 }
 
 #[test]
 fn a_fifth_plan_is_refused() {
     let mut harness = split();
     harness.press("Home c → c Esc → c Esc → c Esc → c");
-    assert_eq!(harness.app.pins.len(), 4);
+    assert_eq!(harness.host.app.pins.len(), 4);
     assert!(harness.text().contains("Four plans are pinned"), "{}", harness.text());
     harness.press("x Esc c");
-    let letters: Vec<char> = harness.app.pins.iter().map(|pin| pin.letter).collect();
+    let letters: Vec<char> = harness.host.app.pins.iter().map(|pin| pin.letter).collect();
     assert_eq!(letters, ['B', 'C', 'D', 'A'], "a letter stays with its plan");
 }
 
@@ -55,20 +55,20 @@ fn resuming_a_pinned_plan_restores_model_engine_and_knobs() {
     let mut harness = split();
     harness.fakes.models.insert("./small.gguf".into(), Ok(harness::package("llama3.2-1b")));
     harness.press("→ c");
-    let first = harness.app.plan_request().unwrap();
+    let first = harness.host.app.plan_request().unwrap();
     harness.press("o");
     harness.write("./small.gguf");
     harness.press("Enter e ↑ Enter ↓ ↓ ↓ → c");
-    let second = harness.app.plan_request().unwrap();
+    let second = harness.host.app.plan_request().unwrap();
     assert!(first != second && first.engine != second.engine);
     assert!(harness.text().contains("Llama 3.2 1B"), "{}", harness.text());
     harness.press("← Enter");
-    assert!(harness.app.plan_request() == Some(first.clone()));
-    assert_eq!(harness.app.plan.as_deref(), Some(&first.plan().unwrap()));
+    assert!(harness.host.app.plan_request() == Some(first.clone()));
+    assert_eq!(harness.host.app.plan.as_deref(), Some(&first.plan().unwrap()));
     harness.press("u");
-    assert!(harness.app.plan_request() == Some(second), "going on is one step");
+    assert!(harness.host.app.plan_request() == Some(second), "going on is one step");
     harness.press("u u u");
-    assert!(harness.app.plan_request() == Some(first), "and so is opening a model");
+    assert!(harness.host.app.plan_request() == Some(first), "and so is opening a model");
 }
 
 /// Two events may arrive before a redraw.
@@ -76,9 +76,9 @@ fn resuming_a_pinned_plan_restores_model_engine_and_knobs() {
 fn a_plan_is_pinned_up_to_date_before_it_is_drawn() {
     use plimsoll::tui::action::{Action, Command};
     let mut harness = split();
-    harness.app.update(Action::Press(Command::Last));
-    harness.app.update(Action::Press(Command::Compare));
-    let pin = &harness.app.pins[0];
+    harness.host.update(Action::Press(Command::Last));
+    harness.host.update(Action::Press(Command::Compare));
+    let pin = &harness.host.app.pins[0];
     assert_eq!(pin.plan_request.settings.ctx, Context::Tokens(131_072));
     assert_eq!(pin.plan.settings.ctx, 131_072);
 }
@@ -86,9 +86,9 @@ fn a_plan_is_pinned_up_to_date_before_it_is_drawn() {
 #[test]
 fn comparison_rows_match_the_plans() {
     let mut harness = split();
-    let (one, before) = (harness.app.plan.clone().unwrap(), harness.app.speeds.clone().unwrap());
+    let (one, before) = (harness.host.app.plan.clone().unwrap(), harness.host.app.speeds.clone().unwrap());
     harness.press("↓ ↓ ↓ ↓ → ↑ → →");
-    let (other, after) = (harness.app.plan.clone().unwrap(), harness.app.speeds.clone().unwrap());
+    let (other, after) = (harness.host.app.plan.clone().unwrap(), harness.host.app.speeds.clone().unwrap());
     assert_eq!(other.settings.cache_type_k, CacheType::Q4_0);
     let of = |plan, speeds| Some(ComparedPlan { plan, speeds: Some(speeds) });
     let groups = compare(&[of(&one, &before), None, of(&other, &after)]);

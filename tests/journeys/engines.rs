@@ -12,7 +12,7 @@ fn ctx(tokens: u64) -> Settings {
 }
 
 fn plan(harness: &Harness) -> &Plan {
-    harness.app.plan.as_ref().unwrap()
+    harness.host.app.plan.as_ref().unwrap()
 }
 
 #[test]
@@ -24,7 +24,10 @@ fn an_engine_is_chosen_with_its_release() {
     harness.press("e");
     assert!(harness.text().contains("plimsoll --engine llama.cpp --release 2026-11"), "{}", harness.text());
     harness.press("↓ ↓ ↓ Enter");
-    assert_eq!((harness.app.engine, harness.app.settings.release), (EngineId::LlamaCpp, Some(Release::August2026)));
+    assert_eq!(
+        (harness.host.app.engine, harness.host.app.settings.release),
+        (EngineId::LlamaCpp, Some(Release::August2026))
+    );
     assert!(harness.text().contains("llama.cpp · 2026-08 · exact"), "{}", harness.text());
     assert_eq!(plan(&harness).settings.release, Some(Release::August2026));
     assert_eq!((plan(&harness).totals.weights, plan(&harness).totals.cache), (newest.weights, newest.cache));
@@ -32,7 +35,7 @@ fn an_engine_is_chosen_with_its_release() {
     harness.press("Tab Tab i");
     assert!(harness.text().contains("llama.cpp · 2026-08"), "a figure names its release\n{}", harness.text());
     harness.press("Esc e End Enter");
-    assert_eq!((harness.app.engine, harness.app.settings.release), (EngineId::Ollama011, None));
+    assert_eq!((harness.host.app.engine, harness.host.app.settings.release), (EngineId::Ollama011, None));
     assert!(harness.text().contains("Ollama ≤ 0.11 · exact"), "{}", harness.text());
     harness.press("u u");
     assert_eq!(plan(&harness).settings.release, Some(Release::November2026));
@@ -44,8 +47,8 @@ fn the_list_says_what_other_releases_would_take() {
     let (model, machine) = (harness::model("llama3.1-8b"), harness::one_gpu());
     let mut harness = Harness::by(EngineId::LlamaCpp, model, machine, (140, 45), ctx(16_384));
     harness.press("e");
-    let others = harness.app.plan_request().unwrap().other_releases(plan(&harness));
-    let neighbours = harness.app.plan_request().unwrap().neighbouring_releases(plan(&harness));
+    let others = harness.host.app.plan_request().unwrap().other_releases(plan(&harness));
+    let neighbours = harness.host.app.plan_request().unwrap().neighbouring_releases(plan(&harness));
     assert_eq!(
         others.iter().map(|other| other.release).collect::<Vec<_>>(),
         [Release::September2026, Release::EarlyAugust2026, Release::August2026]
@@ -64,7 +67,7 @@ fn the_list_says_what_other_releases_would_take() {
     assert!(says(&harness, "llama.cpp · 2026-11", "in use"), "{}", harness.text());
 
     harness.press("Enter e");
-    let back = harness.app.plan_request().unwrap().other_releases(plan(&harness)).remove(0);
+    let back = harness.host.app.plan_request().unwrap().other_releases(plan(&harness)).remove(0);
     assert!(says(&harness, "llama.cpp · 2026-11", &back.in_short()), "{}", harness.text());
     assert_ne!(back.in_short(), others[1].in_short(), "what was less is more");
     // older programs have no releases
@@ -102,7 +105,7 @@ fn the_notes_list_ollamas_decisions_and_ollama_ps() {
         }
         assert!(seen.contains("Chosen by the engine") && seen.contains("Other notes"), "{seen}");
         harness.press("Esc");
-        assert!(harness.app.screen.is_none());
+        assert!(harness.host.screen.is_none());
     }
 }
 
@@ -114,7 +117,7 @@ fn an_engine_without_notes_says_so() {
     harness.press("? Esc");
     assert!(harness.text().contains("Engine notes"), "help goes back to what it was opened over");
     harness.press("Esc");
-    assert!(harness.app.screen.is_none());
+    assert!(harness.host.screen.is_none());
 }
 
 /// The live tensors fill each device's buffer.
@@ -171,7 +174,7 @@ fn each_device_shows_its_own_peak() {
         let mut harness =
             Harness::by(EngineId::LlamaCpp, harness::model("gpt-oss-20b"), machine.clone(), size, ctx(32_768));
         harness.press("⇧Tab");
-        assert_eq!(harness.app.panels.focus, Panel::Graph);
+        assert_eq!(harness.host.app.panels.focus, Panel::Graph);
         for (at, name) in ["GPU0", "GPU1", "RAM"].into_iter().enumerate() {
             let peak = plan(&harness).graph.peaks[at].clone();
             let line = format!("{} on {name}", peak.bytes);
@@ -191,9 +194,9 @@ fn each_device_shows_its_own_peak() {
         assert!(harness.text().contains(kind.description().split(' ').next().unwrap()), "{}", harness.text());
         harness.press("Esc");
         // a click selects what is drawn there
-        let graph = harness.app.regions.graph;
+        let graph = harness.host.app.regions.graph;
         harness.mouse(plimsoll::tui::action::Gesture::Down, graph.x + 4, graph.y + 2);
-        assert_eq!((harness.app.panels.cursors.term, harness.app.panels.cursors.peak), (1, Some(1)));
+        assert_eq!((harness.host.app.panels.cursors.term, harness.host.app.panels.cursors.peak), (1, Some(1)));
     }
 }
 
@@ -213,13 +216,17 @@ fn another_engine_is_compared_with_differences_marked() {
     assert!(harness.text().contains("▸Ollama ≤ 0.11"), "{}", harness.text());
     harness.press("← ←");
     assert!(harness.text().contains("▸llama.cpp · 2026-08"), "{}", harness.text());
-    let before = harness.app.settings.clone();
+    let before = harness.host.app.settings.clone();
     harness.press("Esc");
-    assert_eq!((harness.app.engine, &harness.app.settings), (EngineId::LlamaCpp, &before), "Esc takes nothing");
+    assert_eq!(
+        (harness.host.app.engine, &harness.host.app.settings),
+        (EngineId::LlamaCpp, &before),
+        "Esc takes nothing"
+    );
     harness.press("E Enter");
-    assert_eq!((harness.app.engine, harness.app.settings.ubatch), (EngineId::Ollama024, None));
+    assert_eq!((harness.host.app.engine, harness.host.app.settings.ubatch), (EngineId::Ollama024, None));
     harness.press("u");
-    assert_eq!((harness.app.engine, &harness.app.settings), (EngineId::LlamaCpp, &before));
+    assert_eq!((harness.host.app.engine, &harness.host.app.settings), (EngineId::LlamaCpp, &before));
     for size in [(60, 20), (80, 24)] {
         harness.resize(size.0, size.1);
         harness.press("E");

@@ -23,7 +23,7 @@ fn the_shown_text_is_copied() {
     harness.press("→ y");
     assert_eq!(harness.copied[1], "{\n  \"num_ctx\": 3000\n}\n");
     harness.press("Esc");
-    assert!(harness.app.screen.is_none());
+    assert!(harness.host.screen.is_none());
     assert_eq!(harness.copied.len(), 2);
 }
 
@@ -48,7 +48,7 @@ fn an_export_is_saved_under_the_typed_name_and_never_overwrites() {
     harness.press("s Esc");
     assert!(harness.showing::<ExportPage>().naming.is_none(), "Esc leaves the name first");
     harness.press("Esc");
-    assert!(harness.app.screen.is_none());
+    assert!(harness.host.screen.is_none());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn exports_name_the_source_of_an_unchanged_model() {
     harness.press("Esc b");
     harness.write("hf://a/b:Q8_0");
     harness.press("Enter");
-    let as_q4 = harness.app.plan_request().unwrap().quantised("Q4_0".parse::<FileType>().unwrap()).unwrap();
+    let as_q4 = harness.host.app.plan_request().unwrap().quantised("Q4_0".parse::<FileType>().unwrap()).unwrap();
     assert_eq!(as_q4.model.file_type, Some("Q4_0"));
     harness.press("W Tab Tab Enter x");
     assert!(harness.text().contains("FROM ./model.gguf"), "{}", harness.text());

@@ -18,10 +18,11 @@ fn each_state_is_listed_with_what_it_gives(#[case] model: &str, #[case] gib: u64
     for size in [(60, 20), (80, 24), (140, 45)] {
         let mut harness = Harness::new(harness::model(model), harness::machine(1, "RTX 3090", gib, 64), size);
         harness.press("→ → → ↓ → e ↓ Enter u H");
-        let (states, now) = harness.app.states();
+        let (states, now) = harness.host.app.states();
         assert_eq!((states.len(), now), (6, 4), "one was undone");
         let text = harness.text();
-        let lines: Vec<&str> = text.lines().filter(|line| line.contains(" → ") || line.contains("before these")).collect();
+        let lines: Vec<&str> =
+            text.lines().filter(|line| line.contains(" → ") || line.contains("before these")).collect();
         assert!(lines.len() >= 5, "{text}");
         for (state, line) in states.iter().zip(lines) {
             let figures = PlanFigures::of_request(state).unwrap();
@@ -31,17 +32,17 @@ fn each_state_is_listed_with_what_it_gives(#[case] model: &str, #[case] gib: u64
             }
         }
         harness.press("Home Enter");
-        assert_eq!(harness.app.plan_request(), states.first().cloned());
+        assert_eq!(harness.host.app.plan_request(), states.first().cloned());
         harness.assert_plan_is_current();
-        assert_eq!(harness.app.states(), (states.clone(), 0), "the others are kept");
+        assert_eq!(harness.host.app.states(), (states.clone(), 0), "the others are kept");
         for state in &states[1..] {
             harness.press("U");
-            assert_eq!(harness.app.plan_request().as_ref(), Some(state));
+            assert_eq!(harness.host.app.plan_request().as_ref(), Some(state));
         }
         harness.press("U");
         assert!(harness.text().contains("Nothing to redo"), "{}", harness.text());
         harness.press("u ← H");
-        assert_eq!(harness.app.states().1, states.len() - 1, "a new change ends what could be redone");
+        assert_eq!(harness.host.app.states().1, states.len() - 1, "a new change ends what could be redone");
     }
 }
 
@@ -51,16 +52,16 @@ fn a_press_of_the_mouse_selects_a_state_and_the_next_goes_there() {
     let machine = harness::machine(1, "RTX 3090", 24, 64);
     let model = harness::model("llama3.1-8b");
     let mut harness = Harness::with(Some(model), machine, (100, 30), settings.clone(), Appearance::BEST);
-    assert_eq!(harness.app.engine, EngineId::Ollama024);
+    assert_eq!(harness.host.app.engine, EngineId::Ollama024);
     harness.press("→ → H");
     let text = harness.text();
     let y = text.lines().position(|line| line.contains("before these changes")).unwrap() as u16;
     harness.mouse(Gesture::Down, 20, y);
     let _open: &HistoryPage = harness.showing();
     harness.mouse(Gesture::Down, 20, y);
-    assert!(harness.app.screen.is_none());
-    assert_eq!(harness.app.settings, settings);
+    assert!(harness.host.screen.is_none());
+    assert_eq!(harness.host.app.settings, settings);
     harness.press("H");
     harness.mouse(Gesture::Down, 1, 1);
-    assert!(harness.app.screen.is_none(), "a press beside the page goes back");
+    assert!(harness.host.screen.is_none(), "a press beside the page goes back");
 }

@@ -36,14 +36,14 @@ fn harness() -> Harness {
 }
 
 fn model_name(harness: &Harness) -> &str {
-    &harness.app.plan.as_ref().unwrap().model.name
+    &harness.host.app.plan.as_ref().unwrap().model.name
 }
 
 /// The names in the list, from the top.
 fn listed(harness: &Harness) -> Vec<&str> {
     let browse: &ModelBrowser = harness.showing();
     let name = |line: &BrowseLine| match *line {
-        BrowseLine::Model(index) => harness.app.library.rows[index].item.name.as_str(),
+        BrowseLine::Model(index) => harness.host.app.library.rows[index].item.name.as_str(),
         BrowseLine::Path(index) => browse.paths[index].as_str(),
         BrowseLine::Typed => "›",
     };
@@ -65,7 +65,7 @@ fn every_model_is_listed_with_its_verdict() {
     // the row agrees with the plan of the opened model
     harness.press("↓ ↓ ↓ Enter");
     assert_eq!(model_name(&harness), "Gemma 3 27B");
-    let plan = harness.app.plan.clone().unwrap();
+    let plan = harness.host.app.plan.clone().unwrap();
     assert!(line("gemma3:27b").contains(&plan.model.bytes.to_string()), "{text}");
 }
 
@@ -82,7 +82,7 @@ fn a_local_model_is_chosen_from_the_list() {
     assert!(harness.text().contains("broken:1b could not be opened: its blob"), "{}", harness.text());
     harness.press("o ↓ Enter");
     assert_eq!(model_name(&harness), "Qwen3 8B");
-    assert_eq!(harness.app.loading.state, Load::Ready);
+    assert_eq!(harness.host.app.loading.state, Load::Ready);
     assert_eq!(*harness.fakes.recent.lock().unwrap(), ["qwen3:8b"], "what could not be opened is not kept");
 }
 
@@ -125,7 +125,7 @@ fn the_list_is_filtered_and_sorted() {
     harness.press("^R ^S");
     let parameters = |harness: &Harness| -> Vec<Option<u64>> {
         let of = |name: &&str| {
-            let row = harness.app.library.rows.iter().find(|row| row.item.name == **name).unwrap();
+            let row = harness.host.app.library.rows.iter().find(|row| row.item.name == **name).unwrap();
             row.status.plan().map(|plan| plan.model.parameters)
         };
         listed(harness).iter().map(of).collect()
@@ -143,12 +143,12 @@ fn the_cursor_stays_on_its_model_while_the_list_fills() {
     harness.no_surveys = true;
     harness.press("b ^S ^S ^S ^S ↓ ↓");
     let browse: &ModelBrowser = harness.showing();
-    let chosen = browse.chosen(&harness.app.library).unwrap().item.name.clone();
+    let chosen = browse.chosen(&harness.host.app.library).unwrap().item.name.clone();
     assert!(harness.text().contains("planning"), "{}", harness.text());
     harness.no_surveys = false;
     harness.press("^R ^R");
     let browse: &ModelBrowser = harness.showing();
-    assert_eq!(browse.chosen(&harness.app.library).unwrap().item.name, chosen);
+    assert_eq!(browse.chosen(&harness.host.app.library).unwrap().item.name, chosen);
     assert!(!harness.text().contains("planning"), "{}", harness.text());
 }
 
@@ -211,7 +211,7 @@ fn a_tags_knobs_adapters_and_projector_are_used_and_reported() {
         "m:1b".to_owned(),
         Ok(Package { adapters, projector: projector.clone(), knobs, ..package("qwen3-8b") }),
     );
-    let before = harness.app.settings.clone();
+    let before = harness.host.app.settings.clone();
     let open = |harness: &mut Harness, name: &str| {
         harness.press("b");
         harness.write(name);
@@ -220,22 +220,22 @@ fn a_tags_knobs_adapters_and_projector_are_used_and_reported() {
     open(&mut harness, "m:1b");
     let came = Settings { adapters, projector, ..before.clone() };
     let with_tag = Settings { ctx: Context::Tokens(12_288), gpu_layers: GpuLayers::Count(5), ..came.clone() };
-    assert_eq!(harness.app.settings, with_tag);
+    assert_eq!(harness.host.app.settings, with_tag);
     let text = harness.text();
     assert!(text.contains("Context set to 12288 tokens by the model's tag"), "{text}");
-    assert!(harness.app.plan.as_ref().unwrap().notes.iter().any(|note| note.contains("num_gpu")));
+    assert!(harness.host.app.plan.as_ref().unwrap().notes.iter().any(|note| note.contains("num_gpu")));
     harness.press("u");
-    assert_eq!(harness.app.settings, came, "the tag's knobs are one step that can be undone");
+    assert_eq!(harness.host.app.settings, came, "the tag's knobs are one step that can be undone");
 
     // a tag's knobs are dropped with its model, except those changed since
     open(&mut harness, "m:1b");
     open(&mut harness, "/models/qwen.gguf");
-    assert_eq!(harness.app.settings, before);
+    assert_eq!(harness.host.app.settings, before);
     open(&mut harness, "m:1b");
     harness.press("→");
-    let Context::Tokens(turned) = harness.app.settings.ctx else { panic!("a value was set") };
+    let Context::Tokens(turned) = harness.host.app.settings.ctx else { panic!("a value was set") };
     open(&mut harness, "/models/qwen.gguf");
-    assert_eq!(harness.app.settings, Settings { ctx: Context::Tokens(turned), ..before });
+    assert_eq!(harness.host.app.settings, Settings { ctx: Context::Tokens(turned), ..before });
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_newer_load_replaces_an_older_one() {
         assert_eq!(model_name(&harness), "Llama 3.1 8B", "the planner is live meanwhile");
         harness.finish_loads(backwards);
         assert_eq!(model_name(&harness), "Qwen3 8B", "whichever ends first");
-        assert_eq!(harness.app.loading.state, Load::Ready);
+        assert_eq!(harness.host.app.loading.state, Load::Ready);
     }
 }
 
@@ -284,7 +284,7 @@ fn progress_is_shown_in_bytes_and_speed_and_esc_stops_it() {
     let text = harness.text();
     assert!(text.contains("r:Q4_K_M: 6.0 MiB of its header, 2.0 MiB/s, shard 2 of 4"), "{text}");
     harness.press("Esc");
-    assert_eq!(harness.app.loading.state, Load::Idle);
+    assert_eq!(harness.host.app.loading.state, Load::Idle);
     harness.finish_loads(false);
     assert_eq!(model_name(&harness), "Llama 3.1 8B", "its answer is of no interest any more");
 }
@@ -318,7 +318,7 @@ fn the_mouse_chooses_sorts_and_opens() {
     assert_eq!(listed(&harness)[0], "qwen3-235b-a22b");
     let (x, y) = place(&harness, "qwen3:8b");
     harness.mouse(Gesture::Down, x, y);
-    assert!(harness.app.showing::<ModelBrowser>().is_some(), "once chooses");
+    assert!(harness.host.showing::<ModelBrowser>().is_some(), "once chooses");
     harness.mouse(Gesture::Down, x, y);
     assert_eq!(model_name(&harness), "Qwen3 8B", "twice opens");
 }
@@ -352,6 +352,6 @@ fn verdicts_are_renewed_when_the_machine_is_detected() {
 fn a_model_is_opened_with_the_context_that_it_was_judged_by() {
     let mut harness = harness();
     harness.press("b ^N ↓ ↓ ↓ Enter");
-    assert!(harness.app.screen.is_none(), "{}", harness.text());
-    assert_eq!(harness.app.settings.ctx, Context::Tokens(8192), "{}", harness.text());
+    assert!(harness.host.screen.is_none(), "{}", harness.text());
+    assert_eq!(harness.host.app.settings.ctx, Context::Tokens(8192), "{}", harness.text());
 }

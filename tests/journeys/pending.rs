@@ -17,7 +17,7 @@ fn go(harness: &mut Harness, knob: Knob) {
     for _ in 0..Knob::ALL.len() {
         harness.press("↑");
     }
-    while harness.app.knobs.focus != knob {
+    while harness.host.app.knobs.focus != knob {
         harness.press("↓");
     }
 }
@@ -39,10 +39,10 @@ fn after_a_change_nothing_of_an_older_answer_is_shown() {
             known.no_limits = true;
             go(&mut known, knob);
             known.press(if knob == Knob::GpuLayers { "←" } else { "→" });
-            assert_ne!(known.app.settings, settings, "{knob:?} was changed");
+            assert_ne!(known.host.app.settings, settings, "{knob:?} was changed");
             known.rest();
             go(&mut known, Knob::Context);
-            let mut fresh = Harness::by(engine, model(), machine(), size, known.app.settings.clone());
+            let mut fresh = Harness::by(engine, model(), machine(), size, known.host.app.settings.clone());
             fresh.rest();
             go(&mut fresh, Knob::Context);
             let others = |harness: &Harness| -> Vec<String> {
@@ -66,7 +66,7 @@ fn a_page_takes_no_answer_to_another_question() {
     let machine = harness::machine(1, "RTX 3060", 12, 64);
     let mut harness =
         Harness::with(Some(harness::model("llama3.1-8b")), machine, (140, 50), settings, Appearance::BEST);
-    let app = &mut harness.app;
+    let host = &mut harness.host;
     let asked = |effects: Vec<Effect>| -> Vec<u64> {
         effects
             .into_iter()
@@ -76,18 +76,18 @@ fn a_page_takes_no_answer_to_another_question() {
     let mut ids = Vec::new();
     for open in [Command::Best, Command::Matrix, Command::Sweep] {
         for _ in 0..3 {
-            drop(app.update(Action::Press(Command::Less)));
-            ids.extend(asked(app.refresh()));
+            drop(host.update(Action::Press(Command::Less)));
+            ids.extend(asked(host.refresh()));
             let of_planner = *ids.last().unwrap();
-            let of_page = asked(app.update(Action::Press(open)));
+            let of_page = asked(host.update(Action::Press(open)));
             assert_eq!(of_page.len(), 1);
             ids.extend(of_page);
-            drop(app.update(Action::QueryAnswered { id: of_planner, part: QueryPart::End }));
-            let best = app.showing::<BestPage>().map(|page| page.progress);
-            let progress = best.or(app.showing::<MatrixPage>().map(|page| page.progress));
+            drop(host.update(Action::QueryAnswered { id: of_planner, part: QueryPart::End }));
+            let best = host.showing::<BestPage>().map(|page| page.progress);
+            let progress = best.or(host.showing::<MatrixPage>().map(|page| page.progress));
             let progress = progress.unwrap_or(AnswerState::Working);
             assert_eq!(progress, AnswerState::Working, "{open:?} still searches");
-            drop(app.update(Action::Press(Command::Back)));
+            drop(host.update(Action::Press(Command::Back)));
         }
     }
     let count = ids.len();

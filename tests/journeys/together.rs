@@ -21,7 +21,7 @@ fn a_single_model_explains_how_to_add_another() {
     assert!(harness.text().contains("Together: all its layers are on GPU."), "{}", harness.text());
     assert!(harness.text().contains("Only one model: pin it with c"), "{}", harness.text());
     harness.press("Esc");
-    assert!(harness.app.screen.is_none());
+    assert!(harness.host.screen.is_none());
 }
 
 #[test]

@@ -51,7 +51,7 @@ proptest! {
             harness.act(action);
         }
         harness.assert_plan_is_current();
-        prop_assert!(harness.app.showing::<TeachScreen>().is_some(), "{:?}", harness.app.screen);
+        prop_assert!(harness.host.showing::<TeachScreen>().is_some(), "{:?}", harness.host.screen);
         if mono {
             prop_assert!(harness.text().is_ascii(), "{}", harness.text());
         }

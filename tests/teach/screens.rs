@@ -102,7 +102,7 @@ fn cells_fill_automatically_until_paused() {
 fn a_lesson_is_applied_and_undone() {
     let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
     let now = |harness: &Harness| {
-        let app = &harness.app;
+        let app = &harness.host.app;
         (app.engine, app.settings.clone(), app.model.as_ref().unwrap().name.clone(), app.machine.clone())
     };
     let before = now(&harness);
@@ -111,7 +111,7 @@ fn a_lesson_is_applied_and_undone() {
         let teach: &TeachScreen = harness.showing();
         assert_eq!(teach.lessons.at, lesson);
         assert_ne!(now(&harness), before, "lesson {lesson}");
-        assert!(harness.app.plan.is_some() && harness.app.refused.is_none(), "lesson {lesson}");
+        assert!(harness.host.app.plan.is_some() && harness.host.app.refused.is_none(), "lesson {lesson}");
         harness.press("u");
         assert_eq!(now(&harness), before, "lesson {lesson}");
         harness.press("↓");

@@ -16,10 +16,11 @@ use crate::settings::{Context, Settings};
 use crate::source::ExplicitKnobs;
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::effect::{Effect, SurveyJob};
-use crate::tui::host::{Response, Screen, Text, moved};
 use crate::tui::keymap::Scope;
 use crate::tui::regions::models::{self, ModelsRegions};
+use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::view;
+use crate::tui::widget::field::Text;
 
 pub use order::{BrowseFilter, SortOrder};
 pub use words::Filter;
@@ -66,11 +67,13 @@ pub struct ModelBrowser {
 }
 
 /// What Enter opens: a display name, and the reference.
-pub(super) type OpenTarget = (String, String);
+pub(crate) type OpenTarget = (String, String);
 
 impl ModelBrowser {
-    /// The page as it opens: lists only local models if `here`, and judges by the context `need`.
-    pub(super) fn new(here: bool, need: Option<u64>) -> Self {
+    /// The page as it opens: lists only local models if `here`.
+    pub fn open(app: &mut App, here: bool) -> Self {
+        app.library.open_on(&app.machine);
+        let need = app.preferences.need;
         Self { only: BrowseFilter { here, ..BrowseFilter::default() }, need, due: Pending::List, ..Self::default() }
     }
 
@@ -132,14 +135,14 @@ impl ModelBrowser {
     }
 
     /// Called after the text changed.
-    pub(super) fn edited(&mut self) {
+    pub(crate) fn edited(&mut self) {
         (self.wrong, self.none_here, self.at, self.held) = (None, false, 0, None);
         self.paths.clear();
         self.touch();
     }
 
     /// Sets the completions of the path `typed`.
-    pub(super) fn completed(&mut self, typed: &str, paths: Vec<String>) {
+    pub(crate) fn completed(&mut self, typed: &str, paths: Vec<String>) {
         if typed != self.input.value() {
             return;
         }
@@ -158,7 +161,7 @@ impl ModelBrowser {
     }
 
     /// Moves the cursor, sorts or filters.
-    pub(super) fn turn(&mut self, command: Command, library: &Library) {
+    pub(crate) fn turn(&mut self, command: Command, library: &Library) {
         self.wrong = None;
         match command {
             Command::Up | Command::Down | Command::PageUp | Command::PageDown | Command::First | Command::Last => {
@@ -169,7 +172,7 @@ impl ModelBrowser {
     }
 
     /// Moves the cursor to line `at`.
-    pub(super) fn point_at(&mut self, at: usize, library: &Library) {
+    pub(crate) fn point_at(&mut self, at: usize, library: &Library) {
         self.at = at.min(self.lines.len().saturating_sub(1));
         self.held = self.chosen(library).map(|row| Arc::clone(&row.item));
     }
@@ -196,7 +199,7 @@ impl ModelBrowser {
     }
 
     /// Sorts by `sort`; reverses the order if that is set already.
-    pub(super) fn sort_by(&mut self, sort: SortOrder) {
+    pub(crate) fn sort_by(&mut self, sort: SortOrder) {
         (self.reversed, self.sort) = (self.sort == sort && !self.reversed, sort);
         self.touch();
     }
@@ -205,7 +208,7 @@ impl ModelBrowser {
     ///
     /// # Errors
     /// Why nothing can be opened.
-    pub(super) fn choice(&mut self, library: &Library) -> Result<OpenTarget, String> {
+    pub(crate) fn choice(&mut self, library: &Library) -> Result<OpenTarget, String> {
         let text = self.input.value().trim().to_owned();
         match self.lines.get(self.at) {
             Some(BrowseLine::Model(index)) => {
@@ -226,13 +229,6 @@ impl ModelBrowser {
             None => Err("Type a name, a path or an address.".to_owned()),
         }
     }
-}
-
-/// Opens the browser; `here` lists only local models.
-pub(crate) fn open(app: &mut App, here: bool) -> Vec<Effect> {
-    app.library.open_on(&app.machine);
-    app.show(ModelBrowser::new(here, app.preferences.need));
-    vec![Effect::ListModels]
 }
 
 impl Screen for ModelBrowser {

@@ -34,11 +34,11 @@ impl Cliffs {
     }
 
     /// Drops all known cliffs.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
-    pub(super) fn learn(&mut self, id: u64, knob: Knob, cliffs: Vec<Cliff>) {
+    pub(crate) fn learn(&mut self, id: u64, knob: Knob, cliffs: Vec<Cliff>) {
         let Some(asked) = self.asked.as_ref().filter(|_| id == self.id) else { return };
         let others = apart_from(asked, knob);
         self.known.retain(|known| known.knob != knob);
@@ -47,7 +47,7 @@ impl Cliffs {
 
     /// Asks for the unknown cliffs of `plan_request` along the offered knobs, `first` before the others; `id` is that of
     /// the query.
-    pub(super) fn ask(&mut self, id: u64, plan_request: PlanRequest, offered: &[Knob], first: Knob) -> Option<Effect> {
+    pub(crate) fn ask(&mut self, id: u64, plan_request: PlanRequest, offered: &[Knob], first: Knob) -> Option<Effect> {
         let is_unknown = |knob: &Knob| offered.contains(knob) && self.of(*knob, &plan_request).is_none();
         let mut knobs: Vec<Knob> = Self::ASKED.into_iter().filter(is_unknown).collect();
         knobs.sort_by_key(|&knob| knob != first);
@@ -61,7 +61,7 @@ impl Cliffs {
 }
 
 /// `plan_request` with `knob` reset: what is found along a knob does not depend on its own value.
-pub(super) fn apart_from(plan_request: &PlanRequest, knob: Knob) -> PlanRequest {
+pub(crate) fn apart_from(plan_request: &PlanRequest, knob: Knob) -> PlanRequest {
     let mut settings = plan_request.settings.clone();
     knob.reset(&mut settings);
     plan_request.with(settings)
@@ -88,7 +88,7 @@ impl App {
     }
 
     /// Sets the knob to the next cliff, and shows what changes there.
-    pub(super) fn step_to_cliff(&mut self, up: bool) {
+    pub(crate) fn step_to_cliff(&mut self, up: bool) {
         let (knob, value) = (self.knobs.focus, self.value(self.knobs.focus));
         if !Cliffs::ASKED.contains(&knob) {
             self.notice = Some(format!("{} has no thresholds: change it with ← and →.", knob.title()));

@@ -7,7 +7,9 @@ use super::{App, Cursors, Knob};
 use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::machine::what_if::{NamedMachine, WhatIf};
+use crate::plan::Plan;
 use crate::settings::{Settings, StashedKnobs};
+use crate::speed::Speeds;
 use crate::tui::widget::row_writer::capitalised;
 
 /// Maximum number of undo steps.
@@ -25,14 +27,27 @@ struct Step {
 
 /// The states before the present one, and those that undo has left; the nearest last.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(crate) struct History {
     past: Vec<Step>,
     future: Vec<Step>,
 }
 
+/// A pinned plan.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Pin {
+    /// `A` to `D`; it does not change when others are unpinned.
+    pub letter: char,
+    /// The request that it was planned for.
+    pub plan_request: PlanRequest,
+    pub plan: Box<Plan>,
+    pub speeds: Option<Speeds>,
+}
+
 /// A drag of a slider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Drag {
+pub struct Drag {
+    /// The slider's knob.
     pub knob: Knob,
     /// Whether it has changed the value; the rest of the drag belongs to the same undo step.
     pub moved: bool,
@@ -108,7 +123,7 @@ impl App {
     }
 
     /// Replaces the machine by what is known better now, also in the undo steps that refer to it.
-    pub(super) fn set_machine(&mut self, machine: Arc<Machine>) {
+    pub(crate) fn set_machine(&mut self, machine: Arc<Machine>) {
         let old = std::mem::replace(&mut self.machine, machine);
         let steps = self.history.past.iter_mut().chain(&mut self.history.future);
         let affected = steps.filter(|step| Arc::ptr_eq(&step.plan_request.machine, &old));

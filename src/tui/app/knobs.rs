@@ -1,15 +1,13 @@
 //! The offered knobs: focus, scrolling, and the engine's choice of them.
+use super::App;
 use super::history::Drag;
 use super::live::Stale;
-use super::{App, Panel};
 use crate::answer::{Goal, KnobLimits};
 use crate::engine::{EngineVersion, KnobContext};
 use crate::settings::StashedKnobs;
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 use crate::tui::regions::{KnobRow, Regions};
-use crate::tui::screens::entry::ValueEntry;
-use crate::tui::widget::field::TextEntry;
 
 /// The knobs and their state.
 #[derive(Debug)]
@@ -26,12 +24,12 @@ pub struct KnobList {
     pub two_cache_types: bool,
     /// Values of knobs that are not offered now.
     pub(crate) stashed: StashedKnobs,
-    pub(super) drag: Option<Drag>,
+    pub(crate) drag: Option<Drag>,
 }
 
 impl KnobList {
     /// The initial list.
-    pub(super) fn of(offered: Vec<Knob>) -> Self {
+    pub(crate) fn of(offered: Vec<Knob>) -> Self {
         Self {
             offered,
             focus: Knob::Context,
@@ -47,7 +45,7 @@ impl KnobList {
 impl App {
     /// Offers the knobs that apply to the present engine, model and machine. Values of the others are stashed until
     /// they apply again.
-    pub(super) fn update_offered_knobs(&mut self) {
+    pub(crate) fn update_offered_knobs(&mut self) {
         let knobs = self.engine.facts().knobs(&self.knob_context());
         if knobs != self.knobs.offered {
             self.knobs.stashed.switch_knobs(&mut self.settings, &self.knobs.offered, &knobs);
@@ -56,7 +54,7 @@ impl App {
     }
 
     /// Gives K and V a cache type each, or one type again: that of K, if both can have it.
-    pub(super) fn split_cache(&mut self) {
+    pub(crate) fn split_cache(&mut self) {
         if self.engine.facts().has_one_cache_type() {
             self.notice = Some(format!("{} has one type for K and V.", self.engine.title()));
             return;
@@ -91,7 +89,7 @@ impl App {
     }
 
     /// Offers `knobs`; the focus stays where it is or moves to the nearest.
-    pub(super) fn set_offered_knobs(&mut self, knobs: Vec<Knob>) {
+    pub(crate) fn set_offered_knobs(&mut self, knobs: Vec<Knob>) {
         let place = |knob: Knob| Knob::ALL.iter().position(|&other| other == knob).unwrap_or(0);
         let here = place(self.knobs.focus);
         if let Some(&nearest) = knobs.iter().min_by_key(|&&knob| place(knob).abs_diff(here)) {
@@ -122,13 +120,13 @@ impl App {
         self.replan_from_scratch();
     }
 
-    pub(super) fn focus_knob(&mut self, knob: Knob) {
+    pub(crate) fn focus_knob(&mut self, knob: Knob) {
         self.knobs.focus = knob;
         self.scroll_to_knob();
     }
 
     /// Scrolls only as far as needed to show the focused knob.
-    pub(super) fn scroll_to_knob(&mut self) {
+    pub(crate) fn scroll_to_knob(&mut self) {
         let (at, rows) = (self.index_of(self.knobs.focus), self.regions.knobs_at_once().max(1));
         let last = self.knobs.offered.len().saturating_sub(rows);
         self.knobs.first = self.knobs.first.clamp((at + 1).saturating_sub(rows), at).min(last);
@@ -139,7 +137,7 @@ impl App {
     }
 
     /// The knob `by` places below.
-    pub(super) fn neighbour(&self, knob: Knob, by: isize) -> Knob {
+    pub(crate) fn neighbour(&self, knob: Knob, by: isize) -> Knob {
         let target = self.index_of(knob).saturating_add_signed(by).min(self.knobs.offered.len().saturating_sub(1));
         self.knobs.offered.get(target).copied().unwrap_or(knob)
     }
@@ -171,10 +169,6 @@ impl App {
             }
             Command::First => self.set_knob(knob, stops.first()),
             Command::Last => self.set_knob(knob, stops.last()),
-            Command::Enter if knob.words().is_none() => {
-                let text = knob.typed(&self.settings, value);
-                self.screen = Some(Box::new(ValueEntry(TextEntry::suggested(text))));
-            }
             Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
             Command::MaxInVram => self.request_max(Goal::Vram),
             Command::MaxAllLayers => self.request_max(Goal::AllLayers),
@@ -189,6 +183,12 @@ impl App {
             }
             _ => {}
         }
+    }
+
+    /// The text that a field for the focused knob begins with; none for a knob that is a list of words.
+    pub(crate) fn suggested_text(&self) -> Option<String> {
+        let knob = self.knobs.focus;
+        knob.words().is_none().then(|| knob.typed(&self.settings, self.value(knob)))
     }
 
     /// Sets the focused knob to its limit; if settings or memory have changed since that was found, once a new one is
@@ -206,7 +206,7 @@ impl App {
     }
 
     /// Sets the limits; a knob that waited for its limit is set to it.
-    pub(super) fn set_limits(&mut self, limits: KnobLimits) {
+    pub(crate) fn set_limits(&mut self, limits: KnobLimits) {
         self.limits.learn(limits);
         if let Some((knob, goal)) = self.limits.pending_limit.take()
             && knob == self.knobs.focus
@@ -276,48 +276,16 @@ impl App {
         self.change_settings(settings);
         Ok(())
     }
-
-    pub(crate) fn move_cursor(&mut self, command: Command) {
-        let Some(plan) = &self.plan else { return };
-        let (at, count) = match self.panels.focus {
-            Panel::Knobs => return,
-            Panel::Layers => (&mut self.panels.cursors.layer, plan.layers.len()),
-            Panel::Memory => (&mut self.panels.cursors.device, plan.devices.len()),
-            Panel::Graph => {
-                let count = crate::tui::view::graph::line_count(plan, &self.panels.cursors);
-                (&mut self.panels.cursors.term, count)
-            }
-        };
-        let last = count.saturating_sub(1);
-        *at = match command {
-            Command::Up | Command::Less => at.saturating_sub(1),
-            Command::Down | Command::More => (*at + 1).min(last),
-            Command::PageUp => at.saturating_sub(8),
-            Command::PageDown => (*at + 8).min(last),
-            Command::First => 0,
-            Command::Last => last,
-            _ => *at,
-        };
-        self.follow_peak();
-    }
-
-    /// The graph panel shows the peak of the device that its cursor was on last.
-    pub(super) fn follow_peak(&mut self) {
-        let devices = self.plan.as_ref().map_or(0, |plan| plan.graph.peaks.len());
-        if self.panels.focus == Panel::Graph && self.panels.cursors.term < devices {
-            self.panels.cursors.peak = Some(self.panels.cursors.term);
-        }
-    }
 }
 
 /// The next multiple of `step` above or below `value`.
-pub(super) const fn next_multiple(value: u64, step: u64, up: bool) -> u64 {
+pub(crate) const fn next_multiple(value: u64, step: u64, up: bool) -> u64 {
     if up { (value / step).saturating_add(1).saturating_mul(step) } else { value.saturating_sub(1) / step * step }
 }
 
 impl App {
     /// Locks the focused knob, or unlocks it.
-    pub(super) fn lock(&mut self) {
+    pub(crate) fn lock(&mut self) {
         let knob = self.knobs.focus;
         if let Some(at) = self.knobs.locked.iter().position(|&held| held == knob) {
             self.knobs.locked.remove(at);

@@ -33,7 +33,7 @@ pub enum Gathering {
 
 /// What is to be done to the list before the next drawing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Pending {
+pub(crate) enum Pending {
     #[default]
     Nothing,
     /// The status of a model changed: sort again.
@@ -62,7 +62,7 @@ const MARGIN_PERCENT: u64 = 10;
 
 impl Library {
     /// Sets the models known without a server; the status of those listed before is kept.
-    pub(super) fn models_listed(&mut self, items: Vec<Arc<Item>>) {
+    pub(crate) fn models_listed(&mut self, items: Vec<Arc<Item>>) {
         let old = std::mem::take(&mut self.rows);
         let (running, old): (Vec<ModelRow>, Vec<ModelRow>) =
             old.into_iter().partition(|row| row.item.origin == ModelOrigin::Running);
@@ -74,7 +74,7 @@ impl Library {
     }
 
     /// Sets the models of the running Ollama.
-    pub(super) fn running(&mut self, answer: Result<Vec<Arc<Item>>, String>) {
+    pub(crate) fn running(&mut self, answer: Result<Vec<Arc<Item>>, String>) {
         let old = std::mem::take(&mut self.rows);
         let (old, others): (Vec<ModelRow>, Vec<ModelRow>) =
             old.into_iter().partition(|row| row.item.origin == ModelOrigin::Running);
@@ -96,7 +96,7 @@ impl Library {
     }
 
     /// Updates a model's status, if `id` is the present survey.
-    pub(super) fn model_planned(&mut self, id: u64, item: &Arc<Item>, status: ModelStatus) {
+    pub(crate) fn model_planned(&mut self, id: u64, item: &Arc<Item>, status: ModelStatus) {
         self.due = self.due.max(Pending::Order);
         let row = self.rows.iter_mut().find(|row| Arc::ptr_eq(&row.item, item));
         let Some(row) = row.filter(|_| id == self.id) else { return };
@@ -108,7 +108,7 @@ impl Library {
     }
 
     /// Sets the survey request; the status of models under another one is out of date. Returns the id for its answers.
-    pub(super) fn ask(&mut self, request: SurveyRequest) -> u64 {
+    pub(crate) fn ask(&mut self, request: SurveyRequest) -> u64 {
         if self.request.as_ref() != Some(&request) {
             self.request = Some(request);
             self.id += 1;
@@ -117,33 +117,33 @@ impl Library {
     }
 
     /// Has the models judged again, as the settings or the machine have changed.
-    pub(super) const fn touch(&mut self) {
+    pub(crate) const fn touch(&mut self) {
         self.due = Pending::List;
     }
 
     /// What is to be done to an open list.
-    pub(super) fn take_due(&mut self) -> Pending {
+    pub(crate) fn take_due(&mut self) -> Pending {
         std::mem::take(&mut self.due)
     }
 
     /// Judges by the machine as it is now, however little has changed.
-    pub(super) const fn renew(&mut self) {
+    pub(crate) const fn renew(&mut self) {
         self.renew = true;
     }
 
     /// At opening: judges by the machine as it is `now`, unless nearly that was asked before.
-    pub(super) fn open_on(&mut self, now: &Machine) {
+    pub(crate) fn open_on(&mut self, now: &Machine) {
         self.renew |= self.request.as_ref().is_none_or(|request| !request.machine.is_nearly(now));
     }
 
     /// Whether the machine has changed so much that models must be judged by what it is `now`.
-    pub(super) fn must_renew(&self, now: &Machine) -> bool {
+    pub(crate) fn must_renew(&self, now: &Machine) -> bool {
         let within = |request: &SurveyRequest| request.machine.is_within(MARGIN_PERCENT, now);
         self.renew || !self.request.as_ref().is_some_and(within)
     }
 
     /// The machine to survey with when the present one is `now`: the last one, unless [`Self::must_renew`].
-    pub(super) fn machine(&mut self, now: &Arc<Machine>) -> Arc<Machine> {
+    pub(crate) fn machine(&mut self, now: &Arc<Machine>) -> Arc<Machine> {
         let asked = self.request.as_ref().map(|request| &request.machine).filter(|_| !self.must_renew(now));
         let machine = Arc::clone(asked.unwrap_or(now));
         self.renew = false;
@@ -156,12 +156,12 @@ impl Library {
     }
 
     /// The present survey request.
-    pub(super) fn request(&self) -> Option<SurveyRequest> {
+    pub(crate) fn request(&self) -> Option<SurveyRequest> {
         self.request.clone()
     }
 
     /// The models whose status is incomplete, ordered by distance from line `at`; none if all are complete.
-    pub(super) fn wanted(&self, lines: &[BrowseLine], at: usize) -> Option<Vec<Arc<Item>>> {
+    pub(crate) fn wanted(&self, lines: &[BrowseLine], at: usize) -> Option<Vec<Arc<Item>>> {
         let mut near: Vec<(usize, usize)> = (0..self.rows.len()).map(|index| (usize::MAX, index)).collect();
         for (place, line) in lines.iter().enumerate() {
             if let BrowseLine::Model(index) = *line

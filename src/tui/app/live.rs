@@ -46,7 +46,7 @@ pub enum LiveMemory {
 
 /// Whether the plan must be made again, and what changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stale {
+pub(crate) enum Stale {
     /// The plan is up to date.
     #[default]
     No,
@@ -57,7 +57,7 @@ pub(super) enum Stale {
 }
 
 impl App {
-    pub(super) fn detected(&mut self, detected: Box<Detected>) {
+    pub(crate) fn detected(&mut self, detected: Box<Detected>) {
         self.found_machine.machine = Arc::new(detected.machine.clone());
         self.found_machine.detected = Some(detected);
         self.found_machine.detection = Detection::Done;
@@ -66,7 +66,7 @@ impl App {
         self.replan_from_scratch();
     }
 
-    pub(super) fn memory_changed(&mut self, MemoryUpdate { machine, notes }: MemoryUpdate) {
+    pub(crate) fn memory_changed(&mut self, MemoryUpdate { machine, notes }: MemoryUpdate) {
         // was sent before live memory was frozen
         if self.found_machine.live != LiveMemory::On {
             return;

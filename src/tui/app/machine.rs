@@ -7,8 +7,11 @@ pub mod saved;
 
 use std::sync::Arc;
 
+use cards::CardPicker;
+use compare::MachineComparison;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Position;
+use saved::SavedPage;
 use tui_input::Input;
 
 use super::App;
@@ -18,16 +21,14 @@ use crate::machine::what_if::{self, WhatIf};
 use crate::settings::Settings;
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::effect::Effect;
-use crate::tui::host::{Cover, Response, Screen, Text, moved};
 use crate::tui::keymap::Scope;
 use crate::tui::regions::machine::MachineRegions;
+use crate::tui::screen::{Cover, Response, Screen, moved};
 use crate::tui::view;
+use crate::tui::widget::field::Text;
 use crate::units::Bytes;
 
-use cards::CardPicker;
-use compare::MachineComparison;
 pub use rows::{DeviceSetting, MachineRow};
-use saved::SavedPage;
 
 /// Steps and fine steps of sizes.
 const STEP: Bytes = Bytes::gib(1);
@@ -329,7 +330,7 @@ impl App {
     }
 
     /// Changes the machine as one undo step.
-    pub(super) fn change_machine(&mut self, change: impl FnOnce(&mut WhatIf, &Machine)) {
+    pub(crate) fn change_machine(&mut self, change: impl FnOnce(&mut WhatIf, &Machine)) {
         let mut what_if = self.what_if.clone();
         change(&mut what_if, &self.found_machine.machine);
         what_if.drop_no_ops();
@@ -341,7 +342,7 @@ impl App {
     }
 
     /// Rebuilds the machine from the changes, and plans again.
-    pub(super) fn rebuild_machine(&mut self) {
+    pub(crate) fn rebuild_machine(&mut self) {
         self.machine = Arc::new(self.what_if.over(&self.found_machine.machine));
         self.library.renew();
         self.replan_from_scratch();

@@ -46,13 +46,13 @@ pub struct Loading {
     /// Its state.
     pub state: Load,
     /// Number of the load; answers to older ones are ignored.
-    pub(super) id: u64,
-    pub(super) name: String,
-    pub(super) reference: String,
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) reference: String,
     /// The context to open it with, in tokens: the one that the browser judged by.
-    pub(super) ctx: Option<u64>,
+    pub(crate) ctx: Option<u64>,
     /// The model is to be the draft of the open one.
-    pub(super) as_draft: bool,
+    pub(crate) as_draft: bool,
 }
 
 impl App {
@@ -66,7 +66,7 @@ impl App {
         vec![Effect::Load { id: self.loading.id, reference }]
     }
 
-    pub(super) fn cancel_load(&mut self) -> Vec<Effect> {
+    pub(crate) fn cancel_load(&mut self) -> Vec<Effect> {
         match &self.loading.state {
             Load::Running { name, .. } => {
                 self.notice = Some(format!("Stopped reading {name}; the plan is unchanged."));
@@ -82,7 +82,7 @@ impl App {
         }
     }
 
-    pub(super) fn progress(&mut self, id: u64, progress: Progress, since: Duration) {
+    pub(crate) fn progress(&mut self, id: u64, progress: Progress, since: Duration) {
         if let Load::Running { now, took, .. } = &mut self.loading.state
             && id == self.loading.id
         {
@@ -90,7 +90,7 @@ impl App {
         }
     }
 
-    pub(super) fn loaded(&mut self, result: Result<Package, String>) -> Vec<Effect> {
+    pub(crate) fn loaded(&mut self, result: Result<Package, String>) -> Vec<Effect> {
         match result {
             Ok(package) if self.loading.as_draft => {
                 let reference = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
@@ -117,14 +117,14 @@ impl App {
 
 /// The knobs that the model's tag has set, with the values before; (set, before).
 #[derive(Clone, Debug, Default)]
-pub(super) struct TagDefaults {
+pub(crate) struct TagDefaults {
     ctx: Option<(Context, Context)>,
     gpu_layers: Option<(GpuLayers, GpuLayers)>,
 }
 
 /// What a tag may set, and what it has set.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tag {
+pub(crate) struct Tag {
     /// Knobs set by the user, which the tag must not override.
     pub held: ExplicitKnobs,
     pub tag_defaults: TagDefaults,
@@ -141,7 +141,7 @@ impl TagDefaults {
 
     /// `settings` as for any other model: without the quantisation, and with the values from before the tag unless the
     /// user has changed them since.
-    pub(super) fn without(&self, settings: &Settings) -> Settings {
+    pub(crate) fn without(&self, settings: &Settings) -> Settings {
         let mut settings = Settings { quant: None, ..settings.clone() };
         if let Some((_, before)) = self.ctx.filter(|(set, _)| *set == settings.ctx) {
             settings.ctx = before;
@@ -161,7 +161,7 @@ impl App {
     }
 
     /// As [`Self::open`], with the context `ctx` in tokens, whatever the tag sets.
-    pub(super) fn open_with(&mut self, mut package: Package, found: Option<ModelLocation>, ctx: Option<u64>) {
+    pub(crate) fn open_with(&mut self, mut package: Package, found: Option<ModelLocation>, ctx: Option<u64>) {
         let mut before = self.tag.tag_defaults.without(&self.settings);
         let mut held = self.tag.held;
         if let Some(tokens) = ctx {
@@ -196,7 +196,7 @@ impl App {
     ///
     /// # Errors
     /// Why it cannot be one, in a sentence.
-    pub(super) fn begin_draft(&mut self, browse: &mut ModelBrowser) -> Result<Vec<Effect>, String> {
+    pub(crate) fn begin_draft(&mut self, browse: &mut ModelBrowser) -> Result<Vec<Effect>, String> {
         let Some(open) = &self.model else {
             return Err("Open a model first: a draft works for another model.".to_owned());
         };
@@ -217,7 +217,7 @@ impl App {
     ///
     /// # Errors
     /// Why it cannot draft for that, without a full stop.
-    pub(super) fn use_draft(&mut self, package: &Package, reference: String) -> Result<(), String> {
+    pub(crate) fn use_draft(&mut self, package: &Package, reference: String) -> Result<(), String> {
         let Some(opened) = self.opened.clone() else { return Err("no model is open".to_owned()) };
         let kind = opened.drafted_by(&package.model)?;
         let draft = DraftFile { model: Arc::clone(&package.model), file: reference };
@@ -236,7 +236,7 @@ impl App {
 
 /// The requantised variants of a model.
 #[derive(Debug, Default)]
-pub(super) struct QuantisedModels {
+pub(crate) struct QuantisedModels {
     of: Option<Arc<PreparedModel>>,
     models: Vec<(FileType, Arc<PreparedModel>)>,
 }
@@ -264,7 +264,7 @@ impl App {
     }
 
     /// The opened model requantised to `quant`, or unchanged.
-    pub(super) fn in_quantisation(
+    pub(crate) fn in_quantisation(
         &mut self,
         quant: Option<FileType>,
     ) -> Result<Option<Arc<PreparedModel>>, QuantiseError> {

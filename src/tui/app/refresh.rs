@@ -21,26 +21,26 @@ pub struct LimitsState {
     /// The request that is not answered yet.
     asked: Option<PlanRequest>,
     /// Number of the request; answers to older ones are ignored.
-    pub(super) id: u64,
+    pub(crate) id: u64,
     /// The machine for which limits and cliffs were requested last.
-    pub(super) machine: Option<Arc<Machine>>,
+    pub(crate) machine: Option<Arc<Machine>>,
     /// The knob to set to its limit as soon as that is known.
-    pub(super) pending_limit: Option<(Knob, Goal)>,
+    pub(crate) pending_limit: Option<(Knob, Goal)>,
 }
 
 impl LimitsState {
     /// Drops the known limits.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.found = None;
     }
 
     /// Whether none were found yet.
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.found.is_none()
     }
 
     /// Sets the limits of the request that was asked last.
-    pub(super) fn learn(&mut self, limits: KnobLimits) {
+    pub(crate) fn learn(&mut self, limits: KnobLimits) {
         self.found = self.asked.take().map(|of| (of, limits));
     }
 }
@@ -74,7 +74,7 @@ impl App {
         self.limits_where(|of, now| of == now || apart_from(of, knob) == apart_from(now, knob))
     }
 
-    pub(super) fn limits_along(&self, knob: Knob) -> Option<&KnobLimits> {
+    pub(crate) fn limits_along(&self, knob: Knob) -> Option<&KnobLimits> {
         self.known_along(knob).found()
     }
 
@@ -87,29 +87,22 @@ impl App {
         found.map_or(KnownLimits::Pending, |(_, limits)| KnownLimits::Found(limits))
     }
 
-    /// Plans again if anything changed. Called once per drawing, however many actions came.
-    pub fn refresh(&mut self) -> Vec<Effect> {
-        let mut effects = self.replan();
-        effects.extend(self.with_screen(|screen, app| screen.refresh(app)));
-        effects
-    }
-
-    fn replan(&mut self) -> Vec<Effect> {
+    /// Plans again if anything changed; the requests that depend on the plan, and whether the user changed it.
+    pub(crate) fn replan(&mut self) -> Option<(Vec<Effect>, bool)> {
         let cause = std::mem::take(&mut self.stale);
         if cause == Stale::No {
-            return Vec::new();
+            return None;
         }
         self.update_offered_knobs();
-        let Some(model) = self.model.clone() else { return Vec::new() };
-        let mut effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
+        let model = self.model.clone()?;
+        let effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
             Ok(plan) => self.accept(&model, plan, cause),
             Err(error) => {
                 self.refused = Some(error);
                 Vec::new()
             }
         };
-        effects.extend(self.with_screen(|screen, app| screen.planned(app, cause == Stale::User)));
-        effects
+        Some((effects, cause == Stale::User))
     }
 
     fn accept(&mut self, model: &PreparedModel, plan: Plan, cause: Stale) -> Vec<Effect> {
@@ -153,7 +146,7 @@ impl App {
     }
 
     /// Whether the limits are of the present machine exactly.
-    pub(super) fn limits_are_current(&self) -> bool {
+    pub(crate) fn limits_are_current(&self) -> bool {
         self.limits.machine.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.machine))
     }
 
@@ -176,7 +169,7 @@ impl App {
     }
 
     /// Whether the verdict has no room for notes.
-    pub(super) const fn notes_are_hidden(&self) -> bool {
+    pub(crate) const fn notes_are_hidden(&self) -> bool {
         const ROOMY: u16 = 5;
         self.regions.verdict.height < ROOMY
     }

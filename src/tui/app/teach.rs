@@ -19,8 +19,8 @@ use crate::teach::lessons::LessonSetup;
 use crate::teach::{Page, PageContent, Topic};
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::effect::{Effect, LimitsRequest, TeachRequest};
-use crate::tui::host::{Cover, Response, Screen};
 use crate::tui::keymap::Scope;
+use crate::tui::screen::{Cover, Response, Screen};
 use crate::tui::{regions, view};
 
 /// The state of the screen.
@@ -77,7 +77,7 @@ impl TeachScreen {
 }
 
 /// What follows a command on a page.
-pub(super) enum PageResponse {
+pub(crate) enum PageResponse {
     /// Drawing only.
     Redraw,
     /// Other content is requested.
@@ -204,11 +204,6 @@ impl Screen for TeachScreen {
 }
 
 impl App {
-    /// Opens the teach screen on `topic`.
-    pub fn teach(&mut self, topic: Topic) -> Vec<Effect> {
-        self.show(TeachScreen::on(topic))
-    }
-
     /// Applies the setup of the open lesson as one undo step.
     fn apply_lesson(&mut self, teach: &TeachScreen) {
         let Some(PageContent::Lessons(lesson)) = teach.content() else { return };

@@ -6,9 +6,9 @@ use crate::page::{Hue, Page};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::{AnswerState, App};
 use crate::tui::effect::Effect;
-use crate::tui::host::{Response, Screen, moved};
 use crate::tui::keymap::Scope;
 use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::widget::page::Overlay;
 
 /// The state of the page.

@@ -13,16 +13,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Position, Rect};
 
 use crate::answer::compare::{self, ComparedValue, ComparisonGroup, ComparisonRow, Difference, compare};
-use crate::engine::PlanRequest;
 use crate::model::ModelSummary;
 use crate::page::palette::sign;
 use crate::plan::{DevicePlan, Plan};
 use crate::speed::Speeds;
 use crate::tui::action::{Command, Gesture};
-use crate::tui::app::App;
-use crate::tui::effect::Effect;
-use crate::tui::host::{Response, Screen};
+use crate::tui::app::{App, Pin};
 use crate::tui::keymap::Scope;
+use crate::tui::screen::{Response, Screen};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::figure;
 use crate::tui::view::memory::{self, Lent};
@@ -43,18 +41,6 @@ const HEAD: u16 = 4;
 /// Maximum number of plans side by side.
 pub const MAX_PLANS: usize = 4;
 
-/// A pinned plan.
-#[derive(Clone, Debug)]
-pub struct Pin {
-    /// `A` to `D`; it does not change when others are unpinned.
-    pub letter: char,
-    /// The request that it was planned for.
-    pub plan_request: PlanRequest,
-    /// The plan.
-    pub plan: Box<Plan>,
-    speeds: Option<Speeds>,
-}
-
 /// The state of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ComparePage {
@@ -63,36 +49,36 @@ pub struct ComparePage {
     scroll: u16,
 }
 
-/// Pins the present plan; opens the comparison if there is anything to compare it with.
-pub fn pin(app: &mut App) -> Vec<Effect> {
-    let Some(plan_request) = app.plan_request() else {
-        app.notice = Some("There is no plan to pin yet: open a model with o.".to_owned());
-        return Vec::new();
-    };
-    // the plan on the screen may be older than the last key
-    let Ok(plan) = plan_request.plan().map(Box::new) else {
-        app.notice = Some("The engine refuses these settings: there is no plan to pin.".to_owned());
-        return Vec::new();
-    };
-    let mut chosen = app.pins.iter().position(|pin| pin.plan_request == plan_request);
-    if chosen.is_none() {
-        let free = ('A'..='D').find(|letter| app.pins.iter().all(|pin| pin.letter != *letter));
-        if let Some(letter) = free {
-            chosen = Some(app.pins.len());
-            let speeds = Speeds::of(&plan_request.model, &plan_request.machine, &plan, 0);
-            app.pins.push(Pin { letter, plan_request, plan, speeds });
-            if app.pins.len() == 1 {
-                app.notice = Some(format!("Pinned as {letter}. Change something, then press c to compare."));
-                return Vec::new();
-            }
-        } else {
-            app.notice = Some("Four plans are pinned: unpin one with x first.".to_owned());
-        }
-    }
-    app.show(ComparePage { chosen: chosen.unwrap_or(0), scroll: 0 })
-}
-
 impl ComparePage {
+    /// Pins the present plan; the comparison, if there is anything to compare it with.
+    pub fn pin(app: &mut App) -> Option<Self> {
+        let Some(plan_request) = app.plan_request() else {
+            app.notice = Some("There is no plan to pin yet: open a model with o.".to_owned());
+            return None;
+        };
+        // the plan on the screen may be older than the last key
+        let Ok(plan) = plan_request.plan().map(Box::new) else {
+            app.notice = Some("The engine refuses these settings: there is no plan to pin.".to_owned());
+            return None;
+        };
+        let mut chosen = app.pins.iter().position(|pin| pin.plan_request == plan_request);
+        if chosen.is_none() {
+            let free = ('A'..='D').find(|letter| app.pins.iter().all(|pin| pin.letter != *letter));
+            if let Some(letter) = free {
+                chosen = Some(app.pins.len());
+                let speeds = Speeds::of(&plan_request.model, &plan_request.machine, &plan, 0);
+                app.pins.push(Pin { letter, plan_request, plan, speeds });
+                if app.pins.len() == 1 {
+                    app.notice = Some(format!("Pinned as {letter}. Change something, then press c to compare."));
+                    return None;
+                }
+            } else {
+                app.notice = Some("Four plans are pinned: unpin one with x first.".to_owned());
+            }
+        }
+        Some(Self { chosen: chosen.unwrap_or(0), scroll: 0 })
+    }
+
     /// The pinned plans, and the present one if it is not among them and has room.
     fn columns<'a>(&self, app: &'a App) -> PlanColumns<'a> {
         let now = app.plan_request();

@@ -10,7 +10,7 @@ use crate::speed::Speeds;
 use crate::tui::action::Command;
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
-use crate::tui::host::{NO_PLAN, Response, Screen};
+use crate::tui::screen::{NO_PLAN, Response, Screen};
 
 /// The state of the page.
 #[derive(Debug)]

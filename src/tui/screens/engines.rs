@@ -6,8 +6,8 @@ use crate::page::{Block, Hue, Page, Span};
 use crate::tui::action::Command;
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
-use crate::tui::host::{Response, Screen, moved};
 use crate::tui::keymap::Scope;
+use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::widget::page::Overlay;
 
 /// The state of the list.

@@ -7,10 +7,10 @@ use ratatui::widgets::{Clear, Widget};
 
 use crate::tui::action::Command;
 use crate::tui::app::App;
-use crate::tui::host::{Cover, Response, Screen, Text};
 use crate::tui::keymap::Scope;
+use crate::tui::screen::{Cover, Response, Screen};
 use crate::tui::theme::Hue;
-use crate::tui::widget::field::{TextEntry, TextOrigin};
+use crate::tui::widget::field::{Text, TextEntry, TextOrigin};
 use crate::tui::widget::row_writer::RowWriter;
 
 /// The field.

@@ -11,9 +11,9 @@ use crate::page::{Hue, Page, Span};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, ExportJob};
-use crate::tui::host::{Response, Screen, Text};
 use crate::tui::keymap::Scope;
-use crate::tui::widget::field::{self, TextEntry};
+use crate::tui::screen::{Response, Screen};
+use crate::tui::widget::field::{self, Text, TextEntry};
 use crate::tui::widget::page::{self, Overlay};
 use crate::tui::widget::panel;
 

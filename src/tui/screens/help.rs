@@ -6,10 +6,9 @@ use crate::page::{Block, Hue, Page};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
-use crate::tui::host::{Cover, Response, Screen};
 use crate::tui::keymap::Scope;
+use crate::tui::screen::{Cover, Response, Screen};
 use crate::tui::theme::backdrop;
-use crate::tui::view::footer;
 use crate::tui::widget::page::{self, Overlay, WIDTH};
 
 /// The state of the page.
@@ -44,12 +43,11 @@ impl Screen for HelpPage {
         self.under.as_mut().map_or_else(Vec::new, |under| under.refresh(app))
     }
 
-    fn press(&mut self, app: &mut App, command: Command) -> Response {
+    fn press(&mut self, _: &mut App, command: Command) -> Response {
         if !matches!(command, Command::Help | Command::Back | Command::Enter) {
             return Response::Ignored;
         }
-        app.screen = self.under.take();
-        Response::CLOSE
+        self.under.take().map_or(Response::CLOSE, Response::Open)
     }
 
     fn scroll(&mut self) -> Option<&mut u16> {
@@ -68,7 +66,8 @@ impl Screen for HelpPage {
         if let Some(under) = &self.under {
             under.draw(app, buffer);
             backdrop::dim(buffer, app.theme);
-            footer::draw(app, buffer);
+            let shown: &dyn Screen = self;
+            shown.draw_footer(app, buffer);
         }
         Overlay::new(keys(app), "Keys", self.scroll).draw(app, buffer);
     }

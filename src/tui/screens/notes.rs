@@ -4,7 +4,7 @@ use crate::page::{Hue, Page};
 use crate::plan::{OllamaPs, Plan};
 use crate::tui::action::Command;
 use crate::tui::app::App;
-use crate::tui::host::{NO_PLAN, Response, Screen};
+use crate::tui::screen::{NO_PLAN, Response, Screen};
 use crate::tui::view::verdict;
 use crate::tui::widget::page::Overlay;
 

@@ -25,10 +25,10 @@ use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::app::cliffs::{edge, next};
 use crate::tui::effect::Effect;
-use crate::tui::host::{Response, Screen, moved};
 use crate::tui::keymap::Scope;
 use crate::tui::query::{QueryKind, QueryPart};
 use crate::tui::regions::Regions;
+use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::figure;
@@ -487,8 +487,9 @@ fn labels(knob: Knob, axis: &LogAxis, scale: Rect, theme: Theme, buffer: &mut Bu
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -21,8 +21,8 @@ use crate::plan::DevicePlan;
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
-use crate::tui::host::{NO_PLAN, Response, Screen};
 use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::screen::{NO_PLAN, Response, Screen};
 use crate::tui::widget::page::Overlay;
 use crate::units::{Bytes, Tokens};
 

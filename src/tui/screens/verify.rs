@@ -18,10 +18,10 @@ use crate::page::{Bar, Block, Hue, Page, Span};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, LogSource, VerifyRequest};
-use crate::tui::host::{Response, Screen, Text, scrolled};
 use crate::tui::keymap::Scope;
+use crate::tui::screen::{Response, Screen, scrolled};
 use crate::tui::widget::bar::BarPart;
-use crate::tui::widget::field::TextEntry;
+use crate::tui::widget::field::{Text, TextEntry};
 use crate::tui::widget::page::Overlay;
 use crate::tui::widget::row_writer::capitalised;
 

@@ -1,18 +1,17 @@
 //! Why a layer is on its device: the deciding inequality, the changes that would move it, and the memory users by
 //! device.
 
-use crate::answer::Remedy;
-use crate::answer::parts;
 use crate::answer::why::{self, Inequality, LayerAnswer};
+use crate::answer::{Remedy, parts};
 use crate::page::answers::{beside, memory_users, remedies};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Plan, Why};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::{AnswerState, App, LiveMemory};
 use crate::tui::effect::Effect;
-use crate::tui::host::{Response, Screen, moved};
 use crate::tui::keymap::Scope;
 use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::view::layers::device_name;
 use crate::tui::widget::page::Overlay;
 use crate::tui::widget::row_writer::capitalised;

@@ -1,6 +1,6 @@
 //! The footer: the most important keys, or a message.
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 
 use crate::tui::action::Command;
 use crate::tui::app::App;
@@ -8,31 +8,21 @@ use crate::tui::keymap::FooterWord;
 use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 
-/// Draws the footer.
-pub fn draw(app: &App, buffer: &mut Buffer) {
+/// Draws the footer: `message`, or the planner's, or else `words`.
+pub fn draw(app: &App, message: Option<&str>, words: &[PlacedWord], buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.footer);
-    let message = app.screen.as_ref().and_then(|screen| screen.message()).or(app.notice.as_deref());
+    let message = message.or(app.notice.as_deref());
     if let Some(text) = message {
         for (row, line) in (0..area.height).zip(wrap(text, area.width.saturating_sub(2))) {
             RowWriter::new(buffer, area, row).skip(1).put(&line, theme.bold(Hue::Cache));
         }
         return;
     }
-    for placed in app.footer() {
+    for placed in words {
         RowWriter::new(buffer, placed.place, 0)
             .put(&placed.word.keys, theme.bold(Hue::Text))
             .skip(1)
             .put(placed.word.hint.word, theme.ink(Hue::Dim));
-    }
-}
-
-/// Rows of the footer on a screen of this size: as many as the planner's keys need, where there is room.
-pub const fn rows(columns: u16, rows: u16) -> u16 {
-    match columns {
-        _ if rows < 24 => 1,
-        180.. => 1,
-        80.. => 2,
-        _ => 3,
     }
 }
 
@@ -87,9 +77,9 @@ fn flow(words: &[&FooterWord], area: Rect, gap: u16) -> Option<Vec<PlacedWord>> 
     Some(places)
 }
 
-/// The command of a press at (`x`, `y`).
-pub fn command_at(places: &[PlacedWord], x: u16, y: u16) -> Option<Command> {
-    places.iter().find(|placed| placed.place.contains((x, y).into())).map(|placed| placed.word.command)
+/// The command of a press at this position.
+pub fn command_at(places: &[PlacedWord], at: Position) -> Option<Command> {
+    places.iter().find(|placed| placed.place.contains(at)).map(|placed| placed.word.command)
 }
 
 #[cfg(test)]
@@ -121,8 +111,11 @@ mod tests {
         let places = places(&words, Rect { width: 20, height: 2, ..Rect::ZERO });
         assert_eq!(places.len(), 2);
         for placed in &places {
-            assert_eq!(command_at(&places, placed.place.right() - 1, placed.place.y), Some(Command::Help));
+            assert_eq!(
+                command_at(&places, Position::new(placed.place.right() - 1, placed.place.y)),
+                Some(Command::Help)
+            );
         }
-        assert_eq!(command_at(&places, 0, 0), None);
+        assert_eq!(command_at(&places, Position::ORIGIN), None);
     }
 }

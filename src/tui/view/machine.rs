@@ -21,12 +21,13 @@ mod saved;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{footer, memory, verdict};
+use super::{memory, verdict};
 use crate::machine::short_name;
 use crate::machine::what_if::GpuSlot;
 use crate::tui::app::machine::{MachinePrompt, MachineRow, MachineScreen, Pane};
 use crate::tui::app::{App, Detection};
 use crate::tui::regions::machine::{MachineRegions, shown};
+use crate::tui::screen::Screen;
 use crate::tui::theme::{Hue, Theme, backdrop};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width};
@@ -45,10 +46,11 @@ pub fn draw(app: &App, screen: &MachineScreen, buffer: &mut Buffer) {
     if places.memory.height > 4 {
         memory::draw_in(app, places.memory, false, buffer);
     }
-    verdict::draw_in(app, places.verdict, buffer);
+    verdict::draw_in(app, places.verdict, &[], buffer);
     if !matches!(screen.prompt, MachinePrompt::Nothing | MachinePrompt::Size(_)) {
         backdrop::dim(buffer, app.theme);
-        footer::draw(app, buffer);
+        let shown: &dyn Screen = screen;
+        shown.draw_footer(app, buffer);
     }
     match &screen.prompt {
         MachinePrompt::Nothing | MachinePrompt::Size(_) => {}

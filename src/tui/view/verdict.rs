@@ -12,7 +12,7 @@ use crate::settings::knob::Knob;
 use crate::source::Progress;
 use crate::tui::action::Command;
 use crate::tui::app::{App, Detection, KnownLimits, Load};
-use crate::tui::keymap;
+use crate::tui::keymap::{self, Scope};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
@@ -21,13 +21,8 @@ use crate::units::{Bytes, Ratio};
 /// Text after the key that shows all notes.
 const MORE_HINT: &str = " for more";
 
-/// Draws the panel.
-pub fn draw(app: &App, buffer: &mut Buffer) {
-    draw_in(app, app.regions.verdict, buffer);
-}
-
-/// Draws the panel in `area`.
-pub fn draw_in(app: &App, area: Rect, buffer: &mut Buffer) {
+/// Draws the panel in `area`; `scopes` are those of the active keys.
+pub fn draw_in(app: &App, area: Rect, scopes: &[Scope], buffer: &mut Buffer) {
     let theme = app.theme;
     let inner = if area.height > 3 {
         // show the engine here if the header has no room for it
@@ -48,7 +43,7 @@ pub fn draw_in(app: &App, area: Rect, buffer: &mut Buffer) {
         let mut writer = RowWriter::new(buffer, inner, at as u16);
         writer.skip(row.indent);
         let next = rows.get(room).filter(|next| at + 1 == room && (next.matters || !next.begins));
-        let key = next.and_then(|_| keymap::key_for(Command::Notes, app.scopes()));
+        let key = next.and_then(|_| keymap::key_for(Command::Notes, scopes));
         let room = writer.room().saturating_sub(key.as_ref().map_or(0, |key| width(key) + width(MORE_HINT) + 2));
         let text = match next {
             Some(next) if !next.begins => shortened(&format!("{} {}", row.text, next.text), room),

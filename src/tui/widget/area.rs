@@ -91,9 +91,10 @@ fn filled(spans: &[(BarPart, u32, u32)], start: u32, theme: Theme) -> (&'static 
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::tui::theme::{Appearance, Tone};
-    use proptest::prelude::*;
 
     fn text(rows: u16, scale: ChartScale, parts: &[(BarPart, Bytes)], look: Appearance) -> String {
         let area = Rect::new(0, 0, 1, rows);

@@ -155,9 +155,10 @@ fn slice(from: u32, weights: u32, top: u32, theme: Theme) -> (&'static str, Styl
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::tui::theme::{Appearance, Tone};
-    use proptest::prelude::*;
 
     proptest! {
         #[test]

@@ -1,12 +1,13 @@
 //! A text input.
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::KeyCode;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use tui_input::Input;
+use tui_input::backend::crossterm::EventHandler;
 
 use super::row_writer::RowWriter;
-use crate::tui::host::Text;
+use crate::text::is_printable;
 use crate::tui::theme::{Hue, Theme};
 
 /// Draws `input` in one row, or `hint` if it is empty.
@@ -65,5 +66,28 @@ impl TextEntry {
         }
         (self.text, self.wrong) = (TextOrigin::Typed, None);
         text.edit(&mut self.input);
+    }
+}
+
+/// Text for a field.
+#[derive(Clone, Copy, Debug)]
+pub enum Text<'a> {
+    /// A typed key.
+    Typed(KeyEvent),
+    /// Pasted text, of any number of lines.
+    Pasted(&'a str),
+}
+
+impl Text<'_> {
+    /// Edits `input`; of pasted text the first line is appended. Returns whether the text has changed.
+    pub fn edit(self, input: &mut Input) -> bool {
+        match self {
+            Self::Typed(key) => input.handle_event(&Event::Key(key)).is_some_and(|change| change.value),
+            Self::Pasted(text) => {
+                let line = text.lines().next().unwrap_or_default().chars().filter(|c| is_printable(*c));
+                *input = Input::new(input.value().chars().chain(line).collect());
+                true
+            }
+        }
     }
 }

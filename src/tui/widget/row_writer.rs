@@ -146,8 +146,9 @@ pub fn wrap(text: &str, cells: u16) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn text_stays_on_its_row() {

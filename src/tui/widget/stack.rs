@@ -5,9 +5,10 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::page::chart;
-pub use crate::page::chart::Band;
 use crate::tui::theme::Theme;
 use crate::tui::theme::glyphs::{LEFT, LOWER};
+
+pub use crate::page::chart::Band;
 
 /// Draws ascending `bands` into column `x` of `area`, from its lower edge up. Cells without a band stay unchanged.
 pub fn upright(buffer: &mut Buffer, area: Rect, x: u16, bands: &[Band], theme: Theme) {

@@ -8,7 +8,7 @@ use crate::machine::spec::MachineSpec;
 use crate::machine::what_if::RamChange;
 use crate::tui::action::Command;
 use crate::tui::app::App;
-use crate::tui::host::moved;
+use crate::tui::screen::moved;
 use crate::units::Bytes;
 
 /// A typed size matches cards whose memory differs by at most a 24th, which allows for drivers' reserves and rounding.

@@ -12,7 +12,7 @@ use crate::machine::what_if::{NamedMachine, WhatIf};
 use crate::tui::action::Command;
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
-use crate::tui::host::moved;
+use crate::tui::screen::moved;
 
 /// The state of the list.
 #[derive(Clone, Debug, Default)]
