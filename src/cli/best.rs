@@ -23,7 +23,7 @@ pub(super) fn run(args: &BestArgs) -> Result<String, CliError> {
         None => request.best(&plan, &question),
     };
     if args.json {
-        return json(answers::best::json(&plan, &request.settings, &question, &cards));
+        return json(answers::best_json(&plan, &request.settings, &question, &cards));
     }
     Ok(Style::of_stdout().page(&pages::best(&plan, &request.settings, &question, &cards)))
 }

@@ -163,7 +163,7 @@ fn remember(args: &CheckArgs, seen: &Observation, load: &Load) -> Result<String,
     let detected = hardware::detect(&DetectOptions { gpus: true, ..MachineSource::read(&args.machine)?.search });
     let processes = if seen.processes.is_empty() { processes(&detected) } else { seen.processes.clone() };
     let found = driver_overhead(load, &processes).map_err(cannot)?;
-    let version = load.version.clone().or_else(|| load.build.map(|build| format!("b{build}"))).unwrap_or_default();
+    let version = export::version(load).unwrap_or_default();
     let program = load.program.map_or("a program", crate::observed::Program::name);
     let program = format!("{program} {version}").trim_end().to_owned();
     let entries = found.iter().map(|found| {

@@ -7,7 +7,7 @@ use super::error::{self, CliError};
 use super::questions;
 use super::style::{BarGlyphs, Style};
 use crate::engine::{EngineVersion, PlanRequest};
-use crate::export::caption::Caption;
+use crate::export::Caption;
 use crate::page::palette::Tone;
 use crate::page::{Hue, Page, glyphs, svg, terminal};
 use crate::plan::Plan;

@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::error::CliError;
 use super::style::Style;
-use crate::machine::Backend;
+use crate::export::record;
 use crate::machine::presets::{self, Preset};
+use crate::machine::{Backend, Gpu};
 use crate::text;
 use crate::units::Bytes;
 
@@ -52,39 +53,23 @@ pub(super) fn text(found: &[&Preset], style: &Style) -> String {
 
 /// The presets as one JSON object.
 pub(super) fn json(found: &[&Preset]) -> serde_json::Result<String> {
-    let presets = found.iter().map(|preset| PresetRecord::of(preset)).collect();
+    #[derive(Serialize)]
+    struct Object<'a> {
+        presets: Vec<PresetRecord<'a>>,
+    }
+    let presets = found.iter().map(|preset| PresetRecord::of(preset, &preset.gpu())).collect();
     text::json(&Object { presets })
 }
 
-#[derive(Serialize)]
-struct Object<'a> {
-    presets: Vec<PresetRecord<'a>>,
-}
-
-#[derive(Serialize)]
-struct PresetRecord<'a> {
-    name: &'a str,
-    backend: Backend,
-    total: Bytes,
-    free_assumed: Bytes,
-    integrated: bool,
-    compute: Option<String>,
-    bytes_per_second: u64,
-    ram: Option<Bytes>,
-}
-
-impl<'a> PresetRecord<'a> {
-    fn of(preset: &'a Preset) -> Self {
-        let gpu = preset.gpu();
-        Self {
-            name: &preset.name,
-            backend: gpu.backend,
-            total: gpu.total,
-            free_assumed: gpu.free,
-            integrated: gpu.integrated,
-            compute: gpu.compute.map(|(major, minor)| format!("{major}.{minor}")),
-            bytes_per_second: u64::from(preset.gbps) * 1_000_000_000,
-            ram: preset.ram().map(|ram| ram.total),
-        }
+record! {
+    PresetRecord<'a>(preset: &'a Preset, gpu: &Gpu) {
+        name: &'a str = &preset.name,
+        backend: Backend = gpu.backend,
+        total: Bytes = gpu.total,
+        free_assumed: Bytes = gpu.free,
+        integrated: bool = gpu.integrated,
+        compute: Option<String> = gpu.compute.map(|(major, minor)| format!("{major}.{minor}")),
+        bytes_per_second: u64 = u64::from(preset.gbps) * 1_000_000_000,
+        ram: Option<Bytes> = preset.ram().map(|ram| ram.total),
     }
 }

@@ -7,8 +7,8 @@ use super::style::Style;
 use crate::answer::sweep::Axis;
 use crate::answer::{Goal, parts, verdict, why};
 use crate::engine::PlanRequest;
+use crate::export::Caption;
 use crate::export::answers::{self as export_answers, AnswerSource};
-use crate::export::caption::Caption;
 use crate::export::svg;
 use crate::gguf::FileType;
 use crate::page::answers::{self, OutOfReach, WhyAnswer};
@@ -98,7 +98,7 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
     let sweep = request.sweep(args.over, &values(&request, args.over, &args.values, points, "--values")?);
     match args.output {
         Output { json: true, .. } => json(export_answers::sweep_json(AnswerSource::of_request(&request), &sweep)),
-        Output { csv: true, .. } => Ok(export_answers::csv::sweep(&sweep)),
+        Output { csv: true, .. } => Ok(export_answers::sweep_csv(&sweep)),
         Output { svg: true, .. } => {
             let plan = ready.plan(&opened.model)?;
             Ok(svg::sweep(&plan, &request.with_edges(sweep), &Caption::of(&request, &plan)))
@@ -120,7 +120,7 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
     let matrix = request.matrix(rows, columns);
     match args.output {
         Output { json: true, .. } => json(export_answers::matrix_json(AnswerSource::of_request(&request), &matrix)),
-        Output { csv: true, .. } => Ok(export_answers::csv::matrix(&matrix)),
+        Output { csv: true, .. } => Ok(export_answers::matrix_csv(&matrix)),
         Output { svg: true, .. } => {
             let plan = ready.plan(&opened.model)?;
             Ok(svg::matrix(&plan, &matrix, &Caption::of(&request, &plan)))

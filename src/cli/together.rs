@@ -39,7 +39,7 @@ pub(super) fn run(args: &TogetherArgs) -> Result<String, CliError> {
     let loaded_models = load_together(ready.engine, &ready.machine, &requests)?;
     let source = AnswerSource::of_engine(ready.engine, &ready.settings, loaded_models.confidence());
     if args.json {
-        return json(answers::together::json(source, &args.models, &ready.machine, &loaded_models));
+        return json(answers::together_json(source, &args.models, &ready.machine, &loaded_models));
     }
     let names = args.models.iter().enumerate().map(|(at, name)| ((at + 1).to_string(), name.clone()));
     let mut page = pages::together(&names.collect::<Vec<_>>(), &ready.machine, &loaded_models, "");

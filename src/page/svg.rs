@@ -214,6 +214,8 @@ pub fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn escaped(text: &str) -> String {
-    one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+/// `text` for XML, without the characters that it does not allow.
+pub fn escaped(text: &str) -> String {
+    let text = one_line(text).replace(['\u{fffe}', '\u{ffff}'], "");
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
