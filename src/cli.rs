@@ -1,28 +1,22 @@
 //! The command line interface, which also opens the planner's screen.
 #![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
-mod aliases;
 mod args;
-mod best;
 mod bundle;
 #[cfg(feature = "net")]
 mod cache;
 mod check;
 mod config;
-mod devices;
 mod error;
 mod explain;
-mod export;
 mod knobs;
 mod list;
 mod machines;
-mod presets;
 mod questions;
 mod report;
 mod resolve;
 mod style;
 mod surroundings;
-mod together;
 mod value;
 
 use std::borrow::Cow;
@@ -53,7 +47,7 @@ use style::Style;
 /// could not be written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read.
 pub fn main() -> ExitCode {
     install_panic_hook();
-    match run(aliases::expand(std::env::args_os())) {
+    match run(args::expand(std::env::args_os())) {
         Ok(status) => status,
         Err(error) => error.report(),
     }
@@ -87,12 +81,12 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
         Some(Commands::Plan(args)) => plan(&args)?,
         Some(Commands::Max(args)) => print(&questions::max(&args)?)?,
         Some(Commands::Why(args)) => print(&questions::why(&args)?)?,
-        Some(Commands::Best(args)) => print(&best::run(&args)?)?,
+        Some(Commands::Best(args)) => print(&questions::best(&args)?)?,
         Some(Commands::Check(args)) => return check::run(&args),
-        Some(Commands::Together(args)) => print(&together::run(&args)?)?,
+        Some(Commands::Together(args)) => print(&questions::together(&args)?)?,
         Some(Commands::Sweep(args)) => print(&questions::sweep(&args)?)?,
         Some(Commands::Matrix(args)) => print(&questions::matrix(&args)?)?,
-        Some(Commands::Export(args)) => export::run(&args)?,
+        Some(Commands::Export(args)) => questions::export(&args)?,
         Some(Commands::Explain(args)) => print(&explain::explain(&args)?)?,
         Some(Commands::List(args)) => list(&args)?,
         Some(Commands::Devices(args)) => devices(&args)?,
@@ -192,19 +186,19 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
 
 fn devices(args: &DevicesArgs) -> Result<(), CliError> {
     if let Some(search) = &args.presets {
-        let found = presets::found(search.as_deref())?;
+        let found = machines::presets_found(search.as_deref())?;
         let text = if args.json {
-            error::json("presets", presets::json(&found))?
+            error::json("presets", machines::presets_json(&found))?
         } else {
-            presets::text(&found, &Style::of_stdout())
+            machines::presets_text(&found, &Style::of_stdout())
         };
         return print(&text);
     }
     let detected = resolve::MachineSource::read(&args.machine)?.detect();
     let text = if args.json {
-        error::json("devices", devices::json(&detected))?
+        error::json("devices", machines::devices_json(&detected))?
     } else {
-        devices::text(&detected, &Style::of_stdout())
+        machines::devices_text(&detected, &Style::of_stdout())
     };
     print(&text)
 }
@@ -219,7 +213,7 @@ fn machine(command: &MachineCommand) -> Result<(), CliError> {
         }
         MachineCommand::List { json } => {
             let entries = saved.list().map_err(CliError::Arguments)?;
-            if *json { machines::json(&entries)? } else { machines::text(&entries, &Style::of_stdout()) }
+            if *json { machines::saved_json(&entries)? } else { machines::saved_text(&entries, &Style::of_stdout()) }
         }
         MachineCommand::Forget => {
             machines::forgotten(&Remembered::here().and_then(|kept| kept.forget()).map_err(CliError::Arguments)?)
@@ -264,7 +258,7 @@ fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
         // visible again when the planner's screen is closed
         error::say(&format!("note: {note}"));
     }
-    let found = cli.model.as_deref().map(|named| export::model_location(named, None));
+    let found = cli.model.as_deref().map(|named| questions::model_location(named, None));
     match tui::run(tui::PlannerStart { found, ..start.planner(opened, cli.model.as_deref(), cli.refresh) }) {
         Ok(ExitReason::Quit) => Ok(ExitCode::SUCCESS),
         // the exit status that shells give a program ended by a signal

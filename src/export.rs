@@ -3,14 +3,11 @@
 #![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 pub mod answers;
-pub mod caption;
 pub mod check;
-pub mod environment;
 pub mod json;
 pub mod llama_server;
 pub mod markdown;
-pub mod request;
-mod shell;
+pub mod ollama;
 pub mod svg;
 
 use std::fmt;
@@ -18,8 +15,11 @@ use std::str::FromStr;
 
 use crate::engine::EngineId;
 use crate::engine::PlanRequest;
+use crate::named::named;
 use crate::plan::Plan;
+use crate::text::one_line;
 
+pub(crate) use json::record;
 pub use json::{Besides, json, json_with, object};
 
 /// What is exported: a plan, its request, and where the model is found.
@@ -83,94 +83,61 @@ impl ModelLocation {
     }
 }
 
-/// An export format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ExportFormat {
-    /// A Modelfile for `ollama create`.
-    Modelfile,
-    /// The `options` of a request to Ollama, as JSON.
-    Options,
-    /// Variables of the Ollama server, as lines for a shell.
-    Environment,
-    /// Variables of the Ollama server, as a systemd drop-in.
-    Systemd,
-    /// A command that starts llama-server.
-    LlamaServer,
-    /// The plan as JSON.
-    Json,
-    /// The plan as a table.
-    Markdown,
-    /// The plan as a picture.
-    Svg,
+named! {
+    /// An export format, by its name on the command line.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum ExportFormat {
+        /// A Modelfile for `ollama create`.
+        Modelfile = "modelfile",
+        /// The `options` of a request to Ollama, as JSON.
+        Options = "options",
+        /// Variables of the Ollama server, as lines for a shell.
+        Environment = "env",
+        /// Variables of the Ollama server, as a systemd drop-in.
+        Systemd = "systemd",
+        /// A command that starts llama-server.
+        LlamaServer = "llama-server",
+        /// The plan as JSON.
+        Json = "json",
+        /// The plan as a table.
+        Markdown = "markdown",
+        /// The plan as a picture.
+        Svg = "svg",
+    }
 }
 
 impl ExportFormat {
-    /// All formats.
-    pub const ALL: [Self; 8] = [
-        Self::Modelfile,
-        Self::Options,
-        Self::Environment,
-        Self::Systemd,
-        Self::LlamaServer,
-        Self::Json,
-        Self::Markdown,
-        Self::Svg,
-    ];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
+    /// Its title, its file name and its purpose.
+    const fn facts(self) -> [&'static str; 3] {
         match self {
-            Self::Modelfile => "modelfile",
-            Self::Options => "options",
-            Self::Environment => "env",
-            Self::Systemd => "systemd",
-            Self::LlamaServer => "llama-server",
-            Self::Json => "json",
-            Self::Markdown => "markdown",
-            Self::Svg => "svg",
+            Self::Modelfile => ["Modelfile", "Modelfile", "for 'ollama create NAME -f Modelfile'"],
+            Self::Options => ["API options", "options.json", "the options of an Ollama API request"],
+            Self::Environment => ["Ollama environment", "ollama.env.sh", "for the shell that runs 'ollama serve'"],
+            Self::Systemd => [
+                "systemd drop-in",
+                "plimsoll.conf",
+                "for Ollama run by systemd: /etc/systemd/system/ollama.service.d/plimsoll.conf",
+            ],
+            Self::LlamaServer => ["llama-server", "llama-server.sh", "an equivalent llama-server command"],
+            Self::Json => ["JSON", "plan.json", "the complete plan, for scripts"],
+            Self::Markdown => ["Markdown", "plan.md", "the plan as a table, for notes and reports"],
+            Self::Svg => ["SVG", "plan.svg", "the plan as a picture"],
         }
     }
 
     /// Its name on the screen.
     pub const fn title(self) -> &'static str {
-        match self {
-            Self::Modelfile => "Modelfile",
-            Self::Options => "API options",
-            Self::Environment => "Ollama environment",
-            Self::Systemd => "systemd drop-in",
-            Self::LlamaServer => "llama-server",
-            Self::Json => "JSON",
-            Self::Markdown => "Markdown",
-            Self::Svg => "SVG",
-        }
-    }
-
-    /// Its purpose, in a few words.
-    pub const fn purpose(self) -> &'static str {
-        match self {
-            Self::Modelfile => "for 'ollama create NAME -f Modelfile'",
-            Self::Options => "the options of an Ollama API request",
-            Self::Environment => "for the shell that runs 'ollama serve'",
-            Self::Systemd => "for Ollama run by systemd: /etc/systemd/system/ollama.service.d/plimsoll.conf",
-            Self::LlamaServer => "an equivalent llama-server command",
-            Self::Json => "the complete plan, for scripts",
-            Self::Markdown => "the plan as a table, for notes and reports",
-            Self::Svg => "the plan as a picture",
-        }
+        self.facts()[0]
     }
 
     /// Its default file name.
     pub const fn file_name(self) -> &'static str {
-        match self {
-            Self::Modelfile => "Modelfile",
-            Self::Options => "options.json",
-            Self::Environment => "ollama.env.sh",
-            Self::Systemd => "plimsoll.conf",
-            Self::LlamaServer => "llama-server.sh",
-            Self::Json => "plan.json",
-            Self::Markdown => "plan.md",
-            Self::Svg => "plan.svg",
-        }
+        self.facts()[1]
+    }
+
+    /// Its purpose, in a few words.
+    pub const fn purpose(self) -> &'static str {
+        self.facts()[2]
     }
 
     /// The formats for plans of `engine`: Modelfile, options and variables are only for Ollama.
@@ -190,12 +157,12 @@ impl ExportFormat {
             let others: Vec<_> = Self::of(engine).into_iter().map(Self::name).collect();
             return Err(format!("{engine} has no {self}: use one of {}", others.join(", ")));
         }
-        let caption = || caption::Caption::of(input.request, input.plan);
+        let caption = || Caption::of(input.request, input.plan);
         Ok(match self {
-            Self::Modelfile => request::modelfile(input),
-            Self::Options => request::options_json(input),
-            Self::Environment => environment::shell(input),
-            Self::Systemd => environment::systemd(input),
+            Self::Modelfile => ollama::modelfile(input),
+            Self::Options => ollama::options_json(input),
+            Self::Environment => ollama::shell(input),
+            Self::Systemd => ollama::systemd(input),
             Self::LlamaServer => llama_server::command(input)?,
             Self::Json => {
                 json(input.plan).map_err(|error| format!("the plan cannot be written as JSON: {error}"))? + "\n"
@@ -203,12 +170,6 @@ impl ExportFormat {
             Self::Markdown => markdown::plan(input.plan, &caption()),
             Self::Svg => svg::plan(input.plan, &caption()),
         })
-    }
-}
-
-impl fmt::Display for ExportFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -221,6 +182,57 @@ impl FromStr for ExportFormat {
             format!("unknown export format '{text}': use one of {}", names.join(", "))
         })
     }
+}
+
+/// What a picture or a handout is about, without which nobody could tell later what its figures hold for: model,
+/// quantisation, engine, release, machine, knobs, and where the header is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caption {
+    /// `Llama 3.1 8B · Q4_K_M · llama.cpp, release 2026-11 · RTX 4090, 64.0 GiB of RAM`
+    pub subject: String,
+    /// `context 8 192 · parallel 1 · …`, as in effect.
+    pub knobs: String,
+    /// `plimsoll 0.1.0 · catalogue of 2026-11-22`
+    pub source: String,
+}
+
+impl Caption {
+    /// The caption of `plan`, the plan of `request`.
+    pub fn of(request: &PlanRequest, plan: &Plan) -> Self {
+        let model = [Some(plan.model.name.clone()), plan.model.file_type.clone()].into_iter().flatten();
+        let subject = model.chain([plan.engine_title(), request.machine.to_string()]);
+        let knobs = request.knobs().into_iter();
+        let knobs = knobs.map(|knob| format!("{} {}", knob.title(), knob.show(knob.in_effect(plan))));
+        let program = concat!("plimsoll ", env!("CARGO_PKG_VERSION")).to_owned();
+        let source = std::iter::once(program).chain(request.model.dated().map(str::to_owned));
+        Self { subject: joined(subject), knobs: joined(knobs), source: joined(source) }
+    }
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(" · ")
+}
+
+impl fmt::Display for Caption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { subject, knobs, source } = self;
+        write!(f, "{subject} · {knobs} · {source}")
+    }
+}
+
+/// `word` as one printable word of a POSIX shell, quoted if necessary.
+fn word(word: &str) -> String {
+    let word = &*one_line(word);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// `text` as a comment of one line for a shell.
+fn comment(text: &str) -> String {
+    format!("# {}\n", one_line(text))
 }
 
 #[cfg(test)]
@@ -238,5 +250,18 @@ mod tests {
         assert_eq!(location(file), ModelLocation::Url(file.into()));
         assert_eq!(location("models/a.gguf"), ModelLocation::File("models/a.gguf".into()));
         assert_eq!(location("catalogue:qwen3-8b@q8_0"), ModelLocation::Unknown("qwen3-8b@q8_0".into()));
+    }
+
+    #[test]
+    fn words_are_quoted_only_if_necessary() {
+        assert_eq!(word("models/a-1.gguf"), "models/a-1.gguf");
+        assert_eq!(word("my model.gguf"), "'my model.gguf'");
+        assert_eq!(word("it's; rm -rf"), r"'it'\''s; rm -rf'");
+        assert_eq!(word(""), "''");
+    }
+
+    #[test]
+    fn line_breaks_cannot_end_a_comment() {
+        assert_eq!(comment("a\nrm b"), "# a rm b\n");
     }
 }

@@ -75,6 +75,7 @@ pub mod export;
 pub mod gguf;
 pub mod machine;
 pub mod model;
+mod named;
 pub mod observed;
 pub mod page;
 pub mod plan;

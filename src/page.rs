@@ -12,7 +12,7 @@ pub mod palette;
 pub mod svg;
 pub mod terminal;
 
-pub use layout::{Line, joined, width, wrap};
+pub use layout::{Breaks, Line, joined, width, wrap};
 pub use palette::Hue;
 
 use crate::text::one_line;
@@ -117,6 +117,8 @@ pub enum Narrow {
     Below(usize),
     /// Columns that do not fit are in further tables, each with the first column.
     Split,
+    /// Nothing.
+    Keep,
 }
 
 /// A column of a table.
@@ -228,6 +230,6 @@ impl Page {
 
     /// Its lines in `cells` cells, of which no word sticks out.
     pub fn lines(&self, cells: usize) -> Vec<Line> {
-        layout::lines(self, cells, true)
+        layout::lines(self, cells, Breaks::Anywhere)
     }
 }

@@ -7,7 +7,6 @@ pub mod knob;
 pub mod ollama;
 mod release;
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use serde::Serialize;
 
 use crate::gguf::{FileType, GgmlType};
 use crate::model::Projector;
+use crate::named::named;
 use crate::units::Bytes;
 
 pub use draft::LlamaProgram;
@@ -144,33 +144,18 @@ pub enum Context {
     Max,
 }
 
-/// Requested use of flash attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FlashAttn {
-    /// The engine decides.
-    #[default]
-    Auto,
-    /// Always.
-    On,
-    /// Never.
-    Off,
-}
-
-impl FlashAttn {
-    /// As it is written on the command line and on the screen.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::On => "on",
-            Self::Off => "off",
-        }
-    }
-}
-
-impl fmt::Display for FlashAttn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named! {
+    /// Requested use of flash attention.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum FlashAttn {
+        /// The engine decides.
+        #[default]
+        Auto = "auto",
+        /// Always.
+        On = "on",
+        /// Never.
+        Off = "off",
     }
 }
 
@@ -212,42 +197,25 @@ pub enum Outputs {
     Tokens(u64),
 }
 
-/// Data type of the KV cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum CacheType {
-    F32,
-    F16,
-    Bf16,
-    Q8_0,
-    Q5_1,
-    Q5_0,
-    Q4_1,
-    Q4_0,
-    Iq4Nl,
+named! {
+    /// Data type of the KV cache by ggml's name, widest first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    #[allow(missing_docs, reason = "the names say it")]
+    pub enum CacheType {
+        F32 = "f32",
+        F16 = "f16",
+        Bf16 = "bf16",
+        Q8_0 = "q8_0",
+        Q5_1 = "q5_1",
+        Q5_0 = "q5_0",
+        Q4_1 = "q4_1",
+        Q4_0 = "q4_0",
+        Iq4Nl = "iq4_nl",
+    }
 }
 
 impl CacheType {
-    /// All types, widest first.
-    pub const ALL: [Self; 9] =
-        [Self::F32, Self::F16, Self::Bf16, Self::Q8_0, Self::Q5_1, Self::Q5_0, Self::Q4_1, Self::Q4_0, Self::Iq4Nl];
-
-    /// The name that ggml uses.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::Q8_0 => "q8_0",
-            Self::Q5_1 => "q5_1",
-            Self::Q5_0 => "q5_0",
-            Self::Q4_1 => "q4_1",
-            Self::Q4_0 => "q4_0",
-            Self::Iq4Nl => "iq4_nl",
-        }
-    }
-
     /// The ggml type, with its block size.
     pub const fn format(self) -> GgmlType {
         match self {
@@ -261,12 +229,6 @@ impl CacheType {
             Self::Q4_0 => GgmlType::Q4_0,
             Self::Iq4Nl => GgmlType::Iq4Nl,
         }
-    }
-}
-
-impl fmt::Display for CacheType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

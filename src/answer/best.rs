@@ -9,23 +9,26 @@ use crate::answer::verdict::{COMFORTABLE, capitalised, headline, in_ram, margin}
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::Machine;
+use crate::named::named;
 use crate::plan::{Outcome, Plan};
-use crate::settings::knob::Knob;
+use crate::settings::knob::{CACHE_CHOICES, Knob};
 use crate::settings::{CacheType, Context, FlashAttn, Settings};
 use crate::speed::{Speed, Speeds};
 use crate::units::{Bytes, Tokens};
 
-/// What a card serves best.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Objective {
-    /// All in VRAM with a margin.
-    Safe,
-    /// The longest context.
-    Context,
-    /// The most tokens per second.
-    Speed,
-    /// The widest weights and KV cache.
-    Quality,
+named! {
+    /// What a card serves best, by its name on the command line.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Objective {
+        /// All in VRAM with a margin.
+        Safe = "safe",
+        /// The longest context.
+        Context = "context",
+        /// The most tokens per second.
+        Speed = "speed",
+        /// The widest weights and KV cache.
+        Quality = "quality",
+    }
 }
 
 /// The question: what may change, and what is safe.
@@ -39,9 +42,6 @@ pub struct BestRequest {
 
 /// Takes in what a driver or a desktop may do.
 pub const DEFAULT_MARGIN: Bytes = Bytes::mib(512);
-
-/// The types of the KV cache that are tried, the widest first.
-const CACHE_TYPES: [CacheType; 3] = [CacheType::F16, CacheType::Q8_0, CacheType::Q4_0];
 
 /// The narrowest quantisation that is suggested for speed: narrower ones lose more than they gain.
 const FAST: FileType = FileType::Q4KM;
@@ -216,7 +216,7 @@ impl BestSearch<'_> {
             let taken = changed.plan().ok()?.settings;
             ((taken.cache_type_k, taken.cache_type_v) == (ty, ty)).then_some(changed)
         };
-        CACHE_TYPES.into_iter().filter_map(with).collect()
+        CACHE_CHOICES.into_iter().filter_map(with).collect()
     }
 
     /// `request` with the model in `to`, which may be its own quantisation; `None` if that may not change.
@@ -230,9 +230,6 @@ impl BestSearch<'_> {
 }
 
 impl Objective {
-    /// All objectives.
-    pub const ALL: [Self; 4] = [Self::Safe, Self::Context, Self::Speed, Self::Quality];
-
     /// Its name on the screen.
     pub const fn title(self) -> &'static str {
         match self {
@@ -240,16 +237,6 @@ impl Objective {
             Self::Context => "Longest context",
             Self::Speed => "Fastest",
             Self::Quality => "Best quality",
-        }
-    }
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Safe => "safe",
-            Self::Context => "context",
-            Self::Speed => "speed",
-            Self::Quality => "quality",
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::settings::{Context, OllamaVersion};
 use crate::teach::Page;
 use crate::units::Bytes;
 
-pub(super) use knobs::{KnobArgs, MachineArgs};
+pub(super) use knobs::{KnobArgs, MachineArgs, expand};
 
 /// Plan the memory of a language model: which layer goes to which GPU, what stays in RAM, and what the KV cache and
 /// the compute graph cost.

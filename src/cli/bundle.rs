@@ -9,7 +9,7 @@ use super::error::{CliError, one_line};
 use super::report::{self, Detail, Extent};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
-use super::{config, devices, surroundings};
+use super::{config, machines, surroundings};
 use crate::gguf::{Elements, Header, Value};
 use crate::source::{OpenedModel, Package, no_progress, without_secrets};
 use crate::units::Bytes;
@@ -33,7 +33,7 @@ pub(super) fn run(args: &ReportArgs, arguments: &[OsString]) -> Result<String, C
     section(&mut out, "Program", &about);
     section(&mut out, "Configuration", &config::text(&start.config, &variable, &Style::PLAIN));
     let detected = start.detect();
-    section(&mut out, "Machine", &devices::text(&detected, &Style::PLAIN));
+    section(&mut out, "Machine", &machines::devices_text(&detected, &Style::PLAIN));
     match &args.model {
         None => {
             let opened = resolve::default_model()?;

@@ -29,7 +29,7 @@ pub(super) fn run(args: &CacheArgs) -> Result<String, CliError> {
 fn show(cache: &Cache, entries: &[CacheEntry]) -> String {
     let folder = cache.folder().display();
     if entries.is_empty() {
-        return Style::of_stdout().wrap("", &format!("Nothing is cached in {folder} yet: fetched headers will be."));
+        return Style::of_stdout().paragraph(&format!("Nothing is cached in {folder} yet: fetched headers will be."));
     }
     let mut out = format!("{} cached in {folder}, {}\n\n", answers(entries.len()), total(entries));
     let now = SystemTime::now();

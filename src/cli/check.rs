@@ -1,7 +1,7 @@
 //! `plimsoll check`: a plan beside what a program said that it took.
 
 mod live;
-mod ps;
+mod report;
 
 use std::fs::File;
 use std::io;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use self::live::Live;
 use super::args::{CheckArgs, KnobArgs};
+use super::config::Config;
 use super::error::CliError;
-use super::report::check as report;
-use super::resolve::MachineSource;
+use super::resolve::{MachineSource, ParsedArgs};
 use super::style::Style;
 use super::{error, resolve};
-use crate::answer::check::running::driver_overhead;
+use crate::answer::check::running::{driver_overhead, explain_column};
 use crate::answer::check::{Check, CheckRequest, check};
 use crate::engine::EngineId;
 use crate::export::check as export;
@@ -39,7 +39,7 @@ const DIFFERS: u8 = 1;
 /// Compares, prints, and returns 0 if it agrees, else 1.
 pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     if let Some(column) = &args.ps {
-        return ps::run(args, column);
+        return ps(args, column);
     }
     let mut seen = match &args.log {
         Some(log) => read(log)?,
@@ -81,6 +81,26 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         error::say(&remember(args, &seen, load)?);
     }
     Ok(if compared.agrees() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
+}
+
+/// Which settings show this column; 0 if those that were given do.
+fn ps(args: &CheckArgs, column: &str) -> Result<ExitCode, CliError> {
+    let named: &Path = match args.model.as_deref().or(args.log.as_deref()) {
+        Some(named) => named,
+        None => return Err(CliError::Arguments("--ps needs a model: plimsoll check llama3.1:8b --ps …".to_owned())),
+    };
+    let start = ParsedArgs::by(&args.knobs, &args.machine, Config::default())?;
+    let opened = resolve::quantised(resolve::model(named)?, args.knobs.settings.quant)?;
+    let ready = start.with(&opened).complete();
+    let request = ready.request(&opened.model);
+    let answer = explain_column(&request, column).map_err(|sentence| CliError::flag("--ps", &sentence))?;
+    let text = if args.json {
+        error::json("answer", export::ps_json(&request, &answer))?
+    } else {
+        report::ps(&request, &answer, &ready.notes, &Style::of_stdout())
+    };
+    super::print(&text)?;
+    Ok(if answer.agrees() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
 
 /// Reads a log, however long it is.
@@ -163,7 +183,7 @@ fn remember(args: &CheckArgs, seen: &Observation, load: &Load) -> Result<String,
     let detected = hardware::detect(&DetectOptions { gpus: true, ..MachineSource::read(&args.machine)?.search });
     let processes = if seen.processes.is_empty() { processes(&detected) } else { seen.processes.clone() };
     let found = driver_overhead(load, &processes).map_err(cannot)?;
-    let version = load.version.clone().or_else(|| load.build.map(|build| format!("b{build}"))).unwrap_or_default();
+    let version = export::version(load).unwrap_or_default();
     let program = load.program.map_or("a program", crate::observed::Program::name);
     let program = format!("{program} {version}").trim_end().to_owned();
     let entries = found.iter().map(|found| {

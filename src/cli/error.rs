@@ -155,7 +155,7 @@ pub(super) fn json(what: &str, json: serde_json::Result<String>) -> Result<Strin
 pub(super) fn say(sentence: &str) {
     let line = one_line(sentence);
     match Style::of_stderr() {
-        Some(style) => eprint!("{}", style.wrap("", &line)),
+        Some(style) => eprint!("{}", style.paragraph(&line)),
         None => eprintln!("{line}"),
     }
 }

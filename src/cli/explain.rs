@@ -1,15 +1,16 @@
 //! `plimsoll explain`: the pages of teaching as text, Markdown, SVG or JSON, and a handout of all of them.
 
-mod handout;
+use std::fs;
+use std::path::Path;
 
 use super::args::{ExplainArgs, PageChoice};
 use super::error::{self, CliError};
 use super::questions;
 use super::style::{BarGlyphs, Style};
 use crate::engine::{EngineVersion, PlanRequest};
-use crate::export::caption::Caption;
+use crate::export::Caption;
 use crate::page::palette::Tone;
-use crate::page::{Hue, Page, glyphs, svg, terminal};
+use crate::page::{Breaks, Hue, Page, glyphs, svg, terminal};
 use crate::plan::Plan;
 use crate::source::catalogue;
 use crate::teach::{self, PageContent, Paper, Topic, lessons};
@@ -26,7 +27,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     let request = ready.request(&opened.model);
     let plan = request.plan()?;
     if let Some(folder) = &args.output {
-        return handout::write(folder, &request, &plan, &topics);
+        return handout(folder, &request, &plan, &topics);
     }
     let pages = topics.iter().map(|topic| topic.content(&request, &plan, &catalogue::model_and_projector));
     if args.json || args.markdown {
@@ -51,7 +52,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     let style = Style::of_stdout();
     let cells = if style.bars == BarGlyphs::None { *PRINTED.end() } else { style.lines.max(*PRINTED.start()) };
     let paper = Paper { cells, captioned: true, textured: style.colours.is_none() };
-    let printed = terminal::text(&below_caption(&content, paper, &request, &plan), cells, style.colours);
+    let printed = terminal::text(&below_caption(&content, paper, &request, &plan), cells, Breaks::Words, style.colours);
     Ok(if style.bars == BarGlyphs::Ascii { glyphs::to_ascii(&printed) } else { printed })
 }
 
@@ -110,4 +111,40 @@ fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, CliError> {
         }
         (_, Some(_)) => Err(CliError::Arguments("--lesson belongs to --page lessons".to_owned())),
     }
+}
+
+/// Writes `handout.md` and a picture for each of `topics` into `folder`, which is made if there is none; returns what
+/// was written. A page that does not exist for the model is named with the reason.
+fn handout(folder: &Path, request: &PlanRequest, plan: &Plan, topics: &[Topic]) -> Result<String, CliError> {
+    let failed = |path: &Path, error: std::io::Error| {
+        CliError::Terminal(format!("'{}' cannot be written: {error}", path.display()))
+    };
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let save = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|error| failed(&path, error))
+    };
+    let (mut pages, mut pictures) = (Vec::new(), 0);
+    for &topic in topics {
+        let page = match topic.content(request, plan, &catalogue::model_and_projector) {
+            Ok(page) => page,
+            Err(error) => {
+                pages.push(format!("# {}\n\nNot for this model: {error}.\n", topic.page().title()));
+                continue;
+            }
+        };
+        let name = match topic {
+            Topic::Lessons(at) => format!("lesson-{:02}.svg", at + 1),
+            topic => format!("{}.svg", topic.page().name()),
+        };
+        save(&name, &picture(&page, request, plan, Tone::Light))?;
+        pictures += 1;
+        // the picture stands below the heading
+        let text = captioned(&page, request, plan);
+        let (heading, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        let title = heading.trim_start_matches('#').trim();
+        pages.push(format!("{heading}\n\n![{title}]({name})\n{rest}"));
+    }
+    save("handout.md", &pages.join("\n"))?;
+    Ok(format!("{} and {pictures} pictures\n", folder.join("handout.md").display()))
 }

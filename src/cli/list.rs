@@ -13,13 +13,14 @@ use textwrap::core::display_width;
 
 use super::error::one_line;
 use super::resolve::ResolvedArgs;
-use super::style::{Hue, Style};
+use super::style::Style;
 use crate::answer::FitSummary;
 use crate::engine::EngineVersion;
 use crate::gguf::FileType;
 use crate::library;
 use crate::library::{Item, ModelFilter, ModelStatus, SurveyRequest};
 use crate::model::Modalities;
+use crate::page::{Hue, Page, Span};
 use crate::plan::{Confidence, Outcome, Plan};
 use crate::settings::{Context, Release};
 use crate::source::{Progress, Roots};
@@ -239,17 +240,19 @@ pub(super) fn header(judged: Option<u64>, style: &Style) -> String {
     let (best, size, context, speed) = ("best", "size", "VRAM ctx", "tok/s");
     let head =
         format!("{:<width$}{params:>parameters$}  {best:<8}{size:>9}{context:>9}{speed:>10}  {verdict}", "Models");
-    format!("{}\n", style.strong(head.trim_end()))
+    let mut page = Page::default();
+    page.heading(head.trim_end());
+    style.report(&page)
 }
 
 /// A row of the table, preceded by a heading if its source differs from `last_source`.
 pub(super) fn text(row: &ListRow, last_source: &mut &'static str, style: &Style) -> String {
-    let heading = if row.source == std::mem::replace(last_source, row.source) {
-        String::new()
-    } else {
-        format!("{}\n", style.paint(Hue::Dim, row.source))
-    };
-    heading + &line(row, name_width(style), style)
+    let mut page = Page::default();
+    if row.source != std::mem::replace(last_source, row.source) {
+        page.line(vec![Span::new(row.source, Hue::Dim)]);
+    }
+    line(row, name_width(style), style, &mut page);
+    style.report(&page)
 }
 
 /// Explanations below the table.
@@ -257,10 +260,11 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
     let gpus: Vec<_> = ready.machine.gpus.iter().map(|gpu| one_line(&gpu.name)).collect();
     let machine = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") };
     let (count, engine, ram) = (rows.len(), EngineVersion::of(ready.engine, &ready.settings), ready.machine.ram.total);
-    let mut out = "\n".to_owned();
-    out += &style
-        .wrap("", &format!("{count} models for {engine} on {machine} with {ram} of RAM. {}", judged_by(ready, rows)));
-    out += &style.wrap("", &confidence_sentence(rows));
+    let mut page = Page::default();
+    page.blank();
+    let judged = judged_by(ready, rows);
+    page.text(format!("{count} models for {engine} on {machine} with {ram} of RAM. {judged}").trim_end(), Hue::Text);
+    page.text(&confidence_sentence(rows), Hue::Text);
     let best = match wanted.quant {
         Some(_) => "",
         None => {
@@ -273,19 +277,18 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
     } else {
         ""
     };
-    out += &style.wrap(
-        "",
+    page.text(
         &format!(
             "{best}VRAM ctx: the largest context with all in VRAM, or in brackets with layers in RAM. experts, parts: all \
-             layers are assigned to GPU, but experts or other parts of them run from RAM; the share is of all memory on GPU. tok/s: modelled, with an empty \
-             cache.{modalities}"
+             layers are assigned to GPU, but experts or other parts of them run from RAM; the share is of all memory on \
+             GPU. tok/s: modelled, with an empty cache.{modalities}"
         ),
+        Hue::Text,
     );
     let older = rows.iter().filter(|row| row.older);
     let older = older.filter_map(|row| Some(format!("{}: {}", row.name, row.conversion.as_ref()?)));
-    let notes = older.chain(ready.notes.iter().cloned());
-    out.extend(notes.map(|note| style.wrap("- ", &one_line(&note))));
-    out
+    older.chain(ready.notes.iter().cloned()).for_each(|note| page.item(&note));
+    style.report(&page)
 }
 
 /// A sentence on the context that the models are judged by.
@@ -326,11 +329,12 @@ fn confidence_sentence(rows: &[ListRow]) -> String {
     sentence
 }
 
-fn line(row: &ListRow, width: usize, style: &Style) -> String {
+fn line(row: &ListRow, width: usize, style: &Style, page: &mut Page) {
     let mut name = one_line(&row.name);
     let Some(known) = &row.known else {
-        let reason = one_line(row.error.as_deref().unwrap_or_default());
-        return style.wrap(&format!("{} ", beside(&name, width, style)), &reason);
+        let first = beside(&name, width, style, page) + " ";
+        page.spans(&first, vec![row.error.as_deref().unwrap_or_default().into()]);
+        return;
     };
     if let Some((words, letters)) = known.modalities.words() {
         let room = if style.is_narrow() { style.width } else { width }.saturating_sub(display_width(&name) + 1);
@@ -358,18 +362,19 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
     let speed = fit.speed.as_deref().map_or_else(|| "–".to_owned(), |speed| speed.range().to_string());
     let (size, quantisation) = (known.bytes.to_string(), known.file_type.as_deref().unwrap_or("?"));
     // a space before each figure that no width takes away
-    let figures = format!("{quantisation:<8} {size:>8} {fits:>8} {speed:>9}  {}", style.paint(hue, &word));
+    let figures = format!("{quantisation:<8} {size:>8} {fits:>8} {speed:>9}  ");
     let count = format!("{count:>parameters_width$}");
     let indent = count.len() - count.trim_start().len();
-    let name = beside(&name, width + indent, style);
-    format!("{name}{}  {figures}\n", &count[indent..])
+    let name = beside(&name, width + indent, style, page);
+    page.line(vec![format!("{name}{}  {figures}", &count[indent..]).into(), Span::new(&word, hue)]);
 }
 
-/// `name` in a column of `width`; on a line of its own if that leaves no space behind it.
-fn beside(name: &str, width: usize, style: &Style) -> String {
+/// `name` in a column of `width`; if that leaves no space behind it, on a line of its own and the column is blank.
+fn beside(name: &str, width: usize, style: &Style, page: &mut Page) -> String {
     let cells = display_width(name);
     if style.is_narrow() || cells >= width {
-        return format!("{name}\n{}", " ".repeat(width));
+        page.line(vec![name.into()]);
+        return " ".repeat(width);
     }
     format!("{name}{}", " ".repeat(width - cells))
 }
@@ -426,11 +431,16 @@ mod tests {
 
     #[test]
     fn names_and_figures_never_touch() {
-        let at = |name: &str, width: usize| beside(name, width, &Style::PLAIN) + "7.6 B";
-        assert_eq!(at("qwen", 6), "qwen  7.6 B");
-        assert_eq!(at("qwen2", 6), "qwen2 7.6 B");
-        assert_eq!(at("qwen25", 6), "qwen25\n      7.6 B", "a name that fills the column");
-        assert_eq!(at("六四五", 7), "六四五 7.6 B", "by cells, not by letters");
+        let at = |name: &str, width: usize| {
+            let mut page = Page::default();
+            let row = beside(name, width, &Style::PLAIN, &mut page) + "7.6 B";
+            page.line(vec![row.into()]);
+            Style::PLAIN.report(&page)
+        };
+        assert_eq!(at("qwen", 6), "qwen  7.6 B\n");
+        assert_eq!(at("qwen2", 6), "qwen2 7.6 B\n");
+        assert_eq!(at("qwen25", 6), "qwen25\n      7.6 B\n", "a name that fills the column");
+        assert_eq!(at("六四五", 7), "六四五 7.6 B\n", "by cells, not by letters");
     }
 }
 

@@ -1,22 +1,213 @@
-//! `plimsoll machine`: saved machines; and what `--measured` teaches of RAM.
+//! Machines: what was detected and how, the known cards and systems, the saved ones, and what `--measured` teaches of RAM.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
+
+use serde::Serialize;
 
 use super::args::PlanArgs;
 use super::error;
 use super::error::{CliError, one_line};
+use super::report::cell;
 use super::resolve::ResolvedArgs;
 use super::style::Style;
-use crate::engine::PreparedModel;
+use crate::engine::{PreparedModel, backend};
+use crate::export::record;
 use crate::hardware::remembered::{Measurements, Remembered, RememberedRam, SavedMachine, SavedMachines, is_file};
-use crate::machine::Machine;
+use crate::hardware::{CollectorResult, Detected, Process};
+use crate::machine::budget::{Budget, DriverMemory};
+use crate::machine::presets::{self, Preset};
+use crate::machine::{Backend, CpuInstructions, DeviceKind, Drivers, Gpu, Machine, Origin, Os, file, short_name};
+use crate::page::{Hue, Page, joined};
 use crate::plan::Plan;
 use crate::speed::terms::ram_bandwidth;
 use crate::speed::work::Work;
-use crate::units::Bandwidth;
+use crate::text;
+use crate::units::{Bandwidth, Bytes};
+
+/// The devices and the outcome of every collector, as text for bug reports.
+pub(super) fn devices_text(detected: &Detected, style: &Style) -> String {
+    let machine = &detected.machine;
+    let name = style.width - 6 - 4 * 11;
+    let mut page = Page::default();
+    let (version, os, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    page.line(vec![format!("plimsoll {version} on {os} {arch}").into()]);
+    if machine.origin == Origin::Described {
+        page.text("Simulated machine: at least partly specified, not detected.", Hue::Text);
+    }
+    page.heading(&if style.is_narrow() {
+        "Devices".to_owned()
+    } else {
+        format!("{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}", "", "Devices", "backend", "total", "free", "in use")
+    });
+    for device in file::MachineRecord::of(machine).devices {
+        let what = if device.kind == DeviceKind::Gpu { short_name(device.name) } else { device.name };
+        let backend = device.backend.map(Backend::name);
+        let amounts = [("total", device.total), ("free", device.free), ("in use", device.total - device.free)];
+        if style.is_narrow() {
+            page.spans(&format!("{:<6}", device.id), vec![what.into()]);
+            let figures = amounts.map(|(name, bytes)| format!("{name} {bytes}"));
+            let figures = backend.map(str::to_owned).into_iter().chain(figures);
+            page.spans("      ", vec![joined(figures).into()]);
+        } else {
+            let amounts = amounts.map(|(_, bytes)| format!("{:>11}", bytes.to_string())).concat();
+            let (what, backend) = (cell(what, name - 1), backend.unwrap_or_default());
+            page.line(vec![format!("{:<6}{what:<name$}{backend:>11}{amounts}", device.id).into()]);
+        }
+        let facts = detected.facts.iter().filter(|fact| fact.device == device.id);
+        let mut facts: Vec<_> = facts.map(|fact| format!("{} {}", fact.what, fact.value)).collect();
+        facts.extend(device.compute.map(|compute| format!("compute capability {compute}")));
+        facts.extend(driver(&machine.gpus, &device.id).map(|memory| memory.to_string()));
+        facts.push(format!("{} bytes free of {}", device.free.0, device.total.0));
+        page.text_indented(&facts.join(" · "), 6, Hue::Text);
+        let held = detected.processes.iter().filter(|process| process.device == device.id);
+        let held: Vec<String> = held.map(ToString::to_string).collect();
+        if !held.is_empty() {
+            page.text_indented(&format!("in use by {}", held.join(" · ")), 6, Hue::Text);
+        }
+    }
+    if machine.gpus.is_empty() && machine.origin == Origin::Detected {
+        let how = "No GPU was found. To plan for one, specify it: plimsoll plan MODEL --gpu 24GiB";
+        page.text(how, Hue::Text);
+    }
+    for (index, gpu) in machine.gpus.iter().enumerate() {
+        let Some(Budget { bytes, rule, raise, .. }) = Budget::of(machine, gpu) else { continue };
+        let raise = raise.map_or_else(String::new, |raise| format!(" {raise}"));
+        let text = format!("GPU{index} shares RAM: {bytes} of its memory is a budget in it. {rule}{raise}");
+        page.text(&text, Hue::Text);
+    }
+    page.heading("Detection");
+    for tried in &detected.tried {
+        page.spans(&format!("{:<8}", tried.collector), vec![tried.outcome.as_str().into()]);
+    }
+    style.report(&page)
+}
+
+/// What driver and backend take besides on the device `id`.
+fn driver(gpus: &[Gpu], id: &str) -> Option<DriverMemory> {
+    let index: usize = id.strip_prefix("GPU")?.parse().ok()?;
+    gpus.get(index).and_then(DriverMemory::of)
+}
+
+/// One JSON object with the keys of a plan's devices and more of real devices. It is a machine file for `--machine`.
+pub(super) fn devices_json(detected: &Detected) -> serde_json::Result<String> {
+    text::json(&DetectedRecord::of(detected, file::MachineRecord::of(&detected.machine)))
+}
+
+record! {
+    DetectedRecord<'a>(detected: &'a Detected, machine: file::MachineRecord<'a>) {
+        plimsoll: &'static str = machine.plimsoll,
+        origin: Origin = machine.origin,
+        os: Os = machine.os,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        disk: Option<Bandwidth> = machine.disk,
+        cpu: Option<CpuInstructions> = machine.cpu,
+        #[serde(skip_serializing_if = "Drivers::is_unknown")]
+        drivers: Drivers = machine.drivers,
+        devices: Vec<DeviceRecord<'a>> = {
+            let each = machine.devices.into_iter().map(|device| (device.id.clone(), device));
+            each.map(|(id, device)| DeviceRecord::of(detected, &id, device)).collect()
+        },
+        backends: Vec<BackendRecord> = {
+            let mut used: Vec<Backend> = detected.machine.gpus.iter().map(|gpu| gpu.backend).collect();
+            used.sort_unstable();
+            used.dedup();
+            used.into_iter().map(|used| BackendRecord { backend: used, rules: backend::of(used).facts() }).collect()
+        },
+        tried: &'a [CollectorResult] = &detected.tried,
+    }
+}
+
+record! {
+    DeviceRecord<'a>(detected: &'a Detected, id: &str, device: file::DeviceRecord<'a>) {
+        #[serde(flatten)]
+        device: file::DeviceRecord<'a> = device,
+        context_assumed: Option<Bytes> = driver(&detected.machine.gpus, id).map(|memory| memory.loaded.most),
+        driver: Option<DriverMemory> = driver(&detected.machine.gpus, id),
+        processes: Vec<&'a Process> = {
+            detected.processes.iter().filter(|process| process.device == id).collect()
+        },
+        facts: BTreeMap<&'static str, &'a str> = {
+            let facts = detected.facts.iter().filter(|fact| fact.device == id);
+            facts.map(|fact| (fact.what, fact.value.as_str())).collect()
+        },
+    }
+}
+
+#[derive(Serialize)]
+struct BackendRecord {
+    backend: Backend,
+    rules: Vec<backend::BackendFact>,
+}
+
+/// The presets that match `search`, or all.
+pub(super) fn presets_found(search: Option<&str>) -> Result<Vec<&'static Preset>, CliError> {
+    let text = search.unwrap_or_default();
+    let found = presets::matching(text);
+    if found.is_empty() {
+        let near = presets::nearest(text);
+        let hint = if near.is_empty() { String::new() } else { format!("; similar names are {}", near.join(", ")) };
+        return Err(CliError::flag("--presets", &format!("no card or system matches '{text}'{hint}")));
+    }
+    Ok(found)
+}
+
+/// The presets as text.
+pub(super) fn presets_text(found: &[&Preset], style: &Style) -> String {
+    let name = style.width - 5 * 11;
+    let mut page = Page::default();
+    page.heading(&if style.is_narrow() {
+        "Presets".to_owned()
+    } else {
+        format!("{:<name$}{:>11}{:>11}{:>11}{:>11}{:>11}", "Presets", "backend", "total", "free", "compute", "GB/s")
+    });
+    for preset in found {
+        let gpu = preset.gpu();
+        let compute = gpu.compute.map_or_else(|| "–".to_owned(), |(major, minor)| format!("{major}.{minor}"));
+        let (backend, total, free) = (gpu.backend.name(), gpu.total.to_string(), gpu.free.to_string());
+        if style.is_narrow() {
+            page.line(vec![preset.name.as_str().into()]);
+            let facts =
+                [format!("{total}, {free} free"), format!("compute {compute}"), format!("{} GB/s", preset.gbps)];
+            page.spans("    ", vec![joined([backend.to_owned()].into_iter().chain(facts)).into()]);
+        } else {
+            let row =
+                format!("{:<name$}{backend:>11}{total:>11}{free:>11}{compute:>11}{:>11}", preset.name, preset.gbps);
+            page.line(vec![row.into()]);
+        }
+    }
+    page.blank();
+    let use_one = "Free memory is assumed. Use one with --gpu \"NAME\"; add ,free=20GiB to state the free memory.";
+    page.text(use_one, Hue::Text);
+    style.report(&page)
+}
+
+/// The presets as one JSON object.
+pub(super) fn presets_json(found: &[&Preset]) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        presets: Vec<PresetRecord<'a>>,
+    }
+    let presets = found.iter().map(|preset| PresetRecord::of(preset, &preset.gpu())).collect();
+    text::json(&Object { presets })
+}
+
+record! {
+    PresetRecord<'a>(preset: &'a Preset, gpu: &Gpu) {
+        name: &'a str = &preset.name,
+        backend: Backend = gpu.backend,
+        total: Bytes = gpu.total,
+        free_assumed: Bytes = gpu.free,
+        integrated: bool = gpu.integrated,
+        compute: Option<String> = gpu.compute.map(|(major, minor)| format!("{major}.{minor}")),
+        bytes_per_second: u64 = u64::from(preset.gbps) * 1_000_000_000,
+        ram: Option<Bytes> = preset.ram().map(|ram| ram.total),
+    }
+}
 
 /// A sentence on the machine that was saved.
-pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> String {
+pub(super) fn saved(name: &str, machine: &Machine, path: &Path) -> String {
     format!(
         "saved '{name}' ({}) in {}; plan for it with --machine '{name}'\n",
         one_line(&machine.to_string()),
@@ -37,25 +228,24 @@ pub(super) fn forgotten(measured: &Measurements) -> String {
 }
 
 /// The saved machines as text.
-pub(super) fn text(entries: &[SavedMachine], style: &Style) -> String {
+pub(super) fn saved_text(entries: &[SavedMachine], style: &Style) -> String {
     if entries.is_empty() {
-        return style.wrap(
-            "",
-            "No saved machines: 'plimsoll machine save NAME' saves this one, or with --gpu and --ram \
-                       another.",
+        return style.paragraph(
+            "No saved machines: 'plimsoll machine save NAME' saves this one, or with --gpu and --ram another.",
         );
     }
+    let mut page = Page::default();
+    page.heading("Saved machines");
     let width = entries.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(8);
-    let mut out = format!("{}\n", style.strong("Saved machines"));
     for (name, machine) in entries {
         let what = machine.as_ref().map_or_else(|why| format!("cannot be read: {why}"), ToString::to_string);
-        out += &style.wrap(&format!("{name:<width$}  "), &one_line(&what));
+        page.spans(&format!("{name:<width$}  "), vec![what.into()]);
     }
-    out
+    style.report(&page)
 }
 
 /// The saved machines as one JSON object.
-pub(super) fn json(entries: &[SavedMachine]) -> Result<String, CliError> {
+pub(super) fn saved_json(entries: &[SavedMachine]) -> Result<String, CliError> {
     let one = |(name, machine): &SavedMachine| match machine {
         Ok(machine) => serde_json::json!({
             "name": name,

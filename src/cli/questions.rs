@@ -1,15 +1,24 @@
-//! `plimsoll max`, `why`, `sweep` and `matrix`.
+//! `plimsoll max`, `why`, `sweep`, `matrix`, `best`, `together` and `export`.
 
-use super::args::{KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, WhyArgs};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use super::args::{
+    BestArgs, ExportArgs, KnobArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, TogetherArgs,
+    WhyArgs,
+};
 use super::error::{self, CliError};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
+use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
 use crate::answer::sweep::Axis;
+use crate::answer::together::{LoadOutcome, LoadRequest, load_together};
 use crate::answer::{Goal, parts, verdict, why};
 use crate::engine::PlanRequest;
 use crate::export::answers::{self as export_answers, AnswerSource};
-use crate::export::caption::Caption;
 use crate::export::svg;
+use crate::export::{Caption, ExportFormat, ExportInput, ModelLocation};
 use crate::gguf::FileType;
 use crate::page::answers::{self, OutOfReach, WhyAnswer};
 use crate::plan::{Outcome, Plan};
@@ -98,7 +107,7 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
     let sweep = request.sweep(args.over, &values(&request, args.over, &args.values, points, "--values")?);
     match args.output {
         Output { json: true, .. } => json(export_answers::sweep_json(AnswerSource::of_request(&request), &sweep)),
-        Output { csv: true, .. } => Ok(export_answers::csv::sweep(&sweep)),
+        Output { csv: true, .. } => Ok(export_answers::sweep_csv(&sweep)),
         Output { svg: true, .. } => {
             let plan = ready.plan(&opened.model)?;
             Ok(svg::sweep(&plan, &request.with_edges(sweep), &Caption::of(&request, &plan)))
@@ -120,7 +129,7 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
     let matrix = request.matrix(rows, columns);
     match args.output {
         Output { json: true, .. } => json(export_answers::matrix_json(AnswerSource::of_request(&request), &matrix)),
-        Output { csv: true, .. } => Ok(export_answers::csv::matrix(&matrix)),
+        Output { csv: true, .. } => Ok(export_answers::matrix_csv(&matrix)),
         Output { svg: true, .. } => {
             let plan = ready.plan(&opened.model)?;
             Ok(svg::matrix(&plan, &matrix, &Caption::of(&request, &plan)))
@@ -129,6 +138,129 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
     }
 }
 
+/// The best settings with the given knobs held.
+pub(super) fn best(args: &BestArgs) -> Result<String, CliError> {
+    let (ready, opened) = ready(&args.asked)?;
+    let request = ready.request(&opened.model);
+    let plan = ready.plan(&opened.model)?;
+    let margin = args.margin.or(ready.config.preferences.margin).unwrap_or(DEFAULT_MARGIN);
+    let question = BestRequest { held: held(&args.asked.knobs), margin };
+    if args.objective == Some(Objective::Context) && question.held.contains(&Knob::Context) {
+        return Err(CliError::flag("--for", "--ctx is given and therefore fixed: leave it out to have it chosen"));
+    }
+    let cards = match args.objective {
+        Some(objective) => request.card(objective, &plan, &question).into_iter().collect(),
+        None => request.best(&plan, &question),
+    };
+    if args.json {
+        return json(export_answers::best_json(&plan, &request.settings, &question, &cards));
+    }
+    Ok(Style::of_stdout().page(&answers::best(&plan, &request.settings, &question, &cards)))
+}
+
+/// The knobs given as options, in the order of the screen.
+fn held(knobs: &KnobArgs) -> Vec<Knob> {
+    let is_given = |knob: &Knob| knobs.given.iter().any(|flag| flag.name() == knob.name());
+    Knob::ALL.into_iter().filter(|knob| knob.moves_plans() && is_given(knob)).collect()
+}
+
+/// Several models loaded on one machine.
+pub(super) fn together(args: &TogetherArgs) -> Result<String, CliError> {
+    let asked: Vec<ModelAndKnobs<'_>> =
+        args.models.iter().map(|text| model_and_knobs(text)).collect::<Result<_, _>>()?;
+    // a file that is named several times is opened once
+    let mut opened: Vec<(&str, Package)> = Vec::new();
+    for (model, _) in &asked {
+        if !opened.iter().any(|(known, _)| known == model) {
+            let package = resolve::package(Path::new(model), &args.knobs)?;
+            opened.push((model, package));
+        }
+    }
+    let mut ready = ParsedArgs::read(&args.knobs, &args.machine)?.complete();
+    let mut loads = Vec::with_capacity(asked.len());
+    for (model, knobs) in &asked {
+        let Some((_, package)) = opened.iter().find(|(known, _)| known == model) else { continue };
+        let (settings, notes) = ready.settings_for(package, knobs)?;
+        ready.notes.extend(notes.into_iter().map(|note| format!("{model}: {note}")));
+        loads.push((package, settings));
+    }
+    let requests: Vec<LoadRequest<'_>> = loads
+        .iter()
+        .map(|(package, settings)| LoadRequest { model: &package.model, path: package.blob(), settings })
+        .collect();
+    let loaded_models = load_together(ready.engine, &ready.machine, &requests)?;
+    let source = AnswerSource::of_engine(ready.engine, &ready.settings, loaded_models.confidence());
+    if args.json {
+        return json(export_answers::together_json(source, &args.models, &ready.machine, &loaded_models));
+    }
+    let names = args.models.iter().enumerate().map(|(at, name)| ((at + 1).to_string(), name.clone()));
+    let mut page = answers::together(&names.collect::<Vec<_>>(), &ready.machine, &loaded_models, "");
+    let unloads = loaded_models.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. }));
+    answers::together_source(&source.to_string(), unloads, &ready.notes, &mut page);
+    Ok(Style::of_stdout().page(&page))
+}
+
+/// A model's name, and its knobs with their values.
+type ModelAndKnobs<'a> = (&'a str, Vec<(Knob, &'a str)>);
+
+/// Parses a model with its own knobs: `llama3.1:8b,ctx=32k,kv-type=q8_0`.
+fn model_and_knobs(text: &str) -> Result<ModelAndKnobs<'_>, CliError> {
+    let (mut model, mut knobs) = (text, Vec::new());
+    while let Some((rest, (name, value))) =
+        model.rsplit_once(',').and_then(|(rest, last)| Some((rest, last.split_once('=')?)))
+    {
+        let several = |knob: &&Knob| matches!(knob, Knob::TensorSplit | Knob::Quant);
+        let known = Knob::ALL.iter().filter(|knob| !several(knob));
+        let Some(&knob) = known.clone().find(|knob| knob.name() == name.trim()) else {
+            let names: Vec<_> = known.map(|knob| knob.name()).collect();
+            let sentence = format!("'{name}' in '{text}' is not a knob of a model: use one of {}", names.join(", "));
+            return Err(CliError::Arguments(sentence));
+        };
+        knobs.insert(0, (knob, value));
+        model = rest;
+    }
+    Ok((model, knobs))
+}
+
+/// A plan in an export format.
+pub(super) fn export(args: &ExportArgs) -> Result<(), CliError> {
+    let (ready, opened) = ready(&args.asked)?;
+    let plan = ready.plan(&opened.model)?;
+    let location =
+        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
+    let request = ready.request(&opened.model);
+    let input = ExportInput { request: &request, plan: &plan, location: &location, minimal: args.minimal };
+    let form =
+        args.form.unwrap_or_else(|| ExportFormat::of(plan.engine).first().copied().unwrap_or(ExportFormat::Json));
+    let text = form.write(&input).map_err(|sentence| CliError::flag("--as", &sentence))?;
+    match &args.output {
+        Some(path) => save(path, &text, args.force),
+        None => super::print(&text),
+    }
+}
+
+/// Where Ollama or llama-server finds the model `named`.
+pub(super) fn model_location(named: &Path, quant: Option<FileType>) -> ModelLocation {
+    if let Some(quant) = quant {
+        // a file in this quantisation may not exist
+        return ModelLocation::Unknown(format!("{} as {quant}", named.display()));
+    }
+    match named.to_str() {
+        Some(text) if !named.is_file() => ModelLocation::by_reference(text),
+        _ => ModelLocation::File(named.display().to_string()),
+    }
+}
+
+fn save(path: &Path, text: &str, force: bool) -> Result<(), CliError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).create_new(!force);
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| {
+        CliError::Terminal(format!("'{}' cannot be written: {error}; use --force to overwrite a file", path.display()))
+    })
+}
+
+/// What every question starts with.
 pub(super) fn ready(asked: &QueryArgs) -> Result<(ResolvedArgs, Package), CliError> {
     let start = ParsedArgs::read(&asked.knobs, &asked.machine)?;
     let opened = resolve::package(&asked.model, &asked.knobs)?;
@@ -186,4 +318,17 @@ fn values(request: &PlanRequest, knob: Knob, given: &[String], count: usize, fla
         knob.chosen(&settings, &bounds).ok_or_else(missing)
     };
     given.iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knobs_follow_the_model() {
+        assert_eq!(model_and_knobs("llama3.1:8b").unwrap(), ("llama3.1:8b", Vec::new()));
+        let knobs = vec![(Knob::Context, "32k"), (Knob::CacheType, "q8_0")];
+        assert_eq!(model_and_knobs("a,b.gguf,ctx=32k,kv-type=q8_0").unwrap(), ("a,b.gguf", knobs));
+        assert!(matches!(model_and_knobs("m,size=3"), Err(CliError::Arguments(error)) if error.contains("'size'")));
+    }
 }

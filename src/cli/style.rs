@@ -2,12 +2,8 @@
 
 use std::io::IsTerminal;
 
-use textwrap::{Options, WordSplitter};
-
-use crate::page::palette::{self, ColourDepth, Tone};
-use crate::page::{Page, terminal};
-
-pub(super) use crate::page::palette::Hue;
+use crate::page::palette::{ColourDepth, Tone};
+use crate::page::{Breaks, Hue, Page, terminal};
 
 /// The glyphs of bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,15 +26,10 @@ pub(super) struct Style {
     pub bars: BarGlyphs,
 }
 
-/// The non-breaking space.
-pub(super) const NBSP: char = '\u{a0}';
-
 /// Minimum width of a table and maximum width of a line that is easy to read.
 const WIDTHS: std::ops::RangeInclusive<usize> = 80..=120;
 /// Minimum width of a line.
 const MIN_LINE: usize = 30;
-/// Minimum width of text after an indent.
-const MIN_TEXT: usize = 20;
 
 impl Style {
     /// Text for a file or a pipe: no colours, no bars, 80 columns.
@@ -75,51 +66,21 @@ impl Style {
         self.lines < self.width
     }
 
-    /// `facts` in indented lines, which break only between facts.
-    pub(super) fn below(&self, indent: usize, facts: &[String]) -> String {
-        let unbroken: Vec<_> = facts.iter().map(|fact| fact.replace(' ', &NBSP.to_string())).collect();
-        self.wrap(&" ".repeat(indent), &unbroken.join(&format!("{NBSP}· ")))
-    }
-
-    /// `text` in `hue`, if there are colours.
-    pub(super) fn paint(&self, hue: Hue, text: &str) -> String {
-        self.escaped(text, |depth, tone| palette::colour(hue, tone, depth).escape())
-    }
-
-    /// `page` as text.
+    /// An answer as text.
     pub(super) fn page(&self, page: &Page) -> String {
-        terminal::text(page, self.lines, self.colours)
+        terminal::text(page, self.lines, Breaks::Words, self.colours)
     }
 
-    /// `text` in bold letters, if there are any.
-    pub(super) fn strong(&self, text: &str) -> String {
-        self.escaped(text, |_, _| "1".to_owned())
+    /// A report as text.
+    pub(super) fn report(&self, page: &Page) -> String {
+        terminal::text(page, self.lines, Breaks::Spaces, self.colours)
     }
 
-    fn escaped(&self, text: &str, code: impl Fn(ColourDepth, Tone) -> String) -> String {
-        self.colours
-            .map_or_else(|| text.to_owned(), |(depth, tone)| format!("\u{1b}[{}m{text}\u{1b}[0m", code(depth, tone)))
-    }
-
-    /// `text` in lines of at most the width; the first begins with `first`, the others are indented by its width. Words
-    /// joined by [`NBSP`] stay on one line.
-    pub(super) fn wrap(&self, first: &str, text: &str) -> String {
-        let indent = textwrap::core::display_width(first);
-        // long words, such as paths, stay whole for copying
-        let options = Options::new(self.lines.saturating_sub(indent).max(MIN_TEXT));
-        let options = options.break_words(false).word_splitter(WordSplitter::NoHyphenation);
-        let text: Vec<_> = text.split_ascii_whitespace().collect();
-        let mut out = String::new();
-        for (number, line) in textwrap::wrap(&text.join(" "), options).iter().enumerate() {
-            if number == 0 {
-                out += first;
-            } else {
-                out.extend(std::iter::repeat_n(' ', indent));
-            }
-            out += &line.replace(NBSP, " ");
-            out.push('\n');
-        }
-        out
+    /// A report of one paragraph.
+    pub(super) fn paragraph(&self, text: &str) -> String {
+        let mut page = Page::default();
+        page.text(text, Hue::Text);
+        self.report(&page)
     }
 }
 
@@ -166,25 +127,30 @@ mod tests {
 
     #[test]
     fn text_is_wrapped_with_a_hanging_indent() {
-        let style = Style { lines: 24, ..Style::PLAIN };
-        assert_eq!(style.wrap("- ", "one two three four five six seven"), "- one two three four\n  five six seven\n");
-        assert_eq!(style.wrap("", ""), "\n");
-        assert_eq!(
-            style.wrap("", "六四五七一三二八九 二十四"),
-            "六四五七一三二八九\n二十四\n",
-            "by cells, not by letters"
-        );
-        assert_eq!(style.wrap("名 ", "one two three four five six"), "名 one two three four\n   five six\n");
+        let wrap = |first: &str, text: &str| {
+            let mut page = Page::default();
+            page.spans(first, vec![text.into()]);
+            Style { lines: 24, ..Style::PLAIN }.report(&page)
+        };
+        assert_eq!(wrap("- ", "one two three four five six seven"), "- one two three four\n  five six seven\n");
+        let letters = wrap("", "六四五七一三二八九 二十四");
+        assert_eq!(letters, "六四五七一三二八九\n二十四\n", "by cells, not by letters");
+        assert_eq!(wrap("名 ", "one two three four five six"), "名 one two three four\n   five six\n");
         let path = "/a/path/that/is/longer/than/a/line";
-        assert_eq!(style.wrap("", &format!("see {path}")), format!("see\n{path}\n"));
+        assert_eq!(wrap("", &format!("see {path}")), format!("see\n{path}\n"));
         // the thin space in numbers does not break
-        assert_eq!(style.wrap("", "a context of tokens 24\u{2009}576"), "a context of tokens\n24\u{2009}576\n");
+        assert_eq!(wrap("", "a context of tokens 24\u{2009}576"), "a context of tokens\n24\u{2009}576\n");
     }
 
     #[test]
     fn text_is_painted_only_with_colours() {
-        assert_eq!(Style::PLAIN.paint(Hue::Over, "x"), "x");
+        let painted = |style: Style| {
+            let mut page = Page::default();
+            page.text("x", Hue::Over);
+            style.report(&page)
+        };
+        assert_eq!(painted(Style::PLAIN), "x\n");
         let colourful = Style { colours: Some((ColourDepth::Sixteen, Tone::Dark)), ..Style::PLAIN };
-        assert_eq!(colourful.paint(Hue::Over, "x"), "\u{1b}[91mx\u{1b}[0m");
+        assert_eq!(painted(colourful), "\u{1b}[91mx\u{1b}[0m\n");
     }
 }

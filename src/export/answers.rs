@@ -1,30 +1,75 @@
-//! Answers as JSON; the keys are stable. Sizes are integers in bytes. Each answer begins with `engine`, `release` (null
-//! for an engine that does not run llama.cpp) and `confidence` (null if there is no plan).
+//! Answers as JSON and as CSV; keys and columns are stable. Sizes are integers in bytes. Each answer in JSON begins with
+//! `engine`, `release` (null for an engine that does not run llama.cpp) and `confidence` (null if there is no plan).
 
-pub mod best;
-pub mod csv;
-mod source;
-pub mod together;
+use std::fmt;
 
 use serde::Serialize;
 
-use super::object;
+use super::{object, record};
 use crate::answer::Remedy;
+use crate::answer::best::{BestRequest, Card, Loss};
 use crate::answer::change::Change;
-use crate::answer::limits::CliffSide;
-use crate::answer::limits::Largest;
-use crate::answer::limits::LargestQuantisation;
+use crate::answer::limits::{Cliff, CliffSide, Largest, LargestQuantisation};
 use crate::answer::parts::PartAnswer;
-use crate::answer::sweep::{Axis, Matrix};
-use crate::answer::sweep::{PlanFigures, Sweep};
+use crate::answer::sweep::{Axis, Matrix, PlanFigures, Point, Sweep};
+use crate::answer::together::{LoadOutcome, LoadedModels};
 use crate::answer::why::{LayerAnswer, MemoryUser};
+use crate::engine::{EngineId, EngineVersion, PlanRequest};
 use crate::gguf::FileType;
-use crate::plan::{Plan, Verdict};
+use crate::machine::{Machine, Ram};
+use crate::plan::{Confidence, Outcome, Plan, Verdict};
 use crate::settings::knob::Knob;
+use crate::settings::{Release, Settings};
 use crate::speed::SpeedRange;
 use crate::text;
+use crate::units::{Bytes, Difference};
 
-pub use source::AnswerSource;
+/// The engine, its release, and the confidence of its figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct AnswerSource {
+    engine: &'static str,
+    #[serde(skip)]
+    title: &'static str,
+    release: Option<Release>,
+    confidence: Option<Confidence>,
+}
+
+/// `Ollama ≥ 0.30, release 2026-11 · exact`
+impl fmt::Display for AnswerSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.title)?;
+        if let Some(release) = self.release {
+            write!(f, ", release {release}")?;
+        }
+        match self.confidence {
+            Some(confidence) => write!(f, " · {confidence}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl AnswerSource {
+    /// The source of `plan`.
+    pub const fn of(plan: &Plan) -> Self {
+        Self {
+            engine: plan.engine.name(),
+            title: plan.engine.title(),
+            release: plan.settings.release,
+            confidence: Some(plan.confidence),
+        }
+    }
+
+    /// The source of answers to `request`; no confidence if it has no plan.
+    pub fn of_request(request: &PlanRequest) -> Self {
+        Self::of_engine(request.engine, &request.settings, request.plan().ok().map(|plan| plan.confidence))
+    }
+
+    /// The source with `engine`, in the release that `settings` choose.
+    pub fn of_engine(engine: EngineId, settings: &Settings, confidence: Option<Confidence>) -> Self {
+        let release = EngineVersion::of(engine, settings).release;
+        Self { engine: engine.name(), title: engine.title(), release, confidence }
+    }
+}
 
 /// `{…,"knob","value","next","plan"}`: `next` is the first value that fails, null at the end of the range. If nothing
 /// fits, `value` and `plan` are null and `next` is `least`, the beginning of the range.
@@ -94,7 +139,7 @@ pub fn why_json(
         verdict: Verdict,
         refused: Option<&'a str>,
         layers: &'a [LayerAnswer],
-        changes: Vec<Proposal>,
+        changes: Vec<Proposal<'a>>,
         takers: &'a [MemoryUser],
         beside: &'a [PartAnswer],
     }
@@ -109,19 +154,27 @@ pub fn why_json(
     })
 }
 
-/// A change and the goal that it meets.
-#[derive(Serialize)]
-struct Proposal {
-    knob: &'static str,
-    value: JsonValue,
-    brings: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    with: Option<With>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    device: Option<String>,
-    says: String,
-    options: Option<String>,
-    speed: Option<SpeedRange>,
+record! {
+    /// A change and the goal that it meets.
+    Proposal<'a>(remedy: &'a Remedy) {
+        knob: &'static str = remedy.change.knob(),
+        value: JsonValue = JsonValue::after(&remedy.change),
+        brings: String = remedy.goal.to_string(),
+        /// A second knob that has to change too.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        with: Option<With> = match remedy.change {
+            Change::CacheWithFlash(_) => Some(With { flash_attn: "on" }),
+            _ => None,
+        },
+        #[serde(skip_serializing_if = "Option::is_none")]
+        device: Option<String> = match remedy.change {
+            Change::Free { gpu, .. } | Change::MoreMemory { gpu, .. } => Some(format!("GPU{gpu}")),
+            _ => None,
+        },
+        says: String = remedy.change.to_string(),
+        options: Option<String> = remedy.change.options(),
+        speed: &'a Option<SpeedRange> = &remedy.speed,
+    }
 }
 
 /// The second knob of a change of two.
@@ -143,43 +196,20 @@ impl JsonValue {
     fn of(knob: Knob, value: u64) -> Self {
         if knob.choices().is_some() { Self::Word(knob.show(value)) } else { Self::Number(value) }
     }
-}
 
-impl Proposal {
-    fn of(remedy: &Remedy) -> Self {
-        let Remedy { change, goal, speed, .. } = remedy;
-        let mut with = None;
-        let mut device = None;
-        let value = match *change {
+    /// The value that a change sets.
+    fn after(change: &Change) -> Self {
+        let word = |word: &str| Self::Word(word.to_owned());
+        match *change {
             Change::Context(value) | Change::Parallel(value) | Change::Batch(value) | Change::CpuMoe(value) => {
-                JsonValue::Number(value)
+                Self::Number(value)
             }
-            Change::Cache(ty) => JsonValue::Word(ty.to_string()),
-            Change::CacheWithFlash(ty) => {
-                with = Some(With { flash_attn: "on" });
-                JsonValue::Word(ty.to_string())
-            }
-            Change::Quantisation(to) => JsonValue::Word(to.to_string()),
-            Change::ProjectorInRam => JsonValue::Word("none".to_owned()),
-            Change::FlashAttn => JsonValue::Word("on".to_owned()),
-            Change::GpuLayers(layers) => match layers.word() {
-                Ok(count) => JsonValue::Number(count),
-                Err(word) => JsonValue::Word(word.to_owned()),
-            },
-            Change::Free { gpu, bytes } | Change::MoreMemory { gpu, bytes } => {
-                device = Some(format!("GPU{gpu}"));
-                JsonValue::Number(bytes.0)
-            }
-        };
-        Self {
-            knob: change.knob(),
-            value,
-            brings: goal.to_string(),
-            with,
-            device,
-            says: change.to_string(),
-            options: change.options(),
-            speed: *speed,
+            Change::Cache(ty) | Change::CacheWithFlash(ty) => word(ty.name()),
+            Change::Quantisation(to) => word(to.name()),
+            Change::ProjectorInRam => word("none"),
+            Change::FlashAttn => word("on"),
+            Change::GpuLayers(layers) => layers.word().map_or_else(word, Self::Number),
+            Change::Free { bytes, .. } | Change::MoreMemory { bytes, .. } => Self::Number(bytes.0),
         }
     }
 }
@@ -198,32 +228,28 @@ pub fn sweep_json(source: AnswerSource, sweep: &Sweep) -> serde_json::Result<Str
         points: Vec<PointRecord<'a>>,
         cliffs: Vec<CliffRecord<'a>>,
     }
-    #[derive(Serialize)]
-    struct PointRecord<'a> {
-        value: JsonValue,
-        #[serde(flatten)]
-        cell: CellRecord<'a>,
-    }
-    #[derive(Serialize)]
-    struct CliffRecord<'a> {
-        last: JsonValue,
-        first: JsonValue,
-        before: CliffSide,
-        after: CliffSide,
-        jumps: &'a [String],
-    }
     let knob = sweep.knob;
-    let cliffs = sweep.cliffs.iter().map(|cliff| CliffRecord {
-        last: JsonValue::of(knob, cliff.last),
-        first: JsonValue::of(knob, cliff.first),
-        before: cliff.before,
-        after: cliff.after,
-        jumps: &cliff.jumps,
-    });
-    let points = sweep.points.iter();
-    let points = points
-        .map(|point| PointRecord { value: JsonValue::of(knob, point.value), cell: CellRecord::of(&point.figures) });
-    text::json(&Object { source, knob: knob.name(), points: points.collect(), cliffs: cliffs.collect() })
+    let points = sweep.points.iter().map(|point| PointRecord::of(knob, point)).collect();
+    let cliffs = sweep.cliffs.iter().map(|cliff| CliffRecord::of(knob, cliff)).collect();
+    text::json(&Object { source, knob: knob.name(), points, cliffs })
+}
+
+record! {
+    PointRecord<'a>(knob: Knob, point: &'a Point) {
+        value: JsonValue = JsonValue::of(knob, point.value),
+        #[serde(flatten)]
+        cell: CellRecord<'a> = CellRecord::of(&point.figures),
+    }
+}
+
+record! {
+    CliffRecord<'a>(knob: Knob, cliff: &'a Cliff) {
+        last: JsonValue = JsonValue::of(knob, cliff.last),
+        first: JsonValue = JsonValue::of(knob, cliff.first),
+        before: CliffSide = cliff.before,
+        after: CliffSide = cliff.after,
+        jumps: &'a [String] = &cliff.jumps,
+    }
 }
 
 /// A plan in short, or the engine's error.
@@ -275,4 +301,191 @@ pub fn matrix_json(source: AnswerSource, matrix: &Matrix) -> serde_json::Result<
         columns: axis_record(&matrix.columns),
         cells: rows.map(|row| row.iter().map(CellRecord::of).collect()).collect(),
     })
+}
+
+/// `{…,"held":["ctx"],"margin":N,"cards":[{"names":["safe"],"outcome","ctx","cache_type_k","cache_type_v","quant",
+/// "margin","gives_up":{"what","says"},"options","plan"}]}`; `margin` is what the
+/// fullest GPU has left, `options` are the command line options that turn `asked` into the card's settings.
+///
+/// # Errors
+/// None that an answer can cause.
+pub fn best_json(plan: &Plan, asked: &Settings, question: &BestRequest, cards: &[Card]) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        #[serde(flatten)]
+        source: AnswerSource,
+        held: Vec<&'static str>,
+        margin: Bytes,
+        cards: Vec<CardRecord<'a>>,
+    }
+    text::json(&Object {
+        source: AnswerSource::of(plan),
+        held: question.held.iter().map(|knob| knob.name()).collect(),
+        margin: question.margin,
+        cards: cards.iter().map(|card| CardRecord::of(card, asked)).collect(),
+    })
+}
+
+record! {
+    CardRecord<'a>(card: &'a Card, asked: &Settings) {
+        names: Vec<&'static str> = card.objectives.iter().map(|objective| objective.name()).collect(),
+        outcome: Outcome = card.plan.outcome(),
+        ctx: u64 = card.plan.settings.ctx,
+        cache_type_k: &'static str = card.plan.settings.cache_type_k.name(),
+        cache_type_v: &'static str = card.plan.settings.cache_type_v.name(),
+        quant: Option<&'a str> = card.plan.model.file_type.as_deref(),
+        margin: Option<Difference> = card.plan.tightest_gpu().map(|(_, headroom)| headroom.above_kept()),
+        gives_up: Option<LossRecord<'a>> = card.gives_up.as_ref().map(LossRecord::of),
+        options: String = card.options(asked),
+        plan: PlanFigures = PlanFigures::of(&card.plan, card.speeds.as_ref()),
+    }
+}
+
+record! {
+    LossRecord<'a>(loss: &'a Loss) {
+        what: &'a str = loss.name(),
+        says: String = loss.to_string(),
+    }
+}
+
+/// `{…,"together":true,"models":[{"model","fate":"loaded|shares|evicted|refused","by","why","plan"}],"devices":[{"id",
+/// "name","total","free","left","left_in_ram"}]}`: `by` is the index of another model, `left` the memory that is free in
+/// the end. `left_in_ram` is the part of it that is RAM, of GPUs that share RAM, and counted in RAM's `left` too.
+///
+/// # Errors
+/// None that an answer can cause.
+pub fn together_json(
+    source: AnswerSource,
+    names: &[String],
+    machine: &Machine,
+    loaded: &LoadedModels,
+) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        #[serde(flatten)]
+        source: AnswerSource,
+        together: bool,
+        models: Vec<LoadRecord<'a>>,
+        devices: Vec<DeviceRecord<'a>>,
+    }
+    let gpus = machine.gpus.iter().enumerate();
+    let gpus = gpus.map(|(at, gpu)| {
+        let (left, in_ram) = loaded.left_on(at, machine);
+        let left_in_ram = (machine.own_memory(gpu) < gpu.total).then_some(in_ram);
+        DeviceRecord { id: format!("GPU{at}"), name: &gpu.name, total: gpu.total, free: gpu.free, left, left_in_ram }
+    });
+    let Ram { total, free, .. } = machine.ram;
+    let (id, left) = ("CPU".to_owned(), loaded.left.ram.free);
+    let ram = DeviceRecord { id, name: "RAM", total, free, left, left_in_ram: None };
+    text::json(&Object {
+        source,
+        together: loaded.all_loaded(),
+        models: names.iter().zip(&loaded.outcomes).map(|(name, outcome)| LoadRecord::of(name, outcome)).collect(),
+        devices: gpus.chain([ram]).collect(),
+    })
+}
+
+#[derive(Serialize)]
+struct DeviceRecord<'a> {
+    id: String,
+    name: &'a str,
+    total: Bytes,
+    free: Bytes,
+    left: Bytes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_in_ram: Option<Bytes>,
+}
+
+record! {
+    LoadRecord<'a>(model: &'a str, outcome: &'a LoadOutcome) {
+        model: &'a str = model,
+        fate: &'static str = match outcome {
+            LoadOutcome::Loaded(_) => "loaded",
+            LoadOutcome::Shares(_) => "shares",
+            LoadOutcome::Evicted { .. } => "evicted",
+            LoadOutcome::Refused(_) => "refused",
+        },
+        by: Option<usize> = match outcome {
+            LoadOutcome::Shares(by) | LoadOutcome::Evicted { by, .. } => Some(*by),
+            _ => None,
+        },
+        why: Option<&'a str> = match outcome {
+            LoadOutcome::Evicted { why, .. } | LoadOutcome::Refused(why) => Some(why),
+            _ => None,
+        },
+        plan: Option<PlanFigures> = match outcome {
+            LoadOutcome::Loaded(plan) => Some(PlanFigures::of(plan, None)),
+            _ => None,
+        },
+    }
+}
+
+const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,gpu,cpu,all";
+
+/// Weights in RAM of layers that count as on GPUs, and the speed at the start and with a full cache.
+const LAST_COLUMNS: &str = "parts_in_ram,tokens_per_second,tokens_per_second_at_full_context";
+
+/// One line per point: the value, `COLUMNS`, weights, cache, graph and free bytes of each device, then `LAST_COLUMNS`.
+pub fn sweep_csv(sweep: &Sweep) -> String {
+    let devices =
+        sweep.points.iter().find_map(|point| point.figures.as_ref().ok()).map_or(&[][..], |first| &first.devices);
+    let mut csv = format!("{},{COLUMNS}", sweep.knob.name());
+    for device in devices {
+        for part in ["weights", "cache", "graph", "free"] {
+            csv.push_str(&format!(",{}_{part}", device.id));
+        }
+    }
+    csv.push_str(&format!(",{LAST_COLUMNS}\n"));
+    for point in &sweep.points {
+        csv.push_str(&sweep.knob.plain(point.value));
+        csv.push(',');
+        csv.push_str(&fields(&point.figures));
+        for device in 0..devices.len() {
+            let sums = point.figures.as_ref().ok().and_then(|figures| figures.devices.get(device));
+            csv.push_str(&match sums {
+                Some(sums) => format!(",{},{},{},{}", sums.weights.0, sums.cache.0, sums.graph.0, sums.free.0),
+                None => ",,,,".to_owned(),
+            });
+        }
+        csv.push_str(&format!(",{}\n", last_fields(&point.figures)));
+    }
+    csv
+}
+
+/// One line per cell: both values, `COLUMNS` and `LAST_COLUMNS`.
+pub fn matrix_csv(matrix: &Matrix) -> String {
+    let (rows, columns) = (matrix.rows.plain(), matrix.columns.plain());
+    let mut csv = format!("{},{},{COLUMNS},{LAST_COLUMNS}\n", matrix.rows.name(), matrix.columns.name());
+    let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
+    for ((row, column), cell) in pairs.zip(&matrix.cells) {
+        csv.push_str(&format!("{row},{column},{},{}\n", fields(cell), last_fields(cell)));
+    }
+    csv
+}
+
+/// The fields of `LAST_COLUMNS`, empty without a plan or a speed.
+fn last_fields(figures: &Result<PlanFigures, String>) -> String {
+    let Ok(figures) = figures else { return ",,".to_owned() };
+    let speed =
+        |range: Option<SpeedRange>| range.map_or_else(String::new, |range| format!("{:.2}", range.tokens_per_second));
+    format!("{},{},{}", figures.parts_in_ram.0, speed(figures.speed), speed(figures.speed_at_full_context))
+}
+
+/// The fields of `COLUMNS`; if there is no plan, the verdict is `refused` and the rest is empty.
+fn fields(figures: &Result<PlanFigures, String>) -> String {
+    let Ok(figures) = figures else { return format!("refused{}", ",".repeat(COLUMNS.matches(',').count())) };
+    let totals = figures.totals;
+    format!(
+        "{},{},{},{:.4},{},{},{},{},{},{}",
+        figures.verdict,
+        figures.offloaded,
+        figures.layer_count,
+        figures.on_gpu.0,
+        totals.weights.0,
+        totals.cache.0,
+        totals.graph.0,
+        totals.gpu.0,
+        totals.cpu.0,
+        totals.all.0,
+    )
 }

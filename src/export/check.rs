@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::record;
 use crate::answer::check::running::{PsAnswer, PsCandidate};
-use crate::answer::check::{Check, CheckedTerm, Compared, Part, Reason};
+use crate::answer::check::{Check, CheckedTerm, Compared, Part, Reason, SplitCheck};
 use crate::engine::PlanRequest;
-use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, TableRow};
+use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, Program, TableRow};
 use crate::settings::Release;
 use crate::text;
 
@@ -28,79 +29,45 @@ struct Object<'a> {
     chosen: usize,
 }
 
-#[derive(Serialize)]
-struct JsonLoad<'a> {
-    line: u64,
-    program: Option<&'static str>,
-    version: Option<String>,
-    release: Option<Release>,
-    command: Option<&'a str>,
-    model: Option<String>,
-    settings: &'a ObservedSettings,
-    observed: &'a Buffers,
-    table: &'a BTreeMap<String, TableRow>,
-    layers: Option<JsonLayers>,
-    /// Options that the log does not tell, taken from its figures.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    inferred: Vec<String>,
-    compared: Vec<JsonRow<'a>>,
-    agrees: Option<bool>,
-}
-
-#[derive(Serialize)]
-struct JsonLayers {
-    observed: u64,
-    of: u64,
-    planned: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct JsonRow<'a> {
-    device: &'a str,
-    part: Part,
-    term: CheckedTerm,
-    planned: Option<Mib>,
-    observed: Option<Mib>,
-    difference: Mib,
-    exact: bool,
-    same: bool,
-    reason: Option<String>,
-}
-
-impl<'a> JsonLoad<'a> {
-    fn of(load: &'a Load, check: Option<&'a Check>) -> Self {
-        let split = check.and_then(|check| check.split.as_ref());
-        Self {
-            line: load.line,
-            program: load.program.map(crate::observed::Program::name),
-            version: load.version.clone().or_else(|| load.build.map(|build| format!("b{build}"))),
-            release: check.and_then(|check| check.release.as_ref()).map(|choice| choice.release),
-            command: load.command.as_ref().map(|command| command.text.as_str()),
-            model: check.map(|check| check.request.model.name.clone()).or_else(|| name(load)),
-            settings: &load.settings,
-            observed: &load.observed,
-            table: &load.table,
-            layers: split.map(|split| JsonLayers { observed: split.observed, of: split.of, planned: split.planned }),
-            inferred: check.map(|check| check.inferred.iter().map(Reason::option).collect()).unwrap_or_default(),
-            compared: check.map(|check| check.rows.iter().map(JsonRow::of).collect()).unwrap_or_default(),
-            agrees: check.map(Check::agrees),
-        }
+record! {
+    JsonLoad<'a>(load: &'a Load, check: Option<&'a Check>) {
+        line: u64 = load.line,
+        program: Option<&'static str> = load.program.map(Program::name),
+        version: Option<String> = version(load),
+        release: Option<Release> = check.and_then(|check| check.release.as_ref()).map(|choice| choice.release),
+        command: Option<&'a str> = load.command.as_ref().map(|command| command.text.as_str()),
+        model: Option<String> = check.map(|check| check.request.model.name.clone()).or_else(|| name(load)),
+        settings: &'a ObservedSettings = &load.settings,
+        observed: &'a Buffers = &load.observed,
+        table: &'a BTreeMap<String, TableRow> = &load.table,
+        layers: Option<JsonLayers<'a>> = check.and_then(|check| check.split.as_ref()).map(JsonLayers::of),
+        /// Options that the log does not tell, taken from its figures.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        inferred: Vec<String> = check.iter().flat_map(|check| &check.inferred).map(Reason::option).collect(),
+        compared: Vec<JsonRow<'a>> = check.iter().flat_map(|check| &check.rows).map(JsonRow::of).collect(),
+        agrees: Option<bool> = check.map(Check::agrees),
     }
 }
 
-impl<'a> JsonRow<'a> {
-    fn of(row: &'a Compared) -> Self {
-        Self {
-            device: &row.device,
-            part: row.part,
-            term: row.term,
-            planned: row.planned.map(rounded),
-            observed: row.observed.map(rounded),
-            difference: rounded(row.difference()),
-            exact: row.is_exact(),
-            same: row.is_same(),
-            reason: row.reason.as_ref().map(ToString::to_string),
-        }
+record! {
+    JsonLayers<'a>(split: &'a SplitCheck) {
+        observed: u64 = split.observed,
+        of: u64 = split.of,
+        planned: &'a Option<u64> = &split.planned,
+    }
+}
+
+record! {
+    JsonRow<'a>(row: &'a Compared) {
+        device: &'a str = &row.device,
+        part: Part = row.part,
+        term: CheckedTerm = row.term,
+        planned: Option<Mib> = row.planned.map(rounded),
+        observed: Option<Mib> = row.observed.map(rounded),
+        difference: Mib = rounded(row.difference()),
+        exact: bool = row.is_exact(),
+        same: bool = row.is_same(),
+        reason: Option<String> = row.reason.as_ref().map(ToString::to_string),
     }
 }
 
@@ -131,6 +98,11 @@ pub fn ps_json(request: &PlanRequest, answer: &PsAnswer) -> serde_json::Result<S
         "candidates": answer.candidates.iter().map(of).collect::<Vec<_>>(),
         "agrees": answer.agrees(),
     }))
+}
+
+/// The version of the program of a load, or else its build: `b11342`.
+pub fn version(load: &Load) -> Option<String> {
+    load.version.clone().or_else(|| load.build.map(|build| format!("b{build}")))
 }
 
 /// What a load calls its model.
@@ -165,9 +137,8 @@ pub fn markdown(load: &Load, check: &Check) -> String {
     for (number, reason) in (1..).zip(reasons) {
         out += &format!("{number}. {reason}\n");
     }
-    let version = load.version.clone().or_else(|| load.build.map(|build| format!("b{build}"))).unwrap_or_default();
-    let program = load.program.map_or("a program", crate::observed::Program::name);
-    out += format!("\n{} with {program} {version}", check.request.model.name).trim_end();
+    let program = load.program.map_or("a program", Program::name);
+    out += format!("\n{} with {program} {}", check.request.model.name, version(load).unwrap_or_default()).trim_end();
     out += &match &check.release {
         Some(choice) => format!(", planned for release {} of llama.cpp.\n", choice.release),
         None => format!(", planned for {}.\n", check.request.engine.title()),

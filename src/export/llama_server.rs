@@ -1,8 +1,8 @@
 //! A llama-server command that reproduces a plan: what the user set, and what else makes a difference.
 //! Options: `common/arg.cpp`, 0.1.161.
 
-use super::shell::{comment, word};
 use super::{ExportInput, ModelLocation};
+use super::{comment, word};
 use crate::answer::verdict;
 use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId, Launch, ServerCommand};

@@ -1,7 +1,7 @@
 //! A plan as a Markdown table, for notes and issue trackers.
 
 use crate::answer::verdict;
-use crate::export::caption::Caption;
+use crate::export::Caption;
 use crate::page::markdown::escaped;
 use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table, markdown};
 use crate::plan::{DevicePlan, Plan};

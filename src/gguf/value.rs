@@ -1,7 +1,8 @@
 //! Metadata values.
 
-use std::fmt;
 use std::ops::Range;
+
+use crate::named::named;
 
 /// A metadata value.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,43 +129,29 @@ impl Elements {
     }
 }
 
-/// Type of a metadata value or of an array's elements (`gguf_type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum ElementType {
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    F32,
-    Bool,
-    String,
-    Array,
-    U64,
-    I64,
-    F64,
+named! {
+    /// Type of a metadata value or of an array's elements, in the order of their numbers: `enum gguf_type` in
+    /// ggml/include/gguf.h (llama-cpp-sys-2 0.1.161).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[allow(missing_docs, reason = "the names say it")]
+    pub enum ElementType {
+        U8 = "u8",
+        I8 = "i8",
+        U16 = "u16",
+        I16 = "i16",
+        U32 = "u32",
+        I32 = "i32",
+        F32 = "f32",
+        Bool = "bool",
+        String = "string",
+        Array = "array",
+        U64 = "u64",
+        I64 = "i64",
+        F64 = "f64",
+    }
 }
 
 impl ElementType {
-    /// Every type, indexed by its number: `enum gguf_type` in ggml/include/gguf.h (llama-cpp-sys-2 0.1.161).
-    pub const ALL: [Self; 13] = [
-        Self::U8,
-        Self::I8,
-        Self::U16,
-        Self::I16,
-        Self::U32,
-        Self::I32,
-        Self::F32,
-        Self::Bool,
-        Self::String,
-        Self::Array,
-        Self::U64,
-        Self::I64,
-        Self::F64,
-    ];
-
     /// The type with this number in a file.
     pub fn from_id(id: u32) -> Option<Self> {
         Self::ALL.get(usize::try_from(id).ok()?).copied()
@@ -193,25 +180,5 @@ impl ElementType {
             (Self::Array, None) => 12,
             (_, None) => 8,
         }
-    }
-}
-
-impl fmt::Display for ElementType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::U8 => "u8",
-            Self::I8 => "i8",
-            Self::U16 => "u16",
-            Self::I16 => "i16",
-            Self::U32 => "u32",
-            Self::I32 => "i32",
-            Self::F32 => "f32",
-            Self::Bool => "bool",
-            Self::String => "string",
-            Self::Array => "array",
-            Self::U64 => "u64",
-            Self::I64 => "i64",
-            Self::F64 => "f64",
-        })
     }
 }

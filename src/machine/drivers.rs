@@ -1,11 +1,11 @@
 //! Versions of what the GPUs' drivers come with, and the CPU's vector instructions.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Gpu};
+use crate::named::named;
 
 /// Drivers of a machine, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,45 +40,24 @@ pub fn major(text: &str) -> Result<u32, String> {
     first.parse().map_err(|_| format!("'{text}' is not a version: use a number such as 580"))
 }
 
-/// Vector instructions of a CPU; each set has those before it of the same architecture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CpuInstructions {
-    /// None that ggml has a layout for.
-    #[default]
-    None,
-    /// x86-64 with AVX2.
-    Avx2,
-    /// x86-64 with AVX-512.
-    Avx512,
-    /// x86-64 with AMX.
-    Amx,
-    /// ARM with the dot product.
-    NeonDotprod,
-    /// ARM with 8-bit matrix products as well.
-    NeonI8mm,
-}
-
-impl CpuInstructions {
-    /// All of them.
-    pub const ALL: [Self; 6] = [Self::None, Self::Avx2, Self::Avx512, Self::Amx, Self::NeonDotprod, Self::NeonI8mm];
-
-    /// As on the command line and in machine files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-            Self::Amx => "amx",
-            Self::NeonDotprod => "neon-dotprod",
-            Self::NeonI8mm => "neon-i8mm",
-        }
-    }
-}
-
-impl fmt::Display for CpuInstructions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named! {
+    /// Vector instructions of a CPU; each set has those before it of the same architecture.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum CpuInstructions {
+        /// None that ggml has a layout for.
+        #[default]
+        None = "none",
+        /// x86-64 with AVX2.
+        Avx2 = "avx2",
+        /// x86-64 with AVX-512.
+        Avx512 = "avx512",
+        /// x86-64 with AMX.
+        Amx = "amx",
+        /// ARM with the dot product.
+        NeonDotprod = "neon-dotprod",
+        /// ARM with 8-bit matrix products as well.
+        NeonI8mm = "neon-i8mm",
     }
 }
 

@@ -15,6 +15,17 @@ const MIN_TEXT: usize = 20;
 /// The space at which no line breaks.
 const NBSP: char = '\u{a0}';
 
+/// Where lines break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breaks {
+    /// Between words, and in those longer than a line.
+    Anywhere,
+    /// Between words: paths stay whole for copying.
+    Words,
+    /// At any space, also between a number and its unit.
+    Spaces,
+}
+
 /// A line of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
@@ -40,8 +51,8 @@ pub fn width(text: &str) -> usize {
     display_width(text)
 }
 
-/// The lines of `page` in `cells` cells; `broken` tells whether words longer than a line are broken.
-pub(super) fn lines(page: &Page, cells: usize, broken: bool) -> Vec<Line> {
+/// The lines of `page` in `cells` cells.
+pub(super) fn lines(page: &Page, cells: usize, breaks: Breaks) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut choices = 0..;
     for (block, can_be_chosen) in page.blocks() {
@@ -49,31 +60,31 @@ pub(super) fn lines(page: &Page, cells: usize, broken: bool) -> Vec<Line> {
         if matches!(block, Block::Heading(_)) && !lines.is_empty() {
             lines.push(Line::default());
         }
-        lines.extend(of_block(block, cells, broken).into_iter().map(|line| Line { choice, ..line }));
+        lines.extend(of_block(block, cells, breaks).into_iter().map(|line| Line { choice, ..line }));
     }
     lines
 }
 
-pub(super) fn of_block(block: &Block, cells: usize, broken: bool) -> Vec<Line> {
+pub(super) fn of_block(block: &Block, cells: usize, breaks: Breaks) -> Vec<Line> {
     match block {
         Block::Blank => vec![Line::default()],
         Block::Line(spans) => vec![Line::of(spans.clone())],
-        Block::Text { first, spans } => text(first, spans, cells, broken),
-        Block::Verbatim(span) if broken => verbatim(span, cells),
+        Block::Text { first, spans } => text(first, spans, cells, breaks),
+        Block::Verbatim(span) if breaks == Breaks::Anywhere => verbatim(span, cells),
         Block::Heading(span) | Block::Verbatim(span) => vec![Line::of(vec![span.clone()])],
-        Block::Table(table) => rows(table, cells),
+        Block::Table(table) => rows(table, cells, breaks),
         Block::Bars(bars, most) => bars_of(bars, *most, cells),
-        Block::Columns(pages) => columns(pages, cells, broken),
+        Block::Columns(pages) => columns(pages, cells, breaks),
     }
 }
 
-fn text(first: &Span, spans: &[Span], cells: usize, broken: bool) -> Vec<Line> {
+fn text(first: &Span, spans: &[Span], cells: usize, breaks: Breaks) -> Vec<Line> {
     let indent = display_width(&first.text);
-    let room = cells.saturating_sub(indent).max(if broken { 1 } else { MIN_TEXT });
+    let room = cells.saturating_sub(indent).max(if breaks == Breaks::Anywhere { 1 } else { MIN_TEXT });
     let whole: String = spans.iter().map(|span| span.text.as_str()).collect();
     let margin = || Span { text: " ".repeat(indent), ..first.clone() };
     let (mut lines, mut from) = (Vec::new(), 0);
-    for line in wrapped(&whole, room, broken) {
+    for line in wrapped(&whole, room, breaks) {
         // lines follow each other, with nothing but spaces between them
         let start = whole.get(from..).and_then(|rest| rest.find(&line)).map_or(from, |at| from + at);
         from = start + line.len();
@@ -108,7 +119,8 @@ fn verbatim(span: &Span, cells: usize) -> Vec<Line> {
     pieces.into_iter().enumerate().map(line).collect()
 }
 
-fn rows(table: &Table, cells: usize) -> Vec<Line> {
+fn rows(table: &Table, cells: usize, breaks: Breaks) -> Vec<Line> {
+    let breaks = if breaks == Breaks::Anywhere { Breaks::Words } else { breaks };
     let mut widths = widths(table);
     let over = (widths.iter().sum::<usize>() + table.gap * widths.len().saturating_sub(1)).saturating_sub(cells);
     let all: Vec<usize> = (0..widths.len()).collect();
@@ -118,26 +130,26 @@ fn rows(table: &Table, cells: usize) -> Vec<Line> {
             let side_by_side = (cells.saturating_sub(widths[0]) / each).max(1);
             let tables = all[1..].chunks(side_by_side).map(|some| {
                 let some: Vec<usize> = std::iter::once(0).chain(some.iter().copied()).collect();
-                of_columns(table, &some, &widths, cells).concat()
+                of_columns(table, &some, &widths, cells, breaks).concat()
             });
             tables.collect::<Vec<_>>().join(&Line::default())
         }
         Narrow::Below(keys) if over > 0 => {
             let indent = Span::from(" ".repeat(widths[0] + table.gap));
-            let mut lines = of_columns(table, &all[..keys], &widths, cells);
+            let mut lines = of_columns(table, &all[..keys], &widths, cells, breaks);
             let heads = lines.len() - table.rows.len();
             for (line, row) in lines.iter_mut().skip(heads).zip(&table.rows) {
                 let facts = row.iter().zip(&table.columns).skip(keys);
                 let facts = facts.map(|(cell, column)| format!("{} {}", column.title, cell.text.trim()));
-                line.extend(text(&indent, &[Span::from(joined(facts))], cells, false));
+                line.extend(text(&indent, &[Span::from(joined(facts))], cells, breaks));
             }
             lines.concat()
         }
         Narrow::Cut(at) if over > 0 => {
             widths[at] = widths[at].saturating_sub(over).max(1);
-            of_columns(table, &all, &widths, cells).concat()
+            of_columns(table, &all, &widths, cells, breaks).concat()
         }
-        _ => of_columns(table, &all, &widths, cells).concat(),
+        _ => of_columns(table, &all, &widths, cells, breaks).concat(),
     }
 }
 
@@ -156,7 +168,7 @@ fn widths(table: &Table) -> Vec<usize> {
 }
 
 /// The lines of each row in some columns, after those of the head.
-fn of_columns(table: &Table, columns: &[usize], widths: &[usize], cells: usize) -> Vec<Vec<Line>> {
+fn of_columns(table: &Table, columns: &[usize], widths: &[usize], cells: usize, breaks: Breaks) -> Vec<Vec<Line>> {
     let aligned = |row: &[Span], columns: &[usize]| {
         let mut spans = Vec::new();
         for &at in columns.iter().filter(|&&at| at < row.len()) {
@@ -175,7 +187,7 @@ fn of_columns(table: &Table, columns: &[usize], widths: &[usize], cells: usize) 
     let line = |row: &Vec<Span>| match row.split_last() {
         Some((sentence, before)) if row.len() < table.columns.len() => {
             let first: String = aligned(before, columns).spans.into_iter().map(|span| span.text).collect();
-            text(&Span::from(first + &" ".repeat(table.gap)), std::slice::from_ref(sentence), cells, false)
+            text(&Span::from(first + &" ".repeat(table.gap)), std::slice::from_ref(sentence), cells, breaks)
         }
         _ => vec![trimmed(aligned(row, columns))],
     };
@@ -244,10 +256,10 @@ pub(super) fn filled(bar: &Bar, room: usize) -> Vec<Span> {
     spans
 }
 
-fn columns(pages: &[Page], cells: usize, broken: bool) -> Vec<Line> {
+fn columns(pages: &[Page], cells: usize, breaks: Breaks) -> Vec<Line> {
     const GAP: usize = 2;
     let each = (cells + GAP) / pages.len().max(1) - GAP;
-    let all: Vec<Vec<Line>> = pages.iter().map(|page| lines(page, each, broken)).collect();
+    let all: Vec<Vec<Line>> = pages.iter().map(|page| lines(page, each, breaks)).collect();
     let line = |row: usize| {
         let mut spans = Vec::new();
         for column in &all {
@@ -263,16 +275,17 @@ fn columns(pages: &[Page], cells: usize, broken: bool) -> Vec<Line> {
 
 /// Breaks `text` into lines of at most `cells` cells, at spaces if possible, but never between a number and its unit.
 pub fn wrap(text: &str, cells: usize) -> Vec<String> {
-    wrapped(text, cells, true)
+    wrapped(text, cells, Breaks::Anywhere)
 }
 
-fn wrapped(text: &str, cells: usize, broken: bool) -> Vec<String> {
+fn wrapped(text: &str, cells: usize, breaks: Breaks) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
     }
+    let separator = if breaks == Breaks::Spaces { WordSeparator::AsciiSpace } else { WordSeparator::Custom(words) };
     let options = Options::new(cells.max(1))
-        .break_words(broken)
-        .word_separator(WordSeparator::Custom(words))
+        .break_words(breaks == Breaks::Anywhere)
+        .word_separator(separator)
         .word_splitter(WordSplitter::NoHyphenation);
     textwrap::wrap(text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
 }

@@ -53,7 +53,7 @@ fn of_block(block: &Block, first: bool) -> (Form, String) {
         Block::Columns(pages) => (Form::Apart, pages.iter().map(text).collect()),
         Block::Line(_) | Block::Verbatim(_) | Block::Bars(..) => {
             let line = |line: &layout::Line| line.spans.iter().map(|span| span.text.as_str()).collect::<String>();
-            let lines = layout::of_block(block, CELLS, false);
+            let lines = layout::of_block(block, CELLS, layout::Breaks::Words);
             (Form::Plain, lines.iter().map(|of| line(of).trim_end().to_owned() + "\n").collect())
         }
     }

@@ -1,23 +1,23 @@
 //! Colours by meaning. The hues are Okabe and Ito's, which people with any colour vision can tell apart
 //! (Okabe & Ito, "Color Universal Design", 2008).
 
+use crate::named::named;
 use crate::plan::Outcome;
 
-/// The terminal's background.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Tone {
-    /// Light text on a dark background.
-    Dark,
-    /// Dark text on a light background.
-    Light,
-    /// No colour at all.
-    Mono,
+named! {
+    /// The terminal's background.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Tone {
+        /// Light text on a dark background.
+        Dark = "dark",
+        /// Dark text on a light background.
+        Light = "light",
+        /// No colour at all.
+        Mono = "mono",
+    }
 }
 
 impl Tone {
-    /// All tones.
-    pub const ALL: [Self; 3] = [Self::Dark, Self::Light, Self::Mono];
-
     /// Dark or light, by the background that `COLORFGBG` names.
     pub fn of_terminal(get: impl Fn(&str) -> Option<String>) -> Self {
         // "15;0": foreground, background; 7 and 9 to 15 are light backgrounds
@@ -25,15 +25,6 @@ impl Tone {
             .and_then(|value| value.rsplit(';').next().and_then(|background| background.parse::<u8>().ok()))
             .is_some_and(|background| background == 7 || (9..=15).contains(&background));
         if light { Self::Light } else { Self::Dark }
-    }
-
-    /// Its name in `PLIMSOLL_THEME` and in the configuration file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Dark => "dark",
-            Self::Light => "light",
-            Self::Mono => "mono",
-        }
     }
 }
 

@@ -1,13 +1,12 @@
 //! Pages as text of a terminal or a file.
 
 use super::palette::{self, ColourDepth, Hue, Tone};
-use super::{Ink, Page, layout};
+use super::{Breaks, Ink, Page, layout};
 
-/// `page` in lines of `cells` cells, in colours if there are any. Words longer than a line, such as paths, stay whole
-/// for copying.
-pub fn text(page: &Page, cells: usize, colours: Option<(ColourDepth, Tone)>) -> String {
+/// `page` in lines of `cells` cells, broken between words or at any space, in colours if there are any.
+pub fn text(page: &Page, cells: usize, breaks: Breaks, colours: Option<(ColourDepth, Tone)>) -> String {
     let mut out = String::new();
-    for line in layout::lines(page, cells, false) {
+    for line in layout::lines(page, cells, breaks) {
         out.extend(line.spans.iter().map(|span| painted(&span.text, span.ink, colours)));
         out.push('\n');
     }

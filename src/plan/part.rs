@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{DevicePlan, LayerPlan, Plan, Why};
 use crate::machine::BufferLimit;
+use crate::named::named;
 use crate::units::{Bytes, Tokens};
 
 /// One of the models loaded together, with its memory on every device.
@@ -19,31 +20,23 @@ pub struct Part {
     pub devices: Vec<PartMemory>,
 }
 
-/// The models that llama-server loads together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PartKind {
-    /// The model itself.
-    Model,
-    /// The projector of images.
-    Vision,
-    /// The projector of sounds.
-    Audio,
-    /// The model that drafts tokens, or the model's own blocks for that (MTP).
-    Draft,
+named! {
+    /// The models that llama-server loads together.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum PartKind {
+        /// The model itself.
+        Model = "model",
+        /// The projector of images.
+        Vision = "vision",
+        /// The projector of sounds.
+        Audio = "audio",
+        /// The model that drafts tokens, or the model's own blocks for that (MTP).
+        Draft = "draft",
+    }
 }
 
 impl PartKind {
-    /// As in JSON and on the screen.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Model => "model",
-            Self::Vision => "vision",
-            Self::Audio => "audio",
-            Self::Draft => "draft",
-        }
-    }
-
     /// As in a sentence.
     pub const fn title(self) -> &'static str {
         match self {
@@ -171,50 +164,31 @@ pub struct AliveTensors {
     pub bytes: Bytes,
 }
 
-/// The purpose of tensors in a compute buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs, reason = "each has a sentence of its own")]
-pub enum BufferKind {
-    Logits,
-    Scores,
-    Attention,
-    Masks,
-    Experts,
-    Routing,
-    FeedForward,
-    States,
-    Hidden,
-    CopiedWeights,
-    CopiedCaches,
-    SplitInputs,
-    Inputs,
-    Intermediates,
-    Fragmentation,
+named! {
+    /// The purpose of tensors in a compute buffer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[allow(missing_docs, reason = "each has a sentence of its own")]
+    pub enum BufferKind {
+        Logits = "logits",
+        Scores = "attention scores",
+        Attention = "queries, keys, values",
+        Masks = "attention masks",
+        Experts = "expert activations",
+        Routing = "expert routing",
+        FeedForward = "feed-forward activations",
+        States = "recurrent states",
+        Hidden = "hidden states",
+        CopiedWeights = "weights copied from RAM",
+        CopiedCaches = "KV cache copied from RAM",
+        SplitInputs = "copies between devices",
+        Inputs = "inputs",
+        Intermediates = "intermediate tensors",
+        Fragmentation = "fragmentation",
+    }
 }
 
 impl BufferKind {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Logits => "logits",
-            Self::Scores => "attention scores",
-            Self::Attention => "queries, keys, values",
-            Self::Masks => "attention masks",
-            Self::Experts => "expert activations",
-            Self::Routing => "expert routing",
-            Self::FeedForward => "feed-forward activations",
-            Self::States => "recurrent states",
-            Self::Hidden => "hidden states",
-            Self::CopiedWeights => "weights copied from RAM",
-            Self::CopiedCaches => "KV cache copied from RAM",
-            Self::SplitInputs => "copies between devices",
-            Self::Inputs => "inputs",
-            Self::Intermediates => "intermediate tensors",
-            Self::Fragmentation => "fragmentation",
-        }
-    }
-
     /// A description, as one sentence.
     pub const fn description(self) -> &'static str {
         match self {

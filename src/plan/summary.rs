@@ -6,10 +6,8 @@ use serde::Serialize;
 
 use super::{DevicePlan, Outcome, Part, PartKind, Plan, Verdict};
 use crate::machine::DeviceKind;
-use crate::settings::knob::{
-    CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, QUANTISATIONS, in_mib, percent_of_first, place,
-};
-use crate::settings::{InEffect, LoadMode, SpecType};
+use crate::settings::knob::{CACHE_CHOICES, CACHE_TYPES, Knob, QUANTISATIONS, in_mib, percent_of_first, place};
+use crate::settings::{FlashAttn, InEffect, LoadMode, SpecType};
 use crate::units::Bytes;
 
 impl Plan {
@@ -106,7 +104,7 @@ impl Knob {
             Self::CacheType => place(&CACHE_CHOICES, &effect.cache_type_k).unwrap_or(0),
             Self::CacheTypeK => place(&CACHE_TYPES, &effect.cache_type_k).unwrap_or(0),
             Self::CacheTypeV => place(&CACHE_TYPES, &effect.cache_type_v).unwrap_or(0),
-            Self::FlashAttn => place(&FLASH_CHOICES, &effect.flash_attn).unwrap_or(0),
+            Self::FlashAttn => place(&FlashAttn::ALL, &effect.flash_attn).unwrap_or(0),
             Self::KvUnified => effect.kv_unified.unwrap_or_default().into(),
             Self::Outputs => effect.outputs.unwrap_or_else(|| self.least()),
             Self::GpuLayers => plan.offloaded as u64,

@@ -4,30 +4,22 @@ use serde::Serialize;
 
 use super::DevicePlan;
 use crate::machine::DeviceKind;
+use crate::named::named;
 use crate::units::{Bytes, Difference};
 
-/// Whether and where a model fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// All layers are on GPUs.
-    Gpu,
-    /// Some layers are in RAM.
-    Split,
-    /// All layers are in RAM.
-    Cpu,
-    /// Some device, or RAM that several share, needs more than is free, or the engine refuses.
-    DoesNotFit,
-}
-
-impl std::fmt::Display for Verdict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Gpu => "gpu",
-            Self::Split => "split",
-            Self::Cpu => "cpu",
-            Self::DoesNotFit => "does-not-fit",
-        })
+named! {
+    /// Whether and where a model fits.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Verdict {
+        /// All layers are on GPUs.
+        Gpu = "gpu",
+        /// Some layers are in RAM.
+        Split = "split",
+        /// All layers are in RAM.
+        Cpu = "cpu",
+        /// Some device, or RAM that several share, needs more than is free, or the engine refuses.
+        DoesNotFit = "does-not-fit",
     }
 }
 

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use super::{CacheType, Context, GpuLayers, Outputs, Settings};
+use crate::named::named;
 
 /// The options of drafting.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,65 +27,29 @@ pub struct DraftSettings {
     pub devices: Option<Vec<usize>>,
 }
 
-/// How tokens are drafted (`common_speculative_type`, llama.cpp 0.1.161).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum SpecType {
-    None,
-    DraftSimple,
-    DraftMtp,
-    DraftEagle3,
-    DraftDflash,
-    DraftDspark,
-    NgramSimple,
-    NgramMapK,
-    NgramMapK4v,
-    NgramMod,
-    NgramCache,
+named! {
+    /// How tokens are drafted (`common_speculative_type`, llama.cpp 0.1.161), as `--spec-type` has it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[allow(missing_docs, reason = "the names say it")]
+    pub enum SpecType {
+        None = "none",
+        DraftSimple = "draft-simple",
+        DraftMtp = "draft-mtp",
+        DraftEagle3 = "draft-eagle3",
+        DraftDflash = "draft-dflash",
+        DraftDspark = "draft-dspark",
+        NgramSimple = "ngram-simple",
+        NgramMapK = "ngram-map-k",
+        NgramMapK4v = "ngram-map-k4v",
+        NgramMod = "ngram-mod",
+        NgramCache = "ngram-cache",
+    }
 }
 
 impl SpecType {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::None,
-        Self::DraftSimple,
-        Self::DraftMtp,
-        Self::DraftEagle3,
-        Self::DraftDflash,
-        Self::DraftDspark,
-        Self::NgramSimple,
-        Self::NgramMapK,
-        Self::NgramMapK4v,
-        Self::NgramMod,
-        Self::NgramCache,
-    ];
-
     /// The ways in which a model drafts, or none.
     pub const BY_MODEL: [Self; 6] =
         [Self::None, Self::DraftSimple, Self::DraftMtp, Self::DraftEagle3, Self::DraftDflash, Self::DraftDspark];
-
-    /// As llama-server's `--spec-type` has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::DraftSimple => "draft-simple",
-            Self::DraftMtp => "draft-mtp",
-            Self::DraftEagle3 => "draft-eagle3",
-            Self::DraftDflash => "draft-dflash",
-            Self::DraftDspark => "draft-dspark",
-            Self::NgramSimple => "ngram-simple",
-            Self::NgramMapK => "ngram-map-k",
-            Self::NgramMapK4v => "ngram-map-k4v",
-            Self::NgramMod => "ngram-mod",
-            Self::NgramCache => "ngram-cache",
-        }
-    }
-}
-
-impl fmt::Display for SpecType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
 }
 
 impl FromStr for SpecType {
@@ -171,48 +136,30 @@ impl FromStr for ImageSize {
     }
 }
 
-/// How weights get into RAM (`--load-mode`, `common/arg.cpp`, 0.1.161).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LoadMode {
-    /// Mapped from the file: pages that are not read may leave RAM.
-    #[default]
-    Mmap,
-    /// Read into memory of its own, and locked there.
-    Locked,
-    /// Read into memory of its own.
-    Read,
-    /// The same, past the page cache.
-    Direct,
-    /// Mapped and locked.
-    #[serde(rename = "mmap+mlock")]
-    MmapLocked,
+named! {
+    /// How weights get into RAM (`--load-mode`, `common/arg.cpp`, 0.1.161).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum LoadMode {
+        /// Mapped from the file: pages that are not read may leave RAM.
+        #[default]
+        Mmap = "mmap",
+        /// Read into memory of its own, and locked there.
+        Locked = "mlock",
+        /// Read into memory of its own.
+        Read = "none",
+        /// The same, past the page cache.
+        Direct = "dio",
+        /// Mapped and locked.
+        #[serde(rename = "mmap+mlock")]
+        MmapLocked = "mmap+mlock",
+    }
 }
 
 impl LoadMode {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Mmap, Self::Locked, Self::Read, Self::Direct, Self::MmapLocked];
-
     /// Whether weights in RAM stay in a mapping of the file.
     pub const fn maps(self) -> bool {
         matches!(self, Self::Mmap | Self::MmapLocked)
-    }
-
-    /// As llama-server's option has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Mmap => "mmap",
-            Self::Locked => "mlock",
-            Self::Read => "none",
-            Self::Direct => "dio",
-            Self::MmapLocked => "mmap+mlock",
-        }
-    }
-}
-
-impl fmt::Display for LoadMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -227,46 +174,28 @@ impl FromStr for LoadMode {
     }
 }
 
-/// The kind of pooling (`--pooling`, `llama_pooling_type` in `llama.h`, 0.1.161).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Pooling {
-    /// None: an embedding for each token.
-    None,
-    /// The mean over all tokens.
-    Mean,
-    /// The first token's.
-    Cls,
-    /// The last token's.
-    Last,
-    /// A score by a classifier, for reranking.
-    Rank,
+named! {
+    /// The kind of pooling (`--pooling`, `llama_pooling_type` in `llama.h`, 0.1.161), in the order of llama.cpp's numbers.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Pooling {
+        /// None: an embedding for each token.
+        None = "none",
+        /// The mean over all tokens.
+        Mean = "mean",
+        /// The first token's.
+        Cls = "cls",
+        /// The last token's.
+        Last = "last",
+        /// A score by a classifier, for reranking.
+        Rank = "rank",
+    }
 }
 
 impl Pooling {
-    /// All kinds, in the order of llama.cpp's numbers.
-    pub const ALL: [Self; 5] = [Self::None, Self::Mean, Self::Cls, Self::Last, Self::Rank];
-
-    /// As llama-server's option has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Mean => "mean",
-            Self::Cls => "cls",
-            Self::Last => "last",
-            Self::Rank => "rank",
-        }
-    }
-
     /// The kind that a header's number (`pooling_type`) stands for.
     pub fn of_number(number: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
-    }
-}
-
-impl fmt::Display for Pooling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -279,24 +208,26 @@ impl FromStr for Pooling {
     }
 }
 
-/// A program of llama.cpp. Sources: `common/arg.cpp` and `common/common.h` (0.1.161), `tools/*` of the same time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LlamaProgram {
-    /// `llama-server`: four slots that share one cache, logits of one token per slot.
-    #[default]
-    Server,
-    /// `llama-cli`: the same with one slot.
-    Cli,
-    /// `llama-completion`: one sequence, logits of whole ubatches, as all below.
-    Completion,
-    /// `llama-bench`: the context of its longest test; it fits nothing.
-    Bench,
-    /// `llama-batched-bench`
-    BatchedBench,
-    /// `llama-perplexity`: as many texts of its context at once as a batch holds.
-    Perplexity,
-    /// `llama-fit-params`
-    FitParams,
+named! {
+    /// A program of llama.cpp. Sources: `common/arg.cpp` and `common/common.h` (0.1.161), `tools/*` of the same time.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum LlamaProgram {
+        /// `llama-server`: four slots that share one cache, logits of one token per slot.
+        #[default]
+        Server = "llama-server",
+        /// `llama-cli`: the same with one slot.
+        Cli = "llama-cli",
+        /// `llama-completion`: one sequence, logits of whole ubatches, as all below.
+        Completion = "llama-completion",
+        /// `llama-bench`: the context of its longest test; it fits nothing.
+        Bench = "llama-bench",
+        /// `llama-batched-bench`
+        BatchedBench = "llama-batched-bench",
+        /// `llama-perplexity`: as many texts of its context at once as a batch holds.
+        Perplexity = "llama-perplexity",
+        /// `llama-fit-params`
+        FitParams = "llama-fit-params",
+    }
 }
 
 /// The prompt of `llama-bench` and the context of `llama-perplexity`, in tokens, unless they are told otherwise.
@@ -305,23 +236,6 @@ const SHORT: u64 = 512;
 const BATCH: u64 = 2048;
 
 impl LlamaProgram {
-    /// All of them, the server first.
-    pub const ALL: [Self; 7] =
-        [Self::Server, Self::Cli, Self::Completion, Self::Bench, Self::BatchedBench, Self::Perplexity, Self::FitParams];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Server => "llama-server",
-            Self::Cli => "llama-cli",
-            Self::Completion => "llama-completion",
-            Self::Bench => "llama-bench",
-            Self::BatchedBench => "llama-batched-bench",
-            Self::Perplexity => "llama-perplexity",
-            Self::FitParams => "llama-fit-params",
-        }
-    }
-
     /// Whether it serves slots, and so computes logits for one token of each.
     pub const fn serves(self) -> bool {
         matches!(self, Self::Server | Self::Cli)
@@ -364,12 +278,6 @@ impl Settings {
         }
         settings.parallel = settings.parallel.or(Some(1));
         settings
-    }
-}
-
-impl fmt::Display for LlamaProgram {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -25,9 +25,6 @@ pub const CACHE_TYPES: [CacheType; 9] = [
     CacheType::F32,
 ];
 
-/// Choices for flash attention.
-pub const FLASH_CHOICES: [FlashAttn; 3] = [FlashAttn::Auto, FlashAttn::On, FlashAttn::Off];
-
 /// Quantisations offered, from the smallest to the largest for a typical model; llama.cpp's quantiser refuses some of
 /// them for some models.
 pub const QUANTISATIONS: [FileType; 35] = [
@@ -74,50 +71,162 @@ const TRAINED_FOR: [FileType; 4] = [FileType::Q1_0, FileType::Tq1_0, FileType::T
 /// Knobs with more choices than this are shown as a slider.
 const MAX_WORDS: usize = 3;
 
-/// One knob.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Knob {
+macro_rules! knobs {
+    ($($(#[$is:meta])* $knob:ident {
+        name: $name:literal, title: $title:literal, least: $least:literal, fine: $fine:literal,
+        description: $description:literal,
+    })*) => {
+        /// One knob.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+        pub enum Knob { $($(#[$is])* $knob,)* }
+
+        impl Knob {
+            /// Every knob, in the order of the screen.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$knob),*];
+
+            /// Its name in JSON and, after two dashes, on the command line.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$knob => $name,)* }
+            }
+
+            /// Its name on the screen.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$knob => $title,)* }
+            }
+
+            /// What it is, in one or two sentences.
+            pub const fn description(self) -> &'static str {
+                match self { $(Self::$knob => $description,)* }
+            }
+
+            /// The smallest meaningful value.
+            pub const fn least(self) -> u64 {
+                match self { $(Self::$knob => $least,)* }
+            }
+
+            /// The size of a fine step.
+            pub const fn fine(self) -> u64 {
+                match self { $(Self::$knob => $fine,)* }
+            }
+        }
+    };
+}
+
+knobs! {
     /// Tokens of context.
     #[default]
-    Context,
+    Context {
+        name: "ctx", title: "context", least: 1, fine: 256,
+        description: "Context size in tokens: per sequence with Ollama (num_ctx), for all sequences together with \
+                      llama.cpp (-c).",
+    }
     /// Sequences served at once.
-    Parallel,
+    Parallel {
+        name: "parallel", title: "parallel", least: 1, fine: 1,
+        description: "Parallel sequences; each has its own context.",
+    }
     /// The model's quantisation.
-    Quant,
-    /// Data type of the whole KV cache.
-    CacheType,
-    /// Data type of the K cache.
-    CacheTypeK,
-    /// Data type of the V cache.
-    CacheTypeV,
-    /// Flash attention.
-    FlashAttn,
-    /// Logical batch, in tokens.
-    Batch,
-    /// Physical batch, in tokens.
-    Ubatch,
+    Quant {
+        name: "quant", title: "weights", least: 0, fine: 1,
+        description: "Quantisation of the weights, from smallest to largest, with the size that llama.cpp's \
+                      quantiser would produce. Auto: as opened.",
+    }
     /// One KV cache for all sequences.
-    KvUnified,
+    KvUnified {
+        name: "kv-unified", title: "unified KV", least: 0, fine: 1,
+        description: "One KV buffer shared by all sequences instead of one each (--kv-unified). llama-server always \
+                      uses it when parallel is auto.",
+    }
+    /// Data type of the whole KV cache.
+    CacheType {
+        name: "kv-type", title: "KV cache", least: 0, fine: 1,
+        description: "Data type of the KV cache. Types smaller than f16 need flash attention.",
+    }
+    /// Data type of the K cache.
+    CacheTypeK {
+        name: "cache-type-k", title: "K cache", least: 0, fine: 1,
+        description: "Data type of the K cache (--cache-type-k), from smallest to largest.",
+    }
+    /// Data type of the V cache.
+    CacheTypeV {
+        name: "cache-type-v", title: "V cache", least: 0, fine: 1,
+        description: "Data type of the V cache (--cache-type-v), from smallest to largest. Quantised types need \
+                      flash attention.",
+    }
+    /// Flash attention.
+    FlashAttn {
+        name: "flash-attn", title: "flash attn", least: 0, fine: 1,
+        description: "Attention that never stores the full matrix of scores. Auto: chosen by the engine.",
+    }
+    /// Logical batch, in tokens.
+    Batch {
+        name: "batch", title: "batch", least: 1, fine: 16,
+        description: "Logical batch size: prompt tokens submitted at once (num_batch, --batch-size).",
+    }
+    /// Physical batch, in tokens.
+    Ubatch {
+        name: "ubatch", title: "ubatch", least: 1, fine: 16,
+        description: "Physical batch size: tokens computed at once, which sets the size of the compute graph \
+                      (--ubatch-size).",
+    }
     /// Tokens whose logits one ubatch computes.
-    Outputs,
+    Outputs {
+        name: "outputs", title: "outputs", least: 1, fine: 1,
+        description: "Tokens per ubatch whose logits are computed. llama-server needs one per sequence; type ubatch \
+                      for all tokens.",
+    }
     /// Layers on GPUs, including the output layer.
-    GpuLayers,
+    GpuLayers {
+        name: "gpu-layers", title: "GPU layers", least: 0, fine: 1,
+        description: "Layers on GPU, including the output layer (num_gpu, -ngl). Auto: chosen by the engine.",
+    }
     /// Layers whose experts stay in RAM, from the first on.
-    CpuMoe,
+    CpuMoe {
+        name: "n-cpu-moe", title: "MoE in RAM", least: 0, fine: 1,
+        description: "The number of layers, counted from the first, whose MoE weights stay in RAM (--n-cpu-moe).",
+    }
     /// Whether the projector is on a GPU.
-    MmprojDevice,
+    MmprojDevice {
+        name: "mmproj-device", title: "projector", least: 0, fine: 1,
+        description: "Where the vision or audio projector is: on the first GPU, or in RAM (--no-mmproj-offload), \
+                      where it is slower. Auto: on the first GPU.",
+    }
     /// Most tokens of an image.
-    ImageTokens,
+    ImageTokens {
+        name: "image-max-tokens", title: "image tokens", least: 1, fine: 16,
+        description: "Most tokens of an image (--image-max-tokens), for projectors that read images of many sizes. \
+                      Auto: what the projector's type allows.",
+    }
     /// Share of the layers on the first GPU, in percent; the others keep their proportions.
-    TensorSplit,
+    TensorSplit {
+        name: "tensor-split", title: "GPU split", least: 0, fine: 1,
+        description: "Share of the layers on the first GPU in use, in percent (--tensor-split). The other GPUs keep \
+                      their proportions; type shares like 3,1,1 to set all of them.",
+    }
     /// How a model drafts tokens.
-    Draft,
+    Draft {
+        name: "spec-type", title: "draft", least: 0, fine: 1,
+        description: "How tokens are drafted, which the model then checks several at a time (--spec-type): by its \
+                      own MTP blocks, or by the draft model. Auto: what the draft model is for.",
+    }
     /// Tokens drafted at most.
-    DraftMax,
+    DraftMax {
+        name: "spec-draft-n-max", title: "draft n-max", least: 1, fine: 1,
+        description: "Tokens drafted at most (--spec-draft-n-max). Recurrent states are kept once more for each.",
+    }
     /// How weights are read into RAM.
-    LoadMode,
+    LoadMode {
+        name: "load-mode", title: "load mode", least: 0, fine: 1,
+        description: "How weights get into RAM (--load-mode): mapped from the file, so that pages may leave RAM \
+                      (mmap), read and locked (mlock), read (none), read past the page cache (dio), or mapped and \
+                      locked (mmap+mlock). It moves what must stay in RAM, and no other figure: i on RAM shows that.",
+    }
     /// What llama-server's prompt cache may grow to, in MiB.
-    CacheRam,
+    CacheRam {
+        name: "cache-ram", title: "cache RAM", least: 0, fine: 256,
+        description: "What saved prompts may take of RAM while llama-server runs (--cache-ram); 0 for none. It is in \
+                      no figure of the plan: i on RAM shows what a prompt takes.",
+    }
 }
 
 /// What a knob's range depends on.
@@ -142,55 +251,6 @@ impl Default for Bounds {
 }
 
 impl Knob {
-    /// Every knob, in the order of the screen.
-    pub const ALL: [Self; 20] = [
-        Self::Context,
-        Self::Parallel,
-        Self::Quant,
-        Self::KvUnified,
-        Self::CacheType,
-        Self::CacheTypeK,
-        Self::CacheTypeV,
-        Self::FlashAttn,
-        Self::Batch,
-        Self::Ubatch,
-        Self::Outputs,
-        Self::GpuLayers,
-        Self::CpuMoe,
-        Self::MmprojDevice,
-        Self::ImageTokens,
-        Self::TensorSplit,
-        Self::Draft,
-        Self::DraftMax,
-        Self::LoadMode,
-        Self::CacheRam,
-    ];
-
-    /// Its name in JSON and, after two dashes, on the command line.
-    pub const fn name(self) -> &'static str {
-        self.facts().name
-    }
-
-    /// Its name on the screen.
-    pub const fn title(self) -> &'static str {
-        self.facts().title
-    }
-
-    /// What it is, in one or two sentences.
-    pub const fn description(self) -> &'static str {
-        self.facts().description
-    }
-
-    /// The smallest meaningful value.
-    pub const fn least(self) -> u64 {
-        self.facts().least
-    }
-
-    /// The size of a fine step.
-    pub const fn fine(self) -> u64 {
-        self.facts().fine
-    }
-
     /// Whether a plan's figures follow from it; if not, only what is said of RAM does.
     pub const fn moves_plans(self) -> bool {
         !matches!(self, Self::LoadMode | Self::CacheRam)
@@ -202,7 +262,7 @@ impl Knob {
             Self::Quant => Some(QUANTISATIONS.iter().map(|to| to.name()).collect()),
             Self::CacheType => Some(CACHE_CHOICES.iter().map(|ty| ty.name()).collect()),
             Self::CacheTypeK | Self::CacheTypeV => Some(CACHE_TYPES.iter().map(|ty| ty.name()).collect()),
-            Self::FlashAttn => Some(FLASH_CHOICES.iter().map(|flash| flash.name()).collect()),
+            Self::FlashAttn => Some(FlashAttn::ALL.iter().map(|flash| flash.name()).collect()),
             Self::KvUnified => Some(vec!["off", "on"]),
             Self::MmprojDevice => Some(vec!["GPU", "RAM"]),
             Self::Draft => Some(SpecType::BY_MODEL.iter().map(|kind| kind.name()).collect()),
@@ -246,7 +306,7 @@ impl Knob {
             }
             Self::CacheType => choices(CACHE_CHOICES.len()),
             Self::CacheTypeK | Self::CacheTypeV => choices(CACHE_TYPES.len()),
-            Self::FlashAttn => choices(FLASH_CHOICES.len()),
+            Self::FlashAttn => choices(FlashAttn::ALL.len()),
             Self::KvUnified | Self::MmprojDevice => choices(2),
             Self::Draft => {
                 let offered = |kind: SpecType| kind == SpecType::None || bounds.draft == Some(kind);
@@ -274,175 +334,6 @@ impl Knob {
         ranked.truncate(count.max(2));
         ranked.sort_unstable();
         ranked
-    }
-}
-
-struct KnobInfo {
-    pub name: &'static str,
-    pub title: &'static str,
-    pub description: &'static str,
-    pub least: u64,
-    pub fine: u64,
-}
-
-impl Knob {
-    #[allow(clippy::too_many_lines, reason = "a table")]
-    const fn facts(self) -> KnobInfo {
-        match self {
-            Self::Context => KnobInfo {
-                name: "ctx",
-                title: "context",
-                description: "Context size in tokens: per sequence with Ollama (num_ctx), for all sequences together with \
-                       llama.cpp (-c).",
-                least: 1,
-                fine: 256,
-            },
-            Self::Parallel => KnobInfo {
-                name: "parallel",
-                title: "parallel",
-                description: "Parallel sequences; each has its own context.",
-                least: 1,
-                fine: 1,
-            },
-            Self::Quant => KnobInfo {
-                name: "quant",
-                title: "weights",
-                description: "Quantisation of the weights, from smallest to largest, with the size that llama.cpp's \
-                       quantiser would produce. Auto: as opened.",
-                least: 0,
-                fine: 1,
-            },
-            Self::CacheType => KnobInfo {
-                name: "kv-type",
-                title: "KV cache",
-                description: "Data type of the KV cache. Types smaller than f16 need flash attention.",
-                least: 0,
-                fine: 1,
-            },
-            Self::CacheTypeK => KnobInfo {
-                name: "cache-type-k",
-                title: "K cache",
-                description: "Data type of the K cache (--cache-type-k), from smallest to largest.",
-                least: 0,
-                fine: 1,
-            },
-            Self::CacheTypeV => KnobInfo {
-                name: "cache-type-v",
-                title: "V cache",
-                description: "Data type of the V cache (--cache-type-v), from smallest to largest. Quantised types need \
-                       flash attention.",
-                least: 0,
-                fine: 1,
-            },
-            Self::FlashAttn => KnobInfo {
-                name: "flash-attn",
-                title: "flash attn",
-                description: "Attention that never stores the full matrix of scores. Auto: chosen by the engine.",
-                least: 0,
-                fine: 1,
-            },
-            Self::Batch => KnobInfo {
-                name: "batch",
-                title: "batch",
-                description: "Logical batch size: prompt tokens submitted at once (num_batch, --batch-size).",
-                least: 1,
-                fine: 16,
-            },
-            Self::Ubatch => KnobInfo {
-                name: "ubatch",
-                title: "ubatch",
-                description: "Physical batch size: tokens computed at once, which sets the size of the compute graph \
-                       (--ubatch-size).",
-                least: 1,
-                fine: 16,
-            },
-            Self::KvUnified => KnobInfo {
-                name: "kv-unified",
-                title: "unified KV",
-                description: "One KV buffer shared by all sequences instead of one each (--kv-unified). llama-server \
-                       always uses it when parallel is auto.",
-                least: 0,
-                fine: 1,
-            },
-            Self::Outputs => KnobInfo {
-                name: "outputs",
-                title: "outputs",
-                description: "Tokens per ubatch whose logits are computed. llama-server needs one per sequence; type \
-                       ubatch for all tokens.",
-                least: 1,
-                fine: 1,
-            },
-            Self::GpuLayers => KnobInfo {
-                name: "gpu-layers",
-                title: "GPU layers",
-                description: "Layers on GPU, including the output layer (num_gpu, -ngl). Auto: chosen by the engine.",
-                least: 0,
-                fine: 1,
-            },
-            Self::CpuMoe => KnobInfo {
-                name: "n-cpu-moe",
-                title: "MoE in RAM",
-                description: "The number of layers, counted from the first, whose MoE weights stay in RAM (--n-cpu-moe).",
-                least: 0,
-                fine: 1,
-            },
-            Self::MmprojDevice => KnobInfo {
-                name: "mmproj-device",
-                title: "projector",
-                description: "Where the vision or audio projector is: on the first GPU, or in RAM (--no-mmproj-offload), \
-                       where it is slower. Auto: on the first GPU.",
-                least: 0,
-                fine: 1,
-            },
-            Self::ImageTokens => KnobInfo {
-                name: "image-max-tokens",
-                title: "image tokens",
-                description: "Most tokens of an image (--image-max-tokens), for projectors that read images of many \
-                       sizes. Auto: what the projector's type allows.",
-                least: 1,
-                fine: 16,
-            },
-            Self::TensorSplit => KnobInfo {
-                name: "tensor-split",
-                title: "GPU split",
-                description: "Share of the layers on the first GPU in use, in percent (--tensor-split). The other GPUs \
-                       keep their proportions; type shares like 3,1,1 to set all of them.",
-                least: 0,
-                fine: 1,
-            },
-            Self::Draft => KnobInfo {
-                name: "spec-type",
-                title: "draft",
-                description: "How tokens are drafted, which the model then checks several at a time (--spec-type): by its \
-                       own MTP blocks, or by the draft model. Auto: what the draft model is for.",
-                least: 0,
-                fine: 1,
-            },
-            Self::DraftMax => KnobInfo {
-                name: "spec-draft-n-max",
-                title: "draft n-max",
-                description: "Tokens drafted at most (--spec-draft-n-max). Recurrent states are kept once more for each.",
-                least: 1,
-                fine: 1,
-            },
-            Self::LoadMode => KnobInfo {
-                name: "load-mode",
-                title: "load mode",
-                description: "How weights get into RAM (--load-mode): mapped from the file, so that pages may leave RAM \
-                       (mmap), read and locked (mlock), read (none), read past the page cache (dio), or mapped and \
-                       locked (mmap+mlock). It moves what must stay in RAM, and no other figure: i on RAM shows that.",
-                least: 0,
-                fine: 1,
-            },
-            Self::CacheRam => KnobInfo {
-                name: "cache-ram",
-                title: "cache RAM",
-                description: "What saved prompts may take of RAM while llama-server runs (--cache-ram); 0 for none. It is in \
-                       no figure of the plan: i on RAM shows what a prompt takes.",
-                least: 0,
-                fine: 256,
-            },
-        }
     }
 }
 
@@ -627,7 +518,7 @@ impl Knob {
             Self::CacheType => place(&CACHE_CHOICES, &settings.cache_type_k?),
             Self::CacheTypeK => place(&CACHE_TYPES, &settings.cache_type_k?),
             Self::CacheTypeV => place(&CACHE_TYPES, &settings.cache_type_v?),
-            Self::FlashAttn => place(&FLASH_CHOICES, &settings.flash_attn),
+            Self::FlashAttn => place(&FlashAttn::ALL, &settings.flash_attn),
             // "off" cannot be set: llama-server has no negated option
             Self::KvUnified => settings.kv_unified.then_some(1),
             Self::Outputs => match settings.outputs {
@@ -675,7 +566,7 @@ impl Knob {
             }
             Self::CacheTypeK => settings.cache_type_k = CACHE_TYPES.get(at).copied(),
             Self::CacheTypeV => settings.cache_type_v = CACHE_TYPES.get(at).copied(),
-            Self::FlashAttn => settings.flash_attn = FLASH_CHOICES.get(at).copied().unwrap_or_default(),
+            Self::FlashAttn => settings.flash_attn = FlashAttn::ALL.get(at).copied().unwrap_or_default(),
             Self::KvUnified => settings.kv_unified = value > 0,
             Self::Outputs => settings.outputs = Outputs::Tokens(value),
             Self::GpuLayers => settings.gpu_layers = GpuLayers::Count(value),

@@ -4,29 +4,23 @@ use std::fmt;
 
 use super::terms::spread;
 use super::{Speed, SpeedRange, Speeds};
+use crate::named::named;
 use crate::units::Tokens;
 
-/// Plans whose errors are alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Class {
-    /// Everything on one GPU.
-    OneGpu,
-    /// Everything on several GPUs.
-    SeveralGpus,
-    /// Weights or caches in RAM.
-    Ram,
+named! {
+    /// Plans whose errors are alike.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Class {
+        /// Everything on one GPU.
+        OneGpu = "one GPU",
+        /// Everything on several GPUs.
+        SeveralGpus = "several GPUs",
+        /// Weights or caches in RAM.
+        Ram = "layers or experts in RAM",
+    }
 }
 
 impl Class {
-    /// For the user.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OneGpu => "one GPU",
-            Self::SeveralGpus => "several GPUs",
-            Self::Ram => "layers or experts in RAM",
-        }
-    }
-
     /// The range around `modelled` that covers about 80 % of measurements.
     pub fn range(self, modelled: f64) -> (f64, f64) {
         let (low, high) = spread(self);

@@ -7,6 +7,7 @@ use super::range::Class;
 use super::work::{DeviceWork, Work};
 use crate::machine::presets::Preset;
 use crate::machine::{Backend, Gpu, presets};
+use crate::named::named;
 use crate::units::Bandwidth;
 
 /// The terms of `work` that take time.
@@ -134,69 +135,35 @@ pub const fn spread(class: Class) -> (f64, f64) {
     }
 }
 
-/// A family of devices with one set of constants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Family {
-    /// Compute capability 6 and below.
-    Pascal,
-    /// Volta and Turing: compute capability 7.
-    Turing,
-    /// Compute capability 8.6 and 8.7.
-    Ampere,
-    /// Cards of data centres with HBM: compute capability 8.0 and 9.0.
-    Hopper,
-    /// Compute capability 8.9.
-    Ada,
-    /// Compute capability 10 and above.
-    Blackwell,
-    Metal,
-    VulkanAmd,
-    VulkanNvidia,
-    /// Vulkan and SYCL on Intel's cards.
-    Intel,
-    Rdna,
-    Cdna,
-    Cpu,
+named! {
+    /// A family of devices with one set of constants.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+    #[allow(missing_docs, reason = "the names say it")]
+    pub enum Family {
+        /// Compute capability 6 and below.
+        Pascal = "CUDA, Pascal",
+        /// Volta and Turing: compute capability 7.
+        Turing = "CUDA, Volta and Turing",
+        /// Compute capability 8.6 and 8.7.
+        Ampere = "CUDA, Ampere",
+        /// Cards of data centres with HBM: compute capability 8.0 and 9.0.
+        Hopper = "CUDA, A100 and H100",
+        /// Compute capability 8.9.
+        Ada = "CUDA, Ada",
+        /// Compute capability 10 and above.
+        Blackwell = "CUDA, Blackwell",
+        Metal = "Metal",
+        VulkanAmd = "Vulkan, AMD",
+        VulkanNvidia = "Vulkan, NVIDIA",
+        /// Vulkan and SYCL on Intel's cards.
+        Intel = "Intel",
+        Rdna = "ROCm, RDNA",
+        Cdna = "ROCm, CDNA",
+        Cpu = "CPU",
+    }
 }
 
 impl Family {
-    /// Every family.
-    pub const ALL: [Self; 13] = [
-        Self::Pascal,
-        Self::Turing,
-        Self::Ampere,
-        Self::Hopper,
-        Self::Ada,
-        Self::Blackwell,
-        Self::Metal,
-        Self::VulkanAmd,
-        Self::VulkanNvidia,
-        Self::Intel,
-        Self::Rdna,
-        Self::Cdna,
-        Self::Cpu,
-    ];
-
-    /// For the user.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pascal => "CUDA, Pascal",
-            Self::Turing => "CUDA, Volta and Turing",
-            Self::Ampere => "CUDA, Ampere",
-            Self::Hopper => "CUDA, A100 and H100",
-            Self::Ada => "CUDA, Ada",
-            Self::Blackwell => "CUDA, Blackwell",
-            Self::Metal => "Metal",
-            Self::VulkanAmd => "Vulkan, AMD",
-            Self::VulkanNvidia => "Vulkan, NVIDIA",
-            Self::Intel => "Intel",
-            Self::Rdna => "ROCm, RDNA",
-            Self::Cdna => "ROCm, CDNA",
-            Self::Cpu => "CPU",
-        }
-    }
-
     /// The family of `gpu`, which is a card of this preset; none for a backend of which nothing is known.
     fn of(gpu: &Gpu, preset: &Preset) -> Option<Self> {
         Some(match (gpu.backend, preset.backend) {

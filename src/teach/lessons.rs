@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use super::CatalogueLookup;
 use crate::engine::{EngineError, EngineId, PlanRequest, PreparedModel};
-use crate::export::caption::Caption;
+use crate::export::Caption;
 use crate::machine::Machine;
 use crate::settings::Settings;
 use recipe::{FigureSource, KnobOverrides};

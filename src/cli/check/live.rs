@@ -8,14 +8,15 @@ use super::super::args::CheckArgs;
 use super::super::config::Config;
 use super::super::error::{CliError, one_line};
 use super::super::resolve::{MachineSource, ParsedArgs};
-use super::super::style::{Hue, Style};
+use super::super::style::Style;
 use super::super::{error, resolve};
 use super::{DIFFERS, apply, compare, model};
-use crate::answer::check::running::{DriverOverhead, HeldMemory, ListedModel, driver_overhead, machine_before};
+use crate::answer::check::running::{HeldMemory, ListedModel, driver_overhead, machine_before};
 use crate::engine::PlanRequest;
 use crate::hardware::visible::ServerProcess;
 use crate::hardware::{DetectOptions, Detected, visible};
 use crate::observed::{Load, Observation, ProcessMemory, PsRow};
+use crate::page::{Hue, Page, Span};
 use crate::plan::Plan;
 use crate::settings::{Context, Flag};
 use crate::units::Tokens;
@@ -112,12 +113,13 @@ pub(super) fn held(args: &CheckArgs, load: &Load) -> String {
     let Ok(found) = driver_overhead(load, &super::processes(&detected)) else {
         return String::new();
     };
-    let line = |overhead: DriverOverhead| {
+    let mut page = Page::default();
+    for overhead in found {
         let (process, mib) = (overhead.process.0, overhead.mib().0);
         let text = format!("the driver says {process:.0} MiB on {}: {mib:.0} MiB besides its buffers", overhead.device);
-        Style::of_stdout().wrap("- ", &format!("{text}; --remember keeps that for later plans"))
-    };
-    found.into_iter().map(line).collect()
+        page.item(&format!("{text}; --remember keeps that for later plans"));
+    }
+    Style::of_stdout().report(&page)
 }
 
 /// A running program beside the plan of what it was asked for.
@@ -190,7 +192,8 @@ impl RunningCheck {
             (_, true) => (Hue::Graph, "Agrees"),
             _ => (Hue::Over, "Differs"),
         };
-        let mut out = format!("{}: {}.\n", style.strong(&style.paint(hue, word)), self.name);
+        let mut page = Page::default();
+        page.line(vec![Span::new(word, hue.bold()), format!(": {}.", self.name).into()]);
         let plan = &self.plan;
         let planned = format!(
             "{}, planned for {} at {} tokens: {} on GPUs, {} in RAM.",
@@ -200,22 +203,20 @@ impl RunningCheck {
             plan.totals.gpu,
             plan.totals.cpu
         );
-        out += &style.wrap("", &one_line(&planned));
+        page.text(&planned, Hue::Text);
         if let Some(listed) = &self.listed {
             let columns = |ps: crate::plan::OllamaPs| format!("{}, {}", ps.size_column(), ps.processor_column());
             let of = |ps: crate::plan::OllamaPs| format!("{} ({} B, {} B on GPUs)", columns(ps), ps.size.0, ps.vram.0);
             let planned = listed.planned.map_or_else(|| "not known of this engine".to_owned(), of);
-            out += &style.wrap("- ", &format!("ollama ps planned:  {planned}"));
-            out += &style.wrap("- ", &format!("ollama ps observed: {}", of(listed.observed)));
+            page.item(&format!("ollama ps planned: {planned}"));
+            page.item(&format!("ollama ps observed: {}", of(listed.observed)));
         }
-        for held in &self.held {
-            out += &style.wrap("- ", &format!("the driver says {}", held.clause()));
-        }
+        self.held.iter().for_each(|held| page.item(&format!("the driver says {}", held.clause())));
         if self.held.is_empty() {
-            out += &style.wrap("- ", "no driver tells what its process holds");
+            page.item("no driver tells what its process holds");
         }
-        out.extend(self.hint.iter().map(|hint| style.wrap("- ", &one_line(hint))));
-        out
+        self.hint.iter().for_each(|hint| page.item(hint));
+        style.report(&page)
     }
 
     fn json(&self) -> serde_json::Value {

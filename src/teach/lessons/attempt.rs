@@ -8,7 +8,7 @@ use super::measure::Case;
 use super::recipe::{KnobOverrides, KnownFigures};
 use super::{FigureValue, Lesson, LessonBar, LessonSetup, RenderedLesson};
 use crate::engine::{DraftFile, EngineError, PlanRequest, PreparedModel};
-use crate::export::caption::Caption;
+use crate::export::Caption;
 use crate::machine::Machine;
 use crate::machine::spec::MachineSpec;
 use crate::model::Projector;

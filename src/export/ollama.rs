@@ -1,15 +1,19 @@
-//! Environment variables of the Ollama server, as lines for a shell and as a drop-in for systemd.
-//! Names: `envconfig/config.go`, Ollama 0.24; those of llama-server: `common/arg.cpp`, 0.1.161.
+//! What Ollama reads: environment variables of its server, as lines for a shell and as a drop-in for systemd, and the
+//! options of a request, as a Modelfile and as JSON.
+//! Names: `envconfig/config.go`, `api/types.go` (`Options`, `Runner`) and `parser/parser.go`, Ollama 0.24; those of
+//! llama-server: `common/arg.cpp`, 0.1.161.
 
 use std::fmt::Display;
 
-use super::ExportInput;
-use super::shell::{comment, word};
-use crate::settings::{FlashAttn, llama_server_variables};
+use serde_json::{Map, Value};
+
+use super::{ExportInput, ModelLocation, comment, word};
+use crate::settings::{FlashAttn, GpuLayers, llama_server_variables};
+use crate::text::is_printable;
 use crate::units::Bytes;
 
 /// The variable for the context, which a request can override.
-pub(super) const CONTEXT: &str = "OLLAMA_CONTEXT_LENGTH";
+const CONTEXT: &str = "OLLAMA_CONTEXT_LENGTH";
 
 /// A variable and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +29,7 @@ impl Variable {
     }
 
     /// `NAME=value`
-    pub(super) fn line(&self) -> String {
+    fn line(&self) -> String {
         format!("{}={}", self.name, self.value)
     }
 }
@@ -58,7 +62,7 @@ pub fn variables(input: &ExportInput<'_>) -> Vec<Variable> {
 }
 
 /// Settings of the plan that Ollama has no variable or option for, one sentence each.
-pub(super) fn caveats(input: &ExportInput<'_>) -> Vec<String> {
+fn caveats(input: &ExportInput<'_>) -> Vec<String> {
     let settings = &input.request.settings;
     let mut caveats = Vec::new();
     if settings.raw {
@@ -95,11 +99,66 @@ pub fn systemd(input: &ExportInput<'_>) -> String {
 
 /// What variables cannot set, as comments.
 fn comments(input: &ExportInput<'_>) -> String {
-    let options = super::request::options(input).into_iter().filter(|(name, _)| *name != "num_ctx");
+    let options = options(input).into_iter().filter(|(name, _)| *name != "num_ctx");
     let options: Vec<String> = options.map(|(name, value)| format!("{name} {value}")).collect();
     let mut lines = String::new();
     if !options.is_empty() {
         lines += &comment(&format!("set in each request or in a Modelfile: {}", options.join(", ")));
+    }
+    for caveat in caveats(input) {
+        lines += &comment(&caveat);
+    }
+    lines
+}
+
+/// The request options for this plan, in the order of Ollama's list: always the context, which Ollama would otherwise
+/// choose by the machine, and the others that the user set.
+pub fn options(input: &ExportInput<'_>) -> Vec<(&'static str, u64)> {
+    let (plan, settings) = (input.plan, &input.request.settings);
+    let mut options = vec![("num_ctx", plan.settings.ctx)];
+    if settings.batch.is_some() {
+        options.push(("num_batch", plan.settings.batch));
+    }
+    match settings.gpu_layers {
+        GpuLayers::Auto => {}
+        GpuLayers::All => options.push(("num_gpu", plan.layers.len() as u64)),
+        GpuLayers::Count(count) => options.push(("num_gpu", count)),
+    }
+    options
+}
+
+/// The `options` object of an API request.
+pub fn options_json(input: &ExportInput<'_>) -> String {
+    let object: Map<String, Value> =
+        options(input).into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+    format!("{:#}\n", Value::Object(object))
+}
+
+/// A Modelfile with the options as parameters; variables of the server are in comments.
+pub fn modelfile(input: &ExportInput<'_>) -> String {
+    let mut lines = String::new();
+    let from = match input.location {
+        ModelLocation::File(path) if path.starts_with(['/', '.', '~']) => path.clone(),
+        ModelLocation::File(path) => format!("./{path}"),
+        ModelLocation::Ollama(name) => name.clone(),
+        ModelLocation::HuggingFace(name) => format!("hf.co/{name}"),
+        ModelLocation::Url(name) | ModelLocation::Unknown(name) => {
+            lines += &comment(&format!("the file of {name}, once downloaded"));
+            "./model.gguf".to_owned()
+        }
+    };
+    lines += &format!("FROM {}\n", from.chars().filter(|c| is_printable(*c)).collect::<String>());
+    for (name, value) in options(input) {
+        lines += &format!("PARAMETER {name} {value}\n");
+    }
+    let variables = variables(input);
+    let server: Vec<String> =
+        variables.iter().filter(|variable| variable.name != CONTEXT).map(Variable::line).collect();
+    if !server.is_empty() {
+        lines += &comment("the server needs these environment variables, which apply to all its models:");
+        for line in server {
+            lines += &comment(&format!("  {line}"));
+        }
     }
     for caveat in caveats(input) {
         lines += &comment(&caveat);

@@ -1,45 +1,43 @@
 //! A load beside its plan, as text.
 
-use super::super::style::{Hue, Style};
-use super::one_line;
+use super::super::error::one_line;
+use super::super::style::Style;
 use crate::answer::check::running::{PsAnswer, PsCandidate};
 use crate::answer::check::{CPU, Check, Compared, Precision, Reason};
 use crate::engine::PlanRequest;
-use crate::export::check::{name, part_title};
+use crate::export::check::{name, part_title, version};
 use crate::library::filter::FoundModel;
-use crate::observed::{Load, Mib, Missing, Observation};
+use crate::observed::{Load, Mib, Missing, Observation, Program};
+use crate::page::{Hue, Page, Span};
 use crate::units::{Bytes, Tokens};
 
 /// Width of a figure's column.
 const FIGURE: usize = 11;
 
 /// The headline, the table with the reasons, the layers, and what else is worth knowing.
-pub(in super::super) fn text(
-    seen: &Observation,
-    chosen: usize,
-    found: &FoundModel,
-    check: &Check,
-    style: &Style,
-) -> String {
+pub(super) fn text(seen: &Observation, chosen: usize, found: &FoundModel, check: &Check, style: &Style) -> String {
     let Some(load) = seen.loads.get(chosen) else { return String::new() };
-    let mut out = headline(check, style);
-    out += &style.wrap("", &one_line(&about(load, found, check)));
+    let mut page = Page::default();
+    headline(check, &mut page);
+    page.text(&about(load, found, check), Hue::Text);
     if let Some(sum) = fit_sum(load, check) {
-        out += &style.wrap("", &sum);
+        page.text(&sum, Hue::Text);
     }
-    out.push('\n');
-    out += &table(check, style);
-    out += &layers(check, style);
+    page.blank();
+    table(check, style, &mut page);
+    layers(check, &mut page);
     let notes = notes(seen, chosen, check);
     if !notes.is_empty() {
-        out.push('\n');
+        page.blank();
     }
-    out.extend(notes.iter().map(|note| style.wrap("- ", &one_line(note))));
-    out
+    for note in &notes {
+        page.item(note);
+    }
+    style.report(&page)
 }
 
 /// What a load took, where there is no plan beside it.
-pub(in super::super) fn observed(load: &Load) -> String {
+pub(super) fn observed(load: &Load) -> String {
     let buffers = load.observed.iter().flat_map(|(device, terms)| {
         terms.iter().map(move |(term, mib)| (one_line(device), term.title(), format!("{:.2}", mib.0)))
     });
@@ -58,7 +56,7 @@ pub(in super::super) fn observed(load: &Load) -> String {
 }
 
 /// Which settings would show a column PROCESSOR.
-pub(in super::super) fn ps(request: &PlanRequest, answer: &PsAnswer, notes: &[String], style: &Style) -> String {
+pub(super) fn ps(request: &PlanRequest, answer: &PsAnswer, notes: &[String], style: &Style) -> String {
     let row = |candidate: &PsCandidate| {
         let (on, all) = candidate.layers;
         let shows = candidate.shows;
@@ -66,48 +64,46 @@ pub(in super::super) fn ps(request: &PlanRequest, answer: &PsAnswer, notes: &[St
     };
     let (hue, word, shows) =
         if answer.agrees() { (Hue::Graph, "Agrees", "it") } else { (Hue::Over, "Differs", "another share") };
-    let mut out = format!("{}: these settings show {shows}.\n", style.strong(&style.paint(hue, word)));
+    let mut page = Page::default();
+    page.line(vec![Span::new(word, hue.bold()), format!(": these settings show {shows}.").into()]);
     let model = &request.model;
-    let machine = request.machine.to_string();
-    out += &style.wrap("", &one_line(&format!("{}, {}, {machine}.", model.name, request.engine.title())));
-    out.push('\n');
-    out += &style.wrap("as given: ", &row(&answer.planned));
+    page.text(&format!("{}, {}, {}.", model.name, request.engine.title(), request.machine), Hue::Text);
+    page.blank();
+    page.spans("as given: ", vec![row(&answer.planned).into()]);
     let near = answer.candidates.iter().any(|candidate| candidate.is_near(answer.gpu_percent));
     if !answer.agrees() {
-        out.push('\n');
-        out += if near {
-            "What would show it, the likeliest first:\n"
-        } else {
-            "No usual setting would show it; nearest is:\n"
-        };
+        page.blank();
+        let likeliest = "What would show it, the likeliest first:";
+        page.line(vec![if near { likeliest } else { "No usual setting would show it; nearest is:" }.into()]);
         for candidate in &answer.candidates {
-            out += &style.wrap("  ", &format!("{}: {}", candidate.changes.join(" "), row(candidate)));
+            page.text_indented(&format!("{}: {}", candidate.changes.join(" "), row(candidate)), 2, Hue::Text);
         }
         if !near {
-            let other = "the free memory was another when the model was loaded: try --gpu with free=";
-            out += &style.wrap("- ", other);
+            page.item("the free memory was another when the model was loaded: try --gpu with free=");
         }
     }
-    out.extend(notes.iter().map(|note| style.wrap("- ", &one_line(note))));
-    out
+    for note in notes {
+        page.item(note);
+    }
+    style.report(&page)
 }
 
-fn headline(check: &Check, style: &Style) -> String {
+fn headline(check: &Check, page: &mut Page) {
     let (compared, same) = (check.compared(), check.same());
     let (hue, word) = match (compared, check.agrees()) {
         (0, _) => (Hue::Cache, "Nothing to compare"),
         (_, true) => (Hue::Graph, "Agrees"),
         (_, false) => (Hue::Over, "Differs"),
     };
-    let word = style.strong(&style.paint(hue, word));
     let rows = if compared == 1 { "figure is" } else { "figures are" };
-    match compared {
-        0 => format!("{word}: the log and the plan have no figure in common.\n"),
+    let rest = match compared {
+        0 => ": the log and the plan have no figure in common.".to_owned(),
         _ if check.rows.iter().all(|row| row.precision == Precision::Hundredths) => {
-            format!("{word}: {same} of {compared} {rows} exact.\n")
+            format!(": {same} of {compared} {rows} exact.")
         }
-        _ => format!("{word}: {same} of {compared} {rows} the same, as far as the log's rounding tells.\n"),
-    }
+        _ => format!(": {same} of {compared} {rows} the same, as far as the log's rounding tells."),
+    };
+    page.line(vec![Span::new(word, hue.bold()), rest.into()]);
 }
 
 /// What the fit expected to use in all, beside what the plan takes on GPUs, where the log has no figure of a device.
@@ -132,12 +128,8 @@ fn fit_sum(load: &Load, check: &Check) -> Option<String> {
 
 /// What was compared with what.
 fn about(load: &Load, found: &FoundModel, check: &Check) -> String {
-    let program = load.program.map_or("the program", crate::observed::Program::name);
-    let version = match (&load.version, load.build) {
-        (Some(version), _) => format!(" {version}"),
-        (None, Some(build)) => format!(" b{build}"),
-        (None, None) => String::new(),
-    };
+    let program = load.program.map_or("the program", Program::name);
+    let version = version(load).map_or_else(String::new, |version| format!(" {version}"));
     let model = &check.request.model;
     let types = match (check.quantisation, model.file_type) {
         (Some(found), _) => format!(" with the weights of {found}"),
@@ -159,7 +151,7 @@ fn about(load: &Load, found: &FoundModel, check: &Check) -> String {
     format!("{}{types} ({}), {program}{version}, {machine}; {plan}.", model.name, found.how)
 }
 
-fn table(check: &Check, style: &Style) -> String {
+fn table(check: &Check, style: &Style, page: &mut Page) {
     let device = |row: &Compared| match row.device.as_str() {
         CPU => "RAM".to_owned(),
         name => one_line(name),
@@ -168,10 +160,10 @@ fn table(check: &Check, style: &Style) -> String {
     let (first, second) = (width(&device).unwrap_or(0), width(&part_title).unwrap_or(0));
     let figure = |mib: Option<Mib>| mib.map_or_else(|| "–".to_owned(), |mib| format!("{:.2}", mib.0));
     let indent = first + 1 + second;
-    let mut out = String::new();
-    if style.lines >= indent + 3 * FIGURE {
+    let is_wide = style.lines >= indent + 3 * FIGURE;
+    if is_wide {
         let line = format!("{:indent$}{:>FIGURE$}{:>FIGURE$}{:>FIGURE$}", "MiB", "planned", "observed", "difference");
-        out += &format!("{}\n", style.paint(Hue::Dim, &line));
+        page.line(vec![Span::new(&line, Hue::Dim)]);
     }
     let mut before = String::new();
     for (at, row) in check.rows.iter().enumerate() {
@@ -179,42 +171,45 @@ fn table(check: &Check, style: &Style) -> String {
         let shown = if name == before { String::new() } else { name.clone() };
         before = name;
         let (planned, observed) = (figure(row.planned), figure(row.observed));
-        let difference = format!("{:>FIGURE$}", row.difference_text());
-        let difference = match (row.is_same(), row.agrees()) {
-            (true, _) => difference,
-            (_, true) => style.paint(Hue::Dim, &difference),
-            _ => style.paint(Hue::Over, &difference),
+        let (difference, part) = (row.difference_text(), part_title(row));
+        let hue = match (row.is_same(), row.agrees()) {
+            (true, _) => Hue::Text,
+            (_, true) => Hue::Dim,
+            _ => Hue::Over,
         };
-        let part = part_title(row);
-        if style.lines >= indent + 3 * FIGURE {
-            out += &format!("{shown:<first$} {part:<second$}{planned:>FIGURE$}{observed:>FIGURE$}{difference}\n");
+        let (figures, difference) = if is_wide {
+            let figures = format!("{shown:<first$} {part:<second$}{planned:>FIGURE$}{observed:>FIGURE$}");
+            (figures, format!("{difference:>FIGURE$}"))
         } else {
-            out += &style
-                .wrap("", &format!("{} {part}: planned {planned}, observed {observed},{difference}", device(row)));
+            (format!("{} {part}: planned {planned}, observed {observed}, ", device(row)), difference)
+        };
+        let spans = vec![figures.into(), Span::new(&difference, hue)];
+        if is_wide {
+            page.line(spans);
+        } else {
+            page.spans("", spans);
         }
         // a reason that the next row has too stands once, below both
         let next = check.rows.get(at + 1);
         let same = next.is_some_and(|next| next.reason == row.reason && next.device == row.device);
         if let Some(reason) = row.reason.as_ref().filter(|_| !same) {
-            out += &style.wrap("      ", &one_line(&format!("{reason}.")));
+            page.text_indented(&format!("{reason}."), 6, Hue::Text);
         }
     }
-    out
 }
 
-fn layers(check: &Check, style: &Style) -> String {
-    let Some(split) = &check.split else { return String::new() };
+fn layers(check: &Check, page: &mut Page) {
+    let Some(split) = &check.split else { return };
     let against = match split.planned {
         Some(planned) if planned == split.observed => ", as planned.".to_owned(),
         Some(planned) => format!("; by the rules known here, {planned} would be."),
         None => "; what the program decided by is not in the log.".to_owned(),
     };
-    let mut out = String::from("\n");
-    out += &style.wrap("", &format!("Layers on GPU: {} of {}{against}", split.observed, split.of));
+    page.blank();
+    page.text(&format!("Layers on GPU: {} of {}{against}", split.observed, split.of), Hue::Text);
     if let Some(inequality) = &split.inequality {
-        out += &style.wrap("  ", inequality);
+        page.text_indented(inequality, 2, Hue::Text);
     }
-    out
 }
 
 fn notes(seen: &Observation, chosen: usize, check: &Check) -> Vec<String> {
