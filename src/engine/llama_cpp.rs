@@ -283,7 +283,9 @@ impl LoadedModel {
         reservation: Reservation,
         passes: Option<&mut PassTrace>,
     ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
-        Measurer::new(self, devices).measure_traced(&self.place(devices, spread), options, reservation, passes)
+        let measurer = Measurer::new(self, devices);
+        let (measured, graphs) = measurer.reserve(&self.place(devices, spread), options, reservation, None, passes)?;
+        Ok((measured, measurer.details(graphs)))
     }
 
     /// Bytes of weights and caches per device, RAM last: a lower bound for any graph.

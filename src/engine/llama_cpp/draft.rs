@@ -114,7 +114,7 @@ impl<'a> DraftRequest<'a> {
         let own = self.own_devices(devices);
         let placement = &main.model.place(devices, spread);
         let partner =
-            Partner::new(&mut Measurer::new(main.model, devices), placement.clone(), options, self.devices.clone())?;
+            Partner::new(&Measurer::new(main.model, devices), placement.clone(), options, self.devices.clone())?;
         let model = self.model.unwrap_or(main.model);
         if model.needs_partner() && !partner.is_reachable() {
             let why = "the draft uses tensors of the model that are not on its GPUs, where llama.cpp would end with an \
@@ -130,7 +130,7 @@ impl<'a> DraftRequest<'a> {
             |main: &MemoryBreakdown, at: usize| main.total(at) - if self.model.is_none() { main.model[at] } else { 0 };
         let before = Before { taken: self.devices.iter().map(|at| held(measured, *at)).collect(), ..Before::default() };
         let mut options_of_draft = ContextParams { n_ctx: measured.parameters.n_ctx, ..self.options.clone() };
-        let mut measurer = Measurer::new(model, &own).beside(&partner).after(before);
+        let measurer = Measurer::new(model, &own).beside(&partner).after(before);
         let draft = measurer.measure(&place, &options_of_draft, reservation)?;
         let bytes = self.among(&draft, devices.len());
         let later = |at: usize| later.get(at).copied().unwrap_or(0);
@@ -139,7 +139,7 @@ impl<'a> DraftRequest<'a> {
                 let taken = (0..devices.len()).map(|at| bytes.total(at) + later(at)).collect();
                 let before = Before { taken, gave_up_pipeline: measured.refused_pipeline.is_some() };
                 let options = ContextParams { drafting, ..options.clone() };
-                let mut again = Measurer::new(main.model, devices).after(before);
+                let again = Measurer::new(main.model, devices).after(before);
                 Some(again.measure(placement, &options, reservation)?)
             }
             None => None,
@@ -150,7 +150,7 @@ impl<'a> DraftRequest<'a> {
                 let main = main_ready.as_ref().unwrap_or(measured);
                 let taken = self.devices.iter().map(|at| held(main, *at) + later(*at)).collect();
                 let gave_up_pipeline = draft.refused_pipeline.is_some();
-                let mut again = measurer.after(Before { taken, gave_up_pipeline });
+                let again = measurer.after(Before { taken, gave_up_pipeline });
                 again.measure(&place, &options_of_draft, reservation)?.compute
             }
             None => draft.compute.clone(),
@@ -221,7 +221,7 @@ impl<'a> Partner<'a> {
     /// # Errors
     /// When llama.cpp refuses these options for this model.
     pub fn new(
-        measurer: &mut Measurer<'a>,
+        measurer: &Measurer<'a>,
         placement: Placement,
         options: &ContextParams,
         devices: Vec<usize>,

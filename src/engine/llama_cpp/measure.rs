@@ -39,7 +39,7 @@ pub struct Before {
     pub gave_up_pipeline: bool,
 }
 
-/// Measures one model on the same devices repeatedly, reusing its buffers.
+/// Measures one model on the same devices.
 #[derive(Debug)]
 pub struct Measurer<'a> {
     pub model: &'a LoadedModel,
@@ -49,19 +49,16 @@ pub struct Measurer<'a> {
     before: Before,
     /// The devices' properties, RAM last.
     backends: Vec<BackendRef>,
-    /// The last measured graph, with the scheduler's copies.
-    graph: Graph,
-    schedule: Schedule,
-    latest: Option<Latest>,
 }
 
-/// The measurement that `graph` and `schedule` are of.
+/// The graphs that were measured, with the scheduler's copies.
 #[derive(Debug)]
-struct Latest {
-    options: ContextParams,
+pub struct MeasuredGraphs {
     layout: MeasureLayout,
-    /// The graph code's devices were kept.
+    /// The devices that the graph code sets were kept.
     pins: bool,
+    graph: Graph,
+    schedule: Schedule,
     /// The graph of one token per sequence, if it was reserved besides.
     token: Option<TokenGraph>,
 }
@@ -75,23 +72,9 @@ struct MeasureLayout {
     pipeline: Pipeline,
 }
 
-/// What a traced measurement records besides.
-struct Trace<'t> {
-    passes: Option<&'t mut PassTrace>,
-    lifetimes: Vec<Lifetime>,
-}
-
-/// A reservation, apart from the prompt graph.
-struct Reserved {
-    layout: MeasureLayout,
-    token: Option<TokenGraph>,
-    measured: MemoryBreakdown,
-}
-
 impl<'a> Measurer<'a> {
     pub fn new(model: &'a LoadedModel, devices: &'a [Device]) -> Self {
-        let (before, graph, schedule, latest) = Default::default();
-        Self { model, devices, partner: None, before, backends: super::backends(devices), graph, schedule, latest }
+        Self { model, devices, partner: None, before: Before::default(), backends: super::backends(devices) }
     }
 
     /// The same for a draft beside `partner`.
@@ -111,47 +94,81 @@ impl<'a> Measurer<'a> {
     /// # Errors
     /// When llama.cpp refuses these options for this model.
     pub fn measure(
-        &mut self,
+        &self,
         placement: &Placement,
         options: &ContextParams,
         reservation: Reservation,
     ) -> Result<MemoryBreakdown, LoadError> {
-        let Reserved { layout, token, measured } = self.reserve(placement, options, reservation, None)?;
-        let pins = reservation == Reservation::Loaded;
-        self.latest = Some(Latest { options: options.clone(), layout, pins, token });
-        Ok(measured)
+        self.reserve(placement, options, reservation, None, None).map(|(measured, _)| measured)
     }
 
-    /// The same with the details of the compute buffers. `passes` receives every tensor's device after each pass. The
-    /// last measurement is reused if it has the same input.
+    /// The same with the graphs. `known` are those of the same placement and options if they were measured before;
+    /// `passes` receives every tensor's device after each pass.
     ///
     /// # Errors
     /// As [`Self::measure`].
-    pub fn measure_traced(
-        mut self,
+    pub fn reserve(
+        &self,
         placement: &Placement,
         options: &ContextParams,
         reservation: Reservation,
-        passes: Option<&mut PassTrace>,
-    ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
-        let mut trace = Trace { passes, lifetimes: Vec::new() };
-        let Reserved { layout, token, measured } = self.reserve(placement, options, reservation, Some(&mut trace))?;
-        let Self { graph, schedule, .. } = self;
-        let MeasureLayout { memory, pipeline, .. } = layout;
-        let lifetimes = trace.lifetimes;
-        Ok((measured, AllocationDetails { memory, graph, schedule, lifetimes, pipeline, token }))
+        known: Option<MeasuredGraphs>,
+        mut passes: Option<&mut PassTrace>,
+    ) -> Result<(MemoryBreakdown, MeasuredGraphs), LoadError> {
+        let pins = reservation == Reservation::Loaded;
+        let mut graphs = match known.filter(|known| known.pins == pins || !known.has_choice()) {
+            Some(known) => known,
+            None => self.prompt(placement, options, pins, passes.as_deref_mut())?,
+        };
+        let mut compute = self.allocate(&graphs, None);
+        let mut measured = self.measured(&graphs.layout, &compute);
+        if !pins {
+            return Ok((measured, graphs));
+        }
+        let is_refused = options.pipeline_refused.unwrap_or_else(|| !self.fits(&measured));
+        if graphs.layout.pipeline.is_on() && is_refused {
+            let refused = measured.compute;
+            graphs.layout.pipeline.buffers_fit = false;
+            self.build(&mut graphs, passes)?;
+            compute = self.allocate(&graphs, None);
+            measured = MemoryBreakdown { refused_pipeline: Some(refused), ..self.measured(&graphs.layout, &compute) };
+        }
+        if graphs.layout.reserves_token_graph() {
+            let token = self.token_graph(&graphs.layout)?;
+            for (device, piece) in token.reserved.iter().enumerate() {
+                if piece.bytes > measured.compute[device] {
+                    measured.compute[device] = piece.bytes;
+                    measured.pieces[device][2] = *piece;
+                }
+            }
+            graphs.token = Some(token);
+        }
+        Ok((measured, graphs))
     }
 
     /// The caches and their shapes.
     ///
     /// # Errors
     /// As [`Self::measure`].
-    pub fn memory(&mut self, placement: &Placement, options: &ContextParams) -> Result<Memory, LoadError> {
-        Ok(self.lay_out(placement, options)?.memory)
+    pub fn memory(&self, placement: &Placement, options: &ContextParams) -> Result<Memory, LoadError> {
+        Ok(self.lay_out(placement, options, &mut Graph::default())?.memory)
     }
 
-    /// Everything but the graph.
-    fn lay_out(&mut self, placement: &Placement, options: &ContextParams) -> Result<MeasureLayout, LoadError> {
+    /// Graphs with their details.
+    pub fn details(&self, graphs: MeasuredGraphs) -> AllocationDetails {
+        let mut lifetimes = Vec::new();
+        self.allocate(&graphs, Some(&mut lifetimes));
+        let MeasuredGraphs { layout: MeasureLayout { memory, pipeline, .. }, graph, schedule, token, .. } = graphs;
+        AllocationDetails { memory, graph, schedule, lifetimes, pipeline, token }
+    }
+
+    /// Everything but the graph. `graph` is overwritten.
+    fn lay_out(
+        &self,
+        placement: &Placement,
+        options: &ContextParams,
+        graph: &mut Graph,
+    ) -> Result<MeasureLayout, LoadError> {
         if self.partner.is_none() && self.model.needs_partner() {
             return Err(LoadError::settings(
                 "this model only drafts for another one: use it as the draft model of that one",
@@ -161,44 +178,9 @@ impl<'a> Measurer<'a> {
         let memory = Memory::new(self.model, &context, placement, self.partner);
         let probe =
             Probe { model: self.model, placement, memory: &memory, partner: self.partner, backends: &self.backends };
-        probe.resolve(&mut context, options, &mut self.graph)?;
+        probe.resolve(&mut context, options, graph)?;
         let pipeline = Pipeline::of(self.devices, placement, &context);
         Ok(MeasureLayout { context, placement: placement.clone(), memory, pipeline })
-    }
-
-    /// Reserves as `reservation` says. The prompt graph is left in `self`.
-    fn reserve(
-        &mut self,
-        placement: &Placement,
-        options: &ContextParams,
-        reservation: Reservation,
-        mut trace: Option<&mut Trace<'_>>,
-    ) -> Result<Reserved, LoadError> {
-        let pins = reservation == Reservation::Loaded;
-        let (mut layout, known) = self.prompt(placement, options, pins, trace.as_deref_mut())?;
-        if !pins {
-            let compute = self.allocate(trace);
-            return Ok(Reserved { measured: self.measured(&layout, &compute), layout, token: None });
-        }
-        let mut refused = None;
-        let mut compute = self.allocate(trace.as_deref_mut());
-        let fits = |compute: &[Piece]| self.fits(&self.measured(&layout, compute));
-        let is_refused = options.pipeline_refused.unwrap_or_else(|| !fits(&compute));
-        if layout.pipeline.is_on() && is_refused {
-            refused = Some(compute.iter().map(|piece| piece.bytes).collect());
-            layout.pipeline.buffers_fit = false;
-            self.graph_of(&layout, layout.context.reserved(), true, trace.as_deref_mut())?;
-            compute = self.allocate(trace);
-        }
-        let mut token = None;
-        if layout.reserves_token_graph() {
-            let of_token = known.map_or_else(|| self.token_graph(&layout), Ok)?;
-            let larger = compute.iter_mut().zip(&of_token.reserved).filter(|(piece, other)| other.bytes > piece.bytes);
-            larger.for_each(|(piece, other)| *piece = *other);
-            token = Some(of_token);
-        }
-        let measured = MemoryBreakdown { refused_pipeline: refused, ..self.measured(&layout, &compute) };
-        Ok(Reserved { layout, token, measured })
     }
 
     /// Whether what is measured can be allocated, pipeline and all.
@@ -209,48 +191,41 @@ impl<'a> Measurer<'a> {
             && self.devices.iter().enumerate().all(|(at, device)| taken(at) + measured.total(at) <= device.free)
     }
 
-    fn allocate(&self, trace: Option<&mut Trace<'_>>) -> Vec<Piece> {
-        let lifetimes = trace.map(|trace| {
-            trace.lifetimes.clear();
-            &mut trace.lifetimes
-        });
-        allocate::reserve(&self.graph, &self.schedule, &self.backends, lifetimes)
+    fn allocate(&self, graphs: &MeasuredGraphs, lifetimes: Option<&mut Vec<Lifetime>>) -> Vec<Piece> {
+        allocate::reserve(&graphs.graph, &graphs.schedule, &self.backends, lifetimes)
     }
 
-    /// Builds the worst-case prompt graph and schedules it. The last one is reused if it is the same, with the graph of
-    /// one token that was reserved with it.
+    /// The worst-case prompt graph.
     fn prompt(
-        &mut self,
+        &self,
         placement: &Placement,
         options: &ContextParams,
         pins: bool,
-        trace: Option<&mut Trace<'_>>,
-    ) -> Result<(MeasureLayout, Option<TokenGraph>), LoadError> {
-        let is_traced = trace.as_ref().is_some_and(|trace| trace.passes.is_some());
-        let is_same = |latest: &Latest| {
-            !is_traced
-                && latest.options == *options
-                && latest.layout.placement == *placement
-                && latest.layout.pipeline.buffers_fit
-                && (latest.pins == pins || !latest.layout.has_choice(&self.graph))
-        };
-        if let Some(Latest { layout, token, .. }) = self.latest.take().filter(is_same) {
-            return Ok((layout, token));
-        }
-        let layout = self.lay_out(placement, options)?;
-        self.graph_of(&layout, layout.context.reserved(), pins, trace)?;
-        Ok((layout, None))
+        passes: Option<&mut PassTrace>,
+    ) -> Result<MeasuredGraphs, LoadError> {
+        let (mut graph, schedule) = (Graph::default(), Schedule::default());
+        let layout = self.lay_out(placement, options, &mut graph)?;
+        let mut graphs = MeasuredGraphs { layout, pins, graph, schedule, token: None };
+        self.build(&mut graphs, passes)?;
+        Ok(graphs)
+    }
+
+    /// Builds the prompt graph of a layout and schedules it.
+    fn build(&self, graphs: &mut MeasuredGraphs, passes: Option<&mut PassTrace>) -> Result<(), LoadError> {
+        let MeasuredGraphs { layout, pins, graph, schedule, .. } = graphs;
+        self.graph_of(layout, layout.context.reserved(), *pins, (graph, schedule), passes)
     }
 
     /// Builds the graph of `batch` and schedules it.
     fn graph_of(
-        &mut self,
+        &self,
         layout: &MeasureLayout,
         batch: Batch,
         pins: bool,
-        trace: Option<&mut Trace<'_>>,
+        (graph, schedule): (&mut Graph, &mut Schedule),
+        mut passes: Option<&mut PassTrace>,
     ) -> Result<(), LoadError> {
-        let Self { model, partner, backends, graph, schedule, .. } = self;
+        let Self { model, partner, backends, .. } = self;
         let MeasureLayout { context, placement, memory, pipeline } = layout;
         let loaded = GraphModel { model, placement, memory, partner: *partner };
         graph::build(&loaded, context, batch, graph)?;
@@ -268,7 +243,6 @@ impl<'a> Measurer<'a> {
             pins,
             rules: model.release.rules,
         };
-        let mut passes = trace.and_then(|trace| trace.passes.as_deref_mut());
         if let Some(passes) = &mut passes {
             passes.clear();
         }
@@ -282,14 +256,10 @@ impl<'a> Measurer<'a> {
         Ok(())
     }
 
-    /// What the graph of one token per sequence reserves; the prompt graph is kept.
-    fn token_graph(&mut self, layout: &MeasureLayout) -> Result<TokenGraph, LoadError> {
-        let prompt = (std::mem::take(&mut self.graph), std::mem::take(&mut self.schedule));
-        let done = self.graph_of(layout, layout.context.probe(1), true, None);
-        let (graph, schedule) =
-            (std::mem::replace(&mut self.graph, prompt.0), std::mem::replace(&mut self.schedule, prompt.1));
-        done?;
-        let mut lifetimes = Vec::new();
+    /// What the graph of one token per sequence reserves.
+    fn token_graph(&self, layout: &MeasureLayout) -> Result<TokenGraph, LoadError> {
+        let (mut graph, mut schedule, mut lifetimes) = Default::default();
+        self.graph_of(layout, layout.context.probe(1), true, (&mut graph, &mut schedule), None)?;
         let reserved = allocate::reserve(&graph, &schedule, &self.backends, Some(&mut lifetimes));
         Ok(TokenGraph { graph, schedule, lifetimes, reserved })
     }
@@ -312,18 +282,20 @@ impl<'a> Measurer<'a> {
     }
 }
 
-impl MeasureLayout {
+impl MeasuredGraphs {
     /// Whether the devices that the graph code sets may differ from those that the scheduler would choose: it sets some,
     /// and not everything is on one GPU.
-    fn has_choice(&self, graph: &Graph) -> bool {
-        let Self { placement, context, .. } = self;
+    fn has_choice(&self) -> bool {
+        let MeasureLayout { placement, context, .. } = &self.layout;
         let on_one = placement.full_offload
             && context.offload_kqv
             && !placement.has_overrides()
             && placement.layers.iter().all(|device| *device == placement.output);
-        !on_one && graph.tensors.iter().any(|tensor| tensor.pin != NO_BACKEND)
+        !on_one && self.graph.tensors.iter().any(|tensor| tensor.pin != NO_BACKEND)
     }
+}
 
+impl MeasureLayout {
     /// Whether the graph of one token per sequence may reserve more on a device than the prompt graph: with something in
     /// RAM, which GPUs compute for many tokens only.
     fn reserves_token_graph(&self) -> bool {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::context::{self, ContextParams, Cparams};
 use super::draft::{self, DraftMemory, DraftRequest, MainContext, Speculation};
 use super::fit::{FitLimits, FitResult, NoRoom, fit_for};
-use super::measure::{self, Measurer, Reservation, ResolvedRequest};
+use super::measure::{self, MeasuredGraphs, Measurer, Reservation, ResolvedRequest};
 use super::placement::{OverrideGroup, Placement, SplitRequest, TensorOverride};
 use super::projector::PlacedProjector;
 use super::release::ReleaseTraits;
@@ -41,11 +41,9 @@ pub fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Re
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
     let params = ServerParams::new(model, loaded, machine, settings)?;
     let devices = params.devices.clone();
-    let mut measurer = Measurer::new(loaded, &devices);
-    let placed = PlacedModel::new(&mut measurer, model, params, machine, settings, FitGoal::Most)?;
-    let (_, details) =
-        measurer.measure_traced(&placed.placement(), &placed.params.options, Reservation::Loaded, None)?;
-    Ok(PlanBuilder { model, placed, details }.plan())
+    let measurer = Measurer::new(loaded, &devices);
+    let (placed, graphs) = PlacedModel::new(&measurer, model, params, machine, settings, FitGoal::Most)?;
+    Ok(PlanBuilder { model, placed, details: measurer.details(graphs) }.plan())
 }
 
 /// The plan without its explanations.
@@ -61,7 +59,8 @@ pub fn summary(
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
     let params = ServerParams::new(model, loaded, machine, settings)?;
     let devices = params.devices.clone();
-    Ok(PlacedModel::new(&mut Measurer::new(loaded, &devices), model, params, machine, settings, fit_goal)?.summary())
+    let measurer = Measurer::new(loaded, &devices);
+    Ok(PlacedModel::new(&measurer, model, params, machine, settings, fit_goal)?.0.summary())
 }
 
 /// An upper bound known before planning.
@@ -88,8 +87,8 @@ pub fn resolve(model: &PreparedModel, machine: &Machine, settings: &Settings) ->
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
     let params = ServerParams::new(model, loaded, machine, settings)?;
     let devices = params.devices.clone();
-    let placed =
-        PlacedModel::new(&mut Measurer::new(loaded, &devices), model, params, machine, settings, FitGoal::Most)?;
+    let measurer = Measurer::new(loaded, &devices);
+    let (placed, _) = PlacedModel::new(&measurer, model, params, machine, settings, FitGoal::Most)?;
     let ServerParams { gpus, devices, spread, options, .. } = placed.params;
     Ok(ResolvedRequest { loaded: loaded.clone(), gpus, devices, spread, options })
 }
@@ -521,26 +520,26 @@ pub struct PlacedModel<'a> {
 }
 
 impl<'a> PlacedModel<'a> {
-    /// Runs the fit.
+    /// Runs the fit, and measures the load with the graphs that the fit measured where they are the same.
     ///
     /// # Errors
     /// When llama.cpp refuses the settings.
     pub fn new(
-        measurer: &mut Measurer<'a>,
+        measurer: &Measurer<'a>,
         prepared: &'a PreparedModel,
         mut params: ServerParams<'a>,
         machine: &'a Machine,
         settings: &'a Settings,
         fit_goal: FitGoal,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<(Self, MeasuredGraphs), EngineError> {
         let loaded = measurer.model;
         let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
         let limits = params.limits_with_draft(loaded);
-        let fitted = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
+        let (fitted, graphs) = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
         params.options.n_ctx = fitted.n_ctx;
         params.spread = fitted.spread.clone();
         let placement = loaded.place(&params.devices, &params.spread);
-        let load = measurer.measure(&placement, &params.options, Reservation::Loaded)?;
+        let (load, graphs) = measurer.reserve(&placement, &params.options, Reservation::Loaded, graphs, None)?;
         let used = params.draft.as_ref().filter(|_| params.speculation.has_context());
         let main = MainContext {
             model: loaded,
@@ -553,7 +552,7 @@ impl<'a> PlacedModel<'a> {
         };
         let draft = used.map(|draft| draft.measure(&main)).transpose()?;
         let draft_file = prepared.draft().map(|draft| draft.file.as_str());
-        Ok(Self { machine, settings, loaded, params, fitted, load, draft, draft_file })
+        Ok((Self { machine, settings, loaded, params, fitted, load, draft, draft_file }, graphs))
     }
 
     /// The plan without its explanations.
