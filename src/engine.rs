@@ -7,7 +7,6 @@
 mod admission;
 pub mod backend;
 mod compared;
-mod draft_match;
 pub mod estimator;
 mod facts;
 #[cfg(test)]
@@ -19,7 +18,6 @@ pub mod llama_cpp;
 pub mod ollama;
 mod plan_request;
 mod preflight;
-mod prepared;
 mod request;
 mod version;
 
@@ -39,9 +37,9 @@ pub use estimator::formulas;
 pub use facts::{EngineFacts, ReserveSetting};
 pub use id::{CountedDevice, EngineError, EngineId, FitGoal, Launch, ServerCommand, ServerStart, ServerStarts};
 pub use knobs::{KnobCondition, KnobContext};
+pub use llama_cpp::{DraftFile, PreparedModel};
 pub use plan_request::PlanRequest;
 pub use preflight::{Preflight, UpperBound};
-pub use prepared::{DraftFile, PreparedModel};
 pub use version::EngineVersion;
 
 /// Decides how a model's layers are placed on a machine.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::engine::llama_cpp::weights::Layouts;
+use crate::engine::llama_cpp::homes::Layouts;
 use crate::engine::{self, EngineId, PlanRequest};
 use crate::gguf::Tensor;
 use crate::machine::{Backend, Machine, Os};

@@ -24,7 +24,7 @@ use super::compared::{ComparedVersions, VersionDifference, version};
 use super::facts::{EngineFacts, ReserveSetting};
 use super::id::EngineError;
 use super::knobs::KnobCondition;
-use super::prepared::PreparedModel;
+use super::llama_cpp::PreparedModel;
 use super::request::{self, local_gpus_only, on_local_gpus};
 use crate::gguf::Tensor;
 use crate::machine::{Backend, Gpu, Machine};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::id::EngineId;
-use super::prepared::PreparedModel;
+use super::llama_cpp::PreparedModel;
 use crate::gguf::FileType;
 use crate::machine::Machine;
 use crate::settings::Settings;

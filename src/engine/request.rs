@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::estimator::{OllamaKeys, OllamaRelease};
 use super::id::EngineError;
-use super::prepared::PreparedModel;
+use super::llama_cpp::PreparedModel;
 use crate::machine::{Machine, rpc};
 use crate::model::Model;
 use crate::plan::Plan;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{CheckedTerm, Compared, Part, Precision, Uncounted};
 use crate::answer::why;
-use crate::engine::llama_cpp::weights::WeightsInRam;
+use crate::engine::llama_cpp::homes::WeightsInRam;
 use crate::engine::llama_cpp::{RequestBuffers, Reservation};
 use crate::engine::{EngineError, PlanRequest, of};
 use crate::observed::{Load, Mib, Program, TablePhase, Term, device_name, is_gpu, is_repacked};

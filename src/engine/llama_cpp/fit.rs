@@ -5,12 +5,13 @@
 use std::rc::Rc;
 
 use super::context::{ContextParams, Cparams};
+use super::devices::{self, Device};
 use super::draft::{DeviceBytes, DraftRequest};
 use super::error::LoadError;
-use super::measure::{MeasuredGraphs, Measurer, Reservation};
-use super::placement::{OverrideGroup, Placement, TensorOverride};
+use super::loaded::LoadedModel;
+use super::measure::{MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
+use super::placement::{LayerSplit, OverrideGroup, Placement, TensorOverride};
 use super::release::FitContext;
-use super::{Device, LayerSplit, LoadedModel, MemoryBreakdown};
 use crate::engine::ggml::tensor::BackendId;
 use crate::engine::id::FitGoal;
 use crate::machine::CpuInstructions;
@@ -259,7 +260,7 @@ impl Fitter<'_, '_> {
     fn without_graph(&self, spread: &LayerSplit) -> Result<Vec<i64>, LoadError> {
         let (model, devices) = (self.model(), self.measurer.devices);
         let context = Cparams::new(&self.options, model)?;
-        let bytes = model.without_graph(&model.place(devices, spread), &context, &super::backends(devices));
+        let bytes = model.without_graph(&model.place(devices, spread), &context, &devices::backends(devices));
         let of_draft = |at: usize| {
             let measured = self.draft.iter().flat_map(|draft| &draft.measured);
             measured.filter(|(n_ctx, _)| *n_ctx == self.options.n_ctx).map(|(_, draft)| draft.total(at)).sum::<u64>()

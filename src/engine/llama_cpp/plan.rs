@@ -5,23 +5,25 @@ mod confidence;
 
 use std::sync::Arc;
 
+use super::cache::Memory;
 use super::context::{self, ContextParams, Cparams};
-use super::draft::{self, DraftMemory, DraftRequest, MainContext, Speculation};
+use super::devices::{Device, backend, gpus};
+use super::draft::{self, DraftMemory, DraftRequest, MainContext};
 use super::fit::{FitLimits, FitResult, NoRoom, fit_for};
-use super::measure::{self, MeasuredGraphs, Measurer, Reservation, ResolvedRequest};
-use super::placement::{OverrideGroup, Placement, SplitRequest, TensorOverride};
+use super::homes::WeightsInRam;
+use super::loaded::LoadedModel;
+use super::measure::{AllocationDetails, MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
+use super::peak;
+use super::placement::{LayerSplit, OverrideGroup, Placement, SplitRequest, TensorOverride};
+use super::prepared::PreparedModel;
 use super::projector::PlacedProjector;
-use super::release::ReleaseTraits;
-use super::weights::WeightsInRam;
-use super::{AllocationDetails, Device, LayerSplit, LoadedModel, MemoryBreakdown};
+use super::resolved::ResolvedRequest;
+use super::speculation::Speculation;
 use crate::engine::ggml::BackendRef;
-use crate::engine::ggml::backend::cuda::MatrixUnits;
-use crate::engine::ggml::backend::{Cpu, Cuda, Metal, Plain, Remote, Sycl, Vulkan};
+use crate::engine::ggml::backend::Cpu;
 use crate::engine::id::{EngineError, EngineId, FitGoal};
 use crate::engine::preflight::{Preflight, UpperBound};
-use crate::engine::prepared::PreparedModel;
-use crate::machine::budget::VulkanLimits;
-use crate::machine::{self, Backend, BufferLimit, CpuInstructions, Gpu, Machine, Os};
+use crate::machine::{self, BufferLimit, CpuInstructions, Machine};
 use crate::plan::{
     BufferUse, Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, LargestBuffer, LayerPlan, Part, PartKind,
     PartMemory, Peak, Plan, PlanSummary, Reserve, Term, Totals, Uncertainty, Verdict, Why,
@@ -240,11 +242,11 @@ impl PlanBuilder<'_> {
         let compute = &self.placed.measured().compute;
         let peak = |(place, bytes): (u8, &u64)| {
             let largest = self.details.largest_on(place);
-            measure::peak(self.placed.device_of(usize::from(place)), place, *bytes, &largest)
+            peak::peak(self.placed.device_of(usize::from(place)), place, *bytes, &largest)
         };
         let peaks: Vec<Peak> = (0_u8..).zip(compute).map(peak).collect();
         let name = |device: usize| devices.get(device).map(|device| device.id.clone()).unwrap_or_default();
-        let branches = peaks.iter().map(|peak| measure::branch(name(peak.device), peak)).collect();
+        let branches = peaks.iter().map(|peak| peak::branch(name(peak.device), peak)).collect();
         let winner = (0..compute.len()).rev().max_by_key(|at| compute.get(*at)).unwrap_or(0);
         let bytes = Bytes(compute.get(winner).copied().unwrap_or(0));
         let size = GraphSize { bytes, own: bytes, branches, winner };
@@ -375,38 +377,6 @@ impl ServerParams<'_> {
         let held = |gpu: &usize| parts.iter().map(|part| part.devices[*gpu].asked().0).sum();
         self.gpus.iter().map(held).collect()
     }
-}
-
-/// What llama.cpp's backend for `gpu` decides in this release.
-pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
-    let cuda = |units| Cuda { units, rules: release.cuda, events: true };
-    let own: BackendRef = match gpu.backend {
-        Backend::Cuda => Arc::new(cuda(MatrixUnits::of(gpu.compute))),
-        Backend::Rocm => Arc::new(cuda(MatrixUnits::None)),
-        Backend::Metal => Arc::new(Metal { rules: release.metal }),
-        Backend::Vulkan => Arc::new(vulkan(gpu, os, release)),
-        Backend::Sycl => Arc::new(Sycl),
-        Backend::Plain => Arc::new(Plain),
-    };
-    if gpu.computer.is_some() { Arc::new(Remote(own)) } else { own }
-}
-
-fn vulkan(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> Vulkan {
-    let (VulkanLimits { align, host_align, max_tensor, max_buffer }, ..) = VulkanLimits::of(gpu, os);
-    Vulkan { alignment: align, host_alignment: host_align, max_tensor, max_buffer, rules: release.vulkan }
-}
-
-/// The machine's GPUs in the order in which they get layers: those of other computers first, then the local ones,
-/// integrated ones only if there are no others (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
-pub fn gpus(machine: &Machine) -> Vec<usize> {
-    let of = |wanted: &dyn Fn(&Gpu) -> bool| -> Vec<usize> {
-        let list = machine.gpus.iter().enumerate();
-        list.filter(|(_, gpu)| wanted(gpu)).map(|(at, _)| at).collect()
-    };
-    let remote = of(&|gpu| gpu.computer.is_some());
-    let discrete = of(&|gpu| gpu.computer.is_none() && !gpu.integrated);
-    let local = if discrete.is_empty() { of(&|gpu| gpu.computer.is_none()) } else { discrete };
-    [remote, local].concat()
 }
 
 fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) -> ContextParams {
@@ -830,4 +800,31 @@ impl LayerSplit {
     fn is_fixed(&self, gpus: usize) -> bool {
         gpus == 0 || self.set_by_user(gpus).is_some()
     }
+}
+
+/// The caches of `plan`, which is a plan of `model`, and their shapes. Their devices are in the plan.
+///
+/// # Errors
+/// When llama.cpp cannot read the model or refuses the settings.
+pub fn cache_layout(model: &PreparedModel, plan: &Plan, settings: &Settings) -> Result<Memory, EngineError> {
+    let effect = &plan.settings;
+    let loaded = model.llama_cpp(effect.release.or(settings.release).unwrap_or_default())?;
+    let options = ContextParams {
+        n_ctx: effect.ctx_total,
+        n_batch: effect.batch,
+        n_ubatch: effect.ubatch,
+        n_seq_max: effect.parallel,
+        type_k: effect.cache_type_k.format(),
+        type_v: effect.cache_type_v.format(),
+        flash_attn: match plan.v_transposed {
+            Some(true) => FlashAttn::Off,
+            Some(false) => FlashAttn::On,
+            None => effect.flash_attn,
+        },
+        kv_unified: effect.kv_unified.unwrap_or(false),
+        swa_full: settings.swa_full,
+        ..ContextParams::default()
+    };
+    let placement = loaded.place(&[], &LayerSplit::default());
+    Ok(Measurer::new(loaded, &[]).memory(&placement, &options)?)
 }

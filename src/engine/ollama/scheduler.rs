@@ -7,7 +7,7 @@ use super::llama_cpp;
 use super::release::ReleaseTraits;
 use super::server_launch::{self, Retry, ServerLaunch};
 use crate::engine::id::{EngineError, ServerStart};
-use crate::engine::prepared::PreparedModel;
+use crate::engine::llama_cpp::PreparedModel;
 use crate::machine::{Machine, Os};
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
