@@ -213,11 +213,12 @@ pub enum Outputs {
 }
 
 /// Data type of the KV cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum CacheType {
     F32,
+    #[default]
     F16,
     Bf16,
     Q8_0,

@@ -166,7 +166,7 @@ fn checkpoint(request: &PlanRequest) -> Bytes {
     if !keys.any(|key| saved.iter().any(|part| key.contains(part))) {
         return Bytes::ZERO;
     }
-    let resolved = engine::of(request.engine).resolve(&request.model, &request.machine, &request.settings);
+    let resolved = engine::of(request.engine).resolve(request.parts());
     let buffers = resolved.ok().flatten().and_then(|resolved| resolved.buffers().ok());
     buffers.map_or(Bytes::ZERO, |buffers| buffers.checkpoints)
 }

@@ -9,7 +9,6 @@ pub mod context;
 mod devices;
 pub mod draft;
 mod draft_match;
-pub(super) mod engine;
 pub mod error;
 pub mod fit;
 pub mod graph;
@@ -30,9 +29,16 @@ pub mod speculation;
 pub(super) mod transformer;
 pub mod weights;
 
+use super::Engine;
+use super::admission::Admission;
+use super::id::{EngineError, FitGoal, Launch};
+use super::plan_request::RequestParts;
+use super::preflight::Preflight;
+use crate::plan::{Plan, PlanSummary};
+use crate::settings::{InEffect, Settings};
+use crate::units::Tokens;
 pub use architecture::{Architecture, Compared, GraphFamily, Trait};
 pub use devices::Device;
-pub(super) use devices::gpus as visible;
 pub use loaded::LoadedModel;
 pub use measure::{AllocationDetails, MemoryBreakdown, Pipeline, Reservation, TokenGraph};
 pub use placement::LayerSplit;
@@ -40,3 +46,54 @@ pub use plan::{Evidence, Likeness, ModelledError, cache_layout, evidence};
 pub(super) use plan::{plan, preflight, resolve, summary};
 pub use prepared::{DraftFile, PreparedModel};
 pub use resolved::{DeviceBuffers, RequestBuffers, ResolvedRequest};
+
+/// llama-server itself.
+#[derive(Debug)]
+pub struct LlamaCpp;
+
+impl Engine for LlamaCpp {
+    fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
+        let mut plan = plan(RequestParts { settings: &request.settings.as_program(), ..request })?;
+        plan.notes.extend(shares_cache(request.settings, &plan.settings));
+        Ok(plan)
+    }
+
+    fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+        summary(RequestParts { settings: &request.settings.as_program(), ..request }, fit_goal)
+    }
+
+    fn preflight(&self, request: RequestParts<'_>) -> Result<Option<Preflight>, EngineError> {
+        preflight(RequestParts { settings: &request.settings.as_program(), ..request }).map(Some)
+    }
+
+    fn launch(&self, RequestParts { machine, settings, .. }: RequestParts<'_>) -> Result<Option<Launch>, EngineError> {
+        Ok(Some(Launch { options: settings.clone(), gpus: devices::gpus(machine), command: None, failures: 0 }))
+    }
+
+    fn resolve(&self, request: RequestParts<'_>) -> Result<Option<ResolvedRequest>, EngineError> {
+        resolve(RequestParts { settings: &request.settings.as_program(), ..request }).map(Some)
+    }
+
+    /// A server that does not take other models into account.
+    fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError> {
+        let plan = self.plan(request)?;
+        Ok(plan.refusal.clone().map_or_else(|| Admission::load(plan), Admission::Refused))
+    }
+}
+
+/// Whether several sequences share one cache, which follows from whether their number is given.
+fn shares_cache(settings: &Settings, effect: &InEffect) -> Option<String> {
+    let InEffect { parallel, ctx_per_sequence, ctx_total, .. } = *effect;
+    let (each, all) = (Tokens(ctx_per_sequence), Tokens(ctx_total));
+    match effect.kv_unified {
+        _ if parallel < 2 => None,
+        Some(true) if settings.parallel.is_none() => {
+            Some(format!("unified KV is on, as parallel is auto: {parallel} sequences share {all} tokens"))
+        }
+        Some(false) => Some(format!(
+            "unified KV is off, as parallel is given: each of {parallel} sequences has {each} tokens; with --kv-unified \
+             each may use all {all}"
+        )),
+        _ => None,
+    }
+}

@@ -306,7 +306,7 @@ pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineEr
     let name = |gpu: usize| shown.names.get(gpu).cloned().unwrap_or_else(|| format!("GPU{gpu}"));
     let engine = of(request.engine);
     let mut terms = BTreeMap::new();
-    if let Some(resolved) = engine.resolve(&request.model, &request.machine, &request.settings)? {
+    if let Some(resolved) = engine.resolve(request.parts())? {
         let buffers = resolved.buffers()?;
         let mut measured = BTreeMap::new();
         if shown.measured {

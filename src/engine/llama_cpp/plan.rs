@@ -22,6 +22,7 @@ use super::speculation::Speculation;
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::id::{EngineError, EngineId, FitGoal};
+use crate::engine::plan_request::RequestParts;
 use crate::engine::preflight::{Preflight, UpperBound};
 use crate::machine::{self, BufferLimit, CpuInstructions, Machine};
 use crate::plan::{
@@ -35,41 +36,29 @@ use crate::settings::{
 use crate::units::Bytes;
 pub use confidence::{Evidence, Likeness, ModelledError, evidence};
 
-/// Plans `model` on `machine`.
+/// Plans a request.
 ///
 /// # Errors
 /// When llama.cpp cannot read the model or refuses the settings.
-pub fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let params = ServerParams::new(model, loaded, machine, settings)?;
-    let devices = params.devices.clone();
-    let measurer = Measurer::new(loaded, &devices);
-    let (placed, graphs) = PlacedModel::new(&measurer, model, params, machine, settings, FitGoal::Most)?;
-    Ok(PlanBuilder { model, placed, details: measurer.details(graphs) }.plan())
+pub fn plan(request: RequestParts<'_>) -> Result<Plan, EngineError> {
+    placed(request, FitGoal::Most, |placed, measurer, graphs| {
+        PlanBuilder { model: request.model, placed, details: measurer.details(graphs) }.plan()
+    })
 }
 
 /// The plan without its explanations.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn summary(
-    model: &PreparedModel,
-    machine: &Machine,
-    settings: &Settings,
-    fit_goal: FitGoal,
-) -> Result<PlanSummary, EngineError> {
-    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let params = ServerParams::new(model, loaded, machine, settings)?;
-    let devices = params.devices.clone();
-    let measurer = Measurer::new(loaded, &devices);
-    Ok(PlacedModel::new(&measurer, model, params, machine, settings, fit_goal)?.0.summary())
+pub fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+    placed(request, fit_goal, |placed, _, _| placed.summary())
 }
 
 /// An upper bound known before planning.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn preflight(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Preflight, EngineError> {
+pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) -> Result<Preflight, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
     let mut params = ServerParams::new(model, loaded, machine, settings)?;
     if params.options.n_ctx == 0 {
@@ -85,14 +74,26 @@ pub fn preflight(model: &PreparedModel, machine: &Machine, settings: &Settings) 
 ///
 /// # Errors
 /// As [`plan`].
-pub fn resolve(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<ResolvedRequest, EngineError> {
+pub fn resolve(request: RequestParts<'_>) -> Result<ResolvedRequest, EngineError> {
+    placed(request, FitGoal::Most, |PlacedModel { loaded, params, .. }, _, _| {
+        let ServerParams { gpus, devices, spread, options, .. } = params;
+        ResolvedRequest { loaded: loaded.clone(), gpus, devices, spread, options }
+    })
+}
+
+/// What `then` makes of the model as placed by the fit, and of the graphs of its load.
+fn placed<'a, T>(
+    request: RequestParts<'a>,
+    fit_goal: FitGoal,
+    then: impl FnOnce(PlacedModel<'a>, &Measurer<'_>, MeasuredGraphs) -> T,
+) -> Result<T, EngineError> {
+    let RequestParts { model, machine, settings } = request;
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
     let params = ServerParams::new(model, loaded, machine, settings)?;
     let devices = params.devices.clone();
     let measurer = Measurer::new(loaded, &devices);
-    let (placed, _) = PlacedModel::new(&measurer, model, params, machine, settings, FitGoal::Most)?;
-    let ServerParams { gpus, devices, spread, options, .. } = placed.params;
-    Ok(ResolvedRequest { loaded: loaded.clone(), gpus, devices, spread, options })
+    let (placed, graphs) = PlacedModel::new(request, loaded, &measurer, params, fit_goal)?;
+    Ok(then(placed, &measurer, graphs))
 }
 
 /// A device's memory left for layers.
@@ -276,7 +277,7 @@ impl PlanBuilder<'_> {
         }
         notes.extend(self.placed.note_on_repacking());
         notes.extend(self.placed.notes_on_draft());
-        for option in super::engine::FACTS.ignored(self.placed.settings) {
+        for option in EngineId::LlamaCpp.facts().ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));
         }
         notes
@@ -452,7 +453,6 @@ pub fn in_effect(
         embeddings: context.embeddings,
         program: Some(settings.program).filter(|program| *program != LlamaProgram::Server),
         n_cpu_moe: Some(settings.n_cpu_moe.unwrap_or(0).min(model.hparams.n_layer_all as u64)),
-        image_max_tokens: None,
         release: Some(model.release.name),
         build: settings.build,
         spec_type: params.speculation.names(),
@@ -462,7 +462,7 @@ pub fn in_effect(
         cache_ram: (model.hparams.causal && settings.program.serves())
             .then(|| settings.cache_ram.unwrap_or(PROMPT_CACHE)),
         ctx_checkpoints: settings.ctx_checkpoints,
-        sources: std::collections::BTreeMap::new(),
+        ..InEffect::default()
     }
 }
 
@@ -495,14 +495,12 @@ impl<'a> PlacedModel<'a> {
     /// # Errors
     /// When llama.cpp refuses the settings.
     pub fn new(
-        measurer: &Measurer<'a>,
-        prepared: &'a PreparedModel,
+        RequestParts { model: prepared, machine, settings }: RequestParts<'a>,
+        loaded: &'a LoadedModel,
+        measurer: &Measurer<'_>,
         mut params: ServerParams<'a>,
-        machine: &'a Machine,
-        settings: &'a Settings,
         fit_goal: FitGoal,
     ) -> Result<(Self, MeasuredGraphs), EngineError> {
-        let loaded = measurer.model;
         let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
         let limits = params.limits_with_draft(loaded);
         let (fitted, graphs) = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
