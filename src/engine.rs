@@ -7,7 +7,6 @@
 mod admission;
 pub mod backend;
 mod compared;
-mod draft_match;
 pub mod estimator;
 mod facts;
 #[cfg(test)]
@@ -19,7 +18,6 @@ pub mod llama_cpp;
 pub mod ollama;
 mod plan_request;
 mod preflight;
-mod prepared;
 mod request;
 mod version;
 
@@ -39,55 +37,46 @@ pub use estimator::formulas;
 pub use facts::{EngineFacts, ReserveSetting};
 pub use id::{CountedDevice, EngineError, EngineId, FitGoal, Launch, ServerCommand, ServerStart, ServerStarts};
 pub use knobs::{KnobCondition, KnobContext};
-pub use plan_request::PlanRequest;
+pub use llama_cpp::{DraftFile, PreparedModel};
+pub use plan_request::{PlanRequest, RequestParts};
 pub use preflight::{Preflight, UpperBound};
-pub use prepared::{DraftFile, PreparedModel};
 pub use version::EngineVersion;
 
 /// Decides how a model's layers are placed on a machine.
 pub trait Engine: Sync {
-    /// Facts that do not depend on the model.
-    fn facts(&self) -> &'static EngineFacts;
-
-    /// Plans `model` on `machine`.
+    /// Plans the request.
     ///
     /// # Errors
     /// When the header lacks a required key, or the engine refuses the settings.
-    fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError>;
+    fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError>;
 
     /// The plan without its explanations.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn summary(
-        &self,
-        model: &PreparedModel,
-        machine: &Machine,
-        settings: &Settings,
-        _fit_goal: FitGoal,
-    ) -> Result<PlanSummary, EngineError> {
-        self.plan(model, machine, settings).map(|plan| PlanSummary::of(&plan))
+    fn summary(&self, request: RequestParts<'_>, _fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+        self.plan(request).map(|plan| PlanSummary::of(&plan))
     }
 
     /// An upper bound known before planning; none from an engine whose plans are as cheap as the bound.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn preflight(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<Preflight>, EngineError> {
+    fn preflight(&self, _: RequestParts<'_>) -> Result<Option<Preflight>, EngineError> {
         Ok(None)
     }
 
-    /// Whether `model` can be loaded on `machine`, whose free memory excludes what loaded models use.
+    /// Whether the model can be loaded on the machine, whose free memory excludes what loaded models use.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError>;
+    fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError>;
 
     /// How it would start llama-server for this plan; none if it starts none.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn launch(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<Launch>, EngineError> {
+    fn launch(&self, _: RequestParts<'_>) -> Result<Option<Launch>, EngineError> {
         Ok(None)
     }
 
@@ -96,13 +85,7 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn starts(
-        &self,
-        _: &PreparedModel,
-        _: &Machine,
-        _: &Settings,
-        _failures: usize,
-    ) -> Result<Option<ServerStarts>, EngineError> {
+    fn starts(&self, _: RequestParts<'_>, _failures: usize) -> Result<Option<ServerStarts>, EngineError> {
         Ok(None)
     }
 
@@ -110,7 +93,7 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn resolve(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<ResolvedRequest>, EngineError> {
+    fn resolve(&self, _: RequestParts<'_>) -> Result<Option<ResolvedRequest>, EngineError> {
         Ok(None)
     }
 
@@ -151,16 +134,9 @@ pub trait Engine: Sync {
 pub fn of(engine: EngineId) -> &'static dyn Engine {
     match engine {
         EngineId::Ollama => &ollama::Ollama,
-        EngineId::LlamaCpp => &llama_cpp::engine::LlamaCpp,
+        EngineId::LlamaCpp => &llama_cpp::LlamaCpp,
         EngineId::Ollama024 => &estimator::OLLAMA_024,
         EngineId::Ollama011 => &estimator::OLLAMA_011,
-    }
-}
-
-impl EngineId {
-    /// The engine's facts, which do not depend on the model.
-    pub fn facts(self) -> &'static EngineFacts {
-        of(self).facts()
     }
 }
 
@@ -170,7 +146,7 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn plan(&self) -> Result<Plan, EngineError> {
-        of(self.engine).plan(&self.model, &self.machine, &self.settings)
+        of(self.engine).plan(self.parts())
     }
 
     /// The plan without its explanations.
@@ -178,7 +154,7 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn summary(&self, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
-        of(self.engine).summary(&self.model, &self.machine, &self.settings, fit_goal)
+        of(self.engine).summary(self.parts(), fit_goal)
     }
 
     /// An upper bound known before planning.
@@ -186,7 +162,7 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn preflight(&self) -> Result<Option<Preflight>, EngineError> {
-        of(self.engine).preflight(&self.model, &self.machine, &self.settings)
+        of(self.engine).preflight(self.parts())
     }
 
     /// The knobs that the engine offers for this model on this machine, in screen order.
@@ -227,7 +203,7 @@ pub fn plan(
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
-    of(engine).plan(model, machine, settings)
+    of(engine).plan(RequestParts { model, machine, settings })
 }
 
 #[cfg(test)]
@@ -239,32 +215,24 @@ mod tests {
     struct Minimal;
 
     impl Engine for Minimal {
-        fn facts(&self) -> &'static EngineFacts {
-            estimator::OLLAMA_024.facts()
+        fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
+            estimator::OLLAMA_024.plan(request)
         }
 
-        fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-            estimator::OLLAMA_024.plan(model, machine, settings)
-        }
-
-        fn admit(
-            &self,
-            model: &PreparedModel,
-            machine: &Machine,
-            settings: &Settings,
-        ) -> Result<Admission, EngineError> {
-            self.plan(model, machine, settings).map(Admission::load)
+        fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError> {
+            self.plan(request).map(Admission::load)
         }
     }
 
     #[test]
-    fn facts_plan_and_admit_are_enough_for_an_engine() {
+    fn plan_and_admit_are_enough_for_an_engine() {
         let (model, machine, settings) =
             (PreparedModel::from(fixtures::model("llama", &[])), fixtures::card(), Settings::default());
-        let plan = Minimal.plan(&model, &machine, &settings).unwrap();
-        assert_eq!(Minimal.summary(&model, &machine, &settings, FitGoal::Most), Ok(PlanSummary::of(&plan)));
-        assert_eq!(Minimal.launch(&model, &machine, &settings), Ok(None));
-        assert!(Minimal.resolve(&model, &machine, &settings).unwrap().is_none());
+        let request = RequestParts { model: &model, machine: &machine, settings: &settings };
+        let plan = Minimal.plan(request).unwrap();
+        assert_eq!(Minimal.summary(request, FitGoal::Most), Ok(PlanSummary::of(&plan)));
+        assert_eq!(Minimal.launch(request), Ok(None));
+        assert!(Minimal.resolve(request).unwrap().is_none());
         assert!(Minimal.formulas(&model, &plan).unwrap().is_none());
         assert!(Minimal.rule_edges(Knob::Context, &settings).is_empty());
         assert!(Minimal.own_caches(&model, &plan.settings).unwrap().bytes > Bytes::ZERO);
@@ -284,7 +252,7 @@ mod tests {
             assert_eq!(facts.estimates, facts.releases.is_empty(), "{engine}: it estimates, or it runs llama.cpp");
             assert!(!facts.starts_llama_server || facts.is_ollama, "{engine}");
             // llama.cpp cannot read a model without tensors
-            if let Ok(plan) = of(engine).plan(&model, &machine, &settings) {
+            if let Ok(plan) = plan(engine, &model, &machine, &settings) {
                 assert_eq!(plan.engine, engine, "a plan says whose it is");
                 assert_eq!(of(engine).formulas(&model, &plan).unwrap().is_some(), facts.estimates, "{engine}");
             }

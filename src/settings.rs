@@ -199,11 +199,12 @@ pub enum Outputs {
 
 named! {
     /// Data type of the KV cache by ggml's name, widest first.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
     #[serde(rename_all = "snake_case")]
     #[allow(missing_docs, reason = "the names say it")]
     pub enum CacheType {
         F32 = "f32",
+        #[default]
         F16 = "f16",
         Bf16 = "bf16",
         Q8_0 = "q8_0",

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use plimsoll::engine::PreparedModel;
-use plimsoll::engine::{self, EngineError, EngineId, FitGoal, UpperBound};
+use plimsoll::engine::{self, EngineError, EngineId, FitGoal, RequestParts, UpperBound};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Projector;
 use plimsoll::plan::{GraphSize, LayerPlan, Plan, PlanSummary, Verdict, Why};
@@ -272,8 +272,9 @@ proptest! {
     fn what_is_known_beforehand_and_in_short_is_what_the_plan_says(
         engine in any_engine(), model in any_model(), machine in joined(), settings in settings(),
     ) {
-        let preflight = engine::of(engine).preflight(model, &machine, &settings);
-        let summary = |aim| engine::of(engine).summary(model, &machine, &settings, aim);
+        let request = RequestParts { model, machine: &machine, settings: &settings };
+        let preflight = engine::of(engine).preflight(request);
+        let summary = |aim| engine::of(engine).summary(request, aim);
         let plan = match engine::plan(engine, model, &machine, &settings) {
             Ok(plan) => plan,
             Err(error) => {

@@ -14,13 +14,14 @@ use flate2::read::GzDecoder;
 use plimsoll::engine::ggml::BackendRef;
 use plimsoll::engine::ggml::Type;
 use plimsoll::engine::ggml::backend::{Cuda, Metal, Plain, Vulkan};
-use plimsoll::engine::llama_cpp::architectures::{Architecture, Compared, Trait};
 use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::error::LoadError;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, fit};
 use plimsoll::engine::llama_cpp::placement::{OverrideGroup, TensorOverride};
 use plimsoll::engine::llama_cpp::release::ReleaseTraits;
-use plimsoll::engine::llama_cpp::{Device, Evidence, LayerSplit, LoadedModel, MemoryBreakdown, Reservation, evidence};
+use plimsoll::engine::llama_cpp::{
+    Architecture, Compared, Device, Evidence, LayerSplit, LoadedModel, MemoryBreakdown, Reservation, Trait, evidence,
+};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::{Array, Elements, Header, Value as GgufValue};
 use plimsoll::machine::Backend;
@@ -449,7 +450,7 @@ fn every_known_architecture_was_measured_on_every_measured_backend() {
             let known = compared(Measured::Plain, release);
             // plans of the others say that they were not compared there
             let elsewhere = |name: &String| {
-                Architecture::named(name).is_some_and(|it| matches!(it.compared(), Compared::OnCuda(_)))
+                Architecture::named(name).is_some_and(|it| matches!(it.compared, Compared::OnCuda(_)))
                     && measured != Measured::Cuda
             };
             let there = compared(measured, release);
@@ -467,16 +468,14 @@ fn every_architecture_has_figures_of_llama_cpp() {
         .flat_map(|release| [Measured::Plain, Measured::Cuda].into_iter().flat_map(move |on| outcomes(on, release)))
         .map(|outcome| outcome.architecture.clone())
         .collect();
-    let is_measured = |architecture: &Architecture| architecture.names().iter().any(|name| measured.contains(*name));
+    let is_measured = |architecture: &Architecture| architecture.names.iter().any(|name| measured.contains(*name));
     // the text part of Hunyuan VL is compared with Hunyuan below, and a draft that its model cannot be without with it, in
     // `tests/server`
     let elsewhere =
-        |architecture: &Architecture| *architecture == Architecture::HunyuanVl || architecture.has(Trait::OnlyDrafts);
-    let is_exact = |architecture: &Architecture| {
-        *architecture != Architecture::Unlisted && !architecture.has(Trait::HasNoLoader) && !elsewhere(architecture)
-    };
+        |architecture: &Architecture| architecture.names == ["hunyuan_vl"] || architecture.has(Trait::OnlyDrafts);
+    let is_exact = |architecture: &Architecture| !architecture.has(Trait::HasNoLoader) && !elsewhere(architecture);
     let without: Vec<_> =
-        Architecture::ALL.iter().filter(|architecture| is_exact(architecture) && !is_measured(architecture)).collect();
+        Architecture::all().filter(|architecture| is_exact(architecture) && !is_measured(architecture)).collect();
     assert!(without.is_empty(), "{without:?}");
 }
 

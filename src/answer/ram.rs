@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::engine::llama_cpp::weights::Layouts;
+use crate::engine::llama_cpp::homes::Layouts;
 use crate::engine::{self, EngineId, PlanRequest};
 use crate::gguf::Tensor;
 use crate::machine::{Backend, Machine, Os};
@@ -166,7 +166,7 @@ fn checkpoint(request: &PlanRequest) -> Bytes {
     if !keys.any(|key| saved.iter().any(|part| key.contains(part))) {
         return Bytes::ZERO;
     }
-    let resolved = engine::of(request.engine).resolve(&request.model, &request.machine, &request.settings);
+    let resolved = engine::of(request.engine).resolve(request.parts());
     let buffers = resolved.ok().flatten().and_then(|resolved| resolved.buffers().ok());
     buffers.map_or(Bytes::ZERO, |buffers| buffers.checkpoints)
 }

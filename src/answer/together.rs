@@ -2,7 +2,7 @@
 
 use crate::engine;
 use crate::engine::ollama::scheduler::{Retried, Scheduled, ScheduledRequest, ScheduledStart, Scheduler};
-use crate::engine::{Admission, EngineError, EngineId, PreparedModel};
+use crate::engine::{Admission, EngineError, EngineId, PreparedModel, RequestParts};
 use crate::machine::{DeviceKind, Machine};
 use crate::plan::{Confidence, DevicePlan, Outcome, Plan};
 use crate::settings::{Context, Settings};
@@ -214,7 +214,7 @@ fn load_one(
             evict(outcomes, &[first], number, &format!("Ollama keeps at most {most} models loaded here"));
             continue;
         }
-        match engine::of(engine).admit(model, &left, &settings)? {
+        match engine::of(engine).admit(RequestParts { model, machine: &left, settings: &settings })? {
             Admission::Load(plan) => return Ok(LoadOutcome::Loaded(plan)),
             Admission::Refused(why) => return Ok(LoadOutcome::Refused(why)),
             Admission::EvictOne(why) => evict(outcomes, &[first], number, &why),

@@ -11,7 +11,7 @@ use super::knobs;
 use super::knobs::Variables;
 use super::surroundings::ProgressLine;
 use crate::answer::KnobLimits;
-use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, ServerStarts};
+use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, RequestParts, ServerStarts};
 use crate::gguf::FileType;
 use crate::hardware::remembered::SavedMachines;
 use crate::hardware::{CollectorResult, DetectOptions, Detected, watch};
@@ -282,9 +282,10 @@ impl ResolvedArgs {
 
     /// The starts of llama-server for the plan.
     pub(super) fn starts(&self, model: &PreparedModel) -> Result<Option<ServerStarts>, CliError> {
-        let engine = engine::of(self.engine);
-        let failures = engine.launch(model, &self.machine, &self.settings)?.map_or(0, |launch| launch.failures);
-        Ok(engine.starts(model, &self.machine, &self.settings, failures)?)
+        let (engine, request) =
+            (engine::of(self.engine), RequestParts { model, machine: &self.machine, settings: &self.settings });
+        let failures = engine.launch(request)?.map_or(0, |launch| launch.failures);
+        Ok(engine.starts(request, failures)?)
     }
 
     /// The limits of the knobs of `plan`.

@@ -21,17 +21,14 @@ use std::borrow::Cow;
 use super::Engine;
 use super::admission::{Admission, requiring_full};
 use super::compared::{ComparedVersions, VersionDifference, version};
-use super::facts::{EngineFacts, ReserveSetting};
 use super::id::EngineError;
-use super::knobs::KnobCondition;
-use super::prepared::PreparedModel;
-use super::request::{self, local_gpus_only, on_local_gpus};
+use super::plan_request::RequestParts;
+use super::request::{self, local_gpus_only};
 use crate::gguf::Tensor;
 use crate::machine::{Backend, Gpu, Machine};
 use crate::model::{Model, TensorGroup};
 use crate::plan::{OwnCaches, Plan};
-use crate::settings::knob::Knob;
-use crate::settings::{Flag, InEffect, Settings};
+use crate::settings::{InEffect, Settings};
 use crate::units::Bytes;
 use formulas::PlanFormulas;
 use header::ModelFacts;
@@ -46,7 +43,6 @@ pub use in_effect::supports_cache_type;
 #[derive(Debug)]
 pub struct Estimator {
     release: OllamaRelease,
-    facts: &'static EngineFacts,
     /// The versions whose arithmetic it is.
     pub(super) versions: ComparedVersions,
 }
@@ -54,7 +50,6 @@ pub struct Estimator {
 /// Ollama up to 0.24: 24 May 2026.
 pub static OLLAMA_024: Estimator = Estimator {
     release: OllamaRelease::May2026,
-    facts: &FACTS,
     versions: ComparedVersions {
         compared: (version(24, 0), version(24, u32::MAX)),
         last: version(29, u32::MAX),
@@ -63,11 +58,7 @@ pub static OLLAMA_024: Estimator = Estimator {
 };
 
 /// Ollama up to 0.11: commit d5a0d8d904 of 14 August 2025.
-pub static OLLAMA_011: Estimator = Estimator {
-    release: OllamaRelease::August2025,
-    facts: &EngineFacts { counts_projectors: true, places_output_last: true, ..FACTS },
-    versions: VERSIONS_011,
-};
+pub static OLLAMA_011: Estimator = Estimator { release: OllamaRelease::August2025, versions: VERSIONS_011 };
 
 /// The versions whose estimate it is. Source: the histories of `fs/ggml/ggml.go` and `llm/memory.go`, Ollama 0.9 to
 /// 0.11.11, compared with the commit.
@@ -104,78 +95,28 @@ const VERSIONS_011: ComparedVersions = ComparedVersions {
 
 const GPT_OSS: &[&str] = &["gptoss", "gpt-oss"];
 
-/// Maximum number of loaded models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
-const FACTS: EngineFacts = EngineFacts {
-    releases: &[],
-    offered_knobs: &[
-        (Knob::Context, KnobCondition::Always),
-        (Knob::Parallel, KnobCondition::Always),
-        (Knob::Quant, KnobCondition::Always),
-        (Knob::CacheType, KnobCondition::Always),
-        (Knob::FlashAttn, KnobCondition::Always),
-        (Knob::Batch, KnobCondition::Always),
-        (Knob::GpuLayers, KnobCondition::Always),
-    ],
-    ignores: &[
-        Flag::Ubatch,
-        Flag::KvUnified,
-        Flag::NoKvOffload,
-        Flag::NoOpOffload,
-        Flag::SwaFull,
-        Flag::TensorSplit,
-        Flag::Outputs,
-        Flag::Embeddings,
-        Flag::Program,
-        Flag::FitTarget,
-        Flag::FitCtx,
-        Flag::CpuMoe,
-        Flag::SpecType,
-        Flag::LoadMode,
-        Flag::CacheRam,
-        Flag::CtxCheckpoints,
-        Flag::NoRepack,
-        Flag::Release,
-    ],
-    reserve_setting: ReserveSetting::Overhead,
-    is_ollama: true,
-    starts_llama_server: false,
-    estimates: true,
-    ctx_is_total: false,
-    counts_projectors: false,
-    places_output_last: false,
-    uses_other_computers: false,
-    evicts: true,
-    max_loaded_per_gpu: Some(3),
-};
-
 impl Engine for Estimator {
-    fn facts(&self) -> &'static EngineFacts {
-        self.facts
-    }
-
-    fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-        let plan = |model: &PreparedModel, machine: &Machine, settings: &Settings| {
-            let loaded = request::loads(model, settings);
-            let mut case = Case::of(self.release, &loaded, machine, settings)?;
-            let placement = match self.release {
-                OllamaRelease::August2025 => estimate::placement(&mut case),
-                OllamaRelease::May2026 | OllamaRelease::August2026 => layout::placement(&mut case),
-            };
-            let mut plan = assemble::plan(case, placement);
-            // a version that is not this engine's is that of the default engine
-            if self.release == OllamaRelease::August2025 || settings.ollama.version <= self.versions.last {
-                self.versions.say(&mut plan, settings.ollama.version);
-            }
-            Ok(plan)
+    fn plan(&self, RequestParts { model, machine, settings }: RequestParts<'_>) -> Result<Plan, EngineError> {
+        let (local, loaded) = (local_gpus_only(machine), request::loads(model, settings));
+        let mut case = Case::of(self.release, &loaded, &local, settings)?;
+        let placement = match self.release {
+            OllamaRelease::August2025 => estimate::placement(&mut case),
+            OllamaRelease::May2026 | OllamaRelease::August2026 => layout::placement(&mut case),
         };
-        on_local_gpus(plan, model, machine, settings)
+        let mut plan = assemble::plan(case, placement);
+        // a version that is not this engine's is that of the default engine
+        if self.release == OllamaRelease::August2025 || settings.ollama.version <= self.versions.last {
+            self.versions.say(&mut plan, settings.ollama.version);
+        }
+        request::say_unused(&mut plan, machine);
+        Ok(plan)
     }
 
-    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
-        let plan = self.plan(model, machine, &requiring_full(settings))?;
+    fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError> {
+        let RequestParts { model, machine, settings } = request;
+        let plan = self.plan(RequestParts { settings: &requiring_full(settings), ..request })?;
         let reason = if self.release == OllamaRelease::August2025 {
-            let local = local_gpus_only(machine);
-            let loaded = request::loads(model, settings);
+            let (local, loaded) = (local_gpus_only(machine), request::loads(model, settings));
             estimate::eviction_reason(&Case::of(self.release, &loaded, &local, settings)?, &plan)
         } else {
             plan.refusal.clone().map(Admission::EvictOne)

@@ -1,5 +1,6 @@
 //! Facts about an engine that do not depend on the model, so that no caller has to compare engine names.
 
+use super::id::EngineId;
 use super::knobs::{KnobCondition, KnobContext};
 use crate::machine::Machine;
 use crate::settings::knob::Knob;
@@ -65,5 +66,137 @@ impl EngineFacts {
     /// Maximum number of models loaded at once on `machine`; none if unlimited.
     pub fn max_loaded_models(&self, machine: &Machine) -> Option<usize> {
         self.max_loaded_per_gpu.map(|count| count * machine.gpus.len().max(1))
+    }
+}
+
+/// llama-server.
+const LLAMA_CPP: EngineFacts = EngineFacts {
+    releases: &Release::ALL,
+    offered_knobs: &[
+        (Knob::Context, KnobCondition::Always),
+        (Knob::Parallel, KnobCondition::Always),
+        (Knob::Quant, KnobCondition::Always),
+        (Knob::KvUnified, KnobCondition::KvCache),
+        (Knob::CacheType, KnobCondition::OneCacheType),
+        (Knob::CacheTypeK, KnobCondition::TwoCacheTypes),
+        (Knob::CacheTypeV, KnobCondition::TwoCacheTypes),
+        (Knob::FlashAttn, KnobCondition::KvCache),
+        (Knob::Batch, KnobCondition::Always),
+        (Knob::Ubatch, KnobCondition::Always),
+        (Knob::Outputs, KnobCondition::Always),
+        (Knob::GpuLayers, KnobCondition::Always),
+        (Knob::CpuMoe, KnobCondition::Experts),
+        (Knob::MmprojDevice, KnobCondition::Projector),
+        (Knob::ImageTokens, KnobCondition::ImageTokens),
+        (Knob::TensorSplit, KnobCondition::SeveralGpus),
+        (Knob::Draft, KnobCondition::Draft),
+        (Knob::DraftMax, KnobCondition::Draft),
+        (Knob::LoadMode, KnobCondition::Always),
+        (Knob::CacheRam, KnobCondition::Generates),
+    ],
+    ignores: &[Flag::GpuOverhead, Flag::Adapters, Flag::Spread, Flag::RequireFull],
+    reserve_setting: ReserveSetting::FitTarget,
+    is_ollama: false,
+    starts_llama_server: false,
+    estimates: false,
+    ctx_is_total: true,
+    counts_projectors: true,
+    places_output_last: false,
+    uses_other_computers: true,
+    evicts: false,
+    max_loaded_per_gpu: None,
+};
+
+/// Ollama from 0.30. Maximum number of loaded models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
+const OLLAMA: EngineFacts = EngineFacts {
+    // its batch is also llama-server's ubatch, and it has no option for outputs; llama-server reads the others from its
+    // environment
+    offered_knobs: &[
+        (Knob::Context, KnobCondition::Always),
+        (Knob::Parallel, KnobCondition::Always),
+        (Knob::Quant, KnobCondition::Always),
+        (Knob::KvUnified, KnobCondition::KvCache),
+        (Knob::CacheType, KnobCondition::OneCacheType),
+        (Knob::CacheTypeK, KnobCondition::TwoCacheTypes),
+        (Knob::CacheTypeV, KnobCondition::TwoCacheTypes),
+        (Knob::FlashAttn, KnobCondition::KvCache),
+        (Knob::Batch, KnobCondition::Always),
+        (Knob::Ubatch, KnobCondition::Raw),
+        (Knob::Outputs, KnobCondition::Raw),
+        (Knob::GpuLayers, KnobCondition::Always),
+        (Knob::CpuMoe, KnobCondition::Experts),
+        (Knob::TensorSplit, KnobCondition::SeveralGpus),
+        (Knob::LoadMode, KnobCondition::Always),
+        (Knob::CacheRam, KnobCondition::Generates),
+    ],
+    ignores: &[
+        Flag::Ubatch,
+        Flag::NoOpOffload,
+        Flag::Outputs,
+        Flag::Embeddings,
+        Flag::Program,
+        Flag::FitCtx,
+        Flag::RequireFull,
+    ],
+    reserve_setting: ReserveSetting::Overhead,
+    is_ollama: true,
+    starts_llama_server: true,
+    ctx_is_total: false,
+    uses_other_computers: false,
+    evicts: true,
+    max_loaded_per_gpu: Some(3),
+    ..LLAMA_CPP
+};
+
+/// Ollama up to 0.24.
+const OLLAMA_024: EngineFacts = EngineFacts {
+    releases: &[],
+    offered_knobs: &[
+        (Knob::Context, KnobCondition::Always),
+        (Knob::Parallel, KnobCondition::Always),
+        (Knob::Quant, KnobCondition::Always),
+        (Knob::CacheType, KnobCondition::Always),
+        (Knob::FlashAttn, KnobCondition::Always),
+        (Knob::Batch, KnobCondition::Always),
+        (Knob::GpuLayers, KnobCondition::Always),
+    ],
+    ignores: &[
+        Flag::Ubatch,
+        Flag::KvUnified,
+        Flag::NoKvOffload,
+        Flag::NoOpOffload,
+        Flag::SwaFull,
+        Flag::TensorSplit,
+        Flag::Outputs,
+        Flag::Embeddings,
+        Flag::Program,
+        Flag::FitTarget,
+        Flag::FitCtx,
+        Flag::CpuMoe,
+        Flag::SpecType,
+        Flag::LoadMode,
+        Flag::CacheRam,
+        Flag::CtxCheckpoints,
+        Flag::NoRepack,
+        Flag::Release,
+    ],
+    starts_llama_server: false,
+    estimates: true,
+    counts_projectors: false,
+    ..OLLAMA
+};
+
+/// Ollama up to 0.11.
+const OLLAMA_011: EngineFacts = EngineFacts { counts_projectors: true, places_output_last: true, ..OLLAMA_024 };
+
+impl EngineId {
+    /// The engine's facts, which do not depend on the model.
+    pub const fn facts(self) -> &'static EngineFacts {
+        match self {
+            Self::Ollama => &OLLAMA,
+            Self::LlamaCpp => &LLAMA_CPP,
+            Self::Ollama024 => &OLLAMA_024,
+            Self::Ollama011 => &OLLAMA_011,
+        }
     }
 }

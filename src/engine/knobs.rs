@@ -1,7 +1,7 @@
 //! The knobs that an engine offers, which depend on model and machine.
 
+use super::llama_cpp::PreparedModel;
 use super::llama_cpp::projector;
-use super::prepared::PreparedModel;
 use crate::machine::Machine;
 use crate::settings::Settings;
 

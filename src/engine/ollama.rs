@@ -12,101 +12,49 @@ mod starts;
 use std::collections::BTreeMap;
 
 use super::admission::Admission;
-use super::facts::{EngineFacts, ReserveSetting};
 use super::id::{EngineError, EngineId, FitGoal, Launch, ServerStarts};
-use super::knobs::KnobCondition;
+use super::llama_cpp::PreparedModel;
 use super::llama_cpp::ResolvedRequest;
+use super::plan_request::RequestParts;
 use super::preflight::Preflight;
-use super::prepared::PreparedModel;
-use super::request::{local_gpus_only, on_local_gpus};
+use super::request::{self, local_gpus_only};
 use super::{Engine, llama_cpp};
 use crate::machine::{DeviceKind, Machine};
 use crate::plan::{Confidence, DevicePlan, Plan, PlanSummary, Totals, Uncertainty, Verdict, Why};
 use crate::settings::knob::Knob;
-use crate::settings::{Context, Flag, GpuLayers, InEffect, Release, Settings};
+use crate::settings::{Context, GpuLayers, InEffect, Settings};
 use server_launch::{Retry, ServerLaunch};
 use starts::start_with_retry;
-
-/// The facts. Maximum number of loaded models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
-pub(super) const FACTS: EngineFacts = EngineFacts {
-    releases: &Release::ALL,
-    // its batch is also llama-server's ubatch, and it has no option for outputs; llama-server reads the others from its
-    // environment
-    offered_knobs: &[
-        (Knob::Context, KnobCondition::Always),
-        (Knob::Parallel, KnobCondition::Always),
-        (Knob::Quant, KnobCondition::Always),
-        (Knob::KvUnified, KnobCondition::KvCache),
-        (Knob::CacheType, KnobCondition::OneCacheType),
-        (Knob::CacheTypeK, KnobCondition::TwoCacheTypes),
-        (Knob::CacheTypeV, KnobCondition::TwoCacheTypes),
-        (Knob::FlashAttn, KnobCondition::KvCache),
-        (Knob::Batch, KnobCondition::Always),
-        (Knob::Ubatch, KnobCondition::Raw),
-        (Knob::Outputs, KnobCondition::Raw),
-        (Knob::GpuLayers, KnobCondition::Always),
-        (Knob::CpuMoe, KnobCondition::Experts),
-        (Knob::TensorSplit, KnobCondition::SeveralGpus),
-        (Knob::LoadMode, KnobCondition::Always),
-        (Knob::CacheRam, KnobCondition::Generates),
-    ],
-    ignores: &[
-        Flag::Ubatch,
-        Flag::NoOpOffload,
-        Flag::Outputs,
-        Flag::Embeddings,
-        Flag::Program,
-        Flag::FitCtx,
-        Flag::RequireFull,
-    ],
-    reserve_setting: ReserveSetting::Overhead,
-    is_ollama: true,
-    starts_llama_server: true,
-    estimates: false,
-    ctx_is_total: false,
-    counts_projectors: true,
-    places_output_last: false,
-    uses_other_computers: false,
-    evicts: true,
-    max_loaded_per_gpu: Some(3),
-};
 
 /// Ollama from 0.30.
 #[derive(Debug)]
 pub struct Ollama;
 
 impl Engine for Ollama {
-    fn facts(&self) -> &'static EngineFacts {
-        &FACTS
+    fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
+        let machine = &local_gpus_only(request.machine);
+        let mut plan = plan_by(llama_cpp::plan, RequestParts { machine, ..request })?;
+        request::say_unused(&mut plan, request.machine);
+        Ok(plan)
     }
 
-    fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-        on_local_gpus(plan, model, machine, settings)
+    fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+        summary(RequestParts { machine: &local_gpus_only(request.machine), ..request }, fit_goal)
     }
 
-    fn summary(
-        &self,
-        model: &PreparedModel,
-        machine: &Machine,
-        settings: &Settings,
-        fit_goal: FitGoal,
-    ) -> Result<PlanSummary, EngineError> {
-        summary(model, &local_gpus_only(machine), settings, fit_goal)
-    }
-
-    fn preflight(
-        &self,
-        model: &PreparedModel,
-        machine: &Machine,
-        settings: &Settings,
-    ) -> Result<Option<Preflight>, EngineError> {
-        let machine = &local_gpus_only(machine);
+    fn preflight(&self, request: RequestParts<'_>) -> Result<Option<Preflight>, EngineError> {
+        let RequestParts { model, settings, .. } = request;
+        let machine = &local_gpus_only(request.machine);
+        let of = |start: &ServerLaunch| {
+            let llama_server =
+                |settings: &Settings| llama_cpp::preflight(RequestParts { model, machine: &start.machine, settings });
+            accepted(start, llama_server).map(|(preflight, _)| preflight)
+        };
         let start = server_launch::decide(model, machine, settings, Retry::default())?;
-        let (mut preflight, _) = accepted(&start, |options| llama_cpp::preflight(model, &start.machine, options))?;
+        let mut preflight = of(&start)?;
         if let Some(lower) = server_launch::lower_context(settings, start.ctx) {
-            let again =
-                server_launch::decide(model, machine, settings, Retry { ctx: Some(lower), ..Retry::default() })?;
-            let (lower, _) = accepted(&again, |options| llama_cpp::preflight(model, &again.machine, options))?;
+            let retry = Retry { ctx: Some(lower), ..Retry::default() };
+            let lower = of(&server_launch::decide(model, machine, settings, retry)?)?;
             preflight.upper_bound = preflight.upper_bound.max(lower.upper_bound);
         }
         let considered =
@@ -116,41 +64,28 @@ impl Engine for Ollama {
         Ok(Some(preflight))
     }
 
-    fn launch(
-        &self,
-        model: &PreparedModel,
-        machine: &Machine,
-        settings: &Settings,
-    ) -> Result<Option<Launch>, EngineError> {
-        let ServerLaunch { options, gpus, start, failures, .. } =
-            last_start(model, &local_gpus_only(machine), settings)?;
+    fn launch(&self, request: RequestParts<'_>) -> Result<Option<Launch>, EngineError> {
+        let machine = &local_gpus_only(request.machine);
+        let ServerLaunch { options, gpus, start, failures, .. } = last_start(RequestParts { machine, ..request })?;
         Ok(Some(Launch { options, gpus, command: Some(start.command), failures }))
     }
 
-    fn starts(
-        &self,
-        model: &PreparedModel,
-        machine: &Machine,
-        settings: &Settings,
-        failures: usize,
-    ) -> Result<Option<ServerStarts>, EngineError> {
-        starts::starts(model, &local_gpus_only(machine), settings, failures).map(Some)
+    fn starts(&self, request: RequestParts<'_>, failures: usize) -> Result<Option<ServerStarts>, EngineError> {
+        starts::starts(request.model, &local_gpus_only(request.machine), request.settings, failures).map(Some)
     }
 
-    fn resolve(
-        &self,
-        model: &PreparedModel,
-        machine: &Machine,
-        settings: &Settings,
-    ) -> Result<Option<ResolvedRequest>, EngineError> {
-        let start = last_start(model, &local_gpus_only(machine), settings)?;
-        let (resolved, _) = accepted(&start, |options| llama_cpp::resolve(model, &start.machine, options))?;
+    fn resolve(&self, request: RequestParts<'_>) -> Result<Option<ResolvedRequest>, EngineError> {
+        let (model, machine) = (request.model, &local_gpus_only(request.machine));
+        let start = last_start(RequestParts { machine, ..request })?;
+        let resolve =
+            |settings: &Settings| llama_cpp::resolve(RequestParts { model, machine: &start.machine, settings });
+        let (resolved, _) = accepted(&start, resolve)?;
         Ok(Some(resolved.among(&start.gpus)))
     }
 
-    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
+    fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError> {
         // what goes before is decided by the scheduler, which knows the loaded models
-        self.plan(model, machine, settings).map(Admission::load)
+        self.plan(request).map(Admission::load)
     }
 
     fn rule_edges(&self, knob: Knob, settings: &Settings) -> Vec<u64> {
@@ -166,19 +101,14 @@ impl Engine for Ollama {
     }
 }
 
-fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    plan_by(llama_cpp::plan, model, machine, settings)
-}
-
 /// Ollama's plan with `place` as the plan of llama-server.
 fn plan_by(
-    place: impl Fn(&PreparedModel, &Machine, &Settings) -> Result<Plan, EngineError>,
-    model: &PreparedModel,
-    machine: &Machine,
-    settings: &Settings,
+    place: impl Fn(RequestParts<'_>) -> Result<Plan, EngineError>,
+    RequestParts { model, machine, settings }: RequestParts<'_>,
 ) -> Result<Plan, EngineError> {
     let place = |start: &ServerLaunch| {
-        accepted(start, |options| place(model, &start.machine, options)).map(|(mut plan, refusal)| {
+        let llama_server = |settings: &Settings| place(RequestParts { model, machine: &start.machine, settings });
+        accepted(start, llama_server).map(|(mut plan, refusal)| {
             plan.refusal = plan.refusal.or(refusal);
             plan
         })
@@ -202,26 +132,31 @@ fn accepted<T>(
 }
 
 /// The start that succeeds, or else the last one.
-fn last_start(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<ServerLaunch, EngineError> {
-    let place = |start: &ServerLaunch| {
-        accepted(start, |options| llama_cpp::summary(model, &start.machine, options, FitGoal::Most))
-            .map(|(done, _)| done)
-    };
-    let (start, _) = start_with_retry(model, machine, settings, &place, &place, |summary| &summary.devices)?;
-    Ok(start)
+fn last_start(request: RequestParts<'_>) -> Result<ServerLaunch, EngineError> {
+    summed_up(request, FitGoal::Most).map(|(start, _)| start)
 }
 
 /// The plan without its explanations.
-fn summary(
-    model: &PreparedModel,
-    machine: &Machine,
-    settings: &Settings,
+fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+    let RequestParts { machine, settings, .. } = request;
+    let (start, mut summary) = summed_up(request, fit_goal)?;
+    summary.devices = in_machine_order(summary.devices, &start.gpus, machine);
+    summary.settings = in_effect(summary.settings, start.ctx, settings, start.sources);
+    summary.verdict = Verdict::of(&summary.devices, summary.offloaded, summary.layer_count, summary.refused);
+    Ok(summary)
+}
+
+/// The start that succeeds, or else the last one, and llama-server's summary of it.
+fn summed_up(
+    RequestParts { model, machine, settings }: RequestParts<'_>,
     fit_goal: FitGoal,
-) -> Result<PlanSummary, EngineError> {
+) -> Result<(ServerLaunch, PlanSummary), EngineError> {
     let place = |fit_goal| {
         move |start: &ServerLaunch| {
-            let placed = accepted(start, |options| llama_cpp::summary(model, &start.machine, options, fit_goal));
-            placed.map(|(mut summary, refusal)| {
+            let llama_server = |settings: &Settings| {
+                llama_cpp::summary(RequestParts { model, machine: &start.machine, settings }, fit_goal)
+            };
+            accepted(start, llama_server).map(|(mut summary, refusal)| {
                 summary.refused |= refusal.is_some();
                 summary
             })
@@ -230,12 +165,7 @@ fn summary(
     // whether the first attempt runs out of memory is only known after as many layers as possible were placed
     let retries = settings.ctx == Context::Auto || settings.projector.is_some();
     let first = place(if retries { FitGoal::Most } else { fit_goal });
-    let (start, mut summary) =
-        start_with_retry(model, machine, settings, &first, &place(fit_goal), |summary: &PlanSummary| &summary.devices)?;
-    summary.devices = in_machine_order(summary.devices, &start.gpus, machine);
-    summary.settings = in_effect(summary.settings, start.ctx, settings, start.sources);
-    summary.verdict = Verdict::of(&summary.devices, summary.offloaded, summary.layer_count, summary.refused);
-    Ok(summary)
+    start_with_retry(model, machine, settings, &first, &place(fit_goal), |summary: &PlanSummary| &summary.devices)
 }
 
 /// llama.cpp's plan in Ollama's terms: name, settings, notes, and all GPUs of the machine.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::id::EngineId;
-use super::prepared::PreparedModel;
+use super::llama_cpp::PreparedModel;
 use crate::gguf::FileType;
 use crate::machine::Machine;
 use crate::settings::Settings;
@@ -23,7 +23,23 @@ pub struct PlanRequest {
     pub settings: Settings,
 }
 
+/// What an engine reads of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestParts<'a> {
+    /// The model.
+    pub model: &'a PreparedModel,
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The settings.
+    pub settings: &'a Settings,
+}
+
 impl PlanRequest {
+    /// What its engine reads.
+    pub fn parts(&self) -> RequestParts<'_> {
+        RequestParts { model: &self.model, machine: &self.machine, settings: &self.settings }
+    }
+
     /// A request for a model as opened.
     pub fn new(
         engine: EngineId,

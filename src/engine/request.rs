@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 use super::estimator::{OllamaKeys, OllamaRelease};
 use super::id::EngineError;
-use super::prepared::PreparedModel;
 use crate::machine::{Machine, rpc};
 use crate::model::Model;
 use crate::plan::Plan;
@@ -124,18 +123,12 @@ pub(super) fn sequences(asked: u64, one_at_a_time: bool, embedding: bool, notes:
     1
 }
 
-/// The plan of an engine that does not use GPUs of other computers.
-pub(super) fn on_local_gpus(
-    plan: impl Fn(&PreparedModel, &Machine, &Settings) -> Result<Plan, EngineError>,
-    model: &PreparedModel,
-    machine: &Machine,
-    settings: &Settings,
-) -> Result<Plan, EngineError> {
-    let Some(local) = machine.without_rpc_gpus() else { return plan(model, machine, settings) };
-    let mut plan = plan(model, &local, settings)?;
-    let others = rpc::names(&machine.gpus).join(", ");
-    plan.notes.push(format!("Ollama uses the GPUs of one machine only: those of {others} are not used"));
-    Ok(plan)
+/// Says in `plan` which GPUs of `machine` are those of other computers, which Ollama does not use.
+pub(super) fn say_unused(plan: &mut Plan, machine: &Machine) {
+    if machine.without_rpc_gpus().is_some() {
+        let others = rpc::names(&machine.gpus).join(", ");
+        plan.notes.push(format!("Ollama uses the GPUs of one machine only: those of {others} are not used"));
+    }
 }
 
 /// The machine without GPUs of other computers, which Ollama does not use.

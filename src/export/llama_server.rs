@@ -56,7 +56,7 @@ fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
 /// One sentence, if llama-server refuses the settings.
 pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     let PlanRequest { engine, model, machine, settings, .. } = input.request;
-    let launched = engine::of(*engine).launch(model, machine, settings).map_err(|error| error.to_string())?;
+    let launched = engine::of(*engine).launch(input.request.parts()).map_err(|error| error.to_string())?;
     if let Some(server) = launched.as_ref().and_then(|launch| launch.command.as_ref()) {
         return Ok(complete(input, server));
     }

@@ -9,7 +9,7 @@ use super::{CacheType, Flag, FlashAttn, LlamaProgram, LoadMode, Pooling, Release
 use crate::units::Bytes;
 
 /// The knobs after the engine's rules.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct InEffect {
     /// Tokens of context as the engine's own option counts them: per sequence for Ollama, in total for llama.cpp.
     pub ctx: u64,

@@ -3,7 +3,7 @@
 use crate::engine::PlanRequest;
 use crate::engine::ggml::schedule::PassTrace as Passes;
 use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown, ResolvedRequest};
-use crate::engine::{self, EngineError, EngineId};
+use crate::engine::{self, EngineError, EngineId, RequestParts};
 use crate::plan::{PartKind, Plan};
 use crate::settings::{Context, GpuLayers, Settings};
 use crate::units::Bytes;
@@ -50,13 +50,12 @@ impl TraceRequest {
     /// # Errors
     /// If llama.cpp refuses the model or the settings.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
-        if let Some(resolved) =
-            engine::of(request.engine).resolve(&request.model, &request.machine, &request.settings)?
-        {
+        if let Some(resolved) = engine::of(request.engine).resolve(request.parts())? {
             return Ok(Self { resolved, remark: beside(plan) });
         }
         let settings = llama_cpp_settings(plan, &request.settings);
-        let resolved = engine::of(EngineId::LlamaCpp).resolve(&request.model, &request.machine, &settings)?;
+        let resolved =
+            engine::of(EngineId::LlamaCpp).resolve(RequestParts { settings: &settings, ..request.parts() })?;
         let mut resolved =
             resolved.ok_or_else(|| EngineError::Settings("llama.cpp builds no graph for this".to_owned()))?;
         if plan.offloaded > 0 && resolved.gpus.len() > 1 {

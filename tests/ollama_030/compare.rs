@@ -1,6 +1,6 @@
 //! Compares Ollama's decisions for one request with a line.
 
-use plimsoll::engine::{self, EngineId, ServerStart};
+use plimsoll::engine::{self, EngineId, RequestParts, ServerStart};
 use plimsoll::observed::ollama_ps;
 use plimsoll::settings::OllamaVersion;
 use plimsoll::units::Bytes;
@@ -37,7 +37,8 @@ pub fn differences(line: &Line, models: &mut Models) -> Vec<Difference> {
     let model = models.of(name);
     let failures = usize::try_from(request["fail"].as_u64().unwrap_or(0)).unwrap();
     let starts = line.settings(0).and_then(|settings| {
-        let starts = engine::of(EngineId::Ollama).starts(model, &line.machine, &settings, failures);
+        let starts = engine::of(EngineId::Ollama)
+            .starts(RequestParts { model, machine: &line.machine, settings: &settings }, failures);
         starts.map_err(|error| error.to_string())
     });
     let starts = match starts {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{CheckedTerm, Compared, Part, Precision, Uncounted};
 use crate::answer::why;
-use crate::engine::llama_cpp::weights::WeightsInRam;
+use crate::engine::llama_cpp::homes::WeightsInRam;
 use crate::engine::llama_cpp::{RequestBuffers, Reservation};
 use crate::engine::{EngineError, PlanRequest, of};
 use crate::observed::{Load, Mib, Program, TablePhase, Term, device_name, is_gpu, is_repacked};
@@ -306,7 +306,7 @@ pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineEr
     let name = |gpu: usize| shown.names.get(gpu).cloned().unwrap_or_else(|| format!("GPU{gpu}"));
     let engine = of(request.engine);
     let mut terms = BTreeMap::new();
-    if let Some(resolved) = engine.resolve(&request.model, &request.machine, &request.settings)? {
+    if let Some(resolved) = engine.resolve(request.parts())? {
         let buffers = resolved.buffers()?;
         let mut measured = BTreeMap::new();
         if shown.measured {

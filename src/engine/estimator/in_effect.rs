@@ -1,8 +1,6 @@
 //! The settings in effect, by the rules that Ollama up to 0.24 applies before it plans.
 //! Source: `server/routes.go`, `server/sched.go`, `llm/server.go` and `llm/memory.go`, Ollama, August 2025 and May 2026.
 
-use std::collections::BTreeMap;
-
 use super::header::{ModelFacts, OllamaRelease};
 use crate::engine::id::EngineError;
 use crate::engine::request;
@@ -107,20 +105,7 @@ pub(super) fn resolve_settings(
         cache_type_v: cache,
         flash_attn,
         gpu_layers: requested.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX)),
-        kv_unified: None,
-        outputs: None,
-        embeddings: None,
-        program: None,
-        n_cpu_moe: None,
-        image_max_tokens: None,
-        release: None,
-        build: None,
-        spec_type: None,
-        spec_draft_n_max: None,
-        load_mode: None,
-        cache_ram: None,
-        ctx_checkpoints: None,
-        sources: BTreeMap::new(),
+        ..InEffect::default()
     };
     Ok(ResolvedSettings { settings, requested, gpus, notes })
 }

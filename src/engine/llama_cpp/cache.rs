@@ -1,10 +1,10 @@
 //! KV caches and recurrent states: sizes, shapes and devices (`llama-kv-cache*.cpp`, `llama-memory-*.cpp`, 0.1.161).
 
-use super::LoadedModel;
-use super::architectures::{Architecture, Trait};
+use super::architecture::{Architecture, Trait};
 use super::context::{ContextType, Cparams};
-use super::draft::Partner;
 use super::hparams::{Hparams, Indexer};
+use super::loaded::LoadedModel;
+use super::partner::Partner;
 use super::placement::Placement;
 use crate::engine::ggml::allocate::Piece;
 use crate::engine::ggml::backend::Cpu;
@@ -101,7 +101,7 @@ impl Memory {
         if architecture.has(Trait::Recurrent) || hparams.reads_only {
             return Self { recurrent, ..Self::default() };
         }
-        let all = architecture.row().caches_mtp_blocks.contain(release.name) || hparams.has_router_block;
+        let all = architecture.caches_mtp_blocks.contain(release.name) || hparams.has_router_block;
         let attends = |il: usize| {
             let is_mtp = il >= hparams.n_layer();
             if drafts { is_mtp } else { hparams.attends[il] && (all || !is_mtp) }
@@ -290,7 +290,7 @@ impl Recurrent {
 impl KvCache {
     fn new(
         hparams: &Hparams,
-        architecture: Architecture,
+        architecture: &Architecture,
         context: &Cparams,
         placement: &Placement,
         size: u64,

@@ -1,17 +1,10 @@
 //! The rules that turn the context options into those in effect: context, batches, outputs, flash attention
 //! (`llama_context` and `llama_init_from_model` in `llama-context.cpp`, 0.1.161).
 
-use super::LoadedModel;
-use super::architectures::{GraphFamily, Trait};
-use super::cache::Memory;
-use super::draft::Partner;
+use super::architecture::{GraphFamily, Trait};
 use super::error::LoadError;
-use super::graph::{self, GraphModel};
-use super::placement::Placement;
-use super::weights::LlmTensor;
-use crate::engine::ggml::schedule::Scheduler;
-use crate::engine::ggml::tensor::Op;
-use crate::engine::ggml::{BackendRef, Graph, Type};
+use super::loaded::LoadedModel;
+use crate::engine::ggml::Type;
 use crate::settings::{FlashAttn, Pooling};
 
 /// llama.cpp's context options (`llama_context_params`), before its rules are applied.
@@ -247,7 +240,7 @@ impl Cparams {
             n_seq_max,
             n_outputs_max,
             n_outputs_max_per_seq: per_seq.min(n_outputs_max),
-            n_rs_seq: if architecture.row().rolls_back.contain(release.name) { options.n_rs_seq } else { 0 },
+            n_rs_seq: if architecture.rolls_back.contain(release.name) { options.n_rs_seq } else { 0 },
             ctx_type: options.ctx_type,
             drafting: options.drafting.clone(),
             embeddings: options.embeddings,
@@ -334,202 +327,4 @@ fn check(options: &ContextParams, flash: FlashAttn, model: &LoadedModel) -> Resu
         }
     }
     Ok(())
-}
-
-// llama.cpp's tests before it reserves memory: whether fused operations would run on the device of their block
-// (`llama_context::resolve_fused_ops`, 0.1.161; `llama_context::sched_reserve`, 0.1.150).
-
-/// The input of a probe graph.
-#[derive(Clone, Copy)]
-pub(super) struct Probe<'a> {
-    pub model: &'a LoadedModel,
-    pub placement: &'a Placement,
-    pub memory: &'a Memory,
-    pub partner: Option<&'a Partner<'a>>,
-    pub backends: &'a [BackendRef],
-}
-
-impl Probe<'_> {
-    /// Decides in `context` what is left to llama.cpp. Probe graphs are built in `graph`.
-    ///
-    /// # Errors
-    /// When a tensor is missing in the file, or flash attention is required but not supported.
-    pub fn resolve(&self, context: &mut Cparams, options: &ContextParams, graph: &mut Graph) -> Result<(), LoadError> {
-        let LoadedModel { release, hparams, .. } = self.model;
-        let quantised = options.type_v.block() > 1;
-        if context.auto_fa && !(quantised && release.quantised_v_forces_flash) {
-            context.flash_attn = self.attention_is_supported(context, graph)
-                && (self.attention_follows_caches(context)
-                    || self.runs_on_layer_device(context, context.probe(1), Op::FlashAttn, graph)?);
-            if quantised && !context.flash_attn {
-                return Err(needs_flash_attention(options.type_v));
-            }
-        }
-        if release.probes_delta_net && hparams.is_recr.contains(&true) {
-            context.fused_delta_token =
-                self.runs_on_layer_device(context, context.probe(1), Op::GatedDeltaNet, graph)?;
-            context.fused_delta_chunks =
-                self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
-        }
-        if self.model.family.architecture.has(Trait::FusesHyperConnections) {
-            // each is tried with what was found out about those before
-            let stays = |context: &Cparams, op, graph: &mut Graph| {
-                self.runs_on_layer_device(context, context.probe(1), op, graph)
-            };
-            context.fused_hc.pre = stays(context, Op::HcPre, graph)?;
-            context.fused_hc.comb = stays(context, Op::HcComb, graph)?;
-            context.fused_hc.post = stays(context, Op::HcPost, graph)?;
-        }
-        Ok(())
-    }
-
-    const fn graph_model(&self) -> GraphModel<'_> {
-        GraphModel { model: self.model, placement: self.placement, memory: self.memory, partner: self.partner }
-    }
-
-    /// Whether the device of every block with a cache can compute its attention.
-    fn attention_is_supported(&self, context: &Cparams, graph: &mut Graph) -> bool {
-        let Self { placement, backends, .. } = *self;
-        graph::build_attention(&self.graph_model(), context, context.probe(1), graph);
-        let mut attention = graph.computed.iter().map(|id| &graph[*id]).filter(|tensor| tensor.op == Op::FlashAttn);
-        attention.all(|tensor| {
-            let device = usize::try_from(tensor.layer).ok().and_then(|il| placement.layers.get(il));
-            device.is_none_or(|device| backends[usize::from(*device)].supports(graph, tensor))
-        })
-    }
-
-    /// Whether attention is certain to run on the device of its block, so that no graph needs to be built. On a GPU it
-    /// follows the block's own matrices. In RAM it directly follows the writes to the block's caches, if these are its
-    /// own, and stays there as long as the next operation does: a matrix product of the block, which no GPU runs for
-    /// few tokens. Attention to an encoder's text has no cache. If some blocks are recurrent, the next block's state may come first, and that may be on a GPU; if
-    /// all are recurrent, there is no attention.
-    fn attention_follows_caches(&self, context: &Cparams) -> bool {
-        let Self { model, placement, memory, backends, .. } = self;
-        let caches = || memory.full.iter().chain(&memory.window);
-        let mut recurrent = model.hparams.is_recr.iter().take(model.hparams.n_layer());
-        if caches().next().is_none() {
-            return recurrent.all(|is| *is);
-        }
-        let in_ram = |il: usize| placement.layers.get(il) == Some(&placement.cpu);
-        let own = caches().all(|cache| {
-            if cache.shared {
-                return false;
-            }
-            let mut layers = cache.layers.iter().enumerate();
-            layers.all(|(il, layer)| layer.is_none_or(|layer| layer.owner == il) || !in_ram(il))
-        });
-        let cached = model.hparams.dec_n_layer == 0 && !model.family.architecture.has(Trait::IgnoresCache);
-        let sinks = model.release.rules.sinks_decide && model.weights.has(LlmTensor::AttnSinks);
-        let few = backends.iter().all(|b| b.offload_batch().is_none_or(|least| context.probe(1).n_tokens < least));
-        let stays = few || !placement.layers.contains(&placement.cpu);
-        let plain = memory.indexer.is_none() && memory.compressed.is_none();
-        context.offload_kqv && cached && own && plain && !sinks && stays && !recurrent.any(|is| *is)
-    }
-
-    /// Whether every `op` of a graph for `batch` runs on the device of its block.
-    fn runs_on_layer_device(
-        &self,
-        context: &Cparams,
-        batch: Batch,
-        op: Op,
-        graph: &mut Graph,
-    ) -> Result<bool, LoadError> {
-        let Self { model, placement, backends, .. } = *self;
-        if backends.len() == 1 {
-            return Ok(true);
-        }
-        graph::build(&self.graph_model(), context, batch, graph)?;
-        let scheduler = Scheduler {
-            backends,
-            op_offload: context.op_offload,
-            pipeline: false,
-            pins: true,
-            rules: model.release.rules,
-        };
-        let mut places = Vec::new();
-        scheduler.assign(graph, &mut places, |_, _| {});
-        let device = |layer: i16| usize::try_from(layer).ok().and_then(|il| placement.layers.get(il));
-        // sparse attention over blocks is not tried, and belongs to no block
-        let mut tried = graph.computed.iter().filter(|id| graph[**id].op == op && graph[**id].layer >= 0);
-        Ok(tried.all(|id| device(graph[*id].layer) == Some(&places[id.index()])))
-    }
-}
-
-fn needs_flash_attention(ty: Type) -> LoadError {
-    LoadError::settings(format!(
-        "a V cache of {ty} needs flash attention, which is not supported on the device of the layers: use f16"
-    ))
-}
-
-#[cfg(all(test, feature = "source"))]
-mod tests {
-    use std::collections::HashSet;
-
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::engine::ggml::backend::Plain;
-    use crate::engine::llama_cpp::{Device, LayerSplit};
-    use crate::gguf::FileType;
-    use crate::settings::Release;
-    use crate::source::catalogue;
-
-    /// One model of each architecture, for both releases, with few and with many layers on two GPUs.
-    fn in_each_case(mut check: impl FnMut(&Probe<'_>, &Cparams)) {
-        let mut seen = HashSet::new();
-        for entry in catalogue::all() {
-            let Ok(model) = entry.model(FileType::Q4KM) else { continue };
-            let shares =
-                LoadedModel::new(&model.header, Release::default()).is_ok_and(|LoadedModel { hparams, .. }| {
-                    hparams.n_layer_kv_from_start.is_some_and(|own| own < hparams.n_layer())
-                });
-            if !seen.insert((model.architecture.clone(), shares)) {
-                continue;
-            }
-            for (release, sequences, layers) in Release::ALL.into_iter().flat_map(|release| {
-                [
-                    (1, Some(7)),
-                    (31, Some(1)),
-                    (32, None),
-                    (4, None),
-                    (1, Some(4)),
-                    (2, Some(3)),
-                    (1, Some(20)),
-                    (4, Some(33)),
-                ]
-                .map(|(n, layers)| (release, n, layers))
-            }) {
-                let Ok(loaded) = LoadedModel::new(&model.header, release) else { continue };
-                let options =
-                    ContextParams { n_ctx: 8192, n_seq_max: sequences, kv_unified: true, ..ContextParams::default() };
-                let devices = vec![Device { backend: Arc::new(Plain), free: 1 << 34 }; 2];
-                let placement = loaded.place(&devices, &LayerSplit { gpu_layers: layers, ..LayerSplit::default() });
-                let Ok(context) = Cparams::new(&options, &loaded) else { continue };
-                let memory = Memory::new(&loaded, &context, &placement, None);
-                let backends = crate::engine::llama_cpp::backends(&devices);
-                let probe = Probe {
-                    model: &loaded,
-                    placement: &placement,
-                    memory: &memory,
-                    partner: None,
-                    backends: &backends,
-                };
-                check(&probe, &context);
-            }
-        }
-    }
-
-    #[test]
-    fn attention_that_follows_its_caches_stays_on_its_device() {
-        let mut followed = 0;
-        in_each_case(|probe, context| {
-            if probe.attention_follows_caches(context) {
-                // a file that lacks a tensor has no graph
-                let stays = probe.runs_on_layer_device(context, context.probe(1), Op::FlashAttn, &mut Graph::default());
-                assert_ne!(stays, Ok(false), "{:?} {:?}", probe.model.family, probe.placement);
-                followed += usize::from(stays.is_ok());
-            }
-        });
-        assert!(followed > 250, "{followed} cases skip the trial");
-    }
 }

@@ -5,12 +5,13 @@
 use std::rc::Rc;
 
 use super::context::{ContextParams, Cparams};
+use super::devices::{self, Device};
 use super::draft::{DeviceBytes, DraftRequest};
 use super::error::LoadError;
-use super::measure::{Measurer, Reservation};
-use super::placement::{OverrideGroup, Placement, TensorOverride};
+use super::loaded::LoadedModel;
+use super::measure::{MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
+use super::placement::{LayerSplit, OverrideGroup, Placement, TensorOverride};
 use super::release::FitContext;
-use super::{Device, LayerSplit, LoadedModel, MemoryBreakdown};
 use crate::engine::ggml::tensor::BackendId;
 use crate::engine::id::FitGoal;
 use crate::machine::CpuInstructions;
@@ -89,7 +90,7 @@ impl FittedDraft<'_> {
 
 /// The state of a fit.
 struct Fitter<'f, 'a> {
-    measurer: &'f mut Measurer<'a>,
+    measurer: &'f Measurer<'a>,
     draft: Option<FittedDraft<'f>>,
     /// MTP blocks are loaded.
     load_mtp: bool,
@@ -117,7 +118,7 @@ pub fn fit(
     options: &ContextParams,
     limits: &FitLimits,
 ) -> Result<FitResult, LoadError> {
-    fit_for(FitGoal::Most, &mut Measurer::new(model, devices), None, spread, options, limits)
+    fit_with_draft(model, devices, None, spread, options, limits)
 }
 
 /// The same with a draft beside the model.
@@ -132,29 +133,31 @@ pub fn fit_with_draft(
     options: &ContextParams,
     limits: &FitLimits,
 ) -> Result<FitResult, LoadError> {
-    fit_for(FitGoal::Most, &mut Measurer::new(model, devices), draft, spread, options, limits)
+    fit_for(FitGoal::Most, &Measurer::new(model, devices), draft, spread, options, limits).map(|(fitted, _)| fitted)
 }
 
-/// The same with a goal: with `AllLayers` the fit may stop early if not all layers fit.
+/// The same with a goal: with `AllLayers` the fit may stop early if not all layers fit. The graphs are those of the
+/// result, unless it was measured among others.
 ///
 /// # Errors
 /// As [`fit`].
 pub(super) fn fit_for(
     fit_goal: FitGoal,
-    measurer: &mut Measurer<'_>,
+    measurer: &Measurer<'_>,
     draft: Option<&DraftRequest<'_>>,
     spread: &LayerSplit,
     options: &ContextParams,
     limits: &FitLimits,
-) -> Result<FitResult, LoadError> {
+) -> Result<(FitResult, Option<MeasuredGraphs>), LoadError> {
     let (devices, model, load_mtp) = (measurer.devices, measurer.model, spread.load_mtp);
     let repack_for = spread.repack_for;
     let draft = draft.map(|request| FittedDraft { request, model, spread: spread.clone(), measured: Vec::new() });
     let options = options.clone();
     let mut fitter =
         Fitter { measurer, draft, load_mtp, repack_for, limits, options, fit_goal, measurements: Vec::new() };
-    if fitter.shrink_context(spread)? {
-        return fitter.end(spread.clone(), None, None);
+    let (fits, graphs) = fitter.shrink_context(spread)?;
+    if fits {
+        return fitter.end(spread.clone(), None, None, graphs);
     }
     let failure = if devices.is_empty() {
         Some("the model does not fit into RAM even with the smallest context")
@@ -162,11 +165,11 @@ pub(super) fn fit_for(
         spread.set_by_user(devices.len())
     };
     if failure.is_some() {
-        return fitter.end(spread.clone(), failure, None);
+        return fitter.end(spread.clone(), failure, None, graphs);
     }
     let targets = devices.iter().zip(fitter.margins()).map(|(device, margin)| device.free as i64 - margin).collect();
-    let (spread, refused) = LayerFill::new(&mut fitter, targets)?.run()?;
-    fitter.end(spread, None, refused)
+    let (spread, refused, graphs) = LayerFill::new(&mut fitter, targets)?.run()?;
+    fitter.end(spread, None, refused, graphs)
 }
 
 impl LayerSplit {
@@ -232,37 +235,32 @@ impl Fitter<'_, '_> {
         (0..gpus.max(1)).map(|i| self.limits.margins.get(i).map_or(0, |margin| *margin as i64)).collect()
     }
 
-    /// What `spread` takes; each placement is measured once, even if different splits lead to it.
-    fn measure(&mut self, spread: &LayerSplit) -> Result<Rc<MemoryBreakdown>, LoadError> {
+    /// What `spread` takes; each placement is measured once, even if different splits lead to it. The graphs are returned
+    /// when it is.
+    fn measure(&mut self, spread: &LayerSplit) -> Result<(Rc<MemoryBreakdown>, Option<MeasuredGraphs>), LoadError> {
         let (n_ctx, placement) = (self.options.n_ctx, self.model().place(self.measurer.devices, spread));
         if let Some(known) = self.measured(n_ctx, &placement) {
-            return Ok(Rc::clone(&known.all));
+            return Ok((Rc::clone(&known.all), None));
         }
-        let main = Rc::new(self.measurer.measure(&placement, &self.options, Reservation::Measured)?);
+        let (main, graphs) = self.measurer.reserve(&placement, &self.options, Reservation::Measured, None, None)?;
+        let main = Rc::new(main);
         let all = match &mut self.draft {
             Some(draft) => Rc::new(main.with(draft.at(n_ctx, self.measurer.devices))),
             None => Rc::clone(&main),
         };
         self.measurements.push(Measurement { n_ctx, placement, main, all: Rc::clone(&all) });
-        Ok(all)
+        Ok((all, Some(graphs)))
     }
 
     fn measured(&self, n_ctx: u64, placement: &Placement) -> Option<&Measurement> {
         self.measurements.iter().find(|known| (known.n_ctx, &known.placement) == (n_ctx, placement))
     }
 
-    /// The same without the draft.
-    fn measure_main(&mut self, spread: &LayerSplit) -> Result<Rc<MemoryBreakdown>, LoadError> {
-        let all = self.measure(spread)?;
-        let placement = self.model().place(self.measurer.devices, spread);
-        Ok(self.measured(self.options.n_ctx, &placement).map_or(all, |known| Rc::clone(&known.main)))
-    }
-
     /// Bytes of weights and caches per device for `spread`: a lower bound for any graph.
     fn without_graph(&self, spread: &LayerSplit) -> Result<Vec<i64>, LoadError> {
         let (model, devices) = (self.model(), self.measurer.devices);
         let context = Cparams::new(&self.options, model)?;
-        let bytes = model.without_graph(&model.place(devices, spread), &context, &super::backends(devices));
+        let bytes = model.without_graph(&model.place(devices, spread), &context, &devices::backends(devices));
         let of_draft = |at: usize| {
             let measured = self.draft.iter().flat_map(|draft| &draft.measured);
             measured.filter(|(n_ctx, _)| *n_ctx == self.options.n_ctx).map(|(_, draft)| draft.total(at)).sum::<u64>()
@@ -281,8 +279,12 @@ impl Fitter<'_, '_> {
         spread: LayerSplit,
         failure: Option<&'static str>,
         refused: Option<NoRoom>,
-    ) -> Result<FitResult, LoadError> {
-        Ok(FitResult { n_ctx: self.options.n_ctx, measured: self.measure_main(&spread)?, spread, failure, refused })
+        graphs: Option<MeasuredGraphs>,
+    ) -> Result<(FitResult, Option<MeasuredGraphs>), LoadError> {
+        let (all, measured_now) = self.measure(&spread)?;
+        let (n_ctx, placement) = (self.options.n_ctx, self.model().place(self.measurer.devices, &spread));
+        let measured = self.measured(n_ctx, &placement).map_or(all, |known| Rc::clone(&known.main));
+        Ok((FitResult { n_ctx, spread, failure, refused, measured }, graphs.or(measured_now)))
     }
 
     /// Layers that can go to GPUs, without the output layer.
@@ -296,15 +298,15 @@ impl Fitter<'_, '_> {
     }
 
     /// The first two steps: nothing if everything fits, else a smaller context unless the user set one. Returns whether
-    /// that was enough.
-    fn shrink_context(&mut self, spread: &LayerSplit) -> Result<bool, LoadError> {
+    /// that was enough, and the graphs at the context chosen if it was measured.
+    fn shrink_context(&mut self, spread: &LayerSplit) -> Result<(bool, Option<MeasuredGraphs>), LoadError> {
         let automatic = self.options.n_ctx == 0;
         let ContextRange { min: min_ctx, max: max_ctx, step } =
             ContextRange::of(self.model(), &self.options, self.limits.min_ctx);
         if automatic {
             self.options.n_ctx = max_ctx;
         }
-        let full = self.measure(spread)?;
+        let (full, graphs) = self.measure(spread)?;
         let margins = self.margins();
         let devices = self.measurer.devices;
         let gpus = devices.len();
@@ -315,12 +317,12 @@ impl Fitter<'_, '_> {
         };
         let used = &totals(&full)[..free.len()];
         if (0..free.len()).all(|i| free[i] - used[i] >= margins[i]) {
-            return Ok(true);
+            return Ok((true, graphs));
         }
         let mut target = free.iter().sum::<i64>() - margins.iter().sum::<i64>();
         let used: i64 = used.iter().sum();
         if target >= used || !automatic || max_ctx <= min_ctx {
-            return Ok(false);
+            return Ok((false, graphs));
         }
         if gpus > 1 {
             // only whole layers can be placed, or with experts whole tensors: expect some waste on every device
@@ -329,15 +331,16 @@ impl Fitter<'_, '_> {
             target -= (gpus as i64 + 1) * per_layer / if self.has_experts() { 6 } else { 2 };
         }
         self.options.n_ctx = min_ctx;
-        let smallest: i64 = totals(&*self.measure(spread)?)[..free.len()].iter().sum();
+        let (smallest, graphs) = self.measure(spread)?;
+        let smallest: i64 = totals(&smallest)[..free.len()].iter().sum();
         if target <= smallest {
-            return Ok(false);
+            return Ok((false, graphs));
         }
         // memory grows linearly with the context; 128 bits because the product may overflow
         let grown =
             i128::from(max_ctx - min_ctx) * i128::from(target - smallest) / i128::from((used - smallest).max(1));
         self.options.n_ctx = ((min_ctx + grown as u64) / step * step).max(min_ctx);
-        Ok(gpus <= 1)
+        Ok((gpus <= 1, None))
     }
 }
 
@@ -361,10 +364,11 @@ struct GpuShare {
 }
 
 /// An assignment of layers and its bytes per device.
-#[derive(Clone)]
 struct Attempt {
     shares: Vec<GpuShare>,
     used: Vec<i64>,
+    /// Its graphs, if it was measured just now.
+    graphs: Option<MeasuredGraphs>,
     /// The first GPU with layers without experts.
     dense_from: usize,
 }
@@ -385,23 +389,28 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         let empty = GpuShare { layers: 0, partial: 0, overflow: OverrideGroup::Experts, to: None };
         let shares = vec![empty; targets.len()];
         let gpus = targets.len();
-        let best = Attempt { shares, used: Vec::new(), dense_from: gpus };
+        let best = Attempt { shares, used: Vec::new(), graphs: None, dense_from: gpus };
         let mut fill = Self { fitter, targets, best, refused: None };
         fill.best = fill.attempt(fill.best.shares.clone(), gpus)?;
         Ok(fill)
     }
 
-    /// Runs both steps. Returns the split and the first layer that did not fit.
-    pub fn run(mut self) -> Result<(LayerSplit, Option<NoRoom>), LoadError> {
+    /// Runs both steps. Returns the split, the first layer that did not fit, and the graphs of the split.
+    pub fn run(mut self) -> Result<(LayerSplit, Option<NoRoom>, Option<MeasuredGraphs>), LoadError> {
+        self.fill()?;
+        Ok((self.spread(&self.best.shares), self.refused, self.best.graphs))
+    }
+
+    fn fill(&mut self) -> Result<(), LoadError> {
         let all_layers = self.fitter.fit_goal != FitGoal::Most;
         // on one GPU, all layers are what did not fit before
         if self.fitter.fit_goal == FitGoal::Vram && self.targets.len() == 1 {
-            return Ok((self.spread(&self.best.shares), None));
+            return Ok(());
         }
         // MTP blocks that are not loaded are not counted here, so one block always stays in RAM
         let hparams = &self.fitter.model().hparams;
         if all_layers && !self.fitter.load_mtp && hparams.n_layer() < hparams.n_layer_all {
-            return Ok((self.spread(&self.best.shares), None));
+            return Ok(());
         }
         for gpu in (0..self.targets.len()).rev() {
             self.fill_with_layers(gpu)?;
@@ -409,7 +418,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         // layers without a GPU at this point do not get one later
         let placed: u32 = self.best.shares.iter().map(|share| share.layers).sum();
         if all_layers && placed <= self.fitter.layers() {
-            return Ok((self.spread(&self.best.shares), self.refused));
+            return Ok(());
         }
         if self.fitter.has_experts() && self.surplus_without_experts()? > 0 {
             let filled = self.best.shares.iter().rev().take_while(|share| share.layers > 0).count();
@@ -420,7 +429,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
                 gpu += 1;
             }
         }
-        Ok((self.spread(&self.best.shares), self.refused))
+        Ok(())
     }
 
     /// Bytes left in total with all experts in RAM.
@@ -428,8 +437,8 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         let blocks = self.fitter.model().hparams.n_layer_all;
         let overrides =
             (0..blocks).map(|block| TensorOverride { block, part: OverrideGroup::Experts, gpu: None }).collect();
-        let used = totals(&*self.fitter.measure(&LayerSplit { overrides, ..self.fitter.unsplit() })?);
-        Ok(self.targets.iter().zip(used).map(|(target, used)| target - used).sum())
+        let (used, _) = self.fitter.measure(&LayerSplit { overrides, ..self.fitter.unsplit() })?;
+        Ok(self.targets.iter().zip(totals(&used)).map(|(target, used)| target - used).sum())
     }
 
     /// The split described by `shares`.
@@ -453,8 +462,8 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
     }
 
     fn attempt(&mut self, shares: Vec<GpuShare>, dense_from: usize) -> Result<Attempt, LoadError> {
-        let used = totals(&*self.fitter.measure(&self.spread(&shares))?);
-        Ok(Attempt { shares, used, dense_from })
+        let (used, graphs) = self.fitter.measure(&self.spread(&shares))?;
+        Ok(Attempt { shares, used: totals(&used), graphs, dense_from })
     }
 
     /// Puts as many layers as possible on `gpu`, without experts; the rest is left for the GPUs before it.

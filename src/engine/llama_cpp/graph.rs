@@ -16,18 +16,19 @@ mod minimax;
 mod pools;
 mod recurrent;
 mod rwkv;
-pub(super) mod transformer;
+mod transformer;
 mod variants;
 
-use super::LoadedModel;
-use super::architectures::{Architecture, Trait};
+use super::architecture::{Architecture, Trait};
 use super::cache::{KvLayer, Memory};
-use super::context::{Batch, ContextType, Cparams};
-use super::draft::Partner;
+use super::context::{Batch, Cparams};
 use super::error::LoadError;
 use super::hparams::Hparams;
+use super::loaded::LoadedModel;
+use super::partner::Partner;
 use super::placement::Placement;
 use super::release::ReleaseTraits;
+use super::transformer::Norm;
 use super::weights::{LlmTensor, TensorSuffix, Weights};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::graph::Graph;
@@ -53,7 +54,7 @@ pub struct GraphModel<'a> {
 pub(super) struct GraphBuilder<'a> {
     g: &'a mut Graph,
     release: &'static ReleaseTraits,
-    architecture: Architecture,
+    architecture: &'static Architecture,
     hp: &'a Hparams,
     weights: &'a Weights,
     placement: &'a Placement,
@@ -86,15 +87,19 @@ pub(super) struct GraphBuilder<'a> {
     inp_embd: TensorId,
 }
 
-/// Builds the graph of `model` into `graph`, replacing its contents.
+/// Builds the graph of `loaded` by `own` into `graph`, replacing its contents.
 ///
 /// # Errors
 /// When the file lacks a tensor that its architecture requires, or the context is for MTP blocks and it has none.
-pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &mut Graph) -> Result<(), LoadError> {
+pub(super) fn build(
+    own: fn(&mut GraphBuilder<'_>),
+    loaded: &GraphModel<'_>,
+    context: &Cparams,
+    batch: Batch,
+    graph: &mut Graph,
+) -> Result<(), LoadError> {
     let mut build = GraphBuilder::new(loaded, context, batch, graph);
     build.check_drafting()?;
-    let row = build.architecture.row();
-    let own = if context.ctx_type == ContextType::Mtp { row.mtp } else { row.graph };
     own(&mut build);
     if let Some(pooling) = context.embeddings {
         build.pool(pooling);
@@ -114,13 +119,6 @@ pub fn build(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &m
 /// Builds into `graph`, replacing its contents, only the attention of every block that has a cache.
 pub fn build_attention(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch, graph: &mut Graph) {
     GraphBuilder::new(loaded, context, batch, graph).attention_alone();
-}
-
-/// The kind of normalisation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Norm {
-    Rms,
-    Layer,
 }
 
 impl<'a> GraphBuilder<'a> {
@@ -217,7 +215,7 @@ impl GraphBuilder<'_> {
 
     /// Whether the last block keeps the rows of all tokens.
     fn keeps_last_rows(&self) -> bool {
-        self.architecture.row().keeps_last_rows.contain(self.release.name)
+        self.architecture.keeps_last_rows.contain(self.release.name)
     }
 
     /// What most graphs begin with: the embeddings, the positions, the masks of attention, and the rows with logits.

@@ -3,9 +3,10 @@
 
 mod per_architecture;
 
-use super::architectures::{Architecture, Trait};
+use super::architecture::{Architecture, Trait};
 use super::error::LoadError;
 use super::release::ReleaseTraits;
+use super::transformer::gating;
 use super::weights::{LlmTensor, TensorSuffix, Weights};
 use crate::gguf::{Elements, Header, Value};
 use crate::settings::Pooling;
@@ -238,29 +239,19 @@ impl Ssm {
     }
 }
 
-/// `expert_gating_func` values (`llama-hparams.h`, 0.1.161).
-pub mod gating {
-    /// Missing in the header.
-    pub const NONE: u64 = 0;
-    /// Softmax over all experts.
-    pub const SOFTMAX: u64 = 1;
-    /// Sigmoid of each expert.
-    pub const SIGMOID: u64 = 2;
-    /// Softmax over the selected experts.
-    pub const SOFTMAX_WEIGHT: u64 = 3;
-    /// Square root of the softplus of each expert.
-    pub const SQRT_SOFTPLUS: u64 = 4;
-}
+/// Reads the hyperparameters of one architecture.
+pub(super) type ReadsHparams = fn(&mut Hparams, &HeaderKeys<'_>) -> Result<(), LoadError>;
 
 impl Hparams {
-    /// Reads them from a header.
+    /// Reads them from a header, those of its architecture alone by `own`.
     ///
     /// # Errors
     /// When a key required by this release of llama.cpp is missing, or lists are shorter than the number of blocks.
-    pub fn read(
+    pub(super) fn read(
         header: &Header,
-        architecture: Architecture,
+        architecture: &Architecture,
         release: &'static ReleaseTraits,
+        own: ReadsHparams,
     ) -> Result<Self, LoadError> {
         let keys = HeaderKeys::of(header, release);
         let n_layer_all = usize::try_from(keys.need("block_count")?).unwrap_or(usize::MAX);
@@ -311,7 +302,7 @@ impl Hparams {
             return Err(LoadError::model("nextn_predict_layers leaves no block: block_count must be larger"));
         }
         hparams.read_experts(&keys, architecture);
-        (architecture.row().hparams)(&mut hparams, &keys)?;
+        own(&mut hparams, &keys)?;
         if hparams.attends.is_empty() {
             hparams.attends = hparams.is_recr.iter().map(|recurrent| !recurrent).collect();
         }
@@ -401,7 +392,7 @@ impl Hparams {
     }
 
     /// Positions per token: several for multi-axis rotary positions (M-RoPE).
-    pub fn n_pos_per_embd(&self, architecture: Architecture) -> u64 {
+    pub fn n_pos_per_embd(&self, architecture: &Architecture) -> u64 {
         if architecture.has_several_positions(self.mrope) { 4 } else { 1 }
     }
 

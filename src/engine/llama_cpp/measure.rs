@@ -1,20 +1,21 @@
 //! Measures a placement: builds, schedules and allocates graphs, and adds up weights and caches. What `--fit` measures
 //! and what a load takes are two [`Reservation`]s of the same graphs.
 
+use super::architectures;
 use super::cache::Memory;
-use super::context::{Batch, ContextParams, Cparams, Probe};
-use super::draft::Partner;
+use super::context::{Batch, ContextParams, Cparams};
+use super::devices::{self, Device};
 use super::error::LoadError;
-use super::graph::{self, GraphModel};
-use super::placement::Placement;
-use super::weights::{LlmTensor, TensorSuffix, WeightsInRam};
-use super::{Allocated, AllocationDetails, Device, LayerSplit, LoadedModel, MemoryBreakdown, TokenGraph};
+use super::graph::GraphModel;
+use super::homes::WeightsInRam;
+use super::loaded::LoadedModel;
+use super::partner::Partner;
+use super::placement::{LayerSplit, Placement};
+use super::probe::Probe;
 use crate::engine::ggml::allocate::{self, Lifetime, Piece};
 use crate::engine::ggml::schedule::{PassTrace, Schedule, Scheduler};
-use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Op, Tensor};
+use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Tensor};
 use crate::engine::ggml::{BackendRef, Graph};
-use crate::engine::id::EngineError;
-use crate::plan::{AliveKind, AliveTensors, Branch, BufferKind, Peak, Term};
 use crate::units::Bytes;
 
 /// How compute buffers are reserved.
@@ -39,7 +40,7 @@ pub struct Before {
     pub gave_up_pipeline: bool,
 }
 
-/// Measures one model on the same devices repeatedly, reusing its buffers.
+/// Measures one model on the same devices.
 #[derive(Debug)]
 pub struct Measurer<'a> {
     pub model: &'a LoadedModel,
@@ -49,19 +50,16 @@ pub struct Measurer<'a> {
     before: Before,
     /// The devices' properties, RAM last.
     backends: Vec<BackendRef>,
-    /// The last measured graph, with the scheduler's copies.
-    graph: Graph,
-    schedule: Schedule,
-    latest: Option<Latest>,
 }
 
-/// The measurement that `graph` and `schedule` are of.
+/// The graphs that were measured, with the scheduler's copies.
 #[derive(Debug)]
-struct Latest {
-    options: ContextParams,
+pub struct MeasuredGraphs {
     layout: MeasureLayout,
-    /// The graph code's devices were kept.
+    /// The devices that the graph code sets were kept.
     pins: bool,
+    graph: Graph,
+    schedule: Schedule,
     /// The graph of one token per sequence, if it was reserved besides.
     token: Option<TokenGraph>,
 }
@@ -75,23 +73,9 @@ struct MeasureLayout {
     pipeline: Pipeline,
 }
 
-/// What a traced measurement records besides.
-struct Trace<'t> {
-    passes: Option<&'t mut PassTrace>,
-    lifetimes: Vec<Lifetime>,
-}
-
-/// A reservation, apart from the prompt graph.
-struct Reserved {
-    layout: MeasureLayout,
-    token: Option<TokenGraph>,
-    measured: MemoryBreakdown,
-}
-
 impl<'a> Measurer<'a> {
     pub fn new(model: &'a LoadedModel, devices: &'a [Device]) -> Self {
-        let (before, graph, schedule, latest) = Default::default();
-        Self { model, devices, partner: None, before, backends: super::backends(devices), graph, schedule, latest }
+        Self { model, devices, partner: None, before: Before::default(), backends: devices::backends(devices) }
     }
 
     /// The same for a draft beside `partner`.
@@ -111,47 +95,81 @@ impl<'a> Measurer<'a> {
     /// # Errors
     /// When llama.cpp refuses these options for this model.
     pub fn measure(
-        &mut self,
+        &self,
         placement: &Placement,
         options: &ContextParams,
         reservation: Reservation,
     ) -> Result<MemoryBreakdown, LoadError> {
-        let Reserved { layout, token, measured } = self.reserve(placement, options, reservation, None)?;
-        let pins = reservation == Reservation::Loaded;
-        self.latest = Some(Latest { options: options.clone(), layout, pins, token });
-        Ok(measured)
+        self.reserve(placement, options, reservation, None, None).map(|(measured, _)| measured)
     }
 
-    /// The same with the details of the compute buffers. `passes` receives every tensor's device after each pass. The
-    /// last measurement is reused if it has the same input.
+    /// The same with the graphs. `known` are those of the same placement and options if they were measured before;
+    /// `passes` receives every tensor's device after each pass.
     ///
     /// # Errors
     /// As [`Self::measure`].
-    pub fn measure_traced(
-        mut self,
+    pub fn reserve(
+        &self,
         placement: &Placement,
         options: &ContextParams,
         reservation: Reservation,
-        passes: Option<&mut PassTrace>,
-    ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
-        let mut trace = Trace { passes, lifetimes: Vec::new() };
-        let Reserved { layout, token, measured } = self.reserve(placement, options, reservation, Some(&mut trace))?;
-        let Self { graph, schedule, .. } = self;
-        let MeasureLayout { memory, pipeline, .. } = layout;
-        let lifetimes = trace.lifetimes;
-        Ok((measured, AllocationDetails { memory, graph, schedule, lifetimes, pipeline, token }))
+        known: Option<MeasuredGraphs>,
+        mut passes: Option<&mut PassTrace>,
+    ) -> Result<(MemoryBreakdown, MeasuredGraphs), LoadError> {
+        let pins = reservation == Reservation::Loaded;
+        let mut graphs = match known.filter(|known| known.pins == pins || !known.has_choice()) {
+            Some(known) => known,
+            None => self.prompt(placement, options, pins, passes.as_deref_mut())?,
+        };
+        let mut compute = self.allocate(&graphs, None);
+        let mut measured = self.measured(&graphs.layout, &compute);
+        if !pins {
+            return Ok((measured, graphs));
+        }
+        let is_refused = options.pipeline_refused.unwrap_or_else(|| !self.fits(&measured));
+        if graphs.layout.pipeline.is_on() && is_refused {
+            let refused = measured.compute;
+            graphs.layout.pipeline.buffers_fit = false;
+            self.build(&mut graphs, passes)?;
+            compute = self.allocate(&graphs, None);
+            measured = MemoryBreakdown { refused_pipeline: Some(refused), ..self.measured(&graphs.layout, &compute) };
+        }
+        if graphs.layout.reserves_token_graph() {
+            let token = self.token_graph(&graphs.layout)?;
+            for (device, piece) in token.reserved.iter().enumerate() {
+                if piece.bytes > measured.compute[device] {
+                    measured.compute[device] = piece.bytes;
+                    measured.pieces[device][2] = *piece;
+                }
+            }
+            graphs.token = Some(token);
+        }
+        Ok((measured, graphs))
     }
 
     /// The caches and their shapes.
     ///
     /// # Errors
     /// As [`Self::measure`].
-    pub fn memory(&mut self, placement: &Placement, options: &ContextParams) -> Result<Memory, LoadError> {
-        Ok(self.lay_out(placement, options)?.memory)
+    pub fn memory(&self, placement: &Placement, options: &ContextParams) -> Result<Memory, LoadError> {
+        Ok(self.lay_out(placement, options, &mut Graph::default())?.memory)
     }
 
-    /// Everything but the graph.
-    fn lay_out(&mut self, placement: &Placement, options: &ContextParams) -> Result<MeasureLayout, LoadError> {
+    /// Graphs with their details.
+    pub fn details(&self, graphs: MeasuredGraphs) -> AllocationDetails {
+        let mut lifetimes = Vec::new();
+        self.allocate(&graphs, Some(&mut lifetimes));
+        let MeasuredGraphs { layout: MeasureLayout { memory, pipeline, .. }, graph, schedule, token, .. } = graphs;
+        AllocationDetails { memory, graph, schedule, lifetimes, pipeline, token }
+    }
+
+    /// Everything but the graph. `graph` is overwritten.
+    fn lay_out(
+        &self,
+        placement: &Placement,
+        options: &ContextParams,
+        graph: &mut Graph,
+    ) -> Result<MeasureLayout, LoadError> {
         if self.partner.is_none() && self.model.needs_partner() {
             return Err(LoadError::settings(
                 "this model only drafts for another one: use it as the draft model of that one",
@@ -161,44 +179,9 @@ impl<'a> Measurer<'a> {
         let memory = Memory::new(self.model, &context, placement, self.partner);
         let probe =
             Probe { model: self.model, placement, memory: &memory, partner: self.partner, backends: &self.backends };
-        probe.resolve(&mut context, options, &mut self.graph)?;
+        probe.resolve(&mut context, options, graph)?;
         let pipeline = Pipeline::of(self.devices, placement, &context);
         Ok(MeasureLayout { context, placement: placement.clone(), memory, pipeline })
-    }
-
-    /// Reserves as `reservation` says. The prompt graph is left in `self`.
-    fn reserve(
-        &mut self,
-        placement: &Placement,
-        options: &ContextParams,
-        reservation: Reservation,
-        mut trace: Option<&mut Trace<'_>>,
-    ) -> Result<Reserved, LoadError> {
-        let pins = reservation == Reservation::Loaded;
-        let (mut layout, known) = self.prompt(placement, options, pins, trace.as_deref_mut())?;
-        if !pins {
-            let compute = self.allocate(trace);
-            return Ok(Reserved { measured: self.measured(&layout, &compute), layout, token: None });
-        }
-        let mut refused = None;
-        let mut compute = self.allocate(trace.as_deref_mut());
-        let fits = |compute: &[Piece]| self.fits(&self.measured(&layout, compute));
-        let is_refused = options.pipeline_refused.unwrap_or_else(|| !fits(&compute));
-        if layout.pipeline.is_on() && is_refused {
-            refused = Some(compute.iter().map(|piece| piece.bytes).collect());
-            layout.pipeline.buffers_fit = false;
-            self.graph_of(&layout, layout.context.reserved(), true, trace.as_deref_mut())?;
-            compute = self.allocate(trace);
-        }
-        let mut token = None;
-        if layout.reserves_token_graph() {
-            let of_token = known.map_or_else(|| self.token_graph(&layout), Ok)?;
-            let larger = compute.iter_mut().zip(&of_token.reserved).filter(|(piece, other)| other.bytes > piece.bytes);
-            larger.for_each(|(piece, other)| *piece = *other);
-            token = Some(of_token);
-        }
-        let measured = MemoryBreakdown { refused_pipeline: refused, ..self.measured(&layout, &compute) };
-        Ok(Reserved { layout, token, measured })
     }
 
     /// Whether what is measured can be allocated, pipeline and all.
@@ -209,51 +192,44 @@ impl<'a> Measurer<'a> {
             && self.devices.iter().enumerate().all(|(at, device)| taken(at) + measured.total(at) <= device.free)
     }
 
-    fn allocate(&self, trace: Option<&mut Trace<'_>>) -> Vec<Piece> {
-        let lifetimes = trace.map(|trace| {
-            trace.lifetimes.clear();
-            &mut trace.lifetimes
-        });
-        allocate::reserve(&self.graph, &self.schedule, &self.backends, lifetimes)
+    fn allocate(&self, graphs: &MeasuredGraphs, lifetimes: Option<&mut Vec<Lifetime>>) -> Vec<Piece> {
+        allocate::reserve(&graphs.graph, &graphs.schedule, &self.backends, lifetimes)
     }
 
-    /// Builds the worst-case prompt graph and schedules it. The last one is reused if it is the same, with the graph of
-    /// one token that was reserved with it.
+    /// The worst-case prompt graph.
     fn prompt(
-        &mut self,
+        &self,
         placement: &Placement,
         options: &ContextParams,
         pins: bool,
-        trace: Option<&mut Trace<'_>>,
-    ) -> Result<(MeasureLayout, Option<TokenGraph>), LoadError> {
-        let is_traced = trace.as_ref().is_some_and(|trace| trace.passes.is_some());
-        let is_same = |latest: &Latest| {
-            !is_traced
-                && latest.options == *options
-                && latest.layout.placement == *placement
-                && latest.layout.pipeline.buffers_fit
-                && (latest.pins == pins || !latest.layout.has_choice(&self.graph))
-        };
-        if let Some(Latest { layout, token, .. }) = self.latest.take().filter(is_same) {
-            return Ok((layout, token));
-        }
-        let layout = self.lay_out(placement, options)?;
-        self.graph_of(&layout, layout.context.reserved(), pins, trace)?;
-        Ok((layout, None))
+        passes: Option<&mut PassTrace>,
+    ) -> Result<MeasuredGraphs, LoadError> {
+        let (mut graph, schedule) = (Graph::default(), Schedule::default());
+        let layout = self.lay_out(placement, options, &mut graph)?;
+        let mut graphs = MeasuredGraphs { layout, pins, graph, schedule, token: None };
+        self.build(&mut graphs, passes)?;
+        Ok(graphs)
+    }
+
+    /// Builds the prompt graph of a layout and schedules it.
+    fn build(&self, graphs: &mut MeasuredGraphs, passes: Option<&mut PassTrace>) -> Result<(), LoadError> {
+        let MeasuredGraphs { layout, pins, graph, schedule, .. } = graphs;
+        self.graph_of(layout, layout.context.reserved(), *pins, (graph, schedule), passes)
     }
 
     /// Builds the graph of `batch` and schedules it.
     fn graph_of(
-        &mut self,
+        &self,
         layout: &MeasureLayout,
         batch: Batch,
         pins: bool,
-        trace: Option<&mut Trace<'_>>,
+        (graph, schedule): (&mut Graph, &mut Schedule),
+        mut passes: Option<&mut PassTrace>,
     ) -> Result<(), LoadError> {
-        let Self { model, partner, backends, graph, schedule, .. } = self;
+        let Self { model, partner, backends, .. } = self;
         let MeasureLayout { context, placement, memory, pipeline } = layout;
         let loaded = GraphModel { model, placement, memory, partner: *partner };
-        graph::build(&loaded, context, batch, graph)?;
+        architectures::build(&loaded, context, batch, graph)?;
         if let Some(tensor) = refused_cache(graph, backends) {
             return Err(LoadError::settings(format!(
                 "llama.cpp would end with an error: one layer's cache takes {}, more than a GPU here can use at once, or \
@@ -268,7 +244,6 @@ impl<'a> Measurer<'a> {
             pins,
             rules: model.release.rules,
         };
-        let mut passes = trace.and_then(|trace| trace.passes.as_deref_mut());
         if let Some(passes) = &mut passes {
             passes.clear();
         }
@@ -282,14 +257,10 @@ impl<'a> Measurer<'a> {
         Ok(())
     }
 
-    /// What the graph of one token per sequence reserves; the prompt graph is kept.
-    fn token_graph(&mut self, layout: &MeasureLayout) -> Result<TokenGraph, LoadError> {
-        let prompt = (std::mem::take(&mut self.graph), std::mem::take(&mut self.schedule));
-        let done = self.graph_of(layout, layout.context.probe(1), true, None);
-        let (graph, schedule) =
-            (std::mem::replace(&mut self.graph, prompt.0), std::mem::replace(&mut self.schedule, prompt.1));
-        done?;
-        let mut lifetimes = Vec::new();
+    /// What the graph of one token per sequence reserves.
+    fn token_graph(&self, layout: &MeasureLayout) -> Result<TokenGraph, LoadError> {
+        let (mut graph, mut schedule, mut lifetimes) = Default::default();
+        self.graph_of(layout, layout.context.probe(1), true, (&mut graph, &mut schedule), None)?;
         let reserved = allocate::reserve(&graph, &schedule, &self.backends, Some(&mut lifetimes));
         Ok(TokenGraph { graph, schedule, lifetimes, reserved })
     }
@@ -312,18 +283,20 @@ impl<'a> Measurer<'a> {
     }
 }
 
-impl MeasureLayout {
+impl MeasuredGraphs {
     /// Whether the devices that the graph code sets may differ from those that the scheduler would choose: it sets some,
     /// and not everything is on one GPU.
-    fn has_choice(&self, graph: &Graph) -> bool {
-        let Self { placement, context, .. } = self;
+    fn has_choice(&self) -> bool {
+        let MeasureLayout { placement, context, .. } = &self.layout;
         let on_one = placement.full_offload
             && context.offload_kqv
             && !placement.has_overrides()
             && placement.layers.iter().all(|device| *device == placement.output);
-        !on_one && graph.tensors.iter().any(|tensor| tensor.pin != NO_BACKEND)
+        !on_one && self.graph.tensors.iter().any(|tensor| tensor.pin != NO_BACKEND)
     }
+}
 
+impl MeasureLayout {
     /// Whether the graph of one token per sequence may reserve more on a device than the prompt graph: with something in
     /// RAM, which GPUs compute for many tokens only.
     fn reserves_token_graph(&self) -> bool {
@@ -340,188 +313,6 @@ fn refused_cache<'g>(graph: &'g Graph, backends: &[BackendRef]) -> Option<&'g Te
         let of = tensor.view_of.get().map_or(tensor.buffer, |of| graph[of].buffer);
         matches!(of, Buffer::Cache(device) if !backends[usize::from(device)].supports(graph, tensor))
     })
-}
-
-// The contents of a compute buffer at its peak.
-
-/// Maximum number of operands searched for a label.
-const MAX_LABEL_DISTANCE: usize = 6;
-
-/// The peak of the buffer of `bytes` bytes on `place`, the plan's `device`.
-pub(super) fn peak(device: usize, place: BackendId, bytes: u64, details: &Allocated<'_>) -> Peak {
-    let here = || details.lifetimes.iter().filter(|life| life.place == place);
-    // the buffer is as large as the highest end of any tensor
-    let farthest = here().max_by_key(|life| (life.offset.saturating_add(life.bytes), std::cmp::Reverse(life.from)));
-    let step = farthest.map_or(0, |life| life.from);
-    let copied = CopiedSources::of(place, details);
-    let mut alive: Vec<AliveKind> = Vec::new();
-    for life in here().filter(|life| life.from <= step && step <= life.until && life.bytes > 0) {
-        add(&mut alive, life, details.graph, &copied);
-    }
-    let held: u64 = alive.iter().map(|alive| alive.bytes.0).sum();
-    if let Some(rest) = bytes.checked_sub(held).filter(|rest| *rest > 0) {
-        alive.push(AliveKind { kind: BufferKind::Fragmentation, bytes: Bytes(rest), tensors: Vec::new() });
-    }
-    alive.sort_by_key(|alive| std::cmp::Reverse(alive.bytes));
-    for kind in &mut alive {
-        kind.tensors.sort_by_key(|held| std::cmp::Reverse(held.bytes));
-    }
-    let node =
-        details.schedule.nodes.get(step).map_or_else(String::new, |(id, _)| name(&details.graph[*id], details.graph));
-    let steps = details.schedule.nodes.len();
-    Peak { device, bytes: Bytes(bytes), node, step: (step + 1).min(steps), steps, alive }
-}
-
-/// The peak as terms of a sum.
-pub(super) fn branch(name: String, peak: &Peak) -> Branch {
-    let term = |alive: &AliveKind| {
-        let formula = match alive.tensors.as_slice() {
-            [] => "the rest of the buffer".to_owned(),
-            [one] if one.count == 1 => format!("{}: {}", one.name, one.shape),
-            several => format!("{} tensors", several.iter().map(|held| held.count).sum::<usize>()),
-        };
-        Term { name: alive.kind.name().to_owned(), numbers: formula.clone(), formula, bytes: alive.bytes }
-    };
-    Branch { name, bytes: peak.bytes, terms: peak.alive.iter().map(term).collect() }
-}
-
-fn add(alive: &mut Vec<AliveKind>, life: &Lifetime, graph: &Graph, copied: &CopiedSources) {
-    let tensor = &graph[life.id];
-    let (kind, bytes) = (kind(tensor, graph, copied), Bytes(life.bytes));
-    let held = AliveTensors { name: name(tensor, graph), shape: shape(tensor), count: 1, bytes };
-    let Some(known) = alive.iter_mut().find(|known| known.kind == kind) else {
-        alive.push(AliveKind { kind, bytes, tensors: vec![held] });
-        return;
-    };
-    known.bytes += bytes;
-    match known.tensors.iter_mut().find(|other| other.name == held.name && other.shape == held.shape) {
-        Some(other) => {
-            other.count += 1;
-            other.bytes += bytes;
-        }
-        None => known.tensors.push(held),
-    }
-}
-
-/// The tensor's name in llama.cpp, label and block; for an unnamed one its operation and the nearest label.
-fn name(tensor: &Tensor, graph: &Graph) -> String {
-    let labelled = |tensor: &Tensor| match tensor.layer {
-        block if block >= 0 => format!("{}-{block}", tensor.label),
-        _ => tensor.label.to_owned(),
-    };
-    match nearest_labelled(tensor, graph) {
-        Some(_) if !tensor.label.is_empty() => labelled(tensor),
-        Some(from) => format!("{} of {}", operation(tensor.op), labelled(from)),
-        None => operation(tensor.op).to_owned(),
-    }
-}
-
-/// The tensor if it has a label, else the nearest first operand with one.
-fn nearest_labelled<'g>(tensor: &'g Tensor, graph: &'g Graph) -> Option<&'g Tensor> {
-    let first = |tensor: &&Tensor| graph.sources(tensor).next().map(|id| &graph[id]);
-    std::iter::successors(Some(tensor), first).take(MAX_LABEL_DISTANCE).find(|tensor| !tensor.label.is_empty())
-}
-
-/// `f16 · 32768 × 512`
-fn shape(tensor: &Tensor) -> String {
-    let last = tensor.ne.iter().rposition(|&length| length > 1).unwrap_or(0);
-    let lengths: Vec<String> = tensor.ne.iter().take(last + 1).map(ToString::to_string).collect();
-    format!("{} · {}", tensor.ty.name(), lengths.join(" × "))
-}
-
-/// Weights and caches copied to a device, by label and block.
-struct CopiedSources(Vec<(Buffer, &'static str, i16)>);
-
-impl CopiedSources {
-    fn of(place: BackendId, details: &Allocated<'_>) -> Self {
-        let splits = details.schedule.splits.iter().filter(|split| split.place == place);
-        let inputs = splits.flat_map(|split| details.schedule.inputs(split)).map(|id| &details.graph[*id]);
-        let original = |tensor: &Tensor| {
-            let owner = tensor.view_of.get().map_or(tensor.buffer, |id| details.graph[id].buffer);
-            (owner != Buffer::Unallocated).then_some((owner, tensor.label, tensor.layer))
-        };
-        Self(inputs.filter_map(original).collect())
-    }
-
-    fn kind(&self, copy: &Tensor) -> Option<BufferKind> {
-        let (buffer, ..) = self.0.iter().find(|(_, label, block)| (*label, *block) == (copy.label, copy.layer))?;
-        match buffer {
-            Buffer::Weights(_) => Some(BufferKind::CopiedWeights),
-            Buffer::Cache(_) => Some(BufferKind::CopiedCaches),
-            Buffer::Unallocated => None,
-        }
-    }
-}
-
-/// Kinds by label prefix; the first match counts.
-const LABELS: [(&str, BufferKind); 19] = [
-    ("result_output", BufferKind::Logits),
-    ("kq_soft_max", BufferKind::Scores),
-    ("kqv", BufferKind::Attention),
-    ("kq", BufferKind::Scores),
-    ("fattn", BufferKind::Attention),
-    ("wqkv", BufferKind::Attention),
-    ("ffn_moe_logits", BufferKind::Routing),
-    ("ffn_moe_probs", BufferKind::Routing),
-    ("ffn_moe_topk", BufferKind::Routing),
-    ("ffn_moe_weights", BufferKind::Routing),
-    ("ffn_moe_argsort", BufferKind::Routing),
-    ("ffn_moe_out", BufferKind::Hidden),
-    ("ffn_moe", BufferKind::Experts),
-    ("ffn_inp", BufferKind::Hidden),
-    ("ffn_out", BufferKind::Hidden),
-    ("ffn", BufferKind::FeedForward),
-    ("delta_net", BufferKind::States),
-    ("embd", BufferKind::Hidden),
-    ("l_out", BufferKind::Hidden),
-];
-
-/// Label parts of inputs.
-const INPUTS: [&str; 3] = ["inp_", "out_ids", "rs_s_copy"];
-
-fn kind(tensor: &Tensor, graph: &Graph, copied: &CopiedSources) -> BufferKind {
-    if tensor.op == Op::None {
-        return match tensor.label {
-            label if label.contains("mask") => BufferKind::Masks,
-            label if INPUTS.iter().any(|part| label.contains(part)) => BufferKind::Inputs,
-            _ => copied.kind(tensor).unwrap_or(BufferKind::SplitInputs),
-        };
-    }
-    // a product starts a new kind; other operations belong to what they operate on
-    let subject =
-        if matches!(tensor.op, Op::MulMat | Op::MulMatId) { Some(tensor) } else { nearest_labelled(tensor, graph) };
-    let label = subject.map_or("", |tensor| tensor.label);
-    let labelled = LABELS.iter().find(|(start, _)| label.starts_with(start)).map(|(_, kind)| *kind);
-    labelled.unwrap_or(match tensor.op {
-        Op::MulMatId | Op::AddId => BufferKind::Experts,
-        Op::SoftMax => BufferKind::Scores,
-        Op::Rope | Op::RopeBack | Op::FlashAttn => BufferKind::Attention,
-        Op::Argsort => BufferKind::Routing,
-        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => BufferKind::States,
-        Op::Norm | Op::RmsNorm => BufferKind::Hidden,
-        Op::Glu => BufferKind::FeedForward,
-        _ => BufferKind::Intermediates,
-    })
-}
-
-/// Names of unnamed tensors.
-const fn operation(op: Op) -> &'static str {
-    match op {
-        Op::MulMat => "matrix product",
-        Op::MulMatId => "expert matrix product",
-        Op::Norm | Op::RmsNorm | Op::L2Norm | Op::GroupNorm => "normalised rows",
-        Op::Add | Op::AddId | Op::Sub => "sum",
-        Op::Mul | Op::Div | Op::Scale => "product",
-        Op::Rope => "rotated queries or keys",
-        Op::RopeBack => "attention rotated back",
-        Op::SoftMax => "softmax",
-        Op::Cont | Op::Cpy | Op::Dup | Op::Concat | Op::Pad | Op::Repeat => "copy in another layout",
-        Op::GetRows => "rows looked up",
-        Op::Unary | Op::Glu => "activation",
-        Op::FlashAttn => "flash attention",
-        Op::None => "copy",
-        _ => "intermediate tensor",
-    }
 }
 
 // The conditions of pipeline parallelism (`llama_context`, 0.1.161).
@@ -574,130 +365,130 @@ impl Pipeline {
     }
 }
 
-// The request to llama.cpp after the fit, for the teach screen.
+// What is measured.
 
-/// A request with all options decided.
-#[derive(Clone, Debug)]
-pub struct ResolvedRequest {
-    /// The model.
-    pub loaded: LoadedModel,
-    /// The GPUs used, as indices in the machine.
-    pub gpus: Vec<usize>,
-    /// Their properties and free memory.
-    pub devices: Vec<Device>,
-    /// Layers per device.
-    pub spread: LayerSplit,
-    /// llama.cpp's context options.
-    pub options: ContextParams,
-}
-
-impl ResolvedRequest {
-    /// Measures a load of the request with the details of its buffers. `passes` receives every tensor's device after each pass.
-    ///
-    /// # Errors
-    /// When llama.cpp refuses this request.
-    pub fn measure_traced(&self, passes: &mut PassTrace) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
-        self.loaded.measure_traced(&self.devices, &self.spread, &self.options, Reservation::Loaded, Some(passes))
-    }
-
-    /// The devices' properties, RAM last.
-    pub fn backends(&self) -> Vec<BackendRef> {
-        super::backends(&self.devices)
-    }
-
-    /// The same with GPU indices of the full machine; `seen` are the indices of the visible GPUs.
-    #[must_use]
-    pub fn among(mut self, visible: &[usize]) -> Self {
-        for gpu in &mut self.gpus {
-            *gpu = visible.get(*gpu).copied().unwrap_or(*gpu);
-        }
-        self
-    }
-}
-
-// The buffers of a request as llama.cpp's log divides them: weights, KV caches, recurrent states, compute, outputs.
-
-/// The buffers on one device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeviceBuffers {
-    /// Weights.
-    pub weights: Bytes,
-    /// KV caches.
-    pub kv: Bytes,
-    /// Recurrent states.
-    pub states: Bytes,
-    /// Compute buffers.
-    pub compute: Bytes,
-}
-
-/// The buffers of a request.
+/// Allocated bytes per device, in the given order with RAM last.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RequestBuffers {
-    /// The GPUs used, as indices in the machine.
-    pub gpus: Vec<usize>,
-    /// Their buffers in that order, then those in RAM.
-    pub devices: Vec<DeviceBuffers>,
+pub struct MemoryBreakdown {
+    /// Weights.
+    pub model: Vec<u64>,
+    /// KV caches and recurrent states.
+    pub context: Vec<u64>,
+    /// Compute buffers.
+    pub compute: Vec<u64>,
+    /// The context parameters in effect.
+    pub parameters: Cparams,
+    /// The device of every block, then that of the output layer.
+    pub layer_devices: Vec<BackendId>,
     /// The weights in RAM by buffers.
     pub in_ram: WeightsInRam,
-    /// A checkpoint of every sequence, at most.
-    pub checkpoints: Bytes,
-    /// Logits of one token per sequence, in RAM; none for a model that computes embeddings only.
-    pub outputs: Option<Bytes>,
-    /// Layers on GPUs, including the output layer.
-    pub offloaded: usize,
-    /// Layers, including the output layer.
-    pub layers: usize,
-    /// Tokens of context over all sequences.
-    pub n_ctx: u64,
+    /// Per device the weights, the largest cache and the compute buffer, each with its largest tensor.
+    pub pieces: Vec<[Piece; 3]>,
+    /// The compute buffers of a pipeline that could not be allocated, so that these are without one.
+    pub refused_pipeline: Option<Vec<u64>>,
 }
 
-impl ResolvedRequest {
-    /// The buffers that llama.cpp would list.
-    ///
-    /// # Errors
-    /// When llama.cpp refuses this request.
-    pub fn buffers(&self) -> Result<RequestBuffers, EngineError> {
-        Ok(self.measured_buffers()?)
+impl MemoryBreakdown {
+    /// Layers on GPUs, including the output layer.
+    pub fn offloaded(&self) -> usize {
+        let cpu = self.model.len() - 1;
+        self.layer_devices.iter().filter(|device| usize::from(**device) < cpu).count()
     }
 
-    /// The compute buffers that `--fit` measures for the request: on its GPUs in their order, then in RAM.
-    ///
-    /// # Errors
-    /// When llama.cpp refuses this request.
-    pub fn compute_measured(&self) -> Result<Vec<Bytes>, EngineError> {
-        let measured = self.loaded.measure(&self.devices, &self.spread, &self.options, Reservation::Measured)?;
-        Ok(measured.compute.into_iter().map(Bytes).collect())
+    /// All bytes on a device.
+    pub(super) fn total(&self, device: usize) -> u64 {
+        self.model[device] + self.context[device] + self.compute[device]
     }
+}
 
-    fn measured_buffers(&self) -> Result<RequestBuffers, LoadError> {
-        let (measured, details) =
-            self.loaded.measure_traced(&self.devices, &self.spread, &self.options, Reservation::Loaded, None)?;
-        let states = details.memory.state_bytes(&self.backends());
-        let MemoryBreakdown { model, context, compute, parameters, layer_devices, .. } = &measured;
-        let devices = (0..model.len()).map(|at| DeviceBuffers {
-            weights: Bytes(model[at]),
-            kv: Bytes(context[at] - states[at]),
-            states: Bytes(states[at]),
-            compute: Bytes(compute[at]),
-        });
-        Ok(RequestBuffers {
-            devices: devices.collect(),
-            in_ram: measured.in_ram,
-            gpus: self.gpus.clone(),
-            checkpoints: Bytes(details.memory.checkpoint_bytes(&self.backends())),
-            outputs: outputs(&self.loaded, parameters.n_seq_max),
-            offloaded: measured.offloaded(),
-            layers: layer_devices.len(),
-            n_ctx: parameters.n_ctx,
+/// Graph, schedule and allocation behind a measurement.
+#[derive(Clone, Debug)]
+pub struct AllocationDetails {
+    /// The caches with devices and sizes.
+    pub memory: Memory,
+    /// The graph, with the scheduler's copies.
+    pub graph: Graph,
+    /// Its splits and order.
+    pub schedule: Schedule,
+    /// The lifetime of every allocation.
+    pub lifetimes: Vec<Lifetime>,
+    /// Whether pipeline parallelism is used, and why or why not.
+    pub pipeline: Pipeline,
+    /// The graph of one token per sequence, if it was reserved besides.
+    pub token: Option<TokenGraph>,
+}
+
+/// The graph of one token per sequence, as it is reserved beside the prompt graph.
+#[derive(Clone, Debug)]
+pub struct TokenGraph {
+    /// The graph, with the scheduler's copies.
+    pub graph: Graph,
+    /// Its splits and order.
+    pub schedule: Schedule,
+    /// The lifetime of every allocation.
+    pub lifetimes: Vec<Lifetime>,
+    /// What each device reserves for it.
+    pub reserved: Vec<Piece>,
+}
+
+/// A graph as it is allocated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allocated<'a> {
+    pub graph: &'a Graph,
+    pub schedule: &'a Schedule,
+    pub lifetimes: &'a [Lifetime],
+}
+
+impl AllocationDetails {
+    /// The graph that reserves most on `place`.
+    pub(super) fn largest_on(&self, place: BackendId) -> Allocated<'_> {
+        let here = |lifetimes: &[Lifetime]| {
+            let on_place = lifetimes.iter().filter(|life| life.place == place);
+            on_place.map(|life| (life.chunk, life.offset.saturating_add(life.bytes))).max()
+        };
+        let token = self.token.as_ref().filter(|token| here(&token.lifetimes) > here(&self.lifetimes));
+        token.map_or(Allocated { graph: &self.graph, schedule: &self.schedule, lifetimes: &self.lifetimes }, |token| {
+            Allocated { graph: &token.graph, schedule: &token.schedule, lifetimes: &token.lifetimes }
         })
     }
 }
 
-/// One row of logits per sequence (`llama_context::output_reserve`, 0.1.161).
-fn outputs(model: &LoadedModel, sequences: u64) -> Option<Bytes> {
-    let weights = &model.weights;
-    let find = |slot| weights.find_global(slot, TensorSuffix::Weight);
-    let matrix = find(LlmTensor::Output).or_else(|| find(LlmTensor::TokenEmbd))?;
-    let vocabulary = weights.all.get(matrix)?.ne[1];
-    model.hparams.causal.then(|| Bytes(vocabulary * 4 * sequences))
+impl LoadedModel {
+    /// Measures what llama.cpp reserves on `devices` and in RAM.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses these options for this model.
+    pub fn measure(
+        &self,
+        devices: &[Device],
+        spread: &LayerSplit,
+        options: &ContextParams,
+        reservation: Reservation,
+    ) -> Result<MemoryBreakdown, LoadError> {
+        Measurer::new(self, devices).measure(&self.place(devices, spread), options, reservation)
+    }
+
+    /// The same with the details of the compute buffers. `passes` receives every tensor's device after each pass.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses these options for this model.
+    pub fn measure_traced(
+        &self,
+        devices: &[Device],
+        spread: &LayerSplit,
+        options: &ContextParams,
+        reservation: Reservation,
+        passes: Option<&mut PassTrace>,
+    ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
+        let measurer = Measurer::new(self, devices);
+        let (measured, graphs) = measurer.reserve(&self.place(devices, spread), options, reservation, None, passes)?;
+        Ok((measured, measurer.details(graphs)))
+    }
+
+    /// Bytes of weights and caches per device, RAM last: a lower bound for any graph.
+    pub(super) fn without_graph(&self, placement: &Placement, context: &Cparams, backends: &[BackendRef]) -> Vec<u64> {
+        let memory = Memory::new(self, context, placement, None);
+        let weights = placement.weights(self, backends);
+        weights.into_iter().zip(memory.bytes(backends)).map(|(weights, cache)| weights.bytes + cache).collect()
+    }
 }

@@ -4,14 +4,17 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::LoadedModel;
-use super::architectures::{Architecture, Trait};
+use super::architecture::{Architecture, Trait};
+use super::devices::Device;
+use super::homes::{WeightHomes, WeightsInRam};
 use super::hparams::Hparams;
-use super::weights::{self, LlmTensor, WeightHomes, Weights, WeightsInRam};
+use super::loaded::LoadedModel;
+use super::weights::{self, LlmTensor, Weights};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::allocate::Piece;
 use crate::engine::ggml::backend::{Backend, Cpu};
 use crate::engine::ggml::tensor::BackendId;
+use crate::machine::CpuInstructions;
 
 /// The tensors of a block that an override moves (the patterns of `common/fit.cpp`, 0.1.161).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +153,7 @@ impl Placement {
     }
 
     /// The device of a model-wide tensor; those of no particular layer are on that of block 0.
-    pub fn of_model(&self, slot: Option<LlmTensor>, architecture: Architecture) -> BackendId {
+    pub fn of_model(&self, slot: Option<LlmTensor>, architecture: &Architecture) -> BackendId {
         match slot {
             Some(slot) if LlmTensor::INPUT_LAYER.contains(&slot) => self.cpu,
             Some(LlmTensor::TokenEmbdNorm) if architecture.has(Trait::NormOfEmbeddingsIsOutput) => self.output,
@@ -225,7 +228,7 @@ impl Placement {
             match (weight.block, slot) {
                 // MTP blocks
                 (Some(il), slot)
-                    if il >= blocks && il < hparams.n_layer_all && !slot.is_some_and(architecture.row().unmarked) => {}
+                    if il >= blocks && il < hparams.n_layer_all && !slot.is_some_and(architecture.unmarked) => {}
                 // nothing uses it (`LLM_TENSOR_INFOS` in `llama-arch.cpp`, 0.1.161)
                 (_, Some(LlmTensor::CrossAttnRelB)) => {}
                 (Some(il), _) => put(index, self.in_block(il, slot)),
@@ -259,7 +262,7 @@ impl Placement {
     }
 
     /// The devices of rope factors: every device whose blocks use them has a copy.
-    fn rope_devices(&self, hparams: &Hparams, architecture: Architecture) -> Vec<BackendId> {
+    fn rope_devices(&self, hparams: &Hparams, architecture: &Architecture) -> Vec<BackendId> {
         let outside = architecture.has(Trait::WindowsNeedNoRopeFactors);
         let uses = |il: &usize| !outside || !hparams.is_swa[*il];
         let blocks =
@@ -403,6 +406,39 @@ fn bounds(request: &SplitRequest<'_>) -> Vec<f32> {
         })
         .collect();
     sums.into_iter().map(|bound| bound / sum).collect()
+}
+
+/// How layers are split over the devices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LayerSplit {
+    /// Layers on GPUs, including the output layer; none for all.
+    pub gpu_layers: Option<u64>,
+    /// Share of the layers per GPU; empty to split by free memory.
+    pub tensor_split: Vec<f32>,
+    /// Tensors placed on another device than their layer.
+    pub overrides: Vec<TensorOverride>,
+    /// MTP blocks are loaded.
+    pub load_mtp: bool,
+    /// The instructions of the CPU for which weights in RAM are repacked; `None` if they are not.
+    pub repack_for: CpuInstructions,
+}
+
+impl LoadedModel {
+    /// Assigns layers to `devices`.
+    pub fn place(&self, devices: &[Device], spread: &LayerSplit) -> Placement {
+        let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
+        let request = SplitRequest {
+            gpu_layers: spread.gpu_layers,
+            tensor_split: &spread.tensor_split,
+            free: &free,
+            overrides: &spread.overrides,
+            load_mtp: spread.load_mtp,
+        };
+        // host buffers of a GPU come first
+        let host = devices.iter().any(|device| device.backend.has_host_buffers());
+        let layouts = self.layouts(if host { CpuInstructions::None } else { spread.repack_for });
+        Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices, layouts))
+    }
 }
 
 #[cfg(test)]

@@ -5,23 +5,26 @@ mod confidence;
 
 use std::sync::Arc;
 
+use super::cache::Memory;
 use super::context::{self, ContextParams, Cparams};
-use super::draft::{self, DraftMemory, DraftRequest, MainContext, Speculation};
+use super::devices::{Device, backend, gpus};
+use super::draft::{self, DraftMemory, DraftRequest, MainContext};
 use super::fit::{FitLimits, FitResult, NoRoom, fit_for};
-use super::measure::{self, Measurer, Reservation, ResolvedRequest};
-use super::placement::{OverrideGroup, Placement, SplitRequest, TensorOverride};
+use super::homes::WeightsInRam;
+use super::loaded::LoadedModel;
+use super::measure::{AllocationDetails, MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
+use super::peak;
+use super::placement::{LayerSplit, OverrideGroup, Placement, SplitRequest, TensorOverride};
+use super::prepared::PreparedModel;
 use super::projector::PlacedProjector;
-use super::release::ReleaseTraits;
-use super::weights::WeightsInRam;
-use super::{AllocationDetails, Device, LayerSplit, LoadedModel, MemoryBreakdown};
+use super::resolved::ResolvedRequest;
+use super::speculation::Speculation;
 use crate::engine::ggml::BackendRef;
-use crate::engine::ggml::backend::cuda::MatrixUnits;
-use crate::engine::ggml::backend::{Cpu, Cuda, Metal, Plain, Remote, Sycl, Vulkan};
+use crate::engine::ggml::backend::Cpu;
 use crate::engine::id::{EngineError, EngineId, FitGoal};
+use crate::engine::plan_request::RequestParts;
 use crate::engine::preflight::{Preflight, UpperBound};
-use crate::engine::prepared::PreparedModel;
-use crate::machine::budget::VulkanLimits;
-use crate::machine::{self, Backend, BufferLimit, CpuInstructions, Gpu, Machine, Os};
+use crate::machine::{self, BufferLimit, CpuInstructions, Machine};
 use crate::plan::{
     BufferUse, Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, LargestBuffer, LayerPlan, Part, PartKind,
     PartMemory, Peak, Plan, PlanSummary, Reserve, Term, Totals, Uncertainty, Verdict, Why,
@@ -33,42 +36,29 @@ use crate::settings::{
 use crate::units::Bytes;
 pub use confidence::{Evidence, Likeness, ModelledError, evidence};
 
-/// Plans `model` on `machine`.
+/// Plans a request.
 ///
 /// # Errors
 /// When llama.cpp cannot read the model or refuses the settings.
-pub fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let params = ServerParams::new(model, loaded, machine, settings)?;
-    let devices = params.devices.clone();
-    let mut measurer = Measurer::new(loaded, &devices);
-    let placed = PlacedModel::new(&mut measurer, model, params, machine, settings, FitGoal::Most)?;
-    let (_, details) =
-        measurer.measure_traced(&placed.placement(), &placed.params.options, Reservation::Loaded, None)?;
-    Ok(PlanBuilder { model, placed, details }.plan())
+pub fn plan(request: RequestParts<'_>) -> Result<Plan, EngineError> {
+    placed(request, FitGoal::Most, |placed, measurer, graphs| {
+        PlanBuilder { model: request.model, placed, details: measurer.details(graphs) }.plan()
+    })
 }
 
 /// The plan without its explanations.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn summary(
-    model: &PreparedModel,
-    machine: &Machine,
-    settings: &Settings,
-    fit_goal: FitGoal,
-) -> Result<PlanSummary, EngineError> {
-    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let params = ServerParams::new(model, loaded, machine, settings)?;
-    let devices = params.devices.clone();
-    Ok(PlacedModel::new(&mut Measurer::new(loaded, &devices), model, params, machine, settings, fit_goal)?.summary())
+pub fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+    placed(request, fit_goal, |placed, _, _| placed.summary())
 }
 
 /// An upper bound known before planning.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn preflight(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Preflight, EngineError> {
+pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) -> Result<Preflight, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
     let mut params = ServerParams::new(model, loaded, machine, settings)?;
     if params.options.n_ctx == 0 {
@@ -84,14 +74,26 @@ pub fn preflight(model: &PreparedModel, machine: &Machine, settings: &Settings) 
 ///
 /// # Errors
 /// As [`plan`].
-pub fn resolve(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<ResolvedRequest, EngineError> {
+pub fn resolve(request: RequestParts<'_>) -> Result<ResolvedRequest, EngineError> {
+    placed(request, FitGoal::Most, |PlacedModel { loaded, params, .. }, _, _| {
+        let ServerParams { gpus, devices, spread, options, .. } = params;
+        ResolvedRequest { loaded: loaded.clone(), gpus, devices, spread, options }
+    })
+}
+
+/// What `then` makes of the model as placed by the fit, and of the graphs of its load.
+fn placed<'a, T>(
+    request: RequestParts<'a>,
+    fit_goal: FitGoal,
+    then: impl FnOnce(PlacedModel<'a>, &Measurer<'_>, MeasuredGraphs) -> T,
+) -> Result<T, EngineError> {
+    let RequestParts { model, machine, settings } = request;
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
     let params = ServerParams::new(model, loaded, machine, settings)?;
     let devices = params.devices.clone();
-    let placed =
-        PlacedModel::new(&mut Measurer::new(loaded, &devices), model, params, machine, settings, FitGoal::Most)?;
-    let ServerParams { gpus, devices, spread, options, .. } = placed.params;
-    Ok(ResolvedRequest { loaded: loaded.clone(), gpus, devices, spread, options })
+    let measurer = Measurer::new(loaded, &devices);
+    let (placed, graphs) = PlacedModel::new(request, loaded, &measurer, params, fit_goal)?;
+    Ok(then(placed, &measurer, graphs))
 }
 
 /// A device's memory left for layers.
@@ -241,11 +243,11 @@ impl PlanBuilder<'_> {
         let compute = &self.placed.measured().compute;
         let peak = |(place, bytes): (u8, &u64)| {
             let largest = self.details.largest_on(place);
-            measure::peak(self.placed.device_of(usize::from(place)), place, *bytes, &largest)
+            peak::peak(self.placed.device_of(usize::from(place)), place, *bytes, &largest)
         };
         let peaks: Vec<Peak> = (0_u8..).zip(compute).map(peak).collect();
         let name = |device: usize| devices.get(device).map(|device| device.id.clone()).unwrap_or_default();
-        let branches = peaks.iter().map(|peak| measure::branch(name(peak.device), peak)).collect();
+        let branches = peaks.iter().map(|peak| peak::branch(name(peak.device), peak)).collect();
         let winner = (0..compute.len()).rev().max_by_key(|at| compute.get(*at)).unwrap_or(0);
         let bytes = Bytes(compute.get(winner).copied().unwrap_or(0));
         let size = GraphSize { bytes, own: bytes, branches, winner };
@@ -275,7 +277,7 @@ impl PlanBuilder<'_> {
         }
         notes.extend(self.placed.note_on_repacking());
         notes.extend(self.placed.notes_on_draft());
-        for option in super::engine::FACTS.ignored(self.placed.settings) {
+        for option in EngineId::LlamaCpp.facts().ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));
         }
         notes
@@ -378,38 +380,6 @@ impl ServerParams<'_> {
     }
 }
 
-/// What llama.cpp's backend for `gpu` decides in this release.
-pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
-    let cuda = |units| Cuda { units, rules: release.cuda, events: true };
-    let own: BackendRef = match gpu.backend {
-        Backend::Cuda => Arc::new(cuda(MatrixUnits::of(gpu.compute))),
-        Backend::Rocm => Arc::new(cuda(MatrixUnits::None)),
-        Backend::Metal => Arc::new(Metal { rules: release.metal }),
-        Backend::Vulkan => Arc::new(vulkan(gpu, os, release)),
-        Backend::Sycl => Arc::new(Sycl),
-        Backend::Plain => Arc::new(Plain),
-    };
-    if gpu.computer.is_some() { Arc::new(Remote(own)) } else { own }
-}
-
-fn vulkan(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> Vulkan {
-    let (VulkanLimits { align, host_align, max_tensor, max_buffer }, ..) = VulkanLimits::of(gpu, os);
-    Vulkan { alignment: align, host_alignment: host_align, max_tensor, max_buffer, rules: release.vulkan }
-}
-
-/// The machine's GPUs in the order in which they get layers: those of other computers first, then the local ones,
-/// integrated ones only if there are no others (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
-pub fn gpus(machine: &Machine) -> Vec<usize> {
-    let of = |wanted: &dyn Fn(&Gpu) -> bool| -> Vec<usize> {
-        let list = machine.gpus.iter().enumerate();
-        list.filter(|(_, gpu)| wanted(gpu)).map(|(at, _)| at).collect()
-    };
-    let remote = of(&|gpu| gpu.computer.is_some());
-    let discrete = of(&|gpu| gpu.computer.is_none() && !gpu.integrated);
-    let local = if discrete.is_empty() { of(&|gpu| gpu.computer.is_none()) } else { discrete };
-    [remote, local].concat()
-}
-
 fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) -> ContextParams {
     let (type_k, type_v) = cache_types(settings);
     let n_seq_max = settings.parallel.unwrap_or(SLOTS);
@@ -483,7 +453,6 @@ pub fn in_effect(
         embeddings: context.embeddings,
         program: Some(settings.program).filter(|program| *program != LlamaProgram::Server),
         n_cpu_moe: Some(settings.n_cpu_moe.unwrap_or(0).min(model.hparams.n_layer_all as u64)),
-        image_max_tokens: None,
         release: Some(model.release.name),
         build: settings.build,
         spec_type: params.speculation.names(),
@@ -493,7 +462,7 @@ pub fn in_effect(
         cache_ram: (model.hparams.causal && settings.program.serves())
             .then(|| settings.cache_ram.unwrap_or(PROMPT_CACHE)),
         ctx_checkpoints: settings.ctx_checkpoints,
-        sources: std::collections::BTreeMap::new(),
+        ..InEffect::default()
     }
 }
 
@@ -521,26 +490,24 @@ pub struct PlacedModel<'a> {
 }
 
 impl<'a> PlacedModel<'a> {
-    /// Runs the fit.
+    /// Runs the fit, and measures the load with the graphs that the fit measured where they are the same.
     ///
     /// # Errors
     /// When llama.cpp refuses the settings.
     pub fn new(
-        measurer: &mut Measurer<'a>,
-        prepared: &'a PreparedModel,
+        RequestParts { model: prepared, machine, settings }: RequestParts<'a>,
+        loaded: &'a LoadedModel,
+        measurer: &Measurer<'_>,
         mut params: ServerParams<'a>,
-        machine: &'a Machine,
-        settings: &'a Settings,
         fit_goal: FitGoal,
-    ) -> Result<Self, EngineError> {
-        let loaded = measurer.model;
+    ) -> Result<(Self, MeasuredGraphs), EngineError> {
         let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
         let limits = params.limits_with_draft(loaded);
-        let fitted = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
+        let (fitted, graphs) = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
         params.options.n_ctx = fitted.n_ctx;
         params.spread = fitted.spread.clone();
         let placement = loaded.place(&params.devices, &params.spread);
-        let load = measurer.measure(&placement, &params.options, Reservation::Loaded)?;
+        let (load, graphs) = measurer.reserve(&placement, &params.options, Reservation::Loaded, graphs, None)?;
         let used = params.draft.as_ref().filter(|_| params.speculation.has_context());
         let main = MainContext {
             model: loaded,
@@ -553,7 +520,7 @@ impl<'a> PlacedModel<'a> {
         };
         let draft = used.map(|draft| draft.measure(&main)).transpose()?;
         let draft_file = prepared.draft().map(|draft| draft.file.as_str());
-        Ok(Self { machine, settings, loaded, params, fitted, load, draft, draft_file })
+        Ok((Self { machine, settings, loaded, params, fitted, load, draft, draft_file }, graphs))
     }
 
     /// The plan without its explanations.
@@ -831,4 +798,31 @@ impl LayerSplit {
     fn is_fixed(&self, gpus: usize) -> bool {
         gpus == 0 || self.set_by_user(gpus).is_some()
     }
+}
+
+/// The caches of `plan`, which is a plan of `model`, and their shapes. Their devices are in the plan.
+///
+/// # Errors
+/// When llama.cpp cannot read the model or refuses the settings.
+pub fn cache_layout(model: &PreparedModel, plan: &Plan, settings: &Settings) -> Result<Memory, EngineError> {
+    let effect = &plan.settings;
+    let loaded = model.llama_cpp(effect.release.or(settings.release).unwrap_or_default())?;
+    let options = ContextParams {
+        n_ctx: effect.ctx_total,
+        n_batch: effect.batch,
+        n_ubatch: effect.ubatch,
+        n_seq_max: effect.parallel,
+        type_k: effect.cache_type_k.format(),
+        type_v: effect.cache_type_v.format(),
+        flash_attn: match plan.v_transposed {
+            Some(true) => FlashAttn::Off,
+            Some(false) => FlashAttn::On,
+            None => effect.flash_attn,
+        },
+        kv_unified: effect.kv_unified.unwrap_or(false),
+        swa_full: settings.swa_full,
+        ..ContextParams::default()
+    };
+    let placement = loaded.place(&[], &LayerSplit::default());
+    Ok(Measurer::new(loaded, &[]).memory(&placement, &options)?)
 }

@@ -1,7 +1,7 @@
 //! The sizes in `ollama ps`, which Ollama adds up from llama-server's log. Source: `memoryParsingWriter` and
 //! `MemorySize`, `llm/llama_server.go`, Ollama, August 2026.
 
-use crate::engine::prepared::PreparedModel;
+use crate::engine::llama_cpp::PreparedModel;
 use crate::plan::{DevicePlan, LayerPlan, OllamaPs, Plan};
 use crate::settings::Release;
 use crate::units::Bytes;

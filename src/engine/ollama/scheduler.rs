@@ -6,8 +6,9 @@ use super::discovery::{CountedGpu, discover, share};
 use super::llama_cpp;
 use super::release::ReleaseTraits;
 use super::server_launch::{self, Retry, ServerLaunch};
-use crate::engine::id::{EngineError, ServerStart};
-use crate::engine::prepared::PreparedModel;
+use crate::engine::id::{EngineError, EngineId, ServerStart};
+use crate::engine::llama_cpp::PreparedModel;
+use crate::engine::plan_request::RequestParts;
 use crate::machine::{Machine, Os};
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
@@ -312,7 +313,8 @@ impl ScheduledStart {
             gpu.free = actual.gpus.get(*index).map_or(gpu.free, |gpu| gpu.free);
         }
         launch.machine.ram = actual.ram;
-        let (mut plan, refusal) = super::accepted(&launch, |options| llama_cpp::plan(model, &launch.machine, options))?;
+        let place = |settings: &Settings| llama_cpp::plan(RequestParts { model, machine: &launch.machine, settings });
+        let (mut plan, refusal) = super::accepted(&launch, place)?;
         plan.refusal = plan.refusal.or(refusal);
         Ok(super::in_ollama_terms(plan, launch, model, actual, settings))
     }
@@ -347,7 +349,7 @@ fn decide(request: &ScheduledRequest<'_>, believed: &Machine, mapped: u64) -> Re
 
 /// How many models may be loaded.
 fn limit(settings: &Settings, gpus: usize) -> usize {
-    let by_gpus = super::FACTS.max_loaded_per_gpu.unwrap_or(usize::MAX).saturating_mul(gpus.max(1));
+    let by_gpus = EngineId::Ollama.facts().max_loaded_per_gpu.unwrap_or(usize::MAX).saturating_mul(gpus.max(1));
     let asked = settings.ollama.server.max_loaded_models;
     asked.map_or(by_gpus, |most| usize::try_from(most).unwrap_or(usize::MAX))
 }

@@ -8,15 +8,26 @@ use super::command::ProjectorArgument;
 use super::discovery::{CountedGpu, Discovery, GpuSelection, SelectionInputs, available, discover, select_gpus, share};
 use super::release::ReleaseTraits;
 use crate::engine::estimator::{OllamaKeys, OllamaRelease};
-use crate::engine::id::{EngineError, ServerStart};
+use crate::engine::id::{EngineError, EngineId, ServerStart};
 use crate::engine::llama_cpp::architectures::is_known;
 use crate::engine::request;
 use crate::machine::{Backend, Gpu, Machine, Os};
 use crate::model::Model;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
-use crate::settings::{Context, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, Outputs, Release, Settings, Source};
+use crate::settings::{
+    Context, Flag, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, Outputs, Release, Settings, Source,
+};
 use crate::units::{Bytes, Tokens};
+
+/// The options that llama-server reads from its environment, as Ollama has none for them.
+const BY_VARIABLE: [Flag; 6] =
+    [Flag::KvUnified, Flag::NoKvOffload, Flag::SwaFull, Flag::TensorSplit, Flag::FitTarget, Flag::CpuMoe];
+
+/// The variable that sets a flag.
+fn variable(flag: Flag) -> &'static str {
+    flag.row().variables.last().map_or("", |variable| variable.name)
+}
 
 /// Maximum of llama-server's options, which are C's `int`.
 const MAX_INT: u64 = i32::MAX as u64;
@@ -404,17 +415,12 @@ impl<'a> Decisions<'a> {
         let settings = self.settings;
         let mut notes = Vec::new();
         if !settings.raw {
+            let types = [Flag::CacheTypeK, Flag::CacheTypeV].map(variable).join(" and ");
             let differ = settings.cache_type_k != settings.cache_type_v;
-            let by_variable = [
-                ("different types for K and V", differ, "LLAMA_ARG_CACHE_TYPE_K and LLAMA_ARG_CACHE_TYPE_V"),
-                ("--kv-unified", settings.kv_unified, "LLAMA_ARG_KV_UNIFIED"),
-                ("--no-kv-offload", settings.no_kv_offload, "LLAMA_ARG_NO_KV_OFFLOAD"),
-                ("--swa-full", settings.swa_full, "LLAMA_ARG_SWA_FULL"),
-                ("--tensor-split", !settings.tensor_split.is_empty(), "LLAMA_ARG_TENSOR_SPLIT"),
-                ("--fit-target", settings.fit_target.is_some(), "LLAMA_ARG_FIT_TARGET"),
-                ("--n-cpu-moe", settings.n_cpu_moe.is_some(), "LLAMA_ARG_N_CPU_MOE"),
-            ];
-            notes.extend(by_variable.into_iter().filter(|(_, given, _)| *given).map(|(what, _, variable)| {
+            let given = BY_VARIABLE.into_iter().filter(|flag| flag.is_given(settings));
+            let options = given.map(|flag| (format!("--{}", flag.name()), variable(flag).to_owned()));
+            let types = differ.then(|| ("different types for K and V".to_owned(), types));
+            notes.extend(types.into_iter().chain(options).map(|(what, variable)| {
                 format!("{what}: Ollama has no option for it, but llama-server reads {variable} from its environment")
             }));
             if settings.gpu_overhead > Bytes::ZERO {
@@ -422,7 +428,7 @@ impl<'a> Decisions<'a> {
                     "OLLAMA_GPU_OVERHEAD no longer keeps memory free: it only affects the default context".to_owned(),
                 );
             }
-            let ignored = super::FACTS.ignored(settings).into_iter();
+            let ignored = EngineId::Ollama.facts().ignored(settings).into_iter();
             notes.extend(ignored.map(|option| format!("{option} is ignored: Ollama has no such option")));
         }
         let adapters = settings.adapters;

@@ -2,6 +2,7 @@
 
 use rstest::rstest;
 
+use super::super::estimator::OLLAMA_024;
 use super::super::fixtures::{card, gpu, machine, model};
 use super::server_launch::prediction;
 use super::*;
@@ -402,12 +403,12 @@ fn an_automatic_context_can_be_lowered(#[case] asked: Context, #[case] ctx: u64,
 
 /// A plan by another engine's layout, where the graph on the first GPU depends on the context.
 fn by(graph: impl Fn(u64) -> Bytes, machine: &Machine, settings: &Settings) -> Plan {
-    let place = |model: &PreparedModel, machine: &Machine, settings: &Settings| {
-        let mut plan = crate::engine::plan(EngineId::Ollama024, model, machine, settings)?;
+    let place = |request: RequestParts<'_>| {
+        let mut plan = OLLAMA_024.plan(request)?;
         plan.devices[0].graph = graph(plan.settings.ctx);
         Ok(plan)
     };
-    plan_by(place, &large(1).into(), machine, settings).unwrap()
+    plan_by(place, RequestParts { model: &large(1).into(), machine, settings }).unwrap()
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Attention: queries, keys and values; the KV cache; scores, fused or in single operations; compressed attention, and
 //! indexers.
 
-use super::{GraphBuilder, Norm};
+use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId, UnaryOp, row};
-use crate::engine::llama_cpp::architectures::Trait;
+use crate::engine::llama_cpp::architecture::Trait;
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
 use crate::engine::llama_cpp::context::ContextType;
+use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// A batch's inputs for attention: cache rows of keys and values, mask, Hadamard matrices.

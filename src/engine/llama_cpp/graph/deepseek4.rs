@@ -1,14 +1,14 @@
 //! `DeepSeek` 4: every block attends to a window and, in most, to compressed rows of all tokens besides, over several
 //! residual streams that mix (`models/deepseek4.cpp`, 0.1.161).
 
+use super::GraphBuilder;
 use super::attention::{AttentionExtras, Qkv};
 use super::hyper_connections::{HyperWeights, OF_ATTENTION, OF_FEED_FORWARD};
-use super::transformer::Transformer;
-use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId, row};
 use crate::engine::llama_cpp::cache::{Compressor, CompressorStates, KvCache};
 use crate::engine::llama_cpp::context::NextnRows;
+use crate::engine::llama_cpp::transformer::{Norm, Transformer};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// A batch's inputs of every compressor.

@@ -1,13 +1,14 @@
 //! Delta nets: gated ones by head (Qwen 3 Next and 3.5, in three of four blocks; the others have gated attention), and those
 //! by channel of Kimi.
 
+use super::GraphBuilder;
 use super::attention::{AttentionExtras, Qkv};
 use super::feed_forward::{Activation, FfnWeights, Routing};
 use super::recurrent::{RecurrentInput, RecurrentState};
-use super::{GraphBuilder, Norm};
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architectures::Trait;
+use crate::engine::llama_cpp::architecture::Trait;
 use crate::engine::llama_cpp::hparams::Ssm;
+use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {

@@ -1,11 +1,12 @@
 //! Graphs of drafts: MTP blocks, and models that draft for another.
 
+use super::GraphBuilder;
 use super::attention::{AttentionExtras, Qkv};
 use super::feed_forward::Activation;
-use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 use crate::engine::llama_cpp::context::NextnRows;
+use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 // An MTP block (NextN): the hidden state of a token and the embedding of the next one through one block of the

@@ -3,8 +3,8 @@
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architectures::Trait;
-use crate::engine::llama_cpp::hparams::gating;
+use crate::engine::llama_cpp::architecture::Trait;
+use crate::engine::llama_cpp::transformer::gating;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// The activation between the matrices.
@@ -375,7 +375,7 @@ impl GraphBuilder<'_> {
             y = self.g.mul(y, s);
         }
         self.g[y].f32_operand =
-            slot == LlmTensor::FfnDownExps && self.architecture.row().experts_in_f32.contain(self.release.name);
+            slot == LlmTensor::FfnDownExps && self.architecture.experts_in_f32.contain(self.release.name);
         let bias = self.bias(il, slot);
         if bias.is_some() { self.g.add_id(y, bias, chosen) } else { y }
     }

@@ -1,10 +1,11 @@
 //! Gemma 3n and 4.
 
+use super::GraphBuilder;
 use super::attention::{AttentionExtras, Qkv};
 use super::feed_forward::{Activation, Routing};
-use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
+use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 // Gemma 3n: four parallel streams that every block predicts and corrects (`AltUp`), a low-rank path beside

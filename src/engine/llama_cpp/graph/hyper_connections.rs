@@ -4,7 +4,7 @@
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architectures::Trait;
+use crate::engine::llama_cpp::architecture::Trait;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// The tensors of one half: the matrix that mixes, its scales, its bases.

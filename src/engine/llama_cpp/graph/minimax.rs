@@ -1,12 +1,13 @@
 //! `MiniMax` 01 and M3.
 
+use super::GraphBuilder;
 use super::attention::{AttentionExtras, AttentionInput, Qkv};
 use super::feed_forward::Routing;
 use super::recurrent::{RecurrentInput, RecurrentState};
-use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
 use crate::engine::llama_cpp::hparams::Indexer;
+use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 // `MiniMax` M3: in blocks with experts an indexer scores blocks of positions, and attention reads only the best

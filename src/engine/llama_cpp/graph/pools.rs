@@ -1,15 +1,16 @@
 //! Indexers that choose pools of consecutive tokens: a pool is scored by one pooled key, which is cached in the row of its
 //! last token beside what it was computed from (`models/glm5-next.cpp`, `llama-memory-hybrid-idx.cpp`, 0.1.161).
 
+use super::GraphBuilder;
 use super::attention::{AttentionExtras, Qkv};
 use super::hyper_connections::{GATED_ATTENTION, GATED_FEED_FORWARD, OF_ATTENTION, OF_FEED_FORWARD};
 use super::recurrent::{RecurrentInput, RecurrentState};
-use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 use crate::engine::llama_cpp::cache::KvCache;
 use crate::engine::llama_cpp::context::NextnRows;
 use crate::engine::llama_cpp::hparams::{Indexer, NgramTable, Pools};
+use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// A batch's inputs for indexers of pools. Memory is reserved as if every pool of the cache were new.

@@ -1,13 +1,14 @@
 //! Recurrent blocks: their states, which are read from the cache, updated and written back; state spaces; and the models that
 //! mix them with attention.
 
+use super::GraphBuilder;
 use super::attention::AttentionExtras;
 use super::feed_forward::{Activation, FfnWeights, Routing};
-use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architectures::Trait;
-use crate::engine::llama_cpp::hparams::{Ssm, gating};
+use crate::engine::llama_cpp::architecture::Trait;
+use crate::engine::llama_cpp::hparams::Ssm;
+use crate::engine::llama_cpp::transformer::{Norm, gating};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// The state rows of the batch's sequences.

@@ -1,11 +1,12 @@
 //! RWKV 6 and 7, alone or in Qwen 2's body: every block mixes each token with the one before (`models/rwkv6.cpp`,
 //! `models/rwkv7.cpp`, `models/rwkv6qwen2.cpp`, `models/arwkv7.cpp`, 0.1.161).
 
+use super::GraphBuilder;
 use super::feed_forward::Activation;
 use super::recurrent::{RecurrentInput, RecurrentState};
-use super::{GraphBuilder, Norm};
 use crate::engine::ggml::tensor::{Op, Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::architectures::Trait;
+use crate::engine::llama_cpp::architecture::Trait;
+use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {

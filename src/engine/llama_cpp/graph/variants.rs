@@ -1,13 +1,12 @@
 //! Graphs that differ from attention and feed-forward in turn in a step or two, and of encoders.
 
+use super::GraphBuilder;
 use super::attention::{AttentionExtras, Qkv};
 use super::feed_forward::{Activation, FfnWeights, Routing};
 use super::hyper_connections::{OF_ATTENTION, OF_FEED_FORWARD};
-use super::transformer::Transformer;
-use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
-use crate::engine::llama_cpp::hparams::gating;
+use crate::engine::llama_cpp::transformer::{Norm, Transformer, gating};
 use crate::engine::llama_cpp::weights::{LlmTensor, LlmTensor as T};
 
 // gpt-oss and Llama 4: experts, and blocks with a sliding window or chunks.

@@ -1,16 +1,17 @@
 //! Hyperparameters specific to an architecture (`load_arch_hparams` in `models/*.cpp`, 0.1.161).
 #![allow(clippy::unnecessary_wraps, reason = "rows of the table name them beside those that may fail")]
 
-use super::{DraftHparams, HeaderKeys, Hparams, HrmStacks, Indexer, MAX_LAYERS, NgramTable, Pools, Ssm, gating};
-use crate::engine::llama_cpp::architectures::{Architecture, Trait};
+use super::{DraftHparams, HeaderKeys, Hparams, HrmStacks, Indexer, MAX_LAYERS, NgramTable, Pools, Ssm};
+use crate::engine::llama_cpp::architecture::{Architecture, Trait};
 use crate::engine::llama_cpp::error::LoadError;
+use crate::engine::llama_cpp::transformer::gating;
 
 /// Hyperparameters that were read, or why llama.cpp would not load the file.
 type Read = Result<(), LoadError>;
 
 impl Hparams {
     /// Those with a share in every row: experts.
-    pub(super) fn read_experts(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) {
+    pub(super) fn read_experts(&mut self, keys: &HeaderKeys<'_>, architecture: &Architecture) {
         self.n_layer_dense_lead = keys.count("leading_dense_block_count").unwrap_or(0);
         self.expert_weights_norm = keys.flag("expert_weights_norm").unwrap_or(false);
         if !architecture.has(Trait::IgnoresExpertWeightsScale) {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::engine::llama_cpp::LoadedModel;
-use crate::engine::llama_cpp::architectures::Compared;
+use crate::engine::llama_cpp::architecture::Compared;
 use crate::engine::llama_cpp::release::ReleaseTraits;
 use crate::machine::budget::VulkanLimits;
 use crate::machine::{Backend, Gpu, Os};
@@ -54,7 +54,7 @@ pub fn uncertainties<'g>(
     }
     let gpus: Vec<&Gpu> = gpus.collect();
     let compared = |gpu: &&Gpu| matches!(gpu.backend, Backend::Plain | Backend::Cuda | Backend::Rocm);
-    if let Compared::OnCuda(since) = family.architecture.compared()
+    if let Compared::OnCuda(since) = family.architecture.compared
         && !(release.name.is_from(since) && gpus.iter().all(compared))
     {
         let releases = Release::ALL.into_iter().filter(|release| release.is_from(since));

@@ -9,12 +9,12 @@ mod vision;
 use super::hparams::Activation;
 use super::kind::Trait;
 use super::measure::Input;
-use super::{ClipRules, Encoder, Modality};
+use super::{Encoder, Modality};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::graph::{Graph, Steps};
 use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId, UnaryOp};
 use crate::engine::llama_cpp::error::LoadError;
-use crate::engine::llama_cpp::release::ReleaseTraits;
+use crate::engine::llama_cpp::release::{ClipRules, ReleaseTraits};
 
 /// Nodes of clip's graphs (`clip_ctx::max_nodes` in `clip.cpp`, 0.1.161).
 const MAX_NODES: usize = 8192;

@@ -6,8 +6,9 @@
 
 use super::hparams::ClipHparams;
 use super::kind::{Dummy, ProjectorType, TokenLimits, Trait};
-use super::{ClipRules, Encoder, Input};
+use super::{Encoder, Input};
 use crate::engine::llama_cpp::error::LoadError;
+use crate::engine::llama_cpp::release::ClipRules;
 use crate::settings::ImageSize;
 use crate::units::Tokens;
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::hparams::ClipHparams;
 use super::image::{ImageLimits, MAX_FRAMES, TokenOptions, check_image};
 use super::kind::Trait;
-use super::{ClipRules, Encoder, LoadedProjector, Modality, graph};
+use super::{Encoder, LoadedProjector, Modality, graph};
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::ggml::schedule::{Schedule, Scheduler};
 use crate::engine::ggml::tensor::Op;
 use crate::engine::ggml::{BackendRef, Graph, allocate};
 use crate::engine::id::EngineError;
 use crate::engine::llama_cpp::error::LoadError;
-use crate::engine::llama_cpp::release::ReleaseTraits;
+use crate::engine::llama_cpp::release::{ClipRules, ReleaseTraits};
 use crate::machine::Machine;
 use crate::model::Projector;
 use crate::plan::{Part, PartKind, PartMemory};
@@ -326,7 +326,7 @@ impl PlacedProjector {
         let loaded = LoadedProjector::new(header).map_err(|error| in_file(file, error))?;
         let device = gpu.and_then(|gpu| machine.gpus.get(gpu));
         let mut options = ProjectorOptions {
-            device: device.map(|gpu| crate::engine::llama_cpp::plan::backend(gpu, machine.os, release)),
+            device: device.map(|gpu| crate::engine::llama_cpp::devices::backend(gpu, machine.os, release)),
             flash_attn: settings.flash_attn,
             tokens: TokenOptions { least: settings.mmproj.image_min_tokens, most: settings.mmproj.image_max_tokens },
             warmup: true,

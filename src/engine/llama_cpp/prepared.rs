@@ -3,11 +3,16 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::draft_match::kind_of;
-use super::id::EngineError;
-use super::llama_cpp::LoadedModel;
-use super::llama_cpp::draft::Speculation;
-use crate::gguf::FileType;
+use super::architecture::{GraphFamily, Trait};
+use super::architectures;
+use super::error::LoadError;
+use super::hparams::{HeaderKeys, Hparams};
+use super::loaded::LoadedModel;
+use super::release::ReleaseTraits;
+use super::speculation::Speculation;
+use super::weights::{LlmTensor, Weights};
+use crate::engine::id::EngineError;
+use crate::gguf::{FileType, Header, Value};
 use crate::model::Model;
 use crate::model::quantise::QuantiseError;
 use crate::settings::{Release, SpecType};
@@ -73,7 +78,7 @@ impl PreparedModel {
     /// How its own MTP blocks or the draft beside it would draft, if there are any.
     pub fn drafts_by(&self) -> Option<SpecType> {
         if let Some(draft) = &self.draft {
-            return Some(kind_of(draft.model.llama_cpp(Release::default()).ok()?));
+            return Some(Speculation::kind_of(draft.model.llama_cpp(Release::default()).ok()?));
         }
         let loaded = self.llama_cpp(Release::default()).ok()?;
         (Speculation::type_of(loaded) == SpecType::DraftMtp).then_some(SpecType::DraftMtp)
@@ -119,5 +124,43 @@ impl Deref for PreparedModel {
 impl PartialEq for PreparedModel {
     fn eq(&self, other: &Self) -> bool {
         self.model == other.model && self.draft == other.draft
+    }
+}
+
+impl LoadedModel {
+    /// Reads a header.
+    ///
+    /// # Errors
+    /// When it lacks what this release of llama.cpp requires.
+    pub fn new(header: &Header, release: Release) -> Result<Self, LoadError> {
+        let release = ReleaseTraits::of(release);
+        let family = GraphFamily::of(header);
+        if family.architecture.has(Trait::HasNoLoader) {
+            return Err(LoadError::model(
+                "llama.cpp refuses it: it lists this architecture, but cannot load it (unsupported model architecture)",
+            ));
+        }
+        let name = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
+        if !architectures::is_known(name, release.name) {
+            return Err(LoadError::model(format!(
+                "unknown model architecture: '{name}' in llama.cpp release {}: use a newer release",
+                release.name
+            )));
+        }
+        let own = architectures::own_hparams(family.architecture);
+        let mut hparams = Hparams::read(header, family.architecture, release, own)?;
+        let mut weights = Weights::read(header, hparams.n_layer_all)?;
+        weights.split_groups(LlmTensor::AttnOutA, hparams.n_output_groups);
+        let has_mtp = hparams.n_layer_nextn > 0 && weights.has(LlmTensor::NextnEhProj);
+        if has_mtp && family.architecture.refuses_mtp_blocks.contain(release.name) {
+            return Err(LoadError::model(format!(
+                "llama.cpp release {} cannot load files of this architecture with MTP blocks: use a newer release",
+                release.name
+            )));
+        }
+        if !family.exact {
+            hparams.read_blocks(&HeaderKeys::of(header, release), &weights)?;
+        }
+        Ok(Self { release, family, hparams, weights })
     }
 }

@@ -3,25 +3,13 @@
 //! llama-server only warns where vocabularies differ, and then translates every token
 //! (`common_speculative_are_compatible`, `common/speculative.cpp`); heads trained for another model it cannot use.
 
-use super::llama_cpp::LoadedModel;
-use super::llama_cpp::draft::Speculation;
 use super::prepared::PreparedModel;
+use super::speculation::Speculation;
 use crate::gguf::Value;
 use crate::settings::{Release, SpecType};
 
 /// Tokens by which vocabularies may differ (`SPEC_VOCAB_MAX_SIZE_DIFFERENCE`, `common/speculative.cpp`).
 const MAX_DIFFERENCE: u64 = 128;
-
-/// What a draft's file is for, where the user does not say.
-pub(super) fn kind_of(draft: &LoadedModel) -> SpecType {
-    match Speculation::type_of(draft) {
-        // files of these do not say so
-        SpecType::None if Speculation::suits(SpecType::DraftEagle3, draft) => SpecType::DraftEagle3,
-        SpecType::None if draft.needs_partner() => SpecType::DraftMtp,
-        SpecType::None => SpecType::DraftSimple,
-        kind => kind,
-    }
-}
 
 impl PreparedModel {
     /// How `draft` would draft for this model.
@@ -38,7 +26,7 @@ impl PreparedModel {
         if !loaded.hparams.causal {
             return refuse("it does not generate text".to_owned());
         }
-        let kind = kind_of(loaded);
+        let kind = Speculation::kind_of(loaded);
         if kind == SpecType::DraftSimple {
             let sizes = (self.hyper.vocabulary, draft.hyper.vocabulary);
             let kinds = [self, draft].map(|model| model.value("tokenizer.ggml.model").and_then(Value::as_str));

@@ -1,0 +1,268 @@
+//! What may be asked of an architecture. The architectures themselves are in `architectures`.
+
+use Trait as T;
+
+use super::release::Releases;
+use super::transformer::Transformer;
+use super::weights::{LlmTensor, LlmTensor as Slot};
+use crate::settings::Release;
+
+/// What is known of an architecture, its functions apart.
+#[derive(Debug)]
+pub struct Architecture {
+    /// Its names in headers (`general.architecture`).
+    pub names: &'static [&'static str],
+    /// The shape of its blocks, where they are attention and feed-forward.
+    pub(super) blocks: Option<Transformer>,
+    /// Whether a tensor of a skipped MTP block is loaded all the same, because the loader does not mark it with the block.
+    pub(super) unmarked: fn(LlmTensor) -> bool,
+    /// The first release that knows it.
+    pub(super) since: Release,
+    /// Releases whose last block computes all tokens, as an input of a draft; others only those with logits.
+    pub(super) keeps_last_rows: Releases,
+    /// Releases that load its MTP blocks although the graph does not use them.
+    pub(super) loads_mtp_blocks: Releases,
+    /// Releases in which its MTP blocks have a KV cache beside the model's own.
+    pub(super) caches_mtp_blocks: Releases,
+    /// Releases that cannot load its files with MTP blocks.
+    pub(super) refuses_mtp_blocks: Releases,
+    /// Releases that keep snapshots of its recurrent states to roll back to (`llm_arch_supports_rs_rollback`).
+    pub(super) rolls_back: Releases,
+    /// Releases in which the last product of its experts is asked for in f32, as their values exceed f16, which GPUs
+    /// refuse (`llama-graph.cpp`, 0.1.161).
+    pub(super) experts_in_f32: Releases,
+    /// Where its graph was compared with what llama.cpp measures.
+    pub compared: Compared,
+    pub(super) traits: &'static [Trait],
+}
+
+/// Where the graph of an architecture was compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// On every backend that is measured, for all releases that know it.
+    Everywhere,
+    /// On CUDA only, for this release and later ones.
+    OnCuda(Release),
+}
+
+/// What some architectures have or do, and most not (`llama-arch.cpp`, `llama-model.cpp` and `models/*.cpp`, 0.1.161).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trait {
+    /// llama.cpp has the name but nothing that loads such a file (`llama_model_create`).
+    HasNoLoader,
+    /// Flash attention is off whatever is asked (`llama_init_from_model`).
+    ForbidsFlashAttention,
+    /// llama.cpp ends with an error unless flash attention is off: values have no heads.
+    NeedsFlashAttentionOff,
+    /// Logits are computed for every token of a batch, wanted or not.
+    GivesAllLogits,
+    /// A batch never mixes tokens and embeddings (`llm_arch_supports_mixed_batch`).
+    NoMixedBatches,
+    /// A limited gated activation is one operation, rather than limits before it.
+    ClampsInActivation,
+    /// Memory is reserved for a batch of one sequence besides (`sched_reserve`).
+    ReservesOneSequence,
+    /// All blocks are recurrent.
+    Recurrent,
+    /// Some blocks are recurrent and some have attention.
+    Hybrid,
+    /// Fills in whole texts: caches nothing, and its graph has logits (`llm_arch_is_diffusion`).
+    Diffusion,
+    /// An encoder without output weights: reads whole texts, caches nothing, has no logits.
+    NoOutput,
+    /// An encoder all the same, though its output weights are loaded.
+    ReadsOnly,
+    /// There is an encoder, which reads a text, or hidden states of another model (`llama_model_has_encoder`).
+    HasEncoder,
+    /// Every block is an MTP block: there is no model without them.
+    OnlyDrafts,
+    /// The graph can give the inputs of its layers to a draft (`t_layer_inp`).
+    GivesLayerInputs,
+    /// The same of what follows the last layer.
+    GivesFinalInput,
+    /// The token embeddings are not output weights too, even if there are no others.
+    UntiedOutput,
+    /// Later blocks use the KV caches of earlier ones.
+    SharesCaches,
+    /// Residual streams are mixed by operations that are fused where the device of the block runs them.
+    FusesHyperConnections,
+    /// llama.cpp has no graph of its MTP blocks.
+    NoMtpGraph,
+    /// Positions have several axes (`llama_model_rope_type`).
+    SeveralPositions,
+    /// The same if the header has sections of rotary positions.
+    SeveralPositionsBySections,
+    /// No scales of matrices are read but those of MTP blocks.
+    IgnoresScales,
+    /// The scales of feed-forward matrices are read.
+    ReadsFeedForwardScales,
+    /// Of those only the scale of the last is read.
+    ReadsFfnDownScale,
+    /// The scale of the gate of attention is read.
+    ReadsGateScale,
+    /// The scales of separate queries, keys and values are not read.
+    IgnoresQkvScales,
+    /// The scale of queries, keys and values in one matrix is not read.
+    IgnoresFusedQkvScale,
+    /// The scale of attention's output is not read.
+    IgnoresAttnOutputScale,
+    /// The scales of state-space matrices are not read.
+    IgnoresSsmScales,
+    /// Biases of queries, keys and values are loaded and not read.
+    IgnoresQkvBiases,
+    /// Factors of rotary positions are loaded and not read.
+    IgnoresRopeFactors,
+    /// The same in blocks with a sliding window only.
+    IgnoresRopeFactorsInWindows,
+    /// Blocks with a sliding window have no copy of those factors.
+    WindowsNeedNoRopeFactors,
+    /// MTP blocks that are skipped keep their copies of those factors.
+    MtpKeepsRopeFactors,
+    /// Compressed attention rotates by them too.
+    RotatesMlaByFactors,
+    /// The header's factor for the weights of experts is not read (`expert_weights_scale`).
+    IgnoresExpertWeightsScale,
+    /// Attention does not read its cache.
+    IgnoresCache,
+    /// The decay of a state-space block is an operand of its scan, though it has one dimension.
+    DecayIsScanned,
+    /// Its file names blocks by the decoder they belong to.
+    NamesDecoderBlocks,
+    /// The gate of attention is a softplus, otherwise a sigmoid.
+    SoftplusGate,
+    /// Compressed attention is gated before it is decompressed.
+    GatesLatent,
+    /// A dense part is added to the experts', and the sum halved.
+    AddsDenseToExperts,
+    /// Residual streams are summed in f32 for the final norm.
+    CastsHeadStreams,
+    /// A bounded decay is multiplied by a constant.
+    ScalesDecay,
+    /// A batch writes all snapshots of its states, even if it has fewer tokens.
+    WritesAllSnapshots,
+    /// The last columns of a rolling state are copied before they are stored.
+    CopiesRollingState,
+    /// The last norm reads the rows whose logits are needed; a draft reads those before it.
+    NormsKeptRows,
+    /// Logits of image tokens are pushed down.
+    MasksImageLogits,
+    /// The indexer's keys are normalised without weights where the file has none.
+    IndexerNormIsOptional,
+    /// The indexer leaves out the rotation of queries and keys.
+    NoIndexerRotation,
+    /// The norm of token embeddings belongs to the output layer.
+    NormOfEmbeddingsIsOutput,
+    /// The output's copy of the token embeddings is made before them, so that both exist even in RAM.
+    CopiesEmbeddingsFirst,
+    /// RWKV's time mixing in Qwen 2's body: only it sees the token before.
+    QwenBody,
+    /// Time mixing of RWKV 6, otherwise of 7.
+    RwkvVersion6,
+    /// Every so many blocks the residual is multiplied by a constant.
+    RescalesBlocks,
+    /// Its state-space blocks are of a kind of their own.
+    OwnStateSpace,
+    /// A block of delta attention does not need its input in the graph first.
+    KeepsInput,
+    /// The graph only works with one cache for all sequences.
+    OneCacheOnly,
+    /// Its MTP block caches the indexer's keys too.
+    DraftsFromIndexer,
+    /// Gated attention multiplies queries, keys and values by separate matrices.
+    SeparateGatedQueries,
+    /// The gate of a delta net is a sigmoid, otherwise a `SiLU`.
+    SigmoidDeltaGate,
+    /// The gate of attention is reshaped in releases that reshape states.
+    ReshapesGate,
+    /// Each head of a delta net's queries and keys is repeated before the next, even if the rule is fused.
+    RepeatsHeadsInTurn,
+    /// The mask of chosen rows has the type of the mask of all, otherwise f32.
+    MaskKeepsType,
+    /// T5's encoder alone: made for embeddings.
+    EncoderOfTexts,
+    /// An EAGLE 3 draft.
+    EagleDraft,
+    /// A draft of several tokens at once (`DFlash`, `DSpark`).
+    BlockDraft,
+    /// A draft that uses the caches of its partner.
+    SharesPartnersCaches,
+}
+
+/// The architecture whose graph is used.
+#[derive(Clone, Copy, Debug)]
+pub struct GraphFamily {
+    /// The architecture.
+    pub architecture: &'static Architecture,
+    /// It is the model's own; otherwise the nearest one by the file's tensors.
+    pub exact: bool,
+}
+
+impl Architecture {
+    /// Blocks in turn, and nothing besides.
+    pub(super) const PLAIN: Self = Self {
+        names: &[],
+        blocks: None,
+        unmarked: |_| false,
+        since: Release::ALL[Release::ALL.len() - 1],
+        keeps_last_rows: Releases::NONE,
+        loads_mtp_blocks: Releases::NONE,
+        caches_mtp_blocks: Releases::NONE,
+        refuses_mtp_blocks: Releases::NONE,
+        rolls_back: Releases::NONE,
+        experts_in_f32: Releases::NONE,
+        compared: Compared::Everywhere,
+        traits: &[],
+    };
+
+    /// Whether it has this trait.
+    pub fn has(&self, it: Trait) -> bool {
+        self.traits.contains(&it)
+    }
+
+    /// An encoder: reads whole texts, caches nothing, and its graph has no logits.
+    pub fn reads_only(&self) -> bool {
+        self.has(T::NoOutput) || self.has(T::ReadsOnly)
+    }
+
+    /// Whether the token embeddings are loaded as output weights too if there are none. A draft without them uses those
+    /// of its partner.
+    pub fn ties_output(&self) -> bool {
+        !self.has(T::NoOutput) && !self.has(T::UntiedOutput)
+    }
+
+    /// Whether positions have several axes (`llama_model_rope_type`, 0.1.161), given whether the header has sections.
+    pub fn has_several_positions(&self, sections: bool) -> bool {
+        self.has(T::SeveralPositions) || sections && self.has(T::SeveralPositionsBySections)
+    }
+
+    /// Whether factors of rotary positions are loaded and not read, in blocks with a sliding window or in others.
+    pub fn ignores_rope_factors(&self, windowed: bool) -> bool {
+        self.has(T::IgnoresRopeFactors) || windowed && self.has(T::IgnoresRopeFactorsInWindows)
+    }
+
+    /// Whether the scales of matrices with this role are loaded and not read.
+    pub fn ignores_scale(&self, of: LlmTensor) -> bool {
+        match of {
+            // of MTP blocks
+            Slot::NextnEhProj => false,
+            _ if self.has(T::IgnoresScales) => true,
+            Slot::FfnDown if self.has(T::ReadsFfnDownScale) => false,
+            Slot::FfnGate
+            | Slot::FfnUp
+            | Slot::FfnDown
+            | Slot::FfnGateExps
+            | Slot::FfnUpExps
+            | Slot::FfnGateUpExps
+            | Slot::FfnDownExps
+            | Slot::FfnGateShexp
+            | Slot::FfnUpShexp
+            | Slot::FfnDownShexp => !self.has(T::ReadsFeedForwardScales),
+            Slot::AttnQ | Slot::AttnK | Slot::AttnV => self.has(T::IgnoresQkvScales),
+            Slot::AttnQkv => self.has(T::IgnoresFusedQkvScale),
+            Slot::AttnGate => !self.has(T::ReadsGateScale),
+            Slot::AttnOutput => self.has(T::IgnoresAttnOutputScale),
+            Slot::SsmBeta | Slot::SsmIn | Slot::SsmOut => self.has(T::IgnoresSsmScales),
+            _ => false,
+        }
+    }
+}
