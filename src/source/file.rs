@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::error::SourceError;
+use super::SourceError;
 use crate::gguf::ByteSource;
 use map::Map;
 

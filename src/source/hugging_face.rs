@@ -8,12 +8,11 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::error::SourceError;
 use super::http::{Document, HttpRequest, Url, WireError};
 use super::open::OpenedModel;
-use super::progress::ProgressCallback;
 use super::remote::{FileLocation, RemoteSession};
-use super::store::files::projector_of;
+use super::store::projector_of;
+use super::{ProgressCallback, SourceError};
 use crate::gguf::read::ShardName;
 
 #[derive(Deserialize)]

@@ -7,10 +7,9 @@ use std::time::Instant;
 
 use ureq::BodyReader;
 
-use super::client::{CancelHandle, Client, HttpRequest, HttpResponse, Retry, Timeouts, WireError, cancellable};
-use super::url::Url;
+use super::{CancelHandle, Client, HttpRequest, HttpResponse, Retry, Timeouts, Url, WireError, cancellable};
 use crate::gguf::ByteSource;
-use crate::source::progress::{Progress, ProgressCallback};
+use crate::source::{Progress, ProgressCallback};
 use crate::text::is_printable;
 
 /// Read-ahead beyond the parser's hint: fewer requests, for less than a mebibyte of waste.
