@@ -340,7 +340,8 @@ fn open_file(path: &Path) -> Result<Machine, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{presets, spec::MachineSpec};
+    use crate::hardware::{DetectOptions, detect};
+    use crate::machine::spec::MachineSpec;
 
     #[test]
     fn an_entry_is_kept_applied_replaced_and_forgotten() {
@@ -356,14 +357,8 @@ mod tests {
         kept.keep(&[entry(400)]).unwrap();
         kept.keep(&[entry(410)]).unwrap();
         let spec = MachineSpec { gpus: Some(vec![presets::find("RTX 4090").unwrap().gpu()]), ..MachineSpec::default() };
-        let mut machine = spec.complete(
-            crate::hardware::detect(&crate::hardware::DetectOptions {
-                gpus: false,
-                remembered: None,
-                ..crate::hardware::DetectOptions::here()
-            })
-            .machine,
-        );
+        let options = DetectOptions { gpus: false, remembered: None, ..DetectOptions::here() };
+        let mut machine = spec.complete(detect(&options).machine);
         let ram = RememberedRam::of(&machine.ram, Bandwidth::gbps(61));
         kept.keep_ram(ram).unwrap();
         kept.apply_to(&mut machine);
@@ -392,20 +387,9 @@ mod tests {
 #[cfg(test)]
 mod saved_tests {
     use super::*;
-    use crate::machine::{Origin, Os, Ram};
-    use crate::units::Bytes;
 
     fn machine() -> Machine {
-        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::ZERO, bandwidth: None };
-        Machine {
-            disk: None,
-            os: Os::Linux,
-            cpu: crate::machine::Cpu::default(),
-            gpus: Vec::new(),
-            ram,
-            origin: Origin::Described,
-            drivers: crate::machine::Drivers::default(),
-        }
+        Machine::described(&["none"], "total=64GiB,free=48GiB").unwrap()
     }
 
     #[test]

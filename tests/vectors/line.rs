@@ -59,19 +59,12 @@ impl Line {
 
 fn gpu(described: &Value) -> Gpu {
     let number = |key: &str| described[key].as_u64().unwrap() as u32;
+    let backend = described["library"].as_str().unwrap().parse().unwrap();
     Gpu {
-        name: described["name"].as_str().unwrap().to_owned(),
-        backend: described["library"].as_str().unwrap().parse().unwrap(),
-        total: bytes(&described["total"]),
         free: bytes(&described["free"]),
         integrated: flag(&described["integrated"]),
         compute: Some((number("compute_major"), number("compute_minor"))),
-        driver_major: None,
-        computer: None,
-        vulkan: None,
-        listed: plimsoll::machine::Listed::default(),
-        dedicated: None,
-        driver_memory: None,
+        ..Gpu::of(described["name"].as_str().unwrap(), backend, bytes(&described["total"]))
     }
 }
 
