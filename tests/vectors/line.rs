@@ -1,9 +1,11 @@
 //! One line: the question as settings and machine, and the answer.
 
-use plimsoll::machine::{Gpu, Machine, Origin, Os, Ram};
+use plimsoll::machine::{Gpu, Machine, Ram};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 use serde_json::Value;
+
+use crate::fixtures;
 
 pub struct Line {
     pub input: Value,
@@ -19,18 +21,13 @@ impl Line {
         let gpus: Vec<_> = input["gpus"].as_array().into_iter().flatten().map(gpu).collect();
         let system = &input["system"];
         let machine = Machine {
-            disk: None,
-            os: Os::for_gpus(&gpus),
-            cpu: plimsoll::machine::Cpu::default(),
-            gpus,
             ram: Ram {
                 total: bytes(&system["total"]),
                 free: bytes(&system["free"]),
                 swap_free: bytes(&system["free_swap"]),
                 bandwidth: None,
             },
-            origin: Origin::Described,
-            drivers: plimsoll::machine::Drivers::default(),
+            ..fixtures::machine(gpus)
         };
         let cache = match input["kv_cache_type"].as_str().unwrap() {
             "" => None,
