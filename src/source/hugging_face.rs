@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::http::{Document, HttpRequest, Url, WireError};
 use super::open::OpenedModel;
 use super::remote::{FileLocation, RemoteSession};
-use super::store::projector_of;
+use super::store::{missing_shard, projector_of};
 use super::{ProgressCallback, SourceError};
 use crate::gguf::read::ShardName;
 
@@ -232,10 +232,7 @@ fn groups(files: &[String], folder: Option<&str>) -> Vec<RepoModel> {
     }
     let group = |((stem, count), mut files): ((String, u64), Vec<String>)| {
         files.sort();
-        let there =
-            |number: u64| files.iter().any(|file| ShardName::parse(file).is_some_and(|name| name.index + 1 == number));
-        let missing =
-            (count > 1).then(|| (1..=count.min(files.len() as u64 + 1)).find(|number| !there(*number))).flatten();
+        let missing = missing_shard(files.iter(), count).filter(|_| count > 1);
         RepoModel { label: label(&stem), files, shards: count, missing, stem }
     };
     shards.into_iter().map(group).collect()

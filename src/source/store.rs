@@ -1,7 +1,7 @@
 //! Models stored on this machine by other programs.
 //!
-//! In folders of GGUF files, shards are one model, and projectors belong to the models in their folder. Hugging Face's cache
-//! has `models--OWNER--NAME/snapshots/REVISION/FILE`, links to blobs.
+//! In folders of GGUF files, shards are one model, and projectors belong to the models in their folder. Hugging Face's
+//! cache has `models--OWNER--NAME/snapshots/REVISION/FILE`, links to blobs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -202,11 +202,8 @@ fn models(
 
 /// Checks a model's files and adds up their sizes, or returns why it is broken.
 fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBuf>) -> Result<EntryState, String> {
-    for number in 1..=count.min(shards.len() as u64 + 1) {
-        let is_number = |shard: &&&String| ShardName::parse(shard).is_some_and(|name| name.index + 1 == number);
-        if !shards.iter().any(|shard| is_number(&shard)) {
-            return Err(format!("shard {number} of {count} is missing: download it into the folder of the others"));
-        }
+    if let Some(number) = missing_shard(shards.iter().copied(), count) {
+        return Err(format!("shard {number} of {count} is missing: download it into the folder of the others"));
     }
     let mut size = Bytes::ZERO;
     for shard in shards {
@@ -216,6 +213,12 @@ fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBu
         size += size_of(projector)?;
     }
     Ok(EntryState::Whole { size, projector, adapters: Vec::new(), knobs: TagParameters::default() })
+}
+
+/// The first of `count` shards that is not among `files`, counted from one.
+pub(super) fn missing_shard<'f>(files: impl Iterator<Item = &'f String>, count: u64) -> Option<u64> {
+    let there: Vec<u64> = files.filter_map(|file| Some(ShardName::parse(file)?.index + 1)).collect();
+    (1..=count.min(there.len() as u64 + 1)).find(|number| !there.contains(number))
 }
 
 /// The size of a GGUF file, or why it is not one.
