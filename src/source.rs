@@ -146,6 +146,11 @@ pub struct Progress {
     pub shards: u64,
 }
 
+impl Progress {
+    /// Before the first byte of a file that is not split.
+    pub const START: Self = Self { done: 0, total: None, shard: 0, shards: 1 };
+}
+
 /// Called with the progress; `Break` cancels.
 pub type ProgressCallback<'w> = dyn FnMut(Progress) -> ControlFlow<()> + 'w;
 

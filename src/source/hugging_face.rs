@@ -14,6 +14,7 @@ use super::remote::{FileLocation, RemoteSession};
 use super::store::{missing_shard, projector_of};
 use super::{ProgressCallback, SourceError};
 use crate::gguf::read::ShardName;
+use crate::model::Projector;
 
 #[derive(Deserialize)]
 struct Repository {
@@ -76,8 +77,8 @@ pub(super) fn open(
         },
     };
     if let Some(projector) = projector(&file, &files) {
-        opened.remote_projector =
-            Some(session.projector(&location(&projector), &projector, on_progress).map_err(refused)?);
+        let header = session.header(&location(&projector), on_progress).map_err(refused)?;
+        opened.remote_projector = Some(Projector::new(projector, header));
     }
     Ok(opened)
 }

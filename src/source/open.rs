@@ -60,39 +60,16 @@ impl OpenedModel {
         }
     }
 
-    /// Bytes of its adapters' tensors.
-    ///
-    /// # Errors
-    /// As [`open`], for the first adapter that cannot be read.
-    pub fn adapter_bytes(&self, on_progress: &mut ProgressCallback<'_>) -> Result<Bytes, SourceError> {
-        let mut sum = self.remote_adapters;
-        for path in &self.adapters {
-            sum += open(path, on_progress)?.tensor_bytes();
-        }
-        Ok(sum)
-    }
-
-    /// Its projector, if it has one.
-    ///
-    /// # Errors
-    /// As [`open`], for the projector.
-    pub fn its_projector(&self, on_progress: &mut ProgressCallback<'_>) -> Result<Option<Arc<Projector>>, SourceError> {
-        match &self.projector {
-            Some(path) => Ok(Some(open(path, on_progress)?.into_projector())),
-            None => Ok(self.remote_projector.clone()),
-        }
-    }
-
     /// This file as a projector.
     pub fn into_projector(self) -> Arc<Projector> {
         let file = self.paths.first().map_or(self.name, |path| path.display().to_string());
         Projector::new(file, self.header)
     }
+}
 
-    /// Bytes of its own tensors.
-    pub fn tensor_bytes(&self) -> Bytes {
-        self.header.tensors.iter().map(|tensor| tensor.bytes).sum()
-    }
+/// Bytes of a file's tensors.
+pub(super) fn tensor_bytes(header: &Header) -> Bytes {
+    header.tensors.iter().map(|tensor| tensor.bytes).sum()
 }
 
 /// Opens the GGUF file at `path`; for any shard of a split file, all of them.
@@ -102,7 +79,7 @@ impl OpenedModel {
 /// cancels.
 pub fn open(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     let limits = HeaderLimits::default();
-    let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
+    let mut progress = Progress::START;
     let header = read_one(path, on_progress, &limits, &mut progress)?;
     let refused = |error| SourceError::header(path, error);
     let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -205,7 +182,14 @@ impl OpenedModel {
     /// # Errors
     /// If the header does not describe a language model, or an adapter or the projector cannot be read.
     pub fn package(self, on_progress: &mut ProgressCallback<'_>) -> Result<Package, SourceError> {
-        let (adapters, projector) = (self.adapter_bytes(on_progress)?, self.its_projector(on_progress)?);
+        let mut adapters = self.remote_adapters;
+        for path in &self.adapters {
+            adapters += tensor_bytes(&open(path, on_progress)?.header);
+        }
+        let projector = match &self.projector {
+            Some(path) => Some(open(path, on_progress)?.into_projector()),
+            None => self.remote_projector.clone(),
+        };
         let file = self.paths.first().and_then(|path| path.file_name()?.to_str());
         let blob = file.filter(|name| name.starts_with("sha256-")).map(str::to_owned);
         // errors name a file by its path

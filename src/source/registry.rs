@@ -16,7 +16,7 @@ use ring::signature::Ed25519KeyPair;
 use serde::Deserialize;
 
 use super::http::{Document, HttpRequest, Secret, Url, WireError};
-use super::open::OpenedModel;
+use super::open::{OpenedModel, tensor_bytes};
 use super::reference::TagParameters;
 use super::remote::{FileLocation, RemoteSession};
 use super::store::ollama::{HOSTS, Manifest, ManifestLayer, OllamaName};
@@ -69,10 +69,11 @@ pub(super) fn open(
     let mut opened = OpenedModel::new(header, short.clone());
     opened.knobs = knobs;
     if let Some(layer) = manifest.of_kind("projector").next() {
-        opened.remote_projector = Some(session.projector(&location(layer)?, Projector::UNNAMED, on_progress)?);
+        let header = session.header(&location(layer)?, on_progress)?;
+        opened.remote_projector = Some(Projector::new(Projector::UNNAMED.to_owned(), header));
     }
     for layer in manifest.of_kind("adapter") {
-        opened.remote_adapters += session.tensor_bytes(&location(layer)?, on_progress)?;
+        opened.remote_adapters += tensor_bytes(&session.header(&location(layer)?, on_progress)?);
     }
     Ok(Some(opened))
 }

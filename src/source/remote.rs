@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tracing::debug;
@@ -19,7 +18,6 @@ use super::store::ollama::OllamaName;
 use super::{Progress, ProgressCallback, Roots, SourceError, registry, running};
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, HeaderOnly, read};
-use crate::model::Projector;
 use crate::units::Bytes;
 
 /// The servers that references are looked up on, with the user's credentials.
@@ -306,9 +304,7 @@ impl<'n> RemoteSession<'n> {
     ) -> Result<Document, WireError> {
         let (client, request, cancel) = (self.client.clone(), request.clone(), CancelHandle::default());
         let mine = cancel.clone();
-        cancellable(on_progress, Progress { done: 0, total: None, shard: 0, shards: 1 }, &mine, move || {
-            client.document(&request, limit, &cancel)
-        })?
+        cancellable(on_progress, Progress::START, &mine, move || client.document(&request, limit, &cancel))?
     }
 
     /// Opens a file, and if it is a shard all others, whose locations `sibling` returns.
@@ -319,8 +315,8 @@ impl<'n> RemoteSession<'n> {
         on_progress: &mut ProgressCallback<'_>,
     ) -> Result<Header, SourceError> {
         let limits = HeaderLimits::default();
-        let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
-        let header = self.header(location, on_progress, &mut progress)?;
+        let mut progress = Progress::START;
+        let header = self.shard(location, on_progress, &mut progress)?;
         let refused = |error| SourceError::at(&location.request.url, error);
         let Some(shard) = Shard::of(&header.metadata, &limits).map_err(refused)? else { return Ok(header) };
         let name = ShardName::parse(location.request.url.file_name())
@@ -337,14 +333,22 @@ impl<'n> RemoteSession<'n> {
             progress.shard = index;
             headers.push(match first.take_if(|_| index == shard.index) {
                 Some(header) => header,
-                None => self.header(&sibling(&name.sibling(index)), on_progress, &mut progress)?,
+                None => self.shard(&sibling(&name.sibling(index)), on_progress, &mut progress)?,
             });
         }
         join(headers, &limits).map_err(refused)
     }
 
     /// The header of one file.
-    fn header(
+    pub fn header(
+        &mut self,
+        location: &FileLocation,
+        on_progress: &mut ProgressCallback<'_>,
+    ) -> Result<Header, SourceError> {
+        self.shard(location, on_progress, &mut { Progress::START })
+    }
+
+    fn shard(
         &mut self,
         location: &FileLocation,
         on_progress: &mut ProgressCallback<'_>,
@@ -391,27 +395,6 @@ impl<'n> RemoteSession<'n> {
         }
         self.keep(&key, url, validator.as_deref(), total, &bytes);
         Ok(header)
-    }
-
-    /// A projector.
-    pub fn projector(
-        &mut self,
-        location: &FileLocation,
-        file: &str,
-        on_progress: &mut ProgressCallback<'_>,
-    ) -> Result<Arc<Projector>, SourceError> {
-        let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
-        Ok(Projector::new(file.to_owned(), self.header(location, on_progress, &mut progress)?))
-    }
-
-    /// Bytes of the tensors of a file.
-    pub fn tensor_bytes(
-        &mut self,
-        location: &FileLocation,
-        on_progress: &mut ProgressCallback<'_>,
-    ) -> Result<Bytes, SourceError> {
-        let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
-        Ok(self.header(location, on_progress, &mut progress)?.tensors.iter().map(|tensor| tensor.bytes).sum())
     }
 
     fn kept(&self, key: &str) -> Option<(CacheInfo, Vec<u8>)> {
