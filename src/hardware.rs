@@ -3,16 +3,12 @@
 //!
 //! A driver may take seconds to wake up: do not call [`detect`] on a user interface's thread.
 
-mod amd;
 mod apple;
-mod cpu;
-mod intel;
 mod nvidia;
 mod ram;
 pub mod remembered;
 mod sysfs;
 pub mod visible;
-mod vulkan;
 pub mod watch;
 
 use std::path::PathBuf;
@@ -141,6 +137,18 @@ struct CollectedGpus {
     drivers: Drivers,
 }
 
+impl CollectedGpus {
+    /// No GPU, for the reason that `tried` gives.
+    fn none(tried: CollectorResult) -> Self {
+        Self { tried: vec![tried], ..Self::default() }
+    }
+}
+
+/// `1 GPU`, `2 GPUs`
+fn counted(gpus: usize) -> String {
+    if gpus == 1 { "1 GPU".to_owned() } else { format!("{gpus} GPUs") }
+}
+
 /// Queries the drivers and the operating system; blocks until they answer.
 pub fn detect(options: &DetectOptions) -> Detected {
     detect_with_probes(options).0
@@ -154,7 +162,7 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe
         machine: Machine {
             disk: None,
             os: Os::here(),
-            cpu: Cpu::with(cpu::instructions()),
+            cpu: Cpu::with(ram::cpu_instructions()),
             gpus: Vec::new(),
             ram: about.ram,
             origin: Origin::Detected,
@@ -199,13 +207,13 @@ fn gpus(options: &DetectOptions, ram: Ram, chip: &str) -> Vec<CollectedGpus> {
     let mut all = vec![nvidia::collect(options, ram)];
     let tree = sysfs::SysfsTree::new(options.sysfs.as_deref());
     if let Some(tree) = &tree {
-        all.push(amd::collect(options, tree));
-        all.push(intel::collect(tree));
+        all.push(sysfs::amd(options, tree));
+        all.push(sysfs::intel(tree));
     }
     if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
         all.push(apple::collect(ram, chip, apple::query()));
     } else {
-        all.push(CollectedGpus { tried: vec![vulkan::look(tree.as_ref())], ..CollectedGpus::default() });
+        all.push(CollectedGpus::none(sysfs::others(tree.as_ref())));
     }
     all
 }

@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::source::catalogue::{self, CatalogueEntry};
 use crate::source::roots::Recent;
 use crate::source::store::{self, EntryState, Store};
-use crate::source::{self, Package, Roots};
+use crate::source::{self, OpenedModel, Package, Roots, SourceError};
 use crate::units::Bytes;
 
 pub use filter::{ModelFilter, parameters};
@@ -195,13 +195,9 @@ impl Item {
     }
 
     fn read(&self, roots: &Roots) -> Result<Package, String> {
-        let sentence = |error: source::SourceError| error.to_string();
         match &self.header {
             HeaderLocation::Stored(entry) => match &entry.state {
-                EntryState::Whole { .. } => {
-                    let opened = source::stored(entry, &mut source::no_progress);
-                    opened.and_then(|opened| opened.package(&mut source::no_progress)).map_err(sentence)
-                }
+                EntryState::Whole { .. } => packaged(source::stored(entry, &mut source::no_progress)),
                 EntryState::Broken(why) => Err(why.clone()),
             },
             HeaderLocation::BuiltIn(entry, quant) => {
@@ -210,12 +206,17 @@ impl Item {
             }
             HeaderLocation::Reference { asks_servers } => {
                 let roots = if *asks_servers { roots.clone() } else { roots.clone().offline() };
-                let opened = source::load(&self.reference, &roots, &mut source::no_progress);
-                opened.and_then(|opened| opened.package(&mut source::no_progress)).map_err(sentence)
+                packaged(source::load(&self.reference, &roots, &mut source::no_progress))
             }
             HeaderLocation::Fixed(known) => Err(known.as_ref().err().cloned().unwrap_or_default()),
         }
     }
+}
+
+/// An opened model with its adapters, projector and tag parameters.
+fn packaged(opened: Result<OpenedModel, SourceError>) -> Result<Package, String> {
+    let package = opened.and_then(|opened| opened.package(&mut source::no_progress));
+    package.map_err(|error| error.to_string())
 }
 
 /// The models known without asking a server: recently opened, then in stores, then the catalogue. Catalogue entries are

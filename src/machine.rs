@@ -172,6 +172,26 @@ pub struct Gpu {
     pub driver_memory: Option<Bytes>,
 }
 
+impl Gpu {
+    /// A card of which no more is known, all of whose memory is free.
+    pub fn of(name: &str, backend: Backend, total: Bytes) -> Self {
+        Self {
+            name: name.to_owned(),
+            backend,
+            total,
+            free: total,
+            integrated: false,
+            dedicated: None,
+            compute: None,
+            driver_major: None,
+            computer: None,
+            vulkan: None,
+            listed: Listed::default(),
+            driver_memory: None,
+        }
+    }
+}
+
 /// GPU or CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -251,20 +271,7 @@ mod tests {
     use super::*;
 
     fn card(backend: Backend) -> Gpu {
-        Gpu {
-            name: "a GPU".to_owned(),
-            backend,
-            total: Bytes::gib(8),
-            free: Bytes::gib(8),
-            integrated: false,
-            compute: None,
-            driver_major: None,
-            computer: None,
-            vulkan: None,
-            listed: Listed::default(),
-            dedicated: None,
-            driver_memory: None,
-        }
+        Gpu::of("a GPU", backend, Bytes::gib(8))
     }
 
     #[test]

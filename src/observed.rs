@@ -1,5 +1,5 @@
-//! What programs say that they took: logs and status output in, figures out. No arithmetic but the sums of lines that
-//! one load prints, no plans, no files.
+//! Reads the memory that programs report in logs and status output. It adds up the lines of one load, and does no other
+//! arithmetic; it makes no plans and opens no files.
 //!
 //! [`Reader`] takes a text in pieces of any size and gives an [`Observation`]: every [`Load`] of a model in it, what
 //! `ollama ps` listed, and what drivers said. It knows what llama.cpp prints since mid-2025 (buffer lines, breakdown
@@ -42,7 +42,7 @@ pub use model::{ObservedDevice, ObservedModel};
 pub use ollama::{OllamaEstimate, PsRow, gpu_percent, ollama_ps};
 pub use reader::Reader;
 
-/// How much is kept of a text without end.
+/// What is kept at most of a text of any length.
 pub mod limits {
     /// Bytes of a line; the rest of a longer one is passed over.
     pub const LINE: usize = 64 << 10;
@@ -68,17 +68,17 @@ pub mod limits {
 pub struct Mib(pub f64);
 
 impl Mib {
-    /// A size of bytes.
+    /// `bytes` in MiB.
     pub fn of(bytes: Bytes) -> Self {
         Self(bytes.0 as f64 / f64::from(1 << 20))
     }
 
-    /// To the byte; nothing below zero.
+    /// In bytes; zero if it is negative.
     pub fn bytes(self) -> Bytes {
         Bytes((self.0.max(0.0) * f64::from(1 << 20)).round() as u64)
     }
 
-    /// The sum, to hundredths: what lines of two decimals add up to.
+    /// The sum, rounded to the two decimals that lines have.
     fn plus(self, other: Self) -> Self {
         Self(pattern::round(self.0 + other.0))
     }
@@ -90,7 +90,7 @@ impl fmt::Display for Mib {
     }
 }
 
-/// What memory on a device is for, as programs divide it.
+/// The purpose of memory on a device, as programs divide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Term {
@@ -134,7 +134,7 @@ pub type Terms = BTreeMap<Term, Mib>;
 /// Memory by device and term, in MiB; a device is named as in the log, without an RPC server's address.
 pub type Buffers = BTreeMap<String, Terms>;
 
-/// Everything that a text says about memory.
+/// Everything that a text reports about memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Observation {
     /// The loads in it, in the order in which they begin.
@@ -153,7 +153,7 @@ pub struct Observation {
     /// Memory of processes by `nvidia-smi`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessMemory>,
-    /// What the chosen load lacks, with what to do.
+    /// What the chosen load lacks.
     #[serde(skip)]
     pub missing: Vec<Missing>,
 }

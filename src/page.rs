@@ -228,6 +228,11 @@ impl Page {
         self.push(Block::Line(spans));
     }
 
+    /// Adds a table whose columns stand two cells apart.
+    pub fn table(&mut self, columns: Vec<Column>, rows: Vec<Vec<Span>>, narrow: Narrow) {
+        self.push(Block::Table(Table { columns, rows, gap: 2, narrow }));
+    }
+
     /// Its lines in `cells` cells, of which no word sticks out.
     pub fn lines(&self, cells: usize) -> Vec<Line> {
         layout::lines(self, cells, Breaks::Anywhere)

@@ -8,7 +8,6 @@ pub mod allocation;
 pub mod caches;
 pub mod formulas;
 pub mod lessons;
-pub mod names;
 pub mod schedule;
 pub mod trace;
 

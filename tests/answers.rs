@@ -14,7 +14,7 @@ use plimsoll::engine::PlanRequest;
 use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::FileType;
-use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::machine::{Backend, Gpu, Machine, Os, Ram};
 use plimsoll::plan::{Outcome, Plan, Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
@@ -23,37 +23,17 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::fixtures::{cards, model};
+use crate::fixtures::{self, cards, model};
 use crate::laws;
 
 const NUMBERS: [Knob; 4] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers];
 
 /// A machine with one card of so many GiB, 600 MiB of which are in use, and 28 GiB of free RAM.
 fn one_gpu(gib: u64) -> Machine {
-    let gpu = Gpu {
-        name: format!("{gib} GiB card"),
-        backend: Backend::Cuda,
-        total: Bytes::gib(gib),
-        free: Bytes::gib(gib) - Bytes::mib(600),
-        integrated: false,
-        compute: None,
-        driver_major: None,
-        computer: None,
-        vulkan: None,
-        listed: plimsoll::machine::Listed::default(),
-        dedicated: None,
-        driver_memory: None,
-    };
+    let card = Gpu::of(&format!("{gib} GiB card"), Backend::Cuda, Bytes::gib(gib));
+    let gpu = Gpu { free: card.total - Bytes::mib(600), ..card };
     let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO, bandwidth: None };
-    Machine {
-        disk: None,
-        os: Os::Linux,
-        cpu: plimsoll::machine::Cpu::default(),
-        gpus: vec![gpu],
-        ram,
-        origin: Origin::Described,
-        drivers: plimsoll::machine::Drivers::default(),
-    }
+    Machine { os: Os::Linux, ram, ..fixtures::machine(vec![gpu]) }
 }
 
 fn request(engine: EngineId, model: &PreparedModel, machine: &Machine, settings: &Settings) -> PlanRequest {
@@ -86,30 +66,12 @@ fn machine() -> impl Strategy<Value = Machine> {
         let gpus: Vec<_> = gpus
             .into_iter()
             .map(|(gib, free, backend)| Gpu {
-                name: format!("{gib} GiB card"),
-                backend,
-                total: Bytes::gib(gib),
                 free: Bytes((Bytes::gib(gib).0 as f64 * free) as u64),
-                integrated: false,
-                compute: None,
-                driver_major: None,
-                computer: None,
-                vulkan: None,
-                listed: plimsoll::machine::Listed::default(),
-                dedicated: None,
-                driver_memory: None,
+                ..Gpu::of(&format!("{gib} GiB card"), backend, Bytes::gib(gib))
             })
             .collect();
         let ram = Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO, bandwidth: None };
-        Machine {
-            disk: None,
-            os: Os::Linux,
-            cpu: plimsoll::machine::Cpu::default(),
-            gpus,
-            ram,
-            origin: Origin::Described,
-            drivers: plimsoll::machine::Drivers::default(),
-        }
+        Machine { os: Os::Linux, ram, ..fixtures::machine(gpus) }
     })
 }
 

@@ -15,7 +15,7 @@ use plimsoll::source::{self, Roots, SourceError};
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
-use crate::support;
+use crate::{fixtures, support};
 
 pub fn entry(name: &str) -> &'static CatalogueEntry {
     catalogue::find(name).unwrap_or_else(|| panic!("the catalogue has no {name}"))
@@ -67,30 +67,9 @@ fn every_entry_builds_a_complete_model() {
 
 #[test]
 fn every_architecture_is_planned_by_every_engine() {
-    let gpu = Gpu {
-        name: "a GPU".to_owned(),
-        backend: Backend::Cuda,
-        total: Bytes::gib(24),
-        free: Bytes::gib(23),
-        integrated: false,
-        compute: Some((8, 6)),
-        driver_major: Some(12),
-        computer: None,
-        vulkan: None,
-        listed: plimsoll::machine::Listed::default(),
-        dedicated: None,
-        driver_memory: None,
-    };
+    let gpu = Gpu { free: Bytes::gib(23), ..fixtures::card(Backend::Cuda, Bytes::gib(24)) };
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None };
-    let machine = Machine {
-        disk: None,
-        os: Os::Linux,
-        cpu: plimsoll::machine::Cpu::default(),
-        gpus: vec![gpu],
-        ram,
-        origin: Origin::Described,
-        drivers: plimsoll::machine::Drivers::default(),
-    };
+    let machine = Machine { os: Os::Linux, ram, ..fixtures::machine(vec![gpu]) };
     let settings = Settings { ctx: Context::Tokens(2048), gpu_layers: GpuLayers::Count(2), ..Settings::default() };
     let mut seen = BTreeSet::new();
     for entry in catalogue::all() {

@@ -3,7 +3,7 @@
 use plimsoll::engine::PlanRequest;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::export::{ExportFormat, ExportInput, ModelLocation, llama_server};
-use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::machine::{Backend, Gpu, Machine, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::plan::{DevicePlan, Plan};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
@@ -185,29 +185,13 @@ fn machine() -> impl Strategy<Value = Machine> {
     let backend = select(vec![Backend::Cuda, Backend::Rocm, Backend::Vulkan]);
     let gpu =
         (backend, 4..=48u64, 0.5..=1.0f64, prop::bool::weighted(0.2)).prop_map(|(backend, gib, free, integrated)| {
-            Gpu {
-                name: "card".to_owned(),
-                backend,
-                total: Bytes::gib(gib),
-                free: Bytes((Bytes::gib(gib).0 as f64 * free) as u64),
-                integrated,
-                compute: None,
-                driver_major: None,
-                computer: None,
-                vulkan: None,
-                listed: plimsoll::machine::Listed::default(),
-                dedicated: None,
-                driver_memory: None,
-            }
+            let free = Bytes((Bytes::gib(gib).0 as f64 * free) as u64);
+            Gpu { free, integrated, ..Gpu::of("card", backend, Bytes::gib(gib)) }
         });
     (prop::collection::vec(gpu, 0..=3), 8..=256u64).prop_map(|(gpus, ram)| Machine {
-        disk: None,
         os: Os::Linux,
-        cpu: plimsoll::machine::Cpu::default(),
-        gpus,
         ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO, bandwidth: None },
-        origin: Origin::Described,
-        drivers: plimsoll::machine::Drivers::default(),
+        ..fixtures::machine(gpus)
     })
 }
 
@@ -296,15 +280,8 @@ proptest! {
 }
 
 fn small() -> (Model, Machine) {
-    let machine = Machine {
-        disk: None,
-        os: Os::Linux,
-        cpu: plimsoll::machine::Cpu::default(),
-        gpus: Vec::new(),
-        ram: Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO, bandwidth: None },
-        origin: Origin::Described,
-        drivers: plimsoll::machine::Drivers::default(),
-    };
+    let ram = Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO, bandwidth: None };
+    let machine = Machine { os: Os::Linux, ram, ..fixtures::machine(Vec::new()) };
     let model = Model::clone(&fixtures::model("qwen3-0.6b"));
     (model, machine)
 }

@@ -14,20 +14,7 @@ pub fn model(name: &str) -> PreparedModel {
 
 /// A card, all of whose memory is free.
 pub fn card(backend: Backend, memory: Bytes) -> Gpu {
-    Gpu {
-        name: "card".to_owned(),
-        backend,
-        total: memory,
-        free: memory,
-        integrated: false,
-        compute: Some((8, 6)),
-        driver_major: Some(12),
-        computer: None,
-        vulkan: None,
-        listed: plimsoll::machine::Listed::default(),
-        dedicated: None,
-        driver_memory: None,
-    }
+    Gpu { compute: Some((8, 6)), driver_major: Some(12), ..Gpu::of("card", backend, memory) }
 }
 
 /// A machine with these GPUs and 64 GiB of RAM, 50 GiB of it free.

@@ -11,7 +11,7 @@ use plimsoll::answer::ram::RamUse;
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::gguf::Header;
 use plimsoll::machine::spec::MachineSpec;
-use plimsoll::machine::{Backend, Cpu, CpuInstructions, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
+use plimsoll::machine::{Backend, Cpu, CpuInstructions, Drivers, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::observed::{Load, Observation, Term};
 use plimsoll::plan::Plan;
@@ -80,18 +80,8 @@ fn header(name: &str) -> Header {
 /// A machine without a GPU, and `rpc` others that offer their RAM.
 fn machine(rpc: usize) -> Machine {
     let gpu = |at: usize| Gpu {
-        name: "CPU".to_owned(),
-        backend: Backend::Plain,
-        total: Bytes::mib(24_105),
-        free: Bytes::mib(24_105),
-        integrated: false,
-        compute: None,
-        driver_major: None,
         computer: Some(format!("server {at}").into()),
-        vulkan: None,
-        listed: Listed::default(),
-        driver_memory: None,
-        dedicated: None,
+        ..Gpu::of("CPU", Backend::Plain, Bytes::mib(24_105))
     };
     let ram = Ram { total: Bytes::mib(24_105), free: Bytes::mib(24_105), swap_free: Bytes::ZERO, bandwidth: None };
     Machine {

@@ -31,20 +31,8 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGp
         ("integrated", "yes, CPU and GPU share memory".to_owned()),
         ("pool", format!("{working_set} of {} {how}; sysctl iogpu.wired_limit_mb changes it", ram.total)),
     ];
-    let gpu = Gpu {
-        name: chip.to_owned(),
-        backend: Backend::Metal,
-        total: working_set,
-        free: working_set - allocated,
-        integrated: true,
-        compute: None,
-        driver_major: None,
-        computer: None,
-        vulkan: None,
-        listed: crate::machine::Listed::default(),
-        dedicated: None,
-        driver_memory: None,
-    };
+    let all = Gpu::of(chip, Backend::Metal, working_set);
+    let gpu = Gpu { free: working_set - allocated, integrated: true, ..all };
     let probe = move |_: &Ram| Ok(working_set - query().map_or(allocated, |metal| metal.allocated));
     let outcome = format!("1 GPU, {working_set} {how}");
     let found = FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) };

@@ -11,7 +11,7 @@ use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
 
 use super::visible::{VisibilityRule, visible};
-use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe, Process};
+use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe, Process, counted};
 use crate::machine::{Backend, Drivers, Gpu, Ram, drivers};
 use crate::units::Bytes;
 
@@ -21,7 +21,7 @@ type GpuIndex = (usize, Option<usize>);
 pub(super) fn collect(options: &DetectOptions, ram: Ram) -> CollectedGpus {
     let (nvml, place) = match load(options.nvml.as_deref()) {
         Ok(loaded) => loaded,
-        Err(reason) => return CollectedGpus { tried: vec![tried(reason)], ..CollectedGpus::default() },
+        Err(reason) => return CollectedGpus::none(tried(reason)),
     };
     let driver = nvml.sys_driver_version().ok();
     let branch = driver.as_deref().and_then(|version| drivers::major(version).ok());
@@ -31,22 +31,13 @@ pub(super) fn collect(options: &DetectOptions, ram: Ram) -> CollectedGpus {
     let through = format!("through {place}{driver}{version}");
     let cards: Vec<NvmlGpu> = match nvml.device_count() {
         Ok(count) => (0..count).map(|index| nvml_gpu(&nvml, index, cuda, ram)).collect(),
-        Err(error) => {
-            return CollectedGpus {
-                tried: vec![tried(format!("no GPU {through}: {error}"))],
-                ..CollectedGpus::default()
-            };
-        }
+        Err(error) => return CollectedGpus::none(tried(format!("no GPU {through}: {error}"))),
     };
     let nvml = Arc::new(nvml);
     let source = format!("NVML ({place})");
     let (picks, mut results) = choose(&cards, options);
     let list: Vec<FoundGpu> = picks.into_iter().filter_map(|pick| found(&cards, pick, &nvml, &source)).collect();
-    let outcome = match list.len() {
-        1 => format!("1 GPU {through}"),
-        n => format!("{n} GPUs {through}"),
-    };
-    results.insert(0, tried(outcome));
+    results.insert(0, tried(format!("{} {through}", counted(list.len()))));
     CollectedGpus { list, tried: results, drivers: Drivers { nvidia: branch, jetpack: None } }
 }
 
@@ -246,18 +237,11 @@ fn describe(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gp
     }
     let unnamed = || parent.map_or_else(|| "NVIDIA GPU".to_owned(), |parent| format!("{} MIG", parent.name));
     let gpu = memory.map(|(total, free)| Gpu {
-        name: device.name().unwrap_or_else(|_| unnamed()),
-        backend: Backend::Cuda,
-        total,
         free,
         integrated: shares_ram,
         compute,
         driver_major: cuda.and_then(|version| (version / 1000).try_into().ok()),
-        computer: None,
-        vulkan: None,
-        listed: crate::machine::Listed::default(),
-        dedicated: None,
-        driver_memory: None,
+        ..Gpu::of(&device.name().unwrap_or_else(|_| unnamed()), Backend::Cuda, total)
     });
     NvmlGpu { uuid, gpu, facts, shares_ram, ..NvmlGpu::unresponsive(String::new()) }
 }
@@ -356,32 +340,15 @@ mod nvml_tests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Backend, Gpu};
 
     fn a_card(name: &str, free: Result<u64, &str>) -> NvmlGpu {
         let gpu = free.map_err(str::to_owned).map(|free| Gpu {
-            name: name.to_owned(),
-            backend: Backend::Cuda,
-            total: Bytes::gib(24),
             free: Bytes::gib(free),
-            integrated: false,
             compute: Some((8, 6)),
             driver_major: Some(12),
-            computer: None,
-            vulkan: None,
-            listed: crate::machine::Listed::default(),
-            dedicated: None,
-            driver_memory: None,
+            ..Gpu::of(name, Backend::Cuda, Bytes::gib(24))
         });
-        NvmlGpu {
-            uuid: format!("GPU-{name}"),
-            gpu,
-            facts: Vec::new(),
-            processes: Vec::new(),
-            shares_ram: false,
-            mig_enabled: false,
-            instances: Vec::new(),
-        }
+        NvmlGpu { uuid: format!("GPU-{name}"), gpu, ..NvmlGpu::unresponsive(String::new()) }
     }
 
     fn mig_enabled(name: &str, instances: &[&str]) -> NvmlGpu {

@@ -1,8 +1,7 @@
 //! What was measured on this machine: what drivers take besides buffers (`plimsoll check --remember`), and how fast RAM
 //! is read (`plimsoll plan --measured`).
 
-use std::io::Read as _;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -12,37 +11,37 @@ use tempfile::NamedTempFile;
 use crate::machine::{Backend, Machine, Ram, file, presets, short_name};
 use crate::units::{Bandwidth, Bytes};
 
-/// The file has a line or two per GPU; one of more than this is something else.
+/// Maximum length of the file, which has a few lines per GPU.
 const MAX_FILE: u64 = 1 << 20;
 
-/// The file in which it is kept.
+/// The file of measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
     path: PathBuf,
 }
 
-/// All that is remembered.
+/// All measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Measurements {
-    /// Of drivers.
+    /// Memory of drivers.
     pub drivers: Vec<RememberedDriver>,
-    /// Of RAM.
+    /// Bandwidth of RAM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ram: Option<RememberedRam>,
 }
 
-/// How fast RAM is read.
+/// Measured bandwidth of RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedRam {
-    /// Bytes of RAM: other RAM has another bandwidth.
+    /// Bytes of RAM: the measurement only holds for the same RAM.
     total: u64,
-    /// Bytes a second.
+    /// Bytes per second.
     bandwidth: u64,
 }
 
 impl RememberedRam {
-    /// That `ram` is read at `bandwidth`.
+    /// The measurement `bandwidth` of `ram`.
     pub const fn of(ram: &Ram, bandwidth: Bandwidth) -> Self {
         Self { total: ram.total.0, bandwidth: bandwidth.per_second() as u64 }
     }
@@ -52,7 +51,7 @@ impl RememberedRam {
     }
 }
 
-/// What one GPU's driver took with one backend.
+/// Memory of a GPU's driver with one backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedDriver {
     /// The GPU's name by its driver.
@@ -72,27 +71,25 @@ impl RememberedDriver {
 }
 
 impl Remembered {
-    /// The one at `path`, which need not be there yet.
+    /// The file at `path`, which need not exist.
     pub const fn in_file(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// That of this person: `measured.json` in the configuration folder of this program.
+    /// The user's file: `measured.json` in this program's configuration folder.
     ///
     /// # Errors
-    /// When the operating system knows no home.
+    /// If there is no home folder.
     pub fn here() -> Result<Self, String> {
-        let dirs = directories::ProjectDirs::from("", "", "plimsoll");
-        let dirs = dirs.ok_or("there is no home folder to remember anything in: set HOME")?;
-        Ok(Self::in_file(dirs.config_dir().join("measured.json")))
+        Ok(Self::in_file(config_folder("remember anything")?.join("measured.json")))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn into_path(self) -> PathBuf {
         self.path
     }
 
-    /// All entries; none if there is no file.
+    /// All measurements; none if there is no file.
     ///
     /// # Errors
     /// One sentence, if the file cannot be read.
@@ -108,7 +105,7 @@ impl Remembered {
         serde_json::from_str(&text).map_err(|error| cannot(error.to_string()))
     }
 
-    /// Remembers `entries`, in place of earlier ones of the same GPUs and backends.
+    /// Adds `entries`, replacing earlier ones of the same GPUs and backends.
     ///
     /// # Errors
     /// One sentence, if the file cannot be written.
@@ -119,7 +116,7 @@ impl Remembered {
         })
     }
 
-    /// Remembers how fast RAM is read.
+    /// Sets the bandwidth of RAM.
     ///
     /// # Errors
     /// As [`Self::keep`].
@@ -133,18 +130,10 @@ impl Remembered {
         change(&mut all);
         let cannot = |why: String| format!("'{}' cannot be written: {why}", self.path.display());
         let text = serde_json::to_string_pretty(&all).map_err(|error| cannot(error.to_string()))?;
-        let write = || -> io::Result<()> {
-            let folder = self.path.parent().unwrap_or(&self.path);
-            fs::create_dir_all(folder)?;
-            let mut new = NamedTempFile::new_in(folder)?;
-            new.write_all(text.as_bytes())?;
-            new.persist(&self.path)?;
-            Ok(())
-        };
-        write().map_err(|error| cannot(error.to_string()))
+        write(&self.path, &text, true).map_err(|error| cannot(error.to_string()))
     }
 
-    /// Forgets everything, and returns what it was.
+    /// Removes the file and returns its measurements.
     ///
     /// # Errors
     /// One sentence, if the file cannot be removed.
@@ -158,7 +147,7 @@ impl Remembered {
         }
     }
 
-    /// Writes what is remembered into this machine; a file that cannot be read is as none.
+    /// Applies the measurements to `machine`; none if the file cannot be read.
     pub fn apply_to(&self, machine: &mut Machine) {
         let Measurements { drivers, ram } = self.list().unwrap_or_default();
         machine.ram.bandwidth = machine.ram.bandwidth.or(ram.and_then(|ram| ram.bandwidth_of(&machine.ram)));
@@ -169,40 +158,55 @@ impl Remembered {
     }
 }
 
-/// A machine file is a few kilobytes; one of more than this is something else.
+/// This program's configuration folder.
+fn config_folder(purpose: &str) -> Result<PathBuf, String> {
+    let dirs = directories::ProjectDirs::from("", "", "plimsoll");
+    let dirs = dirs.ok_or_else(|| format!("there is no home folder to {purpose} in: set HOME"))?;
+    Ok(dirs.config_dir().to_owned())
+}
+
+/// Writes a file under another name and then renames it, so that it is whole whenever it exists.
+fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder)?;
+    let mut new = NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    let persisted = if overwrite { new.persist(path) } else { new.persist_noclobber(path) };
+    persisted.map(drop).map_err(|error| error.error)
+}
+
+/// Maximum length of a machine file, which has a few kilobytes.
 const MAX_MACHINE_FILE: u64 = 4 << 20;
-/// Longest name.
+/// Maximum length of a name.
 const MAX_NAME: usize = 64;
 
-/// The folder in which machines are kept.
+/// The folder of saved machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedMachines {
     folder: PathBuf,
 }
 
-/// One that is kept: its name, and the machine or why it cannot be read.
+/// Name of a saved machine, and the machine or why it cannot be read.
 pub type SavedMachine = (String, Result<Machine, String>);
 
 impl SavedMachines {
-    /// Those in `folder`, which need not be there yet.
+    /// The machines in `folder`, which need not exist.
     pub const fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Those of this person: `machines` in the configuration folder of this program.
+    /// The user's machines: `machines` in this program's configuration folder.
     ///
     /// # Errors
-    /// When the operating system knows no home.
+    /// If there is no home folder.
     pub fn here() -> Result<Self, String> {
-        let dirs = directories::ProjectDirs::from("", "", "plimsoll");
-        let dirs = dirs.ok_or("there is no home folder to save machines in: set HOME")?;
-        Ok(Self::in_folder(dirs.config_dir().join("machines")))
+        Ok(Self::in_folder(config_folder("save machines")?.join("machines")))
     }
 
-    /// All of them by name; none where the folder is not there.
+    /// All machines by name; none if there is no folder.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn list(&self) -> Result<Vec<SavedMachine>, String> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -212,33 +216,21 @@ impl SavedMachines {
         let mut names: Vec<String> = entries
             .filter_map(Result::ok)
             .filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned()))
-            .filter(|name| named(name).is_ok())
+            .filter(|name| check_name(name).is_ok())
             .collect();
         names.sort_unstable();
         Ok(names.into_iter().map(|name| (name.clone(), open_file(&self.path(&name)))).collect())
     }
 
-    /// Keeps `machine` as `name`; with `overwrite` in place of an earlier one. Returns where.
+    /// Saves `machine` as `name`, replacing an earlier one if `overwrite` is set. Returns the path.
     ///
     /// # Errors
-    /// When the name is none or taken, or the file cannot be written.
+    /// If the name is invalid or taken, or the file cannot be written.
     pub fn save(&self, name: &str, machine: &Machine, overwrite: bool) -> Result<PathBuf, String> {
-        named(name)?;
+        check_name(name)?;
         let path = self.path(name);
         let text = file::write(machine).map_err(|error| format!("'{name}' cannot be written: {error}"))?;
-        // a file that is there is whole: the text goes into another first
-        let keep = || -> io::Result<()> {
-            fs::create_dir_all(&self.folder)?;
-            let mut new = NamedTempFile::new_in(&self.folder)?;
-            new.write_all(text.as_bytes())?;
-            if overwrite {
-                new.persist(&path)?
-            } else {
-                new.persist_noclobber(&path)?
-            };
-            Ok(())
-        };
-        keep().map_err(|error| match error.kind() {
+        write(&path, &text, overwrite).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
                 format!("a machine '{name}' is saved already: choose another name, or overwrite it with --force")
             }
@@ -247,12 +239,12 @@ impl SavedMachines {
         Ok(path)
     }
 
-    /// Forgets `name`.
+    /// Removes the machine `name`.
     ///
     /// # Errors
-    /// When there is none of that name (with those that there are), or it cannot be removed.
+    /// If there is no such machine (the message lists those there are), or it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<(), String> {
-        named(name)?;
+        check_name(name)?;
         match fs::remove_file(self.path(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.unknown(name)),
             Err(error) => Err(format!("'{}' cannot be removed: {error}", self.path(name).display())),
@@ -260,24 +252,23 @@ impl SavedMachines {
         }
     }
 
-    /// The machine that a person names, here or in a file: see [`SavedMachines::open`].
+    /// As [`SavedMachines::open`], in the user's folder.
     ///
     /// # Errors
-    /// As there; and when no file is named and the operating system knows no home.
+    /// As there; and if no file is named and there is no home folder.
     pub fn find(text: &str) -> Result<Machine, String> {
         if is_file(text) { open_file(Path::new(text)) } else { Self::here()?.open(text) }
     }
 
-    /// The machine that `text` names: a file (anything with a folder or `.json` in it, or that is there), or one that
-    /// is kept here.
+    /// The machine that `text` names: a file (see [`is_file`]), or a saved machine.
     ///
     /// # Errors
-    /// One sentence that names the file and what is wrong with it, or the machines that are kept.
+    /// One sentence on what is wrong with the file, or with the saved machines.
     pub fn open(&self, text: &str) -> Result<Machine, String> {
         if is_file(text) {
             return open_file(Path::new(text));
         }
-        named(text)?;
+        check_name(text)?;
         if !self.path(text).exists() {
             return Err(self.unknown(text));
         }
@@ -301,13 +292,13 @@ impl SavedMachines {
     }
 }
 
-/// Whether a text names a machine file rather than a saved machine.
+/// Whether a text names a machine file rather than a saved machine: it has a folder or `.json` in it, or exists.
 pub fn is_file(text: &str) -> bool {
     text.contains(['/', '\\']) || text.to_ascii_lowercase().ends_with(".json") || Path::new(text).exists()
 }
 
-/// Refuses what is no name of a file everywhere.
-fn named(name: &str) -> Result<(), String> {
+/// Checks that `name` is a valid file name on every system.
+fn check_name(name: &str) -> Result<(), String> {
     let fine = |c: char| c.is_alphanumeric() || [' ', '-', '_', '.', '+'].contains(&c);
     let is_name = !name.is_empty() && name.chars().count() <= MAX_NAME && name.chars().all(fine);
     if is_name && !name.starts_with(['.', ' ', '-']) && !name.ends_with(['.', ' ']) {
@@ -340,7 +331,8 @@ fn open_file(path: &Path) -> Result<Machine, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{presets, spec::MachineSpec};
+    use crate::hardware::{DetectOptions, detect};
+    use crate::machine::spec::MachineSpec;
 
     #[test]
     fn an_entry_is_kept_applied_replaced_and_forgotten() {
@@ -356,14 +348,8 @@ mod tests {
         kept.keep(&[entry(400)]).unwrap();
         kept.keep(&[entry(410)]).unwrap();
         let spec = MachineSpec { gpus: Some(vec![presets::find("RTX 4090").unwrap().gpu()]), ..MachineSpec::default() };
-        let mut machine = spec.complete(
-            crate::hardware::detect(&crate::hardware::DetectOptions {
-                gpus: false,
-                remembered: None,
-                ..crate::hardware::DetectOptions::here()
-            })
-            .machine,
-        );
+        let options = DetectOptions { gpus: false, remembered: None, ..DetectOptions::here() };
+        let mut machine = spec.complete(detect(&options).machine);
         let ram = RememberedRam::of(&machine.ram, Bandwidth::gbps(61));
         kept.keep_ram(ram).unwrap();
         kept.apply_to(&mut machine);
@@ -392,20 +378,9 @@ mod tests {
 #[cfg(test)]
 mod saved_tests {
     use super::*;
-    use crate::machine::{Origin, Os, Ram};
-    use crate::units::Bytes;
 
     fn machine() -> Machine {
-        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::ZERO, bandwidth: None };
-        Machine {
-            disk: None,
-            os: Os::Linux,
-            cpu: crate::machine::Cpu::default(),
-            gpus: Vec::new(),
-            ram,
-            origin: Origin::Described,
-            drivers: crate::machine::Drivers::default(),
-        }
+        Machine::described(&["none"], "total=64GiB,free=48GiB").unwrap()
     }
 
     #[test]

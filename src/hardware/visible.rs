@@ -1,4 +1,5 @@
-//! `CUDA_VISIBLE_DEVICES` and similar variables: which GPUs a program may use, and in which order; and the programs that serve models here.
+//! `CUDA_VISIBLE_DEVICES` and similar variables: which GPUs a program may use, and in which order; and the programs
+//! that serve models on this machine.
 //!
 //! CUDA C++ Programming Guide, "CUDA Environment Variables": a list of indices or of UUIDs (a unique prefix suffices);
 //! the first invalid entry and all after it are ignored, and an empty list hides every GPU. From
@@ -75,9 +76,9 @@ fn by_number(entry: &str, count: usize) -> Option<usize> {
     digits.get(..end)?.parse().ok().filter(|&index| index < count)
 }
 
-/// A text that a running program writes.
+/// The output of a running program.
 pub struct Output {
-    /// Where it is, for the user.
+    /// Its place, for messages.
     pub name: String,
     /// The text from its start.
     pub text: Box<dyn Read>,
@@ -85,15 +86,15 @@ pub struct Output {
 
 /// A llama-server of this user.
 pub struct ServerProcess {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
     /// Its command line.
     pub command: String,
-    /// The file that it writes its messages to, if that is one.
+    /// The file that its output is redirected to, if any.
     pub log: Option<PathBuf>,
 }
 
-/// Texts to look for loads in, newest first; the journal last. Files that cannot be read are left out.
+/// Outputs to look for loads in, the newest first, the journal last. Files that cannot be read are left out.
 pub fn outputs(servers: &[ServerProcess]) -> Vec<Output> {
     let own = servers.iter().filter_map(|server| server.log.clone());
     let mut files: Vec<(SystemTime, PathBuf)> =
@@ -132,7 +133,7 @@ fn journal() -> Option<Output> {
     Some(Output { name: "the journal of Ollama's service".to_owned(), text })
 }
 
-/// The llama-server processes of this user, by number.
+/// The llama-server processes of this user, by process ID.
 pub fn servers() -> Vec<ServerProcess> {
     let Ok(mut system) = System::new() else { return Vec::new() };
     let kind = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always).with_user(UpdateKind::Always);
@@ -158,12 +159,12 @@ pub fn servers() -> Vec<ServerProcess> {
     found
 }
 
-/// A word as a shell reads it.
+/// A word, quoted for a shell if it needs that.
 fn quoted(word: &str) -> String {
     if word.contains([' ', '"']) { format!("'{word}'") } else { word.to_owned() }
 }
 
-/// The file that standard error or output of a process is, where the system tells it.
+/// The file that standard error or output of a process is redirected to, where the system reports it.
 fn log(pid: u32) -> Option<PathBuf> {
     let target = |fd: u32| std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok();
     [2, 1].into_iter().filter_map(target).find(|path| path.is_file())

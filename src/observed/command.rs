@@ -1,4 +1,4 @@
-//! Command lines: those that a log quotes, those that somebody pasted above it, and those of a router's instances.
+//! Command lines: quoted in a log, pasted above it, or of a router's instances.
 
 use serde::Serialize;
 
@@ -6,16 +6,16 @@ use super::context::{ObservedSettings, flash_attn};
 use super::pattern;
 use crate::settings::GpuLayers;
 
-/// A command line with what it asks for.
+/// A command line, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CommandLine {
-    /// The line as it was written, cut at 8 KiB.
+    /// The line as written, cut at 8 KiB.
     pub text: String,
     /// The program's name without its folder: `llama-server`.
     pub program: String,
     /// The model's file, repository or name.
     pub model: Option<String>,
-    /// Settings it asks for.
+    /// The settings in it.
     pub settings: ObservedSettings,
 }
 
@@ -35,7 +35,7 @@ const PROGRAMS: [&str; 12] = [
     "koboldcpp.py",
 ];
 
-/// A command line in a text of its own: a known program's name, then an option.
+/// A command line among other text: a known program's name, then an option.
 pub(super) fn typed(text: &str) -> Option<CommandLine> {
     if !(text.contains("llama-") || text.contains("koboldcpp")) || !text.contains(" -") {
         return None;
@@ -59,26 +59,26 @@ fn program(word: &str) -> &str {
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
-/// A whole command line.
+/// Parses a command line.
 pub(super) fn read(text: &str) -> CommandLine {
     let mut words = split(text).into_iter();
     let program = words.next().map(|word| pattern::clip(program(&word), 64)).unwrap_or_default();
     CommandLine { text: pattern::clip(text, 8 << 10), program, ..of_words(words) }
 }
 
-/// A command whose words are known one by one.
+/// Parses a command from its words.
 pub(super) fn of_list(words: Vec<String>) -> CommandLine {
     let text = pattern::clip(&words.join(" "), 8 << 10);
     let program = words.first().map(|word| pattern::clip(program(word), 64)).unwrap_or_default();
     CommandLine { text, program, ..of_words(words.into_iter()) }
 }
 
-/// Arguments without a program.
+/// Parses arguments without a program.
 pub(super) fn arguments(text: &str) -> CommandLine {
     CommandLine { text: pattern::clip(text, 8 << 10), ..of_words(split(text).into_iter()) }
 }
 
-/// Words as a shell divides them, without its variables; 1,024 at most.
+/// Splits a text into words like a shell, without variables; 1,024 at most.
 fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let (mut word, mut begun) = (String::new(), false);
@@ -134,7 +134,7 @@ fn of_words(words: impl Iterator<Item = String>) -> CommandLine {
     command
 }
 
-/// Options without a value; whether this is one.
+/// Applies an option without a value; false if it is none.
 fn switch(settings: &mut ObservedSettings, flag: &str) -> bool {
     match flag {
         "--kv-unified" | "-kvu" => settings.kv_unified = Some(true),
@@ -154,7 +154,7 @@ fn switch(settings: &mut ObservedSettings, flag: &str) -> bool {
     true
 }
 
-/// Options with a value.
+/// Applies an option with a value.
 fn set(command: &mut CommandLine, flag: &str, value: &str) {
     let settings = &mut command.settings;
     let count = || value.parse::<u64>().ok();
@@ -218,10 +218,10 @@ fn layers(value: &str) -> Option<GpuLayers> {
     })
 }
 
-/// Words of a command at most.
+/// Maximum number of words of an instance's command.
 const WORDS: usize = 512;
 
-/// An instance that is being started.
+/// An instance that a router is starting.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spawn {
     name: String,

@@ -1,4 +1,4 @@
-//! Contexts and slots: their parameters, and settings that a log shows, those of the command and those in force.
+//! Contexts and slots with their parameters; and the settings in a log, requested or in effect.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::pattern::{self, Hole, Kind, Row, holes, patterns};
 use super::{Buffers, CacheSize, Mib, Term};
 use crate::settings::{CacheType, FlashAttn, GpuLayers, Pooling};
 
-/// What a context prints when it is made, and what a server says of its slots.
+/// Lines of a new context, and of a server's slots.
 pub(super) const ROWS: &[Row] = patterns! {
     /// llama_context: constructing llama_context
     "llama_context: constructing" => Kind::Part, |now| now.begin_context();
@@ -60,26 +60,26 @@ holes! {
     };
 }
 
-/// A context: the target's, or a draft's.
+/// A context of the target or of a draft.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ObservedContext {
     /// Its own parameters.
     pub settings: ObservedSettings,
-    /// KV caches, recurrent state, outputs and compute buffers by device, in MiB; of several reservations the last.
+    /// KV caches, recurrent state, outputs and compute buffers by device, in MiB; the last of several reservations.
     pub observed: Buffers,
-    /// Sizes of its caches as lines of their own; a window's cache has one for itself.
+    /// The caches that have a line with their size; one for sliding windows is separate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub caches: Vec<CacheSize>,
     /// Compute buffers before they were reserved anew, by device, where they differ, in MiB.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reserved_before: BTreeMap<String, Mib>,
-    /// The compute buffers of a pipeline were refused, and reserved again without one.
+    /// Whether the compute buffers for pipeline parallelism were refused, and reserved again without it.
     #[serde(skip)]
     pub gave_up_pipeline: bool,
 }
 
 impl ObservedContext {
-    /// Whether its compute buffers are told.
+    /// Whether its compute buffers are known.
     pub fn computes(&self) -> bool {
         self.has(Term::Compute)
     }
@@ -88,7 +88,7 @@ impl ObservedContext {
         self.observed.values().any(|terms| terms.contains_key(&term))
     }
 
-    /// Forgets a reservation, as the next line begins another.
+    /// Drops a reservation, because the next line begins another.
     pub(super) fn release_compute(&mut self) {
         self.reserved_before.clear();
         for (device, terms) in &mut self.observed {
@@ -100,7 +100,7 @@ impl ObservedContext {
     }
 }
 
-/// Enters a parameter's value.
+/// Sets the parameter `key`.
 pub(super) fn set(settings: &mut ObservedSettings, key: &str, value: &str) {
     let count = || pattern::count(value).map(|(count, _)| count);
     match key {
@@ -117,15 +117,15 @@ pub(super) fn set(settings: &mut ObservedSettings, key: &str, value: &str) {
     }
 }
 
-/// Whether a parameter is the first of a context's.
+/// Whether `key` is the first parameter that contexts print.
 pub(super) fn is_first(key: &str) -> bool {
     matches!(key, "n_seq_max" | "n_ctx")
 }
 
-/// Declares the struct with a method that fills gaps from another.
+/// Declares the struct, with a method that fills gaps from another.
 macro_rules! settings {
     ($($(#[$attribute:meta])* $field:ident: $type:ty,)*) => {
-        /// Settings as a program was given them or says that they are; what a log does not tell is none.
+        /// Settings that a program was given or reports; `None` if the log does not say.
         #[derive(Clone, Debug, Default, PartialEq, Serialize)]
         pub struct ObservedSettings {
             $($(#[$attribute])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
@@ -159,17 +159,17 @@ settings! {
     n_ubatch: u64,
     /// Tokens whose logits one ubatch computes.
     n_outputs_max: u64,
-    /// Embeddings are asked for (`--embeddings`).
+    /// Whether embeddings are requested (`--embeddings`).
     embeddings: bool,
-    /// Scores of texts are asked for (`--reranking`).
+    /// Whether reranking is requested (`--reranking`).
     reranking: bool,
     /// How embeddings are pooled (`--pooling`).
     pooling: Pooling,
     /// Saved recurrent states per sequence.
     n_rs_seq: u64,
-    /// Flash attention as it was asked for (`-fa`).
+    /// Flash attention as requested (`-fa`).
     flash_attn: FlashAttn,
-    /// Whether flash attention is in use, where the log tells what became of it.
+    /// Whether flash attention is in use, if the log says.
     flash_attn_in_use: bool,
     /// One cache for all sequences (`-kvu`).
     kv_unified: bool,
@@ -177,7 +177,7 @@ settings! {
     cache_type_k: CacheType,
     /// Type of the V cache (`-ctv`).
     cache_type_v: CacheType,
-    /// Layers on GPUs as they were asked for (`-ngl`).
+    /// Layers on GPUs as requested (`-ngl`).
     #[serde(serialize_with = "gpu_layers")]
     gpu_layers: GpuLayers,
     /// Shares of the layers per GPU (`-ts`).

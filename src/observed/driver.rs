@@ -1,4 +1,4 @@
-//! What drivers say of cards and processes: `nvidia-smi` as a table and as CSV, `rocm-smi`.
+//! Memory of cards and processes in the output of `nvidia-smi` (table and CSV) and `rocm-smi`.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,9 +11,9 @@ use super::{Mib, limits};
 pub struct CardMemory {
     /// Number of the card.
     pub index: Option<u64>,
-    /// What the driver calls it: `NVIDIA GeForce RTX 3090`.
+    /// The driver's name for it: `NVIDIA GeForce RTX 3090`.
     pub name: Option<String>,
-    /// Memory in use, by anybody.
+    /// Memory used by all processes.
     pub used: Option<Mib>,
     /// Memory free.
     pub free: Option<Mib>,
@@ -24,17 +24,17 @@ pub struct CardMemory {
 /// Memory of a process on a card, in MiB.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProcessMemory {
-    /// Number of the card, where it is said.
+    /// Number of the card, if printed.
     pub card: Option<u64>,
-    /// The process's number.
+    /// Process ID.
     pub pid: u64,
     /// Path of its program.
     pub name: String,
-    /// Memory that it holds; Windows does not tell.
+    /// Memory that it uses; not reported on Windows.
     pub used: Option<Mib>,
 }
 
-/// What a driver's tool printed so far.
+/// The output of drivers' tools so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Driver {
     pub cards: Vec<CardMemory>,
@@ -46,7 +46,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// A line; whether it was a driver's.
+    /// Reads a line; false if it is of no driver's tool.
     pub fn read(&mut self, text: &str) -> bool {
         let may = text.contains('|') || ["MiB", "memory", "VRAM"].iter().any(|word| text.contains(word));
         if !may && self.columns.is_empty() {
@@ -114,7 +114,7 @@ impl Driver {
         true
     }
 
-    /// Rows under a heading, or what is plain without: a process with its memory, or used and free memory of a card.
+    /// Rows under a heading, or without one: a process with its memory, or used and free memory of a card.
     fn csv(&mut self, text: &str) -> bool {
         const OF_CARDS: [&str; 3] = ["memory.used", "memory.free", "memory.total"];
         const OF_PROCESSES: [&str; 2] = ["used_gpu_memory", "used_memory"];
@@ -183,7 +183,7 @@ impl Driver {
         }
     }
 
-    /// `rocm-smi --json`: an object per card; whether there was one.
+    /// Reads `rocm-smi --json`, an object per card; false if there is none.
     pub fn rocm_json(&mut self, document: &Value) -> bool {
         let Some(cards) = document.as_object() else { return false };
         let mut any = false;

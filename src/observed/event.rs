@@ -1,5 +1,5 @@
-//! What happens to a load besides its buffers: it is ready or over, memory is refused, grows or is taken later, and the
-//! program turns switches itself.
+//! Events of a load: it is ready or over, memory is refused, grows or is allocated later, and the program changes
+//! settings itself.
 
 use serde::Serialize;
 
@@ -125,7 +125,7 @@ pub(super) const FLASH_ATTENTION: &[Row] = patterns! {
     "set to enabled" => Kind::Other, |now| now.context().settings.flash_attn_in_use = Some(true);
 };
 
-/// Words of at most so many bytes.
+/// Text cut at `MOST` bytes.
 struct Words<const MOST: usize>(String);
 
 impl<const MOST: usize> Hole<'_> for Words<MOST> {
@@ -136,7 +136,7 @@ impl<const MOST: usize> Hole<'_> for Words<MOST> {
 
 struct LastWord(String);
 
-/// Anything but what a fit's trial is expected to fail with.
+/// Any failure except the one expected of a fit's trial.
 struct RealFailure;
 
 holes! {
@@ -144,18 +144,18 @@ holes! {
     RealFailure: |text| (!text.contains("normal during memory fitting")).then_some(Self);
 }
 
-/// Something worth telling of a load; sizes in MiB.
+/// An event of a load; sizes in MiB.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// A buffer was refused: its size and its device's number where they are said.
+    /// A buffer could not be allocated.
     OutOfMemory {
-        /// Size of the buffer.
+        /// Its size, if printed.
         size: Option<Mib>,
-        /// Device by the driver's number or the backend's name.
+        /// Its device, by the driver's number or the backend's name, if printed.
         device: Option<String>,
     },
-    /// One buffer is larger than the driver allows, whatever is free.
+    /// A buffer is larger than the driver allows, however much is free.
     BufferLimit,
     /// The load failed, in the program's words.
     Failed(String),
@@ -168,11 +168,11 @@ pub enum Event {
     Unsupported(String),
     /// Graph inputs are copied: pipeline parallelism.
     PipelineParallelism,
-    /// The compute buffers of a pipeline were refused, and reserved again without one.
+    /// The compute buffers for pipeline parallelism were refused, and reserved again without it.
     PipelineGivenUp,
     /// A buffer grew while the program ran.
     Grew {
-        /// By its backend's name: `CUDA0`.
+        /// The backend's name for it: `CUDA0`.
         device: String,
         /// Size before.
         from: Mib,
@@ -181,37 +181,37 @@ pub enum Event {
     },
     /// A saved state took memory on a device after the load.
     SavedState {
-        /// By its backend's name: `CUDA0`.
+        /// The backend's name for it: `CUDA0`.
         device: String,
-        /// Of the state's part there.
+        /// Size of the state there.
         size: Mib,
     },
     /// A prompt was saved in RAM.
     SavedPrompt {
         /// Tokens of the prompt.
         tokens: u64,
-        /// Of its part of the caches.
+        /// Size of its part of the caches.
         size: Mib,
     },
     /// A context checkpoint was made.
     Checkpoint {
-        /// In RAM.
+        /// Its size in RAM.
         size: Mib,
     },
     /// A tensor is read from the file row by row.
     LazyTensor {
-        /// As in the file: `per_layer_token_embd.weight`.
+        /// Its name in the file: `per_layer_token_embd.weight`.
         name: String,
-        /// Of the whole tensor.
+        /// Size of the whole tensor.
         size: Mib,
     },
     /// Sliding-window layers have caches of the whole context.
     FullSizeWindows,
     /// Weights are not mapped, for this reason.
     MmapOff(String),
-    /// Tensors cannot be in the buffer type that was meant for them, in the program's words.
+    /// Tensors cannot use their preferred buffer type, in the program's words.
     TensorsElsewhere(String),
-    /// A projector's context began; with the backend's name.
+    /// A projector is loaded on this backend.
     ProjectorOn(String),
     /// LM Studio's own estimate, of weights and context; without compute buffers.
     OwnEstimate {
@@ -220,6 +220,6 @@ pub enum Event {
         /// Caches.
         context: Mib,
     },
-    /// Memory that KoboldCpp's fit keeps free, in MB as it says it.
+    /// Memory that KoboldCpp's fit keeps free, in the MB that it prints.
     AutofitReserve(u64),
 }

@@ -1,4 +1,4 @@
-//! What `--fit` says: how much it expects, how much it must leave, and what it changes.
+//! The output of `--fit`: the memory that it projects and must leave free, and what it changes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::limits;
 use super::pattern::{Hole, Kind, Row, clip, holes, patterns};
 
-/// What `--fit` said, of the first parameters that it tried unless stated otherwise; whole MiB.
+/// The output of `--fit`, for the first parameters that it tried unless stated otherwise; whole MiB.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Fit {
     /// Memory expected on all devices.
@@ -16,13 +16,13 @@ pub struct Fit {
     /// Memory free on all devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<u64>,
-    /// Memory to be left free, where it is met at once; with what the server adds for a projector or a draft.
+    /// Memory to be left free, if these leave it; includes what the server adds for a projector or a draft.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<u64>,
-    /// The devices one by one, where there are several.
+    /// Each device, if there are several.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<String, FitDevice>,
-    /// Memory to be left free, where it is not met at once.
+    /// Memory to be left free, if these do not leave it.
     #[serde(skip)]
     pub target: Option<u64>,
     /// The same without a GPU: expected, all there is, and to be left free in RAM.
@@ -60,19 +60,19 @@ pub struct FitDevice {
     pub total: u64,
     /// Memory expected.
     pub used: u64,
-    /// What that leaves of what is free.
+    /// Memory left free.
     pub left: i64,
-    /// What is to be left.
+    /// Memory to be left free.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<u64>,
 }
 
-/// What the fit puts on a device.
+/// The layers that the fit places on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FitLayers {
     /// Layers.
     pub layers: u64,
-    /// Those of them that keep some tensors elsewhere.
+    /// Those with some tensors elsewhere.
     pub overflowing: u64,
     /// Memory used, in MiB.
     pub used: u64,
@@ -86,7 +86,7 @@ pub struct FitLayers {
 pub enum FitResult {
     /// The parameters fit.
     Fits,
-    /// It gave up, for this reason; the load goes on with what was given.
+    /// It gave up, for this reason; the load goes on with the given parameters.
     GaveUp(String),
 }
 
@@ -176,7 +176,7 @@ pub(super) const ROWS: &[Row] = patterns! {
     "_fit_impl: " | "fit_params: " | "params_fit: " => Kind::Fit, |now| now.fitting = true;
 };
 
-/// What `llama-fit-params` and `--fit-print` print, which has no words of its own.
+/// Output of `llama-fit-params` and `--fit-print`, which has no words of its own.
 pub(super) const PRINTED: &[Row] = patterns! {
     /// CUDA0 16386 4950 495
     "^{} {} {} {}" (device: PrintedDevice<'_>, model: u64, context: u64, compute: LastCount) =>

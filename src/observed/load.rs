@@ -1,4 +1,4 @@
-//! One load of a model, as its program told it, and what its text lacks.
+//! One load of a model as its program reported it, and what the text lacks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,19 +16,19 @@ use crate::machine::CpuInstructions;
 pub struct Load {
     /// Number of its first line in the text, from 1.
     pub line: u64,
-    /// Who wrote its lines where several write one text: container, unit and process, router port.
+    /// Its writer, if several write one text: container, unit and process, router port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writer: Option<String>,
     /// The program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
-    /// The program's version as it says it: `0.32.13`.
+    /// The program's version as printed: `0.32.13`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// llama.cpp's build number; small where a distributor counts its own builds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<u64>,
-    /// A build that it is older than, by the form of its lines.
+    /// A build that it must be older than, by the form of its lines.
     #[serde(skip)]
     pub older_than: Option<u64>,
     /// llama.cpp's commit.
@@ -37,14 +37,14 @@ pub struct Load {
     /// The command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandLine>,
-    /// Path or name by which the model was asked for.
+    /// Path or name by which the model was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
     /// The models: the target first, then drafts and further layers of the same file.
     pub models: Vec<ObservedModel>,
     /// The contexts: the target's first.
     pub contexts: Vec<ObservedContext>,
-    /// Settings in force: the command's, with what the context's own lines say over them.
+    /// Settings in effect: the context's, with gaps filled from the command.
     pub settings: ObservedSettings,
     /// The CPU's vector instructions, by the features that the program named.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub struct Load {
     /// When the table was printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table_phase: Option<TablePhase>,
-    /// What `--fit` said.
+    /// The output of `--fit`.
     pub fit: Fit,
     /// Estimate that Ollama printed before its own loads (to 0.12).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,11 +68,11 @@ pub struct Load {
     pub projector: Option<Mib>,
     /// Whether the buffer lines are a fit's trial, which allocates nothing: caches are 0 there.
     pub is_trial: bool,
-    /// Whether the program said that it was ready to answer.
+    /// Whether the program reported that it was ready.
     pub is_ready: bool,
-    /// What else happened, in order.
+    /// Events, in order.
     pub events: Vec<Event>,
-    /// Whether weights, caches and compute buffers of every GPU are there, and by which lines.
+    /// Which lines report weights, caches and compute buffers of every GPU, if any do.
     pub complete: Option<Complete>,
 }
 
@@ -83,7 +83,7 @@ impl Load {
         models.chain(self.observed.keys()).chain(self.table.keys()).any(|name| is_repacked(name))
     }
 
-    /// Whether it says anything of memory.
+    /// Whether it reports any memory.
     pub fn has_memory(&self) -> bool {
         !self.observed.is_empty() || !self.table.is_empty() || !self.fit.is_empty() || self.estimate.is_some()
     }
@@ -110,7 +110,7 @@ impl Load {
         })
     }
 
-    /// How much it tells, to choose one of several loads: of two with the same, the later one.
+    /// Rank for choosing one of several loads; of equal ones the later is chosen.
     pub(super) fn standing(&self) -> u8 {
         let taken = self.table_phase == Some(TablePhase::Loaded) || self.has_all_buffers();
         match self.complete {
@@ -120,8 +120,8 @@ impl Load {
         }
     }
 
-    /// Whether weights, caches and compute of every GPU are there. The table counts first, as it has all of a load in
-    /// one place; a table without a GPU only where buffer lines are lacking.
+    /// Which lines report weights, caches and compute buffers of every GPU: the table first, as it holds a whole load;
+    /// one without a GPU only if buffer lines are missing.
     pub(super) fn completeness(&self) -> Option<Complete> {
         if self.table.keys().any(|name| is_gpu(name)) {
             Some(Complete::Table)
@@ -132,8 +132,7 @@ impl Load {
         }
     }
 
-    /// Whether lines of buffers tell weights, caches and the compute buffers of every GPU; without a GPU, of the
-    /// computer.
+    /// Whether buffer lines report weights, caches and compute buffers of every GPU, or of RAM without a GPU.
     pub fn has_all_buffers(&self) -> bool {
         let any_gpu = self.observed.keys().any(|name| is_gpu(name));
         let devices = || self.observed.iter().filter(|(name, _)| !any_gpu || is_gpu(name));
@@ -161,7 +160,7 @@ pub fn is_repacked(name: &str) -> bool {
     ["CPU_REPACK", "AMX"].contains(&name)
 }
 
-/// A name without what only tells kinds of memory on one device apart.
+/// A device's name without the suffixes of kinds of memory on it.
 pub fn device_name(name: &str) -> &str {
     let kinds = ["_Mapped", "_Private", "-REPACK"];
     kinds.into_iter().find_map(|kind| name.strip_suffix(kind)).unwrap_or(name)
@@ -208,16 +207,16 @@ impl fmt::Display for Program {
     }
 }
 
-/// Something that a text does not tell of a load.
+/// Something that a text does not report of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// Nothing of a load at all.
     Load,
-    /// llama-server keeps its lines to itself.
+    /// llama-server was not verbose enough.
     Verbosity,
     /// The load failed.
     Failed,
-    /// Only the fit's or another estimate, of before the load.
+    /// There is only an estimate made before the load.
     OnlyEstimate,
     /// Whole MiB instead of hundredths.
     OnlyTable,

@@ -32,18 +32,18 @@ pub(super) const CUT_TABLE: &[Row] = patterns! {
     "^- {}" (row: NamedRow) => row.kind(), |now| now.add_row(row.name, row.row);
 };
 
-/// What stands before the size of a buffer.
+/// The text before the size of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct BufferName<'a> {
-    /// The function that says it.
+    /// The function that prints it.
     pub function: &'a str,
     /// The device's buffer type: `CUDA0`, `CPU_Mapped`.
     pub device: &'a str,
-    /// What it is for.
+    /// Its purpose.
     pub term: Term,
 }
 
-/// Words for what a buffer is for.
+/// Words for the purpose of a buffer.
 const TERMS: [(&str, Term); 7] = [
     ("model", Term::Model),
     ("KV", Term::Kv),
@@ -73,7 +73,7 @@ impl<'a> Hole<'a> for BufferName<'a> {
             head = last_word(last_word(head)?.0)?.0;
         }
         let (head, device) = if term.is_some() { last_word(head)? } else { (head, word) };
-        // somebody may have taken the function off
+        // the function may have been cut off
         let function = if head.trim().is_empty() && is_device(device) { "" } else { function(head)? };
         let term = match term {
             _ if ["alloc_compute_meta", "reserve_compute_meta"].contains(&function) => Term::ProjectorCompute,
@@ -110,7 +110,7 @@ fn function(head: &str) -> Option<&str> {
     (!name.is_empty() && !before.ends_with('~')).then_some(name)
 }
 
-/// Adds to a term of a device; of more devices than anybody has, the rest is passed over.
+/// Adds to a term of a device; devices beyond the limit are ignored.
 pub(super) fn add(buffers: &mut Buffers, device: &str, term: Term, mib: Mib) {
     if buffers.contains_key(device) || buffers.len() < limits::DEVICES {
         let terms = buffers.entry(device.to_owned()).or_default();
@@ -188,7 +188,7 @@ const WRAP: i64 = 1 << 44;
 /// One row of the breakdown table: whole MiB, cut off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TableRow {
-    /// What the load holds there: `model + context + compute`.
+    /// Memory of the load: `model + context + compute`.
     #[serde(rename = "self")]
     pub own: i64,
     /// Weights.
@@ -200,10 +200,10 @@ pub struct TableRow {
     /// The device's memory; none for the host and further buffer types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<i64>,
-    /// What the driver calls free when the table is printed.
+    /// Free memory by the driver when the table is printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<i64>,
-    /// What is neither free nor held by the load.
+    /// Memory neither free nor of the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unaccounted: Option<i64>,
     /// The device's name without its vendor's, or an RPC server's address.
@@ -215,9 +215,9 @@ pub struct TableRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TablePhase {
-    /// For a trial of the fit: free is what it was before the load, and what is left unaccounted says nothing.
+    /// For a trial of the fit: free memory is that before the load, and unaccounted memory means nothing.
     Fit,
-    /// With the model loaded, mostly at the program's end: what is left unaccounted is the driver's and others'.
+    /// With the model loaded, mostly at the program's end: unaccounted memory is that of the driver and other programs.
     Loaded,
 }
 

@@ -1,5 +1,5 @@
-//! Weights and devices: what the loader says of a model's file and where its layers go, which devices a program names,
-//! and its build.
+//! Weights and devices: the loader's lines on a model's file and the placement of its layers, the devices that a
+//! program lists, and its build.
 
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ pub struct ObservedModel {
     /// How its weights are read: `mmap`, `none`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_mode: Option<String>,
-    /// Weights and adapters by device, in MiB. A mapping that stands in another part of the load already is left out.
+    /// Weights and adapters by device, in MiB. A mapping that another part of the load already has is left out.
     pub observed: Buffers,
 }
 
@@ -153,7 +153,7 @@ fn load_mode(text: &str) -> String {
 pub struct ObservedDevice {
     /// The backend's name for it: `CUDA0`, `Vulkan1`, `CPU`.
     pub name: String,
-    /// What the driver calls it: `NVIDIA GeForce RTX 3090`.
+    /// The driver's name for it: `NVIDIA GeForce RTX 3090`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its place on the bus: `0000:c1:00.0`.
@@ -180,7 +180,7 @@ impl ObservedDevice {
         Self::of(DeviceName(&format!("{backend}{index}")), description, Some(total), free)
     }
 
-    /// Takes over what `later` knows.
+    /// Updates it with the facts in `later`.
     pub(super) fn update(&mut self, later: Self) {
         self.description = later.description.or(self.description.take());
         self.bus = later.bus.or(self.bus.take());

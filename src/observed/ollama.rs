@@ -1,4 +1,5 @@
-//! Ollama's own lines, of `slog` (`time=… level=INFO source=… msg=… key=value …`), and what `ollama ps` lists.
+//! Ollama's own lines, written by `slog` (`time=… level=INFO source=… msg=… key=value …`), and the output of `ollama
+//! ps`.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -79,12 +80,12 @@ fn memory(name: &str, total: Option<Mib>, free: Mib) -> ObservedDevice {
     ObservedDevice { name: clip(name, 64), total, free: Some(free), ..ObservedDevice::default() }
 }
 
-/// What Ollama estimated before it loaded a model (to 0.12), in MiB of one decimal of the unit it was printed in.
+/// Ollama's estimate before it loads a model (up to 0.12), in MiB; printed with one decimal of its unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct OllamaEstimate {
     /// Backend: `cuda`.
     pub library: Option<String>,
-    /// Layers that were asked for; -1 is any number.
+    /// Layers requested; -1 means any number.
     pub layers_requested: Option<i64>,
     /// Layers of the model, the output's included.
     pub layers_model: Option<u64>,
@@ -159,7 +160,7 @@ impl Hole<'_> for OllamaEstimate {
     }
 }
 
-/// What Ollama asks of its runner.
+/// A request of Ollama to its runner.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Request {
     /// `fit`, `alloc`, `commit` or `close`.
@@ -322,7 +323,7 @@ pub(super) fn json_rows(models: &[Value]) -> Vec<PsRow> {
     rows.take(limits::ROWS).collect()
 }
 
-/// What Ollama shows of a load whose log is `text`, for a model file of `file` bytes; `mapped_once` from 0.30.11.
+/// What `ollama ps` shows for a load whose log is `text`, for a model file of `file` bytes; `mapped_once` from 0.30.11.
 pub fn ollama_ps(text: &str, file: Bytes, mapped_once: bool) -> OllamaPs {
     let buffers: Vec<LoggedBuffer<'_>> = text.lines().filter_map(buffer).collect();
     let offloaded = text.lines().rev().find_map(|line| {

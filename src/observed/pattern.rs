@@ -1,4 +1,4 @@
-//! How a line of a log is read: rows of (pattern, what it sets), grouped by subject in the files beside.
+//! How a line of a log is read: rows of a pattern and what it sets, grouped by subject in the files beside this one.
 //!
 //! **To add a pattern**, write a row in the `ROWS` of its subject (weights and devices: `model.rs`; buffers, caches and
 //! tables: `memory.rs`; `fit.rs`; contexts and slots: `context.rs`; what else happens: `event.rs`; `ollama.rs`):
@@ -8,19 +8,19 @@
 //! "offloaded {}/{} layers to GPU" (on: u64, all: u64) => Kind::Model, |now| now.model().offloaded = Some((on, all));
 //! ```
 //!
-//! The comment is a line as a program prints it: a test reads it by the row, and names a row without one. The words of
-//! a pattern are looked for one after another, each where it stands first, or last behind `{..}`; what stands between
-//! them is in the holes, without blanks around it, and is read by their types ([`Hole`]; `_: &str` passes over it). A
-//! pattern begins anywhere in a line, or with `^` at its start. The first row that can read a line says what the line is,
-//! so far as loads begin and end by it ([`Kind`]), and what it sets in the load under way. A row may have several
-//! patterns of the same holes, and `|now, line|` has the whole line.
+//! The comment is a line as a program prints it: a test parses it with the row, and reports a row without one. The
+//! words of a pattern are searched one after another, each at its first place, or its last one after `{..}`. The text
+//! between them, trimmed, is parsed by the types of the holes ([`Hole`]; `_: &str` ignores it). A pattern matches
+//! anywhere in a line, or with `^` at its start. The first row that can parse a line determines its kind, by which
+//! loads begin and end ([`Kind`]), and what it sets in the load under way. A row may have several patterns with the
+//! same holes, and `|now, line|` gets the whole line.
 //!
-//! Every row costs a line that it is not for a look at some pairs of bytes ([`Pairs`]).
+//! Most rows are ruled out by the pairs of bytes in a line ([`Pairs`]).
 
 use super::under_way::LoadUnderWay;
 use super::{Mib, Program, TablePhase, command, context, event, fit, memory, model, ollama};
 
-/// Rows that are tried in this order.
+/// Rows, tried in order.
 struct Subject {
     /// Words of which only lines of this subject have one; without any, its rows are tried on every line.
     words: &'static [&'static str],
@@ -40,7 +40,7 @@ static SUBJECTS: [Subject; 10] = [
     Subject { words: &[], rows: fit::PRINTED },
 ];
 
-/// What a line says, if anything.
+/// Parses a line; none if no row is for it.
 pub(super) fn read(text: &str) -> Option<Parsed<'_>> {
     find(text).map(|(_, parsed)| parsed).or_else(|| {
         let command = command::typed(text)?;
@@ -63,7 +63,7 @@ fn find(text: &str) -> Option<(&'static Row, Parsed<'_>)> {
     None
 }
 
-/// What a line is, so far as a load begins or ends by it.
+/// The kind of a line, by which loads begin and end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     /// A program or its model is named: another load, if one is begun.
@@ -97,7 +97,7 @@ impl Kind {
     }
 }
 
-/// What one line says.
+/// A parsed line.
 pub(super) struct Parsed<'a> {
     pub kind: Kind,
     pub sets: Box<dyn FnOnce(&mut LoadUnderWay) + 'a>,
@@ -156,7 +156,7 @@ pub(super) struct Pattern {
     mark: &'static str,
 }
 
-/// What stands in the holes of a pattern.
+/// The texts in the holes of a pattern.
 pub(super) type Holes<'a> = Vec<&'a str>;
 
 impl Pattern {
@@ -164,7 +164,7 @@ impl Pattern {
         Self { text, mark: longest_words(text) }
     }
 
-    /// What `line` has in the holes, if it has the words.
+    /// The texts in the holes, if `line` has the words.
     pub fn holes<'a>(&self, line: &'a str) -> Option<Holes<'a>> {
         let (first, mut pattern) = self.text.split_once('{').map_or((self.text, None), |(a, b)| (a, Some(b)));
         let mut rest = match first.strip_prefix('^') {
@@ -188,7 +188,7 @@ impl Pattern {
     }
 }
 
-/// The longest words of a pattern, which no line of it lacks.
+/// The longest words of a pattern; every line that it matches has them.
 const fn longest_words(text: &'static str) -> &'static str {
     let bytes = text.as_bytes();
     let (mut at, mut start, mut most) = (0, 0, (0, 0));
@@ -209,8 +209,7 @@ const fn longest_words(text: &'static str) -> &'static str {
     text.split_at(most.1).0.split_at(most.0).1
 }
 
-/// The pairs of bytes that follow one another in a line: with one look at each byte they tell of most words that they
-/// are not in it.
+/// The pairs of adjacent bytes in a line, collected in one pass: they rule out most words that are not in it.
 pub(super) struct Pairs([u64; 16]);
 
 impl Pairs {
@@ -240,13 +239,13 @@ const fn place(a: u8, b: u8) -> usize {
     ((a as usize) << 5 ^ b as usize) & 1023
 }
 
-/// What can stand in a pattern's hole.
+/// A type that is parsed from the hole of a pattern.
 pub(super) trait Hole<'a>: Sized {
-    /// Reads the text of a hole; none if it is something else, so that the line is of another row.
+    /// Parses the text of a hole; none if it does not fit, so that the line belongs to another row.
     fn read(text: &'a str) -> Option<Self>;
 }
 
-/// Declares what is read by a function.
+/// Implements [`Hole`] by an expression for each type.
 macro_rules! holes {
     ($($type:ty: |$text:ident| $read:expr;)+) => {
         $(impl<'a> Hole<'a> for $type {
@@ -283,12 +282,12 @@ holes! {
     };
 }
 
-/// What stands behind the first `mark`.
+/// The text after the first `mark`.
 pub(super) fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     text.split_once(mark).map(|(_, rest)| rest)
 }
 
-/// What stands between the first `from` and the next `to`.
+/// The text between the first `from` and the next `to`.
 pub(super) fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
     after(text, from)?.split_once(to).map(|(inner, _)| inner)
 }
@@ -378,7 +377,7 @@ pub(super) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     None
 }
 
-/// Where the quote at the start ends, or the text does.
+/// Index of the closing quote, or of the end.
 fn closing(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate() {
@@ -402,7 +401,7 @@ pub(super) fn clip(text: &str, most: usize) -> String {
     text.get(..end).unwrap_or_default().to_owned()
 }
 
-/// A name or path, clipped to what anybody would call a thing.
+/// A name or path, cut at 512 bytes.
 pub(super) fn name(text: &str) -> String {
     clip(text, 512)
 }

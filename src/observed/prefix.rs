@@ -1,6 +1,6 @@
-//! What stands before a program's own words in a line: colours, marks of who pasted it, container and service managers,
-//! wrappers, a router's port, llama.cpp's clock; and JSON around them: lines of `--log-jsonl`, of container and service
-//! managers, and documents over several lines.
+//! Prefixes of lines: colours, marks of pasted text, those of container and service managers, of wrappers, a router's
+//! port, llama.cpp's clock; and JSON around lines: `--log-jsonl`, container and service managers, and documents over
+//! several lines.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::text::is_printable;
 /// A line without its prefixes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Line<'a> {
-    /// Which of several writers said it.
+    /// Its writer, if several write one text.
     pub source: Source<'a>,
     /// llama.cpp's clock: microseconds since the program's start.
     pub clock: Option<u64>,
@@ -58,7 +58,7 @@ pub(super) fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// How a terminal's escape byte is written, by itself or by programs that write it out.
+/// The escape byte of terminals, itself or spelt out.
 const ESCAPES: [&str; 6] = ["\u{1b}", "^[", "\u{241b}", "\\x1b", "\\u001b", "\\033"];
 
 /// The length of a terminal's escape sequence at the start; a colour counts without its escape byte.
@@ -78,7 +78,7 @@ fn colour(text: &str) -> Option<usize> {
     }
 }
 
-/// Takes all prefixes off, in the order in which they are put on.
+/// Removes all prefixes, from the outermost to the innermost.
 pub(super) fn strip(line: &str) -> Line<'_> {
     let mut found = Line { text: line.trim_start_matches(['\u{feff}', ' ', '\t']), ..Line::default() };
     for _ in 0..8 {
@@ -114,7 +114,8 @@ pub(super) fn strip(line: &str) -> Line<'_> {
     found
 }
 
-/// What is behind a mark of who pasted the line: of a comment, a quote, a table, a list (`- `, `3. `), code or bold type.
+/// The line after a mark that was added when it was pasted: of a comment, a quote, a table, a list (`- `, `3. `), code
+/// or bold type.
 fn mark(text: &str) -> Option<&str> {
     // code and bold type of the whole line; in prose they are of a part of it
     if let Some(rest) = ["`", "**"].iter().find_map(|mark| text.strip_suffix(mark)?.strip_prefix(mark)) {
@@ -256,7 +257,7 @@ fn clock(text: &str) -> Option<(u64, &str)> {
     Some((((minutes * 60 + seconds) * 1000 + millis) * 1000 + micros, rest))
 }
 
-/// What a document holds.
+/// The content of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Document {
     /// Lines of a log.
@@ -295,7 +296,7 @@ fn document(value: Value) -> Document {
     }
 }
 
-/// A document over several lines that comes in line by line, until it is whole or too long.
+/// Collects a document over several lines, until it is complete or too long.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Collector {
     text: String,

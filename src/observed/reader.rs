@@ -1,4 +1,4 @@
-//! Reads a text as it comes in.
+//! Reads a text incrementally.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use super::{Load, Missing, Observation, Program, PsRow, limits, ollama};
 /// Reads a text in pieces of any size; where it is cut makes no difference.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
-    /// The line that has no end yet.
+    /// The incomplete last line.
     line: Vec<u8>,
     /// Lines before this one.
     lines: u64,
@@ -27,7 +27,7 @@ pub struct Reader {
     document: Collector,
     /// An instance that a router is starting.
     spawn: Option<Spawn>,
-    /// A line of memory that ends before its figure does: the next may be its rest.
+    /// A memory line that was broken before its figure: the next line may be the rest.
     broken: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Writer {
         self.service == source.service && self.process == source.process && self.port == source.port
     }
 
-    /// Whether `source` may be this writer, with more of its names told.
+    /// Whether `source` may be this writer, with more of its names known.
     fn may_be(&self, source: Source<'_>) -> bool {
         let may = |known: &str, told: &str| known.is_empty() || told.is_empty() || known == told;
         may(&self.service, source.service) && may(&self.process, source.process) && may(&self.port, source.port)
@@ -71,7 +71,7 @@ impl Writer {
 }
 
 impl Reader {
-    /// Takes the next piece.
+    /// Reads the next piece.
     pub fn feed(&mut self, mut bytes: &[u8]) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n' || byte == b'\r') {
             let (piece, rest) = bytes.split_at(end);
@@ -93,7 +93,7 @@ impl Reader {
         self.extend(bytes);
     }
 
-    /// Takes one line without its end.
+    /// Reads one line without its line break.
     pub fn line(&mut self, text: &str) {
         self.feed(text.as_bytes());
         self.feed(b"\n");
@@ -104,7 +104,7 @@ impl Reader {
         self.line.extend_from_slice(piece.get(..room).unwrap_or(piece));
     }
 
-    /// All that was read.
+    /// Ends reading.
     pub fn finish(mut self) -> Observation {
         let line = std::mem::take(&mut self.line);
         self.read(&line);
@@ -234,7 +234,7 @@ impl Reader {
         }
     }
 
-    /// The writer of a line: the one with its names, one that may have them, or the last one for a line without names.
+    /// Index of a line's writer: the one with its names, one that may have them, or for a line without names the last.
     fn writer(&mut self, line: Line<'_>) -> usize {
         let source = line.source;
         let known = |writer: &Writer| writer.is(source);
@@ -279,7 +279,7 @@ impl Reader {
         oldest
     }
 
-    /// Keeps a load that is over; one of which nothing but the machine is known, only while there is no other.
+    /// Keeps a finished load; one of which only the machine is known, only if there is no other.
     fn keep(&mut self, load: LoadUnderWay) {
         let Some(load) = load.finish() else { return };
         if load.is_bare() && !self.loads.is_empty() {
@@ -294,13 +294,13 @@ impl Reader {
     }
 }
 
-/// Whether a line that says nothing may be the beginning of one of memory, as where a terminal's width or a mail broke it.
+/// Whether an unknown line may be the beginning of a memory line that a terminal or a mail broke.
 fn may_be_broken(text: &str) -> bool {
     const FUNCTIONS: [&str; 6] = ["load_tensors:", "llama_", "sched_reserve:", "init:", "breakdown_print: |", "_meta:"];
     text.len() < 512 && !text.contains('~') && FUNCTIONS.iter().any(|function| text.contains(function))
 }
 
-/// A command pasted below the log that it made belongs to the load above it.
+/// A command pasted below its log belongs to the load above it.
 fn merge_command(loads: &mut Vec<Load>) {
     let [.., above, below] = loads.as_mut_slice() else { return };
     let bare = !below.has_memory() && below.models.is_empty() && below.contexts.is_empty() && below.events.is_empty();

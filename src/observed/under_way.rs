@@ -1,5 +1,5 @@
-//! A load while its lines come in: which lines begin another load, another model or another context, and which take
-//! the place of earlier ones instead of adding to them.
+//! A load while its lines are read: which lines begin another load, another model or another context, and which replace
+//! earlier ones instead of adding to them.
 
 use super::context::{self, ObservedSettings};
 use super::load::is_gpu;
@@ -11,7 +11,7 @@ use super::{
     Program, TablePhase, TableRow, Term, limits,
 };
 
-/// Words that llama.cpp gave up, and about the build that did so: a log seldom names its build.
+/// Words that llama.cpp no longer prints, and the approximate build that dropped them: few logs name their build.
 const GIVEN_UP: [(&str, u64); 6] = [
     // a negative remainder is signed since
     ("llama_memory_breakdown_print", 8_900),
@@ -21,9 +21,9 @@ const GIVEN_UP: [(&str, u64); 6] = [
     ("(mmap = ", 10_300),
     ("direct_io = ", 10_300),
 ];
-/// Compute buffers are told by `sched_reserve` since.
+/// Compute buffers are printed by `sched_reserve` since.
 const RESERVED_BY_THE_CONTEXT: u64 = 8_200;
-/// The line of recurrent states tells those that a draft keeps since.
+/// The line of recurrent states has those saved for a draft since.
 const TELLS_KEPT_STATES: u64 = 9_200;
 
 /// A load under way.
@@ -31,29 +31,29 @@ const TELLS_KEPT_STATES: u64 = 9_200;
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own about the lines before")]
 pub(super) struct LoadUnderWay {
     pub load: Load,
-    /// What was asked for besides the command: a runner's request, KoboldCpp's fit, limits that a server tells.
+    /// Settings requested besides the command: by a runner's request, KoboldCpp's fit, or a server's limits.
     pub asked: ObservedSettings,
-    /// What the fit works out is printed between these lines.
+    /// Whether the fit is at work.
     pub fitting: bool,
-    /// The fit spoke after these buffers, so that they were a trial's.
+    /// Whether the fit printed lines after these buffers, which were therefore a trial's.
     tried: bool,
-    /// The model at hand is read without memory, for a trial.
+    /// Whether the current model is read without allocating, for a trial.
     no_alloc: bool,
-    /// The line before was a compute buffer of the same reservation.
+    /// Whether the line before was a compute buffer of the same reservation.
     reserving: bool,
-    /// The line before was a row of the breakdown table.
+    /// Whether the line before was a row of the breakdown table.
     in_table: bool,
     /// Weights were read since the last context's lines, and the other way round.
     model_since: bool,
     context_since: bool,
-    /// What Ollama's own engine took, and whether that group of lines is over.
+    /// Memory of Ollama's own engine, and whether that group of lines is over.
     own: Buffers,
     pub own_over: bool,
     /// Weights of LM Studio's estimate, once its heading was there.
     pub own_estimate: Option<Mib>,
     /// Compute buffers of projectors.
     projector: Buffers,
-    /// The program served or ended; what loads next is another load.
+    /// Whether the program was ready or has ended, so that whatever loads next is another load.
     pub over: bool,
     clock: u64,
 }
@@ -100,13 +100,13 @@ impl LoadUnderWay {
         }
     }
 
-    /// A line that says nothing of a load; `of_another` if another program wrote it in between.
+    /// Skips a line that is not about a load; `of_another` if another program wrote it.
     pub fn pass(&mut self, of_another: bool) {
         self.reserving &= of_another;
         self.in_table &= of_another;
     }
 
-    /// Enters what the line `text` says.
+    /// Applies the parsed line `text`.
     pub fn enter(&mut self, text: &str, parsed: Parsed<'_>, clock: Option<u64>) {
         let Parsed { kind, sets } = parsed;
         self.clock = clock.unwrap_or(self.clock);
@@ -130,7 +130,7 @@ impl LoadUnderWay {
         self.load.older_than = Some(self.load.older_than.map_or(build, |known| known.min(build)));
     }
 
-    /// The model at hand.
+    /// The current model.
     pub fn model(&mut self) -> &mut ObservedModel {
         last(&mut self.load.models)
     }
@@ -153,12 +153,12 @@ impl LoadUnderWay {
         }
     }
 
-    /// The context at hand.
+    /// The current context.
     pub fn context(&mut self) -> &mut ObservedContext {
         last(&mut self.load.contexts)
     }
 
-    /// The parameters of the context at hand, or of the first.
+    /// The parameters of the current context, which is begun if there is none.
     pub fn context_settings(&mut self) -> &mut ObservedSettings {
         if self.load.contexts.is_empty() {
             self.begin_context();
@@ -170,19 +170,19 @@ impl LoadUnderWay {
         (self.load.program, self.load.version) = (Some(program), Some(clip(version, 64)));
     }
 
-    /// The load is done; the program serves.
+    /// The load is complete and the program ready.
     pub fn serve(&mut self) {
         (self.load.is_ready, self.over) = (true, true);
     }
 
-    /// A program starts with a command, or somebody typed one.
+    /// A program starts with a command, or a command was pasted.
     pub fn start(&mut self, program: Option<Program>, command: CommandLine) {
         self.load.program = program.or(self.load.program);
         self.load.asked = command.model.clone().or(self.load.asked.take());
         self.load.command = Some(command);
     }
 
-    /// Settings that a program tells over those it told before.
+    /// Adds requested settings, which override earlier ones.
     pub fn ask(&mut self, settings: ObservedSettings) {
         self.asked = settings.or(std::mem::take(&mut self.asked));
     }
@@ -195,7 +195,7 @@ impl LoadUnderWay {
         }
     }
 
-    /// The real load's lines take the place of a trial's.
+    /// Drops a trial, which the lines of the real load replace.
     fn forget_trial(&mut self) {
         self.tried = false;
         self.load.models.truncate(1);
@@ -348,7 +348,7 @@ impl LoadUnderWay {
         self.load.fit.result = Some(result);
     }
 
-    /// What Ollama's own engine took.
+    /// Adds memory of Ollama's own engine.
     pub fn add_own(&mut self, device: &str, term: Term, mib: Mib) {
         self.note_ollama();
         if std::mem::take(&mut self.own_over) {
@@ -359,7 +359,7 @@ impl LoadUnderWay {
         }
     }
 
-    /// What Ollama asks of its runner.
+    /// Applies a request of Ollama to its runner.
     pub fn request(&mut self, request: Request) {
         self.note_ollama();
         match request.operation.as_str() {
@@ -378,7 +378,7 @@ impl LoadUnderWay {
         }
     }
 
-    /// A pipeline's compute buffers were refused: what was is tried again with less, and the load goes on.
+    /// The compute buffers for pipeline parallelism were refused: the load goes on without it.
     pub fn give_up_pipeline(&mut self) {
         while matches!(self.load.events.last(), Some(Event::OutOfMemory { .. })) {
             self.load.events.pop();
@@ -389,7 +389,7 @@ impl LoadUnderWay {
         self.load.events.push(Event::PipelineGivenUp);
     }
 
-    /// The load as it stands, if anything is known of it besides the machine.
+    /// The load, if anything but the machine is known of it.
     pub fn finish(mut self) -> Option<Load> {
         let any_cache = |mib: f64| {
             let terms = self.load.contexts.iter().flat_map(|context| context.observed.values());
@@ -397,7 +397,7 @@ impl LoadUnderWay {
         };
         self.load.is_trial = self.no_alloc || self.tried && any_cache(-1.0) && !any_cache(0.0);
         let llama_cpp = self.load.models.iter().any(|model| !model.observed.is_empty()) || any_cache(-1.0);
-        let settings = self.asked_and_in_force();
+        let settings = self.settings_in_effect();
         let load = &mut self.load;
         for model in &load.models {
             sum(&mut load.observed, &model.observed);
@@ -422,8 +422,8 @@ impl LoadUnderWay {
         says.then_some(self.load)
     }
 
-    /// What a context says is in force stands over what was asked for.
-    fn asked_and_in_force(&self) -> ObservedSettings {
+    /// The settings that a context reports, with gaps filled from those requested.
+    fn settings_in_effect(&self) -> ObservedSettings {
         let load = &self.load;
         let mut settings = ObservedSettings::default();
         if let Some(context) = load.contexts.first() {
@@ -444,7 +444,7 @@ impl LoadUnderWay {
     }
 }
 
-/// The last of a list, made where there is none.
+/// The last element, added if there is none.
 fn last<T: Default>(list: &mut Vec<T>) -> &mut T {
     if list.is_empty() {
         list.push(T::default());

@@ -1,7 +1,7 @@
-//! Headers and small answers that were fetched, kept for the next time: a file each, compressed.
+//! The cache of fetched headers and small responses: a compressed file each.
 //!
-//! A file is one line of JSON, [`CacheInfo`], and then its bytes as gzip, whose own checksum tells a damaged one. It is
-//! written beside its place and moved there, so that two programs at once see whole files only.
+//! A file is one line of JSON, [`CacheInfo`], and then the bytes as gzip, whose checksum reveals damage. It is written
+//! under another name and then renamed, so that other programs only see whole files.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,61 +15,61 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// The layout of the files; those of another one count as absent.
+/// Version of the files' layout; files of another one are ignored.
 const FORM: u32 = 1;
-/// The longest header that is taken from the cache.
+/// Maximum length of a cached header.
 const MAX_HEADER: u64 = 512 << 20;
-/// A half-written file older than this was left behind by a program that ended.
+/// Age from which a half-written file was left behind by a program that has ended.
 const STALE: Duration = Duration::from_hours(1);
 
-/// What is known of something that is kept.
+/// Facts about a cached item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheInfo {
     form: u32,
-    /// What it is, for people: an address without anything secret.
+    /// Its address, without anything secret.
     pub name: String,
-    /// What it goes by.
+    /// Hash of its key.
     key: u64,
-    /// The server's `ETag`, or the date of the last change.
+    /// The server's `ETag` or `Last-Modified`.
     pub validator: Option<String>,
     /// Length of the whole file on the server, where known.
     pub total: Option<u64>,
-    /// When it was fetched, or last found to be unchanged: seconds since 1970.
+    /// When it was fetched or last found unchanged, in seconds since 1970.
     pub seen: u64,
 }
 
 impl CacheInfo {
-    /// How long ago the server was last asked.
+    /// Time since the server was last asked.
     pub fn age(&self, now: SystemTime) -> Duration {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         now.saturating_sub(Duration::from_secs(self.seen))
     }
 }
 
-/// Something that is kept, and its file.
+/// A file of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheEntry {
-    /// What is known of it; none for a file that is damaged, half-written or of another version.
+    /// Its facts; none if it is damaged, half-written or of another version.
     pub about: Option<CacheInfo>,
-    /// Its file.
+    /// Its path.
     pub path: PathBuf,
-    /// What it takes on the disk.
+    /// Its size on disk.
     pub size: Bytes,
 }
 
-/// A folder of kept headers.
+/// A folder of cached headers.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
 }
 
 impl Cache {
-    /// The cache in `folder`, which need not exist yet.
+    /// The cache in `folder`, which need not exist.
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
-    /// Where it is.
+    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -78,7 +78,7 @@ impl Cache {
         self.folder.join(format!("{:016x}.header", hash(key)))
     }
 
-    /// What is kept under `key`; a damaged file is as good as none.
+    /// The item with this key; none if its file is damaged.
     pub fn get(&self, key: &str) -> Option<(CacheInfo, Vec<u8>)> {
         let mut file = BufReader::new(fs::File::open(self.path(key)).ok()?);
         let about = read_about(&mut file).filter(|about| about.key == hash(key))?;
@@ -87,10 +87,10 @@ impl Cache {
         Some((about, bytes))
     }
 
-    /// Keeps `bytes` under `key`.
+    /// Caches `bytes` under `key`.
     ///
     /// # Errors
-    /// When the folder cannot be written; what was kept before is then still there.
+    /// If the folder cannot be written; the earlier item then stays.
     pub fn put(
         &self,
         key: &str,
@@ -119,20 +119,20 @@ impl Cache {
         Ok(())
     }
 
-    /// Everything that is kept, newest first.
+    /// All items, the newest first.
     ///
     /// # Errors
-    /// When the folder is there and cannot be read.
+    /// If the folder exists but cannot be read.
     pub fn list(&self) -> io::Result<Vec<CacheEntry>> {
-        let ollama_ps = match fs::read_dir(&self.folder) {
+        let files = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            ollama_ps => ollama_ps?,
+            files => files?,
         };
         let mut entries = Vec::new();
-        for file in ollama_ps {
+        for file in files {
             let path = file?.path();
             let ours = path.extension().is_some_and(|ending| ending == "header" || ending == "part");
-            // one that another program has taken away meanwhile is no fault
+            // another program may have removed it meanwhile
             let Some(about) = fs::metadata(&path).ok().filter(|about| ours && about.is_file()) else { continue };
             let size = Bytes(about.len());
             let about = fs::File::open(&path).ok().and_then(|file| read_about(&mut BufReader::new(file)));
@@ -144,10 +144,10 @@ impl Cache {
         Ok(entries)
     }
 
-    /// Removes what has not been seen for `age`, what is damaged, and what was left half-written; says what went.
+    /// Removes items not seen for `age`, damaged files and half-written ones; returns what it removed.
     ///
     /// # Errors
-    /// When the folder cannot be read or a file not removed.
+    /// If the folder cannot be read or a file not removed.
     pub fn prune(&self, age: Duration) -> io::Result<Vec<CacheEntry>> {
         let now = SystemTime::now();
         self.remove(|entry| {
@@ -161,10 +161,10 @@ impl Cache {
         })
     }
 
-    /// Removes everything that is kept; says what went.
+    /// Removes all items and returns them.
     ///
     /// # Errors
-    /// When the folder cannot be read or a file not removed.
+    /// If the folder cannot be read or a file not removed.
     pub fn clear(&self) -> io::Result<Vec<CacheEntry>> {
         self.remove(|_| true)
     }
@@ -181,7 +181,7 @@ impl Cache {
     }
 }
 
-/// The length of what a file holds, where it can be unpacked to its end.
+/// Length of the unpacked bytes; none if the file is damaged.
 fn unpacked(path: &Path) -> Option<u64> {
     let mut file = BufReader::new(fs::File::open(path).ok()?);
     read_about(&mut file)?;

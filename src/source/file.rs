@@ -1,21 +1,19 @@
-//! Local files: taken in pieces, each larger than the one before, so that a small header costs one small read and a large
-//! one few large ones.
+//! Local files, fetched in growing pieces: a small header takes one small read, a large one a few large ones.
 //!
-//! The first piece is read. Those after it are copied from a map of the file, a few megabytes of which are mapped at a time:
-//! so only what is copied becomes resident, and nothing is mapped any more when the header has been read. Where a map is
-//! refused, or unwise, they are read as well.
+//! The first piece is read. Later ones are copied from a memory map of a few megabytes of the file, so that only what
+//! is copied becomes resident. They are read too where a map is refused or unwise.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::error::SourceError;
+use super::SourceError;
 use crate::gguf::ByteSource;
 use map::Map;
 
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 mod map;
-/// Nothing is mapped on other systems: they are not asked where a file lies.
+/// Other systems map nothing: there it is not known whether a file is on this computer.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 mod map {
     use std::fs::File;
@@ -35,9 +33,9 @@ mod map {
     }
 }
 
-/// Bytes that are taken first. They are read, which sets the system to reading ahead in growing steps.
+/// Bytes of the first piece. It is read, which makes the system read ahead in growing steps.
 const FIRST_READ: u64 = 64 << 10;
-/// Bytes that are taken at once, at most.
+/// Maximum bytes of a piece.
 const MAX_READ: u64 = 1 << 20;
 
 /// A local file as a source of bytes.
@@ -45,11 +43,11 @@ const MAX_READ: u64 = 1 << 20;
 pub struct LocalFile {
     file: File,
     size: u64,
-    /// A map of it, where there is one.
+    /// Its map, if it may be mapped.
     map: Option<Map>,
-    /// What was taken last.
+    /// The last piece.
     piece: Vec<u8>,
-    /// Where in the file that begins.
+    /// Offset of the piece in the file.
     start: u64,
 }
 
@@ -57,9 +55,9 @@ impl LocalFile {
     /// Opens the file at `path`, reading nothing yet.
     ///
     /// # Errors
-    /// When there is none, it is a folder or a device, or may not be read.
+    /// If it does not exist, is a folder or a device, or may not be read.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
-        // asked first: to open a pipe would wait for its writer
+        // check before opening: opening a pipe would wait for its writer
         let about = fs::metadata(path).map_err(|error| SourceError::system(path, error))?;
         if about.is_dir() {
             return Err(SourceError::Folder { path: path.into() });
@@ -78,7 +76,7 @@ impl LocalFile {
         self.size
     }
 
-    /// Whether it has no bytes at all.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }
@@ -89,11 +87,11 @@ impl LocalFile {
         inside.and_then(|at| self.piece.get(at..)).unwrap_or_default()
     }
 
-    /// Takes the next piece, from `offset` on.
+    /// Fetches the next piece, from `offset` on.
     fn fetch(&mut self, offset: u64) -> io::Result<()> {
         let grown = (self.piece.len() as u64).saturating_mul(4).clamp(FIRST_READ, MAX_READ);
         let wanted = usize::try_from(grown.min(self.size - offset)).map_err(io::Error::other)?;
-        // what is held is written over: nothing of it counts until all is there
+        // the piece is overwritten: it is invalid until it is complete
         self.start = self.size;
         let map = self.map.as_mut().filter(|_| grown > FIRST_READ);
         if !map.is_some_and(|map| map.copy(&self.file, offset, wanted, &mut self.piece)) {

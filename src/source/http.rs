@@ -3,13 +3,556 @@
 //! [`Client`] sends a request and follows its redirects; [`Retry`] decides when to retry; [`RemoteFile`] reads a header
 //! by ranges; `cancel` lets the user cancel at any time.
 
-mod client;
 mod ranged;
 mod url;
 
-pub use client::WireError;
-pub use client::{CancelHandle, cancellable};
-pub use client::{Client, Document, HttpRequest, HttpResponse, Secret};
-pub use client::{Retry, Timeouts};
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
+
+use tracing::debug;
+use ureq::http::{HeaderMap, Response};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Body, Proxy};
+
+use super::{Network, Progress, ProgressCallback};
+use crate::text::is_printable;
+
 pub use ranged::RemoteFile;
 pub use url::Url;
+
+const MAX_REDIRECTS: u32 = 10;
+
+/// A token. It is never displayed: there is no `Display`, and `Debug` hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps `text`, trimmed; none if it is empty or not valid in a header field.
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct HttpRequest {
+    /// The address.
+    pub url: Url,
+    /// Bearer token; it is only sent to the origin of `url`, never to another that it redirects to.
+    pub bearer: Option<Secret>,
+    /// Further header fields.
+    pub fields: Vec<(&'static str, String)>,
+    /// A JSON body, which makes the request a POST.
+    pub json: Option<String>,
+}
+
+impl HttpRequest {
+    /// A GET request.
+    pub fn get(url: Url) -> Self {
+        Self { url, bearer: None, fields: Vec::new(), json: None }
+    }
+}
+
+/// A response whose body has not been read.
+#[derive(Debug)]
+pub struct HttpResponse {
+    /// The address after all redirects.
+    pub url: Url,
+    /// Status code.
+    pub status: u16,
+    fields: HeaderMap,
+    body: Body,
+}
+
+impl HttpResponse {
+    /// The value of a header field, if present and text.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name)?.to_str().ok()
+    }
+
+    /// The error for an unexpected status.
+    pub fn refusal(&self) -> WireError {
+        let code = self.field("x-error-code").map(str::to_owned);
+        WireError::Status { url: self.url.clone(), status: self.status, code }
+    }
+}
+
+/// A small response with its body.
+#[derive(Debug)]
+pub struct Document {
+    /// Status code.
+    pub status: u16,
+    /// Hugging Face's error code (`X-Error-Code`).
+    pub code: Option<String>,
+    /// `WWW-Authenticate` of a 401.
+    pub challenge: Option<String>,
+    /// The address after all redirects.
+    pub url: Url,
+    /// The body.
+    pub bytes: Vec<u8>,
+}
+
+/// Sends requests and reuses connections.
+#[derive(Clone, Debug)]
+pub struct Client {
+    agent: Agent,
+    /// Without a proxy, for loopback addresses.
+    direct: Agent,
+    timeouts: Timeouts,
+    offline: bool,
+}
+
+impl Client {
+    /// A client with the timeouts and proxies of `network`.
+    pub fn of(network: &Network) -> Self {
+        let timeouts = network.timeouts.clone();
+        let agent = |proxy: Option<Proxy>| -> Agent {
+            Agent::config_builder()
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .max_redirects_will_error(false)
+                .accept_encoding("identity")
+                .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")))
+                .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+                .timeout_resolve(Some(timeouts.connect))
+                .timeout_connect(Some(timeouts.connect))
+                .timeout_recv_response(Some(timeouts.answer))
+                .timeout_per_read(Some(timeouts.silence.max(timeouts.answer)))
+                .proxy(proxy)
+                .build()
+                .into()
+        };
+        let direct = agent(None);
+        let agent = if network.proxies { agent(Proxy::try_from_env()) } else { direct.clone() };
+        Self { agent, direct, timeouts, offline: network.offline }
+    }
+
+    /// Its timeouts.
+    pub fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    /// Sends a request and follows redirects. Any final status is returned, except those of a busy server.
+    ///
+    /// # Errors
+    /// If no response comes, a redirect is not allowed or there are too many, or the server is busy.
+    pub fn send(&self, request: &HttpRequest) -> Result<HttpResponse, WireError> {
+        let mut url = request.url.clone();
+        let mut trusted = true;
+        for _ in 0..=MAX_REDIRECTS {
+            let (parts, body) = self.once(request, &url, trusted)?.into_parts();
+            let response = HttpResponse { url, status: parts.status.as_u16(), fields: parts.headers, body };
+            if is_busy(response.status) {
+                return Err(busy(&response));
+            }
+            let location = response.field("location").filter(|_| [301, 302, 303, 307, 308].contains(&response.status));
+            let Some(location) = location.map(str::to_owned) else { return Ok(response) };
+            let from = response.url.clone();
+            drain(response.body);
+            let Some(next) = from.join(&location) else {
+                return Err(WireError::RedirectsAway { url: from, to: shown(&location) });
+            };
+            if from.is_secure() && !next.is_secure() {
+                return Err(WireError::Downgrade { url: from });
+            }
+            // after leaving its origin, the token is not sent again, even if a redirect leads back
+            trusted = trusted && next.same_origin(&request.url);
+            url = next;
+        }
+        Err(WireError::Redirects { url: request.url.clone(), limit: MAX_REDIRECTS })
+    }
+
+    fn once(&self, request: &HttpRequest, url: &Url, trusted: bool) -> Result<Response<Body>, WireError> {
+        if self.offline {
+            return Err(WireError::NotAsked { host: url.host().to_owned() });
+        }
+        let (since, agent) = (Instant::now(), if url.is_loopback() { &self.direct } else { &self.agent });
+        let mut fields = request.fields.clone();
+        if let Some(Secret(token)) = request.bearer.as_ref().filter(|_| trusted) {
+            fields.push(("authorization", format!("Bearer {token}")));
+        }
+        // an authorization field is only for the first origin too
+        fields.retain(|(name, _)| trusted || *name != "authorization");
+        let result = if let Some(json) = &request.json {
+            let request = agent.post(url.whole()).content_type("application/json");
+            fields.iter().fold(request, |request, (name, value)| request.header(*name, value)).send(json)
+        } else {
+            fields.iter().fold(agent.get(url.whole()), |request, (name, value)| request.header(*name, value)).call()
+        };
+        let took = since.elapsed();
+        let method = if request.json.is_some() { "POST" } else { "GET" };
+        result.inspect(|response| debug!("{method} {url}: {} after {took:.1?}", response.status())).map_err(|error| {
+            let error = self.with_timeout(WireError::of(error, url));
+            debug!("{method} {url}: {error} after {took:.1?}");
+            error
+        })
+    }
+
+    /// Fetches a small response with its body, with retries.
+    ///
+    /// # Errors
+    /// If that fails, or the body is longer than `limit` bytes.
+    pub fn document(&self, request: &HttpRequest, limit: u64, cancel: &CancelHandle) -> Result<Document, WireError> {
+        let mut retry = Retry::new(&self.timeouts);
+        loop {
+            let error = match self.send(request).and_then(|response| self.read_whole(response, limit, cancel)) {
+                Ok(document) => return Ok(document),
+                Err(error) => error,
+            };
+            retry.after(error, false, cancel)?;
+        }
+    }
+
+    fn read_whole(&self, response: HttpResponse, limit: u64, cancel: &CancelHandle) -> Result<Document, WireError> {
+        let text = |name: &str| response.field(name).map(str::to_owned);
+        let (code, challenge) = (text("x-error-code"), text("www-authenticate"));
+        let HttpResponse { url, status, body, .. } = response;
+        let mut bytes = Vec::new();
+        let mut body = body.into_reader();
+        ranged::read_up_to(&mut body, limit + 1, &mut bytes, &self.timeouts, &url, cancel)
+            .map_err(|error| self.with_timeout(error))?;
+        if bytes.len() as u64 > limit {
+            return Err(WireError::TooLong { url, limit });
+        }
+        Ok(Document { status, code, challenge, url, bytes })
+    }
+
+    /// Fills in the timeout of a silent server.
+    fn with_timeout(&self, error: WireError) -> WireError {
+        match error {
+            WireError::Silent { host, .. } => WireError::Silent { host, after: self.timeouts.answer },
+            other => other,
+        }
+    }
+}
+
+/// Whether a status means that a later try may succeed.
+fn is_busy(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500..)
+}
+
+/// The error of a busy server, with its `Retry-After`.
+fn busy(response: &HttpResponse) -> WireError {
+    let seconds = response.field("retry-after").and_then(|seconds| seconds.trim().parse().ok());
+    let (host, status) = (response.url.host().to_owned(), response.status);
+    WireError::Busy { host, status, tries: 1, wait: seconds.map(Duration::from_secs) }
+}
+
+/// Reads the rest of a short body, so that its connection can be reused.
+fn drain(body: Body) {
+    let mut sink = [0; 4096];
+    let mut reader = body.into_reader().take(64 << 10);
+    // on errors the connection is not reused, which is harmless
+    while reader.read(&mut sink).is_ok_and(|n| n > 0) {}
+}
+
+/// A server's text for messages: printable, without a query, truncated.
+fn shown(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or_default();
+    text.chars().filter(|c| is_printable(*c)).take(80).collect()
+}
+
+/// Interval of progress reports.
+const TICK: Duration = Duration::from_millis(40);
+
+/// Shared state of a cancellable job.
+#[derive(Clone, Debug, Default)]
+pub struct CancelHandle {
+    cancelled: Arc<AtomicBool>,
+    received: Arc<AtomicU64>,
+}
+
+impl CancelHandle {
+    /// Counts received bytes.
+    fn add_received(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes received so far.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps for `time`, unless cancelled.
+    fn sleep(&self, time: Duration) {
+        let mut left = time;
+        while !left.is_zero() && !self.is_cancelled() {
+            let step = left.min(TICK);
+            thread::sleep(step);
+            left -= step;
+        }
+    }
+}
+
+/// Runs `job` on a new thread and waits for it, reporting `before` plus the bytes received to `on_progress`. A
+/// cancelled job ends a little later, and its result is dropped.
+///
+/// # Errors
+/// [`WireError::Cancelled`] if `on_progress` cancels.
+pub fn cancellable<T: Send + 'static>(
+    on_progress: &mut ProgressCallback<'_>,
+    before: Progress,
+    cancel: &CancelHandle,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, WireError> {
+    let (send, receive) = sync_channel(1);
+    let start = cancel.received();
+    // the send fails if the job was cancelled
+    thread::spawn(move || drop(send.send(job())));
+    loop {
+        let now = Progress { done: before.done.saturating_add(cancel.received() - start), ..before };
+        if on_progress(now).is_break() {
+            cancel.cancelled.store(true, Ordering::Relaxed);
+            return Err(WireError::Cancelled);
+        }
+        match receive.recv_timeout(TICK) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) => {}
+            // the job panicked, which has been reported on its thread
+            Err(RecvTimeoutError::Disconnected) => return Err(WireError::Cancelled),
+        }
+    }
+}
+
+/// Timeouts and retry limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Timeout of a connection.
+    pub connect: Duration,
+    /// Timeout of the beginning of a response.
+    pub answer: Duration,
+    /// Timeout of the next bytes of a body.
+    pub silence: Duration,
+    /// Downloads with fewer than [`Timeouts::slowest`] bytes in this time are given up.
+    pub slow: Duration,
+    /// See [`Timeouts::slow`].
+    pub slowest: u64,
+    /// Consecutive tries without progress.
+    pub tries: u32,
+    /// Wait before the second try; doubled for each further one.
+    pub back_off: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(15),
+            silence: Duration::from_secs(10),
+            slow: Duration::from_secs(10),
+            slowest: 16 << 10,
+            tries: 4,
+            back_off: Duration::from_millis(400),
+        }
+    }
+}
+
+/// Maximum `Retry-After` that is honoured; a longer one is reported as busy.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+/// Maximum number of tries, including those with progress.
+const MAX_TRIES: u32 = 40;
+
+/// Counts the tries of one request.
+#[derive(Debug)]
+pub struct Retry<'p> {
+    timeouts: &'p Timeouts,
+    all: u32,
+    without_progress: u32,
+}
+
+impl<'p> Retry<'p> {
+    /// Starts counting.
+    pub fn new(timeouts: &'p Timeouts) -> Self {
+        Self { timeouts, all: 0, without_progress: 0 }
+    }
+
+    /// Called after a try failed with `error`, and whether it made progress; waits before the next.
+    ///
+    /// # Errors
+    /// `error` if there is no further try.
+    pub fn after(&mut self, error: WireError, progress: bool, cancel: &CancelHandle) -> Result<(), WireError> {
+        self.all += 1;
+        self.without_progress = if progress { 0 } else { self.without_progress + 1 };
+        let timeouts = self.timeouts;
+        // after a long timeout, retry only once
+        let tries = if matches!(error, WireError::Silent { .. }) { timeouts.tries.min(2) } else { timeouts.tries };
+        let over = self.without_progress >= tries || self.all >= MAX_TRIES;
+        let mut wait = timeouts.back_off.saturating_mul(1 << self.without_progress.saturating_sub(1).min(8));
+        let (error, again) = match error {
+            WireError::Broken { host, at, .. } => (WireError::Broken { host, tries: self.all, at }, true),
+            WireError::Busy { host, status, wait: asked, .. } => {
+                wait = wait.max(asked.unwrap_or_default());
+                (WireError::Busy { host, status, tries: self.all, wait: asked }, wait <= MAX_WAIT)
+            }
+            silent @ WireError::Silent { .. } => (silent, true),
+            other => (other, false),
+        };
+        if over || !again || cancel.is_cancelled() {
+            return Err(error);
+        }
+        if self.without_progress > 0 {
+            cancel.sleep(wait);
+        }
+        if cancel.is_cancelled() { Err(WireError::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum WireError {
+    #[error("the host '{host}' cannot be resolved: check the address and the network connection")]
+    NoHost { host: String },
+    #[error("'{host}' is not contacted")]
+    NotAsked { host: String },
+    #[error("'{host}' cannot be reached ({why}): check that it is running, and the network connection")]
+    Unreachable { host: String, why: String },
+    #[error(
+        "the certificate of '{host}' is not trusted ({why}): check the address, the clock, and the system's \
+         certificates"
+    )]
+    Certificate { host: String, why: String },
+    #[error("'{host}' sent nothing for {} s: try again later", .after.as_secs_f32())]
+    Silent { host: String, after: Duration },
+    #[error("'{host}' is too slow ({bytes} bytes in {} s), so loading was stopped: try again later", .after.as_secs_f32().round())]
+    Slow { host: String, bytes: u64, after: Duration },
+    #[error("'{host}' dropped the connection {tries} times, most recently at byte {at}: try again later")]
+    Broken { host: String, tries: u32, at: u64 },
+    #[error("'{host}' does not speak valid HTTP or HTTPS ({why}): check the address")]
+    Garbled { host: String, why: String },
+    #[error("'{url}' redirects more than {limit} times: check the address")]
+    Redirects { url: Url, limit: u32 },
+    #[error("'{url}' redirects to '{to}', which is not followed: use an address whose redirects stay on http or https")]
+    RedirectsAway { url: Url, to: String },
+    #[error("'{url}' redirects from https to http, which is not followed: contact the server's operator")]
+    Downgrade { url: Url },
+    #[error("'{host}' is busy (status {status}) after {tries} tries: try again later")]
+    Busy { host: String, status: u16, tries: u32, wait: Option<Duration> },
+    #[error("'{url}' returned status {status}{}", advice(*.status))]
+    Status { url: Url, status: u16, code: Option<String> },
+    #[error(
+        "'{url}' was asked for bytes from {asked} but returned others ({found}): check the server, or a proxy in \
+         between"
+    )]
+    OtherBytes { url: Url, asked: u64, found: String },
+    #[error("'{url}' changed while it was being read: open it again")]
+    Changed { url: Url },
+    #[error("'{url}' returned compressed data ({encoding}) although none was requested: check for a proxy in between")]
+    Compressed { url: Url, encoding: String },
+    #[error("'{url}' returned more than {limit} bytes where a short response was expected: check the address")]
+    TooLong { url: Url, limit: u64 },
+    #[error("the header extends beyond byte {limit}, the limit: it is damaged or forged")]
+    LongHeader { limit: u64 },
+    #[error("stopped by the user")]
+    Cancelled,
+}
+
+fn advice(status: u16) -> &'static str {
+    match status {
+        401 => " (login required): use hf://… or the model's name in Ollama's registry instead",
+        403 => " (forbidden): ask its owner for access",
+        404 | 410 => " (not found): check the address",
+        _ => ": check the address",
+    }
+}
+
+impl WireError {
+    /// Converts the client library's error of a request to `url`.
+    fn of(error: ureq::Error, url: &Url) -> Self {
+        let host = url.host().to_owned();
+        match error {
+            ureq::Error::HostNotFound => Self::NoHost { host },
+            ureq::Error::ConnectionFailed => Self::Unreachable { host, why: "no connection".to_owned() },
+            ureq::Error::ConnectProxyFailed(why) => {
+                Self::Unreachable { host, why: format!("the proxy refused: {why}") }
+            }
+            ureq::Error::InvalidProxyUrl => Self::Unreachable { host, why: "the proxy address is invalid".to_owned() },
+            ureq::Error::Timeout(_) => Self::Silent { host, after: Duration::ZERO },
+            ureq::Error::Tls(why) => Self::of_tls(host, why),
+            ureq::Error::Rustls(why) => Self::of_tls(host, &why.to_string()),
+            ureq::Error::Io(error) => Self::of_io(error, host, 0),
+            // the server closed the connection before the end of the body
+            ureq::Error::BodyStalled => Self::Broken { host, tries: 1, at: 0 },
+            other => Self::Garbled { host, why: other.to_string() },
+        }
+    }
+
+    /// Converts an error of reading a body from `host`, after `at` bytes.
+    fn of_io(error: io::Error, host: String, at: u64) -> Self {
+        use io::ErrorKind as Kind;
+        match error.kind() {
+            Kind::TimedOut | Kind::WouldBlock => Self::Silent { host, after: Duration::ZERO },
+            Kind::ConnectionReset
+            | Kind::ConnectionAborted
+            | Kind::BrokenPipe
+            | Kind::UnexpectedEof
+            | Kind::NotConnected => Self::Broken { host, tries: 1, at },
+            Kind::ConnectionRefused => Self::Unreachable { host, why: "connection refused".to_owned() },
+            Kind::InvalidData => Self::of_tls(host, &error.to_string()),
+            _ => match error.downcast::<ureq::Error>() {
+                Ok(ureq::Error::Timeout(_)) => Self::Silent { host, after: Duration::ZERO },
+                Ok(ureq::Error::Io(error)) => Self::of_io(error, host, at),
+                Ok(error) => Self::Broken { host, tries: 1, at }.unless_garbled(&error),
+                Err(error) => Self::Unreachable { host, why: error.to_string() },
+            },
+        }
+    }
+
+    /// A TLS error: an untrusted certificate, or anything else.
+    fn of_tls(host: String, why: &str) -> Self {
+        let why = why.to_owned();
+        if why.to_lowercase().contains("certificate") {
+            Self::Certificate { host, why }
+        } else {
+            Self::Garbled { host, why: format!("no encryption: {why}") }
+        }
+    }
+
+    /// [`Self::Garbled`] if `error` is a protocol error, else `self`.
+    fn unless_garbled(self, error: &ureq::Error) -> Self {
+        match (self, error) {
+            (Self::Broken { host, .. }, ureq::Error::Protocol(_)) => Self::Garbled { host, why: error.to_string() },
+            (broken, _) => broken,
+        }
+    }
+
+    /// Whether the server could not be reached, so that a cached copy may be used instead.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(
+            self,
+            Self::NoHost { .. }
+                | Self::NotAsked { .. }
+                | Self::Unreachable { .. }
+                | Self::Silent { .. }
+                | Self::Slow { .. }
+                | Self::Broken { .. }
+                | Self::Busy { .. }
+                | Self::Certificate { .. }
+        )
+    }
+}
+
+/// Byte sources return [`io::Error`]; `SourceError::at` extracts the [`WireError`] again.
+impl From<WireError> for io::Error {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Cancelled => io::ErrorKind::Interrupted.into(),
+            error => io::Error::other(error),
+        }
+    }
+}

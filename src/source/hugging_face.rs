@@ -8,13 +8,13 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::error::SourceError;
 use super::http::{Document, HttpRequest, Url, WireError};
 use super::open::OpenedModel;
-use super::progress::ProgressCallback;
 use super::remote::{FileLocation, RemoteSession};
-use super::store::files::projector_of;
+use super::store::{missing_shard, projector_of};
+use super::{ProgressCallback, SourceError};
 use crate::gguf::read::ShardName;
+use crate::model::Projector;
 
 #[derive(Deserialize)]
 struct Repository {
@@ -77,8 +77,8 @@ pub(super) fn open(
         },
     };
     if let Some(projector) = projector(&file, &files) {
-        opened.remote_projector =
-            Some(session.projector(&location(&projector), &projector, on_progress).map_err(refused)?);
+        let header = session.header(&location(&projector), on_progress).map_err(refused)?;
+        opened.remote_projector = Some(Projector::new(projector, header));
     }
     Ok(opened)
 }
@@ -233,10 +233,7 @@ fn groups(files: &[String], folder: Option<&str>) -> Vec<RepoModel> {
     }
     let group = |((stem, count), mut files): ((String, u64), Vec<String>)| {
         files.sort();
-        let there =
-            |number: u64| files.iter().any(|file| ShardName::parse(file).is_some_and(|name| name.index + 1 == number));
-        let missing =
-            (count > 1).then(|| (1..=count.min(files.len() as u64 + 1)).find(|number| !there(*number))).flatten();
+        let missing = missing_shard(files.iter(), count).filter(|_| count > 1);
         RepoModel { label: label(&stem), files, shards: count, missing, stem }
     };
     shards.into_iter().map(group).collect()

@@ -2,15 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::catalogue;
-use super::day::day;
-use super::error::SourceError;
 use super::file::LocalFile;
-use super::progress::{Progress, ProgressCallback, ProgressSource};
 use super::reference::{ExplicitKnobs, TagParameters};
 use super::store::{EntryState, StoreEntry};
+use super::{Progress, ProgressCallback, ProgressSource, SourceError};
 use crate::engine::llama_cpp::projector::{Encoder, LoadedProjector};
 use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::read::{Shard, ShardName, join};
@@ -62,39 +60,16 @@ impl OpenedModel {
         }
     }
 
-    /// Bytes of its adapters' tensors.
-    ///
-    /// # Errors
-    /// As [`open`], for the first adapter that cannot be read.
-    pub fn adapter_bytes(&self, on_progress: &mut ProgressCallback<'_>) -> Result<Bytes, SourceError> {
-        let mut sum = self.remote_adapters;
-        for path in &self.adapters {
-            sum += open(path, on_progress)?.tensor_bytes();
-        }
-        Ok(sum)
-    }
-
-    /// Its projector, if it has one.
-    ///
-    /// # Errors
-    /// As [`open`], for the projector.
-    pub fn its_projector(&self, on_progress: &mut ProgressCallback<'_>) -> Result<Option<Arc<Projector>>, SourceError> {
-        match &self.projector {
-            Some(path) => Ok(Some(open(path, on_progress)?.into_projector())),
-            None => Ok(self.remote_projector.clone()),
-        }
-    }
-
     /// This file as a projector.
     pub fn into_projector(self) -> Arc<Projector> {
         let file = self.paths.first().map_or(self.name, |path| path.display().to_string());
         Projector::new(file, self.header)
     }
+}
 
-    /// Bytes of its own tensors.
-    pub fn tensor_bytes(&self) -> Bytes {
-        self.header.tensors.iter().map(|tensor| tensor.bytes).sum()
-    }
+/// Bytes of a file's tensors.
+pub(super) fn tensor_bytes(header: &Header) -> Bytes {
+    header.tensors.iter().map(|tensor| tensor.bytes).sum()
 }
 
 /// Opens the GGUF file at `path`; for any shard of a split file, all of them.
@@ -104,7 +79,7 @@ impl OpenedModel {
 /// cancels.
 pub fn open(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     let limits = HeaderLimits::default();
-    let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
+    let mut progress = Progress::START;
     let header = read_one(path, on_progress, &limits, &mut progress)?;
     let refused = |error| SourceError::header(path, error);
     let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -207,7 +182,14 @@ impl OpenedModel {
     /// # Errors
     /// If the header does not describe a language model, or an adapter or the projector cannot be read.
     pub fn package(self, on_progress: &mut ProgressCallback<'_>) -> Result<Package, SourceError> {
-        let (adapters, projector) = (self.adapter_bytes(on_progress)?, self.its_projector(on_progress)?);
+        let mut adapters = self.remote_adapters;
+        for path in &self.adapters {
+            adapters += tensor_bytes(&open(path, on_progress)?.header);
+        }
+        let projector = match &self.projector {
+            Some(path) => Some(open(path, on_progress)?.into_projector()),
+            None => self.remote_projector.clone(),
+        };
         let file = self.paths.first().and_then(|path| path.file_name()?.to_str());
         let blob = file.filter(|name| name.starts_with("sha256-")).map(str::to_owned);
         // errors name a file by its path
@@ -308,5 +290,59 @@ impl Package {
     /// If the quantiser would refuse.
     pub fn quantised(&self, to: FileType) -> Result<Self, QuantiseError> {
         Ok(Self { model: self.model.requantised(to)?.into(), ..self.clone() })
+    }
+}
+
+/// `2026-11-22`, in UTC. Moments before 1970 are of its first day.
+fn day(moment: SystemTime) -> String {
+    let days = moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / 86_400;
+    let (year, day_of_year) = year_of(days);
+    let is_leap = is_leap(year);
+    let lengths = [31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let (mut month, mut day) = (1, day_of_year);
+    for length in lengths {
+        if day < length {
+            break;
+        }
+        (month, day) = (month + 1, day - length);
+    }
+    format!("{year:04}-{month:02}-{:02}", day + 1)
+}
+
+const fn is_leap(year: u64) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}
+
+/// The year of a day since 1970, and the day in it, both from zero on; 400 years have 146 097 days.
+fn year_of(days: u64) -> (u64, u64) {
+    let (mut year, mut left) = (1970 + days / 146_097 * 400, days % 146_097);
+    loop {
+        let length = if is_leap(year) { 366 } else { 365 };
+        if left < length {
+            return (year, left);
+        }
+        (year, left) = (year + 1, left - length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn days_are_named() {
+        for (seconds, name) in [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (951_868_800, "2000-03-01"),
+            (1_704_067_199, "2023-12-31"),
+            (1_735_603_200, "2024-12-31"),
+            (1_795_564_800, "2026-11-25"),
+            (4_107_542_400, "2100-03-01"),
+        ] {
+            assert_eq!(day(UNIX_EPOCH + Duration::from_secs(seconds)), name);
+        }
     }
 }

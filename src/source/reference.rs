@@ -1,8 +1,5 @@
 //! Opens a model by reference: a path, a name in a local Ollama store, a name on a server, or one in the catalogue.
 
-#[cfg(feature = "net")]
-mod remote;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,15 +7,13 @@ use std::time::Instant;
 use serde_json::Value as Json;
 use tracing::{info, warn};
 
-use super::catalogue;
-use super::catalogue::CatalogueEntry;
-use super::catalogue::PREFIX as CATALOGUE;
-use super::error::SourceError;
+use super::catalogue::{self, CatalogueEntry, PREFIX as CATALOGUE};
 use super::open::{OpenedModel, open, stored};
-use super::progress::{ProgressCallback, no_progress};
+#[cfg(feature = "net")]
+use super::remote;
 use super::roots::{Roots, without_secrets};
-use super::store::files::beside;
-use super::store::ollama;
+use super::store::{beside, ollama};
+use super::{ProgressCallback, SourceError, no_progress};
 use crate::gguf::NotAFileType;
 use crate::model::Projector;
 use crate::settings::knob::{Knob, MAX_VALUE};

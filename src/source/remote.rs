@@ -1,19 +1,228 @@
-//! Opens files on servers: one, or all shards; uses the cache if possible.
+//! Opens models on servers: the servers with their tokens, the references that are looked up there, and the files, one or
+//! all shards, from the cache if possible.
 
-use std::sync::Arc;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use tracing::debug;
 
 use super::cache::{Cache, CacheInfo};
-use super::error::SourceError;
-use super::http::{CancelHandle, Client, Document, HttpRequest, RemoteFile, Url, WireError, cancellable};
-use super::network::Network;
-use super::progress::{Progress, ProgressCallback};
+use super::http::{
+    CancelHandle, Client, Document, HttpRequest, RemoteFile, Secret, Timeouts, Url, WireError, cancellable,
+};
+use super::hugging_face::{self, HfReference};
+use super::open::OpenedModel;
+use super::store::ollama::OllamaName;
+use super::{Progress, ProgressCallback, Roots, SourceError, registry, running};
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, HeaderOnly, read};
-use crate::model::Projector;
 use crate::units::Bytes;
+
+/// The servers that references are looked up on, with the user's credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Ollama's registry.
+    pub registry: String,
+    /// Hugging Face, or a mirror of it.
+    pub hugging_face: String,
+    /// Hugging Face token; sent to that server only.
+    pub hf_token: Option<Secret>,
+    /// A running Ollama.
+    pub ollama: Option<String>,
+    /// Whether the user named that Ollama; then its failures are reported.
+    pub ollama_is_named: bool,
+    /// The private key that Ollama signs in with.
+    pub ollama_key: Option<PathBuf>,
+    /// Folder of cached headers.
+    pub cache: Option<PathBuf>,
+    /// Send no requests: use the cache only.
+    pub offline: bool,
+    /// Whether to use the proxies of the environment's usual variables.
+    pub proxies: bool,
+    /// Timeouts and retry limits.
+    pub timeouts: Timeouts,
+}
+
+impl Default for Network {
+    /// The public servers, with no token, no running Ollama, no cache and no proxy.
+    fn default() -> Self {
+        Self {
+            registry: "https://registry.ollama.ai".to_owned(),
+            hugging_face: "https://huggingface.co".to_owned(),
+            hf_token: None,
+            ollama: None,
+            ollama_is_named: false,
+            ollama_key: None,
+            cache: None,
+            offline: false,
+            proxies: false,
+            timeouts: Timeouts::default(),
+        }
+    }
+}
+
+impl Network {
+    /// The servers named in an environment, else the public ones; `home` and `cache` are the user's folders.
+    ///
+    /// `OLLAMA_HOST` is read as in `envconfig.Host` of Ollama 0.24; `HF_ENDPOINT`, `HF_TOKEN`, `HF_TOKEN_PATH` and
+    /// `HF_HOME` as in `huggingface_hub`'s constants. `OLLAMA_REGISTRY` is plimsoll's own.
+    pub fn of(env: &dyn Fn(&str) -> Option<OsString>, home: Option<&Path>, cache: Option<&Path>) -> Self {
+        let text = |name: &str| {
+            let value = env(name)?.to_string_lossy().trim().trim_matches(['"', '\'']).to_owned();
+            (!value.is_empty()).then_some(value)
+        };
+        let usual = Self::default();
+        let server = |name: &str, usual: String| text(name).map_or(usual, |server| with_scheme(&server));
+        let token_file = || {
+            let path = text("HF_TOKEN_PATH").map(PathBuf::from);
+            let path = path.or_else(|| Some(PathBuf::from(text("HF_HOME")?).join("token")));
+            let path = path.or_else(|| Some(home?.join(".cache/huggingface/token")))?;
+            fs::read_to_string(path).ok()
+        };
+        let token = text("HF_TOKEN").or_else(|| text("HUGGING_FACE_HUB_TOKEN")).or_else(token_file);
+        let named = text("OLLAMA_HOST");
+        Self {
+            registry: server("OLLAMA_REGISTRY", usual.registry),
+            hugging_face: server("HF_ENDPOINT", usual.hugging_face),
+            hf_token: token.as_deref().and_then(Secret::new),
+            ollama_is_named: named.is_some(),
+            ollama: Some(ollama_host(named.as_deref().unwrap_or_default())),
+            ollama_key: home.map(|home| home.join(".ollama/id_ed25519")),
+            cache: cache.map(|cache| cache.join("plimsoll/headers")),
+            offline: false,
+            proxies: true,
+            timeouts: usual.timeouts,
+        }
+    }
+}
+
+/// A server's address; the default scheme is https, or http on this machine.
+fn with_scheme(server: &str) -> String {
+    let server = server.trim_end_matches('/');
+    if server.contains("://") {
+        return server.to_owned();
+    }
+    let local = ["localhost", "127.", "[::1]"].iter().any(|start| server.starts_with(start));
+    format!("{}://{server}", if local { "http" } else { "https" })
+}
+
+/// The address of a running Ollama: by default http, 127.0.0.1 and port 11434.
+fn ollama_host(text: &str) -> String {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+    let default_port = match (scheme, text.contains("://")) {
+        ("https", _) => "443",
+        ("http", true) => "80",
+        _ => "11434",
+    };
+    let (host, path) = rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, port),
+        _ => (host, default_port),
+    };
+    let port = if port.parse::<u16>().is_ok() { port } else { default_port };
+    // 0.0.0.0 is valid for a server to listen on, but not to connect to
+    let name = match name {
+        "" | "0.0.0.0" => "127.0.0.1",
+        "[::]" => "[::1]",
+        name => name,
+    };
+    format!("{scheme}://{name}:{port}{}", path.trim_end_matches('/'))
+}
+
+/// Prefixes of references to servers.
+const REMOTE_PREFIXES: [&str; 5] = ["http://", "https://", "hf://", "hf.co/", "huggingface.co/"];
+
+/// Whether `reference` can only name a model on a server.
+pub(super) fn is_remote(reference: &str) -> bool {
+    let reference = reference.to_ascii_lowercase();
+    REMOTE_PREFIXES.iter().any(|start| reference.starts_with(start))
+}
+
+/// Opens a reference for which [`is_remote`] is true.
+pub(super) fn load(
+    reference: &str,
+    roots: &Roots,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<OpenedModel, SourceError> {
+    let network = network(reference, roots)?;
+    let mut session = RemoteSession::new(network);
+    let opened = if let Some(wanted) = HfReference::parse(reference, &network.hugging_face) {
+        hugging_face::open(&mut session, &wanted, on_progress)?
+    } else if reference.to_ascii_lowercase().starts_with("http") {
+        address(&mut session, reference, on_progress)?
+    } else {
+        let reason = "it is not a model name that can be looked up; use hf://owner/repository:QUANT".to_owned();
+        return Err(SourceError::NotThere { reference: reference.to_owned(), reason });
+    };
+    Ok(finish(session, opened))
+}
+
+/// Opens the model `name` of the running Ollama, or else of the registry.
+pub(super) fn name(
+    reference: &str,
+    name: &OllamaName,
+    roots: &Roots,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<OpenedModel, SourceError> {
+    let Some(network) = roots.network.as_ref() else {
+        return Err(SourceError::Unknown { reference: reference.to_owned() });
+    };
+    let mut session = RemoteSession::new(network);
+    if let Some(server) = &network.ollama {
+        match running::open(&session, server, name, on_progress) {
+            Ok(Some(opened)) => {
+                session.note(format!("the header is as reported by the running Ollama at {server}"));
+                return Ok(finish(session, opened));
+            }
+            Err(SourceError::Wire(error)) if error.is_unreachable() => {
+                if network.ollama_is_named {
+                    session.note(format!("OLLAMA_HOST is ignored: {error}"));
+                }
+            }
+            Err(error) if network.ollama_is_named || matches!(error, SourceError::Cancelled) => return Err(error),
+            // it has no such model, or another program listens on Ollama's default port
+            Ok(None) | Err(_) => {}
+        }
+    }
+    match registry::open(&mut session, name, on_progress) {
+        Ok(Some(opened)) => Ok(finish(session, opened)),
+        Ok(None) => Err(SourceError::Unknown { reference: reference.to_owned() }),
+        Err(SourceError::Wire(error)) if error.is_unreachable() => Err(SourceError::NotThere {
+            reference: reference.to_owned(),
+            reason: format!("it is neither a file nor a model on this machine, and {error}"),
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the file at an address.
+fn address(
+    session: &mut RemoteSession<'_>,
+    text: &str,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<OpenedModel, SourceError> {
+    let url = Url::parse(text).map_err(|why| SourceError::NotThere {
+        reference: text.to_owned(),
+        reason: format!("the address is invalid: {why}"),
+    })?;
+    let location = |url: Url| FileLocation { request: HttpRequest::get(url), digest: None };
+    let header = session.open(&location(url.clone()), &|name| location(url.beside(name)), on_progress)?;
+    let name = url.file_name().to_owned();
+    Ok(OpenedModel::new(header, name.strip_suffix(".gguf").unwrap_or(&name).to_owned()))
+}
+
+fn network<'r>(reference: &str, roots: &'r Roots) -> Result<&'r Network, SourceError> {
+    roots.network.as_ref().ok_or_else(|| SourceError::Remote { reference: reference.to_owned() })
+}
+
+/// Writes the cache, and adds the session's notes to the model.
+fn finish(mut session: RemoteSession<'_>, mut opened: OpenedModel) -> OpenedModel {
+    session.commit();
+    opened.header.notes.extend(session.notes);
+    opened
+}
 
 /// Maximum size of manifests and lists of files.
 const MAX_SMALL: u64 = 8 << 20;
@@ -95,9 +304,7 @@ impl<'n> RemoteSession<'n> {
     ) -> Result<Document, WireError> {
         let (client, request, cancel) = (self.client.clone(), request.clone(), CancelHandle::default());
         let mine = cancel.clone();
-        cancellable(on_progress, Progress { done: 0, total: None, shard: 0, shards: 1 }, &mine, move || {
-            client.document(&request, limit, &cancel)
-        })?
+        cancellable(on_progress, Progress::START, &mine, move || client.document(&request, limit, &cancel))?
     }
 
     /// Opens a file, and if it is a shard all others, whose locations `sibling` returns.
@@ -108,8 +315,8 @@ impl<'n> RemoteSession<'n> {
         on_progress: &mut ProgressCallback<'_>,
     ) -> Result<Header, SourceError> {
         let limits = HeaderLimits::default();
-        let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
-        let header = self.header(location, on_progress, &mut progress)?;
+        let mut progress = Progress::START;
+        let header = self.shard(location, on_progress, &mut progress)?;
         let refused = |error| SourceError::at(&location.request.url, error);
         let Some(shard) = Shard::of(&header.metadata, &limits).map_err(refused)? else { return Ok(header) };
         let name = ShardName::parse(location.request.url.file_name())
@@ -126,14 +333,22 @@ impl<'n> RemoteSession<'n> {
             progress.shard = index;
             headers.push(match first.take_if(|_| index == shard.index) {
                 Some(header) => header,
-                None => self.header(&sibling(&name.sibling(index)), on_progress, &mut progress)?,
+                None => self.shard(&sibling(&name.sibling(index)), on_progress, &mut progress)?,
             });
         }
         join(headers, &limits).map_err(refused)
     }
 
     /// The header of one file.
-    fn header(
+    pub fn header(
+        &mut self,
+        location: &FileLocation,
+        on_progress: &mut ProgressCallback<'_>,
+    ) -> Result<Header, SourceError> {
+        self.shard(location, on_progress, &mut { Progress::START })
+    }
+
+    fn shard(
         &mut self,
         location: &FileLocation,
         on_progress: &mut ProgressCallback<'_>,
@@ -180,27 +395,6 @@ impl<'n> RemoteSession<'n> {
         }
         self.keep(&key, url, validator.as_deref(), total, &bytes);
         Ok(header)
-    }
-
-    /// A projector.
-    pub fn projector(
-        &mut self,
-        location: &FileLocation,
-        file: &str,
-        on_progress: &mut ProgressCallback<'_>,
-    ) -> Result<Arc<Projector>, SourceError> {
-        let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
-        Ok(Projector::new(file.to_owned(), self.header(location, on_progress, &mut progress)?))
-    }
-
-    /// Bytes of the tensors of a file.
-    pub fn tensor_bytes(
-        &mut self,
-        location: &FileLocation,
-        on_progress: &mut ProgressCallback<'_>,
-    ) -> Result<Bytes, SourceError> {
-        let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
-        Ok(self.header(location, on_progress, &mut progress)?.tensors.iter().map(|tensor| tensor.bytes).sum())
     }
 
     fn kept(&self, key: &str) -> Option<(CacheInfo, Vec<u8>)> {
@@ -291,5 +485,42 @@ impl From<WireError> for SourceError {
             WireError::Cancelled => Self::Cancelled,
             error => Self::Wire(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("", "http://127.0.0.1:11434")]
+    #[case("0.0.0.0", "http://127.0.0.1:11434")]
+    #[case("box:8080", "http://box:8080")]
+    #[case("https://box.example/ollama/", "https://box.example:443/ollama")]
+    #[case("http://box", "http://box:80")]
+    #[case("[::1]", "http://[::1]:11434")]
+    #[case("box:nonsense", "http://box:11434")]
+    fn ollama_host_is_parsed_as_by_ollama(#[case] text: &str, #[case] address: &str) {
+        assert_eq!(ollama_host(text), address);
+    }
+
+    #[test]
+    fn servers_are_read_from_the_environment_and_the_token_is_hidden() {
+        let env = |name: &str| {
+            let value = match name {
+                "OLLAMA_REGISTRY" => "localhost:5000/",
+                "HF_ENDPOINT" => "hf-mirror.example",
+                "HF_TOKEN" => " hf_secret\n",
+                _ => return None,
+            };
+            Some(OsString::from(value))
+        };
+        let network = Network::of(&env, None, Some(Path::new("/cache")));
+        assert_eq!(network.registry, "http://localhost:5000");
+        assert_eq!(network.hugging_face, "https://hf-mirror.example");
+        assert_eq!(network.hf_token, Secret::new("hf_secret"));
+        assert!(!format!("{network:?}").contains("hf_secret"));
+        assert_eq!(network.cache.as_deref(), Some(Path::new("/cache/plimsoll/headers")));
     }
 }

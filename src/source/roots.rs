@@ -1,4 +1,5 @@
-//! Folders of local models. Only this module reads the environment for them, and for tokens. And the references that were opened last.
+//! Folders of local models, and the references that were opened last. Only [`Roots::of_this_machine`] reads the
+//! environment for folders, servers and tokens.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -88,41 +89,41 @@ const SERVICE_STORES: &[&str] = if cfg!(target_os = "linux") {
     &[]
 };
 
-/// References that are kept.
+/// Maximum number of recent references.
 const MAX_ENTRIES: usize = 24;
-/// A longer file is none of ours.
+/// A longer file is no list.
 const MAX_FILE: u64 = 1 << 20;
 
-/// The list, and where it is kept.
+/// The list of recently opened references, in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recent {
     file: PathBuf,
 }
 
 impl Recent {
-    /// The list in `file`, which need not be there yet.
+    /// The list in `file`, which need not exist.
     pub fn new(file: &Path) -> Self {
         Self { file: file.to_owned() }
     }
 
-    /// The references, the newest first; none where the file cannot be read.
+    /// The references, the newest first; none if the file cannot be read.
     pub fn list(&self) -> Vec<String> {
         let short = fs::metadata(&self.file).is_ok_and(|about| about.len() <= MAX_FILE);
         let text = short.then(|| fs::read_to_string(&self.file).ok()).flatten().unwrap_or_default();
         text.lines().map(str::trim).filter(|line| !line.is_empty()).take(MAX_ENTRIES).map(str::to_owned).collect()
     }
 
-    /// Puts `reference` in front. One that would not be a line is left out.
+    /// Adds `reference` as the newest, unless it has control characters or is blank.
     ///
     /// # Errors
-    /// When the folder cannot be written; the list is then as it was.
+    /// If the folder cannot be written; the list is then unchanged.
     pub fn add(&self, reference: &str) -> io::Result<()> {
         if reference.trim().is_empty() || reference.chars().any(char::is_control) {
             return Ok(());
         }
         let folder = self.file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
-        // let go when the handle is dropped, also by the end of the program
+        // released with the handle, also when the program ends
         let lock = File::create(self.file.with_extension("lock"))?;
         lock.lock()?;
         let others = self.list().into_iter().filter(|other| other != reference);
@@ -134,7 +135,7 @@ impl Recent {
     }
 }
 
-/// What `text` is kept as: a path leads to the same file wherever the next program is started.
+/// `text` as it is listed: the path of a file is made absolute.
 pub fn reference(text: &str) -> String {
     let there = Path::new(text).is_file().then(|| std::path::absolute(text).ok()).flatten();
     there.map_or_else(|| text.to_owned(), |path| path.to_string_lossy().into_owned())

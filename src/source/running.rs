@@ -8,14 +8,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::error::SourceError;
 use super::http::{HttpRequest, Url};
-use super::network::Network;
 use super::open::OpenedModel;
-use super::progress::ProgressCallback;
 use super::reference::TagParameters;
-use super::remote::RemoteSession;
+use super::remote::{Network, RemoteSession};
 use super::store::ollama::OllamaName;
+use super::{ProgressCallback, SourceError};
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, GgmlType, HeaderLimits, HeaderOnly, read};
 use crate::observed::{Observation, PsRow};

@@ -1,15 +1,20 @@
 //! Models stored on this machine by other programs.
+//!
+//! In folders of GGUF files, shards are one model, and projectors belong to the models in their folder. Hugging Face's
+//! cache has `models--OWNER--NAME/snapshots/REVISION/FILE`, links to blobs.
 
-pub(super) mod files;
-mod hugging_face;
-pub mod ollama;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
 
-use std::fmt;
-use std::path::PathBuf;
-
+use super::file::LocalFile;
 use super::reference::TagParameters;
 use super::roots::Roots;
+use crate::gguf::read::ShardName;
+use crate::gguf::{GgufError, check};
 use crate::units::Bytes;
+
+pub mod ollama;
 
 /// The program that keeps a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,12 +90,12 @@ pub fn list(roots: &Roots) -> Vec<StoreEntry> {
     }
     for (store, folders) in [(Store::HuggingFace, &roots.hugging_face), (Store::LlamaCpp, &roots.llama_cpp)] {
         for root in folders {
-            hugging_face::list(root, store, &mut entries);
+            list_hub(root, store, &mut entries);
         }
     }
     for (store, folders) in [(Store::LmStudio, &roots.lm_studio), (Store::LlamaCpp, &roots.llama_cpp)] {
         for root in folders {
-            files::list(root, store, &mut entries);
+            list_folder(root, store, &mut entries);
         }
     }
     entries.sort_by(|a, b| (a.store, &a.name, &a.path).cmp(&(b.store, &b.name, &b.path)));
@@ -102,4 +107,197 @@ pub fn list(roots: &Roots) -> Vec<StoreEntry> {
 fn same_file(a: &StoreEntry, b: &StoreEntry) -> bool {
     let place = |entry: &StoreEntry| entry.path.canonicalize().unwrap_or_else(|_| entry.path.clone());
     place(a) == place(b)
+}
+
+/// Nesting depth of folders; LM Studio and snapshots need three.
+const MAX_DEPTH: usize = 5;
+/// Files and folders visited below one root.
+const MAX_FILES: usize = 50_000;
+
+/// Lists the GGUF files below `root`, which need not exist.
+fn list_folder(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
+    let mut walk = FolderWalk { left: MAX_FILES, folders: Vec::new(), failed: Vec::new() };
+    walk.folder(root, MAX_DEPTH);
+    for (path, error) in walk.failed {
+        entries.push(StoreEntry::broken(
+            name_below(root, &path),
+            store,
+            path,
+            format!("the folder cannot be read: {error}"),
+        ));
+    }
+    for (folder, files) in walk.folders {
+        models(&files, |file| name_below(root, &folder.join(file)), store, &folder, entries);
+    }
+}
+
+/// A path below `root`, with slashes.
+fn name_below(root: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(root).ok().filter(|below| !below.as_os_str().is_empty()).unwrap_or(path);
+    let parts: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    parts.join("/")
+}
+
+/// Finds GGUF files, folder by folder.
+struct FolderWalk {
+    left: usize,
+    folders: Vec<(PathBuf, Vec<String>)>,
+    failed: Vec<(PathBuf, io::Error)>,
+}
+
+impl FolderWalk {
+    fn folder(&mut self, folder: &Path, depth: usize) {
+        let dir = match fs::read_dir(folder) {
+            Ok(dir) => dir,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return self.failed.push((folder.to_owned(), error)),
+        };
+        let mut files = Vec::new();
+        for entry in dir {
+            if self.left == 0 {
+                break;
+            }
+            self.left -= 1;
+            let Ok(entry) = entry else { continue };
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if name.to_ascii_lowercase().ends_with(".gguf") && !path.is_dir() {
+                files.push(name);
+            } else if path.is_dir() && depth > 0 && !name.starts_with("models--") {
+                self.folder(&path, depth - 1);
+            }
+        }
+        if !files.is_empty() {
+            files.sort();
+            self.folders.push((folder.to_owned(), files));
+        }
+    }
+}
+
+/// Adds entries for the GGUF `files` of one folder; `named` returns a file's name in the list.
+fn models(
+    files: &[String],
+    named: impl Fn(&str) -> String,
+    store: Store,
+    folder: &Path,
+    entries: &mut Vec<StoreEntry>,
+) {
+    let (projectors, models): (Vec<_>, Vec<_>) = files.iter().partition(|file| mmproj_prefix(file).is_some());
+    let mut grouped: BTreeMap<(String, u64), Vec<&String>> = BTreeMap::new();
+    for file in models {
+        let group = ShardName::parse(file).map_or_else(|| (file.clone(), 0), |name| (name.stem, name.count));
+        grouped.entry(group).or_default().push(file);
+    }
+    for ((stem, count), shards) in grouped {
+        let Some(first) = shards.first() else { continue };
+        let name = if count == 0 { named(first) } else { named(&format!("{stem}.gguf")) };
+        let projector = projector_of(&stem, &projectors).map(|file| folder.join(file));
+        entries.push(StoreEntry {
+            name,
+            store,
+            path: folder.join(first),
+            state: state(folder, &shards, count, projector).unwrap_or_else(EntryState::Broken),
+        });
+    }
+}
+
+/// Checks a model's files and adds up their sizes, or returns why it is broken.
+fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBuf>) -> Result<EntryState, String> {
+    if let Some(number) = missing_shard(shards.iter().copied(), count) {
+        return Err(format!("shard {number} of {count} is missing: download it into the folder of the others"));
+    }
+    let mut size = Bytes::ZERO;
+    for shard in shards {
+        size += size_of(&folder.join(shard.as_str()))?;
+    }
+    if let Some(projector) = &projector {
+        size += size_of(projector)?;
+    }
+    Ok(EntryState::Whole { size, projector, adapters: Vec::new(), knobs: TagParameters::default() })
+}
+
+/// The first of `count` shards that is not among `files`, counted from one.
+pub(super) fn missing_shard<'f>(files: impl Iterator<Item = &'f String>, count: u64) -> Option<u64> {
+    let there: Vec<u64> = files.filter_map(|file| Some(ShardName::parse(file)?.index + 1)).collect();
+    (1..=count.min(there.len() as u64 + 1)).find(|number| !there.contains(number))
+}
+
+/// The size of a GGUF file, or why it is not one.
+fn size_of(path: &Path) -> Result<Bytes, String> {
+    if fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) && !path.exists() {
+        return Err("the link is broken: its download is incomplete, or its blob was deleted".to_owned());
+    }
+    let mut file = LocalFile::open(path).map_err(|error| error.to_string())?;
+    match check(&mut file) {
+        Ok(()) => Ok(Bytes(file.len())),
+        Err(GgufError::Read { error, .. }) => Err(format!("it cannot be read: {error}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The projector in the folder of the model at `path`, if that is not a projector itself.
+pub(super) fn beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?.to_owned();
+    let folder = path.parent()?;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    if mmproj_prefix(&name).is_some() {
+        return None;
+    }
+    let files = fs::read_dir(folder).ok()?.take(MAX_FILES).filter_map(|file| file.ok()?.file_name().into_string().ok());
+    let mut projectors: Vec<String> =
+        files.filter(|file| mmproj_prefix(file).is_some() && file.to_ascii_lowercase().ends_with(".gguf")).collect();
+    projectors.sort();
+    let stem = ShardName::parse(&name).map_or(name, |shard| shard.stem);
+    projector_of(&stem, &projectors.iter().collect::<Vec<_>>()).map(|file| folder.join(file))
+}
+
+/// The part before `mmproj` in a projector's file name.
+fn mmproj_prefix(file: &str) -> Option<&str> {
+    file.to_ascii_lowercase().find("mmproj").and_then(|at| file.get(..at))
+}
+
+/// The projector for the model `stem`: the one with the longest common prefix, then the first in alphabetical order. In
+/// llama.cpp's cache, the names of both begin with the repository.
+pub(super) fn projector_of<'f>(stem: &str, projectors: &[&'f String]) -> Option<&'f String> {
+    projectors
+        .iter()
+        .copied()
+        .filter_map(|file| {
+            mmproj_prefix(file).filter(|before| stem.starts_with(before)).map(|before| (before.len(), file))
+        })
+        .reduce(|best, other| if other.0 > best.0 { other } else { best })
+        .map(|(_, file)| file)
+}
+
+/// Lists the GGUF files of all repositories in the cache `root`. Files of revisions other than `refs/main` get a suffix
+/// if they differ.
+fn list_hub(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
+    let Ok(folders) = fs::read_dir(root) else { return };
+    for folder in folders.flatten() {
+        let folder_name = folder.file_name().to_string_lossy().into_owned();
+        let Some(repository) = folder_name.strip_prefix("models--").map(|name| name.replace("--", "/")) else {
+            continue;
+        };
+        let main = fs::read_to_string(folder.path().join("refs/main")).unwrap_or_default();
+        let mut found: Vec<(String, Vec<StoreEntry>)> = Vec::new();
+        for snapshot in fs::read_dir(folder.path().join("snapshots")).into_iter().flatten().flatten() {
+            let revision = snapshot.file_name().to_string_lossy().into_owned();
+            let mut files = Vec::new();
+            list_folder(&snapshot.path(), store, &mut files);
+            found.push((revision, files));
+        }
+        found.sort_by_key(|(revision, _)| (revision != main.trim(), revision.clone()));
+        let mut seen: Vec<StoreEntry> = Vec::new();
+        for (revision, files) in found {
+            for mut entry in files {
+                entry.name = format!("{repository}/{}", entry.name);
+                match seen.iter().find(|other| other.name == entry.name) {
+                    Some(other) if same_file(other, &entry) => continue,
+                    Some(_) => entry.name = format!("{}@{}", entry.name, revision.get(..7).unwrap_or(&revision)),
+                    None => {}
+                }
+                seen.push(entry);
+            }
+        }
+        entries.append(&mut seen);
+    }
 }

@@ -1,19 +1,21 @@
-//! Timeline of the allocator: the tensors alive in each device's compute buffer, from the first operation to the last.
+//! Timeline of the allocator: the tensors alive in each device's compute buffer, from the first operation to the last;
+//! and the page of them.
 
-mod kind;
-mod printout;
-mod walk;
+use std::collections::{HashMap, HashSet};
 
-pub use kind::TimelineKind;
-pub use walk::{AllocationWalk, Moment, TensorLife, Timeline};
+use serde_json::{Value, json};
 
-use super::trace::{ScheduleDevice, Trace, TraceRequest};
-use crate::engine::EngineError;
-use crate::engine::PlanRequest;
-use crate::engine::llama_cpp::{MemoryBreakdown, ResolvedRequest};
+use super::trace::{self, Trace};
+use crate::engine::ggml::Graph;
+use crate::engine::ggml::allocate::Lifetime;
+use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
+use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown, ResolvedRequest};
+use crate::engine::{EngineError, PlanRequest};
+use crate::page::chart::{Series, Stacks, legend};
+use crate::page::{Column, Hue, Narrow, Page, Span};
 use crate::plan::Plan;
 use crate::settings::FlashAttn;
-use crate::units::Tokens;
+use crate::units::{Bytes, Tokens, grouped};
 
 /// The page.
 #[derive(Clone, Debug)]
@@ -100,19 +102,16 @@ impl AllocationPage {
     /// # Errors
     /// If llama.cpp refuses the model or the settings.
     pub fn of(request: &PlanRequest, plan: &Plan, versus: Option<Variation>) -> Result<Self, EngineError> {
-        let asked = TraceRequest::of(request, plan)?;
-        let homes = asked.homes(plan);
-        let remark = asked.remark;
-        let trace = Trace::of(asked.resolved, homes.clone())?;
-        let other = versus.map(|versus| Self::varied(versus, &trace, homes));
+        let trace = Trace::of(request, plan)?;
+        let other = versus.map(|versus| Self::varied(versus, &trace));
         let label = versus.map(|versus| versus.label(&trace.measured, &trace.resolved)).unwrap_or_default();
-        Ok(Self { walk: AllocationWalk::of(&trace), label, other, remark })
+        Ok(Self { walk: AllocationWalk::of(&trace), label, other, remark: trace.remark })
     }
 
-    fn varied(versus: Variation, trace: &Trace, homes: Vec<ScheduleDevice>) -> VariedWalk {
+    fn varied(versus: Variation, trace: &Trace) -> VariedWalk {
         let resolved = versus.changed(&trace.resolved, &trace.measured);
         let requested = versus.requested_label(&resolved);
-        match Trace::of(resolved, homes) {
+        match trace.again(resolved) {
             Ok(other) => {
                 let label = versus.label(&other.measured, &other.resolved);
                 VariedWalk { label, walk: Ok(AllocationWalk::of(&other)) }
@@ -120,4 +119,443 @@ impl AllocationPage {
             Err(refusal) => VariedWalk { label: requested, walk: Err(refusal) },
         }
     }
+}
+
+/// The allocations of a schedule.
+#[derive(Clone, Debug)]
+pub struct AllocationWalk {
+    /// Its steps, in order: an operation, or a copy between devices.
+    pub moments: Vec<Moment>,
+    /// One for each device in use; RAM is the last.
+    pub timelines: Vec<Timeline>,
+}
+
+/// A step of the allocator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The tensor that is computed or copied: `kq-3`.
+    pub name: String,
+    /// The operation: `MUL_MAT`; `COPY` between devices, `KEEP` for a tensor kept until it is copied.
+    pub op: &'static str,
+    /// Index of the timeline whose device executes it.
+    pub home: usize,
+    /// The block that it belongs to; `None` before the first and after the last.
+    pub layer: Option<usize>,
+}
+
+/// One device's compute buffer.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    /// `GPU0`, `CPU`.
+    pub id: String,
+    /// Index into the plan's devices.
+    pub device: usize,
+    /// Bytes reserved by the allocator: the plan's graph for this device.
+    pub reserved: Bytes,
+    /// Bytes that it would reserve without reuse.
+    pub naive: Bytes,
+    /// The first step at which the buffer has its final size.
+    pub peak: usize,
+    /// The tensors in the buffer, in the order of allocation.
+    pub lives: Vec<TensorLife>,
+    /// Bytes alive at each step, by kind in the order of [`TimelineKind::ALL`].
+    pub alive: Vec<[u64; TimelineKind::ALL.len()]>,
+    /// Size of the buffer by each step, in bytes.
+    pub grown: Vec<u64>,
+}
+
+/// A tensor in a buffer, with its lifetime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorLife {
+    /// `kq-3`.
+    pub name: String,
+    /// `f32 4096×512`.
+    pub shape: String,
+    /// Its kind.
+    pub kind: TimelineKind,
+    /// Its offset; several buffers of a device are laid out one after the other.
+    pub offset: u64,
+    /// Its bytes, rounded up to the device's alignment.
+    pub bytes: u64,
+    /// The step at which it is allocated.
+    pub from: usize,
+    /// The first step at which it is free again.
+    pub end: usize,
+    /// The operand whose bytes it reuses in place.
+    pub takes_over: Option<String>,
+}
+
+impl AllocationWalk {
+    /// Reads the allocations from a trace.
+    pub fn of(trace: &Trace) -> Self {
+        let details = &trace.details;
+        let (graph, schedule) = (&details.graph, &details.schedule);
+        let copies: HashMap<_, _> = schedule.crossings().map(|(_, original, copy)| (copy, original)).collect();
+        let moments: Vec<Moment> = schedule
+            .nodes
+            .iter()
+            .map(|&(id, place)| {
+                let tensor = &graph[id];
+                let (op, of) = match (tensor.op, copies.get(&id)) {
+                    (_, Some(original)) => ("COPY", *original),
+                    (Op::None, None) => ("KEEP", tensor.view_of.get().unwrap_or(id)),
+                    (op, None) => (op.name(), id),
+                };
+                let layer = usize::try_from(graph[of].layer).ok();
+                Moment { name: trace::name(graph, of), op, home: usize::from(place), layer }
+            })
+            .collect();
+        let kinds = kinds(details);
+        let timelines = (0..trace.homes.len()).map(|home| Timeline::of(trace, home, moments.len(), &kinds)).collect();
+        Self { moments, timelines }
+    }
+}
+
+impl Timeline {
+    fn of(trace: &Trace, at: usize, moments: usize, kinds: &[TimelineKind]) -> Self {
+        let (details, home) = (&trace.details, &trace.homes[at]);
+        let graph = &details.graph;
+        let here = details.lifetimes.iter().filter(|life| usize::from(life.place) == at);
+        // an operand reused in place ends at that step, any other lives to the end of its last step
+        let reused: HashSet<(u32, usize)> =
+            here.clone().filter_map(|life| Some((life.takes_over.get()?.0, life.from))).collect();
+        let end = |life: &Lifetime| {
+            let is_reused = reused.contains(&(life.id.0, life.until));
+            if is_reused { life.until } else { (life.until + 1).min(moments) }
+        };
+        let size = |life: &Lifetime| life.bytes.next_multiple_of(home.alignment);
+        let grown = grown(here.clone().map(|life| (life.from, life.chunk, life.offset + size(life))), moments);
+        // several buffers are shown one after the other, at their final sizes
+        let starts = starts(here.clone().map(|life| (life.chunk, life.offset + size(life))));
+        let start = |chunk: usize| starts.get(chunk).copied().unwrap_or(0);
+        let lives: Vec<TensorLife> = here
+            .map(|life| TensorLife {
+                name: trace::name(graph, life.id),
+                shape: trace::shape(&graph[life.id]),
+                kind: kinds[life.id.index()],
+                offset: start(life.chunk) + life.offset,
+                bytes: size(life),
+                from: life.from,
+                end: end(life),
+                takes_over: life.takes_over.get().map(|operand| trace::name(graph, operand)),
+            })
+            .collect();
+        let top = grown.last().copied().unwrap_or(0);
+        Self {
+            id: home.id.clone(),
+            device: home.device,
+            reserved: Bytes(trace.measured.compute.get(at).copied().unwrap_or(0)),
+            naive: lives.iter().map(|life| Bytes(life.bytes)).sum(),
+            peak: grown.iter().position(|bytes| *bytes == top).unwrap_or(0),
+            alive: alive(&lives, moments),
+            grown,
+            lives,
+        }
+    }
+
+    /// The tensors alive at step `moment`, by offset.
+    pub fn alive_at(&self, moment: usize) -> Vec<&TensorLife> {
+        let is_alive = |life: &&TensorLife| life.from <= moment && moment < life.end && life.bytes > 0;
+        let mut lives: Vec<&TensorLife> = self.lives.iter().filter(is_alive).collect();
+        lives.sort_by_key(|life| life.offset);
+        lives
+    }
+}
+
+fn alive(lives: &[TensorLife], moments: usize) -> Vec<[u64; TimelineKind::ALL.len()]> {
+    let mut changes = vec![[0i128; TimelineKind::ALL.len()]; moments + 1];
+    for life in lives {
+        let kind = life.kind.index();
+        changes[life.from.min(moments)][kind] += i128::from(life.bytes);
+        changes[life.end.min(moments)][kind] -= i128::from(life.bytes);
+    }
+    let mut now = [0i128; TimelineKind::ALL.len()];
+    let mut steps = Vec::with_capacity(moments);
+    for change in &changes[..moments] {
+        for (now, change) in now.iter_mut().zip(change) {
+            *now += change;
+        }
+        steps.push(now.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX)));
+    }
+    steps
+}
+
+/// Total size of the buffers by each step; `ends` are a step, a buffer, and the end of a tensor in it.
+fn grown(ends: impl Iterator<Item = (usize, usize, u64)>, moments: usize) -> Vec<u64> {
+    let mut ends: Vec<_> = ends.collect();
+    ends.sort_unstable();
+    let (mut ends, mut lengths) = (ends.into_iter().peekable(), Vec::<u64>::new());
+    let step = |moment: usize| {
+        while let Some((_, chunk, end)) = ends.next_if(|(from, ..)| *from <= moment) {
+            lengths.resize(lengths.len().max(chunk + 1), 0);
+            lengths[chunk] = lengths[chunk].max(end);
+        }
+        lengths.iter().sum()
+    };
+    (0..moments).map(step).collect()
+}
+
+/// The start of each buffer if they are laid out one after the other.
+fn starts(ends: impl Iterator<Item = (usize, u64)>) -> Vec<u64> {
+    let mut lengths: Vec<u64> = Vec::new();
+    for (chunk, end) in ends {
+        lengths.resize(lengths.len().max(chunk + 1), 0);
+        lengths[chunk] = lengths[chunk].max(end);
+    }
+    let begin = |next: &mut u64, length: &u64| {
+        let start = *next;
+        *next += length;
+        Some(start)
+    };
+    lengths.iter().scan(0, begin).collect()
+}
+
+/// A kind of tensor, by its purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TimelineKind {
+    /// Hidden states of the batch, and everything that no other kind covers.
+    Activations,
+    /// Attention scores.
+    Scores,
+    /// Attention masks.
+    Masks,
+    /// Logits over the vocabulary.
+    Logits,
+    /// Activations of experts.
+    Experts,
+    /// Weights copied from another device for one operation.
+    Weights,
+    /// Caches copied from another device for one operation.
+    Caches,
+}
+
+impl TimelineKind {
+    /// All kinds, from the bottom of the stacked chart to its top.
+    pub const ALL: [Self; 7] =
+        [Self::Weights, Self::Caches, Self::Activations, Self::Experts, Self::Scores, Self::Masks, Self::Logits];
+
+    /// How charts show it.
+    pub const fn series(self) -> Series<'static> {
+        let (sign, hue) = match self {
+            Self::Weights => ("█", Hue::Weights),
+            Self::Caches => ("▓", Hue::Cache),
+            Self::Activations => ("▒", Hue::Graph),
+            Self::Experts => ("╱", Hue::EvenGpu),
+            Self::Scores => ("≈", Hue::OddGpu),
+            Self::Masks => ("░", Hue::InUse),
+            Self::Logits => ("○", Hue::Ram),
+        };
+        Series { name: self.word(), sign, hue }
+    }
+
+    /// Its name on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Activations => "activations",
+            Self::Scores => "attention scores",
+            Self::Masks => "masks",
+            Self::Logits => "logits",
+            Self::Experts => "experts",
+            Self::Weights => "copied weights",
+            Self::Caches => "copied KV cache",
+        }
+    }
+
+    /// Its index in [`Self::ALL`].
+    pub fn index(self) -> usize {
+        Self::ALL.iter().position(|&kind| kind == self).unwrap_or(0)
+    }
+}
+
+/// The kind of every tensor of the graph, including copies.
+fn kinds(details: &AllocationDetails) -> Vec<TimelineKind> {
+    let (graph, schedule) = (&details.graph, &details.schedule);
+    // a copy has the kind of its original
+    let mut kinds: Vec<TimelineKind> = graph.tensors.iter().map(by_name).collect();
+    for &id in &graph.nodes {
+        kinds[id.index()] = of_node(graph, &kinds, id);
+    }
+    for (_, original, first) in schedule.crossings() {
+        let kind = kinds[original.index()];
+        for copy in kinds.iter_mut().skip(first.index()).take(schedule.copies) {
+            *copy = kind;
+        }
+    }
+    kinds
+}
+
+fn by_name(tensor: &Tensor) -> TimelineKind {
+    match (tensor.buffer, tensor.label) {
+        (Buffer::Weights(_), _) => TimelineKind::Weights,
+        (Buffer::Cache(_), _) => TimelineKind::Caches,
+        (Buffer::Unallocated, "kq" | "kq_soft_max") => TimelineKind::Scores,
+        (Buffer::Unallocated, label) if label.ends_with("mask") => TimelineKind::Masks,
+        (Buffer::Unallocated, label) if label.starts_with("ffn_moe") => TimelineKind::Experts,
+        (Buffer::Unallocated, _) => TimelineKind::Activations,
+    }
+}
+
+fn of_node(graph: &Graph, kinds: &[TimelineKind], id: TensorId) -> TimelineKind {
+    let tensor = &graph[id];
+    let named = by_name(tensor);
+    if named != TimelineKind::Activations || matches!(tensor.op, Op::MulMatId | Op::AddId) {
+        return if named == TimelineKind::Activations { TimelineKind::Experts } else { named };
+    }
+    if let Some(below) = tensor.view_of.get() {
+        return kinds[below.index()];
+    }
+    let Some(first) = graph.sources(tensor).next() else { return named };
+    let weight = &graph[first];
+    let vocabulary = matches!(weight.buffer, Buffer::Weights(_)) && matches!(weight.label, "output" | "token_embd");
+    if tensor.op == Op::MulMat && vocabulary {
+        return TimelineKind::Logits;
+    }
+    // elementwise operations and copies keep the kind of their operand
+    if keeps_kind(tensor.op) && weight.elements() == tensor.elements() { kinds[first.index()] } else { named }
+}
+
+const fn keeps_kind(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Scale | Op::Unary | Op::Clamp | Op::Add | Op::Mul | Op::Div | Op::Cpy | Op::Cont | Op::Dup | Op::SoftMax
+    )
+}
+
+impl AllocationPage {
+    /// `{"devices":[{"id","peak","peak_node","naive","alive":[…]}],"compared":…}`: the bytes reserved, the first
+    /// operation at that size, the bytes without reuse, and the tensors alive at the peak.
+    pub fn json(&self) -> Value {
+        let compared = self.other.as_ref().map(|other| match &other.walk {
+            Ok(walk) => json!({ "with": other.label, "instead_of": self.label, "devices": devices(walk) }),
+            Err(refusal) => {
+                json!({ "with": other.label, "instead_of": self.label, "refused": refusal.to_string() })
+            }
+        });
+        json!({ "page": "allocation", "remark": self.remark, "devices": devices(&self.walk), "compared": compared })
+    }
+
+    /// For each device its timeline, its peak and the tensors alive then, in `cells` cells; `textured` where there are no
+    /// colours.
+    pub fn page(&self, cells: usize, textured: bool) -> Page {
+        let mut page = Page::default();
+        page.heading("Where the memory of the compute buffers goes");
+        self.remark.iter().for_each(|remark| page.text(remark, Hue::Cache));
+        for timeline in &self.walk.timelines {
+            section(timeline, &self.walk, (cells, textured), &mut page);
+        }
+        if let Some(other) = &self.other {
+            page.heading(&format!("With {} instead of {}", other.label, self.label));
+            match &other.walk {
+                Ok(walk) => comparison(&self.walk, walk, [&self.label, &other.label], &mut page),
+                Err(refusal) => page.text(&format!("llama.cpp refuses: {refusal}"), Hue::Over),
+            }
+        }
+        page
+    }
+}
+
+fn devices(walk: &AllocationWalk) -> Vec<Value> {
+    let device = |timeline: &Timeline| {
+        json!({
+            "id": timeline.id,
+            "peak": timeline.reserved,
+            "peak_node": walk.moments.get(timeline.peak).map(|moment| &moment.name),
+            "naive": timeline.naive,
+            "alive": timeline.alive_at(timeline.peak).into_iter().map(life).collect::<Vec<_>>(),
+        })
+    };
+    walk.timelines.iter().map(device).collect()
+}
+
+fn life(life: &TensorLife) -> Value {
+    json!({
+        "tensor": life.name,
+        "shape": life.shape,
+        "kind": life.kind.word(),
+        "offset": life.offset,
+        "bytes": life.bytes,
+        "in_place_of": life.takes_over,
+    })
+}
+
+fn section(timeline: &Timeline, walk: &AllocationWalk, (cells, textured): (usize, bool), page: &mut Page) {
+    let at = walk.moments.get(timeline.peak);
+    let node = at.map(|moment| format!("{} ({})", moment.name, moment.op)).unwrap_or_default();
+    let bytes = |bytes: u64| grouped(bytes, '\u{2009}');
+    page.heading(&format!("{}: {}", timeline.id, timeline.reserved));
+    let sentence = format!(
+        "Reserved: {} bytes, first needed by {node}, step {} of {}. {} without reuse.",
+        bytes(timeline.reserved.0),
+        timeline.peak + 1,
+        walk.moments.len(),
+        timeline.naive,
+    );
+    page.text(&sentence, Hue::Text);
+    let lives = timeline.alive_at(timeline.peak);
+    if lives.is_empty() {
+        return page.text("Nothing is computed on this device.", Hue::Dim);
+    }
+    page.blank();
+    let chart = timeline.chart(walk, textured);
+    chart.onto(page, cells, 11, 10);
+    legend(chart.used(), page);
+    page.blank();
+    let row = |life: &&TensorLife| {
+        let took = life.takes_over.clone().unwrap_or_default();
+        let texts = [life.name.clone(), life.shape.clone(), life.kind.word().to_owned()];
+        texts.into_iter().chain([bytes(life.offset), bytes(life.bytes), took]).map(Span::from).collect()
+    };
+    let held: u64 = lives.iter().map(|life| life.bytes).sum();
+    let rest = bytes(timeline.reserved.0.saturating_sub(held));
+    let last = ["fragmentation", "", "", "", &rest, ""].map(Span::from).to_vec();
+    let columns = vec![
+        Column::left("tensor", 0),
+        Column::left("shape", 0),
+        Column::left("kind", 0),
+        Column::right("offset", 0),
+        Column::right("bytes", 0),
+        Column::left("in place of", 0),
+    ];
+    let rows = lives.iter().map(row).chain([last]).collect();
+    page.table(columns, rows, Narrow::Below(1));
+}
+
+impl Timeline {
+    /// What is alive on the device, from the first step to the last.
+    pub fn chart(&self, walk: &AllocationWalk, textured: bool) -> Stacks<'_, { TimelineKind::ALL.len() }> {
+        let mut seen = None;
+        let mut first =
+            |layer: Option<usize>| layer.filter(|&layer| seen.replace(layer).is_none_or(|seen| layer > seen));
+        let names = walk.moments.iter().enumerate();
+        let names = names.filter_map(|(at, moment)| Some((at, first(moment.layer)?.to_string()))).collect();
+        Stacks {
+            series: TimelineKind::ALL.map(TimelineKind::series),
+            steps: &self.alive,
+            grown: &self.grown,
+            most: self.reserved,
+            peak: (self.reserved > Bytes::ZERO).then_some(self.peak),
+            cursor: None,
+            names,
+            textured,
+        }
+    }
+}
+
+fn comparison(one: &AllocationWalk, two: &AllocationWalk, [label, other]: [&str; 2], page: &mut Page) {
+    let devices = one.timelines.iter().zip(&two.timelines);
+    let mut rows: Vec<Vec<Span>> = devices
+        .map(|(one, two)| [one.id.clone(), one.reserved.to_string(), two.reserved.to_string()].map(Span::from).to_vec())
+        .collect();
+    for kind in TimelineKind::ALL {
+        let most = |walk: &AllocationWalk| {
+            let of = |timeline: &Timeline| timeline.alive.iter().map(|kinds| kinds[kind.index()]).max().unwrap_or(0);
+            Bytes(walk.timelines.iter().map(of).max().unwrap_or(0))
+        };
+        if most(one).max(most(two)) > Bytes::ZERO {
+            let name = format!("peak {} on a device", kind.word());
+            rows.push([name, most(one).to_string(), most(two).to_string()].map(Span::from).to_vec());
+        }
+    }
+    let columns = vec![Column::left("device", 0), Column::right(label, 0), Column::right(other, 0)];
+    page.table(columns, rows, Narrow::Cut(0));
 }

@@ -1,22 +1,21 @@
 //! The caches of a model: attention heads of its blocks, bytes per token, and how cells fill as tokens arrive.
 
-mod fill;
-mod heads;
-mod printout;
 pub mod squares;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::engine::PlanRequest;
-use crate::engine::llama_cpp::cache::{KvCache, Memory};
-use crate::engine::{self, EngineError, llama_cpp};
+use crate::engine::ggml::Type;
+use crate::engine::llama_cpp::cache::{KvCache, KvLayer, Memory};
+use crate::engine::{self, EngineError, PlanRequest, llama_cpp};
+use crate::model::Model;
+use crate::page::{Bar, Block, Column, Hue, Narrow, Page, Span};
 use crate::plan::{OwnCache, OwnCacheKind, OwnCaches, PartKind, Plan};
 use crate::settings::{CacheType, InEffect};
-use crate::units::{Bytes, Ratio};
+use crate::units::{Bytes, Ratio, Tokens};
+use squares::Squares;
 
-pub use fill::{CellFill, CellState};
-pub(super) use heads::row;
-pub use heads::{Attention, BlockKind, BlockMemory};
+pub use squares::{CellFill, CellState};
 
 /// The page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -147,7 +146,7 @@ impl CachesPage {
             (Err(_), Err(error)) => return Err(error),
             (memory, own) => (memory.ok(), own.ok()),
         };
-        let kinds = heads::kinds(&request.model, plan, memory.as_ref(), own.as_ref());
+        let kinds = kinds(&request.model, plan, memory.as_ref(), own.as_ref());
         let mut stores = Vec::new();
         if let Some(memory) = &memory {
             stores.extend(llama_cpp_caches(memory, plan));
@@ -199,8 +198,8 @@ fn llama_cpp_caches(memory: &Memory, plan: &Plan) -> Vec<CellCache> {
         let owned: Vec<_> =
             (0..).zip(&cache.layers).filter_map(|(il, layer)| layer.filter(|l| l.owner == il)).collect();
         let cells = cache.size.saturating_mul(cache.streams);
-        let bytes = owned.iter().map(|layer| Bytes(heads::row(layer.ty_k, layer.k).saturating_mul(cells)));
-        let v = owned.iter().filter_map(|layer| Some(Bytes(heads::row(layer.ty_v, layer.v?).saturating_mul(cells))));
+        let bytes = owned.iter().map(|layer| Bytes(row(layer.ty_k, layer.k).saturating_mul(cells)));
+        let v = owned.iter().filter_map(|layer| Some(Bytes(row(layer.ty_v, layer.v?).saturating_mul(cells))));
         CellCache {
             whose: CacheOwner::LlamaCpp,
             blocks: owned.len() as u64,
@@ -245,4 +244,336 @@ fn formats(plan: &Plan) -> Vec<CacheFormat> {
         CacheFormat { ty, block, bytes, share, in_use: ty == effect.cache_type_k || ty == effect.cache_type_v }
     };
     CacheType::ALL.into_iter().map(format).collect()
+}
+
+/// Blocks with equal caches.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BlockKind {
+    /// Their indices, ascending.
+    pub blocks: Vec<usize>,
+    /// What each of them caches.
+    pub keeps: BlockMemory,
+    /// Bytes of each in the plan.
+    pub planned: Bytes,
+    /// Bytes that llama.cpp would allocate for each.
+    pub llama_cpp: Option<Bytes>,
+    /// The cache that the Ollama engine would allocate for each.
+    pub ollama_engine: Option<OwnCache>,
+}
+
+/// What a block caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockMemory {
+    /// Keys and values of every token.
+    Tokens {
+        /// How query heads share them.
+        attention: Attention,
+        /// Query heads.
+        heads: u64,
+        /// KV heads.
+        kv_heads: u64,
+        /// Elements of K per token.
+        k: u64,
+        /// Elements of V per token; `None` if V is a part of K.
+        v: Option<u64>,
+        /// Bytes of both per token, in the types in use.
+        per_token: Bytes,
+        /// Cells of all sequences.
+        cells: u64,
+        /// Whether it is a sliding-window cache.
+        window: bool,
+    },
+    /// A state of fixed size.
+    State {
+        /// Bytes per sequence.
+        bytes: Bytes,
+    },
+    /// It uses the cache of another block.
+    Shared {
+        /// That block.
+        owner: usize,
+    },
+    /// Nothing.
+    Nothing,
+}
+
+/// How query heads share keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(clippy::upper_case_acronyms, reason = "established names")]
+pub enum Attention {
+    /// Every query head has its own.
+    MHA,
+    /// Groups of query heads share one.
+    GQA,
+    /// All query heads share one.
+    MQA,
+    /// All query heads share one compressed row, from which K and V are expanded.
+    MLA,
+}
+
+impl Attention {
+    fn of(heads: u64, kv_heads: u64, compressed: bool) -> Self {
+        match (heads, kv_heads) {
+            _ if compressed => Self::MLA,
+            (heads, kv_heads) if heads == kv_heads => Self::MHA,
+            (_, 1) => Self::MQA,
+            _ => Self::GQA,
+        }
+    }
+}
+
+/// Bytes of a row of `elements`, in whole blocks.
+pub(super) const fn row(ty: Type, elements: u64) -> u64 {
+    (elements / ty.block()).saturating_mul(ty.block_bytes())
+}
+
+/// The kinds of blocks, by llama.cpp's cache layout if it supports the model.
+fn kinds(model: &Model, plan: &Plan, memory: Option<&Memory>, own: Option<&OwnCaches>) -> Vec<BlockKind> {
+    let mut kinds: Vec<BlockKind> = Vec::new();
+    for block in 0..model.block_count() {
+        let own_cache = own.and_then(|own| own.layers.get(block).copied());
+        let kind = BlockKind {
+            blocks: vec![block],
+            keeps: memory.map_or_else(|| keeps_in_ollama_engine(plan, own_cache), |memory| keeps(model, memory, block)),
+            planned: plan.layers.get(block).map_or(Bytes::ZERO, |layer| layer.cache),
+            llama_cpp: memory.map(|memory| Bytes(memory.of_block(block))),
+            ollama_engine: own_cache,
+        };
+        match kinds.iter_mut().find(|known| known.is_like(&kind)) {
+            Some(known) => known.blocks.push(block),
+            None => kinds.push(kind),
+        }
+    }
+    kinds
+}
+
+impl BlockKind {
+    fn is_like(&self, other: &Self) -> bool {
+        self.keeps == other.keeps
+            && (self.planned, self.llama_cpp, self.ollama_engine)
+                == (other.planned, other.llama_cpp, other.ollama_engine)
+    }
+}
+
+/// What llama.cpp caches for block `il`.
+fn keeps(model: &Model, memory: &Memory, il: usize) -> BlockMemory {
+    let found = |cache: &Option<KvCache>| {
+        let cache = cache.as_ref()?;
+        Some((cache.layers.get(il).copied().flatten()?, cache.size.saturating_mul(cache.streams)))
+    };
+    let (full, window) = (found(&memory.full), found(&memory.window));
+    if let Some((layer, cells)) = full.or(window) {
+        if layer.owner != il {
+            return BlockMemory::Shared { owner: layer.owner };
+        }
+        let compressed = layer.v.is_none() && memory.compressed.is_none();
+        return tokens(model, il, layer, cells, full.is_none(), compressed);
+    }
+    match &memory.recurrent {
+        Some(states) if states.layers.get(il).copied().flatten().is_some() => {
+            BlockMemory::State { bytes: Bytes(row(Type::F32, states.r) + row(Type::F32, states.s)) }
+        }
+        _ => BlockMemory::Nothing,
+    }
+}
+
+fn tokens(model: &Model, il: usize, layer: KvLayer, cells: u64, window: bool, compressed: bool) -> BlockMemory {
+    let at = |list: &[u64]| list.get(il).copied().unwrap_or(0);
+    let (heads, kv_heads) = (at(&model.hyper.heads), at(&model.hyper.kv_heads));
+    let v = layer.v.map_or(0, |v| row(layer.ty_v, v));
+    BlockMemory::Tokens {
+        attention: Attention::of(heads, kv_heads, compressed),
+        heads,
+        kv_heads,
+        k: layer.k,
+        v: layer.v,
+        per_token: Bytes(row(layer.ty_k, layer.k).saturating_add(v)),
+        cells,
+        window,
+    }
+}
+
+/// What the Ollama engine caches, if llama.cpp does not support the model.
+fn keeps_in_ollama_engine(plan: &Plan, own: Option<OwnCache>) -> BlockMemory {
+    match own {
+        Some(own) if own.cells > 0 => {
+            let elements = |bytes: Bytes| {
+                let format = plan.settings.cache_type_k.format();
+                bytes.0 / own.cells / format.block_bytes() * format.block()
+            };
+            BlockMemory::Tokens {
+                attention: Attention::GQA,
+                heads: 0,
+                kv_heads: 0,
+                k: elements(own.k),
+                v: Some(elements(own.v)),
+                per_token: Bytes(own.bytes().0 / own.cells),
+                cells: own.cells,
+                window: matches!(own.kind, OwnCacheKind::Window { .. }),
+            }
+        }
+        Some(own) if own.state > Bytes::ZERO => {
+            BlockMemory::State { bytes: Bytes(own.state.0 / plan.settings.parallel.max(1)) }
+        }
+        _ => BlockMemory::Nothing,
+    }
+}
+
+impl CachesPage {
+    /// `{"kinds":[…],"stores":[…],"states":[…],"formats":[…],"planned","llama_cpp","ollama_engine"}`, sizes in bytes.
+    pub fn json(&self) -> Value {
+        let mut page = json!({ "page": "cache" });
+        if let (Value::Object(page), Ok(Value::Object(own))) = (&mut page, serde_json::to_value(self)) {
+            page.extend(own);
+        }
+        page
+    }
+
+    /// What is planned for the model, and for its draft.
+    pub fn planned_phrase(&self) -> String {
+        let draft = self.draft.map_or_else(String::new, |draft| format!(", and {draft} for the draft"));
+        format!("{}{draft}", self.planned)
+    }
+
+    /// The number of sequences and their context.
+    fn sequences_phrase(&self) -> String {
+        let tokens = Tokens(self.context);
+        match (self.sequences, self.unified) {
+            (1, _) => format!("One sequence of {tokens} tokens"),
+            (sequences, true) => format!("{sequences} sequences sharing {tokens} tokens"),
+            (sequences, false) => format!("{sequences} sequences of {tokens} tokens each"),
+        }
+    }
+
+    /// Tables of the kinds of blocks by engine, of the cells as they fill, and of the cache types, in `cells` cells.
+    pub fn page(&self, cells: usize) -> Page {
+        let mut page = Page::default();
+        page.heading("What the model caches");
+        page.text(&format!("{}; planned: {}.", self.sequences_phrase(), self.planned_phrase()), Hue::Text);
+        page.blank();
+        let or_none = |bytes: Option<Bytes>| bytes.map_or_else(|| "—".to_owned(), |bytes| bytes.to_string());
+        let kind = |kind: &BlockKind| {
+            let per_token = match kind.keeps {
+                BlockMemory::Tokens { per_token, .. } => Some(per_token),
+                _ => None,
+            };
+            let own = kind.ollama_engine.map(|own| own.bytes());
+            let sizes = [per_token, Some(kind.planned), kind.llama_cpp, own].map(or_none);
+            [kind.blocks.len().to_string(), kind.description()].into_iter().chain(sizes).map(Span::from).collect()
+        };
+        let mut columns = vec![Column::right("blocks", 0), Column::left("each stores", 0)];
+        columns.extend(["per token", "planned", "llama.cpp", "Ollama engine"].map(|title| Column::right(title, 0)));
+        let rows = self.kinds.iter().map(kind).collect();
+        page.table(columns, rows, Narrow::Below(2));
+        self.heads_onto(&mut page);
+        page.heading(if self.stores.is_empty() { "States" } else { "Cells" });
+        let squares = Squares { rows: PRINTED_ROWS, cells };
+        let size = squares.size(self);
+        if !self.stores.is_empty() {
+            page.text(&Squares::scale(size, squares.steps(self, size, FILLED)), Hue::Text);
+            page.blank();
+        }
+        squares.onto(self, size, FILLED, &mut page);
+        if !self.stores.is_empty() {
+            page.text(squares.legend(self), Hue::Dim);
+        }
+        self.stores_onto(&mut page);
+        page.heading("Cache types");
+        let format = |format: &CacheFormat| {
+            let mark = if format.in_use { " (in use)" } else { "" };
+            let CacheFormat { ty, block, bytes, share, .. } = format;
+            [format!("{ty}{mark}"), block.to_string(), bytes.to_string(), share.to_string()].map(Span::from).to_vec()
+        };
+        let numbers = ["block size", "bytes per block", "relative to f16"];
+        table("type", &numbers, self.formats.iter().map(format).collect(), &mut page);
+        page
+    }
+}
+
+impl CachesPage {
+    /// Adds bars of the query heads, and of what is stored of a token, to one scale.
+    fn heads_onto(&self, page: &mut Page) {
+        let elements = |kind: &BlockKind| match kind.keeps {
+            BlockMemory::Tokens { heads, kv_heads, k, v, per_token, .. } => {
+                // query heads are as long as key heads
+                let queries = k.checked_div(kv_heads).unwrap_or(0).saturating_mul(heads);
+                Some((kind.blocks.len(), [queries, k, v.unwrap_or(0)].map(|part| part as f64), per_token))
+            }
+            _ => None,
+        };
+        let kinds: Vec<_> = self.kinds.iter().filter_map(elements).collect();
+        let most = kinds.iter().map(|(_, parts, _)| parts.iter().sum::<f64>()).fold(1.0, f64::max);
+        if kinds.is_empty() {
+            return;
+        }
+        page.heading("Heads to scale: Q computes, K and V are stored");
+        let bar = |(blocks, parts, per_token): (usize, [f64; 3], Bytes)| {
+            let parts = parts.into_iter().zip([("Q", Hue::Dim), ("K", Hue::Cache), ("V", Hue::Weights)]);
+            Bar {
+                label: format!("{blocks} blocks").into(),
+                parts: parts.map(|(part, (sign, hue))| (part / most, sign.to_owned(), hue)).collect(),
+                value: format!("{per_token} per token").into(),
+            }
+        };
+        page.push(Block::Bars(kinds.into_iter().map(bar).collect(), 80));
+    }
+
+    /// Adds tables of the caches and of the states.
+    fn stores_onto(&self, page: &mut Page) {
+        if !self.stores.is_empty() {
+            page.blank();
+            let row = |store: &CellCache| {
+                let window = store.window.map_or_else(|| "—".to_owned(), |window| Tokens(window).to_string());
+                let numbers = [store.blocks.to_string(), Tokens(store.size).to_string(), store.streams.to_string()];
+                let name = std::iter::once(store.whose.title().to_owned());
+                name.chain(numbers).chain([window, store.bytes.to_string()]).map(Span::from).collect()
+            };
+            let numbers = ["blocks", "cells per stream", "streams", "window", "bytes"];
+            table("cells of", &numbers, self.stores.iter().map(row).collect(), page);
+        }
+        if !self.states.is_empty() {
+            page.blank();
+            let row = |state: &StateCache| {
+                let StateCache { whose, blocks, sequences, bytes } = state;
+                let numbers = [blocks.to_string(), sequences.to_string(), state.of_sequence().to_string()];
+                let name = std::iter::once(whose.title().to_owned());
+                name.chain(numbers).chain([bytes.to_string()]).map(Span::from).collect()
+            };
+            let numbers = ["blocks", "sequences", "bytes per sequence", "bytes"];
+            table("states of", &numbers, self.states.iter().map(row).collect(), page);
+        }
+    }
+}
+
+/// Adds a table of names with numbers.
+fn table(names: &str, numbers: &[&str], rows: Vec<Vec<Span>>, page: &mut Page) {
+    let numbers = numbers.iter().map(|title| Column::right(title, 0));
+    let columns = std::iter::once(Column::left(names, 0)).chain(numbers).collect();
+    page.table(columns, rows, Narrow::Below(1));
+}
+
+/// Filled squares on paper: enough for some sliding windows to have moved on; and the rows of all squares.
+const FILLED: u64 = 240;
+const PRINTED_ROWS: usize = 24;
+
+impl BlockKind {
+    /// What each of these blocks caches, in a few words.
+    pub fn description(&self) -> String {
+        match self.keeps {
+            BlockMemory::Tokens { attention, heads, kv_heads, k, v, window, .. } => {
+                let heads = match heads {
+                    0 => String::new(),
+                    heads => format!(", {heads} Q heads, {kv_heads} KV heads"),
+                };
+                let values = v.map_or_else(|| "no separate V".to_owned(), |v| format!("V {v}"));
+                let window = if window { ", sliding window" } else { "" };
+                format!("{attention:?}{heads}: K {k}, {values}{window}")
+            }
+            BlockMemory::State { bytes } => format!("a state of {bytes} per sequence, whatever its length"),
+            BlockMemory::Shared { owner } => format!("uses the cache of block {owner}"),
+            BlockMemory::Nothing => "nothing".to_owned(),
+        }
+    }
 }

@@ -1,20 +1,31 @@
 //! The formulas of a plan as trees: in letters, with numbers, the result and its share of the total; and the crossovers
 //! of each `max`, where another branch becomes the larger.
 
-mod allocated;
 mod crossover;
 mod difference;
-mod printout;
-mod tree;
-mod weights;
+
+use std::cmp::Reverse;
+use std::fmt;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::engine::formulas as estimated;
-use crate::engine::{self, EngineError};
-use crate::engine::{EngineVersion, PlanRequest};
-use crate::plan::{Branch, GraphUse, Part, PartKind, PartMemory, Plan, Symbol, Term};
-use crate::units::{Bytes, Ratio};
+use super::caches;
+use crate::engine::formulas::{
+    BranchRule, CacheFormula, Expr, GraphRule, Letter, LetterValues, PlanFormulas, TermRule,
+};
+use crate::engine::ggml::{self, Type};
+use crate::engine::llama_cpp::{
+    self,
+    cache::{CompressorStates, KvCache, KvLayer},
+};
+use crate::engine::{self, EngineError, EngineVersion, PlanRequest, PreparedModel};
+use crate::gguf::{GgmlType, Tensor};
+use crate::model::{Model, TensorGroup};
+use crate::page::{Block, Hue, Page, Span, width};
+use crate::plan::{Branch, GraphSize, GraphUse, Part, PartKind, PartMemory, Plan, Symbol, Term};
+use crate::settings::Settings;
+use crate::units::{Bytes, Ratio, grouped};
 
 pub use crossover::{Crossover, CrossoverPoint, CrossoverSide, KnobCurve, Sample};
 pub use difference::{FormulasDifference, PartDifference, SideLine, more};
@@ -122,13 +133,6 @@ impl FormulaNode {
     }
 }
 
-impl Crossover {
-    /// A sentence on where another side becomes the larger along a knob.
-    pub fn sentence(&self, along: &KnobCurve) -> String {
-        printout::sentence(along, self)
-    }
-}
-
 impl FormulasPage {
     /// The formulas of `plan`, the plan of `request`; beside those of another engine if one is given.
     ///
@@ -143,11 +147,11 @@ impl FormulasPage {
 
     fn alone(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
         let PlanRequest { model, settings, .. } = request;
-        let weights = weights::node(model, plan);
+        let weights = weights(model, plan);
         let engine = engine::of(plan.engine);
         let Some(formulas) = engine.formulas(&engine.loads(model, settings), plan)? else {
-            let (caches, legend) = allocated::caches(model, plan, settings)?;
-            let whole = whole(plan, vec![weights, caches, allocated::graphs(plan)]);
+            let (caches, legend) = allocated_caches(model, plan, settings)?;
+            let whole = whole(plan, vec![weights, caches, compute_buffers(plan)]);
             return Ok(Self { legend, whole, contests: Vec::new(), versus: None });
         };
         let contests = crossover::crossovers(plan, settings, &formulas);
@@ -174,10 +178,10 @@ fn whole(plan: &Plan, parts: Vec<FormulaNode>) -> FormulaNode {
 }
 
 /// The caches: one part per kind of block.
-fn caches(plan: &Plan, formulas: &estimated::PlanFormulas) -> FormulaNode {
-    let part = |cache: &estimated::CacheFormula| {
-        let values = formulas.values.clone().with(estimated::Letter::HkvLayer, cache.kv_heads);
-        let one = tree::node(cache.name, cache.bytes, &values);
+fn caches(plan: &Plan, formulas: &PlanFormulas) -> FormulaNode {
+    let part = |cache: &CacheFormula| {
+        let values = formulas.values.clone().with(Letter::HkvLayer, cache.kv_heads);
+        let one = node(cache.name, cache.bytes, &values);
         // a block without tensors has no cache
         let counted = |block: &&usize| plan.layers.get(**block).is_some_and(|layer| layer.cache == one.bytes());
         let count = cache.blocks.iter().filter(counted).count() as u64;
@@ -195,14 +199,14 @@ fn caches(plan: &Plan, formulas: &estimated::PlanFormulas) -> FormulaNode {
 }
 
 /// The graph sizes: the one in use, with its devices, and the other, which is not counted.
-fn graphs(plan: &Plan, formulas: &estimated::PlanFormulas) -> FormulaNode {
+fn graphs(plan: &Plan, formulas: &PlanFormulas) -> FormulaNode {
     let graph = &plan.graph;
     let partial = (GraphUse::Partial, "graph, some layers in RAM", &graph.partial, formulas.partial);
     let full = (GraphUse::Full, "graph, all layers on GPU", &graph.full, formulas.full);
-    let part = |(when, name, size, rule): (_, &str, &crate::plan::GraphSize, Option<&estimated::GraphRule>)| {
+    let part = |(when, name, size, rule): (_, &str, &GraphSize, Option<&GraphRule>)| {
         let role = if when == graph.used { NodeRole::Wins } else { NodeRole::Loses };
         match rule {
-            Some(rule) => tree::rule(name, rule, size, &formulas.values).with(role),
+            Some(rule) => graph_size(name, rule, size, &formulas.values).with(role),
             None => FormulaNode::leaf(name, "0", "0", size.bytes).with(role),
         }
     };
@@ -212,4 +216,408 @@ fn graphs(plan: &Plan, formulas: &estimated::PlanFormulas) -> FormulaNode {
     let each: Vec<String> = devices.clone().map(|device| format!("{} {}", device.id, device.graph)).collect();
     let formula = if each.is_empty() { "none is allocated".to_owned() } else { "one on each device in use".to_owned() };
     FormulaNode { parts, formula, numbers: each.join(" + "), ..FormulaNode::leaf("graphs", "", "", plan.totals.graph) }
+}
+
+/// `expr` as a named amount of memory, with its parts.
+fn node(name: &str, expr: &Expr, values: &LetterValues) -> FormulaNode {
+    let node = expand(expr, values);
+    let bytes = if let Amount::Number(number) = node.amount { number } else { 0 };
+    FormulaNode { name: name.to_owned(), amount: Amount::Bytes(Bytes(bytes)), ..node }
+}
+
+/// A graph's size: its branches and their terms.
+fn graph_size(name: &str, rule: &GraphRule, size: &GraphSize, values: &LetterValues) -> FormulaNode {
+    let term = |part: &TermRule| {
+        let one = node(part.name, &part.bytes, values);
+        if rule.times == 1 {
+            return one;
+        }
+        let bytes = Bytes(one.bytes().0.wrapping_mul(rule.times));
+        let times = |text: &str| format!("{}·({text})", rule.times);
+        FormulaNode { formula: times(&one.formula), numbers: times(&one.numbers), amount: Amount::Bytes(bytes), ..one }
+    };
+    let branch = |(at, choice): (usize, &BranchRule)| {
+        let role = if at == size.winner { NodeRole::Wins } else { NodeRole::Loses };
+        let bytes = size.branches.get(at).map_or(Bytes::ZERO, |branch| branch.bytes);
+        let terms = rule.always.iter().chain(choice.parts).map(term).collect();
+        with_formulas_of_parts(FormulaNode::sum(choice.name, bytes, terms)).with(role)
+    };
+    let branches: Vec<FormulaNode> = rule.choices.iter().enumerate().map(branch).collect();
+    let formulas: Vec<&str> = branches.iter().map(|branch| branch.formula.as_str()).collect();
+    let amounts: Vec<String> = branches.iter().map(|branch| branch.bytes().0.to_string()).collect();
+    let of = |texts: String| if branches.len() == 1 { texts } else { format!("max({texts})") };
+    let (formula, numbers) = (of(formulas.join(", ")), of(amounts.join(", ")));
+    let name = match branches.as_slice() {
+        [one] => format!("{name}: {}", one.name),
+        _ => name.to_owned(),
+    };
+    let parts = if let [one] = branches.as_slice() { one.parts.clone() } else { branches };
+    FormulaNode { parts, ..FormulaNode::leaf(name, formula, numbers, size.bytes) }
+}
+
+/// A sum with the formulas of its parts instead of their names.
+fn with_formulas_of_parts(sum: FormulaNode) -> FormulaNode {
+    let joined = |text: fn(&FormulaNode) -> &str| sum.parts.iter().map(text).collect::<Vec<_>>().join(" + ");
+    let (formula, numbers) = (joined(|part| &part.formula), joined(|part| &part.numbers));
+    FormulaNode { formula, numbers, ..sum }
+}
+
+/// `expr` with its parts, down to the letters; numbers have no node of their own.
+fn expand(expr: &Expr, values: &LetterValues) -> FormulaNode {
+    let value = expr.value(values).unwrap_or(0);
+    let expand_all = |parts: &[Expr]| {
+        parts.iter().filter(|part| !matches!(part, Expr::Number(_))).map(|part| expand(part, values)).collect()
+    };
+    let both = |a: &Expr, b: &Expr| expand_all(&[*a, *b]);
+    let parts: Vec<FormulaNode> = match *expr {
+        Expr::Number(_) | Expr::Letter(_) => Vec::new(),
+        Expr::Sum(parts) | Expr::Product(parts) => expand_all(parts),
+        Expr::Difference(a, b) | Expr::Quotient(a, b) => both(a, b),
+        Expr::Max(a, b) => {
+            let first = a.value(values).unwrap_or(0) >= b.value(values).unwrap_or(0);
+            let role = |wins| if wins { NodeRole::Wins } else { NodeRole::Loses };
+            vec![expand(a, values).with(role(first)), expand(b, values).with(role(!first))]
+        }
+        Expr::Elements(count) => vec![expand(count, values), expand(&Expr::Letter(Letter::P), values)],
+    };
+    let (name, amount) = match *expr {
+        Expr::Letter(Letter::P) => (Letter::P.meaning(), Amount::Fraction(values.bytes_per_element())),
+        Expr::Letter(letter) => (letter.meaning(), Amount::Number(value)),
+        Expr::Sum(_) => ("sum", Amount::Number(value)),
+        Expr::Product(_) => ("product", Amount::Number(value)),
+        Expr::Difference(..) => ("difference", Amount::Number(value)),
+        Expr::Quotient(..) => ("quotient, rounded down", Amount::Number(value)),
+        Expr::Max(..) => ("the larger of the two", Amount::Number(value)),
+        Expr::Elements(_) => ("elements and their size", Amount::Number(value)),
+        Expr::Number(_) => ("number", Amount::Number(value)),
+    };
+    FormulaNode {
+        name: name.to_owned(),
+        formula: expr.formula(),
+        numbers: expr.numbers(values),
+        amount,
+        role: NodeRole::Part,
+        parts,
+    }
+}
+
+/// Tensors of one name, type and number of elements.
+struct TensorClass<'m> {
+    name: &'m str,
+    ty: GgmlType,
+    elements: u64,
+    count: u64,
+    bytes: Bytes,
+}
+
+/// The weights of `plan`, a plan of `model`.
+fn weights(model: &Model, plan: &Plan) -> FormulaNode {
+    let last = plan.layers.len().saturating_sub(1);
+    let in_layers = |blocks: bool| -> Bytes {
+        plan.layers.iter().filter(|layer| (layer.index < last) == blocks).map(|layer| layer.weights).sum()
+    };
+    let blocks = classes(plan, (0..last).flat_map(|block| model.tensors(TensorGroup::Block(block))));
+    let output = classes(plan, model.output_tensors());
+    let (in_blocks, in_output) = (in_layers(true), in_layers(false));
+    let mut parts =
+        vec![group(format!("{last} blocks"), in_blocks, &blocks), group("output layer".into(), in_output, &output)];
+    let beside = beside(plan, |memory| memory.weights);
+    let rest = plan.totals.weights - in_blocks - in_output - beside.iter().map(FormulaNode::bytes).sum();
+    if rest > Bytes::ZERO {
+        parts.push(outside_layers(model, plan, rest));
+    }
+    parts.extend(beside);
+    FormulaNode::sum("weights", plan.totals.weights, parts)
+}
+
+/// The weights outside the layers: token embeddings, copies and alignment.
+fn outside_layers(model: &Model, plan: &Plan, rest: Bytes) -> FormulaNode {
+    let all = classes(plan, model.tensors(TensorGroup::Input));
+    // embeddings that are also the output matrix are counted with the output layer, unless there are two copies
+    let is_output = |tensor: &&Tensor| model.output_tensors().any(|output| output.name == tensor.name);
+    let fits = sum(&all) <= rest;
+    let input =
+        if fits { all } else { classes(plan, model.tensors(TensorGroup::Input).filter(|tensor| !is_output(tensor))) };
+    group("outside the layers".to_owned(), rest, &input)
+}
+
+fn sum(classes: &[TensorClass<'_>]) -> Bytes {
+    classes.iter().map(|kind| kind.bytes).sum()
+}
+
+fn group(name: String, bytes: Bytes, classes: &[TensorClass<'_>]) -> FormulaNode {
+    let mut parts: Vec<FormulaNode> = classes.iter().map(TensorClass::node).collect();
+    parts.sort_by_key(|part| Reverse(part.bytes()));
+    let known = sum(classes);
+    if known > bytes {
+        // some are not loaded
+        parts = vec![FormulaNode::leaf("as counted by the engine", "loaded", bytes.0.to_string(), bytes)];
+    }
+    let rest = bytes - known;
+    if rest > Bytes::ZERO {
+        parts.push(FormulaNode::leaf("copies and alignment", "remainder", rest.0.to_string(), rest));
+    }
+    FormulaNode::sum(name, bytes, parts)
+}
+
+fn classes<'m>(plan: &Plan, tensors: impl Iterator<Item = &'m Tensor>) -> Vec<TensorClass<'m>> {
+    let mut classes: Vec<TensorClass<'m>> = Vec::new();
+    let engine = engine::of(plan.engine);
+    for tensor in tensors {
+        let name = role(&tensor.name);
+        let elements = tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
+        let bytes = Bytes(engine.tensor_bytes(tensor));
+        match classes.iter_mut().find(|kind| kind.name == name && kind.ty == tensor.ty && kind.elements == elements) {
+            Some(kind) => {
+                kind.count += 1;
+                kind.bytes += bytes;
+            }
+            None => classes.push(TensorClass { name, ty: tensor.ty, elements, count: 1, bytes }),
+        }
+    }
+    classes
+}
+
+/// A tensor's name without `blk.N.`.
+fn role(name: &str) -> &str {
+    let in_block = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    in_block.map_or(name, |(_, role)| role)
+}
+
+impl TensorClass<'_> {
+    fn node(&self) -> FormulaNode {
+        let Self { ty, elements, count, .. } = *self;
+        let (block, size) = (ty.block(), ty.block_bytes());
+        let (formula, numbers) = if block == 1 {
+            ("n·elements·bytes".to_owned(), format!("{count}·{elements}·{size}"))
+        } else {
+            (format!("n·elements/{block}·bytes"), format!("{count}·{elements}/{block}·{size}"))
+        };
+        FormulaNode::leaf(format!("{} ({ty})", self.name), formula, numbers, self.bytes)
+    }
+}
+
+/// The caches of `plan`, and the letters of their formulas.
+fn allocated_caches(
+    model: &PreparedModel,
+    plan: &Plan,
+    settings: &Settings,
+) -> Result<(FormulaNode, Vec<Symbol>), EngineError> {
+    let memory = llama_cpp::cache_layout(model, plan, settings)?;
+    let mut parts = Vec::new();
+    let mut legend = Vec::new();
+    let mut define = |letter, meaning, value: u64| legend.push(Symbol { letter, meaning, value: value.to_string() });
+    for (cache, letter, name) in [
+        (&memory.full, "N", "KV cache"),
+        (&memory.window, "N_w", "KV cache, sliding window"),
+        (&memory.indexer, "N", "indexer keys"),
+    ] {
+        let Some(cache) = cache else { continue };
+        let kinds = shapes(cache);
+        if kinds.is_empty() {
+            continue;
+        }
+        let meaning = if letter == "N" {
+            "cells of a cache for all tokens, all sequences together"
+        } else {
+            "cells of a sliding-window cache, all sequences together"
+        };
+        if name != "indexer keys" {
+            define(letter, meaning, cells(cache));
+        }
+        parts.extend(kinds.into_iter().map(|(layer, count)| kv(name, letter, cache, &layer, count)));
+    }
+    for (compressor, letter, name) in memory.compressed.iter().flat_map(|caches| {
+        [
+            (&caches.csa, "N_4", "KV cache, four tokens to a row"),
+            (&caches.lid, "N_4", "indexer keys, four tokens to a row"),
+            (&caches.hca, "N_128", "KV cache, 128 tokens to a row"),
+        ]
+    }) {
+        let kinds = shapes(&compressor.keys);
+        if kinds.is_empty() {
+            continue;
+        }
+        if !name.starts_with("indexer") {
+            define(letter, "rows of a compressed cache, all sequences together", cells(&compressor.keys));
+        }
+        parts.extend(kinds.into_iter().map(|(layer, count)| kv(name, letter, &compressor.keys, &layer, count)));
+        parts.push(unfinished(name, &compressor.states));
+    }
+    if let Some(states) = &memory.recurrent {
+        let count = states.layers.iter().flatten().count() as u64;
+        if count > 0 {
+            define("R", "elements of a block's convolution state", states.r);
+            define("S", "elements of a block's recurrent state", states.s);
+            define("N_p", "sequences, each with its own state", states.rows());
+            let bytes = states.r.saturating_add(states.s).saturating_mul(states.rows()).saturating_mul(4 * count);
+            parts.push(FormulaNode::leaf(
+                format!("recurrent states of {count} blocks"),
+                "n·(R + S)·4·N_p",
+                format!("{count}·({} + {})·4·{}", states.r, states.s, states.rows()),
+                Bytes(bytes),
+            ));
+        }
+    }
+    parts.extend(beside(plan, |memory| memory.cache));
+    let known: Bytes = parts.iter().map(FormulaNode::bytes).sum();
+    let rest = plan.totals.cache - known;
+    if rest > Bytes::ZERO {
+        parts.push(FormulaNode::leaf("alignment", "remainder", rest.0.to_string(), rest));
+    }
+    Ok((FormulaNode::sum("caches", plan.totals.cache, parts), legend))
+}
+
+fn cells(cache: &KvCache) -> u64 {
+    cache.size.saturating_mul(cache.streams)
+}
+
+/// The states of a compressor.
+fn unfinished(name: &str, states: &CompressorStates) -> FormulaNode {
+    let count = states.layers.iter().flatten().count() as u64;
+    let ggml::Tensor { ne: [width, tokens, streams, _], .. } = states.tensor();
+    let bytes = count.saturating_mul(2 * states.tensor().bytes());
+    FormulaNode::leaf(
+        format!("unfinished rows of {count} blocks ({name})"),
+        "n·2·elements·4·tokens·states",
+        format!("{count}·2·{width}·4·{tokens}·{streams}"),
+        Bytes(bytes),
+    )
+}
+
+/// The cache shapes with the number of blocks of each; blocks that share another's cache are not counted.
+fn shapes(cache: &KvCache) -> Vec<(KvLayer, u64)> {
+    let mut kinds: Vec<(KvLayer, u64)> = Vec::new();
+    let owned = cache.layers.iter().enumerate().filter_map(|(il, layer)| layer.filter(|layer| layer.owner == il));
+    for layer in owned {
+        match kinds.iter_mut().find(|(kind, _)| (kind.k, kind.v) == (layer.k, layer.v)) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((layer, 1)),
+        }
+    }
+    kinds
+}
+
+fn kv(name: &str, letter: &str, cache: &KvCache, layer: &KvLayer, count: u64) -> FormulaNode {
+    let cells = cells(cache);
+    let half = |what: &str, ty: Type, elements: u64| {
+        let packed = |count: String| match ty.block() {
+            1 => format!("{count}·{}", ty.block_bytes()),
+            block => format!("{count}/{block}·{}", ty.block_bytes()),
+        };
+        let bytes = Bytes(caches::row(ty, elements).saturating_mul(cells).saturating_mul(count));
+        let formula = format!("n·{}·{letter}", packed("elements".to_owned()));
+        FormulaNode::leaf(
+            format!("{what} ({})", ty.name()),
+            formula,
+            format!("{count}·{}·{cells}", packed(elements.to_string())),
+            bytes,
+        )
+    };
+    let mut parts = vec![half("K", layer.ty_k, layer.k)];
+    match layer.v {
+        Some(v) => parts.push(half("V", layer.ty_v, v)),
+        None => parts.push(FormulaNode::leaf("V", "a part of K", "0", Bytes::ZERO)),
+    }
+    let bytes = parts.iter().map(FormulaNode::bytes).sum();
+    FormulaNode::sum(format!("{name} of {count} blocks"), bytes, parts)
+}
+
+/// Each device's compute buffer, with the tensors alive at its peak.
+fn compute_buffers(plan: &Plan) -> FormulaNode {
+    let buffers = plan.graph.in_force().branches.iter().filter(|branch| branch.bytes > Bytes::ZERO);
+    let parts = buffers.map(|branch| {
+        let buffer = FormulaNode::of_branch(branch);
+        FormulaNode { name: format!("{}, at its peak", branch.name), ..buffer }
+    });
+    let parts = parts.chain(beside(plan, |memory| memory.graph)).collect();
+    FormulaNode::sum("compute buffers", plan.totals.graph, parts)
+}
+
+/// Depth of the list: from the total down to the terms of a branch.
+const MAX_DEPTH: usize = 5;
+
+impl FormulasPage {
+    /// `{"legend":[…],"whole":{"name","formula","numbers","amount","role","parts"},"contests":[…]}`.
+    pub fn json(&self) -> Value {
+        let mut page =
+            json!({ "page": "formulas", "legend": self.legend, "whole": self.whole, "contests": self.contests });
+        match &self.versus {
+            Some(Ok(versus)) => page["versus"] = json!(versus),
+            Some(Err(why)) => page["versus"] = json!({ "refused": why }),
+            None => {}
+        }
+        page
+    }
+
+    /// The legend, the formulas as a nested list, the crossovers, and the formulas beside another engine's, in `cells`
+    /// cells.
+    pub fn page(&self, cells: usize) -> Page {
+        let mut page = Page::default();
+        page.heading("The formulas and their values");
+        self.letters_onto(&mut page);
+        page.blank();
+        item(&self.whole, self.whole.bytes(), 0, &mut page);
+        for contest in &self.contests {
+            page.heading(&format!("Larger branch: {}", contest.name));
+            for along in &contest.along {
+                contest.onto(along, cells, PLOT, &mut page);
+                page.blank();
+            }
+        }
+        match &self.versus {
+            Some(Ok(versus)) => versus.onto(&mut page),
+            Some(Err(why)) => page.text(&format!("The other engine makes no plan: {why}."), Hue::Over),
+            None => {}
+        }
+        page
+    }
+}
+
+impl FormulasPage {
+    /// Adds the letters with their values and meaning.
+    pub fn letters_onto(&self, page: &mut Page) {
+        let widest = |of: fn(&Symbol) -> &str| self.legend.iter().map(|symbol| width(of(symbol))).max().unwrap_or(0);
+        let (letters, values) = (widest(|symbol| symbol.letter), widest(|symbol| &symbol.value));
+        for symbol in &self.legend {
+            let letter = symbol.letter;
+            let blank = " ".repeat(letters - width(letter) + values - width(&symbol.value));
+            let first = Span::new(&format!("{letter} {blank}{}  ", symbol.value), Hue::Graph);
+            page.push(Block::Text { first, spans: vec![Span::new(symbol.meaning, Hue::Dim)] });
+        }
+    }
+}
+
+/// Rows of a plot.
+const PLOT: usize = 8;
+
+fn item(node: &FormulaNode, whole: Bytes, depth: usize, page: &mut Page) {
+    let indent = "  ".repeat(depth);
+    let share = node.share_of(whole).map(|share| format!(", {share}")).unwrap_or_default();
+    let role = match node.role {
+        NodeRole::Part | NodeRole::Wins => "",
+        NodeRole::Loses => " (not counted)",
+    };
+    let rest = format!(": {}{share}{role}", node.amount);
+    page.spans(&format!("{indent}- "), vec![Span::new(&node.name, Hue::Text.bold()), rest.into()]);
+    if depth > 0 && node.formula != node.name {
+        page.spans(
+            &format!("{indent}  - "),
+            vec![Span::new(&format!("{} = {}", node.formula, node.numbers), Hue::Dim)],
+        );
+    }
+    if depth + 1 < MAX_DEPTH {
+        let memory = node.parts.iter().filter(|part| matches!(part.amount, Amount::Bytes(_)));
+        memory.for_each(|part| item(part, whole, depth + 1, page));
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{bytes}"),
+            Self::Number(number) => f.pad(&grouped(*number, '\u{2009}')),
+            Self::Fraction(number) => write!(f, "{number}"),
+        }
+    }
 }

@@ -1,22 +1,21 @@
 //! The scheduler's passes: the device of each operation after each pass, and the tensors copied between devices.
 
-mod blocks;
-mod printout;
-mod step;
+use std::ops::Range;
+use std::sync::Arc;
 
-use crate::engine::EngineError;
-use crate::engine::PlanRequest;
-use crate::engine::ggml::BackendRef;
+use serde_json::{Value, json};
+
+use super::trace::{self, ScheduleDevice, Trace};
 use crate::engine::ggml::backend::Without;
-use crate::engine::ggml::tensor::{BackendId, Buffer, Op, TensorId};
+use crate::engine::ggml::schedule::Pass;
+use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Op, TensorId};
+use crate::engine::ggml::{BackendRef, Graph};
 use crate::engine::llama_cpp::ResolvedRequest;
+use crate::engine::{EngineError, PlanRequest};
+use crate::page::chart;
+use crate::page::{Column, Hue, Narrow, Page, Span};
 use crate::plan::Plan;
-use crate::units::Bytes;
-
-use super::names;
-use super::trace::{ScheduleDevice, Trace, TraceRequest};
-pub use blocks::GraphBlock;
-pub use step::{DeviceCount, ScheduleStep};
+use crate::units::{Bytes, grouped};
 
 /// The page.
 #[derive(Clone, Debug)]
@@ -42,7 +41,7 @@ pub struct GraphSplit {
     /// Index into [`SchedulePage::homes`].
     pub home: usize,
     /// Its operations, as indices into the graph's nodes.
-    pub nodes: std::ops::Range<usize>,
+    pub nodes: Range<usize>,
     /// The tensors that are copied to it.
     pub crossings: Vec<SplitInput>,
 }
@@ -96,20 +95,17 @@ impl SchedulePage {
     /// # Errors
     /// If llama.cpp refuses the model or the settings, or cannot run without the operation.
     pub fn of(request: &PlanRequest, plan: &Plan, without: Option<Op>) -> Result<Self, EngineError> {
-        let asked = TraceRequest::of(request, plan)?;
-        let homes = asked.homes(plan);
-        let trace = Trace::of(asked.resolved, homes)?;
+        let trace = Trace::of(request, plan)?;
         let common = common(&trace);
-        let Some(op) = without else { return Ok(Self::read(trace, common, None, asked.remark)) };
+        let Some(op) = without else { return Ok(Self::read(trace, common, None)) };
         let whole = CopyTotals::of(&cuts(&trace));
-        let lacking = Trace::of(without_op(&trace.resolved, op), trace.homes)?;
-        Ok(Self::read(lacking, common, Some((op, whole)), asked.remark))
+        let lacking = trace.again(without_op(&trace.resolved, op))?;
+        Ok(Self::read(lacking, common, Some((op, whole))))
     }
 
-    fn read(trace: Trace, common: Vec<(Op, usize)>, without: Option<(Op, CopyTotals)>, remark: Option<String>) -> Self {
-        let steps = step::steps(&trace);
-        let blocks = blocks::blocks(&trace.details.graph);
-        let cuts = cuts(&trace);
+    fn read(trace: Trace, common: Vec<(Op, usize)>, without: Option<(Op, CopyTotals)>) -> Self {
+        let blocks = blocks(&trace.details.graph);
+        let (steps, cuts, remark) = (steps(&trace), cuts(&trace), trace.remark.clone());
         Self { trace, steps, blocks, cuts, common, without, remark }
     }
 
@@ -134,10 +130,10 @@ impl SchedulePage {
         let id = *graph.nodes.get(at)?;
         let tensor = &graph[id];
         Some(GraphNode {
-            name: names::name(graph, id),
+            name: trace::name(graph, id),
             op: tensor.op.name(),
-            shape: names::shape(tensor),
-            sources: graph.sources(tensor).map(|source| names::name(graph, source)).collect(),
+            shape: trace::shape(tensor),
+            sources: graph.sources(tensor).map(|source| trace::name(graph, source)).collect(),
             view: tensor.op.is_view(),
         })
     }
@@ -150,7 +146,7 @@ impl SchedulePage {
 
     /// The device of operation `at` after step `step`.
     pub fn home_of(&self, at: usize, step: usize) -> Option<usize> {
-        self.steps.get(step).and_then(|step| step.places.get(at)).copied().and_then(step::home)
+        self.steps.get(step).and_then(|step| step.places.get(at)).copied().and_then(home)
     }
 
     /// Whether step `step` changed operation `at`.
@@ -175,7 +171,7 @@ impl CopyTotals {
 fn without_op(resolved: &ResolvedRequest, op: Op) -> ResolvedRequest {
     let mut resolved = resolved.clone();
     for device in &mut resolved.devices {
-        device.backend = std::sync::Arc::new(Without { backend: device.backend.clone(), op });
+        device.backend = Arc::new(Without { backend: device.backend.clone(), op });
     }
     resolved
 }
@@ -220,8 +216,8 @@ fn cuts(trace: &Trace) -> Vec<GraphSplit> {
         let Some(cut) = cuts.get_mut(at) else { continue };
         let place: BackendId = schedule.places[original.index()];
         cut.crossings.push(SplitInput {
-            name: names::name(graph, original),
-            shape: names::shape(&graph[original]),
+            name: trace::name(graph, original),
+            shape: trace::shape(&graph[original]),
             from: usize::from(place),
             bytes: Bytes(backends.get(cut.home).map_or(0, |backend| backend.allocation(graph, &graph[copy]))),
             copies: schedule.copies,
@@ -230,3 +226,379 @@ fn cuts(trace: &Trace) -> Vec<GraphSplit> {
     }
     cuts
 }
+
+/// A step: the assignments after a pass.
+#[derive(Clone, Debug)]
+pub struct ScheduleStep {
+    /// The pass; `None` for the state before the first.
+    pub pass: Option<Pass>,
+    /// The device of every operation of the graph, in its order.
+    pub places: Vec<BackendId>,
+    /// Whether this step changed each operation.
+    pub highlighted: Vec<bool>,
+    /// Counts for each device, and last for tensors without a device.
+    pub counts: Vec<DeviceCount>,
+    /// Number of tensors that this step assigned; in the last step also the copies.
+    pub changed: usize,
+}
+
+/// Number of tensors on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCount {
+    /// Operations.
+    pub operations: usize,
+    /// Views, weights, caches and inputs; in the last step copies too.
+    pub others: usize,
+}
+
+/// Index of the device, if one is assigned.
+fn home(place: BackendId) -> Option<usize> {
+    (place != NO_BACKEND).then_some(usize::from(place))
+}
+
+impl ScheduleStep {
+    /// Its number and name in short: `2 gpu down`.
+    pub const fn name(&self) -> &'static str {
+        match self.pass {
+            None => "0 start",
+            Some(Pass::Anchors) => "1 assign",
+            Some(Pass::GpusDown) => "2 gpu down",
+            Some(Pass::GpusUp) => "2 gpu up",
+            Some(Pass::RestDown) => "2 rest down",
+            Some(Pass::RestUp) => "2 rest up",
+            Some(Pass::BestFit) => "3 upgrade",
+            Some(Pass::Sources) => "4 remaining src",
+            Some(Pass::Split) => "5 split graph",
+        }
+    }
+
+    /// Its name as in llama.cpp's source (`ggml_backend_sched_split_graph`, ggml-backend.cpp, 0.1.161).
+    pub const fn source_name(&self) -> &'static str {
+        match self.pass {
+            None => "before pass 1",
+            Some(Pass::Anchors) => "pass 1, assign backends to ops with pre-allocated inputs",
+            Some(Pass::GpusDown) => "pass 2, expand gpu down",
+            Some(Pass::GpusUp) => "pass 2, expand gpu up",
+            Some(Pass::RestDown) => "pass 2, expand rest down",
+            Some(Pass::RestUp) => "pass 2, expand rest up",
+            Some(Pass::BestFit) => "pass 3, upgrade nodes",
+            Some(Pass::Sources) => "pass 4, remaining src",
+            Some(Pass::Split) => "pass 5, split graph",
+        }
+    }
+
+    /// What the pass does, in a few plain sentences.
+    pub const fn description(&self) -> &'static str {
+        match self.pass {
+            None => {
+                "The graph is built, and no operation has a device yet. Weights and caches are where they were loaded."
+            }
+            Some(Pass::Anchors) => {
+                "Weights and caches stay where they are in memory. An operation that reads weights runs on the device \
+                 that holds them; if that is the CPU and the batch is large, on a GPU, to which they are copied. \
+                 Inputs start in RAM."
+            }
+            Some(Pass::GpusDown) => {
+                "From the first operation to the last: one without a device gets the GPU of the operation before it, \
+                 if that GPU supports it. The CPU is not passed on yet."
+            }
+            Some(Pass::GpusUp) => {
+                "The same from the last operation to the first: one without a device gets the GPU of the operation \
+                 after it."
+            }
+            Some(Pass::RestDown) => {
+                "Once more from first to last, now for the CPU too: one without a device gets the device of the \
+                 operation before it."
+            }
+            Some(Pass::RestUp) => {
+                "And from last to first. Only operations that no neighbour's device supports are left without one."
+            }
+            Some(Pass::BestFit) => {
+                "An operation still without a device gets one that supports it, if possible the one that holds most \
+                 of its operands. One that has a device moves to a faster one that can use the same memory; here no \
+                 two devices share memory."
+            }
+            Some(Pass::Sources) => {
+                "A view gets the device of the data that it looks at; an operand without a device gets that of the \
+                 operation that reads it first."
+            }
+            Some(Pass::Split) => {
+                "The graph is cut wherever the device changes. Each split gets copies of what it reads from other \
+                 devices, and weights that are copied to a GPU begin a split of their own."
+            }
+        }
+    }
+}
+
+/// The steps of `trace`, from no assignment to the splits.
+fn steps(trace: &Trace) -> Vec<ScheduleStep> {
+    let details = &trace.details;
+    let graph = &details.graph;
+    let devices = trace.homes.len();
+    // copies are appended by the last pass: only the tensors before it can be assigned
+    let arena = trace.passes.first().map_or(0, |(_, places)| places.len());
+    let nothing = vec![NO_BACKEND; arena];
+    let previous = std::iter::once(&nothing).chain(trace.passes.iter().map(|(_, places)| places));
+    let shown: Vec<TensorId> = graph.leafs.iter().chain(&graph.nodes).copied().collect();
+    let place = |places: &[BackendId], id: TensorId| places.get(id.index()).copied().unwrap_or(NO_BACKEND);
+    let count = |places: &[BackendId]| {
+        let mut counts = vec![DeviceCount::default(); devices + 1];
+        for &id in &shown {
+            let at = home(place(places, id)).unwrap_or(devices);
+            if let Some(count) = counts.get_mut(at) {
+                let operation = graph[id].op != Op::None && !graph[id].op.is_view();
+                *(if operation { &mut count.operations } else { &mut count.others }) += 1;
+            }
+        }
+        counts
+    };
+    let of_nodes = |places: &[BackendId]| graph.nodes.iter().map(|id| place(places, *id)).collect::<Vec<_>>();
+    let mut steps = vec![ScheduleStep {
+        pass: None,
+        places: of_nodes(&nothing),
+        highlighted: vec![false; graph.nodes.len()],
+        counts: count(&nothing),
+        changed: 0,
+    }];
+    for ((pass, places), before) in trace.passes.iter().zip(previous) {
+        let reads_copy = |id: TensorId| graph.sources(&graph[id]).any(|source| source.index() >= arena);
+        let is_new = |id: TensorId| place(places, id) != place(before, id);
+        let split = *pass == Pass::Split;
+        let highlighted = |id: &TensorId| if split { reads_copy(*id) } else { is_new(*id) };
+        let mut counts = count(places);
+        let mut changed = shown.iter().filter(|id| is_new(**id)).count();
+        if split {
+            let copies = details.schedule.copies;
+            for split in &details.schedule.splits {
+                let made = copies * split.inputs.len();
+                if let Some(count) = counts.get_mut(usize::from(split.place)) {
+                    count.others += made;
+                }
+                changed += made;
+            }
+        }
+        steps.push(ScheduleStep {
+            pass: Some(*pass),
+            places: of_nodes(places),
+            highlighted: graph.nodes.iter().map(highlighted).collect(),
+            counts,
+            changed,
+        });
+    }
+    steps
+}
+
+/// Consecutive operations of one block, or of none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphBlock {
+    /// The block; `None` before the first and after the last.
+    pub layer: Option<usize>,
+    /// Indices into the graph's nodes.
+    pub nodes: Range<usize>,
+}
+
+impl GraphBlock {
+    /// `block 3`; `input` before the first block, `output` after the last.
+    pub fn name(&self) -> String {
+        match self.layer {
+            Some(layer) => format!("block {layer}"),
+            None if self.nodes.start == 0 => "input".to_owned(),
+            None => "output".to_owned(),
+        }
+    }
+}
+
+/// Groups the nodes of `graph`. A nameless operation belongs to the next named one, as only the last tensor of a step
+/// is named.
+fn blocks(graph: &Graph) -> Vec<GraphBlock> {
+    let named = |at: usize| {
+        let tensor = &graph[graph.nodes[at]];
+        let is_named = !tensor.op.is_view() && !tensor.label.is_empty();
+        is_named.then(|| usize::try_from(tensor.layer).ok())
+    };
+    let mut layers: Vec<Option<usize>> = vec![None; graph.nodes.len()];
+    let mut next = None;
+    for at in (0..graph.nodes.len()).rev() {
+        next = named(at).unwrap_or(next);
+        layers[at] = next;
+    }
+    let mut blocks: Vec<GraphBlock> = Vec::new();
+    for (at, layer) in layers.into_iter().enumerate() {
+        match blocks.last_mut().filter(|block| block.layer == layer) {
+            Some(block) => block.nodes.end = at + 1,
+            None => blocks.push(GraphBlock { layer, nodes: at..at + 1 }),
+        }
+    }
+    blocks
+}
+
+impl SchedulePage {
+    /// `{"steps":[…],"splits":[…],"pipeline":…,"nodes":[…]}`: counts per device after each pass, the tensors copied
+    /// into each split, the conditions of pipeline parallelism, and every operation with its device after each pass.
+    pub fn json(&self) -> Value {
+        let homes = self.homes();
+        let id = |home: Option<usize>| home.and_then(|home| homes.get(home)).map(|home| home.id.as_str());
+        let step = |step: &ScheduleStep| {
+            let device = |(home, count): (usize, &DeviceCount)| json!({ "id": id(Some(home)), "operations": count.operations, "others": count.others });
+            json!({
+                "step": step.name(),
+                "source": step.source_name(),
+                "says": step.description(),
+                "changed": step.changed,
+                "devices": step.counts.iter().enumerate().map(device).collect::<Vec<_>>(),
+            })
+        };
+        let crossing = |crossing: &SplitInput| {
+            json!({
+                "tensor": crossing.name,
+                "shape": crossing.shape,
+                "from": id(Some(crossing.from)),
+                "bytes": crossing.bytes,
+                "copies": crossing.copies,
+                "weight": crossing.weight,
+            })
+        };
+        let cut = |cut: &GraphSplit| {
+            json!({
+                "device": id(Some(cut.home)),
+                "operations": cut.nodes.len(),
+                "crossing": cut.crossings.iter().map(crossing).collect::<Vec<_>>(),
+            })
+        };
+        let node = |at: usize| {
+            let node = self.node(at)?;
+            let devices: Vec<_> = (0..self.steps.len()).map(|step| id(self.home_of(at, step))).collect();
+            Some(json!({
+                "name": node.name,
+                "operation": node.op,
+                "shape": node.shape,
+                "sources": node.sources,
+                "devices": devices,
+            }))
+        };
+        let pipeline = self.trace().details.pipeline;
+        let conditions =
+            pipeline.conditions().map(|(description, met)| json!({ "condition": description, "met": met }));
+        json!({
+            "page": "schedule",
+            "remark": self.remark,
+            "without": self.without.map(|(op, _)| op.name()),
+            "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
+            "splits": self.cuts.iter().map(cut).collect::<Vec<_>>(),
+            "pipeline": { "on": pipeline.is_on(), "copies": self.trace().details.schedule.copies, "conditions": conditions },
+            "nodes": (0..self.node_count()).filter_map(node).collect::<Vec<_>>(),
+        })
+    }
+
+    /// The passes, the graph after the last one, the splits, and the conditions of pipeline parallelism, in `cells`
+    /// cells.
+    pub fn page(&self, cells: usize) -> Page {
+        let mut page = Page::default();
+        page.heading("Which device computes what");
+        self.remark.iter().for_each(|remark| page.text(remark, Hue::Cache));
+        if let Some((op, whole)) = self.without {
+            let now = self.crossed();
+            let sentence = format!(
+                "GPUs are assumed not to support {}: {} graph splits instead of {}, and {} copied instead of {}.",
+                op.name(),
+                now.cuts,
+                whole.cuts,
+                now.bytes,
+                whole.bytes
+            );
+            page.text(&sentence, Hue::Over);
+        }
+        page.blank();
+        self.steps_onto(&mut page);
+        page.heading("The graph after the last pass");
+        self.graph_onto(cells, &mut page);
+        self.splits_onto(&mut page);
+        let pipeline = self.trace().details.pipeline;
+        let word = if pipeline.is_on() { "on (n_copies = 4)" } else { "off" };
+        page.heading(&format!("Pipeline parallelism is {word}"));
+        for (description, met) in pipeline.conditions() {
+            page.item(&format!("{} {description}", if met { "yes:" } else { "no:" }));
+        }
+        page
+    }
+
+    fn steps_onto(&self, page: &mut Page) {
+        let ids: Vec<&str> = self.homes().iter().map(|home| home.id.as_str()).chain(["nowhere"]).collect();
+        let mut columns = vec![Column::left("step", 0)];
+        columns.extend(ids.iter().copied().chain(["changed"]).map(|title| Column::right(title, 0)));
+        let row = |step: &ScheduleStep| {
+            let counts = step.counts.iter().map(|count| format!("{} + {}", count.operations, count.others));
+            let name = std::iter::once(step.source_name().to_owned());
+            name.chain(counts).chain([step.changed.to_string()]).map(Span::from).collect()
+        };
+        let rows = self.steps.iter().map(row).collect();
+        page.table(columns, rows, Narrow::Below(1));
+        page.blank();
+        let sentence = "Operations + views, weights, caches and inputs. The passes have their names in llama.cpp's \
+                        source (ggml_backend_sched_split_graph).";
+        page.text(sentence, Hue::Text);
+        page.blank();
+        for step in &self.steps {
+            let name = Span::new(step.source_name(), Hue::Text.bold());
+            page.spans("- ", vec![name, format!(": {}", step.description()).into()]);
+        }
+    }
+
+    /// Adds a row per block with the device of each operation.
+    fn graph_onto(&self, cells: usize, page: &mut Page) {
+        const HUES: [Hue; 2] = [Hue::EvenGpu, Hue::OddGpu];
+        let homes = self.homes();
+        let sign = |home: Option<usize>| match home {
+            None => ('·', Hue::Dim.into()),
+            Some(home) if home + 1 == homes.len() => ('R', Hue::Ram.into()),
+            Some(home) => (char::from_digit(home as u32 % 36, 36).unwrap_or('?'), HUES[home % HUES.len()].into()),
+        };
+        let meaning = homes.iter().enumerate().map(|(at, home)| format!("{} {}", sign(Some(at)).0, home.id));
+        page.text(&format!("Each character is an operation: {}.", meaning.collect::<Vec<_>>().join(", ")), Hue::Text);
+        page.blank();
+        let last = self.steps.len().saturating_sub(1);
+        for block in &self.blocks {
+            let name = block.name();
+            let shown = block.nodes.clone().filter(|node| !self.is_view(*node));
+            let signs: Vec<_> = shown.map(|node| sign(self.home_of(node, last))).collect();
+            for (at, row) in signs.chunks(cells.saturating_sub(NAMES).max(1)).enumerate() {
+                let name = if at == 0 { name.as_str() } else { "" };
+                let mut spans = vec![Span::new(&format!("{name:<NAMES$}"), Hue::Dim)];
+                spans.extend(chart::signs(row.iter().copied()));
+                page.line(spans);
+            }
+        }
+    }
+
+    fn splits_onto(&self, page: &mut Page) {
+        let crossed = self.crossed();
+        let heading = format!("{} graph splits, {} tensors copied, {}", crossed.cuts, crossed.tensors, crossed.bytes);
+        page.heading(&heading);
+        let id = |home: usize| self.homes().get(home).map_or("", |home| home.id.as_str()).to_owned();
+        let mut rows: Vec<Vec<Span>> = Vec::new();
+        for (at, cut) in self.cuts.iter().enumerate() {
+            let mut head = [at.to_string(), id(cut.home), cut.nodes.len().to_string()];
+            let copied = |crossing: &SplitInput| {
+                [crossing.name.clone(), id(crossing.from), grouped(crossing.bytes.0, '\u{2009}')]
+            };
+            let copies = cut.crossings.iter().map(copied);
+            let none = cut.crossings.is_empty().then_some([const { String::new() }; 3]);
+            for copy in copies.chain(none) {
+                // the split stands once, before its first tensor
+                rows.push(std::mem::take(&mut head).into_iter().chain(copy).map(Span::from).collect());
+            }
+        }
+        let columns = vec![
+            Column::right("split", 0),
+            Column::left("device", 0),
+            Column::right("operations", 0),
+            Column::left("copied tensor", 0),
+            Column::left("from", 0),
+            Column::right("bytes", 0),
+        ];
+        page.table(columns, rows, Narrow::Cut(3));
+    }
+}
+
+/// Width of a block's name.
+const NAMES: usize = 11;

@@ -1,7 +1,10 @@
-//! Trace of llama.cpp's measurement of a plan: the reserved graph, its scheduling and its allocation.
+//! Trace of llama.cpp's measurement of a plan: the reserved graph, its scheduling and its allocation; and how its tensors
+//! are named.
 
 use crate::engine::PlanRequest;
 use crate::engine::ggml::schedule::PassTrace as Passes;
+use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
+use crate::engine::ggml::{BackendRef, Graph};
 use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown, ResolvedRequest};
 use crate::engine::{self, EngineError, EngineId, RequestParts};
 use crate::plan::{PartKind, Plan};
@@ -21,6 +24,8 @@ pub struct Trace {
     pub passes: Passes,
     /// The devices, by their indices in the schedule.
     pub homes: Vec<ScheduleDevice>,
+    /// One sentence on what the graph does not show, or if the engine builds none and llama.cpp's is shown instead.
+    pub remark: Option<String>,
 }
 
 /// A device of the schedule.
@@ -34,66 +39,66 @@ pub struct ScheduleDevice {
     pub alignment: u64,
 }
 
-/// The request to trace.
-#[derive(Clone, Debug)]
-pub struct TraceRequest {
-    /// The request.
-    pub resolved: ResolvedRequest,
-    /// One sentence if the engine builds no graph and llama.cpp's is shown instead.
-    pub remark: Option<String>,
-}
-
-impl TraceRequest {
-    /// The request behind `plan`, the plan of `request`; for an engine that only estimates, a request to llama.cpp with
-    /// the same layers, context, batch and cache types.
+impl Trace {
+    /// The measurement behind `plan`, the plan of `request`; for an engine that only estimates, that of a request to
+    /// llama.cpp with the same layers, context, batch and cache types.
     ///
     /// # Errors
     /// If llama.cpp refuses the model or the settings.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
-        if let Some(resolved) = engine::of(request.engine).resolve(request.parts())? {
-            return Ok(Self { resolved, remark: beside(plan) });
-        }
-        let settings = llama_cpp_settings(plan, &request.settings);
-        let resolved =
-            engine::of(EngineId::LlamaCpp).resolve(RequestParts { settings: &settings, ..request.parts() })?;
-        let mut resolved =
-            resolved.ok_or_else(|| EngineError::Settings("llama.cpp builds no graph for this".to_owned()))?;
-        if plan.offloaded > 0 && resolved.gpus.len() > 1 {
-            let layers = |gpu: &usize| plan.devices.get(*gpu).map_or(0, |device| device.layers.len());
-            resolved.spread.tensor_split = resolved.gpus.iter().map(|gpu| layers(gpu) as f32).collect();
-        }
-        let remark = format!(
-            "{} estimates and builds no graph: this is llama.cpp's (release {}), with the same layers on GPU, \
-             context, batch and cache types.",
-            request.engine.title(),
-            resolved.loaded.release.name
-        );
-        Ok(Self { resolved, remark: Some(remark) })
-    }
-
-    /// Its devices, by their indices in the schedule.
-    pub fn homes(&self, plan: &Plan) -> Vec<ScheduleDevice> {
+        let own = engine::of(request.engine).resolve(request.parts())?;
+        let (resolved, remark) = match own {
+            Some(resolved) => (resolved, beside(plan)),
+            None => of_llama_cpp(request, plan)?,
+        };
         let cpu = plan.devices.len().saturating_sub(1);
-        let devices = self.resolved.gpus.iter().copied().chain([cpu]);
-        let home = |(device, backend): (usize, crate::engine::ggml::BackendRef)| ScheduleDevice {
+        let devices = resolved.gpus.iter().copied().chain([cpu]);
+        let home = |(device, backend): (usize, BackendRef)| ScheduleDevice {
             id: plan.devices.get(device).map(|device| device.id.clone()).unwrap_or_default(),
             device,
             alignment: backend.alignment(),
         };
-        devices.zip(self.resolved.backends()).map(home).collect()
+        let homes = devices.zip(resolved.backends()).map(home).collect();
+        Self::measure(resolved, homes, remark)
     }
-}
 
-impl Trace {
-    /// Measures `resolved` and records the trace.
+    /// The measurement of a changed request on the same devices.
     ///
     /// # Errors
     /// If llama.cpp refuses it.
-    pub fn of(resolved: ResolvedRequest, homes: Vec<ScheduleDevice>) -> Result<Self, EngineError> {
+    pub fn again(&self, resolved: ResolvedRequest) -> Result<Self, EngineError> {
+        Self::measure(resolved, self.homes.clone(), self.remark.clone())
+    }
+
+    fn measure(
+        resolved: ResolvedRequest,
+        homes: Vec<ScheduleDevice>,
+        remark: Option<String>,
+    ) -> Result<Self, EngineError> {
         let mut passes = Passes::new();
         let (measured, details) = resolved.measure_traced(&mut passes)?;
-        Ok(Self { resolved, measured, details, passes, homes })
+        Ok(Self { resolved, measured, details, passes, homes, remark })
     }
+}
+
+/// The request to llama.cpp that is shown for an engine that builds no graph, and a sentence that says so.
+fn of_llama_cpp(request: &PlanRequest, plan: &Plan) -> Result<(ResolvedRequest, Option<String>), EngineError> {
+    let settings = llama_cpp_settings(plan, &request.settings);
+    let parts = RequestParts { settings: &settings, ..request.parts() };
+    let resolved = engine::of(EngineId::LlamaCpp).resolve(parts)?;
+    let mut resolved =
+        resolved.ok_or_else(|| EngineError::Settings("llama.cpp builds no graph for this".to_owned()))?;
+    if plan.offloaded > 0 && resolved.gpus.len() > 1 {
+        let layers = |gpu: &usize| plan.devices.get(*gpu).map_or(0, |device| device.layers.len());
+        resolved.spread.tensor_split = resolved.gpus.iter().map(|gpu| layers(gpu) as f32).collect();
+    }
+    let remark = format!(
+        "{} estimates and builds no graph: this is llama.cpp's (release {}), with the same layers on GPU, context, \
+         batch and cache types.",
+        request.engine.title(),
+        resolved.loaded.release.name
+    );
+    Ok((resolved, Some(remark)))
 }
 
 /// A sentence on the compute buffers of what is loaded beside the model, which has graphs of its own.
@@ -120,4 +125,30 @@ fn llama_cpp_settings(plan: &Plan, settings: &Settings) -> Settings {
         tensor_split: Vec::new(),
         ..settings.clone()
     }
+}
+
+/// `blk.3.ffn_gate` for a weight, `cache_k-3` for a cache, `kq-3` for a result, `ROPE-3` for one without a name.
+pub fn name(graph: &Graph, id: TensorId) -> String {
+    let tensor = &graph[id];
+    let word = if tensor.label.is_empty() { nameless(tensor) } else { tensor.label };
+    match (tensor.buffer, tensor.layer) {
+        (Buffer::Weights(_), layer @ 0..) => format!("blk.{layer}.{word}"),
+        (_, layer @ 0..) => format!("{word}-{layer}"),
+        _ => word.to_owned(),
+    }
+}
+
+const fn nameless(tensor: &Tensor) -> &'static str {
+    match (tensor.op, tensor.input) {
+        (Op::None, true) => "input",
+        (Op::None, false) => "tensor",
+        (op, _) => op.name(),
+    }
+}
+
+/// `f32 4096×512`: type and shape without trailing ones.
+pub fn shape(tensor: &Tensor) -> String {
+    let last = tensor.ne.iter().rposition(|&n| n != 1).unwrap_or(0);
+    let sides: Vec<String> = tensor.ne[..=last].iter().map(ToString::to_string).collect();
+    format!("{} {}", tensor.ty.name(), sides.join("×"))
 }

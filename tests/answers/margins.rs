@@ -4,7 +4,7 @@ use plimsoll::answer::best::{BestRequest, DEFAULT_MARGIN};
 use plimsoll::answer::{Goal, verdict};
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::gguf::FileType;
-use plimsoll::machine::{Drivers, Gpu, Machine, Origin, Os, Ram, presets};
+use plimsoll::machine::{Gpu, Machine, Ram, presets};
 use plimsoll::plan::{Outcome, Plan};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
@@ -13,17 +13,11 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
+use crate::fixtures;
+
 fn machine(gpus: Vec<Gpu>) -> Machine {
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
-    Machine {
-        disk: None,
-        cpu: plimsoll::machine::Cpu::default(),
-        os: Os::for_gpus(&gpus),
-        gpus,
-        ram,
-        drivers: Drivers::default(),
-        origin: Origin::Described,
-    }
+    Machine { ram, ..fixtures::machine(gpus) }
 }
 
 fn card(name: &str, free: u64) -> Gpu {

@@ -4,7 +4,7 @@
 use plimsoll::answer::sweep::Axis;
 use plimsoll::answer::{Goal, verdict};
 use plimsoll::engine::{EngineId, PlanRequest};
-use plimsoll::machine::{Drivers, Machine, Origin, Os, Ram, presets};
+use plimsoll::machine::{Machine, Ram, presets};
 use plimsoll::plan::{DevicePlan, Outcome, Plan};
 use plimsoll::settings::knob::{CACHE_CHOICES, Knob};
 use plimsoll::settings::{Context, Settings};
@@ -13,20 +13,14 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
+use crate::fixtures;
+
 fn machine() -> impl Strategy<Value = Machine> {
     (proptest::collection::vec(any::<Index>(), 0..=3), 8..=256u64).prop_map(|(cards, ram)| {
         let gpus: Vec<_> = cards.iter().map(|card| card.get(presets::all()).gpu()).collect();
         let (total, free) = (Bytes::gib(ram), Bytes::gib(ram) - Bytes::gib(4));
         let ram = Ram { total, free, swap_free: Bytes::ZERO, bandwidth: None };
-        Machine {
-            disk: None,
-            os: Os::for_gpus(&gpus),
-            cpu: plimsoll::machine::Cpu::default(),
-            gpus,
-            ram,
-            drivers: Drivers::default(),
-            origin: Origin::Described,
-        }
+        Machine { ram, ..fixtures::machine(gpus) }
     })
 }
 

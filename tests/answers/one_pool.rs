@@ -3,7 +3,7 @@
 
 use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::machine::presets::{self, Preset};
-use plimsoll::machine::{Backend, Drivers, Machine, Origin, Os, Ram};
+use plimsoll::machine::{Backend, Machine, Ram};
 use plimsoll::plan::{Outcome, Plan};
 use plimsoll::settings::{Context, LoadMode, Settings};
 use plimsoll::source::catalogue;
@@ -12,21 +12,14 @@ use plimsoll::units::{Bandwidth, Bytes, Difference};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
+use crate::fixtures;
+
 const ENGINES: [EngineId; 2] = [EngineId::LlamaCpp, EngineId::Ollama];
 
 /// The machine of a preset: a system with its own RAM, or a card with 32 GiB.
 fn machine(preset: &Preset) -> Machine {
-    let gpus = vec![preset.gpu()];
     let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO, bandwidth: None };
-    Machine {
-        disk: None,
-        cpu: plimsoll::machine::Cpu::default(),
-        os: Os::for_gpus(&gpus),
-        gpus,
-        ram: preset.ram().unwrap_or(ram),
-        drivers: Drivers::default(),
-        origin: Origin::Described,
-    }
+    Machine { ram: preset.ram().unwrap_or(ram), ..fixtures::machine(vec![preset.gpu()]) }
 }
 
 fn model(entry: &catalogue::CatalogueEntry) -> PreparedModel {

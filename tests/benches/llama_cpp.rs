@@ -64,20 +64,8 @@ fn fits(bencher: Bencher<'_, '_>, (name, gpus, gib): (&str, usize, u64)) {
 fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     let model = PreparedModel::from(Model::from_header(support::model(name), name).unwrap());
     let memory = Bytes::gib(96);
-    let gpu = Gpu {
-        name: "card".to_owned(),
-        backend: machine::Backend::Cuda,
-        total: memory,
-        free: memory,
-        integrated: false,
-        compute: Some((9, 0)),
-        driver_major: Some(12),
-        computer: None,
-        vulkan: None,
-        listed: plimsoll::machine::Listed::default(),
-        dedicated: None,
-        driver_memory: None,
-    };
+    let card = Gpu::of("card", machine::Backend::Cuda, memory);
+    let gpu = Gpu { compute: Some((9, 0)), driver_major: Some(12), ..card };
     let machine = Machine {
         disk: None,
         os: Os::Linux,

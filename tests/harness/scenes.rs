@@ -73,18 +73,10 @@ pub fn qwen3_235b() -> Model {
 /// `count` cards of `gib` GiB, with some memory in use, and `ram` GiB of main memory.
 pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
     let gpu = |index: u64| Gpu {
-        name: name.to_owned(),
-        backend: Backend::Cuda,
-        total: Bytes::gib(gib),
         free: Bytes(Bytes::gib(gib).0 - Bytes::mib(430 + 150 * index).0),
-        integrated: false,
         compute: Some((8, 6)),
         driver_major: Some(13),
-        computer: None,
-        vulkan: None,
-        listed: plimsoll::machine::Listed::default(),
-        dedicated: None,
-        driver_memory: None,
+        ..Gpu::of(name, Backend::Cuda, Bytes::gib(gib))
     };
     Machine {
         disk: None,

@@ -1,9 +1,11 @@
 //! One line: the question as settings and machine, and the answer.
 
-use plimsoll::machine::{Gpu, Machine, Origin, Os, Ram};
+use plimsoll::machine::{Gpu, Machine, Ram};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 use serde_json::Value;
+
+use crate::fixtures;
 
 pub struct Line {
     pub input: Value,
@@ -19,18 +21,13 @@ impl Line {
         let gpus: Vec<_> = input["gpus"].as_array().into_iter().flatten().map(gpu).collect();
         let system = &input["system"];
         let machine = Machine {
-            disk: None,
-            os: Os::for_gpus(&gpus),
-            cpu: plimsoll::machine::Cpu::default(),
-            gpus,
             ram: Ram {
                 total: bytes(&system["total"]),
                 free: bytes(&system["free"]),
                 swap_free: bytes(&system["free_swap"]),
                 bandwidth: None,
             },
-            origin: Origin::Described,
-            drivers: plimsoll::machine::Drivers::default(),
+            ..fixtures::machine(gpus)
         };
         let cache = match input["kv_cache_type"].as_str().unwrap() {
             "" => None,
@@ -59,19 +56,12 @@ impl Line {
 
 fn gpu(described: &Value) -> Gpu {
     let number = |key: &str| described[key].as_u64().unwrap() as u32;
+    let backend = described["library"].as_str().unwrap().parse().unwrap();
     Gpu {
-        name: described["name"].as_str().unwrap().to_owned(),
-        backend: described["library"].as_str().unwrap().parse().unwrap(),
-        total: bytes(&described["total"]),
         free: bytes(&described["free"]),
         integrated: flag(&described["integrated"]),
         compute: Some((number("compute_major"), number("compute_minor"))),
-        driver_major: None,
-        computer: None,
-        vulkan: None,
-        listed: plimsoll::machine::Listed::default(),
-        dedicated: None,
-        driver_memory: None,
+        ..Gpu::of(described["name"].as_str().unwrap(), backend, bytes(&described["total"]))
     }
 }
 

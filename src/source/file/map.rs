@@ -1,36 +1,36 @@
-//! A file's bytes through a map of it (`memmap2`), copied piece by piece.
+//! A file's bytes through a memory map (`memmap2`), copied piece by piece.
 //!
-//! A map has two dangers that a read has not. A page that the file no longer reaches is answered with SIGBUS when it is
-//! touched, and what was read of a map may change afterwards. So nothing outside refers to the map: a piece is copied, and
-//! the file's length is asked before that and after it. What remains is a file that another program cuts short, or a disk
-//! that fails, in the very moment in which a piece is copied.
+//! A map has two dangers that reading has not: touching a page beyond the end of the file raises SIGBUS, and mapped
+//! bytes may change after they were read. So nothing outside refers to the map: a piece is copied, and the file's
+//! length is checked before and after. What remains is a file that another program truncates, or a disk that fails, in
+//! the moment of copying.
 
 use std::fs::File;
 
 use memmap2::{Advice, Mmap, MmapOptions};
 
-/// Bytes that are mapped at once. Of these only what is copied is touched.
+/// Bytes that are mapped at once; only those that are copied are touched.
 const WINDOW: u64 = 4 << 20;
-/// Bytes that are copied at once: so many stay in a core's own cache until they are parsed.
+/// Bytes that are copied at once: few enough to stay in a core's cache until they are parsed.
 const PIECE: usize = 256 << 10;
 
-/// A map of a file: one window of it, which moves along as pieces are taken.
+/// A map of one window of a file, which moves forward with the pieces.
 #[derive(Debug)]
 pub struct Map {
     size: u64,
-    /// Where in the file it begins, and its bytes.
+    /// Its offset in the file, and its bytes.
     window: Option<(u64, Mmap)>,
 }
 
 impl Map {
-    /// A map of `file`, of which nothing is mapped yet. None where reading is wiser: over a network or through FUSE a page
-    /// may come late, or not at all.
+    /// A map of `file`, of which nothing is mapped yet; none for files on a network or in FUSE, whose pages may come
+    /// late or not at all.
     pub fn of(file: &File, size: u64) -> Option<Self> {
         is_on_this_computer(file).then_some(Self { size, window: None })
     }
 
-    /// Copies what follows `offset` to `piece`, at most `len` bytes of it. False where the file no longer has them, or the
-    /// system refuses to map them.
+    /// Copies at most `len` bytes from `offset` on to `piece`; false if the file no longer has them, or the system
+    /// refuses to map them.
     pub fn copy(&mut self, file: &File, offset: u64, len: usize, piece: &mut Vec<u8>) -> bool {
         let Some(bytes) = self.window(file, offset) else { return false };
         let bytes = bytes.get(..len.min(PIECE)).unwrap_or(bytes);
@@ -40,7 +40,7 @@ impl Map {
         }
         piece.clear();
         piece.extend_from_slice(bytes);
-        // on the page in which a file ends, zeros follow
+        // the last page is filled up with zeros
         reaches()
     }
 
@@ -48,13 +48,13 @@ impl Map {
     fn window(&mut self, file: &File, offset: u64) -> Option<&[u8]> {
         let start = offset - offset % WINDOW;
         if self.window.as_ref().is_none_or(|(mapped, _)| *mapped != start) {
-            // the last one is let go of before the next is taken
+            // unmap the last window before the next is mapped
             self.window = None;
             let len = usize::try_from(self.size.checked_sub(start)?.min(WINDOW)).ok()?;
             // SAFETY: only `copy` reads from the map, and what it copies is checked like any untrusted input: another program
-            // that writes to the file meanwhile gives other bytes. How the end of the map is guarded is said above.
+            // may write to the file meanwhile. The head of this file says how the end of the map is guarded.
             let map = unsafe { MmapOptions::new().offset(start).len(len).map(file) }.ok()?;
-            // the parser goes forward: what lies before a page need not come with it
+            // the parser only moves forward
             map.advise(Advice::Sequential).ok()?;
             self.window = Some((start, map));
         }
@@ -63,13 +63,13 @@ impl Map {
     }
 }
 
-/// Whether `file` lies on a disk of this computer, or in its memory.
+/// Whether `file` is on a disk or in the memory of this computer.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_on_this_computer(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|system| LOCAL.contains(&(system.f_type as u32)))
 }
 
-/// Whether `file` lies on a disk of this computer, or in its memory.
+/// Whether `file` is on a disk or in the memory of this computer.
 #[cfg(target_vendor = "apple")]
 fn is_on_this_computer(file: &File) -> bool {
     /// `MNT_LOCAL` of sys/mount.h.

@@ -7,10 +7,9 @@ use std::time::Instant;
 
 use ureq::BodyReader;
 
-use super::client::{CancelHandle, Client, HttpRequest, HttpResponse, Retry, Timeouts, WireError, cancellable};
-use super::url::Url;
+use super::{CancelHandle, Client, HttpRequest, HttpResponse, Retry, Timeouts, Url, WireError, cancellable};
 use crate::gguf::ByteSource;
-use crate::source::progress::{Progress, ProgressCallback};
+use crate::source::{Progress, ProgressCallback};
 use crate::text::is_printable;
 
 /// Read-ahead beyond the parser's hint: fewer requests, for less than a mebibyte of waste.
@@ -97,23 +96,29 @@ impl<'w> RemoteFile<'w> {
         }
         let ahead = at.max(self.expected.min(start + MAX_PIECE)).max(start).saturating_add(AHEAD);
         let end = self.known.total.map_or(ahead, |total| ahead.min(total)).max(start + 1);
-        let (client, request, known) = (self.client.clone(), self.request.clone(), self.known.clone());
-        let (whole, cancel, kept) = (self.whole.take(), self.cancel.clone(), kept.map(str::to_owned));
+        let fetch = Fetch {
+            client: self.client.clone(),
+            request: self.request.clone(),
+            range: start..end,
+            kept: kept.map(str::to_owned),
+            cancel: self.cancel.clone(),
+            known: self.known.clone(),
+            whole: self.whole.take(),
+            bytes: Vec::new(),
+            ended: false,
+            unchanged: false,
+        };
         let before = Progress { done: self.before.done.saturating_add(start), ..self.before };
-        let outcome = cancellable(self.on_progress, before, &self.cancel, move || {
-            fetch(&client, &request, start..end, known, whole, kept.as_deref(), &cancel)
-        })??;
-        match outcome {
-            FetchResult::Unchanged => Ok(true),
-            FetchResult::Bytes(piece) => {
-                self.bytes.extend_from_slice(&piece.bytes);
-                self.ended = piece.ended || piece.bytes.is_empty();
-                self.known = piece.known;
-                self.ignores_ranges |= piece.whole.is_some();
-                self.whole = piece.whole;
-                Ok(false)
-            }
+        let fetched = cancellable(self.on_progress, before, &self.cancel, move || fetch.run())??;
+        if fetched.unchanged {
+            return Ok(true);
         }
+        self.bytes.extend_from_slice(&fetched.bytes);
+        self.ended = fetched.ended || fetched.bytes.is_empty();
+        self.known = fetched.known;
+        self.ignores_ranges |= fetched.whole.is_some();
+        self.whole = fetched.whole;
+        Ok(false)
     }
 }
 
@@ -137,216 +142,184 @@ impl ByteSource for RemoteFile<'_> {
 
 /// A server's description of a file.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RemoteFileInfo {
+struct RemoteFileInfo {
     /// Its length, if reported.
-    pub total: Option<u64>,
+    total: Option<u64>,
     /// Its `ETag`, or else `Last-Modified`.
-    pub validator: Option<String>,
+    validator: Option<String>,
     /// Its address after redirects.
-    pub place: Option<Url>,
+    place: Option<Url>,
 }
 
 /// A response with the whole file from a server that does not support ranges; `at` is the read position.
-pub(super) struct FullResponse {
+struct FullResponse {
     reader: BodyReader<'static>,
     at: u64,
 }
 
-/// The bytes of a range.
-pub(super) struct Piece {
-    pub bytes: Vec<u8>,
-    pub known: RemoteFileInfo,
-    /// The rest of the response if the server ignores ranges.
-    pub whole: Option<FullResponse>,
-    /// Whether the file ends here.
-    pub ended: bool,
-}
-
-pub(super) enum FetchResult {
-    Bytes(Box<Piece>),
-    /// The cached copy is still valid (304).
-    Unchanged,
-}
-
-/// Fetches `range` of the file that `request` requests. `kept` is the validator of a cached copy.
-///
-/// # Errors
-/// If that fails, or other bytes arrive.
-pub(super) fn fetch(
-    client: &Client,
-    request: &HttpRequest,
+/// The bytes of a range, which are fetched on a thread of their own.
+struct Fetch {
+    client: Client,
+    request: HttpRequest,
     range: Range<u64>,
+    /// The validator of a cached copy.
+    kept: Option<String>,
+    cancel: CancelHandle,
     known: RemoteFileInfo,
+    /// The rest of the response if the server ignores ranges.
     whole: Option<FullResponse>,
-    kept: Option<&str>,
-    cancel: &CancelHandle,
-) -> Result<FetchResult, WireError> {
-    let mut piece = Piece { bytes: Vec::new(), known, whole, ended: false };
-    let mut retry = Retry::new(client.timeouts());
-    loop {
-        let before = piece.bytes.len();
-        match step(client, request, &range, &mut piece, kept, cancel) {
-            Ok(PieceState::Done) => return Ok(FetchResult::Bytes(Box::new(piece))),
-            Ok(PieceState::Unchanged) => return Ok(FetchResult::Unchanged),
-            Err(error) => {
-                piece.whole = None;
-                // a signed address may have expired: retry from the original one
-                let place = piece.known.place.take();
-                let stale = matches!(error, WireError::Status { status: 401 | 403 | 404 | 410, .. });
-                if place.is_some_and(|place| stale && place != request.url) {
-                    continue;
-                }
-                retry.after(client.with_timeout(error), piece.bytes.len() > before, cancel)?;
+    bytes: Vec<u8>,
+    /// Whether the file ends here.
+    ended: bool,
+    /// Whether the cached copy is still valid (304).
+    unchanged: bool,
+}
+
+impl Fetch {
+    /// Fetches the range, with retries.
+    ///
+    /// # Errors
+    /// If that fails, or other bytes arrive.
+    fn run(mut self) -> Result<Self, WireError> {
+        let client = self.client.clone();
+        let mut retry = Retry::new(client.timeouts());
+        loop {
+            let before = self.bytes.len();
+            let Err(error) = self.step() else { return Ok(self) };
+            self.whole = None;
+            // a signed address may have expired: retry from the original one
+            let place = self.known.place.take();
+            let stale = matches!(error, WireError::Status { status: 401 | 403 | 404 | 410, .. });
+            if place.is_some_and(|place| stale && place != self.request.url) {
+                continue;
             }
+            retry.after(client.with_timeout(error), self.bytes.len() > before, &self.cancel)?;
         }
     }
-}
 
-enum PieceState {
-    Done,
-    Unchanged,
-}
+    /// Offset of the next byte in the file.
+    fn at(&self) -> u64 {
+        self.range.start + self.bytes.len() as u64
+    }
 
-fn step(
-    client: &Client,
-    request: &HttpRequest,
-    range: &Range<u64>,
-    piece: &mut Piece,
-    kept: Option<&str>,
-    cancel: &CancelHandle,
-) -> Result<PieceState, WireError> {
-    let start = range.start + piece.bytes.len() as u64;
-    if let Some(whole) = piece.whole.as_mut().filter(|whole| whole.at == start) {
-        let url = piece.known.place.as_ref().unwrap_or(&request.url);
-        let before = piece.bytes.len();
-        let read = read_up_to(&mut whole.reader, range.end - start, &mut piece.bytes, client.timeouts(), url, cancel);
-        let read_now = (piece.bytes.len() - before) as u64;
-        whole.at += read_now;
-        read?;
-        piece.ended = whole.at < range.end;
-        let url = url.clone();
-        return check_complete(piece, range, &url);
+    /// Reads up to the end of the range.
+    fn read_on(&mut self, body: &mut BodyReader<'static>, url: &Url) -> Result<(), WireError> {
+        let left = self.range.end - self.at();
+        read_up_to(body, left, &mut self.bytes, self.client.timeouts(), url, &self.cancel)
     }
-    let mut asked = request.clone();
-    if let Some(place) = &piece.known.place {
-        // a token is only sent to the origin of the original address
-        asked.bearer = asked.bearer.filter(|_| place.same_origin(&request.url));
-        asked.fields.retain(|(name, _)| *name != "authorization" || place.same_origin(&request.url));
-        asked.url = place.clone();
-    }
-    asked.fields.push(("range", format!("bytes={start}-{}", range.end - 1)));
-    if let Some(etag) = kept.filter(|kept| start == 0 && kept.contains('"')) {
-        asked.fields.push(("if-none-match", etag.to_owned()));
-    }
-    let response = client.send(&asked)?;
-    check_encoding(&response)?;
-    let validator = response.field("etag").or_else(|| response.field("last-modified")).map(str::to_owned);
-    if let (206 | 200, Some(before), Some(now)) = (response.status, &piece.known.validator, &validator)
-        && before != now
-    {
-        return Err(WireError::Changed { url: response.url });
-    }
-    match response.status {
-        304 => Ok(PieceState::Unchanged),
-        206 => partial(client.timeouts(), response, validator, range, piece, cancel),
-        200 => all(client.timeouts(), response, validator, range, piece, cancel),
-        416 => {
-            let field = response.field("content-range").unwrap_or_default();
-            let total = field.strip_prefix("bytes */").and_then(|total| total.parse::<u64>().ok());
-            // the file ends before the range
-            match total.or(piece.known.total).unwrap_or(start) {
-                total if total <= start => {
-                    piece.known.total = Some(total);
-                    piece.ended = true;
-                    Ok(PieceState::Done)
-                }
-                _ => Err(response.refusal()),
-            }
+
+    fn step(&mut self) -> Result<(), WireError> {
+        let start = self.at();
+        if let Some(mut whole) = self.whole.take_if(|whole| whole.at == start) {
+            let url = self.known.place.clone().unwrap_or_else(|| self.request.url.clone());
+            self.read_on(&mut whole.reader, &url)?;
+            return self.go_on_with(whole.reader, &url);
         }
-        _ => Err(response.refusal()),
+        let mut asked = self.request.clone();
+        if let Some(place) = &self.known.place {
+            // a token is only sent to the origin of the original address
+            asked.bearer = asked.bearer.filter(|_| place.same_origin(&self.request.url));
+            asked.fields.retain(|(name, _)| *name != "authorization" || place.same_origin(&self.request.url));
+            asked.url = place.clone();
+        }
+        asked.fields.push(("range", format!("bytes={start}-{}", self.range.end - 1)));
+        if let Some(etag) = self.kept.as_ref().filter(|kept| start == 0 && kept.contains('"')) {
+            asked.fields.push(("if-none-match", etag.clone()));
+        }
+        let response = self.client.send(&asked)?;
+        check_encoding(&response)?;
+        let validator = response.field("etag").or_else(|| response.field("last-modified")).map(str::to_owned);
+        if let (206 | 200, Some(before), Some(now)) = (response.status, &self.known.validator, &validator)
+            && before != now
+        {
+            return Err(WireError::Changed { url: response.url });
+        }
+        match response.status {
+            304 => {
+                self.unchanged = true;
+                Ok(())
+            }
+            206 => self.partial(response, validator),
+            200 => self.all(response, validator),
+            416 => {
+                let field = response.field("content-range").unwrap_or_default();
+                let total = field.strip_prefix("bytes */").and_then(|total| total.parse::<u64>().ok());
+                // the file ends before the range
+                match total.or(self.known.total).unwrap_or(start) {
+                    total if total <= start => {
+                        self.known.total = Some(total);
+                        self.ended = true;
+                        Ok(())
+                    }
+                    _ => Err(response.refusal()),
+                }
+            }
+            _ => Err(response.refusal()),
+        }
     }
-}
 
-/// A 206: the requested range, or its beginning.
-fn partial(
-    timeouts: &Timeouts,
-    response: HttpResponse,
-    validator: Option<String>,
-    range: &Range<u64>,
-    piece: &mut Piece,
-    cancel: &CancelHandle,
-) -> Result<PieceState, WireError> {
-    let start = range.start + piece.bytes.len() as u64;
-    let field = response.field("content-range").unwrap_or_default().to_owned();
-    let other = |url: Url| WireError::OtherBytes { url, asked: start, found: found(&field) };
-    let Some((first, last, total)) = content_range(&field) else { return Err(other(response.url)) };
-    if first != start || last < first || total.is_some_and(|total| last >= total) {
-        return Err(other(response.url));
+    /// A 206: the requested range, or its beginning.
+    fn partial(&mut self, response: HttpResponse, validator: Option<String>) -> Result<(), WireError> {
+        let start = self.at();
+        let field = response.field("content-range").unwrap_or_default().to_owned();
+        let other = |url: Url| WireError::OtherBytes { url, asked: start, found: found(&field) };
+        let Some((first, last, total)) = content_range(&field) else { return Err(other(response.url)) };
+        if first != start || last < first || total.is_some_and(|total| last >= total) {
+            return Err(other(response.url));
+        }
+        if let (Some(before), Some(now)) = (self.known.total, total)
+            && before != now
+        {
+            return Err(WireError::Changed { url: response.url });
+        }
+        let url = response.url;
+        self.known = RemoteFileInfo {
+            total: total.or(self.known.total),
+            validator: validator.or(self.known.validator.take()),
+            place: Some(url.clone()),
+        };
+        let promised = (last + 1).min(self.range.end);
+        let mut reader = response.body.into_reader();
+        read_up_to(&mut reader, promised - start, &mut self.bytes, self.client.timeouts(), &url, &self.cancel)?;
+        let at = self.at();
+        let broken = || WireError::Broken { host: url.host().to_owned(), tries: 1, at };
+        if at < promised {
+            return Err(broken());
+        }
+        // reading to the end of the body lets the connection be reused
+        if reader.read(&mut [0]).is_ok_and(|more| more > 0) {
+            drop(reader);
+        }
+        self.ended = self.known.total.is_some_and(|total| at >= total);
+        // the server sent less than requested: fetch the rest next
+        if last + 1 < self.range.end && !self.ended && at > start { Err(broken()) } else { Ok(()) }
     }
-    if let (Some(before), Some(now)) = (piece.known.total, total)
-        && before != now
-    {
-        return Err(WireError::Changed { url: response.url });
-    }
-    let promised = (last + 1).min(range.end) - start;
-    let url = response.url.clone();
-    piece.known = RemoteFileInfo {
-        total: total.or(piece.known.total),
-        validator: validator.or(piece.known.validator.take()),
-        place: Some(url.clone()),
-    };
-    let mut reader = response.body.into_reader();
-    let before = piece.bytes.len() as u64;
-    read_up_to(&mut reader, promised, &mut piece.bytes, timeouts, &url, cancel)?;
-    let got = piece.bytes.len() as u64 - before;
-    if got < promised {
-        return Err(WireError::Broken { host: url.host().to_owned(), tries: 1, at: start + got });
-    }
-    // reading to the end of the body lets the connection be reused
-    if reader.read(&mut [0]).is_ok_and(|more| more > 0) {
-        drop(reader);
-    }
-    piece.ended = piece.known.total.is_some_and(|total| start + got >= total);
-    // the server sent less than requested: fetch the rest next
-    if last + 1 < range.end && !piece.ended && got > 0 {
-        return Err(WireError::Broken { host: url.host().to_owned(), tries: 1, at: start + got });
-    }
-    Ok(PieceState::Done)
-}
 
-/// A 200: the whole file, which is read only up to the end of the range.
-fn all(
-    timeouts: &Timeouts,
-    response: HttpResponse,
-    validator: Option<String>,
-    range: &Range<u64>,
-    piece: &mut Piece,
-    cancel: &CancelHandle,
-) -> Result<PieceState, WireError> {
-    let start = range.start + piece.bytes.len() as u64;
-    let total = response.field("content-length").and_then(|total| total.parse().ok());
-    let url = response.url.clone();
-    piece.known =
-        RemoteFileInfo { total, validator: validator.or(piece.known.validator.take()), place: Some(url.clone()) };
-    let mut reader = response.body.into_reader();
-    let mut passed = Vec::new();
-    read_up_to(&mut reader, start, &mut passed, timeouts, &url, cancel)?;
-    let before = piece.bytes.len() as u64;
-    if passed.len() as u64 == start {
-        read_up_to(&mut reader, range.end - start, &mut piece.bytes, timeouts, &url, cancel)?;
+    /// A 200: the whole file, which is read only up to the end of the range.
+    fn all(&mut self, response: HttpResponse, validator: Option<String>) -> Result<(), WireError> {
+        let start = self.at();
+        let total = response.field("content-length").and_then(|total| total.parse().ok());
+        let url = response.url;
+        let validator = validator.or(self.known.validator.take());
+        self.known = RemoteFileInfo { total, validator, place: Some(url.clone()) };
+        let mut reader = response.body.into_reader();
+        let mut passed = Vec::new();
+        read_up_to(&mut reader, start, &mut passed, self.client.timeouts(), &url, &self.cancel)?;
+        if passed.len() as u64 == start {
+            self.read_on(&mut reader, &url)?;
+        }
+        self.go_on_with(reader, &url)
     }
-    let at = start + piece.bytes.len() as u64 - before;
-    piece.ended = at < range.end;
-    piece.whole = Some(FullResponse { reader, at });
-    check_complete(piece, range, &url)
-}
 
-/// Treats an end before the stated length as a broken connection.
-fn check_complete(piece: &Piece, range: &Range<u64>, url: &Url) -> Result<PieceState, WireError> {
-    let at = range.start + piece.bytes.len() as u64;
-    match piece.known.total.filter(|total| piece.ended && at < *total) {
-        Some(_) => Err(WireError::Broken { host: url.host().to_owned(), tries: 1, at }),
-        None => Ok(PieceState::Done),
+    /// Keeps the rest of a whole file; its end before the stated length is a broken connection.
+    fn go_on_with(&mut self, reader: BodyReader<'static>, url: &Url) -> Result<(), WireError> {
+        let at = self.at();
+        self.ended = at < self.range.end;
+        self.whole = Some(FullResponse { reader, at });
+        match self.known.total.filter(|total| self.ended && at < *total) {
+            Some(_) => Err(WireError::Broken { host: url.host().to_owned(), tries: 1, at }),
+            None => Ok(()),
+        }
     }
 }
 

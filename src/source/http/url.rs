@@ -1,48 +1,48 @@
-//! Addresses of models: http or https, and shown without what may be secret.
+//! Addresses of models, http or https; displayed without secrets.
 
 use std::fmt;
 
 use url::{Host, ParseError, Position};
 
-/// An address on the web. Its `Display` leaves out what may be secret: the user's name and the query.
+/// An http or https address. Its `Display` omits what may be secret: user name, password and query.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(
-    // in a box, because most errors have one with them
+    // in a box, because most errors hold one
     Box<url::Url>,
 );
 
 impl Url {
-    /// Reads an address that begins with `http://` or `https://`, in any letter case.
+    /// Parses an address that begins with `http://` or `https://`, in any letter case.
     ///
     /// # Errors
-    /// When it is none: one sentence.
+    /// Why it is not one: one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
         if !["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web)) {
             return Err("it starts with neither http:// nor https://".to_owned());
         }
-        // where browsers take the first part of the path for the host
+        // browsers take the first part of the path as the host
         if rest.starts_with(['/', '\\']) {
             return Err(sentence(ParseError::EmptyHost));
         }
-        url::Url::parse(text).map(Self::whole_page).map_err(sentence)
+        url::Url::parse(text).map(Self::without_fragment).map_err(sentence)
     }
 
-    /// The address that `location` means when this one answers with it; none where that is not on the web.
+    /// Resolves a `Location` field of a response from this address; none if it is not http or https.
     pub fn join(&self, location: &str) -> Option<Self> {
         match url::Url::parse(location) {
-            Err(ParseError::RelativeUrlWithoutBase) => self.0.join(location).map(Self::whole_page).ok(),
+            Err(ParseError::RelativeUrlWithoutBase) => self.0.join(location).map(Self::without_fragment).ok(),
             _ => Self::parse(location.trim()).ok(),
         }
     }
 
-    /// The address without the mark of a place on its page, which no server is told.
-    fn whole_page(mut url: url::Url) -> Self {
+    /// The address without its fragment, which is not sent.
+    fn without_fragment(mut url: url::Url) -> Self {
         url.set_fragment(None);
         Self(Box::new(url))
     }
 
-    /// This address with more path behind it.
+    /// This address with `path` appended to its path.
     #[must_use]
     pub fn at(&self, path: &str) -> Self {
         let mut url = self.0.clone();
@@ -51,7 +51,7 @@ impl Url {
         Self(url)
     }
 
-    /// This address with another last part of its path.
+    /// This address with another file name.
     #[must_use]
     pub fn beside(&self, name: &str) -> Self {
         let mut url = self.0.clone();
@@ -68,7 +68,7 @@ impl Url {
         Self(url)
     }
 
-    /// Host, and port where it is not the usual one.
+    /// Host, and port unless it is the default.
     pub fn host(&self) -> &str {
         &self.0[Position::BeforeHost..Position::AfterPort]
     }
@@ -83,12 +83,12 @@ impl Url {
         self.path().rsplit('/').next().unwrap_or_default()
     }
 
-    /// Whether it is encrypted on its way.
+    /// Whether it is https.
     pub fn is_secure(&self) -> bool {
         self.0.scheme() == "https"
     }
 
-    /// Whether it is this very machine.
+    /// Whether its host is this machine.
     pub fn is_loopback(&self) -> bool {
         match self.0.host() {
             Some(Host::Domain(name)) => name == "localhost",
@@ -98,12 +98,12 @@ impl Url {
         }
     }
 
-    /// Whether both are the same scheme, host and port: a token for one may go to the other.
+    /// Whether scheme, host and port are the same, so that a token for one may be sent to the other.
     pub fn same_origin(&self, other: &Self) -> bool {
         self.0.origin() == other.0.origin()
     }
 
-    /// All of it, for the wire only.
+    /// The whole address with its secrets, only for sending.
     pub fn whole(&self) -> &str {
         self.0.as_str()
     }

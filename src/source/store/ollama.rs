@@ -1,14 +1,15 @@
 //! Ollama's store: JSON manifests at `manifests/HOST/NAMESPACE/NAME/TAG`, which name blobs by digest.
 //!
 //! Default names: types/model/name.go, Ollama 0.24.
+//! Media types of their layers: server/images.go, Ollama 0.24; registries have the same manifests.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::files::size_of;
-use super::{EntryState, Store, StoreEntry};
-use crate::source::manifest::{Manifest, ManifestLayer};
+use serde::Deserialize;
+
+use super::{EntryState, Store, StoreEntry, size_of};
 use crate::source::reference::TagParameters;
 use crate::units::Bytes;
 
@@ -170,4 +171,47 @@ fn params(path: &Path) -> Result<TagParameters, String> {
 /// The path of a layer's file.
 fn blob(root: &Path, layer: &ManifestLayer) -> Option<PathBuf> {
     layer.sha256().map(|hex| root.join("blobs").join(format!("sha256-{hex}")))
+}
+
+#[derive(Deserialize)]
+pub(in crate::source) struct Manifest {
+    #[serde(default)]
+    layers: Vec<ManifestLayer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::source) struct ManifestLayer {
+    media_type: String,
+    digest: String,
+}
+
+impl Manifest {
+    /// The layers of a kind: `model`, `projector`, `adapter`, `params`.
+    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &ManifestLayer> {
+        let kind = format!("application/vnd.ollama.image.{kind}");
+        self.layers.iter().filter(move |layer| layer.media_type == kind)
+    }
+
+    /// The layer of the model's GGUF file.
+    ///
+    /// # Errors
+    /// One sentence on why there is none.
+    pub fn model(&self) -> Result<&ManifestLayer, String> {
+        self.of_kind("model").next().ok_or_else(|| {
+            let tensors = self.of_kind("tensor").next().is_some();
+            let why =
+                if tensors { "it is stored as safetensors, not as GGUF" } else { "its manifest names no model file" };
+            format!("{why}: it cannot be planned")
+        })
+    }
+}
+
+impl ManifestLayer {
+    /// The 64 hexadecimal digits of its `sha256:` digest; none for anything else, which must not get into a path or an
+    /// address.
+    pub fn sha256(&self) -> Option<&str> {
+        let hex = self.digest.strip_prefix("sha256:").or_else(|| self.digest.strip_prefix("sha256-"))?;
+        (hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hex)
+    }
 }

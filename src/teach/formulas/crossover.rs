@@ -6,9 +6,12 @@ use serde::Serialize;
 use crate::engine::formulas::{
     DEFAULT_BATCH, Expr, GraphRule, Letter, LetterValues, ModelTraits, PlanFormulas, TermRule,
 };
+use crate::page::chart::{Curves, Series, legend};
+use crate::page::{Hue, Page};
 use crate::plan::{GraphUse, Plan};
 use crate::settings::knob::Knob;
 use crate::settings::{InEffect, Settings};
+use crate::units::{Bytes, grouped};
 
 /// Number of samples for drawing a curve.
 const SAMPLES: usize = 64;
@@ -275,4 +278,67 @@ fn spread(from: u64, to: u64, count: usize) -> Vec<u64> {
     places.sort_unstable();
     places.dedup();
     places
+}
+
+impl Crossover {
+    /// A sentence on where another side becomes the larger along a knob.
+    pub fn sentence(&self, along: &KnobCurve) -> String {
+        let number = |n: u64| grouped(n, '\u{2009}');
+        let end = |sample: Option<&Sample>| number(sample.map_or(0, |sample| sample.at));
+        let (from, to) = (end(along.samples.first()), end(along.samples.last()));
+        let (word, now) = (along.knob.title(), number(along.now));
+        let name = |side: usize| self.sides.get(side).map_or("", |side| side.name.as_str());
+        if along.crossings.is_empty() {
+            let winner = name(self.winner);
+            return format!("For any {word}, {winner} is larger (now {now}, range {from} to {to}).");
+        }
+        let turns: Vec<String> = along
+            .crossings
+            .iter()
+            .map(|crossing| format!("from a {word} of {} up, {} is larger", number(crossing.at), name(crossing.winner)))
+            .collect();
+        let turns = turns.join("; ");
+        let (first, rest) = turns.split_at(turns.len().min(1));
+        format!("{}{rest} (now {now}, range {from} to {to}).", first.to_uppercase())
+    }
+
+    /// Adds its sides along a knob in words and as curves, in `cells` cells and `rows` rows of the curves.
+    pub fn onto(&self, along: &KnobCurve, cells: usize, rows: usize, page: &mut Page) {
+        const SIGNS: [(&str, Hue); 2] = [("●", Hue::Graph), ("×", Hue::Cache)];
+        page.text(&self.sentence(along), Hue::Text);
+        let size = |size: u64| Bytes(size).to_string();
+        let names: Vec<String> = self.sides.iter().map(|side| format!("{} {}", side.name, size(side.size))).collect();
+        let series: Vec<Series> =
+            names.iter().zip(SIGNS).map(|(name, (sign, hue))| Series { name, sign, hue }).collect();
+        legend(series.iter().copied(), page);
+        if cells < 20 || rows < 2 {
+            return;
+        }
+        let end = |sample: Option<&Sample>| sample.map_or(1, |sample| sample.at).max(1);
+        let (from, to) = (end(along.samples.first()), end(along.samples.last()));
+        let number = |n: u64| grouped(n, '\u{2009}');
+        let curves = Curves {
+            series,
+            range: (from as f64, to as f64),
+            at: &|value| (0..self.sides.len()).filter_map(|side| along.size_at(side, value)).collect(),
+            now: (along.now as f64, number(along.now)),
+            crossings: along.crossings.iter().map(|crossing| (crossing.at as f64, crossing.size as f64)).collect(),
+            ends: [number(from), number(to)],
+            name: &size,
+        };
+        curves.onto(page, cells, rows);
+    }
+}
+
+impl KnobCurve {
+    /// The size of `side` at `value`, interpolated between the two nearest samples.
+    fn size_at(&self, side: usize, value: f64) -> Option<f64> {
+        let after =
+            self.samples.partition_point(|sample| (sample.at as f64) < value).min(self.samples.len().checked_sub(1)?);
+        let (low, high) = (self.samples.get(after.saturating_sub(1))?, self.samples.get(after)?);
+        let (a, b) = (*low.sizes.get(side)? as f64, *high.sizes.get(side)? as f64);
+        let span = high.at as f64 - low.at as f64;
+        let between = if span > 0.0 { ((value - low.at as f64) / span).clamp(0.0, 1.0) } else { 1.0 };
+        Some(a + (b - a) * between)
+    }
 }

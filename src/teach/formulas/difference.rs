@@ -1,12 +1,12 @@
 //! The formulas of two engines for one model on one machine with the same tokens, side by side.
 
-use serde::Serialize;
-
 use super::{Amount, FormulaNode, FormulasPage, NodeRole};
 use crate::engine::{EngineError, EngineVersion, PlanRequest};
+use crate::page::{Column, Hue, Narrow, Page, Span};
 use crate::plan::Plan;
 use crate::settings::{Context, Settings};
 use crate::units::Bytes;
+use serde::Serialize;
 
 /// Depth of the lines below weights, caches and graphs.
 const MAX_DEPTH: usize = 3;
@@ -122,5 +122,36 @@ fn add(node: &FormulaNode, depth: usize, counted: bool, lines: &mut Vec<SideLine
     if depth < MAX_DEPTH {
         let memory = node.parts.iter().filter(|part| matches!(part.amount, Amount::Bytes(_)));
         memory.for_each(|part| add(part, depth + 1, counted, lines));
+    }
+}
+
+impl FormulasDifference {
+    /// Adds a table per kind of memory with the formulas of both engines.
+    pub fn onto(&self, page: &mut Page) {
+        let [one, two] = &self.engines;
+        page.heading(&format!("{one} beside {two}"));
+        for part in &self.parts {
+            let [here, there] = part.bytes;
+            let name = Span::new(&part.name, Hue::Text.bold());
+            if part.is_same() {
+                page.spans("", vec![name, format!(": {here}, by the same formulas").into()]);
+                continue;
+            }
+            page.spans("", vec![name, format!(": {here} and {there}, {}", more(part.bytes)).into()]);
+            let [left, right] = &part.sides;
+            let cells = |line: Option<&SideLine>| match line {
+                Some(line) => {
+                    let formula = if line.formula == line.name { String::new() } else { format!(" {}", line.formula) };
+                    let counted = if line.counted { "" } else { " (not counted)" };
+                    [format!("{}{}{formula}{counted}", "· ".repeat(line.depth), line.name), line.amount.to_string()]
+                }
+                None => [const { String::new() }; 2],
+            };
+            let row =
+                |at: usize| [left.get(at), right.get(at)].map(cells).concat().into_iter().map(Span::from).collect();
+            let rows = (0..left.len().max(right.len())).map(row).collect();
+            let columns = vec![Column::left(one, 0), Column::right("", 0), Column::left(two, 0), Column::right("", 0)];
+            page.table(columns, rows, Narrow::Below(2));
+        }
     }
 }

@@ -1,16 +1,18 @@
 //! Figures of a plan, by their names in lessons.
 
-use std::fmt;
-
-use serde::Deserialize;
-
-use super::heads;
 use crate::answer::Goal;
 use crate::engine::PlanRequest;
+use crate::engine::ggml::Type;
+use crate::engine::llama_cpp::{self, cache};
+use crate::gguf::Value;
+use crate::model::Hyperparameters;
 use crate::plan::{Part, PartKind, PartMemory, Plan};
 use crate::settings::knob::Knob;
 use crate::speed::{Speed, SpeedRange};
+use crate::teach::caches;
 use crate::units::{Bytes, Ratio, Tokens};
+use serde::{Deserialize, Deserializer, de::Error};
+use std::fmt;
 
 /// A case of a lesson.
 #[derive(Debug)]
@@ -21,213 +23,135 @@ pub(super) struct Case {
     pub plan: Plan,
 }
 
-/// A figure of a case.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub(super) enum PlanFigure {
-    #[serde(rename = "graph full")]
-    GraphFull,
-    #[serde(rename = "graph partial")]
-    GraphPartial,
-    #[serde(rename = "graph in force")]
-    GraphInForce,
-    #[serde(rename = "graph on GPUs")]
-    GraphOnGpus,
-    #[serde(rename = "all")]
-    All,
-    #[serde(rename = "weights")]
-    Weights,
-    #[serde(rename = "weights on GPUs")]
-    WeightsOnGpus,
-    #[serde(rename = "parts in RAM")]
-    PartsInRam,
-    #[serde(rename = "cache")]
-    Cache,
-    #[serde(rename = "cache on GPUs")]
-    CacheOnGpus,
-    #[serde(rename = "model's cache")]
-    ModelCache,
-    #[serde(rename = "KV cache")]
-    KvCache,
-    #[serde(rename = "own caches")]
-    OwnCaches,
-    #[serde(rename = "every head's cache")]
-    EveryHead,
-    #[serde(rename = "states")]
-    States,
-    #[serde(rename = "layer")]
-    Layer,
-    #[serde(rename = "kept back")]
-    KeptBack,
-    #[serde(rename = "minimum memory")]
-    MinimumMemory,
-    #[serde(rename = "one layer's buffer")]
-    Buffer,
-    #[serde(rename = "card")]
-    Card,
-    #[serde(rename = "free")]
-    Free,
-    #[serde(rename = "in use")]
-    InUse,
-    #[serde(rename = "driver")]
-    Driver,
-    #[serde(rename = "growth")]
-    Growth,
-    #[serde(rename = "model")]
-    Model,
-    #[serde(rename = "experts")]
-    Experts,
-    #[serde(rename = "experts used")]
-    ExpertsUsed,
-    #[serde(rename = "experts counted")]
-    ExpertsCounted,
-    #[serde(rename = "window")]
-    Window,
-    #[serde(rename = "query heads")]
-    QueryHeads,
-    #[serde(rename = "KV heads")]
-    KvHeads,
-    #[serde(rename = "K length")]
-    KeyLength,
-    #[serde(rename = "K length before MLA")]
-    KeyLengthMla,
-    #[serde(rename = "queries")]
-    Queries,
-    #[serde(rename = "queries before MLA")]
-    QueriesMla,
-    #[serde(rename = "draft")]
-    Draft,
-    #[serde(rename = "draft's weights")]
-    DraftWeights,
-    #[serde(rename = "draft's cache")]
-    DraftCache,
-    #[serde(rename = "draft's graph")]
-    DraftGraph,
-    #[serde(rename = "drafted tokens")]
-    Drafted,
-    #[serde(rename = "projector")]
-    Projector,
-    #[serde(rename = "projector's weights")]
-    ProjectorWeights,
-    #[serde(rename = "projector's graph")]
-    ProjectorGraph,
-    #[serde(rename = "projector's graph with an image")]
-    ProjectorGraphReady,
-    #[serde(rename = "image tokens")]
-    ImageTokens,
-    #[serde(rename = "sequences")]
-    Sequences,
-    #[serde(rename = "context in all")]
-    ContextInAll,
-    #[serde(rename = "trained context")]
-    TrainedContext,
-    #[serde(rename = "largest context")]
-    LargestContext,
-    #[serde(rename = "physical batch")]
-    PhysicalBatch,
-    #[serde(rename = "GPUs")]
-    Gpus,
-    #[serde(rename = "layers on GPUs")]
-    LayersOnGpus,
-    #[serde(rename = "layers")]
-    Layers,
-    #[serde(rename = "speed")]
-    Speed,
-    #[serde(rename = "share of time on RAM")]
-    TimeOnRam,
+/// A figure of a case: a row of [`FIGURES`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlanFigure(&'static Measure);
+
+impl<'de> Deserialize<'de> for PlanFigure {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(from)?;
+        let row = FIGURES.iter().find(|(known, _)| *known == name);
+        row.map(|(_, measure)| Self(measure)).ok_or_else(|| D::Error::custom(format!("plans have no figure '{name}'")))
+    }
 }
 
 impl PlanFigure {
-    /// Its value in `case`; `None` if the plan has no such figure.
+    /// Its value in `case`, memory with two decimals if `finely`; `None` if the plan has no such figure.
     pub(super) fn value(self, case: &Case, finely: bool) -> Option<FigureValue> {
-        if let Some(number) = self.number(case) {
-            return Some(FigureValue::Number(number));
+        match self.0 {
+            Measure::Memory(of) if finely => of(case).map(FigureValue::Finely),
+            Measure::Memory(of) => of(case).map(FigureValue::Bytes),
+            Measure::Count(of) => of(case).map(FigureValue::Number),
+            Measure::Other(of) => of(case),
         }
-        match self {
-            Self::Speed => return Some(FigureValue::Speed(speed(case)?.range())),
-            Self::TimeOnRam => return Some(FigureValue::Share(time_on_ram(&speed(case)?))),
-            _ => {}
-        }
-        let bytes = self.bytes(case)?;
-        Some(if finely { FigureValue::Finely(bytes) } else { FigureValue::Bytes(bytes) })
     }
+}
 
-    fn bytes(self, case: &Case) -> Option<Bytes> {
-        let (plan, model) = (&case.plan, &case.request.model);
-        let of_part = |kind, of: fn(&PartMemory) -> Bytes| Some(part(plan, kind)?.devices.iter().map(of).sum());
-        let queries = |key| {
-            let elements = heads::length(case, key)?.saturating_mul(*model.hyper.heads.first()?);
-            // f32
-            Some(Bytes(elements.saturating_mul(plan.settings.ubatch).saturating_mul(4)))
-        };
-        Some(match self {
-            Self::GraphFull => plan.graph.full.bytes,
-            Self::GraphPartial => plan.graph.partial.bytes,
-            Self::GraphInForce => plan.graph.in_force().bytes,
-            Self::GraphOnGpus => plan.gpus().iter().map(|gpu| gpu.graph).sum(),
-            Self::All => plan.totals.all,
-            Self::Weights => plan.totals.weights,
-            Self::WeightsOnGpus => plan.gpus().iter().map(|gpu| gpu.weights).sum(),
-            Self::PartsInRam => plan.parts_in_ram(),
-            Self::Cache => plan.totals.cache,
-            Self::CacheOnGpus => plan.gpus().iter().map(|gpu| gpu.cache).sum(),
-            Self::ModelCache => of_part(PartKind::Model, |memory| memory.cache)?,
-            Self::KvCache => {
-                of_part(PartKind::Model, |memory| memory.cache)? - heads::states(case).unwrap_or(Bytes::ZERO)
-            }
-            Self::OwnCaches => plan.own_caches.as_ref()?.bytes,
-            Self::EveryHead => heads::every_head(case)?,
-            Self::States => heads::states(case)?,
-            Self::Layer => plan.layers.first().map(|layer| layer.weights + layer.cache)?,
-            Self::KeptBack => plan.gpus().first()?.reserved(),
-            Self::MinimumMemory => reserve(plan, "minimum memory")?,
-            Self::Buffer => reserve(plan, "one-layer buffer")?,
-            Self::Card => plan.gpus().first()?.total,
-            Self::Free => plan.gpus().first()?.free,
-            Self::InUse => plan.gpus().first()?.in_use(),
-            Self::Driver => plan.gpus().first()?.driver?.most(model.hyper.experts.is_some()),
-            Self::Growth => plan.devices.iter().map(|device| device.growth).sum(),
-            Self::Model => plan.model.bytes,
-            Self::Experts => model.header.tensors.iter().filter(|t| t.name.contains("_exps.")).map(|t| t.bytes).sum(),
-            Self::Queries => queries("attention.key_length")?,
-            Self::QueriesMla => queries("attention.key_length_mla")?,
-            Self::Draft => part(plan, PartKind::Draft)?.total(),
-            Self::DraftWeights => of_part(PartKind::Draft, |memory| memory.weights)?,
-            Self::DraftCache => of_part(PartKind::Draft, |memory| memory.cache)?,
-            Self::DraftGraph => of_part(PartKind::Draft, |memory| memory.graph)?,
-            Self::Projector => part(plan, PartKind::Vision)?.total(),
-            Self::ProjectorWeights => of_part(PartKind::Vision, |memory| memory.weights)?,
-            Self::ProjectorGraph => of_part(PartKind::Vision, |memory| memory.graph)?,
-            Self::ProjectorGraphReady => of_part(PartKind::Vision, |memory| memory.graph_ready)?,
-            _ => return None,
-        })
-    }
+/// How a figure is measured.
+#[derive(Debug)]
+enum Measure {
+    Memory(fn(&Case) -> Option<Bytes>),
+    Count(fn(&Case) -> Option<u64>),
+    Other(fn(&Case) -> Option<FigureValue>),
+}
 
-    fn number(self, case: &Case) -> Option<u64> {
-        let (plan, effect, hyper) = (&case.plan, &case.plan.settings, &case.request.model.hyper);
-        // of the first block with attention
-        let attends = || hyper.kv_heads.iter().position(|&heads| heads > 0);
-        match self {
-            Self::ExpertsUsed => Some(hyper.experts?.used),
-            Self::ExpertsCounted => Some(hyper.experts?.count),
-            Self::Window => hyper.sliding_window,
-            Self::QueryHeads => hyper.heads.get(attends()?).copied(),
+use Measure::{Count, Memory, Other};
+
+/// The figures by their names in `assets/lessons.toml`; to add one, add a row.
+static FIGURES: [(&str, Measure); 55] = [
+    ("graph full", Memory(|case| Some(case.plan.graph.full.bytes))),
+    ("graph partial", Memory(|case| Some(case.plan.graph.partial.bytes))),
+    ("graph in force", Memory(|case| Some(case.plan.graph.in_force().bytes))),
+    ("graph on GPUs", Memory(|case| Some(case.plan.gpus().iter().map(|gpu| gpu.graph).sum()))),
+    ("all", Memory(|case| Some(case.plan.totals.all))),
+    ("weights", Memory(|case| Some(case.plan.totals.weights))),
+    ("weights on GPUs", Memory(|case| Some(case.plan.gpus().iter().map(|gpu| gpu.weights).sum()))),
+    ("parts in RAM", Memory(|case| Some(case.plan.parts_in_ram()))),
+    ("cache", Memory(|case| Some(case.plan.totals.cache))),
+    ("cache on GPUs", Memory(|case| Some(case.plan.gpus().iter().map(|gpu| gpu.cache).sum()))),
+    ("model's cache", Memory(|case| case.of_part(PartKind::Model, |memory| memory.cache))),
+    (
+        "KV cache",
+        Memory(|case| {
+            Some(case.of_part(PartKind::Model, |memory| memory.cache)? - states(case).unwrap_or(Bytes::ZERO))
+        }),
+    ),
+    ("own caches", Memory(|case| Some(case.plan.own_caches.as_ref()?.bytes))),
+    ("every head's cache", Memory(every_head)),
+    ("states", Memory(states)),
+    ("layer", Memory(|case| case.plan.layers.first().map(|layer| layer.weights + layer.cache))),
+    ("kept back", Memory(|case| Some(case.plan.gpus().first()?.reserved()))),
+    ("minimum memory", Memory(|case| reserve(&case.plan, "minimum memory"))),
+    ("one layer's buffer", Memory(|case| reserve(&case.plan, "one-layer buffer"))),
+    ("card", Memory(|case| Some(case.plan.gpus().first()?.total))),
+    ("free", Memory(|case| Some(case.plan.gpus().first()?.free))),
+    ("in use", Memory(|case| Some(case.plan.gpus().first()?.in_use()))),
+    ("driver", Memory(|case| Some(case.plan.gpus().first()?.driver?.most(case.hyper().experts.is_some())))),
+    ("growth", Memory(|case| Some(case.plan.devices.iter().map(|device| device.growth).sum()))),
+    ("model", Memory(|case| Some(case.plan.model.bytes))),
+    (
+        "experts",
+        Memory(|case| {
+            let tensors = case.request.model.header.tensors.iter();
+            Some(tensors.filter(|tensor| tensor.name.contains("_exps.")).map(|tensor| tensor.bytes).sum())
+        }),
+    ),
+    ("experts used", Count(|case| Some(case.hyper().experts?.used))),
+    ("experts counted", Count(|case| Some(case.hyper().experts?.count))),
+    ("window", Count(|case| case.hyper().sliding_window)),
+    ("query heads", Count(|case| case.hyper().heads.get(case.first_with_attention()?).copied())),
+    (
+        "KV heads",
+        Count(|case| match length(case, "attention.key_length_mla") {
             // MLA's compressed row is no head
-            Self::KvHeads if heads::length(case, "attention.key_length_mla").is_some() => None,
-            Self::KvHeads => hyper.kv_heads.get(attends()?).copied(),
-            Self::KeyLength => hyper.key_length,
-            Self::KeyLengthMla => heads::length(case, "attention.key_length_mla"),
-            Self::Drafted => effect.spec_draft_n_max,
-            Self::ImageTokens => effect.image_max_tokens,
-            Self::Sequences => Some(effect.parallel),
-            Self::ContextInAll => Some(effect.ctx_total),
-            Self::TrainedContext => hyper.context_train,
-            Self::LargestContext => Some(case.request.largest(Knob::Context, Goal::Vram)?.value),
-            Self::PhysicalBatch => Some(effect.ubatch),
-            Self::Gpus => Some(plan.gpus().len() as u64),
-            Self::LayersOnGpus => Some(plan.offloaded as u64),
-            Self::Layers => Some(plan.layers.len() as u64),
-            _ => None,
-        }
+            Some(_) => None,
+            None => case.hyper().kv_heads.get(case.first_with_attention()?).copied(),
+        }),
+    ),
+    ("K length", Count(|case| case.hyper().key_length)),
+    ("K length before MLA", Count(|case| length(case, "attention.key_length_mla"))),
+    ("queries", Memory(|case| case.queries("attention.key_length"))),
+    ("queries before MLA", Memory(|case| case.queries("attention.key_length_mla"))),
+    ("draft", Memory(|case| Some(part(&case.plan, PartKind::Draft)?.total()))),
+    ("draft's weights", Memory(|case| case.of_part(PartKind::Draft, |memory| memory.weights))),
+    ("draft's cache", Memory(|case| case.of_part(PartKind::Draft, |memory| memory.cache))),
+    ("draft's graph", Memory(|case| case.of_part(PartKind::Draft, |memory| memory.graph))),
+    ("drafted tokens", Count(|case| case.plan.settings.spec_draft_n_max)),
+    ("projector", Memory(|case| Some(part(&case.plan, PartKind::Vision)?.total()))),
+    ("projector's weights", Memory(|case| case.of_part(PartKind::Vision, |memory| memory.weights))),
+    ("projector's graph", Memory(|case| case.of_part(PartKind::Vision, |memory| memory.graph))),
+    ("projector's graph with an image", Memory(|case| case.of_part(PartKind::Vision, |memory| memory.graph_ready))),
+    ("image tokens", Count(|case| case.plan.settings.image_max_tokens)),
+    ("sequences", Count(|case| Some(case.plan.settings.parallel))),
+    ("context in all", Count(|case| Some(case.plan.settings.ctx_total))),
+    ("trained context", Count(|case| case.hyper().context_train)),
+    ("largest context", Count(|case| Some(case.request.largest(Knob::Context, Goal::Vram)?.value))),
+    ("physical batch", Count(|case| Some(case.plan.settings.ubatch))),
+    ("GPUs", Count(|case| Some(case.plan.gpus().len() as u64))),
+    ("layers on GPUs", Count(|case| Some(case.plan.offloaded as u64))),
+    ("layers", Count(|case| Some(case.plan.layers.len() as u64))),
+    ("speed", Other(|case| Some(FigureValue::Speed(speed(case)?.range())))),
+    ("share of time on RAM", Other(|case| Some(FigureValue::Share(time_on_ram(&speed(case)?))))),
+];
+
+impl Case {
+    fn hyper(&self) -> &Hyperparameters {
+        &self.request.model.hyper
+    }
+
+    fn first_with_attention(&self) -> Option<usize> {
+        self.hyper().kv_heads.iter().position(|&heads| heads > 0)
+    }
+
+    /// One kind of memory of a part, on all devices.
+    fn of_part(&self, kind: PartKind, of: fn(&PartMemory) -> Bytes) -> Option<Bytes> {
+        Some(part(&self.plan, kind)?.devices.iter().map(of).sum())
+    }
+
+    /// The queries of an ubatch in f32; `key` is the length of a head.
+    fn queries(&self, key: &str) -> Option<Bytes> {
+        let elements = length(self, key)?.saturating_mul(*self.hyper().heads.first()?);
+        Some(Bytes(elements.saturating_mul(self.plan.settings.ubatch).saturating_mul(4)))
     }
 }
 
@@ -325,4 +249,49 @@ impl fmt::Display for FigureValue {
             Self::Quoted(text) => f.write_str(text),
         }
     }
+}
+
+/// llama.cpp's caches of a case; none if it does not support the model.
+fn layout(case: &Case) -> Option<cache::Memory> {
+    llama_cpp::cache_layout(&case.request.model, &case.plan, &case.request.settings).ok()
+}
+
+/// A length of a head in the header.
+fn length(case: &Case, key: &str) -> Option<u64> {
+    case.request.model.value(key).and_then(Value::as_u64)
+}
+
+/// The bytes of K and V with as many KV heads as query heads. MLA's compressed rows count as the heads that they stand
+/// for (`attention.key_length_mla`).
+fn every_head(case: &Case) -> Option<Bytes> {
+    let memory = layout(case)?;
+    let hyper = &case.request.model.hyper;
+    let mla = |key| length(case, key);
+    let (mla_k, mla_v) = (mla("attention.key_length_mla"), mla("attention.value_length_mla"));
+    let mut bytes = Bytes::ZERO;
+    for cache in [&memory.full, &memory.window].into_iter().flatten() {
+        let cells = cache.size.saturating_mul(cache.streams);
+        for (il, layer) in cache.layers.iter().enumerate() {
+            let Some(layer) = layer.filter(|layer| layer.owner == il) else { continue };
+            let (heads, kv_heads) = (*hyper.heads.get(il)?, *hyper.kv_heads.get(il)?);
+            // a block without attention
+            if layer.k == 0 {
+                continue;
+            }
+            let k = mla_k.or_else(|| layer.k.checked_div(kv_heads))?;
+            let v = mla_v.or_else(|| layer.v?.checked_div(kv_heads))?;
+            let row = caches::row(layer.ty_k, k.saturating_mul(heads));
+            let row = row.saturating_add(caches::row(layer.ty_v, v.saturating_mul(heads)));
+            bytes += Bytes(row.saturating_mul(cells));
+        }
+    }
+    Some(bytes)
+}
+
+/// The recurrent states of all blocks and sequences, without snapshots.
+fn states(case: &Case) -> Option<Bytes> {
+    let recurrent = layout(case)?.recurrent?;
+    let row = caches::row(Type::F32, recurrent.r).saturating_add(caches::row(Type::F32, recurrent.s));
+    let blocks = recurrent.layers.iter().flatten().count() as u64;
+    Some(Bytes(row.saturating_mul(recurrent.rows()).saturating_mul(blocks)))
 }
