@@ -42,8 +42,9 @@ pub struct Harness {
     pub copied: Vec<String>,
     /// Each request to freeze or resume live memory.
     pub frozen: Vec<bool>,
-    /// Ticks requested.
+    /// Ticks requested, and the id of the last.
     pub ticks: u64,
+    pub last_tick: u64,
     /// How often the knobs' limits were requested.
     pub questions: usize,
     /// Loads wait until [`Harness::finish_loads`].
@@ -141,6 +142,7 @@ impl Harness {
             copied: Vec::new(),
             frozen: Vec::new(),
             ticks: 0,
+            last_tick: 0,
             questions: 0,
             slow_loads: false,
             no_limits,
@@ -327,8 +329,9 @@ impl Harness {
                     self.frozen.push(frozen);
                     None
                 }
-                Effect::Tick { .. } => {
+                Effect::Tick { id } => {
                     self.ticks += 1;
+                    self.last_tick = id;
                     None
                 }
                 Effect::Fade { .. } | Effect::CancelLoad => None,

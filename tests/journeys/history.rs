@@ -19,11 +19,10 @@ fn each_state_is_listed_with_what_it_gives(#[case] model: &str, #[case] gib: u64
         let mut harness = Harness::new(harness::model(model), harness::machine(1, "RTX 3090", gib, 64), size);
         harness.press("→ → → ↓ → e ↓ Enter u H");
         let (states, now) = harness.host.app.states();
-        assert_eq!((states.len(), now), (6, 4), "one was undone");
+        assert_eq!(states.len(), now + 2, "one was undone");
+        assert!(now >= 2, "{states:?}");
         let text = harness.text();
-        let lines: Vec<&str> =
-            text.lines().filter(|line| line.contains(" → ") || line.contains("before these")).collect();
-        assert!(lines.len() >= 5, "{text}");
+        let lines = text.lines().skip_while(|line| !line.contains("before these changes"));
         for (state, line) in states.iter().zip(lines) {
             let figures = PlanFigures::of_request(state).unwrap();
             assert!(line.contains(figures.outcome.headline()), "{line}\n{text}");

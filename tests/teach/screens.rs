@@ -84,15 +84,17 @@ fn cells_fill_automatically_until_paused() {
     let steps = |harness: &Harness| harness.showing::<TeachScreen>().caches.steps;
     harness.press("Space");
     assert_eq!((harness.ticks, steps(&harness)), (1, 0));
+    let first = harness.last_tick;
     for _ in 0..3 {
-        let id = harness.ticks;
+        let id = harness.last_tick;
         harness.act(Action::Tick { id });
     }
     assert_eq!((harness.ticks, steps(&harness)), (4, 3));
     // outdated ticks, and ticks while paused, change nothing
-    harness.act(Action::Tick { id: 1 });
+    harness.act(Action::Tick { id: first });
     harness.press("Space");
-    harness.act(Action::Tick { id: 4 });
+    let id = harness.last_tick;
+    harness.act(Action::Tick { id });
     assert_eq!((harness.ticks, steps(&harness)), (4, 3));
     harness.press("←");
     assert_eq!(steps(&harness), 2);

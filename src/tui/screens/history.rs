@@ -22,7 +22,7 @@ use crate::tui::widget::row_writer::shortened;
 use crate::units::grouped;
 
 /// Widths of outcome and speed.
-const OUTCOME: usize = 20;
+const OUTCOME: usize = 17;
 const SPEED: usize = 14;
 
 /// The state of the page.
