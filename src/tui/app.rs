@@ -18,7 +18,6 @@ mod mouse;
 mod quant;
 mod refresh;
 mod tag;
-pub mod teach;
 mod text_entry;
 mod update;
 
@@ -51,7 +50,6 @@ pub use load::{Load, Loading};
 use locations::ModelLocations;
 pub use refresh::{KnownLimits, LimitsState};
 use tag::{Tag, TagDefaults};
-pub use teach::TeachScreen;
 pub use text_entry::{TextEntry, TextOrigin};
 
 /// The last change, and the plan it is compared with while the differences are marked.

@@ -8,7 +8,6 @@ pub mod machine;
 pub mod memory;
 pub mod models;
 pub mod peaks;
-pub mod teach;
 
 use ratatui::layout::Rect;
 

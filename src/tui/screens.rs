@@ -14,6 +14,7 @@ pub mod help;
 pub mod matrix;
 pub mod notes;
 pub mod sweep;
+pub mod teach;
 pub mod together;
 pub mod verify;
 pub mod why;
@@ -23,7 +24,7 @@ use super::app::machine::MachineScreen;
 use super::app::{App, browse};
 use super::effect::Effect;
 use super::regions::Panel;
-use crate::teach;
+use crate::teach::Page;
 
 /// Opens the screen of `command`; none if it has none.
 pub(super) fn open(app: &mut App, command: Command) -> Option<Vec<Effect>> {
@@ -41,7 +42,7 @@ pub(super) fn open(app: &mut App, command: Command) -> Option<Vec<Effect>> {
         Command::Notes => app.show(notes::NotesPage::default()),
         Command::Open => browse::open(app, true),
         Command::Sweep => app.show(sweep::SweepPage::of(app)),
-        Command::Teach => app.teach(teach::Page::ALL[0].topic()),
+        Command::Teach => app.show(teach::TeachScreen::on(Page::ALL[0])),
         Command::Together => app.show(together::TogetherPage::default()),
         Command::Verify => app.show(verify::VerifyPage::default()),
         Command::Enter if app.panels.focus == Panel::Layers => app.show(why::WhyPage::on(app.panels.cursors.layer)),

@@ -20,6 +20,7 @@ use plimsoll::teach::Page;
 use plimsoll::tui::action::Action;
 use plimsoll::tui::app::App;
 use plimsoll::tui::effect::{Effect, TeachRequest};
+use plimsoll::tui::screens::teach::TeachScreen;
 use plimsoll::tui::{event, view};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
@@ -113,7 +114,7 @@ fn four_gpus(engine: EngineId) -> harness::Harness {
 
 /// The request for a page, which is computed on a worker thread.
 fn lesson(harness: &mut harness::Harness, page: Page) -> Box<TeachRequest> {
-    let mut effects = harness.app.teach(page.topic()).into_iter();
+    let mut effects = harness.app.show(TeachScreen::on(page)).into_iter();
     let asked = effects.find_map(|effect| if let Effect::Teach(lesson) = effect { Some(lesson) } else { None });
     asked.expect("a page is asked for")
 }

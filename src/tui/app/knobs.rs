@@ -118,7 +118,7 @@ impl App {
         self.replan_from_scratch();
     }
 
-    pub(super) fn focus_knob(&mut self, knob: Knob) {
+    pub(crate) fn focus_knob(&mut self, knob: Knob) {
         self.knobs.focus = knob;
         self.scroll_to_knob();
     }
