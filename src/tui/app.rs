@@ -9,7 +9,6 @@ pub mod live;
 pub mod machine;
 mod model;
 mod refresh;
-pub mod teach;
 
 use std::sync::Arc;
 
@@ -37,7 +36,6 @@ pub use live::{Detection, FoundMachine, LiveMemory};
 pub use model::{Load, Loading};
 use model::{ModelLocations, QuantisedModels, Tag, TagDefaults};
 pub use refresh::{AnswerState, KnownLimits, LimitsState};
-pub use teach::TeachScreen;
 
 /// The last change, and the plan it is compared with while the differences are marked.
 #[derive(Debug, Default)]

@@ -22,7 +22,6 @@ use super::theme::{Glyphs, backdrop, glyphs};
 use super::view::footer::{self, PlacedWord};
 use super::view::{self, header};
 use super::widget::field::Text;
-use crate::teach::Topic;
 
 /// The planner and the screen over it. It changes in [`Host::update`] and [`Host::refresh`] only: pure, without IO, clock
 /// or environment.
@@ -108,11 +107,6 @@ impl Host {
         let effects = screen.ask(&mut self.app);
         self.screen = Some(screen);
         effects
-    }
-
-    /// Opens the teach screen on `topic`.
-    pub fn teach(&mut self, topic: Topic) -> Vec<Effect> {
-        self.show(screens::teach(topic))
     }
 
     /// The open screen, if it is an `S`.

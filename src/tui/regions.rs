@@ -2,7 +2,6 @@
 
 pub mod machine;
 pub mod models;
-pub mod teach;
 
 use ratatui::layout::Rect;
 

@@ -15,18 +15,19 @@ pub mod history;
 pub mod matrix;
 pub mod notes;
 pub mod sweep;
+pub mod teach;
 pub mod together;
 pub mod verify;
 pub mod why;
 
 use super::action::Command;
 use super::app::machine::MachineScreen;
-use super::app::{App, TeachScreen, browse};
+use super::app::{App, browse};
 use super::effect::Effect;
 use super::regions::Panel;
 use super::screen::Screen;
 use super::widget::field::TextEntry;
-use crate::teach::{self, Topic};
+use crate::teach::Page;
 
 /// The screen that `command` opens from the planner, and effects to run besides; none if it opens none.
 pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Screen>, Vec<Effect>)> {
@@ -49,7 +50,7 @@ pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Scre
         }
         Command::Notes => Box::new(notes::NotesPage::default()),
         Command::Sweep => Box::new(sweep::SweepPage::of(app)),
-        Command::Teach => teach(teach::Page::ALL[0].topic()),
+        Command::Teach => Box::new(teach::TeachScreen::on(Page::ALL[0])),
         Command::Together => Box::new(together::TogetherPage::default()),
         Command::Verify => Box::new(verify::VerifyPage::default()),
         Command::Enter => match app.panels.focus {
@@ -60,9 +61,4 @@ pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Scre
         _ => return None,
     };
     Some((screen, Vec::new()))
-}
-
-/// The teach screen on `topic`.
-pub(super) fn teach(topic: Topic) -> Box<dyn Screen> {
-    Box::new(TeachScreen::on(topic))
 }

@@ -28,7 +28,6 @@ pub mod machine;
 pub mod memory;
 pub mod models;
 pub mod peaks;
-pub mod teach;
 pub mod verdict;
 
 use ratatui::buffer::Buffer;

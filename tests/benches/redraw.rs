@@ -21,6 +21,7 @@ use plimsoll::tui::action::Action;
 use plimsoll::tui::effect::{Effect, TeachRequest};
 use plimsoll::tui::event;
 use plimsoll::tui::host::Host;
+use plimsoll::tui::screens::teach::TeachScreen;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
@@ -113,7 +114,7 @@ fn four_gpus(engine: EngineId) -> harness::Harness {
 
 /// The request for a page, which is computed on a worker thread.
 fn lesson(harness: &mut harness::Harness, page: Page) -> Box<TeachRequest> {
-    let mut effects = harness.host.teach(page.topic()).into_iter();
+    let mut effects = harness.host.show(Box::new(TeachScreen::on(page))).into_iter();
     let asked = effects.find_map(|effect| if let Effect::Teach(lesson) = effect { Some(lesson) } else { None });
     asked.expect("a page is asked for")
 }

@@ -4,7 +4,7 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::teach::{Page, lessons};
 use plimsoll::tui::action::{Action, Gesture};
-use plimsoll::tui::app::TeachScreen;
+use plimsoll::tui::screens::teach::TeachScreen;
 use plimsoll::tui::theme::{Appearance, Tone};
 use rstest::rstest;
 
@@ -130,6 +130,74 @@ fn lines_and_lessons_can_be_clicked() {
     let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
     harness.mouse(Gesture::Down, 10, 6);
     assert!(harness.text().contains("3 of 20"), "{}", harness.text());
+}
+
+/// The position of `text` on the screen.
+fn place(harness: &Harness, text: &str) -> (u16, u16) {
+    let screen = harness.text();
+    let mut lines = (0..).zip(screen.lines());
+    let found = lines.find_map(|(y, line)| Some((line[..line.find(text)?].chars().count() as u16, y)));
+    found.unwrap_or_else(|| panic!("{text} is not on the screen:\n{screen}"))
+}
+
+fn click(harness: &mut Harness, text: &str) {
+    let (x, y) = place(harness, text);
+    harness.mouse(Gesture::Down, x, y);
+}
+
+#[rstest]
+fn what_can_be_selected_can_be_clicked(#[values((80, 24), (140, 45))] size: (u16, u16)) {
+    let mut harness = open(size, Tone::Dark, Page::Schedule, "");
+    click(&mut harness, "block 2");
+    place(&harness, "▸block 2");
+    harness.press("Enter");
+    click(&mut harness, "attn_norm-2");
+    assert_eq!(place(&harness, "│▸").1, place(&harness, "attn_norm-2").1);
+    let mut harness = open(size, Tone::Dark, Page::Allocation, "");
+    click(&mut harness, "CPU 56 MiB");
+    place(&harness, "▸ CPU 56 MiB");
+    place(&harness, "▸CPU ─");
+    let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Page::Formulas, "");
+    click(&mut harness, "caches");
+    place(&harness, "▸caches ─");
+    let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Page::Schedule, "");
+    click(&mut harness, "Lessons");
+    place(&harness, "▸Lessons");
+    click(&mut harness, "parallel 2");
+    place(&harness, "▸parallel 2");
+}
+
+#[test]
+fn steps_and_kinds_of_blocks_can_be_clicked_where_all_fit() {
+    let mut harness = open((140, 45), Tone::Dark, Page::Schedule, "");
+    click(&mut harness, "2 gpu up");
+    place(&harness, "▸2 gpu up");
+    let mut harness = open((80, 24), Tone::Dark, Page::Schedule, "→ →");
+    harness.mouse(Gesture::Down, 2, 3);
+    place(&harness, "▸2 gpu down");
+    let mut harness = estimated("gemma3-4b", (140, 45), Tone::Dark, Page::Caches, "");
+    place(&harness, "▸29 blocks");
+    click(&mut harness, "5 blocks");
+    place(&harness, "▸5 blocks");
+}
+
+#[rstest]
+#[case::schedule(Page::Schedule, "▸block 1")]
+#[case::allocation(Page::Allocation, "▸ CPU")]
+#[case::formulas(Page::Formulas, "▸weights ─")]
+#[case::caches(Page::Caches, "▸5 blocks")]
+fn the_wheel_moves_on_every_page(#[case] page: Page, #[case] selected: &str) {
+    let machine = harness::machine(1, "RTX 3060", 12, 32);
+    for size in [(80, 24), (140, 45)] {
+        let model = Some(harness::model("gemma3-4b"));
+        let seen =
+            Harness::seen(EngineId::LlamaCpp, model, machine.clone(), size, Settings::default(), Appearance::BEST);
+        let mut harness = on(seen, page, "Home");
+        harness.mouse(Gesture::WheelDown, 10, 12);
+        place(&harness, selected);
+        harness.mouse(Gesture::WheelUp, 10, 12);
+        assert!(!harness.text().contains(selected), "{}", harness.text());
+    }
 }
 
 #[test]

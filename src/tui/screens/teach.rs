@@ -1,0 +1,363 @@
+//! The teach screen: tabs, knobs, and the open page.
+//!
+//! ```text
+//!  plimsoll  Llama 3.1 8B · Q4_K_M · 8.0 B · 4.6 GiB        llama.cpp           RTX 3090 · 64 GiB   ? help   header
+//!  ▸ Allocation                                                                                               tabs
+//!  ▸ context 16 384  parallel 1  KV cache f16  flash attn auto  batch 512  GPU layers auto                   knobs
+//! ╭─────────────────────────────────────────────────────────────────────────────────────────────────── page ╮
+//! │                                                                                                         │
+//! ╰─────────────────────────────────────────────────────────────────────────────────────────────────────────╯
+//!  Tab page  ←→ step  ↑↓ choose  …                                                                          footer
+//! ```
+//!
+//! Each page has a file: its cursor, its keys, its mouse, its areas and its drawing.
+
+mod allocation;
+mod caches;
+mod formulas;
+mod lessons;
+mod schedule;
+
+use std::sync::Arc;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
+use ratatui::style::Style;
+
+use crate::engine::PlanRequest;
+use crate::settings::Settings;
+use crate::settings::knob::Knob;
+use crate::teach::lessons::{LessonSetup, LessonsPage};
+use crate::teach::{Page, PageContent, Topic};
+use crate::tui::action::{Action, Command, Gesture};
+use crate::tui::app::App;
+use crate::tui::effect::{Effect, LimitsRequest, TeachRequest};
+use crate::tui::screen::{Cover, Response, Screen};
+use crate::tui::keymap::Scope;
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::panel;
+use crate::tui::widget::row_writer::{RowWriter, sentence, width};
+
+/// The state of the screen.
+#[derive(Debug)]
+pub struct TeachScreen {
+    /// The open page.
+    pub page: Page,
+    /// The cursor of the caches page.
+    pub caches: caches::Cursor,
+    /// The cursor of the lessons page.
+    pub lessons: lessons::Cursor,
+    schedule: schedule::Cursor,
+    allocation: allocation::Cursor,
+    formulas: formulas::Cursor,
+    /// The newest content, or why there is none; it is kept until newer arrives.
+    content: Option<Result<Arc<PageContent>, String>>,
+    /// The newest request for content, and the newest step of an animation; answers to older ones are ignored.
+    request: u64,
+    tick: u64,
+}
+
+/// What follows a key or the mouse on a page.
+enum PageResponse {
+    /// Drawing only.
+    Redraw,
+    /// Other content is requested.
+    Request,
+    /// A tick is requested.
+    Tick,
+}
+
+impl TeachScreen {
+    /// The screen with `page` open and no content yet.
+    pub fn on(page: Page) -> Self {
+        Self {
+            page,
+            caches: caches::Cursor::default(),
+            lessons: lessons::Cursor::default(),
+            schedule: schedule::Cursor::default(),
+            allocation: allocation::Cursor::default(),
+            formulas: formulas::Cursor::default(),
+            content: None,
+            request: 0,
+            tick: 0,
+        }
+    }
+
+    /// The content of the open page.
+    fn content(&self) -> Option<Arc<PageContent>> {
+        let content = self.content.as_ref()?.as_ref().ok()?;
+        (content.page() == self.page).then(|| Arc::clone(content))
+    }
+
+    fn topic(&self) -> Topic {
+        match self.page {
+            Page::Schedule => Topic::Schedule(self.schedule.without),
+            Page::Formulas => Topic::Formulas(self.formulas.versus),
+            Page::Caches => Topic::Caches,
+            Page::Lessons => Topic::Lessons(self.lessons.at),
+            Page::Allocation => Topic::Allocation(self.allocation.versus),
+        }
+    }
+
+    fn press_on_page(&mut self, command: Command) -> PageResponse {
+        match self.content().as_deref() {
+            Some(PageContent::Schedule(content)) => self.schedule.press(content, command),
+            Some(PageContent::Formulas(content)) => self.formulas.press(content, command),
+            Some(PageContent::Caches(content)) => self.caches.press(content, command),
+            Some(PageContent::Lessons(_)) => self.lessons.press(command),
+            Some(PageContent::Allocation(content)) => self.allocation.press(content, command),
+            None => PageResponse::Redraw,
+        }
+    }
+
+    /// Handles a press or a drag of the mouse on the open page.
+    fn point(&mut self, area: Rect, gesture: Gesture, at: Position) -> PageResponse {
+        let pressed = gesture == Gesture::Down;
+        match self.content().as_deref() {
+            Some(PageContent::Schedule(content)) => self.schedule.point(content, area, at),
+            Some(PageContent::Allocation(content)) => self.allocation.point(content, area, at),
+            Some(PageContent::Caches(content)) => self.caches.point(content, area, at),
+            Some(PageContent::Formulas(content)) if pressed => self.formulas.point(content, area, at),
+            Some(PageContent::Lessons(_)) if pressed => return self.lessons.point(area, at),
+            Some(PageContent::Formulas(_) | PageContent::Lessons(_)) | None => {}
+        }
+        PageResponse::Redraw
+    }
+
+    fn follow(&mut self, app: &mut App, response: PageResponse) -> Vec<Effect> {
+        match response {
+            PageResponse::Redraw => Vec::new(),
+            PageResponse::Request => self.ask(app),
+            PageResponse::Tick => {
+                self.tick = app.next_id();
+                vec![Effect::Tick { id: self.tick }]
+            }
+        }
+    }
+}
+
+impl Screen for TeachScreen {
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Teach, Scope::Everywhere]
+    }
+
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn handles(&self, command: Command) -> bool {
+        match command {
+            Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons),
+            Command::Compare => matches!(self.page, Page::Formulas | Page::Allocation),
+            Command::CompareEngines => self.page == Page::Formulas,
+            Command::RemoveOp => self.page == Page::Schedule,
+            Command::Peak => self.page == Page::Allocation,
+            Command::Play => self.page == Page::Caches,
+            Command::Answer => self.page == Page::Lessons,
+            _ => true,
+        }
+    }
+
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        let (Some(of), Some(plan)) = (app.plan_request(), &app.plan) else { return Vec::new() };
+        let plan = (**plan).clone();
+        self.request = app.next_id();
+        let about = LimitsRequest { id: self.request, of, plan };
+        vec![Effect::Teach(Box::new(TeachRequest { topic: self.topic(), about }))]
+    }
+
+    fn planned(&mut self, app: &mut App, _: bool) -> Vec<Effect> {
+        if app.refused.is_none() { self.ask(app) } else { Vec::new() }
+    }
+
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        let mut response = PageResponse::Redraw;
+        match command {
+            Command::Back if self.page == Page::Schedule && self.schedule.open.is_some() => self.schedule.open = None,
+            Command::Back if self.page == Page::Formulas && self.formulas.versus.is_some() => {
+                (self.formulas.versus, response) = (None, PageResponse::Request);
+            }
+            Command::Back | Command::Help => return Response::Ignored,
+            Command::Theme => app.theme = app.theme.next_tone(),
+            Command::Undo => app.undo(),
+            Command::Redo => app.redo(),
+            Command::NextKnob => {
+                let offered = &app.knobs.offered;
+                let now = Some(app.knobs.focus);
+                if let Some(knob) = next(offered, now).or(offered.first().copied()) {
+                    app.focus_knob(knob);
+                }
+            }
+            Command::KnobLess => app.turn_knob(Command::Less),
+            Command::KnobMore => app.turn_knob(Command::More),
+            Command::NextPanel => (self.page, response) = (self.page.turn(1), PageResponse::Request),
+            Command::PreviousPanel => {
+                (self.page, response) = (self.page.turn(Page::ALL.len() - 1), PageResponse::Request);
+            }
+            Command::Enter if self.page == Page::Lessons => {
+                if let Some(PageContent::Lessons(lesson)) = self.content().as_deref() {
+                    apply(app, lesson);
+                }
+            }
+            Command::CompareEngines if self.page == Page::Formulas => {
+                self.formulas.next_versus(app.choice());
+                response = PageResponse::Request;
+            }
+            _ => response = self.press_on_page(command),
+        }
+        Response::Stay(self.follow(app, response))
+    }
+
+    fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
+        let [tab_row, knob_row, area] = areas(app);
+        let on_text = self.page == Page::Lessons && lessons::areas(area)[1].contains(at);
+        match gesture {
+            Gesture::WheelUp if on_text => return self.press(app, Command::PageUp),
+            Gesture::WheelDown if on_text => return self.press(app, Command::PageDown),
+            Gesture::WheelUp | Gesture::WheelDown | Gesture::Up => return Response::Ignored,
+            Gesture::Down | Gesture::Drag => {}
+        }
+        if gesture == Gesture::Down {
+            if let Some((page, _)) = tabs(tab_row).find(|(page, place)| *page != self.page && place.contains(at)) {
+                self.page = page;
+                return Response::Stay(self.ask(app));
+            }
+            if let Some((knob, ..)) = knobs(app, knob_row).find(|(.., place)| place.contains(at)) {
+                app.focus_knob(knob);
+                return Response::STAY;
+            }
+        }
+        let response = self.point(area, gesture, at);
+        Response::Stay(self.follow(app, response))
+    }
+
+    fn answer(&mut self, app: &mut App, answer: Action) -> Vec<Effect> {
+        match answer {
+            Action::PageReady { id, result } if id == self.request => self.content = Some(result),
+            Action::Tick { id } if id == self.tick && self.page == Page::Caches => {
+                let response = self.caches.tick();
+                return self.follow(app, response);
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        let (theme, [tab_row, knob_row, area]) = (app.theme, areas(app));
+        let mut label = |text: &str, chosen: bool, place: Rect| {
+            let ink = ink(chosen, Hue::Dim, theme);
+            RowWriter::new(buffer, place, 0).skip(1).put(mark(chosen), ink).put(text, ink);
+        };
+        for (page, place) in tabs(tab_row) {
+            label(page.title(), page == self.page, place);
+        }
+        for (knob, text, place) in knobs(app, knob_row) {
+            label(&text, knob == app.knobs.focus, place);
+        }
+        let mut instead = |text: &str, hue: Hue| {
+            panel::frame(buffer, area, "", "", false, theme);
+            sentence(text, area.inner(Margin::new(3, 2)), theme.ink(hue), buffer);
+        };
+        match (&self.content, &app.refused, self.content().as_deref()) {
+            (Some(Err(why)), ..) => instead(why, Hue::Over),
+            (_, Some(error), _) => instead(&error.to_string(), Hue::Over),
+            (.., None) => instead("Computing…", Hue::Dim),
+            (.., Some(PageContent::Schedule(content))) => schedule::draw(app, self.schedule, content, area, buffer),
+            (.., Some(PageContent::Formulas(content))) => formulas::draw(app, &self.formulas, content, area, buffer),
+            (.., Some(PageContent::Caches(content))) => caches::draw(app, self.caches, content, area, buffer),
+            (.., Some(PageContent::Lessons(content))) => lessons::draw(app, self.lessons, content, area, buffer),
+            (.., Some(PageContent::Allocation(content))) => {
+                allocation::draw(app, self.allocation, content, area, buffer);
+            }
+        }
+    }
+}
+
+/// Applies the setup of `lesson` as one undo step.
+fn apply(app: &mut App, lesson: &LessonsPage) {
+    let LessonSetup { engine, settings, machine, model, is_open } = lesson.lesson.setup.clone();
+    let machine = if machine == *app.machine { Arc::clone(&app.machine) } else { Arc::new(machine) };
+    let (opened, model, quant) = match (is_open, &app.opened, &app.model) {
+        (true, Some(opened), Some(model)) => (Arc::clone(opened), Arc::clone(model), app.settings.quant),
+        _ => (Arc::clone(&model), model, None),
+    };
+    let settings = Settings { quant, ..settings };
+    app.apply_request_as(PlanRequest { engine, opened, model, machine, settings }, "lesson's machine");
+    app.notice = Some("The knobs are set as in the lesson; u goes back to yours.".to_owned());
+}
+
+/// The rows of tabs and knobs, and the page below them.
+fn areas(app: &App) -> [Rect; 3] {
+    Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Fill(1)]).areas(app.regions.body())
+}
+
+/// The tab of each page.
+fn tabs(row: Rect) -> impl Iterator<Item = (Page, Rect)> {
+    Page::ALL.into_iter().zip(side_by_side(row, Page::ALL.map(|page| width(page.title()) + 4)))
+}
+
+/// The knobs that fit with their labels and areas, scrolled so that the focused one is visible.
+fn knobs(app: &App, row: Rect) -> impl Iterator<Item = (Knob, String, Rect)> + use<> {
+    let offered = &app.knobs.offered;
+    let label = |&knob: &Knob| format!("{} {}", knob.title(), knob.show(app.value(knob)));
+    let labels: Vec<String> = offered.iter().map(label).collect();
+    let widths: Vec<u16> = labels.iter().map(|label| width(label) + 3).collect();
+    let chosen = offered.iter().position(|knob| *knob == app.knobs.focus);
+    let fits = |from: &usize| chosen.is_some_and(|to| widths[*from..=to].iter().sum::<u16>() <= row.width);
+    let first = (0..=chosen.unwrap_or(0)).find(fits).unwrap_or(offered.len());
+    let places = side_by_side(row, widths.into_iter().skip(first));
+    let knobs = offered.clone().into_iter().zip(labels).skip(first);
+    knobs.zip(places).map(|((knob, label), place)| (knob, label, place))
+}
+
+/// Areas of these widths side by side, as many as fit.
+fn side_by_side(row: Rect, widths: impl IntoIterator<Item = u16>) -> impl Iterator<Item = Rect> {
+    widths.into_iter().scan(row.x, move |x, width| {
+        let place = Rect { x: *x, width, ..row };
+        *x = x.saturating_add(width);
+        (*x <= row.right()).then_some(place)
+    })
+}
+
+/// The entry of a list drawn at this position: `first` of `count` is in the top row of `rows`.
+fn entry_at(rows: Rect, first: usize, count: usize, at: Position) -> Option<usize> {
+    let entry = first + usize::from(at.y.checked_sub(rows.y)?);
+    (rows.contains(at) && entry < count).then_some(entry)
+}
+
+/// The first visible entry of `count` in `rows` rows, so that entry `at` is visible with another below it.
+fn first_visible(at: usize, count: usize, rows: u16) -> usize {
+    let rows = usize::from(rows);
+    (at + 1).saturating_sub(rows.saturating_sub(2).max(1)).min(count.saturating_sub(rows))
+}
+
+/// The entry of `all` after `now`: the first after none, and none after the last.
+fn next<T: Copy + PartialEq>(all: &[T], now: Option<T>) -> Option<T> {
+    let at = now.map_or(0, |now| all.iter().position(|entry| *entry == now).map_or(all.len(), |at| at + 1));
+    all.get(at).copied()
+}
+
+/// Left and right as up and down, for what moves in one direction only.
+const fn upright(command: Command) -> Command {
+    match command {
+        Command::Less => Command::Up,
+        Command::More => Command::Down,
+        command => command,
+    }
+}
+
+/// A frame around `area`; returns the inside without a column on either side.
+fn framed(buffer: &mut Buffer, area: Rect, title: &str, right_title: &str, focused: bool, theme: Theme) -> Rect {
+    panel::frame(buffer, area, title, right_title, focused, theme).inner(Margin::new(1, 0))
+}
+
+/// The mark before an entry.
+const fn mark(chosen: bool) -> &'static str {
+    if chosen { "▸" } else { " " }
+}
+
+/// The ink of an entry, which is `otherwise` unless it is selected.
+fn ink(chosen: bool, otherwise: Hue, theme: Theme) -> Style {
+    if chosen { theme.bold(Hue::Focus) } else { theme.ink(otherwise) }
+}
