@@ -2,7 +2,6 @@
 
 mod adjust;
 mod answers;
-pub mod browse;
 pub mod cliffs;
 mod draft;
 mod header;
@@ -13,7 +12,6 @@ pub mod live;
 mod load;
 mod locations;
 mod locks;
-pub mod machine;
 mod mouse;
 mod quant;
 mod refresh;
@@ -40,6 +38,7 @@ use crate::source::ExplicitKnobs;
 use crate::speed::Speeds;
 use crate::units::Bytes;
 
+pub(crate) use adjust::next_multiple;
 pub use answers::AnswerState;
 use cliffs::Cliffs;
 use history::UndoStep;

@@ -4,9 +4,7 @@ pub mod footer;
 pub mod graph;
 pub mod header;
 pub mod layers;
-pub mod machine;
 pub mod memory;
-pub mod models;
 pub mod peaks;
 pub mod teach;
 

@@ -11,7 +11,9 @@ pub mod entry;
 pub mod explain;
 pub mod export;
 pub mod help;
+pub mod machine;
 pub mod matrix;
+pub mod models;
 pub mod notes;
 pub mod sweep;
 pub mod together;
@@ -19,8 +21,7 @@ pub mod verify;
 pub mod why;
 
 use super::action::Command;
-use super::app::machine::MachineScreen;
-use super::app::{App, browse};
+use super::app::App;
 use super::effect::Effect;
 use super::regions::Panel;
 use crate::teach;
@@ -35,11 +36,11 @@ pub(super) fn open(app: &mut App, command: Command) -> Option<Vec<Effect>> {
         Command::Explain => app.show(explain::ExplainPage::of(app)),
         Command::Export => app.show(export::ExportPage::of(app)),
         Command::Help => app.show(help::HelpPage::default()),
-        Command::Machine => app.show(MachineScreen::default()),
+        Command::Machine => app.show(machine::MachineScreen::default()),
         Command::Matrix => app.show(matrix::MatrixPage::default()),
-        Command::Models => browse::open(app, false),
+        Command::Models => models::open(app, false),
         Command::Notes => app.show(notes::NotesPage::default()),
-        Command::Open => browse::open(app, true),
+        Command::Open => models::open(app, true),
         Command::Sweep => app.show(sweep::SweepPage::of(app)),
         Command::Teach => app.teach(teach::Page::ALL[0].topic()),
         Command::Together => app.show(together::TogetherPage::default()),

@@ -167,6 +167,6 @@ impl App {
 }
 
 /// The next multiple of `step` above or below `value`.
-pub(super) const fn next_multiple(value: u64, step: u64, up: bool) -> u64 {
+pub(crate) const fn next_multiple(value: u64, step: u64, up: bool) -> u64 {
     if up { (value / step).saturating_add(1).saturating_mul(step) } else { value.saturating_sub(1) / step * step }
 }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use super::App;
-use super::browse::ModelBrowser;
 use crate::engine::{DraftFile, PreparedModel};
 use crate::settings::knob::Knob;
 use crate::source::Package;
 use crate::tui::effect::Effect;
+use crate::tui::screens::models::ModelBrowser;
 
 impl App {
     /// Loads the selected model as a draft.
     ///
     /// # Errors
     /// Why it cannot be one, in a sentence.
-    pub(super) fn begin_draft(&mut self, browse: &mut ModelBrowser) -> Result<Vec<Effect>, String> {
+    pub(crate) fn begin_draft(&mut self, browse: &mut ModelBrowser) -> Result<Vec<Effect>, String> {
         let Some(open) = &self.model else {
             return Err("Open a model first: a draft works for another model.".to_owned());
         };

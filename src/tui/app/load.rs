@@ -43,7 +43,7 @@ pub struct Loading {
     pub(super) name: String,
     pub(super) reference: String,
     /// The context to open it with, in tokens: the one that the browser judged by.
-    pub(super) ctx: Option<u64>,
+    pub(crate) ctx: Option<u64>,
     /// The model is to be the draft of the open one.
     pub(super) as_draft: bool,
 }

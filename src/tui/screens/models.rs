@@ -1,31 +1,49 @@
-//! The model browser: input, filters, sort order, the list, and what Enter opens.
+//! The model browser: input, list, and a preview of the selected model.
+//!
+//! ```text
+//! ╭▸Models ─ 31 of 152 ────────────────────────── Ollama ≥ 0.30 · RTX 3090 ╮
+//! │ › qwen 8b                                                        field │
+//! │ ^F ○ fits  ^X ○ experts  ^N context: 16k  ^L ○ local  …      filters │
+//! │ name            where      params  quant    size  verdict   fits  head │
+//! │ ▸ qwen3:8b      Ollama      8.2 B  Q4_K_M 4.7 GiB ✓ GPU      72k  list │
+//! │   qwen3-32b     catalogue  32.8 B  Q4_K_M 18 GiB  ▲ 92 %     (9k)      │
+//! │─ Qwen3 8B ─────────────────────────────────────────────────────────────│
+//! │ ████████████████████████████████████████████████████████ █     preview │
+//! ╰────────────────────────────────────────────────────────────────────────╯
+//! ```
 
+mod filters;
+mod list;
 mod order;
-mod words;
+mod preview;
 
 use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 use tui_input::Input;
 
-use super::App;
-use super::library::{Gathering, Library, ModelRow, Pending};
-use crate::library::{Item, SurveyRequest};
-use crate::settings::{Context, Settings};
-use crate::source::ExplicitKnobs;
+use crate::library::Item;
 use crate::tui::action::{Action, Command, Gesture};
-use crate::tui::effect::{Effect, SurveyJob};
+use crate::tui::app::App;
+use crate::tui::app::library::{Gathering, Library, ModelRow, Pending};
+use crate::tui::effect::Effect;
 use crate::tui::host::{Response, Screen, Text, moved};
 use crate::tui::keymap::Scope;
-use crate::tui::regions::models::{self, ModelsRegions};
-use crate::tui::view;
+use crate::tui::regions::Regions;
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::list::ListRows;
+use crate::tui::widget::row_writer::{RowWriter, sentence, width, wrap};
+use crate::tui::widget::{field, list as rows, panel};
 
-pub use order::{BrowseFilter, SortOrder};
-pub use words::Filter;
+use filters::BrowseFilter;
+use list::ListColumn;
 
 /// Contexts to judge by.
 const CONTEXTS: [u64; 5] = [8192, 16_384, 32_768, 65_536, 131_072];
+
+/// Minimum rows of a list that leaves room for long messages.
+const ROOMY: u16 = 16;
 
 /// A line of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,49 +58,44 @@ pub enum BrowseLine {
 
 /// The state of the page.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct ModelBrowser {
+    /// The typed text.
     pub input: Input,
     /// Completions of the typed path.
     pub paths: Vec<String>,
-    pub sort: SortOrder,
-    pub reversed: bool,
-    pub only: BrowseFilter,
+    sort: ListColumn,
+    reversed: bool,
+    only: BrowseFilter,
     /// The context that models are judged by, in tokens; none for the planner's.
-    pub need: Option<u64>,
+    need: Option<u64>,
     /// The listed lines.
     pub lines: Vec<BrowseLine>,
     /// Index into `lines`.
     pub at: usize,
     /// Number of models that match the search but are filtered out.
-    pub hidden: usize,
+    hidden: usize,
     /// Why nothing could be opened.
     pub wrong: Option<String>,
     /// The filter for local models was set, but there are none; all models are listed instead.
-    pub none_here: bool,
+    none_here: bool,
     /// The selected model, once the cursor was moved; the cursor follows it when the list is reordered.
     held: Option<Arc<Item>>,
     due: Pending,
 }
 
 /// What Enter opens: a display name, and the reference.
-pub(super) type OpenTarget = (String, String);
+pub(crate) type OpenTarget = (String, String);
 
 impl ModelBrowser {
     /// The page as it opens: lists only local models if `here`, and judges by the context `need`.
-    pub(super) fn new(here: bool, need: Option<u64>) -> Self {
+    fn new(here: bool, need: Option<u64>) -> Self {
         Self { only: BrowseFilter { here, ..BrowseFilter::default() }, need, due: Pending::List, ..Self::default() }
     }
 
     /// Whether the text is more likely a reference than a search.
-    pub fn is_reference(&self) -> bool {
+    fn is_reference(&self) -> bool {
         let text = self.input.value().trim();
         text.contains(['/', '\\', ':', '@', '~']) || text.starts_with('.') || text.to_lowercase().ends_with(".gguf")
-    }
-
-    /// Marks the list as changed.
-    const fn touch(&mut self) {
-        self.due = Pending::List;
     }
 
     /// Rebuilds the list if needed. Returns whether its models must be surveyed in the new order.
@@ -94,12 +107,8 @@ impl ModelBrowser {
         self.clear_local_filter_if_empty(library);
         let text = self.input.value().trim();
         let models = order::arranged(&library.rows, text, (self.sort, self.reversed), &self.only, self.need);
-        self.hidden = if self.only.any() {
-            order::arranged(&library.rows, text, (self.sort, false), &BrowseFilter::default(), None).len()
-                - models.len()
-        } else {
-            0
-        };
+        let all = || order::arranged(&library.rows, text, (self.sort, false), &BrowseFilter::default(), None).len();
+        self.hidden = if self.only.any() { all() - models.len() } else { 0 };
         self.lines =
             (0..self.paths.len()).map(BrowseLine::Path).chain(models.into_iter().map(BrowseLine::Model)).collect();
         match (text.is_empty(), self.is_reference() && self.paths.is_empty()) {
@@ -118,7 +127,7 @@ impl ModelBrowser {
 
     /// Turns off the filter for local models if there are none.
     fn clear_local_filter_if_empty(&mut self, library: &Library) {
-        let none = library.gathered != Gathering::Nothing && !library.rows.iter().any(order::is_here);
+        let none = library.gathered != Gathering::Nothing && !library.rows.iter().any(filters::is_here);
         self.none_here = none && (self.none_here || self.only.here);
         self.only.here &= !none;
     }
@@ -132,14 +141,14 @@ impl ModelBrowser {
     }
 
     /// Called after the text changed.
-    pub(super) fn edited(&mut self) {
+    fn edited(&mut self) {
         (self.wrong, self.none_here, self.at, self.held) = (None, false, 0, None);
         self.paths.clear();
-        self.touch();
+        self.due = Pending::List;
     }
 
     /// Sets the completions of the path `typed`.
-    pub(super) fn completed(&mut self, typed: &str, paths: Vec<String>) {
+    fn completed(&mut self, typed: &str, paths: Vec<String>) {
         if typed != self.input.value() {
             return;
         }
@@ -154,22 +163,22 @@ impl ModelBrowser {
         // a path that is complete needs no list
         self.paths.retain(|path| path != self.input.value());
         (self.at, self.held) = (0, None);
-        self.touch();
+        self.due = Pending::List;
     }
 
     /// Moves the cursor, sorts or filters.
-    pub(super) fn turn(&mut self, command: Command, library: &Library) {
+    fn turn(&mut self, command: Command, library: &Library) {
         self.wrong = None;
         match command {
             Command::Up | Command::Down | Command::PageUp | Command::PageDown | Command::First | Command::Last => {
-                self.point_at(moved(self.at, self.lines.len(), 8, command), library)
+                self.point_at(moved(self.at, self.lines.len(), 8, command), library);
             }
             _ => self.filter(command, library),
         }
     }
 
     /// Moves the cursor to line `at`.
-    pub(super) fn point_at(&mut self, at: usize, library: &Library) {
+    fn point_at(&mut self, at: usize, library: &Library) {
         self.at = at.min(self.lines.len().saturating_sub(1));
         self.held = self.chosen(library).map(|row| Arc::clone(&row.item));
     }
@@ -192,20 +201,20 @@ impl ModelBrowser {
             }
             _ => return,
         }
-        self.touch();
+        self.due = Pending::List;
     }
 
     /// Sorts by `sort`; reverses the order if that is set already.
-    pub(super) fn sort_by(&mut self, sort: SortOrder) {
+    fn sort_by(&mut self, sort: ListColumn) {
         (self.reversed, self.sort) = (self.sort == sort && !self.reversed, sort);
-        self.touch();
+        self.due = Pending::List;
     }
 
     /// What Enter opens.
     ///
     /// # Errors
     /// Why nothing can be opened.
-    pub(super) fn choice(&mut self, library: &Library) -> Result<OpenTarget, String> {
+    pub(crate) fn choice(&mut self, library: &Library) -> Result<OpenTarget, String> {
         let text = self.input.value().trim().to_owned();
         match self.lines.get(self.at) {
             Some(BrowseLine::Model(index)) => {
@@ -229,7 +238,7 @@ impl ModelBrowser {
 }
 
 /// Opens the browser; `here` lists only local models.
-pub(crate) fn open(app: &mut App, here: bool) -> Vec<Effect> {
+pub(super) fn open(app: &mut App, here: bool) -> Vec<Effect> {
     app.library.open_on(&app.machine);
     app.show(ModelBrowser::new(here, app.preferences.need));
     vec![Effect::ListModels]
@@ -249,17 +258,11 @@ impl Screen for ModelBrowser {
         if !self.arrange(&mut app.library) {
             return Vec::new();
         }
-        let settings = app.tag.tag_defaults.without(&app.settings);
-        let machine = app.library.machine(&app.machine);
-        let id = app.library.ask(SurveyRequest {
-            engine: app.engine,
-            machine,
-            settings: Settings { ctx: self.need.map_or(settings.ctx, Context::Tokens), ..settings },
-            held: ExplicitKnobs { ctx: app.tag.held.ctx || self.need.is_some(), ..app.tag.held },
-            quant: None,
-        });
-        let asked = app.library.wanted(&self.lines, self.at).zip(app.library.request());
-        asked.map(|(items, request)| Effect::Survey(Box::new(SurveyJob { id, items, request }))).into_iter().collect()
+        let near = |(place, line): (usize, &BrowseLine)| match line {
+            BrowseLine::Model(index) => Some((place.abs_diff(self.at), *index)),
+            _ => None,
+        };
+        app.survey(self.need, self.lines.iter().enumerate().filter_map(near))
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
@@ -282,7 +285,7 @@ impl Screen for ModelBrowser {
             },
             Command::Renew => {
                 app.library.renew();
-                self.touch();
+                self.due = Pending::List;
             }
             _ => self.turn(command, &app.library),
         }
@@ -306,26 +309,15 @@ impl Screen for ModelBrowser {
         if gesture != Gesture::Down || !page.frame.contains(at) {
             return Response::Ignored;
         }
-        let holds = |place: Rect| place.contains(at);
-        if let Some((column, _)) = page.columns(page.head.y).into_iter().find(|(_, place)| holds(*place)) {
-            self.sort_by(SortOrder::by(column));
-            return Response::STAY;
-        }
-        let filters = self.filters();
-        let places = models::filters(page.filters, filters.iter().map(Filter::cells));
-        if let Some((filter, _)) = filters.iter().zip(places).find(|(_, place)| holds(*place)) {
-            self.turn(filter.command, &app.library);
-            return Response::STAY;
-        }
-        let page = page.below(self.messages(&app.library, page.list).len());
-        if !holds(page.list) {
-            return Response::STAY;
-        }
-        let line = page.first(self.at, self.lines.len()) + usize::from(at.y - page.list.y);
-        if line == self.at {
-            return self.press(app, Command::Enter);
-        }
-        if line < self.lines.len() {
+        let columns = ListColumn::within(page.head);
+        if let Some((column, _)) = columns.into_iter().find(|(_, place)| place.contains(at)) {
+            self.sort_by(column);
+        } else if let Some(command) = self.filter_at(page.filters, at) {
+            self.turn(command, &app.library);
+        } else if let Some(line) = self.list(page.list, self.messages(&app.library, page.list).len()).row_at(at) {
+            if line == self.at {
+                return self.press(app, Command::Enter);
+            }
             self.point_at(line, &app.library);
         }
         Response::STAY
@@ -343,7 +335,149 @@ impl Screen for ModelBrowser {
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        view::models::draw(app, self, buffer);
+        let (theme, page) = (app.theme, ModelsRegions::of(&app.regions));
+        panel::overlay(buffer, page.frame, "Models", &self.right_title(app), theme);
+        let hints = ["type or paste a name, a path, hf://owner/repo or a URL", "type a name, a path or a URL"];
+        let hint = hints.into_iter().find(|hint| width(hint) + 3 < page.field.width).unwrap_or_default();
+        field::draw(&self.input, hint, page.field, theme, buffer);
+        self.draw_filters(page.filters, theme, buffer);
+        list::head(self, page.head, theme, buffer);
+        let messages = self.messages(&app.library, page.list);
+        let ink = if self.wrong.is_some() { theme.bold(Hue::Over) } else { theme.ink(Hue::Cache) };
+        for (row, line) in (0..).zip(&messages) {
+            RowWriter::new(buffer, page.list, row).put(line, ink);
+        }
+        let list = self.list(page.list, messages.len());
+        if self.lines.is_empty() {
+            sentence(self.empty(app), list.area, theme.ink(Hue::Dim), buffer);
+        }
+        for (place, at) in list.rows() {
+            let chosen = at == self.at;
+            match self.lines.get(at) {
+                Some(BrowseLine::Model(index)) => {
+                    if let Some(row) = app.library.rows.get(*index) {
+                        let state = (app.library.is_old(row), self.need);
+                        list::draw(row, state, place, chosen, theme, buffer);
+                    }
+                }
+                Some(BrowseLine::Path(index)) => {
+                    let path = self.paths.get(*index).map(String::as_str).unwrap_or_default();
+                    draw_text(place, chosen, path, "", theme, buffer);
+                }
+                Some(BrowseLine::Typed) => {
+                    let hint = "open: locally, else from a server";
+                    draw_text(place, chosen, self.input.value().trim(), hint, theme, buffer);
+                }
+                None => {}
+            }
+        }
+        preview::draw(app, self, page.preview, buffer);
+    }
+}
+
+impl ModelBrowser {
+    /// The list in `area`, below as many rows of messages.
+    fn list(&self, area: Rect, messages: usize) -> ListRows {
+        let above = (messages.min(usize::from(u16::MAX)) as u16).min(area.height);
+        let below = Rect { y: area.y + above, height: area.height - above, ..area };
+        ListRows::around(self.at, self.lines.len(), below)
+    }
+
+    /// How many models are listed, how many there are, and what is pending.
+    fn right_title(&self, app: &App) -> String {
+        let models = self.lines.iter().filter(|line| matches!(line, BrowseLine::Model(_))).count();
+        let count = format!("{models} of {}", app.library.rows.len());
+        match (&app.library.gathered, app.library.open()) {
+            (Gathering::Nothing, _) => "searching…".to_owned(),
+            (_, open @ 1..) => format!("{count}, planning {open}"),
+            _ if app.library.is_judged_by_earlier(&app.machine) => format!("{count}, by earlier free memory (F5)"),
+            (Gathering::Here, 0) => format!("{count}, asking Ollama"),
+            (_, 0) => count,
+        }
+    }
+
+    /// Why nothing is listed.
+    fn empty(&self, app: &App) -> &'static str {
+        match (&app.library.gathered, self.hidden) {
+            (Gathering::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
+            (_, 1..) => "All models are hidden by the filters: ^F, ^X, ^L, ^P and ^G switch them off.",
+            _ => "No models: type a name, a path or a URL.",
+        }
+    }
+
+    /// Messages above `list`: why nothing could be opened, that there are no local models, or that the Ollama server
+    /// which the user named does not list its models.
+    fn messages(&self, library: &Library, list: Rect) -> Vec<String> {
+        if let Some(wrong) = &self.wrong {
+            return wrap(wrong, list.width);
+        }
+        let none_here = match (self.none_here, list.height < ROOMY) {
+            (false, _) => None,
+            (true, true) => Some(
+                "No models found on this machine (Ollama, Hugging Face, LM Studio, llama.cpp). Choose one from the \
+                 catalogue, or type a path or a name.",
+            ),
+            (true, false) => Some(
+                "No models found on this machine in the folders of Ollama, Hugging Face, LM Studio and llama.cpp \
+                 ('plimsoll list' names them; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE change them). Choose one from \
+                 the catalogue to see how it would fit, or type a path or a name: only the header of a remote model \
+                 is fetched.",
+            ),
+        };
+        let refused = match &library.gathered {
+            // a short list has room for one message
+            Gathering::Refused(why) if none_here.is_none() || list.height >= ROOMY => {
+                Some(format!("OLLAMA_HOST: {why}"))
+            }
+            _ => None,
+        };
+        let texts = none_here.into_iter().chain(refused.as_deref());
+        texts.flat_map(|text| wrap(text, list.width)).collect()
+    }
+}
+
+/// The parts of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ModelsRegions {
+    frame: Rect,
+    field: Rect,
+    filters: Rect,
+    head: Rect,
+    list: Rect,
+    /// Preview of the selected model.
+    preview: Rect,
+}
+
+impl ModelsRegions {
+    /// The layout of the page.
+    fn of(regions: &Regions) -> Self {
+        let frame = regions.body();
+        let inner = frame.inner(Margin::new(2, 1));
+        let blank = u16::from(inner.height >= 30);
+        let preview = (inner.height * 3 / 10).clamp(4, 18);
+        let [field, filters, _, head, list, preview] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(1),
+            Constraint::Length(blank),
+            Constraint::Length(1),
+            Constraint::Fill(1),
+            Constraint::Length(preview),
+        ])
+        .areas(inner);
+        Self { frame, field, filters, head, list, preview }
+    }
+}
+
+/// Draws a line that is not a model.
+fn draw_text(place: Rect, chosen: bool, text: &str, hint: &str, theme: Theme, buffer: &mut Buffer) {
+    let ink = rows::ink(place, chosen, theme, buffer);
+    let mut writer = RowWriter::new(buffer, place, 0);
+    writer.put(if chosen { "▸ " } else { "  " }, ink);
+    // the hint goes before any of the text does
+    let hint = if width(text) + width(hint) + 5 > writer.room() { "" } else { hint };
+    writer.put_path(text, ink);
+    if !hint.is_empty() {
+        writer.put("  ↵ ", theme.ink(Hue::Text)).put(hint, theme.ink(Hue::Dim));
     }
 }
 
@@ -372,6 +506,7 @@ fn common_prefix(paths: &[String]) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn completion_stops_at_the_common_prefix() {
@@ -389,6 +524,17 @@ mod tests {
         }
         for text in ["qwen", "qwen 8b", "llama3.1", ""] {
             assert!(!page(text).is_reference(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_part_has_room_and_a_name_can_be_read(columns in 60u16..300, rows in 20u16..100) {
+            let page = ModelsRegions::of(&Regions::of(columns, rows, 6));
+            prop_assert!(page.list.height >= 6 && page.preview.height >= 4 && page.head.height == 1);
+            let places = ListColumn::within(page.head);
+            prop_assert!(places[0].1.width >= 20, "{places:?}");
+            prop_assert_eq!(places.last().map(|(_, place)| place.right()), Some(page.list.right()));
         }
     }
 }
