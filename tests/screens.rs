@@ -468,3 +468,94 @@ fn ascii_without_colour() {
     assert!(text.is_ascii(), "{text}");
     insta::assert_snapshot!(text);
 }
+
+#[test]
+fn zz_dump() {
+    use std::fmt::Write as _;
+    let Ok(path) = std::env::var("DUMP_TO") else { return };
+    let mut out = String::new();
+    let mono = Appearance { tone: Tone::Mono, ..Appearance::BEST };
+    let down = "↓ ".repeat(30);
+    let long_cards = format!("a {down}");
+    let long_saved = format!("m {down}");
+    for size in [(60, 20), (80, 24), (120, 30), (140, 45), (200, 60)] {
+        for look in [Appearance::BEST, mono] {
+            for keys in [
+                "",
+                "Esc",
+                "a 5 0 8 0",
+                "a 2 4 G i B",
+                "a x y z q",
+                "a n o n e Enter",
+                "Enter 9 G i B",
+                "Enter 9 9 G i B Enter",
+                "Esc End",
+                "Esc End Enter",
+                "Esc End ↑ Enter",
+                "Esc End ↑ ↑",
+                "m",
+                "m ↓",
+                "m ↓ ↓ ↓ Space j",
+                "m Space ↓ Space c",
+                "m c",
+                "m j",
+                "m ↓ Enter",
+                "s",
+                "s Enter",
+                "s a b c",
+                "PgDn PgDn",
+                &long_cards,
+                &long_saved,
+                "Esc Home ↓ Enter",
+                "Esc Home Enter ↓ Enter 3 0",
+                "m ↓ ↓ ↓ Enter",
+                "m ↓ Space ↓ Space ↓ ↓ Space ↓ Space ↓ Space",
+            ] {
+                let mut harness = what_if();
+                harness.host.app.theme = plimsoll::tui::theme::Theme::new(look);
+                harness.resize(size.0, size.1);
+                {
+                    let mut machines = harness.fakes.machines.lock().unwrap();
+                    machines.push(("dream".to_owned(), Ok(harness::machine(2, "RTX 5090", 32, 128))));
+                    machines.push(("garage".to_owned(), Ok(harness::machine(0, "", 0, 32))));
+                    machines.push(("broken".to_owned(), Err("it is not a machine at all".to_owned())));
+                    for at in 0..18 {
+                        machines.push((format!("number {at}"), Ok(harness::machine(1, "RTX 3050", 4 + at, 16))));
+                    }
+                }
+                harness.press(keys);
+                harness.rest();
+                writeln!(out, "== machine {size:?} {:?} {keys}\n{:?}", look.tone, harness.buffer()).unwrap();
+            }
+            for (keys, surveys) in [
+                ("b", true),
+                ("b", false),
+                ("b ↓ ↓ ↓ ↓", true),
+                ("o ↓", true),
+                ("o ↓ ↓ ↓", true),
+                ("b ^S ^S ^F q w e n", true),
+                ("b h f : / / o / r", true),
+                ("b x y z", true),
+                ("b ^X ^P ^G ^N ^L", true),
+                ("b ^F ^F ^F ^X ^X", true),
+                ("b ^N ^N ^N ^N ^N", true),
+                ("b End", true),
+                ("b . / x Tab", true),
+                ("b q w e n Enter", true),
+                ("b ^S ^S ^S ^S ^R", true),
+                ("b a / Enter", true),
+                ("b m i s t r a l Enter", true),
+                ("b g e m m a - 3 - 2 7", true),
+            ] {
+                let machine = harness::machine(1, "RTX 3090", 24, 64);
+                let mut harness =
+                    Harness::with(Some(harness::model("llama3.1-8b")), machine, size, settings(16_384), look);
+                with_library(&mut harness);
+                harness.no_surveys = !surveys;
+                harness.press(keys);
+                writeln!(out, "== models {size:?} {:?} {keys} {surveys}\n{:?}", look.tone, harness.buffer()).unwrap();
+            }
+        }
+    }
+    std::fs::write(path, out).unwrap();
+}

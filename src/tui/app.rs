@@ -1,12 +1,10 @@
 //! The planner's state: what its panels and all screens share.
 
-pub mod browse;
 pub mod cliffs;
 mod history;
-mod knobs;
+pub(crate) mod knobs;
 pub mod library;
 pub mod live;
-pub mod machine;
 mod model;
 mod refresh;
 

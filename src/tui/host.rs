@@ -79,7 +79,9 @@ impl Host {
                     Action::MachineSaved(said) => app.notice = Some(said.clone().unwrap_or_else(|why| why)),
                     _ => {}
                 }
-                return self.screen.as_mut().map_or_else(Vec::new, |screen| screen.answer(app, answer));
+                let Some(mut screen) = self.screen.take() else { return Vec::new() };
+                let response = screen.answer(app, answer);
+                return self.follow(screen, response);
             }
         }
         Vec::new()
@@ -151,19 +153,19 @@ impl Host {
         };
         let response = match (screen.press(&mut self.app, command), command) {
             (Response::Ignored, Command::Back) => Response::CLOSE,
-            (Response::Ignored, Command::Help) => Response::Open(Box::new(HelpPage::over(screen))),
+            (Response::Ignored, Command::Help) => {
+                self.screen = Some(Box::new(HelpPage::over(screen)));
+                return Vec::new();
+            }
             (Response::Ignored, _) => {
                 if let Some(scroll) = screen.scroll() {
                     *scroll = scrolled(*scroll, command);
                 }
-                return self.follow(screen, Response::STAY);
+                Response::STAY
             }
-            (response, _) => return self.follow(screen, response),
+            (response, _) => response,
         };
-        if let Response::Open(help) = response {
-            self.screen = Some(help);
-        }
-        Vec::new()
+        self.follow(screen, response)
     }
 
     fn typed(&mut self, key: KeyEvent) -> Vec<Effect> {
@@ -232,7 +234,7 @@ impl Host {
             Response::Ignored => (Some(screen), Vec::new()),
             Response::Stay(effects) => (Some(screen), effects),
             Response::Close(effects) => (None, effects),
-            Response::Open(other) => (Some(other), Vec::new()),
+            Response::Open(other, effects) => (Some(other), effects),
         };
         self.screen = screen;
         effects

@@ -1,8 +1,5 @@
 //! Layout of the screen: a pure function of its size and the number of knobs, used for drawing and for the mouse.
 
-pub mod machine;
-pub mod models;
-
 use ratatui::layout::Rect;
 
 use super::widget::row_writer::width;

@@ -95,8 +95,8 @@ pub trait Screen: Any + Debug {
     }
 
     /// Takes the result of an effect.
-    fn answer(&mut self, _app: &mut App, _answer: Action) -> Vec<Effect> {
-        Vec::new()
+    fn answer(&mut self, _app: &mut App, _answer: Action) -> Response {
+        Response::STAY
     }
 
     /// Its text, if it is a page.
@@ -150,7 +150,7 @@ pub enum Response {
     /// It closes.
     Close(Vec<Effect>),
     /// Another takes its place.
-    Open(Box<dyn Screen>),
+    Open(Box<dyn Screen>, Vec<Effect>),
 }
 
 impl Response {
@@ -158,6 +158,11 @@ impl Response {
     pub const STAY: Self = Self::Stay(Vec::new());
     /// It closes, without effects.
     pub const CLOSE: Self = Self::Close(Vec::new());
+
+    /// `screen` takes its place.
+    pub fn open(screen: impl Screen) -> Self {
+        Self::Open(Box::new(screen), Vec::new())
+    }
 }
 
 /// The scroll position after `command`; drawing clamps it to the length of the page.

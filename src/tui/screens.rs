@@ -12,7 +12,9 @@ pub mod explain;
 pub mod export;
 pub mod help;
 pub mod history;
+pub mod machine;
 pub mod matrix;
+pub mod models;
 pub mod notes;
 pub mod sweep;
 pub mod teach;
@@ -21,8 +23,7 @@ pub mod verify;
 pub mod why;
 
 use super::action::Command;
-use super::app::machine::MachineScreen;
-use super::app::{App, browse};
+use super::app::App;
 use super::effect::Effect;
 use super::regions::Panel;
 use super::screen::Screen;
@@ -40,11 +41,11 @@ pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Scre
         Command::Export => Box::new(export::ExportPage::of(app)),
         Command::Help => Box::new(help::HelpPage::default()),
         Command::History => Box::new(history::HistoryPage::default()),
-        Command::Machine => Box::new(MachineScreen::default()),
+        Command::Machine => Box::new(machine::MachineScreen::default()),
         Command::Matrix => Box::new(matrix::MatrixPage::default()),
         Command::Models | Command::Open => {
             return Some((
-                Box::new(browse::ModelBrowser::open(app, command == Command::Open)),
+                Box::new(models::ModelBrowser::open(app, command == Command::Open)),
                 vec![Effect::ListModels],
             ));
         }

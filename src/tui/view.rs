@@ -24,9 +24,7 @@ pub mod graph;
 pub mod header;
 mod knobs;
 pub mod layers;
-pub mod machine;
 pub mod memory;
-pub mod models;
 pub mod peaks;
 pub mod verdict;
 

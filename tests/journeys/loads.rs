@@ -9,7 +9,7 @@ use plimsoll::source::store::Store;
 use plimsoll::source::{Package, Progress, TagParameters};
 use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::Load;
-use plimsoll::tui::app::browse::{BrowseLine, ModelBrowser};
+use plimsoll::tui::screens::models::{BrowseLine, ModelBrowser};
 use plimsoll::units::Bytes;
 
 use crate::harness::{self, Harness, package};

@@ -5,9 +5,9 @@ use plimsoll::library;
 use plimsoll::machine::{Machine, Origin};
 use plimsoll::plan::Verdict;
 use plimsoll::settings::Context;
-use plimsoll::tui::action::{Action, Command};
+use plimsoll::tui::action::{Action, Command, Gesture};
 use plimsoll::tui::app::LiveMemory;
-use plimsoll::tui::app::machine::MachineScreen;
+use plimsoll::tui::screens::machine::{MachineScreen, Pane};
 use plimsoll::units::Bytes;
 
 use crate::harness::{self, Harness};
@@ -327,21 +327,80 @@ fn no_gpu_and_sixty_four_gpus_are_drawn_and_edited() {
 
 #[test]
 fn the_mouse_chooses_a_device_and_a_line() {
-    use plimsoll::tui::action::Gesture;
-    use plimsoll::tui::app::machine::Pane;
     let mut harness = bench();
-    let find = |harness: &Harness, text: &str| {
-        let screen = harness.text();
-        let (y, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap();
-        let x = line.split(text).next().unwrap().chars().count();
-        (x as u16, y as u16)
-    };
-    let (x, y) = find(&harness, "system RAM");
-    harness.mouse(Gesture::Down, x, y);
-    let (x, y) = find(&harness, "free swap");
-    harness.mouse(Gesture::Down, x, y);
+    press_on(&mut harness, "system RAM");
+    press_on(&mut harness, "free swap");
     let bench: &MachineScreen = harness.showing();
     assert_eq!((bench.pane, bench.row, bench.line), (Pane::Details, 3, 2));
+    // below the first of the scrolled lines
+    harness.resize(80, 24);
+    harness.press("Home Esc Home PgDn");
+    press_on(&mut harness, "for desktop");
+    let bench: &MachineScreen = harness.showing();
+    assert_eq!((bench.pane, bench.row, bench.line), (Pane::Details, 0, 3), "{}", harness.text());
+}
+
+/// Presses the mouse on the first `text` of the screen.
+fn press_on(harness: &mut Harness, text: &str) {
+    let screen = harness.text();
+    let (y, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap();
+    let x = line.split(text).next().unwrap().chars().count();
+    harness.mouse(Gesture::Down, x as u16, y as u16);
+}
+
+#[test]
+fn the_mouse_works_on_what_is_over_the_machine() {
+    let mut harness = bench();
+    let on_machine = |harness: &Harness| harness.host.showing::<MachineScreen>().is_some();
+    let chosen = |harness: &Harness, text: &str| harness.text().contains(&format!("▸ {text}"));
+    let names =
+        |harness: &Harness| harness.host.app.machine.gpus.iter().map(|gpu| gpu.name.clone()).collect::<Vec<_>>();
+    // cards: the first press selects, the second applies
+    harness.press("a");
+    harness.write("50");
+    assert!(!chosen(&harness, "RTX 5080 "), "{}", harness.text());
+    press_on(&mut harness, "RTX 5080 ");
+    assert!(chosen(&harness, "RTX 5080 ") && names(&harness).len() == 2, "{}", harness.text());
+    harness.mouse(Gesture::WheelUp, 70, 20);
+    assert!(!chosen(&harness, "RTX 5080 "), "{}", harness.text());
+    harness.mouse(Gesture::WheelDown, 70, 20);
+    press_on(&mut harness, "RTX 5080 ");
+    assert_eq!(names(&harness), ["RTX 3060", "RTX 3060", "RTX 5080"]);
+    assert!(on_machine(&harness));
+    // a message stands where the list was
+    harness.press("a");
+    harness.write("none");
+    harness.press("Enter");
+    press_on(&mut harness, "not a GPU");
+    assert!(!on_machine(&harness) && harness.text().contains("not a GPU"), "{}", harness.text());
+    harness.mouse(Gesture::Down, 1, 5);
+    assert!(on_machine(&harness), "beside it");
+    // saved machines, and their comparison
+    harness.fakes.machines.lock().unwrap().push(("garage".to_owned(), Ok(harness::machine(1, "RTX 3090", 24, 128))));
+    harness.press("m");
+    harness.mouse(Gesture::WheelDown, 70, 20);
+    assert!(chosen(&harness, "  garage"), "{}", harness.text());
+    press_on(&mut harness, "machine at start");
+    assert!(chosen(&harness, "  machine at start") && !on_machine(&harness), "{}", harness.text());
+    harness.press("c");
+    press_on(&mut harness, "max context");
+    assert!(harness.text().contains("Side by side"), "{}", harness.text());
+    harness.mouse(Gesture::Down, 1, 5);
+    assert!(on_machine(&harness));
+    harness.press("m");
+    press_on(&mut harness, "garage");
+    press_on(&mut harness, "garage");
+    assert_eq!(names(&harness), ["RTX 3090"]);
+    assert!(on_machine(&harness));
+    // the help goes back to what is under it
+    harness.press("m ?");
+    assert!(harness.text().contains("Choosing a card"), "{}", harness.text());
+    harness.press("Esc");
+    assert!(harness.text().contains("Saved machines") && !on_machine(&harness), "{}", harness.text());
+    // the name
+    harness.press("Esc s");
+    harness.mouse(Gesture::Down, 1, 5);
+    assert!(on_machine(&harness));
 }
 
 #[test]

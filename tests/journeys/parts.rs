@@ -8,7 +8,7 @@ use plimsoll::settings::{MmprojDevice, MmprojOptions, Settings, SpecType};
 use plimsoll::source::store::Store;
 use plimsoll::source::{Package, catalogue};
 use plimsoll::tui::app::Load;
-use plimsoll::tui::app::browse::{BrowseLine, ModelBrowser};
+use plimsoll::tui::screens::models::{BrowseLine, ModelBrowser};
 
 use crate::harness::{self, Harness, package};
 

@@ -4,12 +4,12 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, Settings};
 use plimsoll::tui::action::Gesture;
-use plimsoll::tui::app::browse::ModelBrowser;
-use plimsoll::tui::app::machine::MachineScreen;
 use plimsoll::tui::host::Host;
 use plimsoll::tui::regions::Panel;
 use plimsoll::tui::screens::engines::EnginesPage;
 use plimsoll::tui::screens::help::HelpPage;
+use plimsoll::tui::screens::machine::MachineScreen;
+use plimsoll::tui::screens::models::ModelBrowser;
 use plimsoll::tui::widget::slider;
 use ratatui::layout::Rect;
 

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use super::browse::BrowseLine;
+use super::App;
 use crate::library::{Item, ModelOrigin, ModelStatus, SurveyRequest};
 use crate::machine::Machine;
+use crate::settings::{Context, Settings};
+use crate::source::ExplicitKnobs;
+use crate::tui::effect::{Effect, SurveyJob};
 
 /// A model and its status.
 #[derive(Clone, Debug)]
@@ -108,7 +111,7 @@ impl Library {
     }
 
     /// Sets the survey request; the status of models under another one is out of date. Returns the id for its answers.
-    pub(crate) fn ask(&mut self, request: SurveyRequest) -> u64 {
+    fn ask(&mut self, request: SurveyRequest) -> u64 {
         if self.request.as_ref() != Some(&request) {
             self.request = Some(request);
             self.id += 1;
@@ -143,7 +146,7 @@ impl Library {
     }
 
     /// The machine to survey with when the present one is `now`: the last one, unless [`Self::must_renew`].
-    pub(crate) fn machine(&mut self, now: &Arc<Machine>) -> Arc<Machine> {
+    fn machine(&mut self, now: &Arc<Machine>) -> Arc<Machine> {
         let asked = self.request.as_ref().map(|request| &request.machine).filter(|_| !self.must_renew(now));
         let machine = Arc::clone(asked.unwrap_or(now));
         self.renew = false;
@@ -155,25 +158,15 @@ impl Library {
         self.request.as_ref().is_some_and(|request| !request.machine.is_nearly(now))
     }
 
-    /// The present survey request.
-    pub(crate) fn request(&self) -> Option<SurveyRequest> {
-        self.request.clone()
-    }
-
-    /// The models whose status is incomplete, ordered by distance from line `at`; none if all are complete.
-    pub(crate) fn wanted(&self, lines: &[BrowseLine], at: usize) -> Option<Vec<Arc<Item>>> {
+    /// The models whose status is incomplete, ordered by their `distances` from the cursor, those without one last.
+    fn wanted(&self, distances: impl Iterator<Item = (usize, usize)>) -> Vec<Arc<Item>> {
         let mut near: Vec<(usize, usize)> = (0..self.rows.len()).map(|index| (usize::MAX, index)).collect();
-        for (place, line) in lines.iter().enumerate() {
-            if let BrowseLine::Model(index) = *line
-                && let Some(near) = near.get_mut(index)
-            {
-                near.0 = place.abs_diff(at);
-            }
+        for (distance, index) in distances {
+            near.get_mut(index).into_iter().for_each(|near| near.0 = distance);
         }
         near.sort_unstable();
         let rows = near.into_iter().filter_map(|(_, index)| self.rows.get(index));
-        let open: Vec<_> = rows.filter(|row| self.is_open(row)).map(|row| Arc::clone(&row.item)).collect();
-        (!open.is_empty()).then_some(open)
+        rows.filter(|row| self.is_open(row)).map(|row| Arc::clone(&row.item)).collect()
     }
 
     /// Number of models whose status is incomplete.
@@ -191,6 +184,24 @@ impl Library {
     }
 }
 
+impl App {
+    /// Has the models judged by the present settings and the context `need`, those nearest to the cursor first:
+    /// `distances` are the distance from it and the index of each that is listed.
+    pub(crate) fn survey(&mut self, need: Option<u64>, distances: impl Iterator<Item = (usize, usize)>) -> Vec<Effect> {
+        let settings = self.tag.tag_defaults.without(&self.settings);
+        let request = SurveyRequest {
+            engine: self.engine,
+            machine: self.library.machine(&self.machine),
+            settings: Settings { ctx: need.map_or(settings.ctx, Context::Tokens), ..settings },
+            held: ExplicitKnobs { ctx: self.tag.held.ctx || need.is_some(), ..self.tag.held },
+            quant: None,
+        };
+        let id = self.library.ask(request.clone());
+        let items = self.library.wanted(distances);
+        if items.is_empty() { Vec::new() } else { vec![Effect::Survey(Box::new(SurveyJob { id, items, request }))] }
+    }
+}
+
 /// `item` with its earlier status, unless that is a failure, which may be temporary.
 fn with_old_status(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
     let same = old.iter().find(|row| row.item.is(&item) && !matches!(row.status, ModelStatus::Failed(_)));
@@ -202,8 +213,6 @@ mod tests {
     use super::*;
     use crate::engine::EngineId;
     use crate::machine::{Drivers, Origin, Os, Ram};
-    use crate::settings::Settings;
-    use crate::source::ExplicitKnobs;
     use crate::units::Bytes;
 
     fn with_free(mib: u64) -> Arc<Machine> {

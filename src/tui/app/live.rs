@@ -6,6 +6,7 @@ use super::App;
 use crate::hardware::Detected;
 use crate::hardware::watch::MemoryUpdate;
 use crate::machine::Machine;
+use crate::machine::what_if::WhatIf;
 use crate::tui::effect::Effect;
 
 /// Whether detection is complete.
@@ -64,6 +65,20 @@ impl App {
         self.library.renew();
         self.set_machine(Arc::new(self.what_if.over(&self.found_machine.machine)));
         self.replan_from_scratch();
+    }
+
+    /// Changes the machine as one undo step, and plans again.
+    pub(crate) fn change_machine(&mut self, change: impl FnOnce(&mut WhatIf, &Machine)) {
+        let mut what_if = self.what_if.clone();
+        change(&mut what_if, &self.found_machine.machine);
+        what_if.drop_no_ops();
+        if what_if != self.what_if {
+            self.push_undo();
+            self.what_if = what_if;
+            self.machine = Arc::new(self.what_if.over(&self.found_machine.machine));
+            self.library.renew();
+            self.replan_from_scratch();
+        }
     }
 
     pub(crate) fn memory_changed(&mut self, MemoryUpdate { machine, notes }: MemoryUpdate) {

@@ -3,12 +3,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::App;
-use super::browse::ModelBrowser;
 use crate::engine::{DraftFile, PreparedModel};
 use crate::export::ModelLocation;
 use crate::gguf::FileType;
 use crate::model::quantise::QuantiseError;
-use crate::settings::knob::Knob;
 use crate::settings::{Context, GpuLayers, Settings};
 use crate::source::{ExplicitKnobs, Package, Progress};
 use crate::tui::effect::Effect;
@@ -192,27 +190,6 @@ impl App {
 }
 
 impl App {
-    /// Loads the selected model as a draft.
-    ///
-    /// # Errors
-    /// Why it cannot be one, in a sentence.
-    pub(crate) fn begin_draft(&mut self, browse: &mut ModelBrowser) -> Result<Vec<Effect>, String> {
-        let Some(open) = &self.model else {
-            return Err("Open a model first: a draft works for another model.".to_owned());
-        };
-        if !self.engine.facts().offered_knobs.iter().any(|(knob, _)| *knob == Knob::Draft) {
-            let engine = self.engine.title();
-            return Err(format!("{engine} does not take a draft from here: choose llama.cpp with e in the planner."));
-        }
-        let (name, reference) = browse.choice(&self.library)?;
-        if let Some(known) = browse.chosen(&self.library).and_then(|row| row.item.known()) {
-            open.drafted_by(&known.model).map_err(|why| format!("{why}."))?;
-        }
-        let effects = self.begin_load(name, reference);
-        self.loading.as_draft = true;
-        Ok(effects)
-    }
-
     /// Puts `package` beside the open model: one undo step.
     ///
     /// # Errors

@@ -41,7 +41,7 @@ impl Screen for BestPage {
         app.query(QueryKind::Best(app.best_request()), &mut self.query)
     }
 
-    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
         match answer {
             Action::QueryAnswered { id, part } if id == self.query => match part {
                 QueryPart::Best(card) => card.join(&mut self.cards),
@@ -50,7 +50,7 @@ impl Screen for BestPage {
             },
             _ => {}
         }
-        Vec::new()
+        Response::STAY
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {

@@ -121,7 +121,7 @@ impl Screen for ExportPage {
         Response::STAY
     }
 
-    fn answer(&mut self, app: &mut App, answer: Action) -> Vec<Effect> {
+    fn answer(&mut self, app: &mut App, answer: Action) -> Response {
         match (answer, &mut self.naming) {
             (Action::Written { id, text }, _) if id == self.job => self.text = Some(text),
             (Action::Saved(Ok(_)), naming) => *naming = None,
@@ -129,7 +129,7 @@ impl Screen for ExportPage {
             (Action::Saved(Err(why)), Some(entry)) => (entry.wrong, app.notice) = (Some(why), None),
             _ => {}
         }
-        Vec::new()
+        Response::STAY
     }
 
     fn scroll(&mut self) -> Option<&mut u16> {

@@ -47,15 +47,22 @@ impl Screen for HelpPage {
         if !matches!(command, Command::Help | Command::Back | Command::Enter) {
             return Response::Ignored;
         }
-        self.under.take().map_or(Response::CLOSE, Response::Open)
+        self.under.take().map_or(Response::CLOSE, |under| Response::Open(under, Vec::new()))
     }
 
     fn scroll(&mut self) -> Option<&mut u16> {
         Some(&mut self.scroll)
     }
 
-    fn answer(&mut self, app: &mut App, answer: Action) -> Vec<Effect> {
-        self.under.as_mut().map_or_else(Vec::new, |under| under.answer(app, answer))
+    fn answer(&mut self, app: &mut App, answer: Action) -> Response {
+        let Some(under) = &mut self.under else { return Response::STAY };
+        match under.answer(app, answer) {
+            Response::Open(other, effects) => {
+                self.under = Some(other);
+                Response::Stay(effects)
+            }
+            response => response,
+        }
     }
 
     fn page(&self, app: &App) -> Option<Overlay> {

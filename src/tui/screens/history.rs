@@ -49,13 +49,13 @@ impl Screen for HistoryPage {
         app.query(QueryKind::Plans(states), &mut self.query)
     }
 
-    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
         if let Action::QueryAnswered { id, part: QueryPart::Planned(figures) } = answer
             && id == self.query
         {
             self.figures.push(*figures);
         }
-        Vec::new()
+        Response::STAY
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {

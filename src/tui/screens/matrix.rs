@@ -109,7 +109,7 @@ impl Screen for MatrixPage {
         app.query(QueryKind::Matrix(self.sides.0, self.sides.1), &mut self.query)
     }
 
-    fn answer(&mut self, app: &mut App, answer: Action) -> Vec<Effect> {
+    fn answer(&mut self, app: &mut App, answer: Action) -> Response {
         match answer {
             Action::QueryAnswered { id, part } if id == self.query => match part {
                 QueryPart::Axes(rows, columns) => self.set_axes(app, rows, columns),
@@ -119,7 +119,7 @@ impl Screen for MatrixPage {
             },
             _ => {}
         }
-        Vec::new()
+        Response::STAY
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {

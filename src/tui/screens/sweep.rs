@@ -114,13 +114,13 @@ impl Screen for SweepPage {
         self.ask_for_missing(app)
     }
 
-    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
         if let Action::QueryAnswered { id, part: QueryPart::Point(point) } = answer
             && id == self.query
         {
             self.points.insert(point.value, point.figures);
         }
-        Vec::new()
+        Response::STAY
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {

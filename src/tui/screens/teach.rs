@@ -32,8 +32,8 @@ use crate::teach::{Page, PageContent, Topic};
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, LimitsRequest, TeachRequest};
-use crate::tui::screen::{Cover, Response, Screen};
 use crate::tui::keymap::Scope;
+use crate::tui::screen::{Cover, Response, Screen};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, sentence, width};
@@ -58,6 +58,7 @@ pub struct TeachScreen {
 }
 
 /// What follows a key or the mouse on a page.
+#[derive(Clone, Copy)]
 enum PageResponse {
     /// Drawing only.
     Redraw,
@@ -231,16 +232,16 @@ impl Screen for TeachScreen {
         Response::Stay(self.follow(app, response))
     }
 
-    fn answer(&mut self, app: &mut App, answer: Action) -> Vec<Effect> {
+    fn answer(&mut self, app: &mut App, answer: Action) -> Response {
         match answer {
             Action::PageReady { id, result } if id == self.request => self.content = Some(result),
             Action::Tick { id } if id == self.tick && self.page == Page::Caches => {
                 let response = self.caches.tick();
-                return self.follow(app, response);
+                return Response::Stay(self.follow(app, response));
             }
             _ => {}
         }
-        Vec::new()
+        Response::STAY
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {

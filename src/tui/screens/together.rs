@@ -72,13 +72,13 @@ impl Screen for TogetherPage {
         app.query(QueryKind::Together(models), &mut self.query)
     }
 
-    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
         if let Action::QueryAnswered { id, part: QueryPart::Together(answer) } = answer
             && id == self.query
         {
             self.answer = Some(answer);
         }
-        Vec::new()
+        Response::STAY
     }
 
     fn press(&mut self, _: &mut App, command: Command) -> Response {

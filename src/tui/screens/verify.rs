@@ -133,7 +133,7 @@ impl Screen for VerifyPage {
         }
     }
 
-    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
         if let Action::Verified { id, result } = answer
             && matches!(self.state, VerifyState::Reading(asked) if asked == id)
         {
@@ -149,7 +149,7 @@ impl Screen for VerifyPage {
                 }
             }
         }
-        Vec::new()
+        Response::STAY
     }
 
     fn selection(&mut self) -> Option<&mut usize> {

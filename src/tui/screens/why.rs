@@ -54,7 +54,7 @@ impl Screen for WhyPage {
         app.query(QueryKind::Changes(self.layer), &mut self.query)
     }
 
-    fn answer(&mut self, _: &mut App, answer: Action) -> Vec<Effect> {
+    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
         match answer {
             Action::QueryAnswered { id, part } if id == self.query => match part {
                 QueryPart::Remedies(remedies) => self.remedies.extend(remedies),
@@ -63,7 +63,7 @@ impl Screen for WhyPage {
             },
             _ => {}
         }
-        Vec::new()
+        Response::STAY
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {

@@ -26,8 +26,8 @@ use crate::tui::app::App;
 use crate::tui::screen::moved;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::row_writer::{RowWriter, sentence, width, wrap};
-use crate::tui::widget::stack::Band;
-use crate::tui::widget::{page, panel, stack};
+use crate::tui::widget::stack::{self, Band};
+use crate::tui::widget::{page, panel};
 use crate::units::{Bytes, Tokens};
 
 /// Width of the axis of a chart.

@@ -3,11 +3,11 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::{BrowseLine, ModelBrowser};
 use crate::answer::{parts, verdict};
 use crate::library::{ModelOrigin, ModelStatus};
 use crate::plan::Plan;
 use crate::tui::app::App;
-use crate::tui::app::browse::{BrowseLine, ModelBrowser};
 use crate::tui::app::library::ModelRow;
 use crate::tui::theme::Hue;
 use crate::tui::view::{layers, memory};
@@ -18,7 +18,7 @@ use crate::tui::widget::row_writer::{RowWriter, path_end, sentence, shortened, w
 const WIDE: u16 = 110;
 
 /// Draws the preview into `place`, below a rule.
-pub fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut Buffer) {
     let row = browse.chosen(&app.library);
     // one for other settings says nothing about these
     let plan = row.filter(|row| !app.library.is_old(row)).and_then(|row| row.status.plan());

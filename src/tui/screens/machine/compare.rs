@@ -1,0 +1,154 @@
+//! A comparison of machines for the same model.
+
+use std::sync::Arc;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::MachineScreen;
+use crate::answer::compare::MachineResult;
+use crate::machine::Machine;
+use crate::page::palette::sign;
+use crate::plan::{Headroom, Plan};
+use crate::tui::action::{Action, Command};
+use crate::tui::app::App;
+use crate::tui::effect::{Effect, MachinesRequest};
+use crate::tui::screen::{Cover, Response, Screen};
+use crate::tui::theme::Hue;
+use crate::tui::widget::panel;
+use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
+use crate::units::{Bytes, Difference, Tokens};
+
+/// Maximum number of machines side by side.
+pub(super) const MAX_MACHINES: usize = 4;
+
+/// Width of the names of the rows, and maximum width of a column.
+const TITLES: u16 = 13;
+const COLUMN: u16 = 26;
+
+/// Rows above the table: a machine's name, two of its description, and a blank.
+const HEAD: u16 = 4;
+
+/// A row: its title, and text and colour for a machine.
+type CompareRow = (&'static str, fn(&MachineResult, &Plan) -> (String, Hue));
+
+const ROWS: [CompareRow; 8] = [
+    ("verdict", |_, plan| verdict(plan)),
+    ("on GPU", |_, plan| (format!("{} of {}", plan.on_gpus(), plan.layers.len()), Hue::Text)),
+    ("context", |_, plan| (Tokens(plan.settings.ctx).to_string(), Hue::Text)),
+    ("max context", |on, _| (on.context.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
+    ("GPU used", |_, plan| (plan.totals.gpu.to_string(), Hue::Text)),
+    ("GPU left", |_, plan| left(gpus_left(plan))),
+    ("RAM used", |_, plan| (plan.totals.cpu.to_string(), Hue::Text)),
+    ("RAM left", |_, plan| left(plan.ram().left())),
+];
+
+fn verdict(plan: &Plan) -> (String, Hue) {
+    let (mark, hue) = sign(plan.outcome());
+    (format!("{mark} {}", plan.outcome().headline()), hue)
+}
+
+/// What GPUs have left above what must stay free; where one is short of that, what it lacks.
+fn gpus_left(plan: &Plan) -> Difference {
+    let above: Vec<Difference> = plan.headrooms().iter().take(plan.gpus().len()).map(Headroom::above_kept).collect();
+    let all = above.iter().map(|above| above.left()).sum();
+    above.into_iter().min().filter(|least| least.is_short()).unwrap_or_else(|| Difference::between(all, Bytes::ZERO))
+}
+
+fn left(left: Difference) -> (String, Hue) {
+    (left.to_string(), if left.is_short() { Hue::Over } else { Hue::Text })
+}
+
+/// The state of the comparison.
+#[derive(Debug)]
+pub(super) struct MachineComparison {
+    under: MachineScreen,
+    /// The machines by name, the present one first.
+    machines: Vec<(String, Arc<Machine>)>,
+    /// Each machine's plan for the model, once known.
+    answers: Option<Vec<MachineResult>>,
+}
+
+impl MachineComparison {
+    /// Compares the machines `with` with the present one, over `under`.
+    pub(super) fn open(app: &mut App, under: MachineScreen, with: Vec<(String, Arc<Machine>)>) -> Response {
+        let present = ("current".to_owned(), Arc::clone(&app.machine));
+        let machines: Vec<_> = [present].into_iter().chain(with).collect();
+        let page = Self { under, machines: machines.clone(), answers: None };
+        let request = app.plan_request().map(|of| Box::new(MachinesRequest { of, machines }));
+        Response::Open(Box::new(page), request.map(Effect::CompareMachines).into_iter().collect())
+    }
+
+    /// Number of columns.
+    fn count(&self) -> u16 {
+        self.machines.len().max(1) as u16
+    }
+}
+
+impl Screen for MachineComparison {
+    fn cover(&self) -> Cover {
+        Cover::Whole
+    }
+
+    fn press(&mut self, _: &mut App, command: Command) -> Response {
+        match command {
+            Command::Back | Command::Enter => Response::open(std::mem::take(&mut self.under)),
+            _ => Response::Ignored,
+        }
+    }
+
+    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
+        if let Action::MachinesCompared(answers) = answer {
+            // an answer to an earlier request is for other machines
+            let asked = self.machines.iter().map(|(name, _)| name);
+            if asked.eq(answers.iter().map(|on| &on.name)) {
+                self.answers = Some(answers);
+            }
+        }
+        Response::STAY
+    }
+
+    fn area(&self, app: &App) -> Rect {
+        app.regions.overlay((TITLES + self.count() * COLUMN + 6).max(58), ROWS.len() as u16 + HEAD + 4)
+    }
+
+    fn draw(&self, app: &App, buffer: &mut Buffer) {
+        self.under.draw_behind(self, app, buffer);
+        let theme = app.theme;
+        let inner = panel::overlay(buffer, self.area(app), "Side by side", "Esc back", theme);
+        let column = (inner.width.saturating_sub(TITLES) / self.count()).min(COLUMN);
+        let cell = |at: u16| Rect { x: inner.x + TITLES + at * column, width: column.saturating_sub(1), ..inner };
+        for (row, (title, _)) in ROWS.iter().enumerate() {
+            RowWriter::new(buffer, inner, row as u16 + HEAD).put(title, theme.ink(Hue::Dim));
+        }
+        for (at, (name, machine)) in (0..self.count()).zip(&self.machines) {
+            RowWriter::new(buffer, cell(at), 0).put(name, theme.bold(Hue::Focus));
+            let is = wrap(&machine.to_string(), cell(at).width);
+            for (row, from) in (1..HEAD - 1).zip(0..is.len()) {
+                // the last row holds the rest, shortened
+                let to = if row == HEAD - 2 { is.len() } else { from + 1 };
+                let text = shortened(&is[from..to].join(" "), cell(at).width);
+                RowWriter::new(buffer, cell(at), row).put(&text, theme.ink(Hue::Dim));
+            }
+            let Some(answers) = &self.answers else {
+                RowWriter::new(buffer, cell(at), HEAD).put("planning…", theme.ink(Hue::Dim));
+                continue;
+            };
+            let Some(on) = answers.get(usize::from(at)) else { continue };
+            match &on.plan {
+                Ok(plan) => {
+                    for (row, (_, text_of)) in ROWS.iter().enumerate() {
+                        let (text, hue) = text_of(on, plan);
+                        let ink = if hue == Hue::Text { theme.ink(hue) } else { theme.bold(hue) };
+                        RowWriter::new(buffer, cell(at), row as u16 + HEAD).put(&text, ink);
+                    }
+                }
+                Err(why) => drop(RowWriter::new(buffer, cell(at), HEAD).put(why, theme.ink(Hue::Over))),
+            }
+        }
+        let note = "max context: the largest with all in VRAM";
+        if width(note) <= inner.width {
+            RowWriter::new(buffer, inner, ROWS.len() as u16 + HEAD + 1).put(note, theme.ink(Hue::Dim));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The filters of the model list, and their bar.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+
+use super::ModelBrowser;
+use super::list::ListColumn;
+use crate::library::{ModelFilter, ModelOrigin};
+use crate::model::Modalities;
+use crate::plan::Outcome;
+use crate::tui::action::Command;
+use crate::tui::app::library::ModelRow;
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::row_writer::{RowWriter, width};
+use crate::units::short;
+
+/// Which models are filtered out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct BrowseFilter {
+    /// Models beyond these limits.
+    pub limits: ModelFilter,
+    /// Models that are not local.
+    pub here: bool,
+    /// Models of other families than this one.
+    pub family: Option<String>,
+}
+
+impl BrowseFilter {
+    /// Whether any filter is set.
+    pub(super) fn any(&self) -> bool {
+        self.limits.any() || self.here || self.family.is_some()
+    }
+
+    /// The next choice of how a model must fit.
+    pub(super) const fn next_fit(&mut self) {
+        self.limits.fits = match self.limits.fits {
+            None => Some(Outcome::LayersInRam),
+            Some(Outcome::LayersInRam) => Some(Outcome::ExpertsInRam),
+            Some(Outcome::ExpertsInRam) => Some(Outcome::Vram),
+            Some(_) => None,
+        };
+    }
+
+    /// The next choice of models with and without experts.
+    pub(super) const fn next_kind(&mut self) {
+        self.limits.experts = match self.limits.experts {
+            None => Some(true),
+            Some(true) => Some(false),
+            Some(false) => None,
+        };
+    }
+
+    /// The next choice of what models read: images, sounds, or whatever.
+    pub(super) const fn next_modality(&mut self) {
+        let Modalities { vision, audio } = self.limits.reads;
+        self.limits.reads = Modalities { vision: !vision && !audio, audio: vision };
+    }
+
+    pub(super) fn keeps(&self, row: &ModelRow, need: Option<u64>) -> bool {
+        keeps(&self.limits, row, need)
+            && (!self.here || is_here(row))
+            && self.family.as_ref().is_none_or(|family| row.item.family() == *family)
+    }
+}
+
+/// Whether `limits` keep a model where the context `need` is needed; one that is not planned yet is kept.
+pub(super) fn keeps(limits: &ModelFilter, row: &ModelRow, need: Option<u64>) -> bool {
+    row.status.plan().is_none_or(|plan| limits.keeps(&plan.model, row.item.modalities(), plan.mainly(), need))
+}
+
+/// Whether a model can be opened without downloading its header.
+pub(super) fn is_here(row: &ModelRow) -> bool {
+    row.item.origin != ModelOrigin::Catalogue
+}
+
+/// A filter, or the sort order, on the bar.
+struct Filter {
+    /// The key that toggles it.
+    key: &'static str,
+    /// Its label.
+    word: String,
+    /// Whether it is on; none for the sort order.
+    on: Option<bool>,
+    /// The command of a mouse press on it.
+    command: Command,
+}
+
+impl ModelBrowser {
+    /// The filters, from left to right, and their places in the bar `row`.
+    fn filters(&self, row: Rect) -> [(Filter, Rect); 7] {
+        let only = &self.only;
+        let family = only.family.as_ref().map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
+        let sort = if self.sort == ListColumn::Origin { "default" } else { self.sort.title() };
+        let order = format!("order: {sort}{}", if self.reversed { ", reversed" } else { "" });
+        let filter = |key, word, on, command| Filter { key, word, on, command };
+        let fits = match only.limits.fits {
+            None | Some(Outcome::LayersInRam) => "fits",
+            Some(Outcome::ExpertsInRam) => "layers in VRAM",
+            Some(_) => "all in VRAM",
+        };
+        let kind = if only.limits.experts == Some(false) { "dense" } else { "experts" };
+        let modality = if only.limits.reads.audio { "audio" } else { "vision" };
+        let context = self.need.map_or_else(|| "as planned".to_owned(), short);
+        let filters = [
+            filter("^F", fits.to_owned(), Some(only.limits.fits.is_some()), Command::OnlyFitting),
+            filter("^X", kind.to_owned(), Some(only.limits.experts.is_some()), Command::OnlyKind),
+            filter("^N", format!("context: {context}"), None, Command::JudgeBy),
+            filter("^L", "local".to_owned(), Some(only.here), Command::OnlyHere),
+            filter("^P", modality.to_owned(), Some(only.limits.reads != Modalities::default()), Command::OnlyModality),
+            filter("^G", family, Some(only.family.is_some()), Command::OnlyFamily),
+            filter("^S", order, None, Command::Sort),
+        ];
+        let mut x = row.x;
+        filters.map(|filter| {
+            let cells = width(filter.key) + 1 + 2 * u16::from(filter.on.is_some()) + width(&filter.word);
+            let place = Rect { x, width: cells, ..row }.intersection(row);
+            x = x.saturating_add(cells + 2);
+            (filter, place)
+        })
+    }
+
+    /// The command of the filter at this position of the bar `row`.
+    pub(super) fn filter_at(&self, row: Rect, at: Position) -> Option<Command> {
+        self.filters(row).into_iter().find(|(_, place)| place.contains(at)).map(|(filter, _)| filter.command)
+    }
+
+    /// Draws the filters with their keys; active ones have a sign and are highlighted.
+    pub(super) fn draw_filters(&self, row: Rect, theme: Theme, buffer: &mut Buffer) {
+        let mut end = row.x;
+        for (Filter { key, word, on, .. }, place) in self.filters(row) {
+            let ink = if on == Some(true) { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
+            let sign = on.map_or("", |on| if on { "● " } else { "○ " });
+            RowWriter::new(buffer, place, 0).put(key, theme.ink(Hue::Text)).skip(1).put(sign, ink).put(&word, ink);
+            end = place.right().saturating_add(2);
+        }
+        let rest = Rect { x: end, width: row.right().saturating_sub(end), ..row };
+        if self.hidden > 0 {
+            RowWriter::new(buffer, rest, 0).right(&format!("{} hidden", self.hidden), theme.ink(Hue::Cache));
+            return;
+        }
+        let description = ["context: max on GPU, (max with layers in RAM)", "(in brackets: with RAM)"];
+        if let Some(description) = description.into_iter().find(|description| width(description) <= rest.width) {
+            RowWriter::new(buffer, rest, 0).right(description, theme.ink(Hue::Dim));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The order of the model list, and what a search finds.
+
+use std::cmp::Reverse;
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+use super::filters::{BrowseFilter, keeps};
+use super::list::ListColumn;
+use crate::library::ModelFilter;
+use crate::tui::app::library::ModelRow;
+
+/// Added to a context that fits on GPUs, so that it sorts before any that needs RAM.
+const GPU: u64 = 1 << 62;
+
+impl ListColumn {
+    /// Whether it ascends by default: words do, numbers do not.
+    pub(super) const fn ascends(self) -> bool {
+        matches!(self, Self::Origin | Self::Name | Self::Quantisation)
+    }
+
+    /// What it sorts `row` by; none if that is not known.
+    fn key(self, row: &ModelRow, need: Option<u64>) -> Option<SortKey> {
+        let plan = row.status.plan();
+        let summary = row.status.fit_summary();
+        Some(SortKey::Number(match self {
+            Self::Origin => 0,
+            Self::Name => return Some(SortKey::Text(row.item.name.to_lowercase())),
+            Self::Quantisation => return plan?.model.file_type.clone().map(SortKey::Text),
+            Self::Parameters => plan?.model.parameters,
+            Self::Size => plan?.model.bytes.0,
+            Self::Trained => plan?.model.context_train.unwrap_or(0),
+            // rounded to nine decimals
+            Self::Verdict => {
+                let plan = plan.filter(|plan| need.is_none_or(|tokens| plan.model.is_trained_for(tokens)))?;
+                (plan.totals.gpu.share_of(plan.totals.all).0 * 1e9) as u64
+            }
+            Self::Fits => {
+                let summary = summary?;
+                summary.context_in_vram.map_or(summary.context_fits.unwrap_or(0), |tokens| tokens | GPU)
+            }
+            // rounded to thousandths
+            Self::Speed => (summary?.speed.as_ref()?.tokens_per_second * 1e3) as u64,
+        }))
+    }
+}
+
+/// What rows are sorted by.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum SortKey {
+    Text(String),
+    Number(u64),
+}
+
+/// The indices of the listed `rows`, in the order `sort`, which may be reversed; `need` is the context needed.
+pub(super) fn arranged(
+    rows: &[ModelRow],
+    search: &str,
+    (sort, reversed): (ListColumn, bool),
+    only: &BrowseFilter,
+    need: Option<u64>,
+) -> Vec<usize> {
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let (limits, words) = ModelFilter::typed(search);
+    let pattern = Pattern::parse(&words, CaseMatching::Ignore, Normalization::Smart);
+    let mut letters = Vec::new();
+    let mut score = |row: &ModelRow| -> Option<u32> {
+        let names = std::iter::once(&row.item.name).chain(&row.item.aliases);
+        names.filter_map(|name| pattern.score(Utf32Str::new(name, &mut letters), &mut matcher)).max()
+    };
+    let mut found: Vec<_> = rows
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| only.keeps(row, need) && keeps(&limits, row, need))
+        .filter_map(|(index, row)| Some((score(row)?, sort.key(row, need), index)))
+        .collect();
+    if sort == ListColumn::Origin {
+        found.sort_by_key(|&(score, ..)| Reverse(score));
+        if reversed {
+            found.reverse();
+        }
+    } else {
+        let turned = sort.ascends() == reversed;
+        found.sort_by(|(_, a, _), (_, b, _)| match (a, b) {
+            (Some(a), Some(b)) if turned => b.cmp(a),
+            (Some(a), Some(b)) => a.cmp(b),
+            // rows without data come last in either direction
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        });
+    }
+    found.into_iter().map(|(.., index)| index).collect()
+}
