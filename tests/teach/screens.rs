@@ -151,8 +151,8 @@ fn what_can_be_selected_can_be_clicked(#[values((80, 24), (140, 45))] size: (u16
     click(&mut harness, "block 2");
     place(&harness, "▸block 2");
     harness.press("Enter");
-    click(&mut harness, "attn_norm-2");
-    assert_eq!(place(&harness, "│▸").1, place(&harness, "attn_norm-2").1);
+    click(&mut harness, "Qcur-2");
+    assert_eq!(place(&harness, "│▸").1, place(&harness, "Qcur-2").1);
     let mut harness = open(size, Tone::Dark, Page::Allocation, "");
     click(&mut harness, "CPU 56 MiB");
     place(&harness, "▸ CPU 56 MiB");
@@ -182,7 +182,7 @@ fn steps_and_kinds_of_blocks_can_be_clicked_where_all_fit() {
 }
 
 #[rstest]
-#[case::schedule(Page::Schedule, "▸block 1")]
+#[case::schedule(Page::Schedule, "▸block 0")]
 #[case::allocation(Page::Allocation, "▸ CPU")]
 #[case::formulas(Page::Formulas, "▸weights ─")]
 #[case::caches(Page::Caches, "▸5 blocks")]
