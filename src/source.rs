@@ -22,6 +22,7 @@ pub mod roots;
 #[cfg(feature = "net")]
 pub mod running;
 pub mod store;
+mod tag;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -35,12 +36,12 @@ pub use catalogue::CatalogueError;
 pub use file::LocalFile;
 pub use open::Package;
 pub use open::{OpenedModel, open, stored};
-pub use reference::{ExplicitKnobs, TagParameters};
 pub use reference::{load, projector};
 #[cfg(feature = "net")]
 pub use remote::{Network, ago};
 pub use roots::Roots;
 pub use roots::without_secrets;
+pub use tag::{ExplicitKnobs, TagParameters};
 
 /// The header of the default model, Llama 3.1 8B in `Q4_K_M`.
 ///

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::catalogue;
 use super::file::LocalFile;
-use super::reference::{ExplicitKnobs, TagParameters};
 use super::store::{EntryState, StoreEntry};
+use super::tag::{ExplicitKnobs, TagParameters};
 use super::{Progress, ProgressCallback, ProgressSource, SourceError};
 use crate::engine::llama_cpp::projector::{Encoder, LoadedProjector};
 use crate::engine::{DraftFile, PreparedModel};

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::Value as Json;
 use tracing::{info, warn};
 
 use super::catalogue::{self, CatalogueEntry, PREFIX as CATALOGUE};
@@ -16,8 +15,6 @@ use super::store::{beside, ollama};
 use super::{ProgressCallback, SourceError, no_progress};
 use crate::gguf::NotAFileType;
 use crate::model::Projector;
-use crate::settings::knob::{Knob, MAX_VALUE};
-use crate::settings::{Context, GpuLayers, Settings, Source};
 
 /// Opens the model that `reference` names: a path (`~/` is the home folder), a name such as `llama3.1:8b` in one of the
 /// Ollama stores of `roots` or on its servers, or an entry of the catalogue (`catalogue:qwen3-8b@q4_K_M`; the prefix is
@@ -197,70 +194,5 @@ fn expand_home(text: &str, roots: &Roots) -> PathBuf {
             home.join(rest.trim_start_matches(['/', '\\']))
         }
         _ => PathBuf::from(text),
-    }
-}
-
-/// The parameters of a tag that affect a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TagParameters {
-    /// Context, in tokens.
-    pub num_ctx: Option<u64>,
-    /// Layers on GPUs; negative means as many as fit.
-    pub num_gpu: Option<i64>,
-}
-
-/// Knobs set by the user, which tags must not override.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a knob of its own")]
-pub struct ExplicitKnobs {
-    /// The context.
-    pub ctx: bool,
-    /// Layers on GPUs.
-    pub gpu_layers: bool,
-    /// The projector.
-    pub projector: bool,
-    /// Ollama's version.
-    pub ollama: bool,
-}
-
-impl TagParameters {
-    /// Applies the parameters to `settings`, except for knobs in `held`; returns one sentence for each.
-    pub fn apply(self, settings: &mut Settings, held: ExplicitKnobs) -> Vec<String> {
-        let mut notes = Vec::new();
-        if let Some(tokens) = self.num_ctx.filter(|_| !held.ctx) {
-            settings.ctx = Context::Tokens(tokens.min(MAX_VALUE));
-            settings.set_by(Knob::Context, Source::Modelfile);
-            notes.push(format!("context set to {tokens} tokens by the model's tag (num_ctx)"));
-        }
-        if let Some(layers) = self.num_gpu.filter(|_| !held.gpu_layers) {
-            settings.gpu_layers = u64::try_from(layers).map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(MAX_VALUE)));
-            settings.set_by(Knob::GpuLayers, Source::Modelfile);
-            notes.push(format!("GPU layers set to {layers} by the model's tag (num_gpu)"));
-        }
-        notes
-    }
-
-    /// Parses a params layer, a JSON object; anything else sets nothing.
-    pub(super) fn of_json(json: &[u8]) -> Self {
-        let Ok(Json::Object(params)) = serde_json::from_slice(json) else { return Self::default() };
-        // Go writes whole floats as integers, other tools may not
-        let number = |value: &Json| value.as_i64().or_else(|| value.as_f64().map(|x| x as i64));
-        Self::of(&|key| params.get(key).and_then(number))
-    }
-
-    /// Parses parameters as Ollama prints them: a name and a value per line.
-    #[cfg(feature = "net")]
-    pub(super) fn of_text(text: &str) -> Self {
-        Self::of(&|key| {
-            text.lines().find_map(|line| {
-                let mut words = line.split_whitespace();
-                words.next().filter(|name| *name == key).and_then(|_| words.next()?.parse().ok())
-            })
-        })
-    }
-
-    fn of(number: &dyn Fn(&str) -> Option<i64>) -> Self {
-        let num_ctx = number("num_ctx").and_then(|tokens| u64::try_from(tokens).ok()).filter(|tokens| *tokens > 0);
-        Self { num_ctx, num_gpu: number("num_gpu") }
     }
 }

@@ -17,9 +17,9 @@ use serde::Deserialize;
 
 use super::http::{Document, HttpRequest, Secret, Url, WireError};
 use super::open::{OpenedModel, tensor_bytes};
-use super::reference::TagParameters;
 use super::remote::{FileLocation, RemoteSession};
 use super::store::ollama::{HOSTS, Manifest, ManifestLayer, OllamaName};
+use super::tag::TagParameters;
 use super::{ProgressCallback, SourceError};
 use crate::model::Projector;
 

@@ -10,9 +10,9 @@ use serde_json::Value as Json;
 
 use super::http::{HttpRequest, Url};
 use super::open::OpenedModel;
-use super::reference::TagParameters;
 use super::remote::{Network, RemoteSession};
 use super::store::ollama::OllamaName;
+use super::tag::TagParameters;
 use super::{ProgressCallback, SourceError};
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, GgmlType, HeaderLimits, HeaderOnly, read};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
 use super::file::LocalFile;
-use super::reference::TagParameters;
 use super::roots::Roots;
+use super::tag::TagParameters;
 use crate::gguf::read::ShardName;
 use crate::gguf::{GgufError, check};
 use crate::units::Bytes;

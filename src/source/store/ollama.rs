@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{EntryState, Store, StoreEntry, size_of};
-use crate::source::reference::TagParameters;
+use crate::source::tag::TagParameters;
 use crate::units::Bytes;
 
 /// Folders of manifests: the current one, and the one that Ollama is moving to.
