@@ -1,6 +1,10 @@
 //! Facts about an engine that do not depend on the model, so that no caller has to compare engine names.
 
 use super::id::EngineId;
+use super::knobs::KnobCondition::{
+    Always, Draft, Experts, Generates, ImageTokens, KvCache, Never, OneCacheType, Projector, Raw, SeveralGpus,
+    TwoCacheTypes,
+};
 use super::knobs::{KnobCondition, KnobContext};
 use crate::machine::Machine;
 use crate::settings::knob::Knob;
@@ -12,8 +16,8 @@ use crate::settings::{Flag, Release, Settings};
 pub struct EngineFacts {
     /// The releases of llama.cpp that it can run, newest first; none for an engine with its own estimator.
     pub releases: &'static [Release],
-    /// The knobs that it offers and their conditions, in screen order.
-    pub offered_knobs: &'static [(Knob, KnobCondition)],
+    /// Its column in the table of knobs.
+    column: KnobColumn,
     /// The flags that it ignores.
     pub ignores: &'static [Flag],
     /// The setting that keeps memory free on every GPU.
@@ -55,12 +59,18 @@ impl EngineFacts {
 
     /// The knobs that it offers in `context`, in screen order.
     pub fn knobs(&self, context: &KnobContext<'_>) -> Vec<Knob> {
-        self.offered_knobs.iter().filter(|(_, when)| context.is(*when)).map(|(knob, _)| *knob).collect()
+        let column = self.column as usize;
+        KNOBS.iter().filter(|(_, when)| context.is(when[column])).map(|(knob, _)| *knob).collect()
+    }
+
+    /// Whether it offers a knob for some model.
+    pub fn offers(&self, knob: Knob) -> bool {
+        KNOBS.iter().any(|(known, when)| *known == knob && when[self.column as usize] != Never)
     }
 
     /// Whether K and V share one cache type.
     pub fn has_one_cache_type(&self) -> bool {
-        !self.offered_knobs.iter().any(|(knob, _)| *knob == Knob::CacheTypeK)
+        !self.offers(Knob::CacheTypeK)
     }
 
     /// Maximum number of models loaded at once on `machine`; none if unlimited.
@@ -69,31 +79,44 @@ impl EngineFacts {
     }
 }
 
+/// A column of [`KNOBS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KnobColumn {
+    LlamaCpp,
+    Ollama,
+    Estimator,
+}
+
+/// The knobs in screen order, and when llama.cpp, an Ollama that starts llama-server and one that estimates offer them.
+/// Ollama's batch is also llama-server's ubatch, and it has no option for outputs; llama-server reads the others from its
+/// environment.
+const KNOBS: [(Knob, [KnobCondition; 3]); 20] = [
+    (Knob::Context, [Always, Always, Always]),
+    (Knob::Parallel, [Always, Always, Always]),
+    (Knob::Quant, [Always, Always, Always]),
+    (Knob::KvUnified, [KvCache, KvCache, Never]),
+    (Knob::CacheType, [OneCacheType, OneCacheType, Always]),
+    (Knob::CacheTypeK, [TwoCacheTypes, TwoCacheTypes, Never]),
+    (Knob::CacheTypeV, [TwoCacheTypes, TwoCacheTypes, Never]),
+    (Knob::FlashAttn, [KvCache, KvCache, Always]),
+    (Knob::Batch, [Always, Always, Always]),
+    (Knob::Ubatch, [Always, Raw, Never]),
+    (Knob::Outputs, [Always, Raw, Never]),
+    (Knob::GpuLayers, [Always, Always, Always]),
+    (Knob::CpuMoe, [Experts, Experts, Never]),
+    (Knob::MmprojDevice, [Projector, Never, Never]),
+    (Knob::ImageTokens, [ImageTokens, Never, Never]),
+    (Knob::TensorSplit, [SeveralGpus, SeveralGpus, Never]),
+    (Knob::Draft, [Draft, Never, Never]),
+    (Knob::DraftMax, [Draft, Never, Never]),
+    (Knob::LoadMode, [Always, Always, Never]),
+    (Knob::CacheRam, [Generates, Generates, Never]),
+];
+
 /// llama-server.
 const LLAMA_CPP: EngineFacts = EngineFacts {
     releases: &Release::ALL,
-    offered_knobs: &[
-        (Knob::Context, KnobCondition::Always),
-        (Knob::Parallel, KnobCondition::Always),
-        (Knob::Quant, KnobCondition::Always),
-        (Knob::KvUnified, KnobCondition::KvCache),
-        (Knob::CacheType, KnobCondition::OneCacheType),
-        (Knob::CacheTypeK, KnobCondition::TwoCacheTypes),
-        (Knob::CacheTypeV, KnobCondition::TwoCacheTypes),
-        (Knob::FlashAttn, KnobCondition::KvCache),
-        (Knob::Batch, KnobCondition::Always),
-        (Knob::Ubatch, KnobCondition::Always),
-        (Knob::Outputs, KnobCondition::Always),
-        (Knob::GpuLayers, KnobCondition::Always),
-        (Knob::CpuMoe, KnobCondition::Experts),
-        (Knob::MmprojDevice, KnobCondition::Projector),
-        (Knob::ImageTokens, KnobCondition::ImageTokens),
-        (Knob::TensorSplit, KnobCondition::SeveralGpus),
-        (Knob::Draft, KnobCondition::Draft),
-        (Knob::DraftMax, KnobCondition::Draft),
-        (Knob::LoadMode, KnobCondition::Always),
-        (Knob::CacheRam, KnobCondition::Generates),
-    ],
+    column: KnobColumn::LlamaCpp,
     ignores: &[Flag::GpuOverhead, Flag::Adapters, Flag::Spread, Flag::RequireFull],
     reserve_setting: ReserveSetting::FitTarget,
     is_ollama: false,
@@ -109,26 +132,7 @@ const LLAMA_CPP: EngineFacts = EngineFacts {
 
 /// Ollama from 0.30. Maximum number of loaded models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
 const OLLAMA: EngineFacts = EngineFacts {
-    // its batch is also llama-server's ubatch, and it has no option for outputs; llama-server reads the others from its
-    // environment
-    offered_knobs: &[
-        (Knob::Context, KnobCondition::Always),
-        (Knob::Parallel, KnobCondition::Always),
-        (Knob::Quant, KnobCondition::Always),
-        (Knob::KvUnified, KnobCondition::KvCache),
-        (Knob::CacheType, KnobCondition::OneCacheType),
-        (Knob::CacheTypeK, KnobCondition::TwoCacheTypes),
-        (Knob::CacheTypeV, KnobCondition::TwoCacheTypes),
-        (Knob::FlashAttn, KnobCondition::KvCache),
-        (Knob::Batch, KnobCondition::Always),
-        (Knob::Ubatch, KnobCondition::Raw),
-        (Knob::Outputs, KnobCondition::Raw),
-        (Knob::GpuLayers, KnobCondition::Always),
-        (Knob::CpuMoe, KnobCondition::Experts),
-        (Knob::TensorSplit, KnobCondition::SeveralGpus),
-        (Knob::LoadMode, KnobCondition::Always),
-        (Knob::CacheRam, KnobCondition::Generates),
-    ],
+    column: KnobColumn::Ollama,
     ignores: &[
         Flag::Ubatch,
         Flag::NoOpOffload,
@@ -151,15 +155,7 @@ const OLLAMA: EngineFacts = EngineFacts {
 /// Ollama up to 0.24.
 const OLLAMA_024: EngineFacts = EngineFacts {
     releases: &[],
-    offered_knobs: &[
-        (Knob::Context, KnobCondition::Always),
-        (Knob::Parallel, KnobCondition::Always),
-        (Knob::Quant, KnobCondition::Always),
-        (Knob::CacheType, KnobCondition::Always),
-        (Knob::FlashAttn, KnobCondition::Always),
-        (Knob::Batch, KnobCondition::Always),
-        (Knob::GpuLayers, KnobCondition::Always),
-    ],
+    column: KnobColumn::Estimator,
     ignores: &[
         Flag::Ubatch,
         Flag::KvUnified,
@@ -198,5 +194,15 @@ impl EngineId {
             Self::Ollama024 => &OLLAMA_024,
             Self::Ollama011 => &OLLAMA_011,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knobs_are_in_the_order_of_the_screen() {
+        assert!(KNOBS.is_sorted_by_key(|(knob, _)| Knob::ALL.iter().position(|other| other == knob)));
     }
 }

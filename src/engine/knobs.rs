@@ -10,6 +10,8 @@ use crate::settings::Settings;
 pub enum KnobCondition {
     /// Always.
     Always,
+    /// Never.
+    Never,
     /// For a model with a KV cache.
     KvCache,
     /// For a model with a KV cache whose K and V have one type.
@@ -51,6 +53,7 @@ impl KnobContext<'_> {
         let two_types = || self.two_cache_types || self.settings.has_two_cache_types();
         match when {
             KnobCondition::Always => true,
+            KnobCondition::Never => false,
             KnobCondition::KvCache => kv_cache(),
             KnobCondition::OneCacheType => kv_cache() && !two_types(),
             KnobCondition::TwoCacheTypes => kv_cache() && two_types(),

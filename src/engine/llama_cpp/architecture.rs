@@ -3,7 +3,7 @@
 use Trait as T;
 
 use super::release::Releases;
-use super::transformer::Transformer;
+use super::transformer::{Transformer, gating};
 use super::weights::{LlmTensor, LlmTensor as Slot};
 use crate::settings::Release;
 
@@ -14,6 +14,10 @@ pub struct Architecture {
     pub names: &'static [&'static str],
     /// The shape of its blocks, where they are attention and feed-forward.
     pub(super) blocks: Option<Transformer>,
+    /// Its blocks with a sliding window.
+    pub(super) window: Window,
+    /// How experts are chosen where the header does not say.
+    pub(super) gating: u64,
     /// Whether a tensor of a skipped MTP block is loaded all the same, because the loader does not mark it with the block.
     pub(super) unmarked: fn(LlmTensor) -> bool,
     /// The first release that knows it.
@@ -36,6 +40,19 @@ pub struct Architecture {
     pub(super) traits: &'static [Trait],
 }
 
+/// The blocks with a sliding window, where the header does not list them; its size is in the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Window {
+    /// None, or by a rule of its own.
+    None,
+    /// All but the last of so many, if the header has a window.
+    Optional(u64),
+    /// The same, and the header must have one.
+    Needed(u64),
+    /// All but the first of so many, if the header has a window.
+    DenseFirst(u64),
+}
+
 /// Where the graph of an architecture was compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
@@ -54,6 +71,20 @@ pub enum Trait {
     ForbidsFlashAttention,
     /// llama.cpp ends with an error unless flash attention is off: values have no heads.
     NeedsFlashAttentionOff,
+    /// Logits are multiplied by a constant.
+    ScalesLogits,
+    /// The same if the header has one.
+    ReadsLogitScale,
+    /// Logits have a soft cap.
+    CapsLogits,
+    /// The same if the header has one.
+    ReadsLogitCap,
+    /// Attention scores have a soft cap.
+    CapsScores,
+    /// Queries are multiplied by a temperature if the header has one.
+    ReadsTemperature,
+    /// Queries, keys and values are limited if the header has a limit.
+    ReadsKqvClamp,
     /// Logits are computed for every token of a batch, wanted or not.
     GivesAllLogits,
     /// A batch never mixes tokens and embeddings (`llm_arch_supports_mixed_batch`).
@@ -202,6 +233,8 @@ impl Architecture {
     pub(super) const PLAIN: Self = Self {
         names: &[],
         blocks: None,
+        window: Window::None,
+        gating: gating::NONE,
         unmarked: |_| false,
         since: Release::ALL[Release::ALL.len() - 1],
         keeps_last_rows: Releases::NONE,

@@ -1,12 +1,12 @@
 //! The architectures whose graphs are known, a row each.
 //!
 //! To add one: read its file in `models/` and its lines in `llama-arch.cpp` and `llama-model.cpp` of llama.cpp, and add a
-//! row: its name in headers; `blocks`, if its graph is attention and feed-forward in turn; its traits; and after the braces
-//! its functions: `graph`, if it is one of its own in `graph/`, and `hparams`, which reads the keys that others lack. Then
-//! add what llama.cpp measured of such a model to `tests/llama_cpp/`: a test there fails for a row without figures. Code
-//! asks for traits, not for architectures.
+//! row: its name in headers; `blocks`, if its graph is attention and feed-forward in turn; its windows and its traits; and
+//! after the braces its functions: `graph`, if it is one of its own in `graph/`, and `hparams`, which reads the keys that
+//! others lack. Then add what llama.cpp measured of such a model to `tests/llama_cpp/`: a test there fails for a row
+//! without figures. Code asks for traits, not for architectures.
 
-use super::architecture::{Architecture, Compared, GraphFamily, Trait as T};
+use super::architecture::{Architecture, Compared, GraphFamily, Trait as T, Window};
 use super::context::{Batch, ContextType, Cparams};
 use super::error::LoadError;
 use super::graph::{self, GraphBuilder, GraphModel};
@@ -79,13 +79,12 @@ architectures! {
         traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
     };
     /// Llama 4.
-    "llama4" {
-        traits: &[T::IgnoresExpertWeightsScale],
-    } graph: |build| build.llama4(), hparams: Hparams::llama4;
+    "llama4" { traits: &[T::IgnoresExpertWeightsScale] } graph: |build| build.llama4(), hparams: Hparams::llama4;
     /// Ministral 3 and variants.
     "mistral3" {
-        blocks: Some(Transformer::LLAMA), traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
-    } hparams: Hparams::scaled_temperature;
+        blocks: Some(Transformer::LLAMA),
+        traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReadsTemperature],
+    };
     /// Qwen 2 and 2.5.
     "qwen2" { blocks: Some(Transformer::LLAMA) };
     /// The text part of Qwen 2 VL and 2.5 VL.
@@ -93,9 +92,7 @@ architectures! {
     /// Qwen 3.
     "qwen3" { blocks: Some(Transformer::LLAMA), traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales] };
     /// The text part of Qwen 3 VL.
-    "qwen3vl" {
-        blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions],
-    } hparams: Hparams::deepstack;
+    "qwen3vl" { blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions] } hparams: Hparams::deepstack;
     /// Qwen 3 with experts.
     "qwen3moe" {
         blocks: Some(Transformer::LLAMA),
@@ -141,23 +138,25 @@ architectures! {
             T::ReadsGateScale, T::IgnoresExpertWeightsScale, T::WritesAllSnapshots, T::DraftsFromIndexer,
             T::SeparateGatedQueries, T::CopiesRollingState, T::SigmoidDeltaGate,
         ],
-    } graph: |build| build.qwen4exp(), mtp: |build| build.qwen4exp_mtp(),
-        hparams: Hparams::delta_nets_with_ngrams;
+    } graph: |build| build.qwen4exp(), mtp: |build| build.qwen4exp_mtp(), hparams: Hparams::delta_nets_with_ngrams;
     /// Gemma 2.
     "gemma2" {
         blocks: Some(Transformer { embeddings: EmbeddingScale::Scaled, ..Transformer::GEMMA }),
-    } hparams: Hparams::gemma2;
+        traits: &[T::CapsScores, T::CapsLogits],
+    } hparams: |hp, keys| hp.window_of_4096(keys, 2);
     /// Gemma 3.
     "gemma3" {
         blocks: Some(Transformer { embeddings: EmbeddingScale::ScaledTokens, ..Transformer::GEMMA }),
-    } hparams: Hparams::gemma3;
+        window: Window::Optional(6), traits: &[T::ReadsLogitCap],
+    };
     /// Gemma 3n.
     "gemma3n" {
-        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::SharesCaches, T::CopiesEmbeddingsFirst],
-    } graph: |build| build.gemma3n(), hparams: Hparams::gemma3n;
+        window: Window::Needed(5), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::SharesCaches, T::CopiesEmbeddingsFirst, T::CapsLogits],
+    } graph: |build| build.gemma3n(), hparams: |hp, _| hp.gemma3n();
     /// Gemma 4.
     "gemma4" {
-        keeps_last_rows: Releases::ALL,
+        window: Window::Needed(1), keeps_last_rows: Releases::ALL,
         traits: &[
             T::GivesLayerInputs, T::SharesCaches, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale,
             T::CopiesEmbeddingsFirst, T::WindowsNeedNoRopeFactors,
@@ -165,9 +164,9 @@ architectures! {
     } graph: |build| build.gemma4(), hparams: Hparams::gemma4;
     /// gpt-oss.
     "gpt-oss" {
-        keeps_last_rows: Releases::since(R::EarlyAugust2026),
+        window: Window::Needed(2), keeps_last_rows: Releases::since(R::EarlyAugust2026),
         traits: &[T::GivesLayerInputs, T::IgnoresExpertWeightsScale],
-    } graph: |build| build.gpt_oss(), hparams: |hp, keys| hp.needed_window(keys, 2);
+    } graph: |build| build.gpt_oss();
     /// Phi 2.
     "phi2" {
         blocks: Some(Transformer {
@@ -183,16 +182,17 @@ architectures! {
         traits: &[T::IgnoresExpertWeightsScale],
     };
     /// Command R.
-    "command-r" { blocks: Some(Transformer::PARALLEL) } hparams: Hparams::scaled_logits;
+    "command-r" { blocks: Some(Transformer::PARALLEL), traits: &[T::ReadsLogitScale] };
     /// `DeepSeek` 2, 3 and all with MLA.
     "deepseek2" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        refuses_mtp_blocks: Releases::until(R::EarlyAugust2026), traits: &[T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// Mistral Small 4: `DeepSeek` 2's blocks.
     "mistral4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         experts_in_f32: Releases::since(R::November2026), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// `DeepSeek` 3.2: the same with sparse attention.
     "deepseek32" {
@@ -209,19 +209,19 @@ architectures! {
             T::NoMixedBatches, T::ClampsInActivation, T::GivesLayerInputs, T::FusesHyperConnections, T::IgnoresScales,
             T::GivesFinalInput, T::MaskKeepsType,
         ],
-    } graph: |build| build.deepseek4(), mtp: |build| build.deepseek4_mtp(),
-        hparams: Hparams::compressed_windows;
+    } graph: |build| build.deepseek4(), mtp: |build| build.deepseek4_mtp(), hparams: Hparams::compressed_windows;
     /// GLM 5: `DeepSeek` 3.2's blocks, some of which share an indexer.
     "glm-dsa" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        unmarked: |slot| slot == Slot::ExpProbsB, loads_mtp_blocks: Releases::only(R::EarlyAugust2026),
-        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFeedForwardScales, T::IndexerNormIsOptional],
+        gating: gating::SIGMOID, unmarked: |slot| slot == Slot::ExpProbsB,
+        loads_mtp_blocks: Releases::only(R::EarlyAugust2026), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::ReadsFeedForwardScales, T::IndexerNormIsOptional],
     } hparams: Hparams::glm_dsa;
     /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
     "deepseek2-ocr" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        compared: Compared::OnCuda(R::EarlyAugust2026),
-    } hparams: |hp, _| hp.softmax_by_default();
+        gating: gating::SOFTMAX, compared: Compared::OnCuda(R::EarlyAugust2026),
+    };
     /// GLM 4.
     "glm4" {
         blocks: Some(Transformer {
@@ -229,14 +229,15 @@ architectures! {
             ..Transformer::GEMMA
         }),
         traits: &[T::SeveralPositionsBySections],
-    } hparams: Hparams::read_rope_sections;
+    };
     /// GLM 4.5 with experts.
     "glm4moe" {
         blocks: Some(Transformer {
             feed_forward: Norms::before(Slot::AttnPostNorm), experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
-        caches_mtp_blocks: Releases::until(R::EarlyAugust2026), traits: &[T::SeveralPositionsBySections],
-    } hparams: Hparams::glm4_moe;
+        gating: gating::SIGMOID, caches_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        traits: &[T::SeveralPositionsBySections],
+    };
     /// `ChatGLM` 3.
     "chatglm" { blocks: Some(Transformer::LLAMA) };
     /// Stable LM.
@@ -247,11 +248,11 @@ architectures! {
     } hparams: Hparams::granite;
     /// `MiniCPM`, whose graph is Granite's.
     "minicpm" {
-        blocks: Some(Transformer::LLAMA), traits: &[T::IgnoresExpertWeightsScale],
-    } hparams: |hp, _| hp.scaled_everywhere();
+        blocks: Some(Transformer::LLAMA), traits: &[T::IgnoresExpertWeightsScale, T::ScalesLogits],
+    } hparams: |hp, _| hp.scaled_stream();
     /// Granite 4 with state-space blocks.
     "granitehybrid" {
-        blocks: Some(Transformer::LLAMA), traits: &[T::Hybrid, T::IgnoresExpertWeightsScale],
+        blocks: Some(Transformer::LLAMA), traits: &[T::Hybrid, T::IgnoresExpertWeightsScale, T::ReadsLogitScale],
     } hparams: Hparams::granite_hybrid;
     /// Mamba.
     "mamba" {
@@ -268,8 +269,8 @@ architectures! {
     } hparams: |hp, _| hp.no_rope_every(4);
     /// `OLMo` 2 and 3.
     "olmo2" {
-        blocks: Some(Transformer { heads: QkNorm::Across, ..Transformer::POST_NORM }),
-    } hparams: |hp, keys| hp.optional_window(keys, 4);
+        blocks: Some(Transformer { heads: QkNorm::Across, ..Transformer::POST_NORM }), window: Window::Optional(4),
+    };
     /// `StarCoder` 2.
     "starcoder2" { blocks: Some(Transformer::LAYER) };
     /// LFM 2.
@@ -307,8 +308,8 @@ architectures! {
     /// `EmbeddingGemma`.
     "gemma-embedding" {
         blocks: Some(Transformer { embeddings: EmbeddingScale::ScaledTokens, ..Transformer::GEMMA }),
-        traits: &[T::ReadsOnly],
-    } hparams: Hparams::gemma_embedding;
+        window: Window::Needed(6), traits: &[T::ReadsOnly],
+    };
     /// Phi 3.5 with experts.
     "phimoe" {
         blocks: Some(Transformer {
@@ -319,8 +320,8 @@ architectures! {
     /// Command R7B and A.
     "cohere2" {
         blocks: Some(Transformer { rotation: RopeLayers::Windows, ..Transformer::PARALLEL }),
-        traits: &[T::ReadsFeedForwardScales],
-    } hparams: Hparams::cohere2;
+        window: Window::Needed(4), traits: &[T::ReadsFeedForwardScales, T::ReadsLogitScale],
+    };
     /// The first `DeepSeek` with experts.
     "deepseek" { blocks: Some(Transformer { experts: ExpertRouting::SOFTMAX_AS_IS, ..Transformer::LLAMA }) };
     /// Seed-OSS.
@@ -336,7 +337,7 @@ architectures! {
     "hunyuan_vl" {
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
         traits: &[T::GivesLayerInputs, T::SeveralPositionsBySections],
-    } hparams: Hparams::read_rope_sections;
+    };
     /// EXAONE 3.
     "exaone" { blocks: Some(Transformer::LLAMA) };
     /// EXAONE 4.
@@ -364,7 +365,8 @@ architectures! {
     /// `OLMo`.
     "olmo" {
         blocks: Some(Transformer { attention: Norms::BARE, feed_forward: Norms::BARE, ..Transformer::LAYER }),
-    } hparams: Hparams::clamped_kqv;
+        traits: &[T::ReadsKqvClamp],
+    };
     /// `OLMoE`.
     "olmoe" {
         blocks: Some(Transformer {
@@ -395,18 +397,19 @@ architectures! {
         blocks: Some(Transformer {
             sum: ResidualOrder::FromHeader([FeedForward, Residual, Attention]), ..Transformer::LAYER
         }),
-    } hparams: Hparams::parallel_residual;
+    };
     /// BLOOM.
     "bloom" { blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LAYER }) };
     /// MPT.
     "mpt" {
         blocks: Some(Transformer { rotation: RopeLayers::Never, heads: QkNorm::AcrossSplit, ..Transformer::LAYER }),
-    } hparams: Hparams::clamped_kqv;
+        traits: &[T::ReadsKqvClamp],
+    };
     /// DBRX.
     "dbrx" {
         blocks: Some(Transformer { feed_forward: Norms::before(Slot::AttnOutNorm), ..Transformer::LAYER }),
-        traits: &[T::IgnoresExpertWeightsScale],
-    } hparams: Hparams::clamped_kqv;
+        traits: &[T::IgnoresExpertWeightsScale, T::ReadsKqvClamp],
+    };
     /// BERT with learned positions: reads whole texts at once.
     "bert" | "jina-bert-v2" {
         blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::BERT }), traits: &[T::NoOutput],
@@ -421,8 +424,8 @@ architectures! {
             attention: Norms { before: PreNorm::NormOrAttentions(Slot::AttnNorm), ..Norms::NOTHING },
             ..Transformer::LAYER
         }),
-        traits: &[T::NoOutput],
-    } hparams: |hp, keys| hp.dense_first_window(keys, 3);
+        window: Window::DenseFirst(3), traits: &[T::NoOutput],
+    };
     /// `EuroBERT`.
     "eurobert" { blocks: Some(Transformer::LLAMA), traits: &[T::NoOutput] };
     /// EAGLE 3: one block that drafts for another model.
@@ -476,26 +479,26 @@ architectures! {
         blocks: Some(Transformer {
             rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
-        compared: Compared::OnCuda(R::EarlyAugust2026),
-    } hparams: |hp, keys| hp.needed_window(keys, 4);
+        window: Window::Needed(4), compared: Compared::OnCuda(R::EarlyAugust2026),
+    };
     /// Tencent Hy3.
     "hy_v3" {
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }), unmarked: is_unmarked,
-        since: R::EarlyAugust2026, keeps_last_rows: Releases::since(R::EarlyAugust2026),
-        loads_mtp_blocks: Releases::only(R::EarlyAugust2026), compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::ReadsFeedForwardScales],
-    } hparams: |hp, _| hp.sigmoid_by_default();
+        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+        gating: gating::SIGMOID, unmarked: is_unmarked, since: R::EarlyAugust2026,
+        keeps_last_rows: Releases::since(R::EarlyAugust2026), loads_mtp_blocks: Releases::only(R::EarlyAugust2026),
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFeedForwardScales],
+    };
     /// `JetBrains` Mellum 2.
     "mellum" {
-        blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::September2026),
+        blocks: Some(Transformer::LLAMA), window: Window::Optional(4), compared: Compared::OnCuda(R::September2026),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
-    } hparams: |hp, keys| hp.optional_window(keys, 4);
+    };
     /// `MiMo` V2.
     "mimo2" {
         blocks: Some(Transformer {
             experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX }, ..Transformer::LLAMA
         }),
-        compared: Compared::OnCuda(R::EarlyAugust2026),
+        window: Window::Needed(1), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::IgnoresQkvScales, T::IgnoresFusedQkvScale, T::IgnoresQkvBiases, T::IgnoresExpertWeightsScale],
     } hparams: Hparams::mimo2;
     /// The text part of `PaddleOCR`-VL.
@@ -520,17 +523,17 @@ architectures! {
     "dream" | "llada" {
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::Diffusion, T::IgnoresRopeFactors],
-    } hparams: |hp, _| hp.bidirectional();
+    };
     /// The same with experts.
     "llada-moe" {
         blocks: Some(Transformer { experts: ExpertRouting::SOFTMAX_AS_IS, ..Transformer::LLAMA }),
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
-    } hparams: |hp, _| hp.bidirectional();
+    };
     /// RND1, a diffusion model of Qwen 3's blocks.
     "rnd1" {
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
-    } hparams: |hp, _| hp.bidirectional();
+    };
     /// Kimi Linear: delta attention, and compressed attention without positions.
     "kimi-linear" {
         blocks: Some(Transformer {
@@ -577,21 +580,22 @@ architectures! {
         blocks: Some(Transformer {
             heads: QkNorm::EachOfCopies, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
+        window: Window::Needed(4), gating: gating::SIGMOID,
         unmarked: |slot| matches!(slot, Slot::AttnQNorm | Slot::AttnKNorm) || is_unmarked(slot),
         keeps_last_rows: Releases::since(R::EarlyAugust2026), loads_mtp_blocks: Releases::only(R::EarlyAugust2026),
         compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::IgnoresRopeFactorsInWindows, T::NormsKeptRows, T::MtpKeepsRopeFactors],
-    } hparams: Hparams::step35;
+    } hparams: Hparams::swiglu_clamps;
     /// Cohere's models with experts.
     "cohere2moe" {
         blocks: Some(Transformer {
             rotation: RopeLayers::WindowsAndDense,
             experts: ExpertRouting { halved: true, ..ExpertRouting::FROM_HEADER }, ..Transformer::PARALLEL
         }),
-
+        window: Window::DenseFirst(4), gating: gating::SIGMOID,
         unmarked: |slot| matches!(slot, Slot::NextnEmbedTokens | Slot::NextnSharedHeadHead | Slot::NextnSharedHeadNorm),
         since: R::EarlyAugust2026, keeps_last_rows: Releases::since(R::EarlyAugust2026),
-        compared: Compared::OnCuda(R::September2026), traits: &[T::ReadsFeedForwardScales],
+        compared: Compared::OnCuda(R::September2026), traits: &[T::ReadsFeedForwardScales, T::ReadsLogitScale],
     } hparams: Hparams::cohere2_moe;
     /// `SmallThinker`, which routes by the input of the block.
     "smallthinker" {
@@ -600,8 +604,9 @@ architectures! {
             experts: ExpertRouting { normalised: Some(true), by_block_input: true, ..ExpertRouting::FROM_HEADER },
             ..Transformer::LLAMA
         }),
-        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::IgnoresExpertWeightsScale],
-    } hparams: Hparams::smallthinker;
+        window: Window::DenseFirst(4), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::IgnoresExpertWeightsScale],
+    } hparams: |hp, _| hp.smallthinker();
     /// `DeciLM` and Nemotron Ultra: blocks differ in their heads and feed-forward parts, and some lack one.
     "deci" { compared: Compared::OnCuda(R::EarlyAugust2026) } graph: |build| build.deci();
     /// Grok.
@@ -612,8 +617,11 @@ architectures! {
             ..Transformer::LLAMA
         }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::ForbidsFlashAttention, T::IgnoresExpertWeightsScale, T::AddsDenseToExperts],
-    } hparams: Hparams::grok;
+        traits: &[
+            T::ForbidsFlashAttention, T::IgnoresExpertWeightsScale, T::AddsDenseToExperts, T::ReadsLogitCap,
+            T::ScalesLogits, T::CapsScores,
+        ],
+    } hparams: |hp, _| hp.scaled_embeddings();
     /// Arcee Trinity.
     "afmoe" {
         blocks: Some(Transformer {
@@ -622,8 +630,8 @@ architectures! {
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)),
             experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
-        compared: Compared::OnCuda(R::EarlyAugust2026),
-    } hparams: Hparams::afmoe;
+        window: Window::Optional(4), gating: gating::SIGMOID, compared: Compared::OnCuda(R::EarlyAugust2026),
+    } hparams: |hp, _| hp.no_rope_every(4);
     /// Tencent Hy4: compressed, gated attention over several residual streams.
     "hy_v4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
@@ -633,10 +641,11 @@ architectures! {
     /// GLM 5.3: delta attention by channel and compressed attention to chosen pools, over mixed residual streams.
     "glm5-next" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        since: R::November2026, rolls_back: Releases::since(R::September2026),
+        gating: gating::SIGMOID, since: R::November2026, rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::November2026),
         traits: &[
-            T::Hybrid, T::FusesHyperConnections, T::NoMtpGraph, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots,
+            T::Hybrid, T::FusesHyperConnections, T::NoMtpGraph, T::IgnoresScales, T::ScalesDecay,
+            T::WritesAllSnapshots,
         ],
     } graph: |build| build.glm5_next(), hparams: Hparams::pooled_latent;
     /// Muse Glimmer.
@@ -647,22 +656,26 @@ architectures! {
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::FreeNorm(Slot::FfnPostNorm)),
             ..Transformer::LLAMA
         }),
-        since: R::September2026, compared: Compared::OnCuda(R::September2026), traits: &[T::GivesLayerInputs],
-    } hparams: Hparams::muse_glimmer;
+        window: Window::Needed(4), since: R::September2026, compared: Compared::OnCuda(R::September2026),
+        traits: &[T::GivesLayerInputs, T::ReadsLogitCap, T::ScalesLogits],
+    };
     /// Spark 2.5.
     "spark2_5" {
-        blocks: Some(Transformer::LLAMA), since: R::September2026, compared: Compared::OnCuda(R::September2026),
-    } hparams: |hp, keys| hp.needed_window(keys, 4);
+        blocks: Some(Transformer::LLAMA), window: Window::Needed(4), since: R::September2026,
+        compared: Compared::OnCuda(R::September2026),
+    };
     /// Maple.
     "maple" {
-        blocks: Some(Transformer { rotation: RopeLayers::Windows, ..Transformer::LLAMA }), since: R::September2026,
-        compared: Compared::OnCuda(R::September2026), traits: &[T::ClampsInActivation, T::IgnoresExpertWeightsScale],
-    } hparams: Hparams::maple;
+        blocks: Some(Transformer { rotation: RopeLayers::Windows, ..Transformer::LLAMA }), window: Window::Needed(4),
+        since: R::September2026, compared: Compared::OnCuda(R::September2026),
+        traits: &[T::ClampsInActivation, T::IgnoresExpertWeightsScale],
+    } hparams: Hparams::swiglu_clamp_exp;
     /// Laguna.
     "laguna" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        since: R::EarlyAugust2026, compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::SoftplusGate],
-    } hparams: Hparams::laguna;
+        window: Window::DenseFirst(4), gating: gating::SIGMOID, since: R::EarlyAugust2026,
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::SoftplusGate],
+    };
     /// Arctic: a dense part in every block, and experts that read its input.
     "arctic" {
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::IgnoresExpertWeightsScale],
@@ -682,8 +695,9 @@ architectures! {
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::Norm(Slot::AttnPostNorm)),
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)), ..Transformer::LLAMA
         }),
-        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::IgnoresFusedQkvScale],
-    } hparams: |hp, keys| hp.optional_window(keys, 8);
+        window: Window::Optional(8), compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::IgnoresFusedQkvScale],
+    };
     /// `MiniCPM` 3: compressed attention that caches full heads.
     "minicpm3" {
         blocks: Some(Transformer { embeddings: EmbeddingScale::Scaled, ..Transformer::LLAMA }),
@@ -701,8 +715,8 @@ architectures! {
     } hparams: Hparams::chameleon;
     /// Talkie: norms without weights, and the embeddings added after every block.
     "talkie" {
-        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFfnDownScale],
-    } graph: |build| build.talkie(), hparams: |hp, _| hp.talkie();
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFfnDownScale, T::ScalesLogits],
+    } graph: |build| build.talkie();
     /// Llama used for embeddings: its attention does not read the cache.
     "llama-embed" {
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
@@ -710,8 +724,8 @@ architectures! {
     };
     /// Granite with sliding windows.
     "granite_swa" {
-        blocks: Some(Transformer::LLAMA), since: R::September2026, compared: Compared::OnCuda(R::September2026),
-        traits: &[T::IgnoresExpertWeightsScale],
+        blocks: Some(Transformer::LLAMA), window: Window::Needed(4), since: R::September2026,
+        compared: Compared::OnCuda(R::September2026), traits: &[T::IgnoresExpertWeightsScale],
     } hparams: Hparams::granite_swa;
     /// `NeoBERT`: an encoder with rotary positions.
     "neo-bert" {
@@ -725,7 +739,8 @@ architectures! {
     /// dots 3 note: compressed attention of two sizes, with windows or an indexer.
     "dots3note" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        since: R::September2026, compared: Compared::OnCuda(R::September2026), traits: &[T::ReadsFeedForwardScales],
+        window: Window::Needed(4), since: R::September2026, compared: Compared::OnCuda(R::September2026),
+        traits: &[T::ReadsFeedForwardScales],
     } hparams: Hparams::windowed_latent;
     /// `MiniMax` 01: lightning attention and full attention.
     "minimax-01" {

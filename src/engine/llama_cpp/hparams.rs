@@ -302,6 +302,7 @@ impl Hparams {
             return Err(LoadError::model("nextn_predict_layers leaves no block: block_count must be larger"));
         }
         hparams.read_experts(&keys, architecture);
+        hparams.read_named(&keys, architecture)?;
         own(&mut hparams, &keys)?;
         if hparams.attends.is_empty() {
             hparams.attends = hparams.is_recr.iter().map(|recurrent| !recurrent).collect();

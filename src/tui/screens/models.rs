@@ -249,7 +249,7 @@ impl App {
         let Some(open) = &self.model else {
             return Err("Open a model first: a draft works for another model.".to_owned());
         };
-        if !self.engine.facts().offered_knobs.iter().any(|(knob, _)| *knob == Knob::Draft) {
+        if !self.engine.facts().offers(Knob::Draft) {
             let engine = self.engine.title();
             return Err(format!("{engine} does not take a draft from here: choose llama.cpp with e in the planner."));
         }

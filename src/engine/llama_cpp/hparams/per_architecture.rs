@@ -2,7 +2,7 @@
 #![allow(clippy::unnecessary_wraps, reason = "rows of the table name them beside those that may fail")]
 
 use super::{DraftHparams, HeaderKeys, Hparams, HrmStacks, Indexer, MAX_LAYERS, NgramTable, Pools, Ssm};
-use crate::engine::llama_cpp::architecture::{Architecture, Trait};
+use crate::engine::llama_cpp::architecture::{Architecture, Trait, Window};
 use crate::engine::llama_cpp::error::LoadError;
 use crate::engine::llama_cpp::transformer::gating;
 
@@ -17,22 +17,41 @@ impl Hparams {
         if !architecture.has(Trait::IgnoresExpertWeightsScale) {
             self.expert_weights_scale = keys.float("expert_weights_scale").unwrap_or(0.0);
         }
-        self.expert_gating = keys.number("expert_gating_func").unwrap_or(gating::NONE);
+        let given = keys.number("expert_gating_func").filter(|given| *given != gating::NONE);
+        self.expert_gating = given.unwrap_or(architecture.gating);
     }
 
-    pub(crate) fn scaled_everywhere(&mut self) -> Read {
-        (self.embedding_scale, self.residual_scale, self.logit_scale) = (true, true, true);
-        Ok(())
-    }
-
-    pub(crate) fn parallel_residual(&mut self, keys: &HeaderKeys<'_>) -> Read {
+    /// Those that rows of the table name: windows, scales and limits.
+    pub(super) fn read_named(&mut self, keys: &HeaderKeys<'_>, architecture: &Architecture) -> Read {
+        let has = |it| architecture.has(it);
+        self.causal &= !has(Trait::Diffusion) && !has(Trait::ReadsOnly);
         self.parallel_residual = keys.flag("use_parallel_residual").unwrap_or(true);
+        self.clamp_kqv = has(Trait::ReadsKqvClamp) && keys.float("attention.clamp_kqv").unwrap_or(0.0) > 0.0;
+        self.attn_temperature = has(Trait::ReadsTemperature) && keys.is_given("attention.temperature_scale");
+        self.attn_soft_cap = has(Trait::CapsScores);
+        self.logit_scale = has(Trait::ScalesLogits) || has(Trait::ReadsLogitScale) && keys.is_given("logit_scale");
+        self.final_soft_cap =
+            has(Trait::CapsLogits) || has(Trait::ReadsLogitCap) && keys.is_given("final_logit_softcapping");
+        if has(Trait::SeveralPositionsBySections) {
+            let sections = keys.list("rope.dimension_sections").unwrap_or_default();
+            self.mrope = sections.len() > 1 && sections[0] > 0 && sections[1] > 0;
+        }
+        match architecture.window {
+            Window::None => Ok(()),
+            Window::Optional(period) => self.optional_window(keys, period),
+            Window::Needed(period) => self.needed_window(keys, period),
+            Window::DenseFirst(period) => self.dense_first_window(keys, period),
+        }
+    }
+
+    pub(crate) fn scaled_embeddings(&mut self) -> Read {
+        self.embedding_scale = true;
         Ok(())
     }
 
-    pub(crate) fn clamped_kqv(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.clamp_kqv = keys.float("attention.clamp_kqv").unwrap_or(0.0) > 0.0;
-        Ok(())
+    pub(crate) fn scaled_stream(&mut self) -> Read {
+        self.residual_scale = true;
+        self.scaled_embeddings()
     }
 
     pub(crate) fn baichuan(&mut self) -> Read {
@@ -40,45 +59,8 @@ impl Hparams {
         Ok(())
     }
 
-    /// Fills in whole texts.
-    pub(crate) fn bidirectional(&mut self) -> Read {
-        self.causal = false;
-        Ok(())
-    }
-
-    pub(crate) fn softmax_by_default(&mut self) -> Read {
-        self.gating_by_default(gating::SOFTMAX)
-    }
-
-    /// Experts are chosen by sigmoid unless the header says otherwise.
-    pub(crate) fn sigmoid_by_default(&mut self) -> Read {
-        self.gating_by_default(gating::SIGMOID)
-    }
-
-    fn gating_by_default(&mut self, gating: u64) -> Read {
-        if self.expert_gating == gating::NONE {
-            self.expert_gating = gating;
-        }
-        Ok(())
-    }
-
     pub(crate) fn no_rope_every(&mut self, blocks: u64) -> Read {
         self.no_rope_layer_step = blocks;
-        Ok(())
-    }
-
-    pub(crate) fn scaled_logits(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.logit_scale = keys.is_given("logit_scale");
-        Ok(())
-    }
-
-    pub(crate) fn scaled_temperature(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.attn_temperature = keys.is_given("attention.temperature_scale");
-        Ok(())
-    }
-
-    fn soft_capped_logits(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.final_soft_cap = keys.is_given("final_logit_softcapping");
         Ok(())
     }
 
@@ -103,97 +85,30 @@ impl Hparams {
         Ok(())
     }
 
-    pub(crate) fn talkie(&mut self) -> Read {
-        self.logit_scale = true;
-        Ok(())
-    }
-
-    pub(crate) fn grok(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        (self.embedding_scale, self.logit_scale, self.attn_soft_cap) = (true, true, true);
-        self.soft_capped_logits(keys)
-    }
-
-    pub(crate) fn glm4_moe(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.sigmoid_by_default()?;
-        self.read_rope_sections(keys)
-    }
-
     pub(crate) fn deepstack(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.n_deepstack_layers = keys.number("n_deepstack_layers").unwrap_or(0);
         Ok(())
     }
 
-    pub(crate) fn gemma2(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        (self.attn_soft_cap, self.final_soft_cap) = (true, true);
-        self.window_of_4096(keys, 2)
-    }
-
-    pub(crate) fn gemma3(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.optional_window(keys, 6)?;
-        self.soft_capped_logits(keys)
-    }
-
     /// Constants of llama.cpp, whatever the header says.
-    pub(crate) fn gemma3n(&mut self, keys: &HeaderKeys<'_>) -> Read {
+    pub(crate) fn gemma3n(&mut self) -> Read {
         (self.n_layer_kv_from_start, self.n_embd_per_layer) = (Some(20), 256);
-        self.final_soft_cap = true;
-        self.needed_window(keys, 5)
-    }
-
-    pub(crate) fn gemma_embedding(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.causal = false;
-        self.needed_window(keys, 6)
-    }
-
-    pub(crate) fn cohere2(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.scaled_logits(keys)?;
-        self.needed_window(keys, 4)
+        Ok(())
     }
 
     pub(crate) fn exaone4(&mut self, keys: &HeaderKeys<'_>) -> Read {
         if self.n_layer() == 64 { self.window_of_4096(keys, 4) } else { Ok(()) }
     }
 
-    pub(crate) fn muse_glimmer(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.logit_scale = true;
-        self.soft_capped_logits(keys)?;
-        self.needed_window(keys, 4)
-    }
-
-    pub(crate) fn maple(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
-        self.needed_window(keys, 4)
-    }
-
-    pub(crate) fn step35(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.sigmoid_by_default()?;
-        self.read_swiglu_clamps(keys);
-        self.needed_window(keys, 4)
-    }
-
     pub(crate) fn cohere2_moe(&mut self, keys: &HeaderKeys<'_>) -> Read {
         keys.need("attention.sliding_window")?;
-        self.sigmoid_by_default()?;
-        self.scaled_logits(keys)?;
         self.norm_rms = keys.is_given("attention.layer_norm_rms_epsilon");
-        self.dense_first_window(keys, 4)
+        Ok(())
     }
 
-    pub(crate) fn smallthinker(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.dense_first_window(keys, 4)?;
+    pub(crate) fn smallthinker(&mut self) -> Read {
         self.n_swa = self.n_swa.map(|_| 4096);
         self.no_rope_every(if self.has_swa() { 4 } else { self.n_layer() as u64 })
-    }
-
-    pub(crate) fn afmoe(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.optional_window(keys, 4)?;
-        self.sigmoid_by_default()?;
-        self.no_rope_every(4)
-    }
-
-    pub(crate) fn laguna(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.sigmoid_by_default()?;
-        self.dense_first_window(keys, 4)
     }
 
     pub(crate) fn falcon_h1(&mut self, keys: &HeaderKeys<'_>) -> Read {
@@ -247,17 +162,16 @@ impl Hparams {
         self.read_ssm(keys)
     }
 
-    /// Whether rotary positions have several axes.
-    pub(crate) fn read_rope_sections(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        let sections = keys.list("rope.dimension_sections").unwrap_or_default();
-        self.mrope = sections.len() > 1 && sections[0] > 0 && sections[1] > 0;
-        Ok(())
+    /// The limits of gated activations.
+    pub(crate) fn swiglu_clamps(&mut self, keys: &HeaderKeys<'_>) -> Read {
+        self.swiglu_clamp_shexp = self.limits(keys, "swiglu_clamp_shexp");
+        self.swiglu_clamp_exp(keys)
     }
 
-    /// The limits of gated activations.
-    pub(super) fn read_swiglu_clamps(&mut self, keys: &HeaderKeys<'_>) {
+    /// That of experts alone.
+    pub(crate) fn swiglu_clamp_exp(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.swiglu_clamp_exp = self.limits(keys, "swiglu_clamp_exp");
-        self.swiglu_clamp_shexp = self.limits(keys, "swiglu_clamp_shexp");
+        Ok(())
     }
 
     /// A limit per block.
@@ -292,7 +206,7 @@ impl Hparams {
     }
 
     /// The same if the first block of a period has no window.
-    pub(crate) fn dense_first_window(&mut self, keys: &HeaderKeys<'_>, period: u64) -> Read {
+    fn dense_first_window(&mut self, keys: &HeaderKeys<'_>, period: u64) -> Read {
         self.optional_window(keys, period)?;
         if self.n_swa.is_some() && keys.list("attention.sliding_window_pattern").is_none() {
             let period = keys.number("attention.sliding_window_pattern").unwrap_or(period);
@@ -303,13 +217,13 @@ impl Hparams {
         Ok(())
     }
 
-    fn window_of_4096(&mut self, keys: &HeaderKeys<'_>, period: u64) -> Read {
+    pub(crate) fn window_of_4096(&mut self, keys: &HeaderKeys<'_>, period: u64) -> Read {
         self.n_swa = Some(keys.number("attention.sliding_window").unwrap_or(4096));
         self.swa_pattern(keys, period);
         Ok(())
     }
 
-    pub(crate) fn needed_window(&mut self, keys: &HeaderKeys<'_>, period: u64) -> Read {
+    fn needed_window(&mut self, keys: &HeaderKeys<'_>, period: u64) -> Read {
         self.n_swa = Some(keys.need("attention.sliding_window")?);
         self.swa_pattern(keys, period);
         Ok(())
@@ -317,13 +231,12 @@ impl Hparams {
 
     #[allow(clippy::float_cmp, reason = "exactly these two values mean nothing")]
     pub(crate) fn mimo2(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.needed_window(keys, 1)?;
         let scale = keys.float("attention.value_scale").unwrap_or(0.0);
         self.attention_scale = scale != 0.0 && scale as f32 != 1.0;
         Ok(())
     }
 
-    pub(crate) fn optional_window(&mut self, keys: &HeaderKeys<'_>, period: u64) -> Read {
+    fn optional_window(&mut self, keys: &HeaderKeys<'_>, period: u64) -> Read {
         self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0);
         if self.n_swa.is_some() {
             self.swa_pattern(keys, period);
@@ -374,7 +287,6 @@ impl Hparams {
 
     pub(crate) fn granite_hybrid(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.granite_scales(keys);
-        self.scaled_logits(keys)?;
         if self.read_ssm(keys).is_ok() {
             self.recurrent_without_heads();
         }
@@ -386,12 +298,10 @@ impl Hparams {
         self.has_rope = true;
         let pattern = keys.list("attention.rope_pattern").unwrap_or_default();
         self.rope_pattern = pattern.into_iter().map(|rotates| rotates != 0).collect();
-        self.needed_window(keys, 4)
+        Ok(())
     }
 
     pub(crate) fn gemma4(&mut self, keys: &HeaderKeys<'_>) -> Read {
-        self.n_swa = Some(keys.need("attention.sliding_window")?);
-        self.swa_pattern(keys, 1);
         let shared = keys.count("attention.shared_kv_layers").unwrap_or(0);
         self.n_layer_kv_from_start = Some(self.n_layer_all.saturating_sub(shared));
         self.n_embd_per_layer = keys.need("embedding_length_per_layer_input")?;
@@ -433,7 +343,6 @@ impl Hparams {
             let glm = (n_layer == 47 || n_layer == 48) && n_vocab == 154_880;
             self.expert_gating = if glm { gating::SIGMOID } else { gating::SOFTMAX };
         }
-        self.attn_temperature = keys.is_given("attention.temperature_scale");
         Ok(())
     }
 }
@@ -466,7 +375,6 @@ impl Hparams {
     /// GLM 5: the same, but some blocks share an indexer (`glm-dsa.cpp`, 0.1.161).
     pub(crate) fn glm_dsa(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.latent_by_heads(keys)?;
-        self.sigmoid_by_default()?;
         let mut is_full = vec![true; self.n_layer_all];
         if self.n_ctx_train >= GLM_SHARES_FROM {
             // GLM 5.2: the first two blocks, then every fourth
@@ -500,8 +408,6 @@ impl Hparams {
         keys.need("attention.q_lora_rank")?;
         keys.need("attention.kv_lora_rank")?;
         self.read_latent(keys);
-        self.n_swa = Some(keys.need("attention.sliding_window")?);
-        self.swa_pattern(keys, 4);
         let heads = (keys.need("attention.key_length_mla_swa")?, keys.need("attention.value_length_mla_swa")?);
         self.latent_swa = Some((heads, keys.need("attention.kv_lora_rank_swa")?));
         self.read_listed_indexers(keys, vec![false; self.n_layer_all])
@@ -582,7 +488,6 @@ impl Hparams {
         }
         self.delta_attention(keys)?;
         self.n_embd_head_v = [self.n_lora_kv; 2];
-        self.sigmoid_by_default()?;
         self.n_hyper_connections = keys.need("hyper_connection.count")?;
         self.n_sinkhorn_iterations = keys.need("hyper_connection.sinkhorn_iterations")?;
         if self.n_hyper_connections != 4 || self.n_rot[0] != 0 {
@@ -707,8 +612,7 @@ impl Hparams {
     /// Ling 3: the same with positions (`bailingmoe3.cpp`, 0.1.161).
     pub(crate) fn bailing_moe3(&mut self, keys: &HeaderKeys<'_>) -> Read {
         self.delta_attention(keys)?;
-        self.read_swiglu_clamps(keys);
-        self.read_rope_sections(keys)
+        self.swiglu_clamps(keys)
     }
 
     /// Qwen 3.8 Flash Next: gated delta nets, and one block with a table of n-grams (`qwen4exp.cpp`, 0.1.161).
