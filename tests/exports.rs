@@ -310,7 +310,7 @@ fn names_from_files_are_escaped_in_exports() {
     let location = ModelLocation::File("./it's\nmine.gguf".to_owned());
     let input = ExportInput { request: &request, plan: &plan, location: &location, minimal: true };
     let svg = ExportFormat::Svg.write(&input).unwrap();
-    assert!(svg.contains("a&lt;b&gt;&amp;&quot;|'Environment="), "{svg}");
+    assert!(svg.contains("a&lt;b&gt;&amp;&quot;| ' Environment="), "{svg}");
     assert!(ExportFormat::Markdown.write(&input).unwrap().starts_with("**a\\<b\\>&\"\\| ' Environment=**"));
     assert_eq!(ExportFormat::Modelfile.write(&input).unwrap().lines().next(), Some("FROM ./it'smine.gguf"));
 }

@@ -158,7 +158,7 @@ fn what_can_be_selected_can_be_clicked(#[values((80, 24), (140, 45))] size: (u16
     place(&harness, "▸ CPU 56 MiB");
     place(&harness, "▸CPU ─");
     let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Page::Formulas, "");
-    click(&mut harness, "caches");
+    click(&mut harness, "▶ caches");
     place(&harness, "▸caches ─");
     let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Page::Schedule, "");
     click(&mut harness, "Lessons");
