@@ -106,7 +106,7 @@ pub enum Gesture {
     WheelDown,
 }
 
-/// Everything that [`super::app::App::update`] handles.
+/// Everything that [`super::host::Host::update`] handles.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// A key of the key table.

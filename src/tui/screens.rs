@@ -1,7 +1,7 @@
 //! The screens over the planner, a file each.
 //!
-//! To add one: a file whose type implements [`Screen`](super::host::Screen), its keys as rows of a scope in
-//! [`keymap`](super::keymap), and a line in [`open`] for the key that opens it.
+//! To add one: a file whose type implements [`Screen`], its keys as rows of a scope in
+//! [`keymap`](super::keymap), and a line in `opened_by` for the key that opens it.
 
 pub mod best;
 pub mod compare;
