@@ -312,7 +312,7 @@ struct MoreMemory<'a> {
     request: &'a PlanRequest,
     gpu: usize,
     goal: Goal,
-    /// By extra MiB: the knobs in effect as by [`without_exact_context`], and how much is left on the GPU if the goal is
+    /// By extra MiB: the knobs in effect as by [`rules`], and how much is left on the GPU if the goal is
     /// met.
     seen: HashMap<u64, (Option<Bytes>, Option<InEffect>)>,
 }
@@ -323,14 +323,14 @@ impl MoreMemory<'_> {
         let find = || {
             let then = request.after_without_notes(&request.memory(gpu, mib)?)?;
             let known = then.preflight().ok().flatten();
-            let rules = known.as_ref().map(|known| without_exact_context(known.settings.clone()));
+            let known_rules = known.as_ref().map(|known| rules(known.settings.clone()));
             if known.is_some_and(|known| known.upper_bound < goal.required_bound()) {
-                return Some((None, rules));
+                return Some((None, known_rules));
             }
             let summary = then.summary(goal.fit_goal()).ok()?;
             let above = || headrooms(&summary.devices).get(gpu).map(|headroom| headroom.above().left());
             let left = goal.is_met_in(&summary).then(above);
-            Some((left.flatten(), rules.or_else(|| Some(without_exact_context(summary.settings)))))
+            Some((left.flatten(), known_rules.or_else(|| Some(rules(summary.settings)))))
         };
         seen.entry(mib).or_insert_with(|| find().unwrap_or_default()).clone()
     }
@@ -397,9 +397,11 @@ impl Search for MoreMemory<'_> {
     }
 }
 
-/// The context rounded down to a power of two, since a fit may shrink it with every MiB of memory.
-fn without_exact_context(mut effect: InEffect) -> InEffect {
+/// The knobs in effect without what may change with every MiB of memory: the context, to which a fit adds, is rounded
+/// down to a power of two, and who chose a value is left out, as that is told with the memory.
+fn rules(mut effect: InEffect) -> InEffect {
     effect.ctx = effect.ctx.checked_ilog2().map_or(0, u64::from);
+    effect.sources.clear();
     (effect.ctx_total, effect.ctx_per_sequence) = (0, 0);
     effect
 }

@@ -45,21 +45,24 @@ pub(super) trait Search {
     }
 
     /// The last place from `low` up to below `high` that meets the goal; `high` does not.
-    fn last_met_between(&mut self, low: u64, high: u64) -> Option<u64> {
-        if high <= low {
-            return None;
+    fn last_met_between(&mut self, mut low: u64, mut high: u64) -> Option<u64> {
+        while low < high {
+            if !self.meets(low) {
+                low = self.next_rules(low, high)?;
+            } else if high - low == 1 {
+                return Some(low);
+            } else {
+                let middle = low + (high - low) / 2;
+                self.look_ahead(&[middle, middle + (high - middle) / 2]);
+                // if `middle` meets the goal, the answer is there or above
+                let above = self.last_met_between(middle, high);
+                if above.is_some() {
+                    return above;
+                }
+                high = middle;
+            }
         }
-        if !self.meets(low) {
-            let others = self.next_rules(low, high)?;
-            return self.last_met_between(others, high);
-        }
-        if high - low == 1 {
-            return Some(low);
-        }
-        let middle = low + (high - low) / 2;
-        self.look_ahead(&[middle, middle + (high - middle) / 2]);
-        // if `middle` meets the goal, the answer is there or above
-        self.last_met_between(middle, high).or_else(|| self.last_met_between(low, middle))
+        None
     }
 
     /// A place above `low` where the rules change, if those at `high` differ.
@@ -148,6 +151,8 @@ impl RulesInEffect {
             (effect.batch, effect.ubatch) = (0, 0);
         }
         (effect.ctx, effect.ctx_total, effect.ctx_per_sequence) = (0, 0, 0);
+        // words on who chose a value are no rule
+        effect.sources.clear();
         match knob {
             Knob::Parallel => (effect.parallel, effect.outputs) = (0, None),
             Knob::Batch => (effect.batch, effect.ubatch, effect.outputs) = (0, 0, None),
@@ -242,7 +247,7 @@ impl KnobSearch {
 
     fn plan(&self, place: u64, preflight: Option<&Preflight>) -> Planned {
         let goal = self.goal_at(place);
-        if let (None, Some(Preflight { settings, gpus, upper_bound })) = (self.fit_goal, preflight)
+        if let (None, Some(Preflight { settings, gpus, upper_bound, .. })) = (self.fit_goal, preflight)
             && *upper_bound < goal.required_bound()
         {
             let rules = Some(RulesInEffect::new(settings.clone(), gpus.clone(), self.knob));
@@ -460,6 +465,12 @@ mod tests {
             prop_assert_eq!(found, (0..=5000).rev().find(|&place| need(place) <= room));
             prop_assert!(base <= room || search.planned.len() <= 3, "{} places were planned", search.planned.len());
         }
+    }
+
+    #[test]
+    fn rules_that_change_everywhere_need_no_stack() {
+        let mut search = known(|_| 2, |place| place, 1);
+        assert_eq!(search.last_met(&[0, 50_000]), None);
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Engine for Ollama {
         let of = |start: &ServerLaunch| {
             let llama_server =
                 |settings: &Settings| llama_cpp::preflight(RequestParts { model, machine: &start.machine, settings });
-            accepted(start, llama_server).map(|(preflight, _)| preflight)
+            accepted(start, llama_server).map(|(known, refusal)| Preflight { refused: refusal.is_some(), ..known })
         };
         let start = server_launch::decide(model, machine, settings, Retry::default())?;
         let mut preflight = of(&start)?;

@@ -11,13 +11,15 @@ pub struct Preflight {
     pub gpus: Vec<bool>,
     /// The best possible outcome.
     pub upper_bound: UpperBound,
+    /// The plan is a refusal.
+    pub refused: bool,
 }
 
 impl Preflight {
     /// Whether both plans have the same rules and bound, apart from the unrounded context.
     pub fn is_like(&self, other: &Self) -> bool {
-        let settings = InEffect { ctx: self.settings.ctx, ..other.settings.clone() };
-        self.settings == settings && self.gpus == other.gpus && self.upper_bound == other.upper_bound
+        let ctx = self.settings.ctx;
+        *self == Self { settings: InEffect { ctx, ..other.settings.clone() }, ..other.clone() }
     }
 }
 

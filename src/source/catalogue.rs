@@ -17,7 +17,7 @@ use crate::model::{Model, ModelError, Projector};
 use serde::Deserialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Prefix of references to the catalogue.
 pub const PREFIX: &str = "catalogue:";
@@ -596,6 +596,8 @@ struct ProjectorEntry {
     /// Its other keys; those without `general.` lack the prefix `clip.`.
     keys: BTreeMap<String, Json>,
     tensors: Vec<TensorLine>,
+    #[serde(skip)]
+    built: OnceLock<Arc<Projector>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -614,28 +616,26 @@ enum TensorLine {
 #[derive(Debug, Deserialize)]
 struct TensorEntry(String, String, Vec<u64>);
 
-/// Every projector by the name of its model.
-///
-/// # Panics
-/// Never: the asset is part of the program and a test reads all of it.
-#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests build every projector")]
-fn projectors() -> &'static BTreeMap<String, Arc<Projector>> {
-    static PROJECTORS: LazyLock<BTreeMap<String, Arc<Projector>>> = LazyLock::new(|| {
+/// Every projector, by the name of its model.
+fn projectors() -> &'static BTreeMap<String, ProjectorEntry> {
+    static PROJECTORS: LazyLock<BTreeMap<String, ProjectorEntry>> = LazyLock::new(|| {
         let lines = include_str!("../../assets/projectors.jsonl").lines();
-        let built = lines.map(|line| {
-            let entry: ProjectorEntry = serde_json::from_str(line).expect("assets/projectors.jsonl is well formed");
-            let projector = entry.projector().expect("assets/projectors.jsonl describes projectors");
-            (entry.model, projector)
-        });
-        built.collect()
+        #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests build every projector")]
+        let read = |line| serde_json::from_str(line).expect("assets/projectors.jsonl is well formed");
+        lines.map(read).map(|entry: ProjectorEntry| (entry.model.clone(), entry)).collect()
     });
     &PROJECTORS
 }
 
 impl CatalogueEntry {
     /// Its projector, if it has one whose header was published.
+    ///
+    /// # Panics
+    /// Never: the asset is part of the program and a test reads all of it.
+    #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests build every projector")]
     pub fn projector(&self) -> Option<&'static Arc<Projector>> {
-        projectors().get(&self.name)
+        let entry = projectors().get(&self.name)?;
+        Some(entry.built.get_or_init(|| entry.projector().expect("assets/projectors.jsonl describes projectors")))
     }
 }
 

@@ -105,7 +105,10 @@ impl AllocationPage {
         let trace = Trace::of(request, plan)?;
         let other = versus.map(|versus| Self::varied(versus, &trace));
         let label = versus.map(|versus| versus.label(&trace.measured, &trace.resolved)).unwrap_or_default();
-        Ok(Self { walk: AllocationWalk::of(&trace), label, other, remark: trace.remark })
+        let walk = AllocationWalk::of(&trace);
+        let tokens = walk.larger_for_tokens(&trace);
+        let remark = trace.remark.into_iter().chain(tokens).reduce(|all, next| format!("{all} {next}"));
+        Ok(Self { walk, label, other, remark })
     }
 
     fn varied(versus: Variation, trace: &Trace) -> VariedWalk {
@@ -150,7 +153,7 @@ pub struct Timeline {
     pub id: String,
     /// Index into the plan's devices.
     pub device: usize,
-    /// Bytes reserved by the allocator: the plan's graph for this device.
+    /// Bytes reserved by the allocator for this graph.
     pub reserved: Bytes,
     /// Bytes that it would reserve without reuse.
     pub naive: Bytes,
@@ -209,6 +212,18 @@ impl AllocationWalk {
         let timelines = (0..trace.homes.len()).map(|home| Timeline::of(trace, home, moments.len(), &kinds)).collect();
         Self { moments, timelines }
     }
+
+    /// A sentence on the devices where the graph of one token per sequence, which is not shown, reserves more.
+    fn larger_for_tokens(&self, trace: &Trace) -> Option<String> {
+        let devices = self.timelines.iter().zip(&trace.measured.compute);
+        let larger = devices.filter(|(timeline, bytes)| timeline.reserved.0 < **bytes);
+        let larger: Vec<String> =
+            larger.map(|(timeline, bytes)| format!("{} on {}", Bytes(*bytes), timeline.id)).collect();
+        (!larger.is_empty()).then(|| {
+            let larger = larger.join(" and ");
+            format!("This is the graph of a prompt; that of one token per sequence takes more: {larger} are reserved.")
+        })
+    }
 }
 
 impl Timeline {
@@ -244,7 +259,7 @@ impl Timeline {
         Self {
             id: home.id.clone(),
             device: home.device,
-            reserved: Bytes(trace.measured.compute.get(at).copied().unwrap_or(0)),
+            reserved: Bytes(top),
             naive: lives.iter().map(|life| Bytes(life.bytes)).sum(),
             peak: grown.iter().position(|bytes| *bytes == top).unwrap_or(0),
             alive: alive(&lives, moments),

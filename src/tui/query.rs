@@ -36,8 +36,6 @@ pub enum QueryKind {
     Points(Knob, Vec<u64>),
     /// What fits over two axes: rows and columns.
     Matrix(AxisKind, AxisKind),
-    /// The figures of each of these requests.
-    Plans(Vec<PlanRequest>),
     /// The figures of loading these models one after the other.
     Together(Vec<PlanRequest>),
 }
@@ -62,8 +60,6 @@ pub enum QueryPart {
     Best(Box<Card>),
     /// The figures of one value of the swept knob.
     Point(Box<Point>),
-    /// The figures of the next request, or why it has no plan.
-    Planned(Box<Result<PlanFigures, String>>),
     /// The values along both axes of a matrix.
     Axes(Axis, Axis),
     /// The next cell of the matrix, row by row.
@@ -103,7 +99,6 @@ impl Query {
             | QueryKind::Best(_)
             | QueryKind::Points(..)
             | QueryKind::Matrix(..)
-            | QueryKind::Plans(_)
             | QueryKind::Together(_) => Worker::Page,
         }
     }
@@ -118,11 +113,6 @@ impl Query {
             QueryKind::Points(knob, values) => {
                 let point = |&value| Some(QueryPart::Point(Box::new(self.of.point(*knob, value))));
                 Box::new(values.iter().map(point).chain(end))
-            }
-            QueryKind::Plans(requests) => {
-                let planned = |request| PlanFigures::of_request(request).map_err(|error| error.to_string());
-                let parts = requests.iter().map(move |request| Some(QueryPart::Planned(Box::new(planned(request)))));
-                Box::new(parts.chain(end))
             }
             QueryKind::Together(models) => Box::new(std::iter::once_with(|| Some(self.together(models))).chain(end)),
             QueryKind::Matrix(rows, columns) => Box::new(self.matrix(*rows, *columns).chain(end)),

@@ -40,7 +40,7 @@ pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Scre
         Command::Explain => Box::new(explain::ExplainPage::of(app)),
         Command::Export => Box::new(export::ExportPage::of(app)),
         Command::Help => Box::new(help::HelpPage::default()),
-        Command::History => Box::new(history::HistoryPage::default()),
+        Command::History => Box::new(history::HistoryPage::of(app)),
         Command::Machine => Box::new(machine::MachineScreen::default()),
         Command::Matrix => Box::new(matrix::MatrixPage::default()),
         Command::Models | Command::Open => {

@@ -65,7 +65,7 @@ fn keeps_margin(plan: &Plan) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn the_outcome_is_the_same_everywhere(

@@ -5,6 +5,7 @@ use plimsoll::settings::Settings;
 use plimsoll::teach::Page;
 use plimsoll::tui::action::{Action, Command, Gesture};
 use plimsoll::tui::keymap::Scope;
+use plimsoll::tui::screens::help::HelpPage;
 use plimsoll::tui::screens::teach::TeachScreen;
 use plimsoll::tui::theme::{Appearance, Glyphs, Tone};
 use proptest::prelude::*;
@@ -51,6 +52,10 @@ proptest! {
             harness.act(action);
         }
         harness.assert_plan_is_current();
+        // help is in front of the screen
+        if harness.host.showing::<HelpPage>().is_some() {
+            harness.press("Esc");
+        }
         prop_assert!(harness.host.showing::<TeachScreen>().is_some(), "{:?}", harness.host.screen);
         if mono {
             prop_assert!(harness.text().is_ascii(), "{}", harness.text());

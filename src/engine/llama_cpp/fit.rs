@@ -100,6 +100,8 @@ struct Fitter<'f, 'a> {
     options: ContextParams,
     fit_goal: FitGoal,
     measurements: Vec<Measurement>,
+    /// Of the last measurement.
+    graphs: Option<MeasuredGraphs>,
 }
 
 /// Bytes per device, RAM last.
@@ -136,8 +138,8 @@ pub fn fit_with_draft(
     fit_for(FitGoal::Most, &Measurer::new(model, devices), draft, spread, options, limits).map(|(fitted, _)| fitted)
 }
 
-/// The same with a goal: with `AllLayers` the fit may stop early if not all layers fit. The graphs are those of the
-/// result, unless it was measured among others.
+/// The same with a goal: with `AllLayers` the fit may stop early if not all layers fit. The graphs are those measured
+/// last.
 ///
 /// # Errors
 /// As [`fit`].
@@ -153,11 +155,19 @@ pub(super) fn fit_for(
     let repack_for = spread.repack_for;
     let draft = draft.map(|request| FittedDraft { request, model, spread: spread.clone(), measured: Vec::new() });
     let options = options.clone();
-    let mut fitter =
-        Fitter { measurer, draft, load_mtp, repack_for, limits, options, fit_goal, measurements: Vec::new() };
-    let (fits, graphs) = fitter.shrink_context(spread)?;
-    if fits {
-        return fitter.end(spread.clone(), None, None, graphs);
+    let mut fitter = Fitter {
+        measurer,
+        draft,
+        load_mtp,
+        repack_for,
+        limits,
+        options,
+        fit_goal,
+        measurements: Vec::new(),
+        graphs: None,
+    };
+    if fitter.shrink_context(spread)? {
+        return fitter.end(spread.clone(), None, None);
     }
     let failure = if devices.is_empty() {
         Some("the model does not fit into RAM even with the smallest context")
@@ -165,11 +175,11 @@ pub(super) fn fit_for(
         spread.set_by_user(devices.len())
     };
     if failure.is_some() {
-        return fitter.end(spread.clone(), failure, None, graphs);
+        return fitter.end(spread.clone(), failure, None);
     }
     let targets = devices.iter().zip(fitter.margins()).map(|(device, margin)| device.free as i64 - margin).collect();
-    let (spread, refused, graphs) = LayerFill::new(&mut fitter, targets)?.run()?;
-    fitter.end(spread, None, refused, graphs)
+    let (spread, refused) = LayerFill::new(&mut fitter, targets)?.run()?;
+    fitter.end(spread, None, refused)
 }
 
 impl LayerSplit {
@@ -235,21 +245,22 @@ impl Fitter<'_, '_> {
         (0..gpus.max(1)).map(|i| self.limits.margins.get(i).map_or(0, |margin| *margin as i64)).collect()
     }
 
-    /// What `spread` takes; each placement is measured once, even if different splits lead to it. The graphs are returned
-    /// when it is.
-    fn measure(&mut self, spread: &LayerSplit) -> Result<(Rc<MemoryBreakdown>, Option<MeasuredGraphs>), LoadError> {
+    /// What `spread` takes; each placement is measured once, even if different splits lead to it.
+    fn measure(&mut self, spread: &LayerSplit) -> Result<Rc<MemoryBreakdown>, LoadError> {
         let (n_ctx, placement) = (self.options.n_ctx, self.model().place(self.measurer.devices, spread));
         if let Some(known) = self.measured(n_ctx, &placement) {
-            return Ok((Rc::clone(&known.all), None));
+            return Ok(Rc::clone(&known.all));
         }
-        let (main, graphs) = self.measurer.reserve(&placement, &self.options, Reservation::Measured, None, None)?;
+        let before = self.graphs.take();
+        let (main, graphs) = self.measurer.reserve(&placement, &self.options, Reservation::Measured, before, None)?;
+        self.graphs = Some(graphs);
         let main = Rc::new(main);
         let all = match &mut self.draft {
             Some(draft) => Rc::new(main.with(draft.at(n_ctx, self.measurer.devices))),
             None => Rc::clone(&main),
         };
         self.measurements.push(Measurement { n_ctx, placement, main, all: Rc::clone(&all) });
-        Ok((all, Some(graphs)))
+        Ok(all)
     }
 
     fn measured(&self, n_ctx: u64, placement: &Placement) -> Option<&Measurement> {
@@ -279,12 +290,11 @@ impl Fitter<'_, '_> {
         spread: LayerSplit,
         failure: Option<&'static str>,
         refused: Option<NoRoom>,
-        graphs: Option<MeasuredGraphs>,
     ) -> Result<(FitResult, Option<MeasuredGraphs>), LoadError> {
-        let (all, measured_now) = self.measure(&spread)?;
+        let all = self.measure(&spread)?;
         let (n_ctx, placement) = (self.options.n_ctx, self.model().place(self.measurer.devices, &spread));
         let measured = self.measured(n_ctx, &placement).map_or(all, |known| Rc::clone(&known.main));
-        Ok((FitResult { n_ctx, spread, failure, refused, measured }, graphs.or(measured_now)))
+        Ok((FitResult { n_ctx, spread, failure, refused, measured }, self.graphs.take()))
     }
 
     /// Layers that can go to GPUs, without the output layer.
@@ -298,15 +308,15 @@ impl Fitter<'_, '_> {
     }
 
     /// The first two steps: nothing if everything fits, else a smaller context unless the user set one. Returns whether
-    /// that was enough, and the graphs at the context chosen if it was measured.
-    fn shrink_context(&mut self, spread: &LayerSplit) -> Result<(bool, Option<MeasuredGraphs>), LoadError> {
+    /// that was enough.
+    fn shrink_context(&mut self, spread: &LayerSplit) -> Result<bool, LoadError> {
         let automatic = self.options.n_ctx == 0;
         let ContextRange { min: min_ctx, max: max_ctx, step } =
             ContextRange::of(self.model(), &self.options, self.limits.min_ctx);
         if automatic {
             self.options.n_ctx = max_ctx;
         }
-        let (full, graphs) = self.measure(spread)?;
+        let full = self.measure(spread)?;
         let margins = self.margins();
         let devices = self.measurer.devices;
         let gpus = devices.len();
@@ -317,12 +327,12 @@ impl Fitter<'_, '_> {
         };
         let used = &totals(&full)[..free.len()];
         if (0..free.len()).all(|i| free[i] - used[i] >= margins[i]) {
-            return Ok((true, graphs));
+            return Ok(true);
         }
         let mut target = free.iter().sum::<i64>() - margins.iter().sum::<i64>();
         let used: i64 = used.iter().sum();
         if target >= used || !automatic || max_ctx <= min_ctx {
-            return Ok((false, graphs));
+            return Ok(false);
         }
         if gpus > 1 {
             // only whole layers can be placed, or with experts whole tensors: expect some waste on every device
@@ -331,16 +341,16 @@ impl Fitter<'_, '_> {
             target -= (gpus as i64 + 1) * per_layer / if self.has_experts() { 6 } else { 2 };
         }
         self.options.n_ctx = min_ctx;
-        let (smallest, graphs) = self.measure(spread)?;
+        let smallest = self.measure(spread)?;
         let smallest: i64 = totals(&smallest)[..free.len()].iter().sum();
         if target <= smallest {
-            return Ok((false, graphs));
+            return Ok(false);
         }
         // memory grows linearly with the context; 128 bits because the product may overflow
         let grown =
             i128::from(max_ctx - min_ctx) * i128::from(target - smallest) / i128::from((used - smallest).max(1));
         self.options.n_ctx = ((min_ctx + grown as u64) / step * step).max(min_ctx);
-        Ok((gpus <= 1, None))
+        Ok(gpus <= 1)
     }
 }
 
@@ -367,8 +377,6 @@ struct GpuShare {
 struct Attempt {
     shares: Vec<GpuShare>,
     used: Vec<i64>,
-    /// Its graphs, if it was measured just now.
-    graphs: Option<MeasuredGraphs>,
     /// The first GPU with layers without experts.
     dense_from: usize,
 }
@@ -389,16 +397,16 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         let empty = GpuShare { layers: 0, partial: 0, overflow: OverrideGroup::Experts, to: None };
         let shares = vec![empty; targets.len()];
         let gpus = targets.len();
-        let best = Attempt { shares, used: Vec::new(), graphs: None, dense_from: gpus };
+        let best = Attempt { shares, used: Vec::new(), dense_from: gpus };
         let mut fill = Self { fitter, targets, best, refused: None };
         fill.best = fill.attempt(fill.best.shares.clone(), gpus)?;
         Ok(fill)
     }
 
-    /// Runs both steps. Returns the split, the first layer that did not fit, and the graphs of the split.
-    pub fn run(mut self) -> Result<(LayerSplit, Option<NoRoom>, Option<MeasuredGraphs>), LoadError> {
+    /// Runs both steps. Returns the split and the first layer that did not fit.
+    pub fn run(mut self) -> Result<(LayerSplit, Option<NoRoom>), LoadError> {
         self.fill()?;
-        Ok((self.spread(&self.best.shares), self.refused, self.best.graphs))
+        Ok((self.spread(&self.best.shares), self.refused))
     }
 
     fn fill(&mut self) -> Result<(), LoadError> {
@@ -437,7 +445,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         let blocks = self.fitter.model().hparams.n_layer_all;
         let overrides =
             (0..blocks).map(|block| TensorOverride { block, part: OverrideGroup::Experts, gpu: None }).collect();
-        let (used, _) = self.fitter.measure(&LayerSplit { overrides, ..self.fitter.unsplit() })?;
+        let used = self.fitter.measure(&LayerSplit { overrides, ..self.fitter.unsplit() })?;
         Ok(self.targets.iter().zip(totals(&used)).map(|(target, used)| target - used).sum())
     }
 
@@ -462,8 +470,8 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
     }
 
     fn attempt(&mut self, shares: Vec<GpuShare>, dense_from: usize) -> Result<Attempt, LoadError> {
-        let (used, graphs) = self.fitter.measure(&self.spread(&shares))?;
-        Ok(Attempt { shares, used: totals(&used), graphs, dense_from })
+        let used = self.fitter.measure(&self.spread(&shares))?;
+        Ok(Attempt { shares, used: totals(&used), dense_from })
     }
 
     /// Puts as many layers as possible on `gpu`, without experts; the rest is left for the GPUs before it.

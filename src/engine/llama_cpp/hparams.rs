@@ -607,6 +607,7 @@ impl Hparams {
         let Ssm { d_conv, d_inner, d_state, dt_rank, n_group, .. } = self.ssm;
         let max = |list: &[u64]| list.iter().copied().max().unwrap_or(0);
         let indexer = self.indexer.clone().unwrap_or_default();
+        let (mla, (latent, latent_lora)) = (self.mla.unwrap_or_default(), self.latent_swa.unwrap_or_default());
         let numbers = [
             ("context_length", self.n_ctx_train, u64::from(u32::MAX)),
             ("embedding_length", self.n_embd, MAX_WIDTH),
@@ -624,7 +625,10 @@ impl Hparams {
             ("embedding_length_per_layer_input", self.n_embd_per_layer, MAX_COUNT),
             ("n_deepstack_layers", self.n_deepstack_layers, 64),
             ("shortconv.l_cache", self.n_shortconv_l_cache, MAX_COUNT),
-            ("attention.kv_lora_rank", self.n_lora_kv, MAX_COUNT),
+            ("attention.kv_lora_rank", self.n_lora_kv.max(latent_lora), MAX_COUNT),
+            ("attention.key_length_mla", mla.0.max(latent.0), MAX_COUNT),
+            ("attention.value_length_mla", mla.1.max(latent.1), MAX_COUNT),
+            ("attention.compress_ratios", max(&self.compress_ratios), MAX_WIDTH),
             ("attention.indexer.head_count", indexer.n_head, MAX_COUNT),
             ("attention.indexer.key_length", indexer.head_size, MAX_COUNT),
             ("attention.indexer.block_size", indexer.block_size, MAX_COUNT),
@@ -632,6 +636,10 @@ impl Hparams {
             ("attention.indexer.top_k", indexer.top_k, u64::from(u32::MAX)),
             ("embedding_length_out", self.draft.n_embd_out, MAX_WIDTH),
             ("block_size", self.draft.block_size, MAX_COUNT),
+            ("conv_kernel_size", self.draft.conv_kernel_size, MAX_COUNT),
+            ("conv_group_size", self.draft.conv_group_size, MAX_WIDTH),
+            ("selector_rank", self.draft.selector_rank, MAX_WIDTH),
+            ("selector_top_k", self.draft.selector_top_k, u64::from(u32::MAX)),
             ("vocabulary", self.n_vocab, u64::from(u32::MAX)),
             ("hyper_connection.count", self.n_hyper_connections, 64),
             ("hyper_connection.sinkhorn_iterations", self.n_sinkhorn_iterations, 1024),

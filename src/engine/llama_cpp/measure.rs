@@ -55,6 +55,7 @@ pub struct Measurer<'a> {
 /// The graphs that were measured, with the scheduler's copies.
 #[derive(Debug)]
 pub struct MeasuredGraphs {
+    options: ContextParams,
     layout: MeasureLayout,
     /// The devices that the graph code sets were kept.
     pins: bool,
@@ -103,8 +104,8 @@ impl<'a> Measurer<'a> {
         self.reserve(placement, options, reservation, None, None).map(|(measured, _)| measured)
     }
 
-    /// The same with the graphs. `known` are those of the same placement and options if they were measured before;
-    /// `passes` receives every tensor's device after each pass.
+    /// The same with the graphs. `before` are graphs that this measured before: those of the same placement and options
+    /// are kept, of others only the memory is used again. `passes` receives every tensor's device after each pass.
     ///
     /// # Errors
     /// As [`Self::measure`].
@@ -113,13 +114,13 @@ impl<'a> Measurer<'a> {
         placement: &Placement,
         options: &ContextParams,
         reservation: Reservation,
-        known: Option<MeasuredGraphs>,
+        before: Option<MeasuredGraphs>,
         mut passes: Option<&mut PassTrace>,
     ) -> Result<(MemoryBreakdown, MeasuredGraphs), LoadError> {
         let pins = reservation == Reservation::Loaded;
-        let mut graphs = match known.filter(|known| known.pins == pins || !known.has_choice()) {
-            Some(known) => known,
-            None => self.prompt(placement, options, pins, passes.as_deref_mut())?,
+        let mut graphs = match before {
+            Some(known) if known.are_of(placement, options, pins) => known,
+            other => self.prompt(placement, options, pins, other, passes.as_deref_mut())?,
         };
         let mut compute = self.allocate(&graphs, None);
         let mut measured = self.measured(&graphs.layout, &compute);
@@ -202,11 +203,12 @@ impl<'a> Measurer<'a> {
         placement: &Placement,
         options: &ContextParams,
         pins: bool,
+        overwritten: Option<MeasuredGraphs>,
         passes: Option<&mut PassTrace>,
     ) -> Result<MeasuredGraphs, LoadError> {
-        let (mut graph, schedule) = (Graph::default(), Schedule::default());
+        let (mut graph, schedule) = overwritten.map(|graphs| (graphs.graph, graphs.schedule)).unwrap_or_default();
         let layout = self.lay_out(placement, options, &mut graph)?;
-        let mut graphs = MeasuredGraphs { layout, pins, graph, schedule, token: None };
+        let mut graphs = MeasuredGraphs { options: options.clone(), layout, pins, graph, schedule, token: None };
         self.build(&mut graphs, passes)?;
         Ok(graphs)
     }
@@ -284,6 +286,12 @@ impl<'a> Measurer<'a> {
 }
 
 impl MeasuredGraphs {
+    /// Whether building them again would give the same.
+    fn are_of(&self, placement: &Placement, options: &ContextParams, pins: bool) -> bool {
+        let same_question = self.layout.placement == *placement && self.options == *options;
+        same_question && (self.pins == pins || !self.has_choice())
+    }
+
     /// Whether the devices that the graph code sets may differ from those that the scheduler would choose: it sets some,
     /// and not everything is on one GPU.
     fn has_choice(&self) -> bool {

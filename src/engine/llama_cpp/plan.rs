@@ -67,7 +67,7 @@ pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) ->
     let context = Cparams::new(&params.options, loaded)?;
     let gpus = (0..machine.gpus.len()).map(|gpu| params.gpus.contains(&gpu)).collect();
     let upper_bound = LowerBound { loaded, params: &params, context: &context, machine }.upper_bound();
-    Ok(Preflight { settings: in_effect(&context, &params, loaded, settings), gpus, upper_bound })
+    Ok(Preflight { settings: in_effect(&context, &params, loaded, settings), gpus, upper_bound, refused: false })
 }
 
 /// The request to llama.cpp after the fit.

@@ -12,7 +12,7 @@ use super::partner::Partner;
 use super::placement::Placement;
 use super::weights::LlmTensor;
 use crate::engine::ggml::schedule::Scheduler;
-use crate::engine::ggml::tensor::Op;
+use crate::engine::ggml::tensor::{BackendId, Op};
 use crate::engine::ggml::{BackendRef, Graph, Type};
 
 /// The input of a probe graph.
@@ -25,6 +25,15 @@ pub(super) struct Probe<'a> {
     pub backends: &'a [BackendRef],
 }
 
+/// The graph probed last. Most probes only confirm what their graph was built with, so the next asks the same graph.
+struct Probed<'g> {
+    graph: &'g mut Graph,
+    /// What it was built for.
+    built_for: Option<(Cparams, Batch)>,
+    /// The device of every tensor.
+    places: Vec<BackendId>,
+}
+
 impl Probe<'_> {
     /// Decides in `context` what is left to llama.cpp. Probe graphs are built in `graph`.
     ///
@@ -33,28 +42,29 @@ impl Probe<'_> {
     pub fn resolve(&self, context: &mut Cparams, options: &ContextParams, graph: &mut Graph) -> Result<(), LoadError> {
         let LoadedModel { release, hparams, .. } = self.model;
         let quantised = options.type_v.block() > 1;
-        if context.auto_fa && !(quantised && release.quantised_v_forces_flash) {
-            context.flash_attn = self.attention_is_supported(context, graph)
-                && (self.attention_follows_caches(context)
-                    || self.runs_on_layer_device(context, context.probe(1), Op::FlashAttn, graph)?);
+        let of_auto_fa = context.auto_fa && !(quantised && release.quantised_v_forces_flash);
+        if of_auto_fa && !self.attention_is_supported(context, graph) {
+            context.flash_attn = false;
+        }
+        let mut probed = Probed { graph, built_for: None, places: Vec::new() };
+        let mut stays = |context: &Cparams, n_tokens: u64, op: Op| {
+            self.runs_on_layer_device(context, context.probe(n_tokens), op, &mut probed)
+        };
+        if of_auto_fa {
+            context.flash_attn &= self.attention_follows_caches(context) || stays(context, 1, Op::FlashAttn)?;
             if quantised && !context.flash_attn {
                 return Err(needs_flash_attention(options.type_v));
             }
         }
         if release.probes_delta_net && hparams.is_recr.contains(&true) {
-            context.fused_delta_token =
-                self.runs_on_layer_device(context, context.probe(1), Op::GatedDeltaNet, graph)?;
-            context.fused_delta_chunks =
-                self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
+            context.fused_delta_token = stays(context, 1, Op::GatedDeltaNet)?;
+            context.fused_delta_chunks = stays(context, 16, Op::GatedDeltaNet)?;
         }
         if self.model.family.architecture.has(Trait::FusesHyperConnections) {
             // each is tried with what was found out about those before
-            let stays = |context: &Cparams, op, graph: &mut Graph| {
-                self.runs_on_layer_device(context, context.probe(1), op, graph)
-            };
-            context.fused_hc.pre = stays(context, Op::HcPre, graph)?;
-            context.fused_hc.comb = stays(context, Op::HcComb, graph)?;
-            context.fused_hc.post = stays(context, Op::HcPost, graph)?;
+            context.fused_hc.pre = stays(context, 1, Op::HcPre)?;
+            context.fused_hc.comb = stays(context, 1, Op::HcComb)?;
+            context.fused_hc.post = stays(context, 1, Op::HcPost)?;
         }
         Ok(())
     }
@@ -108,22 +118,25 @@ impl Probe<'_> {
         context: &Cparams,
         batch: Batch,
         op: Op,
-        graph: &mut Graph,
+        Probed { graph, built_for, places }: &mut Probed<'_>,
     ) -> Result<bool, LoadError> {
         let Self { model, placement, backends, .. } = *self;
         if backends.len() == 1 {
             return Ok(true);
         }
-        architectures::build(&self.graph_model(), context, batch, graph)?;
-        let scheduler = Scheduler {
-            backends,
-            op_offload: context.op_offload,
-            pipeline: false,
-            pins: true,
-            rules: model.release.rules,
-        };
-        let mut places = Vec::new();
-        scheduler.assign(graph, &mut places, |_, _| {});
+        if !built_for.as_ref().is_some_and(|(of, for_batch)| (of, *for_batch) == (context, batch)) {
+            architectures::build(&self.graph_model(), context, batch, graph)?;
+            let scheduler = Scheduler {
+                backends,
+                op_offload: context.op_offload,
+                pipeline: false,
+                pins: true,
+                rules: model.release.rules,
+            };
+            places.clear();
+            scheduler.assign(graph, places, |_, _| {});
+            *built_for = Some((context.clone(), batch));
+        }
         let device = |layer: i16| usize::try_from(layer).ok().and_then(|il| placement.layers.get(il));
         // sparse attention over blocks is not tried, and belongs to no block
         let mut tried = graph.computed.iter().filter(|id| graph[**id].op == op && graph[**id].layer >= 0);
@@ -201,7 +214,9 @@ mod tests {
         in_each_case(|probe, context| {
             if probe.attention_follows_caches(context) {
                 // a file that lacks a tensor has no graph
-                let stays = probe.runs_on_layer_device(context, context.probe(1), Op::FlashAttn, &mut Graph::default());
+                let mut graph = Graph::default();
+                let mut probed = Probed { graph: &mut graph, built_for: None, places: Vec::new() };
+                let stays = probe.runs_on_layer_device(context, context.probe(1), Op::FlashAttn, &mut probed);
                 assert_ne!(stays, Ok(false), "{:?} {:?}", probe.model.family, probe.placement);
                 followed += usize::from(stays.is_ok());
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::live::Stale;
 use super::{App, Cursors, Knob};
+use crate::answer::sweep::PlanFigures;
 use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::machine::what_if::{NamedMachine, WhatIf};
@@ -23,6 +24,17 @@ struct Step {
     knobs: Vec<Knob>,
     stashed: StashedKnobs,
     what_if: WhatIf,
+    /// What it gave when it was planned; none if the engine refused it.
+    figures: Option<PlanFigures>,
+}
+
+/// A state of the planner in short.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownState {
+    /// What was asked.
+    pub plan_request: PlanRequest,
+    /// What it gave when it was planned, with the memory that was free then; none if the engine refused it.
+    pub figures: Option<PlanFigures>,
 }
 
 /// The states before the present one, and those that undo has left; the nearest last.
@@ -81,44 +93,55 @@ impl App {
             knobs: self.knobs.offered.clone(),
             stashed: self.knobs.stashed.clone(),
             what_if: self.what_if.clone(),
+            figures: self.figures(),
         })
     }
 
+    /// What the present state gives. A change that is not planned yet is planned for it.
+    fn figures(&self) -> Option<PlanFigures> {
+        if self.stale != Stale::No {
+            return PlanFigures::of_request(&self.plan_request()?).ok();
+        }
+        let plan = self.plan.as_ref().filter(|_| self.refused.is_none())?;
+        Some(PlanFigures::of(plan, self.speeds.as_ref()))
+    }
+
     pub(crate) fn undo(&mut self) {
-        match self.history.past.pop() {
-            Some(step) => {
-                self.history.future.extend(self.step());
-                self.restore_step(step);
-            }
+        match self.history.past.len().checked_sub(1) {
+            Some(before) => self.go_to(before),
             None => self.notice = Some("Nothing to undo.".to_owned()),
         }
     }
 
     pub(crate) fn redo(&mut self) {
-        match self.history.future.pop() {
-            Some(step) => {
-                self.history.past.extend(self.step());
-                self.restore_step(step);
-            }
-            None => self.notice = Some("Nothing to redo.".to_owned()),
+        if self.history.future.is_empty() {
+            self.notice = Some("Nothing to redo.".to_owned());
+        } else {
+            self.go_to(self.history.past.len() + 1);
         }
     }
 
     /// The states since the planner was opened, the oldest first, and which of them is the present one.
-    pub fn states(&self) -> (Vec<PlanRequest>, usize) {
+    pub fn states(&self) -> (Vec<KnownState>, usize) {
         let History { past, future } = &self.history;
-        let of = |step: &Step| step.plan_request.clone();
-        let states = past.iter().map(of).chain(self.plan_request()).chain(future.iter().rev().map(of));
-        (states.collect(), past.len())
+        let now = self.step();
+        let steps = past.iter().chain(&now).chain(future.iter().rev());
+        let known = |step: &Step| KnownState { plan_request: step.plan_request.clone(), figures: step.figures.clone() };
+        (steps.map(known).collect(), past.len())
     }
 
     /// Goes to the state with this index, as undo or redo do step by step.
     pub(crate) fn go_to(&mut self, state: usize) {
-        while self.history.past.len() > state {
-            self.undo();
-        }
-        while self.history.past.len() < state && !self.history.future.is_empty() {
-            self.redo();
+        let Some(now) = self.step() else { return };
+        let History { past, future } = &mut self.history;
+        let here = past.len();
+        let mut steps: Vec<Step> = past.drain(..).chain([now]).chain(future.drain(..).rev()).collect();
+        let state = state.min(steps.len() - 1);
+        future.extend(steps.drain(state + 1..).rev());
+        let step = steps.pop();
+        *past = steps;
+        if let Some(step) = step.filter(|_| state != here) {
+            self.restore_step(step);
         }
     }
 

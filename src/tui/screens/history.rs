@@ -11,11 +11,9 @@ use crate::engine::{EngineVersion, PlanRequest};
 use crate::page::palette::sign;
 use crate::page::{Block, Hue, Page, Span};
 use crate::settings::Flag;
-use crate::tui::action::{Action, Command};
-use crate::tui::app::App;
-use crate::tui::effect::Effect;
+use crate::tui::action::Command;
+use crate::tui::app::{App, KnownState};
 use crate::tui::keymap::Scope;
-use crate::tui::query::{QueryKind, QueryPart};
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::widget::page::{self, Overlay};
 use crate::tui::widget::row_writer::shortened;
@@ -26,36 +24,26 @@ const OUTCOME: usize = 17;
 const SPEED: usize = 14;
 
 /// The state of the page.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct HistoryPage {
     /// The states, the oldest first, and which is the present one.
-    states: Vec<PlanRequest>,
+    states: Vec<KnownState>,
     now: usize,
-    /// What each state gives, as far as planned, or why it has no plan.
-    figures: Vec<Result<PlanFigures, String>>,
     /// The selected state.
     chosen: usize,
-    query: u64,
+}
+
+impl HistoryPage {
+    /// The page, with the present state selected.
+    pub fn of(app: &App) -> Self {
+        let (states, now) = app.states();
+        Self { states, now, chosen: now }
+    }
 }
 
 impl Screen for HistoryPage {
     fn scopes(&self) -> &'static [Scope] {
         &[Scope::Suggestions, Scope::Page, Scope::Everywhere]
-    }
-
-    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        let (states, now) = app.states();
-        *self = Self { states: states.clone(), now, chosen: now, ..Self::default() };
-        app.query(QueryKind::Plans(states), &mut self.query)
-    }
-
-    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        if let Action::QueryAnswered { id, part: QueryPart::Planned(figures) } = answer
-            && id == self.query
-        {
-            self.figures.push(*figures);
-        }
-        Response::STAY
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
@@ -78,17 +66,23 @@ impl Screen for HistoryPage {
 
     fn page(&self, app: &App) -> Option<Overlay> {
         let mut page = Page::default();
-        page.text("Enter goes back to a state, or forward again: as u and U do step by step.", Hue::Dim);
+        page.text(
+            "What each change gave when it was made. Enter goes back to a state, or forward again, as u and U do.",
+            Hue::Dim,
+        );
         page.blank();
         // beside the marker
         let words = page::columns(app).saturating_sub(2 + OUTCOME + SPEED);
         for (at, state) in self.states.iter().enumerate() {
             let before = at.checked_sub(1).and_then(|before| self.states.get(before));
-            let change = before.map_or_else(|| "before these changes".to_owned(), |before| change(before, state));
+            let change = before.map_or_else(
+                || "before these changes".to_owned(),
+                |before| change(&before.plan_request, &state.plan_request),
+            );
             let change = if at == self.now { format!("{change} · now") } else { change };
             let change = shortened(&change, words.saturating_sub(2) as u16);
             let mut spans = vec![Span::new(&format!("{change:<words$}"), Hue::Text)];
-            spans.extend(self.figures.get(at).map_or_else(|| vec![Span::new("…", Hue::Dim)], outcome));
+            spans.extend(outcome(state.figures.as_ref()));
             page.choice(Block::Line(spans));
         }
         Some(Overlay::new(page, "History", 0).choosing(self.chosen))
@@ -96,15 +90,15 @@ impl Screen for HistoryPage {
 }
 
 /// Outcome and speed.
-fn outcome(figures: &Result<PlanFigures, String>) -> Vec<Span> {
+fn outcome(figures: Option<&PlanFigures>) -> Vec<Span> {
     match figures {
-        Ok(figures) => {
+        Some(figures) => {
             let (sign, hue) = sign(figures.outcome);
             let speed = figures.speed.map_or_else(String::new, |speed| format!("{speed} tok/s"));
             let headline = format!("{sign} {}", figures.outcome.headline());
             vec![Span::new(&format!("{headline:<OUTCOME$}"), hue), Span::new(&format!("{speed:>SPEED$}"), Hue::Dim)]
         }
-        Err(_) => vec![Span::new("✗ Refused", Hue::Over)],
+        None => vec![Span::new("✗ Refused", Hue::Over)],
     }
 }
 

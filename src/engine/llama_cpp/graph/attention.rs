@@ -277,7 +277,7 @@ impl GraphBuilder<'_> {
         if self.g[gate].ne[0] == wide {
             y = self.g.mul(y, gate);
         } else {
-            y = self.g.reshape(y, [wide / heads, heads, n, 1]);
+            y = self.g.reshape(y, [wide / heads.max(1), heads, n, 1]);
             let gate = self.g.reshape(gate, [1, heads, n, 1]);
             y = self.g.mul(y, gate);
             y = self.g.reshape(y, [wide, n, 1, 1]);
@@ -544,7 +544,7 @@ impl GraphBuilder<'_> {
         let gate = self.linear(il, LlmTensor::AttnGate, x);
         let gate = self.g.reshape(gate, [1, heads, n, 1]);
         let gate = self.g.unary(gate, UnaryOp::Sigmoid);
-        let y = self.g.reshape(y, [wide / heads, heads, n, 1]);
+        let y = self.g.reshape(y, [wide / heads.max(1), heads, n, 1]);
         let y = self.g.mul(y, gate);
         let y = self.g.cont_as(y, [wide, n, 1, 1]);
         self.linear(il, LlmTensor::AttnOutput, y)

@@ -73,7 +73,7 @@ impl GraphBuilder<'_> {
         let keys = self.indexer_keys(il, cache);
         let [wide, n, ..] = self.g[parts].ne;
         let whole = self.g[keys].ne[0];
-        let nothing = self.g.add_tensor(Tensor::new(Type::F32, [whole - wide, n, 1, 1]));
+        let nothing = self.g.add_tensor(Tensor::new(Type::F32, [whole.saturating_sub(wide), n, 1, 1]));
         let nothing = self.g.fill(nothing);
         let packed = self.g.concat(parts, nothing, 0);
         let packed = self.g.reshape(packed, [whole, 1, n, 1]);
