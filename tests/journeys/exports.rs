@@ -1,8 +1,10 @@
 //! Exporting a plan.
 
 use plimsoll::engine::EngineId;
+use plimsoll::export::ExportFormat;
 use plimsoll::gguf::FileType;
 use plimsoll::settings::Settings;
+use plimsoll::tui::action::Gesture;
 use plimsoll::tui::screens::export::ExportPage;
 use plimsoll::tui::theme::Appearance;
 
@@ -25,6 +27,38 @@ fn the_shown_text_is_copied() {
     harness.press("Esc");
     assert!(harness.host.screen.is_none());
     assert_eq!(harness.copied.len(), 2);
+}
+
+/// The column and row of a format's name.
+fn place_of(format: ExportFormat, harness: &Harness) -> (u16, u16) {
+    let text = harness.text().replace('\u{a0}', " ");
+    let title = format!("{}  ", format.title());
+    let found = text.lines().enumerate().find_map(|(y, line)| Some((y, line.find(&title)?, line)));
+    let (y, at, line) = found.unwrap_or_else(|| panic!("no {title} in\n{text}"));
+    (line[..at].chars().count() as u16, y as u16)
+}
+
+#[test]
+fn a_press_of_the_mouse_shows_a_format_and_another_copies_it() {
+    for size in [(60, 20), (80, 24), (120, 40)] {
+        let mut harness = Harness::new(harness::model("llama3.1-8b"), harness::one_gpu(), size);
+        harness.press("x");
+        let formats = harness.showing::<ExportPage>().formats.clone();
+        for (place, format) in formats.iter().enumerate().rev() {
+            let (x, y) = place_of(*format, &harness);
+            harness.mouse(Gesture::Down, x, y);
+            assert_eq!(harness.showing::<ExportPage>().at, place, "{}", harness.text());
+            let copied = harness.copied.len();
+            let (x, y) = place_of(*format, &harness);
+            harness.mouse(Gesture::Down, x + format.title().chars().count() as u16 - 1, y);
+            let text = harness.showing::<ExportPage>().text.clone().unwrap().unwrap();
+            assert!(
+                harness.copied.len() == copied + 1 && harness.copied[copied] == text,
+                "{} in {size:?}",
+                format.title()
+            );
+        }
+    }
 }
 
 #[test]

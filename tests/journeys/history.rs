@@ -14,6 +14,8 @@ use crate::harness::{self, Harness};
 #[case("llama3.1-8b", 12)]
 #[case("llama3.1-8b", 24)]
 #[case("qwen3-30b-a3b", 24)]
+#[case("gpt-oss-20b", 6)]
+#[case("mamba-2.8b", 4)]
 fn each_state_is_listed_with_what_it_gives(#[case] model: &str, #[case] gib: u64) {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let mut harness = Harness::new(harness::model(model), harness::machine(1, "RTX 3090", gib, 64), size);

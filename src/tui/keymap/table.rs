@@ -199,6 +199,7 @@ pub const KEYS: &[Binding] = table! {
     SavedMachines: Join = [letter('j')] "add its GPUs over RPC", footer 1 "join";
     SavedMachines: Toggle = [letter(' ')] "mark for comparison", footer 2 "mark";
     SavedMachines: CompareMachines = [letter('c')] "compare with the current machine", footer 1 "compare";
+    SavedMachines: Help = [letter('?')] "all keys";
     SavedMachines: Back = [key(KeyCode::Esc), letter('q'), letter('m')] "back to the machine", footer 0 "back";
     Teach: NextPanel = [key(KeyCode::Tab)] "next page", footer 1 "page";
     Teach: PreviousPanel = [key(KeyCode::BackTab)] "previous page";

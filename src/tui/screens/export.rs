@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use tui_input::Input;
 
 use crate::export::{ExportFormat, ModelLocation};
 use crate::page::{Hue, Page, Span};
-use crate::tui::action::{Action, Command};
+use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, ExportJob};
 use crate::tui::keymap::Scope;
@@ -41,6 +41,20 @@ impl ExportPage {
     /// The selected format.
     fn format(&self) -> ExportFormat {
         self.formats.get(self.at).copied().unwrap_or(ExportFormat::Json)
+    }
+
+    /// Shows the format with this index.
+    fn show(&mut self, app: &mut App, at: usize) -> Response {
+        (self.at, self.scroll) = (at, 0);
+        Response::Stay(self.ask(app))
+    }
+
+    /// The formats' names as the page shows them.
+    fn words(&self) -> Vec<String> {
+        let word = |(place, format): (usize, &ExportFormat)| {
+            format!("{}{}", if place == self.at { "▸" } else { " " }, format.title())
+        };
+        self.formats.iter().enumerate().map(word).collect()
     }
 
     fn press_on_name(&mut self, entry: TextEntry, command: Command) -> Response {
@@ -92,8 +106,7 @@ impl Screen for ExportPage {
             Command::Less | Command::PreviousPanel | Command::More => {
                 let to = if command == Command::More { (self.at + 1).min(last) } else { self.at.saturating_sub(1) };
                 if to != self.at {
-                    (self.at, self.scroll) = (to, 0);
-                    return Response::Stay(self.ask(app));
+                    return self.show(app, to);
                 }
             }
             Command::Enter => {
@@ -110,6 +123,18 @@ impl Screen for ExportPage {
             _ => return Response::Ignored,
         }
         Response::STAY
+    }
+
+    /// A press on a format shows it, another one copies it.
+    fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
+        if gesture != Gesture::Down || self.naming.is_some() {
+            return Response::Ignored;
+        }
+        match self.page(app).and_then(|page| page.word_at(app, at, &self.words())) {
+            Some(pressed) if pressed == self.at => self.press(app, Command::Enter),
+            Some(pressed) => self.show(app, pressed),
+            None => Response::Ignored,
+        }
     }
 
     fn accepts_text(&self) -> bool {
@@ -172,13 +197,11 @@ fn page(app: &App, export: &ExportPage) -> Page {
 
 /// The formats side by side, on as many lines as needed.
 fn formats(export: &ExportPage, page: &mut Page) {
-    let word = |(place, format): (usize, &ExportFormat)| {
-        let shown = place == export.at;
-        let ink = if shown { Hue::Focus.bold() } else { Hue::Dim.into() };
-        let title = format!("{}{}", if shown { "▸" } else { " " }, format.title()).replace(' ', "\u{a0}");
-        [Span::new(&title, ink), Span::new("  ", Hue::Dim)]
+    let word = |(place, word): (usize, String)| {
+        let ink = if place == export.at { Hue::Focus.bold() } else { Hue::Dim.into() };
+        [Span::new(&word.replace(' ', "\u{a0}"), ink), Span::new("  ", Hue::Dim)]
     };
-    page.spans("", export.formats.iter().enumerate().flat_map(word).collect());
+    page.spans("", export.words().into_iter().enumerate().flat_map(word).collect());
 }
 
 /// The field for a file name.

@@ -33,6 +33,16 @@ struct Laid {
     scroll: u16,
 }
 
+impl Laid {
+    /// The line at this position, and the column in it. A press on the border beside a line is one on its first or last
+    /// column.
+    fn line_and_column(&self, at: Position) -> Option<(usize, usize)> {
+        let row = usize::from(at.y.checked_sub(self.area.y + 1)?) + usize::from(self.scroll);
+        let inside = at.y + 1 < self.area.bottom() && self.area.contains(at);
+        inside.then(|| (row, usize::from(at.x.saturating_sub(self.area.x + 2))))
+    }
+}
+
 impl Overlay {
     /// `page`, of which nothing can be chosen.
     pub fn new(page: Page, title: &str, scroll: u16) -> Self {
@@ -64,9 +74,24 @@ impl Overlay {
     /// The choice drawn at this position.
     pub fn choice_at(&self, app: &App, at: Position) -> Option<usize> {
         let laid = self.laid(app);
-        let row = usize::from(at.y.checked_sub(laid.area.y + 1)?) + usize::from(laid.scroll);
-        let inside = at.y + 1 < laid.area.bottom() && laid.area.contains(at);
-        laid.choices.get(row).copied().flatten().filter(|_| inside)
+        let (row, _) = laid.line_and_column(at)?;
+        laid.choices.get(row).copied().flatten()
+    }
+
+    /// Which of `words` is drawn at this position, in a line of such words alone.
+    pub fn word_at(&self, app: &App, at: Position, words: &[String]) -> Option<usize> {
+        let laid = self.laid(app);
+        let (row, column) = laid.line_and_column(at)?;
+        let line: String = laid.lines.get(row)?.spans.iter().map(|span| &*span.content).collect();
+        let others = words.iter().fold(line.clone(), |line, word| line.replace(word.as_str(), ""));
+        if !others.trim().is_empty() {
+            return None;
+        }
+        let covers = |(start, word): (usize, &str)| {
+            let from = line.get(..start).map_or(0, |before| before.chars().count());
+            (from..from + word.chars().count()).contains(&column)
+        };
+        words.iter().position(|word| line.match_indices(word.as_str()).any(covers))
     }
 
     /// Draws it.
