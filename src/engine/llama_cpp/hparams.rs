@@ -660,7 +660,8 @@ impl Hparams {
             || self.n_embd_head_kda != 0
             || self.wkv_head_size != 0
             || self.n_embd_head_la != 0;
-        if self.is_recr.contains(&true) && !sized && [d_conv, d_inner, d_state].contains(&0) {
+        let lacks_size = !sized && [d_conv, d_inner, d_state].contains(&0) || self.n_embd_head_kda != 0 && d_conv == 0;
+        if self.is_recr.contains(&true) && lacks_size {
             let why =
                 "recurrent blocks need ssm.conv_kernel, ssm.inner_size and ssm.state_size: convert the model again";
             return Err(LoadError::model(why));

@@ -73,7 +73,8 @@ impl GraphBuilder<'_> {
         let keys = self.indexer_keys(il, cache);
         let [wide, n, ..] = self.g[parts].ne;
         let whole = self.g[keys].ne[0];
-        let nothing = self.g.add_tensor(Tensor::new(Type::F32, [whole.saturating_sub(wide), n, 1, 1]));
+        let behind = whole.saturating_sub(wide);
+        let nothing = self.g.add_tensor(Tensor::new(Type::F32, [behind, n, 1, 1]));
         let nothing = self.g.fill(nothing);
         let packed = self.g.concat(parts, nothing, 0);
         let packed = self.g.reshape(packed, [whole, 1, n, 1]);
@@ -83,7 +84,7 @@ impl GraphBuilder<'_> {
         let cells = cache.size * cache.streams;
         let stride = self.g[keys].nb[1];
         let of_tokens = self.g.window(keys, [wide, cells, 1, 1], [stride]);
-        let pooled = self.g.window(keys, [whole - wide, cells, 1, 1], [stride]);
+        let pooled = self.g.window(keys, [behind, cells, 1, 1], [stride]);
         let [size, new, ..] = self.g[input.new_members].ne;
         let flat = self.g.reshape(input.new_members, [size * new, 1, 1, 1]);
         let rows = self.g.get_rows(of_tokens, flat);
