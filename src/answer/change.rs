@@ -312,8 +312,7 @@ struct MoreMemory<'a> {
     request: &'a PlanRequest,
     gpu: usize,
     goal: Goal,
-    /// By extra MiB: the knobs in effect as by [`rules`], and how much is left on the GPU if the goal is
-    /// met.
+    /// By extra MiB: how much is left on the GPU if the goal is met, and the knobs in effect as by [`rules`].
     seen: HashMap<u64, (Option<Bytes>, Option<InEffect>)>,
 }
 

@@ -26,7 +26,7 @@ use crate::units::Bytes;
 
 use cliffs::Cliffs;
 use history::History;
-pub use history::{Drag, KnownState, Pin};
+pub use history::{Drag, HistoryEntry, Pin};
 pub use knobs::KnobList;
 use library::Library;
 use live::Stale;

@@ -28,9 +28,9 @@ struct Step {
     figures: Option<PlanFigures>,
 }
 
-/// A state of the planner in short.
+/// A state of the planner as the history lists it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KnownState {
+pub struct HistoryEntry {
     /// What was asked.
     pub plan_request: PlanRequest,
     /// What it gave when it was planned, with the memory that was free then; none if the engine refused it.
@@ -122,11 +122,12 @@ impl App {
     }
 
     /// The states since the planner was opened, the oldest first, and which of them is the present one.
-    pub fn states(&self) -> (Vec<KnownState>, usize) {
+    pub fn states(&self) -> (Vec<HistoryEntry>, usize) {
         let History { past, future } = &self.history;
         let now = self.step();
         let steps = past.iter().chain(&now).chain(future.iter().rev());
-        let known = |step: &Step| KnownState { plan_request: step.plan_request.clone(), figures: step.figures.clone() };
+        let known =
+            |step: &Step| HistoryEntry { plan_request: step.plan_request.clone(), figures: step.figures.clone() };
         (steps.map(known).collect(), past.len())
     }
 

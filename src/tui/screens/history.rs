@@ -12,7 +12,7 @@ use crate::page::palette::sign;
 use crate::page::{Block, Hue, Page, Span};
 use crate::settings::Flag;
 use crate::tui::action::Command;
-use crate::tui::app::{App, KnownState};
+use crate::tui::app::{App, HistoryEntry};
 use crate::tui::keymap::Scope;
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::widget::page::{self, Overlay};
@@ -27,7 +27,7 @@ const SPEED: usize = 14;
 #[derive(Debug)]
 pub struct HistoryPage {
     /// The states, the oldest first, and which is the present one.
-    states: Vec<KnownState>,
+    states: Vec<HistoryEntry>,
     now: usize,
     /// The selected state.
     chosen: usize,
