@@ -246,7 +246,8 @@ pub(super) fn speculation(
         }
     }
     let default = Speculation::default();
-    Ok(Speculation { types, n_max: settings.draft.n_max.unwrap_or(default.n_max), ..default })
+    let (n_max, ngram) = (settings.draft.n_max.unwrap_or(default.n_max), settings.draft.ngram);
+    Ok(Speculation { types, n_max, ngram, ..default })
 }
 
 /// The draft beside a context of the model with the options `main`.
