@@ -83,10 +83,8 @@ fn long(flag: Flag) -> String {
 fn push(out: &mut Vec<OsString>, flag: Flag, value: Option<OsString>) {
     let mut name = OsString::from(long(flag));
     match value {
-        Some(value) if flag.row().takes == Takes::Nothing => match is_on(&value.to_string_lossy()) {
-            true => out.push(name),
-            false => out.retain(|word| *word != name),
-        },
+        Some(value) if flag.row().takes == Takes::Nothing && is_on(&value.to_string_lossy()) => out.push(name),
+        Some(_) if flag.row().takes == Takes::Nothing => out.retain(|word| *word != name),
         Some(value) if matches!(flag.row().takes, Takes::Truth(_)) || value.to_string_lossy().starts_with('-') => {
             name.push("=");
             name.push(value);
@@ -161,33 +159,23 @@ impl Unset {
         if has_context {
             self.no_effect.append(&mut self.context);
         }
-        let sentence = |names: &[String], one: &str, more: &str| match names {
+        let no_effect = if all { self.no_effect } else { Vec::new() };
+        let kinds = [
+            (no_effect, ["has", "have"], "no effect on memory"),
+            (
+                self.context,
+                ["may", "may"],
+                "raise the context that llama.cpp takes by itself, which is not planned: give one with --ctx",
+            ),
+            (self.other_machines, ["is", "are"], "not planned: --join adds the GPUs of other machines"),
+            (self.removed, ["is", "are"], "no longer known to llama.cpp, and not planned"),
+        ];
+        let sentence = |(names, [one, more], rest): (Vec<String>, [&str; 2], &str)| match &names[..] {
             [] => None,
-            [name] => Some(format!("{name} {one}")),
-            [names @ .., last] => Some(format!("{} and {last} {more}", names.join(", "))),
+            [name] => Some(format!("{name} {one} {rest}")),
+            [names @ .., last] => Some(format!("{} and {last} {more} {rest}", names.join(", "))),
         };
-        let no_effect = if all { std::mem::take(&mut self.no_effect) } else { Vec::new() };
-        [
-            sentence(&no_effect, "has no effect on memory", "have no effect on memory"),
-            sentence(
-                &self.context,
-                "may raise the context that llama.cpp takes by itself, which is not planned: give one with --ctx",
-                "may raise the context that llama.cpp takes by itself, which is not planned: give one with --ctx",
-            ),
-            sentence(
-                &self.other_machines,
-                "is not planned: machines of yours whose GPUs are added are given with --join",
-                "are not planned: machines of yours whose GPUs are added are given with --join",
-            ),
-            sentence(
-                &self.removed,
-                "is no option of llama.cpp any more, and not planned",
-                "are no options of llama.cpp any more, and not planned",
-            ),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        kinds.into_iter().filter_map(sentence).collect()
     }
 }
 
@@ -246,15 +234,11 @@ impl Pasted {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') {
             return Ok(());
         }
-        match ServerOption::of_variable(name, value) {
-            Some((option, value)) => {
-                self.option(GivenOption { option, name: name.to_owned(), value: Some(value.into()) })
-            }
-            None => {
-                self.variables.push((name.to_owned(), value.to_owned()));
-                Ok(())
-            }
+        if let Some((option, value)) = ServerOption::of_variable(name, value) {
+            return self.option(GivenOption { option, name: name.to_owned(), value: Some(value.into()) });
         }
+        self.variables.push((name.to_owned(), value.to_owned()));
+        Ok(())
     }
 
     fn option(&mut self, given: GivenOption) -> Result<(), String> {

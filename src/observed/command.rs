@@ -97,6 +97,9 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
                     quote = Some(c);
                     word.get_or_insert_default();
                 }
+                ('#', None) if word.is_none() => {
+                    characters.by_ref().take_while(|c| *c != '\n').for_each(drop);
+                }
                 (c, None) if c.is_whitespace() => {
                     if word.is_some() {
                         break;
@@ -297,6 +300,7 @@ mod tests {
         let of = |text: &str| words(text).collect::<Vec<_>>();
         assert_eq!(of("a 'b c'\td\"e\\\"f\" g\\ h ''"), ["a", "b c", "de\"f", "g h", ""]);
         assert_eq!(of("a \\\n -b ^\r\n`\n-c C:\\m.gguf \\"), ["a", "-b", "-c", "C:\\m.gguf"]);
+        assert_eq!(of("a#b # c\n-d #"), ["a#b", "-d"]);
         assert_eq!(of("'blk\\.1=CPU' \"blk\\.2\""), ["blk\\.1=CPU", "blk\\.2"]);
     }
 

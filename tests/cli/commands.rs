@@ -122,7 +122,7 @@ fn options_without_an_effect_are_named() {
     let said = notes(&[&[model], &given[..]].concat());
     assert!(said.contains("-t, --host, --cache-reuse and --jinja have no effect on memory"), "{said}");
     let said = notes(&[model, "--engine", "llama.cpp", "--no-warmup", "--rpc", "10.0.0.1:50052", "-cd", "512"]);
-    for part in ["--no-warmup has no effect", "--rpc is not planned", "-cd is no option of llama.cpp any more"] {
+    for part in ["--no-warmup has no effect", "--rpc is not planned", "-cd is no longer known to llama.cpp"] {
         assert!(said.contains(part), "{said}");
     }
     // the fit takes the context that the model was trained for, scaled
