@@ -5,6 +5,7 @@ pub mod flag;
 mod in_effect;
 pub mod knob;
 pub mod ollama;
+mod placement;
 mod release;
 
 use std::str::FromStr;
@@ -27,6 +28,7 @@ pub use in_effect::InEffect;
 pub use in_effect::StashedKnobs;
 pub use in_effect::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables};
 pub use ollama::{OllamaSettings, OllamaVersion, Source};
+pub use placement::{DeviceName, SplitMode, TensorOverride, TensorPattern};
 pub use release::NearestRelease;
 pub use release::Release;
 
@@ -60,6 +62,16 @@ pub struct Settings {
     pub swa_full: bool,
     /// Share of the layers per GPU.
     pub tensor_split: Vec<f64>,
+    /// The GPUs that may be used, in this order (`--device`), which may be none; `None` for the engine's own.
+    pub devices: Option<Vec<DeviceName>>,
+    /// How the model is split over them.
+    pub split_mode: SplitMode,
+    /// The GPU that is used alone if the model is not split, as an index in the list of those used; below zero for none.
+    pub main_gpu: i64,
+    /// Tensors placed on devices by their names, the first that matches counting.
+    pub override_tensor: Vec<TensorOverride>,
+    /// What is not set is not fitted to the free memory (`--fit off`).
+    pub no_fit: bool,
     /// Tokens whose logits one ubatch computes.
     pub outputs: Outputs,
     /// Embeddings are asked for (`--embeddings`); `None` for what the model is for.
@@ -72,6 +84,8 @@ pub struct Settings {
     pub program: LlamaProgram,
     /// Memory that `--fit` leaves free on each device.
     pub fit_target: Option<Bytes>,
+    /// The same of the first GPUs, where several sizes are given.
+    pub fit_targets: Vec<Bytes>,
     /// Smallest context that `--fit` may choose, in tokens.
     pub fit_ctx: Option<u64>,
     /// Memory kept free on each GPU (`OLLAMA_GPU_OVERHEAD`).
@@ -86,8 +100,10 @@ pub struct Settings {
     pub spread: bool,
     /// Refuse anything less than every layer on GPUs.
     pub require_full: bool,
-    /// Layers whose experts stay in RAM.
+    /// Layers whose experts stay in RAM; [`ALL_LAYERS`] for all.
     pub n_cpu_moe: Option<u64>,
+    /// Layers whose dense feed-forward weights stay in RAM (`--n-cpu-ffn`).
+    pub n_cpu_ffn: Option<u64>,
     /// Drafting of tokens.
     pub draft: DraftSettings,
     /// Quantisation to plan for; `None` keeps that of the opened file. Engines ignore it: the caller requantises the
@@ -131,6 +147,9 @@ impl Settings {
         self.projector.as_ref().map_or(Bytes::ZERO, |projector| projector.tensor_bytes)
     }
 }
+
+/// As [`Settings::n_cpu_moe`]: all layers.
+pub const ALL_LAYERS: u64 = u64::MAX;
 
 /// Requested context size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -16,6 +16,7 @@ pub mod homes;
 pub mod hparams;
 mod loaded;
 mod measure;
+mod overrides;
 pub mod partner;
 mod peak;
 pub mod placement;
@@ -67,7 +68,9 @@ impl Engine for LlamaCpp {
     }
 
     fn launch(&self, RequestParts { machine, settings, .. }: RequestParts<'_>) -> Result<Option<Launch>, EngineError> {
-        Ok(Some(Launch { options: settings.clone(), gpus: devices::gpus(machine), command: None, failures: 0 }))
+        // a list of devices names them among all
+        let gpus = if settings.devices.is_some() { (0..machine.gpus.len()).collect() } else { devices::usual_gpus(machine) };
+        Ok(Some(Launch { options: settings.clone(), gpus, command: None, failures: 0 }))
     }
 
     fn resolve(&self, request: RequestParts<'_>) -> Result<Option<ResolvedRequest>, EngineError> {

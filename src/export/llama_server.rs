@@ -6,7 +6,7 @@ use super::{comment, word};
 use crate::answer::verdict;
 use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId, Launch, ServerCommand};
-use crate::machine::{Backend, Gpu, Machine, rpc};
+use crate::machine::{Machine, rpc};
 use crate::plan::Plan;
 use crate::settings::{Context, Flag, GpuLayers, InEffect, MmprojDevice, Outputs, Settings};
 use std::path::Path;
@@ -111,14 +111,17 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         }
         words.extend(["--mmproj".to_owned(), word(file)]);
     }
+    use_own_names(&mut options, &visible);
     words.extend(arguments(&options));
     if !computers.is_empty() {
         let servers: Vec<String> = computers.iter().map(|computer| format!("{computer}:{RPC_PORT}")).collect();
         words.extend(["--rpc".to_owned(), word(&servers.join(","))]);
     }
-    words.extend(devices(machine, &launch));
+    if options.devices.is_none() {
+        words.extend(devices(machine, &launch));
+    }
     if let (Some(_), MmprojDevice::Gpu(gpu)) = (&options.projector, options.mmproj.device) {
-        words.extend(device_name(&visible, gpu).into_iter().flat_map(|name| ["--mmproj-device".to_owned(), name]));
+        words.extend(visible.device_name(gpu).into_iter().flat_map(|name| ["--mmproj-device".to_owned(), name]));
     }
     if let Some(draft) = model.draft() {
         let is_file = Path::new(&draft.file).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
@@ -126,10 +129,6 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
             lines += &comment(&format!("replace draft.gguf with the file of {}", draft.file));
         }
         words.extend(["-md".to_owned(), word(if is_file { &draft.file } else { "draft.gguf" })]);
-    }
-    if let Some(of_draft) = &options.draft.devices {
-        let names: Vec<String> = of_draft.iter().filter_map(|gpu| device_name(&visible, *gpu)).collect();
-        words.extend(["-devd".to_owned(), if names.is_empty() { "none".to_owned() } else { names.join(",") }]);
     }
     lines += &words.join(" ");
     lines.push('\n');
@@ -216,6 +215,19 @@ pub fn arguments(settings: &Settings) -> Vec<String> {
     values.chain(switches.into_iter().map(|(name, _)| name.to_owned())).collect()
 }
 
+/// Calls devices as llama.cpp does.
+fn use_own_names(settings: &mut Settings, machine: &Machine) {
+    let Settings { devices, override_tensor, draft, .. } = settings;
+    let lists = devices.iter_mut().chain(&mut draft.devices).flatten();
+    let of_tensors = override_tensor.iter_mut().chain(&mut draft.override_tensor).map(|to| &mut to.device);
+    for name in lists.chain(of_tensors) {
+        let own = name.index().and_then(|gpu| machine.device_name(gpu));
+        if let Some(own) = own.and_then(|own| own.parse().ok()) {
+            *name = own;
+        }
+    }
+}
+
 /// `--device`, if llama-server must not use its default devices.
 fn devices(machine: &Machine, launch: &Launch) -> Vec<String> {
     // GPUs of other computers come from --rpc
@@ -229,28 +241,15 @@ fn devices(machine: &Machine, launch: &Launch) -> Vec<String> {
     }
     // a list is used in its order; by default GPUs of other computers come first (`src/llama.cpp`)
     let (here, away): (Vec<usize>, Vec<usize>) = launch.gpus.iter().partition(|&&at| own(at).is_some());
-    let names: Vec<String> = away.into_iter().chain(here).filter_map(|gpu| device_name(machine, gpu)).collect();
+    let names: Vec<String> = away.into_iter().chain(here).filter_map(|gpu| machine.device_name(gpu)).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(",") };
     vec!["--device".to_owned(), names]
-}
-
-/// `CUDA0`: the backend's device name and the index among its devices (`*_NAME` in `ggml-*.h` and `.cpp`,
-/// `ggml_backend_rpc_add_server` for other computers, 0.1.161).
-fn device_name(machine: &Machine, gpu: usize) -> Option<String> {
-    let word = |gpu: &Gpu| match (&gpu.computer, gpu.backend) {
-        (Some(_), _) => "RPC",
-        (None, Backend::Metal) => "MTL",
-        (None, backend) => backend.name(),
-    };
-    let name = word(machine.gpus.get(gpu)?);
-    let number = machine.gpus.iter().take(gpu).filter(|other| word(other) == name).count();
-    Some(format!("{name}{number}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Origin, Os, Ram, presets};
+    use crate::machine::{Gpu, Origin, Os, Ram, presets};
     use crate::units::Bytes;
 
     #[test]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-use super::{CacheType, Context, GpuLayers, Outputs, Settings};
+use super::{CacheType, Context, DeviceName, GpuLayers, Outputs, Settings, TensorOverride};
 use crate::named::named;
 
 /// The options of drafting.
@@ -23,8 +23,12 @@ pub struct DraftSettings {
     pub cache_type_k: Option<CacheType>,
     /// Type of the draft's V cache.
     pub cache_type_v: Option<CacheType>,
-    /// Its GPUs, as indices in the machine, which may be none; `None` for those of the model.
-    pub devices: Option<Vec<usize>>,
+    /// Its GPUs, which may be none; `None` for those of the model.
+    pub devices: Option<Vec<DeviceName>>,
+    /// Tensors placed elsewhere (`--override-tensor-draft`).
+    pub override_tensor: Vec<TensorOverride>,
+    /// Layers whose experts stay in RAM.
+    pub n_cpu_moe: Option<u64>,
 }
 
 named! {

@@ -8,9 +8,10 @@
 use std::fmt::Display;
 
 use super::knob::MAX_VALUE;
+use super::placement;
 use super::{
-    CacheType, Context, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice, NearestRelease, Outputs, Release,
-    Settings,
+    ALL_LAYERS, CacheType, Context, DeviceName, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice, NearestRelease, Outputs, Release,
+    Settings, TensorOverride,
 };
 use crate::gguf::FileType;
 use crate::units::Bytes;
@@ -281,6 +282,35 @@ flags! {
         variables: &[value_of("LLAMA_ARG_TENSOR_SPLIT")], help: "Proportion of the layers on each GPU",
         access: value!(tensor_split, proportions, |split: &Vec<f64>| joined(split)),
     }
+    Device {
+        names: &["device"], may_be_left_out: false, takes: Takes::Word("GPU,…"), argument: Some("-dev"), variables: &[value_of("LLAMA_ARG_DEVICE")],
+        help: "GPUs to use, in this order, such as CUDA1,CUDA0 or GPU1, or none [default: all]",
+        access: optional!(devices, devices, written_devices),
+    }
+    SplitMode {
+        names: &["split-mode"], takes: Takes::Word("MODE"), words: || super::SplitMode::ALL.map(super::SplitMode::name).to_vec(),
+        argument: Some("-sm"), variables: &[value_of("LLAMA_ARG_SPLIT_MODE")],
+        help: "How the model is split over several GPUs: none, layer, row or tensor [default: layer]",
+        access: value!(split_mode, str::parse, super::SplitMode::to_string),
+    }
+    MainGpu {
+        names: &["main-gpu"], takes: Takes::Number("INDEX"), argument: Some("-mg"), variables: &[value_of("LLAMA_ARG_MAIN_GPU")],
+        ignored_with: Some(Flag::SplitMode), help: "The GPU that is used alone with --split-mode none, counted among those used from 0",
+        access: value!(main_gpu, index, i64::to_string),
+    }
+    Fit {
+        names: &["fit"], may_be_left_out: false, takes: Takes::Word("on|off"), words: || vec!["on", "off"], argument: Some("--fit"),
+        variables: &[value_of("LLAMA_ARG_FIT")],
+        help: "Whether context and placement are fitted to the free memory where they are not set [default: on]",
+        access: Access {
+            write: |settings| settings.no_fit.then(|| "off".to_owned()),
+            read: |settings, text| {
+                settings.no_fit = !is_on(text) || text == "off";
+                Ok(())
+            },
+            copy: |from, to| to.no_fit = from.no_fit,
+        },
+    }
     Outputs {
         names: &["outputs"], takes: Takes::Number("N|ubatch"),
         help: "Tokens per ubatch whose logits are computed: a number, or ubatch for all of them",
@@ -313,18 +343,80 @@ flags! {
         access: value!(program, str::parse, LlamaProgram::to_string),
     }
     FitTarget {
-        names: &["fit-target"], takes: Takes::Number("MIB"), argument: Some("-fitt"),
-        variables: &[value_of("LLAMA_ARG_FIT_TARGET")], help: "Memory in MiB that the fit leaves free on each GPU",
-        access: optional!(fit_target, mebibytes, written_mebibytes),
+        names: &["fit-target"], takes: Takes::Number("MIB,…"), argument: Some("-fitt"),
+        variables: &[value_of("LLAMA_ARG_FIT_TARGET")],
+        help: "Memory in MiB that the fit leaves free on each GPU, or a list with that of the first, the second and so on",
+        access: Access {
+            write: |settings| match settings.fit_targets.as_slice() {
+                [] => settings.fit_target.as_ref().map(written_mebibytes),
+                list => Some(list.iter().map(written_mebibytes).collect::<Vec<_>>().join(",")),
+            },
+            read: |settings, text| {
+                let list = text.split([',', '/']).map(mebibytes).collect::<Result<Vec<_>, _>>()?;
+                (settings.fit_target, settings.fit_targets) = match list.as_slice() {
+                    [each] => (Some(*each), Vec::new()),
+                    _ => (None, list),
+                };
+                Ok(())
+            },
+            copy: |from, to| {
+                to.fit_target = from.fit_target;
+                to.fit_targets.clone_from(&from.fit_targets);
+            },
+        },
     }
     FitCtx {
         names: &["fit-ctx"], takes: Takes::Number("N"), argument: Some("-fitc"), variables: &[Variable { name: "LLAMA_ARG_FIT_CTX", means: VariableMeaning::Read }],
         help: "Smallest context that the fit may choose", access: optional!(fit_ctx, count, u64::to_string),
     }
+    OverrideTensor {
+        names: &["override-tensor"], takes: Takes::List("PATTERN=DEVICE"), argument: Some("-ot"),
+        variables: &[value_of("LLAMA_ARG_OVERRIDE_TENSOR")],
+        help: "Tensors placed on a device by their names, such as 'ffn_.*_exps=CPU'; the first pattern that is found counts",
+        access: Access {
+            write: |settings| written_overrides(&settings.override_tensor),
+            read: |settings, text| {
+                let before = placement::kept_in_ram(settings.n_cpu_moe, settings.n_cpu_ffn);
+                settings.override_tensor.extend(placement::overrides(before, text)?);
+                Ok(())
+            },
+            copy: |from, to| to.override_tensor.clone_from(&from.override_tensor),
+        },
+    }
     CpuMoe {
+        names: &["cpu-moe"], argument: Some("-cmoe"), variables: &[value_of("LLAMA_ARG_CPU_MOE")],
+        help: "Keep the MoE weights of all layers in RAM",
+        access: Access {
+            write: |settings| (settings.n_cpu_moe == Some(ALL_LAYERS)).then(String::new),
+            read: |settings, text| {
+                settings.n_cpu_moe = is_on(text).then_some(ALL_LAYERS);
+                Ok(())
+            },
+            copy: |from, to| to.n_cpu_moe = from.n_cpu_moe,
+        },
+    }
+    NCpuMoe {
         names: &["n-cpu-moe"], takes: Takes::Number("N"), argument: Some("-ncmoe"),
         variables: &[value_of("LLAMA_ARG_N_CPU_MOE")], help: "Keep the MoE weights of the first N layers in RAM",
-        access: optional!(n_cpu_moe, layers, u64::to_string),
+        access: Access {
+            write: |settings| settings.n_cpu_moe.filter(|count| *count != ALL_LAYERS).map(|count| count.to_string()),
+            read: |settings, text| {
+                settings.n_cpu_moe = settings.n_cpu_moe.max(Some(layers(text)?));
+                Ok(())
+            },
+            copy: |from, to| to.n_cpu_moe = from.n_cpu_moe,
+        },
+    }
+    NCpuFfn {
+        names: &["n-cpu-ffn"], takes: Takes::Number("N"), argument: Some("-ncffn"),
+        variables: &[value_of("LLAMA_ARG_N_CPU_FFN")], help: "Keep the dense feed-forward weights of the first N layers in RAM",
+        access: Access {
+            read: |settings, text| {
+                settings.n_cpu_ffn = settings.n_cpu_ffn.max(Some(layers(text)?));
+                Ok(())
+            },
+            ..optional!(n_cpu_ffn, layers, u64::to_string)
+        },
     }
     LoadMode {
         names: &["load-mode"], may_be_left_out: false, takes: Takes::Word("MODE"), argument: Some("--load-mode"),
@@ -439,9 +531,45 @@ flags! {
         access: optional!(draft.cache_type_v, str::parse, CacheType::to_string),
     }
     DeviceDraft {
-        names: &["device-draft"], takes: Takes::Word("GPU,…"), ignored_with: Some(Flag::SpecType),
+        names: &["device-draft"], takes: Takes::Word("GPU,…"), argument: Some("-devd"), ignored_with: Some(Flag::SpecType),
         help: "GPUs of the draft, such as GPU1, or none [default: those of the model]",
-        access: optional!(draft.devices, devices, |gpus: &Vec<usize>| joined(gpus)),
+        access: optional!(draft.devices, devices, written_devices),
+    }
+    OverrideTensorDraft {
+        names: &["override-tensor-draft"], takes: Takes::List("PATTERN=DEVICE"), argument: Some("-otd"), ignored_with: Some(Flag::SpecType),
+        help: "Tensors of the draft placed on a device by their names",
+        access: Access {
+            write: |settings| written_overrides(&settings.draft.override_tensor),
+            read: |settings, text| {
+                let before = placement::kept_in_ram(settings.draft.n_cpu_moe, None);
+                settings.draft.override_tensor.extend(placement::overrides(before, text)?);
+                Ok(())
+            },
+            copy: |from, to| to.draft.override_tensor.clone_from(&from.draft.override_tensor),
+        },
+    }
+    CpuMoeDraft {
+        names: &["cpu-moe-draft"], argument: Some("-cmoed"), ignored_with: Some(Flag::SpecType), help: "Keep the MoE weights of all layers of the draft in RAM",
+        access: Access {
+            write: |settings| (settings.draft.n_cpu_moe == Some(ALL_LAYERS)).then(String::new),
+            read: |settings, text| {
+                settings.draft.n_cpu_moe = is_on(text).then_some(ALL_LAYERS);
+                Ok(())
+            },
+            copy: |from, to| to.draft.n_cpu_moe = from.draft.n_cpu_moe,
+        },
+    }
+    NCpuMoeDraft {
+        names: &["n-cpu-moe-draft"], takes: Takes::Number("N"), argument: Some("-ncmoed"), ignored_with: Some(Flag::SpecType),
+        help: "Keep the MoE weights of the first N layers of the draft in RAM",
+        access: Access {
+            write: |settings| settings.draft.n_cpu_moe.filter(|count| *count != ALL_LAYERS).map(|count| count.to_string()),
+            read: |settings, text| {
+                settings.draft.n_cpu_moe = settings.draft.n_cpu_moe.max(Some(layers(text)?));
+                Ok(())
+            },
+            copy: |from, to| to.draft.n_cpu_moe = from.draft.n_cpu_moe,
+        },
     }
     Release {
         names: &["release"], takes: Takes::Word("RELEASE"), words: || Release::ALL.map(Release::name).to_vec(), shows_words: true,
@@ -611,18 +739,23 @@ fn proportions(text: &str) -> Result<Vec<f64>, String> {
     text.split([',', '/']).map(share).collect()
 }
 
-/// `GPU1,GPU0`, `1,0` or `none`.
-fn devices(text: &str) -> Result<Vec<usize>, String> {
-    if text.trim() == "none" {
-        return Ok(Vec::new());
-    }
-    let device = |name: &str| {
-        let name = name.trim();
-        let digits =
-            if name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("gpu")) { &name[3..] } else { name };
-        digits.parse::<usize>().map_err(|_| format!("'{name}' is not a GPU: use GPU0, GPU1 and so on, or none"))
-    };
-    text.split(',').map(device).collect()
+/// The index of a GPU; below zero for none.
+fn index(text: &str) -> Result<i64, String> {
+    text.trim().parse().map_err(|_| format!("'{text}' is not the index of a GPU: use 0, 1 and so on"))
+}
+
+/// `GPU1,CUDA0`, `1,0` or `none`.
+fn devices(text: &str) -> Result<Vec<DeviceName>, String> {
+    if text.trim() == "none" { Ok(Vec::new()) } else { text.split(',').map(str::parse).collect() }
+}
+
+#[allow(clippy::ptr_arg, reason = "as the other writers")]
+fn written_devices(devices: &Vec<DeviceName>) -> String {
+    if devices.is_empty() { "none".to_owned() } else { joined(devices) }
+}
+
+fn written_overrides(overrides: &[TensorOverride]) -> Option<String> {
+    (!overrides.is_empty()).then(|| joined(overrides))
 }
 
 /// A release by its name, or the nearest one to a build or a date.
@@ -670,7 +803,10 @@ pub(crate) mod tests {
         Some(match flag.row().takes {
             Takes::NotTyped | Takes::File(_) => return None,
             Takes::Nothing | Takes::Truth(_) => "true",
-            Takes::Number("auto|all|N" | "N|max" | "N|ubatch" | "N" | "MIB" | "SIZE") => "3",
+            Takes::Number("auto|all|N" | "N|max" | "N|ubatch" | "N" | "MIB" | "MIB,…" | "SIZE" | "INDEX") => "3",
+            Takes::List("PATTERN=DEVICE") => r"blk\.[0-9]\.ffn=CPU",
+            Takes::Word("on|off") => "off",
+            Takes::Word("MODE") if flag == Flag::SplitMode => "none",
             Takes::Numbers(_) => "3,1",
             Takes::List(_) => "draft-mtp",
             Takes::Word("TYPE") if flag == Flag::Quant => "Q8_0",

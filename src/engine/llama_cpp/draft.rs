@@ -2,18 +2,20 @@
 //! file of its own), and what it uses of the model's.
 
 use super::context::ContextParams;
-use super::devices::Device;
+use super::devices::{self, Device};
 use super::error::LoadError;
 use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
 use super::measure::{Before, Measurer, MemoryBreakdown, Reservation};
+use super::overrides::UserOverrides;
 use super::partner::Partner;
 use super::placement::LayerSplit;
 use super::prepared::PreparedModel;
 use super::release::ReleaseTraits;
 use super::speculation::Speculation;
 use crate::engine::id::EngineError;
-use crate::settings::{CacheType, GpuLayers, Settings, SpecType};
+use crate::machine::Machine;
+use crate::settings::{CacheType, DeviceName, GpuLayers, Settings, SpecType};
 
 /// A draft as requested.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct DraftRequest<'a> {
     pub devices: Vec<usize>,
     /// Its layers on GPUs; none for all.
     pub gpu_layers: Option<u64>,
+    /// Its tensors that the user places.
+    pub overrides: UserOverrides,
     /// The options of its context. That has the context size of the model's.
     pub options: ContextParams,
     /// How it drafts.
@@ -179,11 +183,13 @@ impl<'a> DraftRequest<'a> {
 
     /// Its layers per device: the number is its own, the shares are the model's.
     fn spread(&self, main: &LayerSplit) -> LayerSplit {
-        let overrides = if self.model.is_none() { main.overrides.clone() } else { Vec::new() };
+        let of_main = self.model.is_none();
         LayerSplit {
             gpu_layers: self.gpu_layers,
             tensor_split: main.tensor_split.clone(),
-            overrides,
+            overrides: if of_main { main.overrides.clone() } else { Vec::new() },
+            by_user: if of_main { main.by_user.clone() } else { self.overrides.clone() },
+            by_rows: main.by_rows,
             load_mtp: self.speculation.is_mtp(),
             repack_for: main.repack_for,
         }
@@ -256,6 +262,7 @@ pub(super) fn speculation(
 pub(super) fn request<'a>(
     prepared: &'a PreparedModel,
     model: &LoadedModel,
+    machine: &Machine,
     gpus: &[usize],
     settings: &Settings,
     spread: &LayerSplit,
@@ -267,16 +274,22 @@ pub(super) fn request<'a>(
         return Ok(None);
     }
     let asked = &settings.draft;
-    let used = |gpu: &usize| gpus.iter().position(|used| used == gpu).ok_or(*gpu);
+    let place = |name: &DeviceName| devices::place(machine, gpus, name).map(usize::from);
     let named = asked.devices.as_ref().filter(|_| own.is_some());
-    let devices = named.map(|named| named.iter().map(used).collect::<Result<Vec<usize>, usize>>()).transpose();
-    let devices = devices.map_err(|gpu| {
-        EngineError::Settings(format!("GPU{gpu} is not one that llama-server uses: name others for the draft"))
-    })?;
+    let devices = named.map(|named| named.iter().map(place).collect::<Result<Vec<usize>, _>>()).transpose()?;
+    let devices = devices.unwrap_or_else(|| (0..gpus.len()).collect());
+    let overrides = match prepared.draft().zip(own) {
+        Some((draft, loaded)) => {
+            let used: Vec<usize> = devices.iter().filter_map(|at| gpus.get(*at).copied()).collect();
+            UserOverrides::new((&settings.draft).into(), loaded, &draft.model.header, machine, &used)?
+        }
+        None => UserOverrides::default(),
+    };
     let format = |ty: Option<CacheType>| ty.unwrap_or(CacheType::F16).format();
     Ok(Some(DraftRequest {
         model: own,
-        devices: devices.unwrap_or_else(|| (0..gpus.len()).collect()),
+        devices,
+        overrides,
         gpu_layers: match (own, asked.gpu_layers) {
             (None, _) => spread.gpu_layers,
             (Some(_), GpuLayers::Count(count)) => Some(count),

@@ -538,8 +538,8 @@ impl GraphBuilder<'_> {
 
     /// The token embeddings as output matrix.
     fn tied_output(&mut self, index: usize) -> TensorId {
-        if !self.placement.repacks_tied_output() {
-            return self.weight_on(index, self.placement.tied_output());
+        if !self.placement.repacks_tied_output(index) {
+            return self.weight_on(index, self.placement.tied_output(index));
         }
         // in RAM twice, once to look up rows
         let weight = &self.weights.all[index];
@@ -576,7 +576,10 @@ impl GraphBuilder<'_> {
                 partner.placement.home(partner.placement.output, index)
             }),
             None => {
-                self.of_partner(LlmTensor::TokenEmbd, TensorSuffix::Weight, |partner| partner.placement.tied_output())
+                let index = of(LlmTensor::TokenEmbd).unwrap_or_default();
+                self.of_partner(LlmTensor::TokenEmbd, TensorSuffix::Weight, |partner| {
+                    partner.placement.tied_output(index)
+                })
             }
         }
     }

@@ -9,6 +9,7 @@ use super::devices::Device;
 use super::homes::{WeightHomes, WeightsInRam};
 use super::hparams::Hparams;
 use super::loaded::LoadedModel;
+use super::overrides::UserOverrides;
 use super::weights::{self, LlmTensor, Weights};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::allocate::Piece;
@@ -27,11 +28,13 @@ pub enum OverrideGroup {
     GateAndDown,
     /// Only the down matrix.
     Down,
+    /// Feed-forward matrices that are no experts.
+    Dense,
 }
 
-/// Tensors of a block placed on another device than the block.
+/// Tensors of a block that a fit places on another device than the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TensorOverride {
+pub struct BlockOverride {
     /// The block.
     pub block: usize,
     /// The tensors.
@@ -49,8 +52,10 @@ pub struct SplitRequest<'a> {
     pub tensor_split: &'a [f32],
     /// Free bytes per GPU.
     pub free: &'a [u64],
-    /// Tensor overrides; the first that matches a tensor counts.
-    pub overrides: &'a [TensorOverride],
+    /// The overrides of a fit; the first that matches a tensor counts.
+    pub overrides: &'a [BlockOverride],
+    /// The user's, which count before them.
+    pub by_user: &'a UserOverrides,
     /// MTP blocks are loaded.
     pub load_mtp: bool,
 }
@@ -83,7 +88,9 @@ pub struct Placement {
     /// The weights that GPUs refuse, which are in RAM.
     homes: WeightHomes,
     /// Sorted by block; within a block in the given order.
-    overrides: Vec<TensorOverride>,
+    overrides: Vec<BlockOverride>,
+    /// The user's, which count before them.
+    by_user: UserOverrides,
 }
 
 impl Placement {
@@ -114,6 +121,7 @@ impl Placement {
             load_mtp: request.load_mtp,
             homes: WeightHomes::default(),
             overrides,
+            by_user: request.by_user.clone(),
         }
     }
 
@@ -125,7 +133,7 @@ impl Placement {
 
     /// Whether there are tensor overrides.
     pub fn has_overrides(&self) -> bool {
-        !self.overrides.is_empty()
+        !self.overrides.is_empty() || self.by_user.is_given
     }
 
     /// The device of every block, then that of the output layer.
@@ -133,7 +141,8 @@ impl Placement {
         self.layers.iter().copied().chain([self.output]).collect()
     }
 
-    /// The device of a tensor of block `il`; tensors beyond the last block are on the output layer's device.
+    /// The device of a tensor of block `il`, unless the user says otherwise; tensors beyond the last block are on the
+    /// output layer's device.
     pub fn in_block(&self, il: usize, slot: Option<LlmTensor>) -> BackendId {
         let device = self.layers.get(il).copied().unwrap_or(self.output);
         let own = self.overrides.partition_point(|to| to.block < il);
@@ -144,12 +153,14 @@ impl Placement {
 
     /// Where the weight with this index is, if it belongs to `device`.
     pub fn home(&self, device: BackendId, index: usize) -> BackendId {
-        if self.homes.refuses(device, index) { self.cpu } else { device }
+        let usual = || if self.homes.refuses(device, index) { self.cpu } else { device };
+        self.by_user.device(index).unwrap_or_else(usual)
     }
 
-    /// Where the token embeddings are as output matrix.
-    pub fn tied_output(&self) -> BackendId {
-        if self.homes.refuses_tied_output(self.output) { self.cpu } else { self.output }
+    /// Where the token embeddings, the weight with this index, are as output matrix.
+    pub fn tied_output(&self, index: usize) -> BackendId {
+        let usual = || if self.homes.refuses_tied_output(self.output) { self.cpu } else { self.output };
+        self.by_user.device(index).unwrap_or_else(usual)
     }
 
     /// The device of a model-wide tensor; those of no particular layer are on that of block 0.
@@ -241,11 +252,12 @@ impl Placement {
         let tied = architecture.ties_output()
             && tensors.find_global(LlmTensor::Output, weights::TensorSuffix::Weight).is_none();
         if let (true, Some(index)) = (tied, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight)) {
-            let device = self.tied_output();
+            let device = self.tied_output(index);
+            let rows = self.home(self.of_model(Some(LlmTensor::TokenEmbd), architecture), index);
             let first = architecture.has(Trait::CopiesEmbeddingsFirst);
             let repacked = self.homes.repacked_tied_output().filter(|_| device == self.cpu);
-            let twice = first || repacked.is_some() || tensors.embeddings_twice_in_ram(&self.homes);
-            if device != self.cpu || twice {
+            let twice_in_ram = repacked.is_some() || tensors.embeddings_twice_in_ram(&self.homes);
+            if device != rows || first || device == self.cpu && twice_in_ram {
                 visit(LoadedWeight { index, device, tied: true, repacked });
             }
         }
@@ -257,8 +269,8 @@ impl Placement {
     }
 
     /// Whether the token embeddings as output matrix are in a layout of the CPU's own.
-    pub fn repacks_tied_output(&self) -> bool {
-        self.tied_output() == self.cpu && self.homes.repacked_tied_output().is_some()
+    pub fn repacks_tied_output(&self, index: usize) -> bool {
+        self.tied_output(index) == self.cpu && self.homes.repacked_tied_output().is_some()
     }
 
     /// The devices of rope factors: every device whose blocks use them has a copy.
@@ -352,7 +364,7 @@ impl Placement {
 
 impl OverrideGroup {
     /// Whether the group contains tensors of this role.
-    const fn covers(self, slot: LlmTensor) -> bool {
+    pub(super) const fn covers(self, slot: LlmTensor) -> bool {
         // spelled out for speed: called for every tensor of every graph
         match self {
             Self::Experts => {
@@ -388,6 +400,7 @@ impl OverrideGroup {
                 slot,
                 LlmTensor::FfnDown | LlmTensor::FfnDownExps | LlmTensor::FfnDownChexps | LlmTensor::FfnDownShexp
             ),
+            Self::Dense => matches!(slot, LlmTensor::FfnUp | LlmTensor::FfnGate | LlmTensor::FfnDown),
         }
     }
 }
@@ -415,8 +428,12 @@ pub struct LayerSplit {
     pub gpu_layers: Option<u64>,
     /// Share of the layers per GPU; empty to split by free memory.
     pub tensor_split: Vec<f32>,
-    /// Tensors placed on another device than their layer.
-    pub overrides: Vec<TensorOverride>,
+    /// Tensors that a fit places on another device than their layer.
+    pub overrides: Vec<BlockOverride>,
+    /// Tensors that the user places.
+    pub by_user: UserOverrides,
+    /// Matrices are split over all GPUs by their rows.
+    pub by_rows: bool,
     /// MTP blocks are loaded.
     pub load_mtp: bool,
     /// The instructions of the CPU for which weights in RAM are repacked; `None` if they are not.
@@ -432,6 +449,7 @@ impl LoadedModel {
             tensor_split: &spread.tensor_split,
             free: &free,
             overrides: &spread.overrides,
+            by_user: &spread.by_user,
             load_mtp: spread.load_mtp,
         };
         // host buffers of a GPU come first

@@ -9,12 +9,13 @@ use super::cache::Memory;
 use super::context::{self, ContextParams, Cparams};
 use super::devices::{Device, backend, gpus};
 use super::draft::{self, DraftMemory, DraftRequest, MainContext};
-use super::fit::{FitLimits, FitResult, NoRoom, fit_for};
+use super::fit::{FitLimits, FitResult, NoRoom, fit_for, without_fit};
 use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
+use super::overrides::{self, UserOverrides};
 use super::measure::{AllocationDetails, MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
 use super::peak;
-use super::placement::{LayerSplit, OverrideGroup, Placement, SplitRequest, TensorOverride};
+use super::placement::{BlockOverride, LayerSplit, OverrideGroup, Placement, SplitRequest};
 use super::prepared::PreparedModel;
 use super::projector::PlacedProjector;
 use super::resolved::ResolvedRequest;
@@ -31,7 +32,7 @@ use crate::plan::{
 };
 use crate::settings::{
     CacheType, Context, FlashAttn, GpuLayers, InEffect, LlamaProgram, LoadMode, Outputs, PROMPT_CACHE, Pooling,
-    Settings,
+    Settings, SplitMode,
 };
 use crate::units::Bytes;
 pub use confidence::{Evidence, Likeness, ModelledError, evidence};
@@ -66,7 +67,7 @@ pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) ->
     }
     let context = Cparams::new(&params.options, loaded)?;
     let gpus = (0..machine.gpus.len()).map(|gpu| params.gpus.contains(&gpu)).collect();
-    let upper_bound = LowerBound { loaded, params: &params, context: &context, machine }.upper_bound();
+    let upper_bound = LowerBound { loaded, params: &params, context: &context, machine, settings }.upper_bound();
     Ok(Preflight { settings: in_effect(&context, &params, loaded, settings), gpus, upper_bound, refused: false })
 }
 
@@ -147,6 +148,24 @@ impl PlanBuilder<'_> {
         plan
     }
 
+    /// How many layers have weights on other devices, and what places none there.
+    fn notes_on_overrides(&self) -> Vec<String> {
+        let LayerSplit { overrides: by_fit, by_user, .. } = &self.placed.fitted.spread;
+        let mut notes = Vec::new();
+        if by_user.is_given {
+            let elsewhere = self.placed.placement().weights_elsewhere(self.placed.loaded);
+            let layers = elsewhere.iter().filter(|bytes| **bytes > 0).count();
+            notes.push(format!("{layers} of the layers have weights on another device, as you asked"));
+        } else if !by_fit.is_empty() {
+            let layers = by_fit.len();
+            notes.push(format!("{layers} layers have weights on another device: experts or feed-forward tensors"));
+        }
+        let idle = overrides::without_effect(&self.placed.settings.override_tensor, &self.model.header);
+        let of_none = |one: String| format!("'{one}' of --override-tensor places no tensor of this model");
+        notes.extend(idle.into_iter().map(of_none));
+        notes
+    }
+
     /// Why the figures are not exact.
     fn uncertainties(&self) -> Vec<Uncertainty> {
         let PlacedModel { loaded, params, machine, .. } = &self.placed;
@@ -223,6 +242,7 @@ impl PlanBuilder<'_> {
         match (on_gpu, self.placed.settings.gpu_layers) {
             _ if self.placed.params.gpus.is_empty() => Why::NoGpu,
             (true, _) if elsewhere > Bytes::ZERO => Why::InPart { needed, elsewhere },
+            (true, GpuLayers::Auto) if self.placed.settings.no_fit => Why::AskedFor,
             // if the total of all GPUs suffices, a single GPU may be filled into its margin
             (true, GpuLayers::Auto) if needed > left(device) => Why::Fits { needed, room: room(device).left },
             (true, GpuLayers::Auto) => Why::Fits { needed, room: left(device) },
@@ -271,10 +291,7 @@ impl PlanBuilder<'_> {
         if let Some(projector) = &self.placed.params.projector {
             notes.extend(projector.notes.iter().cloned());
         }
-        let overridden = self.placed.fitted.spread.overrides.len();
-        if overridden > 0 {
-            notes.push(format!("{overridden} layers have weights on another device: experts or feed-forward tensors"));
-        }
+        notes.extend(self.notes_on_overrides());
         notes.extend(self.placed.note_on_repacking());
         notes.extend(self.placed.notes_on_draft());
         for option in EngineId::LlamaCpp.facts().ignored(self.placed.settings) {
@@ -311,7 +328,7 @@ pub struct ServerParams<'a> {
     /// The projector.
     pub projector: Option<PlacedProjector>,
     /// Bytes that the fit leaves free per GPU besides the projector.
-    pub margin: u64,
+    pub kept: Vec<u64>,
 }
 
 impl<'a> ServerParams<'a> {
@@ -326,11 +343,10 @@ impl<'a> ServerParams<'a> {
         settings: &Settings,
     ) -> Result<Self, EngineError> {
         let speculation = draft::speculation(prepared, model.release, settings)?;
-        let gpus = gpus(machine);
+        let gpus = gpus(machine, settings)?;
         let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
         let devices: Vec<Device> =
             used.map(|gpu| Device { backend: backend(gpu, machine.os, model.release), free: gpu.free.0 }).collect();
-        let experts = |block: u64| TensorOverride { block: block as usize, part: OverrideGroup::Experts, gpu: None };
         let blocks = model.hparams.n_layer_all as u64;
         let spread = LayerSplit {
             gpu_layers: match settings.gpu_layers {
@@ -341,22 +357,25 @@ impl<'a> ServerParams<'a> {
             tensor_split: settings.tensor_split.iter().map(|share| *share as f32).collect(),
             load_mtp: speculation.is_mtp(),
             repack_for: if settings.no_repack { CpuInstructions::None } else { machine.cpu.instructions },
-            overrides: (0..settings.n_cpu_moe.unwrap_or(0).min(blocks)).map(experts).collect(),
+            overrides: Vec::new(),
+            by_user: UserOverrides::new(settings.into(), model, &prepared.header, machine, &gpus)?,
+            by_rows: settings.split_mode == SplitMode::Row,
         };
-        let margin = settings.fit_target.unwrap_or(MARGIN).0;
+        let margin = |at: usize| settings.fit_targets.get(at).copied().or(settings.fit_target).unwrap_or(MARGIN).0;
         let options = speculation.main(options(model, settings, &speculation), model.release);
-        let draft = draft::request(prepared, model, &gpus, settings, &spread, &options, &speculation)?;
+        let draft = draft::request(prepared, model, machine, &gpus, settings, &spread, &options, &speculation)?;
         let n_ubatch = options.n_ubatch.min(options.n_batch);
         let n_embd = model.hparams.n_embd_inp();
         let projector = PlacedProjector::new(machine, settings, model.release, n_ubatch, n_embd)?;
-        let mut margins = vec![margin; gpus.len().max(1)];
+        let kept: Vec<u64> = (0..gpus.len().max(1)).map(margin).collect();
+        let mut margins = kept.clone();
         if let Some((projector, gpu)) = projector.as_ref().and_then(|projector| Some((projector, projector.gpu?)))
             && let Some(margin) = margins.get_mut(gpu)
         {
             *margin += projector.fit_bytes();
         }
         let limits = FitLimits { margins, min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT), ram: machine.ram.total.0 };
-        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, margin })
+        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, kept })
     }
 }
 
@@ -453,6 +472,9 @@ pub fn in_effect(
         embeddings: context.embeddings,
         program: Some(settings.program).filter(|program| *program != LlamaProgram::Server),
         n_cpu_moe: Some(settings.n_cpu_moe.unwrap_or(0).min(model.hparams.n_layer_all as u64)),
+        n_cpu_ffn: settings.n_cpu_ffn.map(|count| count.min(model.hparams.n_layer_all as u64)),
+        override_tensor: settings.override_tensor.iter().map(ToString::to_string).collect(),
+        split_mode: Some(settings.split_mode).filter(|mode| *mode != SplitMode::Layer).map(SplitMode::name),
         release: Some(model.release.name),
         build: settings.build,
         spec_type: params.speculation.names(),
@@ -502,8 +524,12 @@ impl<'a> PlacedModel<'a> {
         fit_goal: FitGoal,
     ) -> Result<(Self, MeasuredGraphs), EngineError> {
         let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
-        let limits = params.limits_with_draft(loaded);
-        let (fitted, graphs) = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
+        let (fitted, graphs) = if settings.no_fit {
+            without_fit(measurer, &params.spread, &params.options)?
+        } else {
+            let limits = params.limits_with_draft(loaded);
+            fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?
+        };
         params.options.n_ctx = fitted.n_ctx;
         params.spread = fitted.spread.clone();
         let placement = loaded.place(&params.devices, &params.spread);
@@ -580,14 +606,18 @@ impl<'a> PlacedModel<'a> {
         {
             ram.mapped = ram.weights - ram.repacked - ram.read_once;
         }
-        for (place, &gpu) in self.params.gpus.iter().enumerate() {
-            if let Some(device) = devices.get_mut(gpu) {
-                device.largest_buffer = self.largest_buffer(place, gpu);
+        for place in 0..=self.params.gpus.len() {
+            if let Some(device) = devices.get_mut(self.device_of(place)) {
                 let of_load = self.load.compute.get(place);
                 let of = |bytes: &u64| Bytes(*bytes);
                 device.graph_measured =
                     self.fitted.measured.compute.get(place).filter(|it| Some(*it) != of_load).map(of);
                 device.graph_pipelined = self.load.refused_pipeline.as_ref().and_then(|all| all.get(place)).map(of);
+            }
+        }
+        for (place, &gpu) in self.params.gpus.iter().enumerate() {
+            if let Some(device) = devices.get_mut(gpu) {
+                device.largest_buffer = self.largest_buffer(place, gpu);
             }
         }
         for layer in 0..self.layer_count() {
@@ -608,10 +638,12 @@ impl<'a> PlacedModel<'a> {
                 // what belongs to no layer is not run through
                 let placement = self.placement();
                 let by_layer = placement.weights_by_layer(self.loaded);
-                let whole: Bytes = ram.layers.iter().filter_map(|layer| by_layer.get(*layer)).map(|b| Bytes(*b)).sum();
-                let elsewhere = placement.weights_elsewhere(self.loaded).into_iter().enumerate();
-                let of_others = elsewhere.filter(|(layer, _)| !ram.layers.contains(layer));
-                ram.run_in_part = of_others.map(|(_, bytes)| Bytes(bytes)).sum::<Bytes>().min(ram.run - whole);
+                let elsewhere = placement.weights_elsewhere(self.loaded);
+                let moved = |layer: usize| Bytes(elsewhere.get(layer).copied().unwrap_or(0));
+                let of = |layer: &usize| by_layer.get(*layer).map(|bytes| Bytes(*bytes) - moved(*layer));
+                let whole: Bytes = ram.layers.iter().filter_map(of).sum();
+                let others = (0..elsewhere.len()).filter(|layer| !ram.layers.contains(layer));
+                ram.run_in_part = others.map(moved).sum::<Bytes>().min(ram.run - whole);
                 ram.run = ram.run.min(whole + ram.run_in_part);
             }
         }
@@ -718,8 +750,9 @@ impl<'a> PlacedModel<'a> {
     }
 
     fn reserves(&self, gpu: usize) -> Vec<Reserve> {
-        let used = self.params.gpus.contains(&gpu);
-        used.then_some(Reserve { name: "fit margin", bytes: Bytes(self.params.margin) }).into_iter().collect()
+        let place = self.params.gpus.iter().position(|used| *used == gpu);
+        let kept = place.filter(|_| !self.settings.no_fit).and_then(|place| self.params.kept.get(place));
+        kept.map(|bytes| Reserve { name: "fit margin", bytes: Bytes(*bytes) }).into_iter().collect()
     }
 }
 
@@ -731,6 +764,7 @@ struct LowerBound<'a> {
     params: &'a ServerParams<'a>,
     context: &'a Cparams,
     machine: &'a Machine,
+    settings: &'a Settings,
 }
 
 impl LowerBound<'_> {
@@ -738,7 +772,7 @@ impl LowerBound<'_> {
         let ServerParams { devices, spread, limits, .. } = self.params;
         let ram = self.machine.ram.free + self.machine.ram.swap_free;
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
-        if spread.is_fixed(devices.len()) {
+        if self.settings.no_fit || spread.is_fixed(devices.len()) {
             let own = devices.iter().map(|device| device.backend.clone()).collect();
             let needed = self.minimum(&self.loaded.place(devices, spread), own);
             let fits =
@@ -772,8 +806,8 @@ impl LowerBound<'_> {
     /// to RAM are there.
     fn all_on(&self, free: &[u64], movable: usize) -> Placement {
         let hparams = &self.loaded.hparams;
-        let in_ram = |block| TensorOverride { block, part: OverrideGroup::FeedForward, gpu: None };
-        let overrides: Vec<TensorOverride> = (0..movable).map(in_ram).collect();
+        let in_ram = |block| BlockOverride { block, part: OverrideGroup::FeedForward, gpu: None };
+        let overrides: Vec<BlockOverride> = (0..movable).map(in_ram).collect();
         Placement::new(
             hparams,
             &SplitRequest {
@@ -781,6 +815,7 @@ impl LowerBound<'_> {
                 tensor_split: &[],
                 free,
                 overrides: &overrides,
+                by_user: &UserOverrides::default(),
                 load_mtp: self.params.spread.load_mtp,
             },
         )
