@@ -4,6 +4,7 @@
 use super::devices;
 use super::loaded::LoadedModel;
 use super::placement::OverrideGroup;
+use super::weights::LlmTensor;
 use crate::engine::ggml::tensor::BackendId;
 use crate::engine::id::EngineError;
 use crate::gguf::Header;
@@ -15,6 +16,8 @@ use crate::settings::{ALL_LAYERS, DraftSettings, Settings, TensorOverride};
 pub struct UserOverrides {
     /// Whether anything was asked for, also if it names no weight of this model.
     pub is_given: bool,
+    /// Whether it moves more than feed-forward weights.
+    pub moves_attention: bool,
     /// By index into [`super::weights::Weights::all`]; empty if nothing was asked for.
     devices: Vec<Option<BackendId>>,
 }
@@ -72,7 +75,12 @@ impl UserOverrides {
             };
             by_name.map(|at| places[at]).or_else(|| groups.iter().any(covers).then_some(cpu))
         });
-        Ok(Self { is_given, devices: devices.collect() })
+        let devices: Vec<Option<BackendId>> = devices.collect();
+        let moved = model.weights.all.iter().zip(&devices).filter(|(_, device)| device.is_some());
+        let groups = [OverrideGroup::FeedForward, OverrideGroup::Experts];
+        let stays = |role: Option<(LlmTensor, _)>| role.is_some_and(|(slot, _)| groups.iter().any(|group| group.covers(slot)));
+        let moves_attention = moved.into_iter().any(|(weight, _)| !stays(weight.role));
+        Ok(Self { is_given, moves_attention, devices })
     }
 
     /// The device of the weight with this index, if it was placed.

@@ -136,6 +136,11 @@ impl Placement {
         !self.overrides.is_empty() || self.by_user.is_given
     }
 
+    /// Whether weights of attention may be on another device than their block.
+    pub fn moves_attention(&self) -> bool {
+        self.by_user.moves_attention
+    }
+
     /// The device of every block, then that of the output layer.
     pub fn layer_devices(&self) -> Vec<BackendId> {
         self.layers.iter().copied().chain([self.output]).collect()
