@@ -1,5 +1,6 @@
 //! The knobs as the user sets them. What an engine makes of them is in [`InEffect`].
 
+mod adapter;
 mod draft;
 pub mod flag;
 mod in_effect;
@@ -18,6 +19,7 @@ use crate::model::Projector;
 use crate::named::named;
 use crate::units::Bytes;
 
+pub use adapter::{KvOverride, Lora, LoraMatrix, LoraPairs};
 pub use draft::LlamaProgram;
 pub use draft::LoadMode;
 pub use draft::Pooling;
@@ -28,7 +30,7 @@ pub use in_effect::InEffect;
 pub use in_effect::StashedKnobs;
 pub use in_effect::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables};
 pub use ollama::{OllamaSettings, OllamaVersion, Source};
-pub use placement::{DeviceName, SplitMode, TensorOverride, TensorPattern};
+pub use placement::{DeviceName, LazyMode, SplitMode, TensorOverride, TensorPattern};
 pub use release::NearestRelease;
 pub use release::Release;
 
@@ -121,6 +123,20 @@ pub struct Settings {
     pub cache_ram: Option<Bytes>,
     /// Checkpoints that llama-server keeps per sequence at most (`--ctx-checkpoints`). No engine counts them.
     pub ctx_checkpoints: Option<u64>,
+    /// Adapters of weights that are loaded with the model.
+    pub loras: Vec<Lora>,
+    /// Files of directions that are added to states (`--control-vector`); their sizes follow from the model.
+    pub control_vectors: Vec<String>,
+    /// Keys of the model's header with other values. Engines ignore them: the caller changes the header before planning.
+    pub override_kv: Vec<KvOverride>,
+    /// Weights in RAM are in no buffer of a GPU's driver (`--no-host`).
+    pub no_host: bool,
+    /// Whether large tables are read from the file on demand (`--lazy-mode`).
+    pub lazy_mode: LazyMode,
+    /// The device of the output layer chooses tokens (`--backend-sampling`).
+    pub backend_sampling: bool,
+    /// Tokens of context of each slot, where the context is not set (`--kv-unified-per-slot`).
+    pub ctx_per_slot: Option<u64>,
     /// Leave weights in RAM in the layout of the file (`--no-repack`).
     pub no_repack: bool,
     /// Whether the compute buffers of a pipeline are refused, whatever is free, as a log shows; `None` goes by what is free.

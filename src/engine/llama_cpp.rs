@@ -2,6 +2,7 @@
 //!
 //! The reference is the llama.cpp of package `llama-cpp-sys-2`; [`Release`](crate::settings::Release) names the versions.
 
+mod adapters;
 mod architecture;
 pub mod architectures;
 pub mod cache;

@@ -29,6 +29,8 @@ pub struct DraftSettings {
     pub override_tensor: Vec<TensorOverride>,
     /// Layers whose experts stay in RAM.
     pub n_cpu_moe: Option<u64>,
+    /// Its best tokens are not chosen by its device (`--no-spec-draft-backend-sampling`).
+    pub no_backend_sampling: bool,
 }
 
 named! {
@@ -76,6 +78,8 @@ pub struct MmprojOptions {
     pub image_min_tokens: Option<u64>,
     /// Most tokens of an image (`--image-max-tokens`).
     pub image_max_tokens: Option<u64>,
+    /// Most tokens of several images that are computed at once (`--mtmd-batch-max-tokens`); one image is planned.
+    pub batch_max_tokens: Option<u64>,
     /// An image to plan for; none for the largest one allowed.
     pub image: Option<ImageSize>,
 }

@@ -152,6 +152,22 @@ macro_rules! optional {
     };
 }
 
+/// Values that are added to those before.
+macro_rules! list {
+    ($($field:ident).+, $write:expr) => {
+        Access {
+            write: |settings| (!settings.$($field).+.is_empty()).then(|| settings.$($field).+.iter().map($write).collect::<Vec<_>>().join(",")),
+            read: |settings, text| {
+                for one in text.split(',') {
+                    settings.$($field).+.push(one.parse().map_err(|error| format!("{error}"))?);
+                }
+                Ok(())
+            },
+            copy: |from, to| to.$($field).+.clone_from(&from.$($field).+),
+        }
+    };
+}
+
 /// A value of which one stands for the engine's own.
 macro_rules! value {
     ($($field:ident).+, $read:expr, $write:expr) => {
@@ -453,6 +469,37 @@ flags! {
             ..Access::NONE
         },
     }
+    NoHost {
+        names: &["no-host"], may_be_left_out: false, argument: Some("--no-host"), variables: &[Variable { name: "LLAMA_ARG_NO_HOST", means: VariableMeaning::Value }],
+        help: "Keep weights in RAM out of the GPU driver's buffers, so that the CPU may repack them", access: switch!(no_host),
+    }
+    LazyMode {
+        names: &["lazy-mode"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), words: || super::LazyMode::ALL.map(super::LazyMode::name).to_vec(),
+        argument: Some("-lzm"), help: "Whether large tables are read from the file on demand [default: auto, above 4 GiB]",
+        access: value!(lazy_mode, str::parse, super::LazyMode::to_string),
+    }
+    Lora {
+        names: &["lora"], may_be_left_out: false, takes: Takes::List("FILE|rank=N"), argument: Some("--lora"),
+        help: "An adapter that is loaded with the model: a file, or what is assumed of one, such as rank=16 or rank=16:attn_q+attn_v",
+        access: list!(loras, |lora: &super::Lora| lora.to_string()),
+    }
+    ControlVector {
+        names: &["control-vector"], may_be_left_out: false, takes: Takes::List("FILE"), argument: Some("--control-vector"),
+        help: "A control vector that is loaded with the model", access: list!(control_vectors, String::clone),
+    }
+    OverrideKv {
+        names: &["override-kv"], may_be_left_out: false, takes: Takes::List("KEY=TYPE:VALUE"), argument: Some("--override-kv"),
+        help: "Another value for a key of the model's header: llama.expert_used_count=int:4",
+        access: list!(override_kv, |one: &super::KvOverride| one.to_string()),
+    }
+    BackendSampling {
+        names: &["backend-sampling"], argument: Some("-bs"), variables: &[value_of("LLAMA_ARG_BACKEND_SAMPLING")],
+        help: "Choose tokens on the device of the output layer", access: switch!(backend_sampling),
+    }
+    KvUnifiedPerSlot {
+        names: &["kv-unified-per-slot"], takes: Takes::Number("N"), argument: Some("--kv-unified-per-slot"), variables: &[value_of("LLAMA_ARG_KV_UNIFIED_PER_SLOT")],
+        help: "Context of each slot in tokens, where --ctx is not given", access: optional!(ctx_per_slot, count, u64::to_string),
+    }
     Mmproj {
         names: &["mmproj"], takes: Takes::File("FILE|catalogue:NAME"),
         help: "The model's vision or audio projector: a file, or one of the catalogue, such as catalogue:gemma3-4b. Without this, the one that is found with the model is planned",
@@ -498,6 +545,11 @@ flags! {
             write: |settings| settings.projector.as_ref().and(settings.mmproj.image_max_tokens).map(|n| n.to_string()),
             ..optional!(mmproj.image_max_tokens, count, u64::to_string)
         },
+    }
+    MtmdBatchMaxTokens {
+        names: &["mtmd-batch-max-tokens"], takes: Takes::Number("N"), argument: Some("--mtmd-batch-max-tokens"),
+        help: "Maximum number of tokens of several images that are computed at once; plans count one image",
+        access: optional!(mmproj.batch_max_tokens, count, u64::to_string),
     }
     Image {
         names: &["image"], takes: Takes::Word("WxH"), help: "Plan for an image of this size in pixels, not for the largest one allowed",
@@ -570,6 +622,11 @@ flags! {
             },
             copy: |from, to| to.draft.n_cpu_moe = from.draft.n_cpu_moe,
         },
+    }
+    NoSpecDraftBackendSampling {
+        names: &["no-spec-draft-backend-sampling"], argument: Some("--no-spec-draft-backend-sampling"), ignored_with: Some(Flag::SpecType),
+        variables: &[Variable { name: "LLAMA_ARG_SPEC_DRAFT_BACKEND_SAMPLING", means: VariableMeaning::Not }],
+        help: "Choose the draft's tokens on the CPU", access: switch!(draft.no_backend_sampling),
     }
     Release {
         names: &["release"], takes: Takes::Word("RELEASE"), words: || Release::ALL.map(Release::name).to_vec(), shows_words: true,
@@ -806,6 +863,10 @@ pub(crate) mod tests {
             Takes::Number("auto|all|N" | "N|max" | "N|ubatch" | "N" | "MIB" | "MIB,…" | "SIZE" | "INDEX") => "3",
             Takes::List("PATTERN=DEVICE") => r"blk\.[0-9]\.ffn=CPU",
             Takes::Word("on|off") => "off",
+            Takes::Word("off|auto|on") => "on",
+            Takes::List("FILE|rank=N") => "rank=16",
+            Takes::List("FILE") => "vector.gguf",
+            Takes::List("KEY=TYPE:VALUE") => "llama.block_count=int:2",
             Takes::Word("MODE") if flag == Flag::SplitMode => "none",
             Takes::Numbers(_) => "3,1",
             Takes::List(_) => "draft-mtp",

@@ -77,6 +77,29 @@ impl FromStr for SplitMode {
     }
 }
 
+named! {
+    /// When tables of which a model reads few rows are read on demand (`llama_lazy_mode` in `llama.h`, 0.1.161).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum LazyMode {
+        /// Never.
+        Off = "off",
+        /// If they are large.
+        #[default]
+        Auto = "auto",
+        /// Always.
+        On = "on",
+    }
+}
+
+impl FromStr for LazyMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == text.trim());
+        found.ok_or_else(|| format!("'{text}' is not a lazy mode: use off, auto or on"))
+    }
+}
+
 /// Tensors placed on a device by their names (`--override-tensor`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorOverride {

@@ -189,6 +189,7 @@ impl<'a> DraftRequest<'a> {
             tensor_split: main.tensor_split.clone(),
             overrides: if of_main { main.overrides.clone() } else { Vec::new() },
             by_user: if of_main { main.by_user.clone() } else { self.overrides.clone() },
+            no_host: main.no_host,
             by_rows: main.by_rows,
             load_mtp: self.speculation.is_mtp(),
             repack_for: main.repack_for,
@@ -252,7 +253,8 @@ pub(super) fn speculation(
         }
     }
     let default = Speculation::default();
-    Ok(Speculation { types, n_max: settings.draft.n_max.unwrap_or(default.n_max), ..default })
+    let n_max = settings.draft.n_max.unwrap_or(default.n_max);
+    Ok(Speculation { types, n_max, backend_sampling: !settings.draft.no_backend_sampling })
 }
 
 /// The draft beside a context of the model with the options `main`.

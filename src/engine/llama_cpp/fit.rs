@@ -96,6 +96,8 @@ struct Fitter<'f, 'a> {
     load_mtp: bool,
     /// The instructions for which weights in RAM are repacked.
     repack_for: CpuInstructions,
+    /// Weights in RAM are in no host buffers of GPUs.
+    no_host: bool,
     limits: &'f FitLimits,
     options: ContextParams,
     fit_goal: FitGoal,
@@ -160,6 +162,7 @@ pub(super) fn fit_for(
         draft,
         load_mtp,
         repack_for,
+        no_host: spread.no_host,
         limits,
         options,
         fit_goal,
@@ -252,7 +255,7 @@ impl ContextRange {
 impl Fitter<'_, '_> {
     /// What no trial changes of a split.
     fn unsplit(&self) -> LayerSplit {
-        LayerSplit { load_mtp: self.load_mtp, repack_for: self.repack_for, ..LayerSplit::default() }
+        LayerSplit { load_mtp: self.load_mtp, repack_for: self.repack_for, no_host: self.no_host, ..LayerSplit::default() }
     }
 
     const fn model(&self) -> &LoadedModel {

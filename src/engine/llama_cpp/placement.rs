@@ -10,7 +10,7 @@ use super::homes::{WeightHomes, WeightsInRam};
 use super::hparams::Hparams;
 use super::loaded::LoadedModel;
 use super::overrides::UserOverrides;
-use super::weights::{self, LlmTensor, Weights};
+use super::weights::{self, LlmTensor, Weight, Weights};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::allocate::Piece;
 use crate::engine::ggml::backend::{Backend, Cpu};
@@ -91,6 +91,8 @@ pub struct Placement {
     overrides: Vec<BlockOverride>,
     /// The user's, which count before them.
     by_user: UserOverrides,
+    /// Weights in RAM are in no host buffers of GPUs.
+    no_host: bool,
 }
 
 impl Placement {
@@ -122,6 +124,7 @@ impl Placement {
             homes: WeightHomes::default(),
             overrides,
             by_user: request.by_user.clone(),
+            no_host: false,
         }
     }
 
@@ -162,6 +165,16 @@ impl Placement {
         self.by_user.device(index).unwrap_or_else(usual)
     }
 
+    /// Where a weight is.
+    pub fn of_weight(&self, weight: &Weight, model: &LoadedModel) -> BackendId {
+        let slot = weight.role.map(|(slot, _)| slot);
+        let device = match weight.block {
+            Some(il) => self.in_block(il, slot),
+            None => self.of_model(slot, model.family.architecture),
+        };
+        self.home(device, weight.index)
+    }
+
     /// Where the token embeddings, the weight with this index, are as output matrix.
     pub fn tied_output(&self, index: usize) -> BackendId {
         let usual = || if self.homes.refuses_tied_output(self.output) { self.cpu } else { self.output };
@@ -197,7 +210,8 @@ impl Placement {
         let mut pieces = vec![Piece::default(); backends.len()];
         self.each_loaded(model, |loaded| {
             // in RAM, what a GPU can use is in its host buffers
-            let own = loaded.device == self.cpu && !loaded.tied && self.homes.refuses(0, loaded.index);
+            let in_host = !self.no_host && (loaded.tied || !self.homes.refuses(0, loaded.index));
+            let own = loaded.device == self.cpu && !in_host;
             let weight = &model.weights.all[loaded.index];
             let bytes = match loaded.repacked {
                 Some(bytes) => Cpu::default().align(bytes),
@@ -437,6 +451,8 @@ pub struct LayerSplit {
     pub overrides: Vec<BlockOverride>,
     /// Tensors that the user places.
     pub by_user: UserOverrides,
+    /// Weights in RAM are in no host buffers of GPUs.
+    pub no_host: bool,
     /// Matrices are split over all GPUs by their rows.
     pub by_rows: bool,
     /// MTP blocks are loaded.
@@ -458,9 +474,10 @@ impl LoadedModel {
             load_mtp: spread.load_mtp,
         };
         // host buffers of a GPU come first
-        let host = devices.iter().any(|device| device.backend.has_host_buffers());
+        let host = !spread.no_host && devices.iter().any(|device| device.backend.has_host_buffers());
         let layouts = self.layouts(if host { CpuInstructions::None } else { spread.repack_for });
-        Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices, layouts))
+        let placement = Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices, layouts));
+        Placement { no_host: spread.no_host, ..placement }
     }
 }
 

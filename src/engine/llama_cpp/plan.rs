@@ -5,9 +5,10 @@ mod confidence;
 
 use std::sync::Arc;
 
+use super::adapters::Adapted;
 use super::cache::Memory;
 use super::context::{self, ContextParams, Cparams};
-use super::devices::{Device, backend, gpus};
+use super::devices::{self, Device, backend, gpus};
 use super::draft::{self, DraftMemory, DraftRequest, MainContext};
 use super::fit::{FitLimits, FitResult, NoRoom, fit_for, without_fit};
 use super::homes::WeightsInRam;
@@ -359,6 +360,7 @@ impl<'a> ServerParams<'a> {
             repack_for: if settings.no_repack { CpuInstructions::None } else { machine.cpu.instructions },
             overrides: Vec::new(),
             by_user: UserOverrides::new(settings.into(), model, &prepared.header, machine, &gpus)?,
+            no_host: settings.no_host,
             by_rows: settings.split_mode == SplitMode::Row,
         };
         let margin = |at: usize| settings.fit_targets.get(at).copied().or(settings.fit_target).unwrap_or(MARGIN).0;
@@ -410,7 +412,7 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
     let all_outputs = embeddings.is_some() || settings.pooling.is_some_and(|pooling| pooling != Pooling::None);
     ContextParams {
         n_ctx: match settings.ctx {
-            Context::Auto => 0,
+            Context::Auto => settings.ctx_per_slot.map_or(0, |each| each.saturating_mul(n_seq_max)),
             Context::Tokens(tokens) => tokens,
             Context::Max => model.hparams.n_ctx_train,
         },
@@ -509,6 +511,8 @@ pub struct PlacedModel<'a> {
     pub draft: Option<DraftMemory>,
     /// Its file as the user named it.
     draft_file: Option<&'a str>,
+    /// Bytes of adapters per device, RAM last, if there are any.
+    adapters: Option<Vec<u64>>,
 }
 
 impl<'a> PlacedModel<'a> {
@@ -546,7 +550,10 @@ impl<'a> PlacedModel<'a> {
         };
         let draft = used.map(|draft| draft.measure(&main)).transpose()?;
         let draft_file = prepared.draft().map(|draft| draft.file.as_str());
-        Ok((Self { machine, settings, loaded, params, fitted, load, draft, draft_file }, graphs))
+        let backends = devices::backends(&params.devices);
+        let adapted = Adapted { model: loaded, header: &prepared.header, placement: &placement, backends: &backends };
+        let adapters = adapted.bytes(settings)?;
+        Ok((Self { machine, settings, loaded, params, fitted, load, draft, draft_file, adapters }, graphs))
     }
 
     /// The plan without its explanations.
@@ -604,7 +611,8 @@ impl<'a> PlacedModel<'a> {
         Part::sum_into(&parts, &mut devices);
         if let Some(ram) = devices.last_mut().filter(|_| self.settings.load_mode.unwrap_or_default() == LoadMode::Mmap)
         {
-            ram.mapped = ram.weights - ram.repacked - ram.read_once;
+            let of_adapters = self.adapters.as_ref().and_then(|bytes| bytes.last()).copied().unwrap_or(0);
+            ram.mapped = ram.weights - ram.repacked - ram.read_once - Bytes(of_adapters);
         }
         for place in 0..=self.params.gpus.len() {
             if let Some(device) = devices.get_mut(self.device_of(place)) {
@@ -673,7 +681,14 @@ impl<'a> PlacedModel<'a> {
         });
         let count = self.machine.gpus.len() + 1;
         let projector = self.params.projector.iter().flat_map(|projector| projector.parts(count));
-        [own].into_iter().chain(projector).chain(draft).collect()
+        let adapters = self.adapters.as_ref().map(|bytes| {
+            let files: Vec<String> = self.settings.loras.iter().map(ToString::to_string).collect();
+            let files = files.into_iter().chain(self.settings.control_vectors.iter().cloned()).collect::<Vec<_>>();
+            let none = vec![0; bytes.len()];
+            let in_ram = WeightsInRam::default();
+            self.part(PartKind::Adapters, Some(files.join(", ")), [bytes, &none, &none, &none], in_ram)
+        });
+        [own].into_iter().chain(projector).chain(draft).chain(adapters).collect()
     }
 
     /// A part from its weights, caches, graphs and final graphs per device, and its weights in RAM by buffers.
