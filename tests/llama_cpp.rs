@@ -17,7 +17,7 @@ use plimsoll::engine::ggml::backend::{Cuda, Metal, Plain, Vulkan};
 use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::error::LoadError;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, fit};
-use plimsoll::engine::llama_cpp::placement::{OverrideGroup, TensorOverride};
+use plimsoll::engine::llama_cpp::placement::{BlockOverride, OverrideGroup};
 use plimsoll::engine::llama_cpp::release::ReleaseTraits;
 use plimsoll::engine::llama_cpp::{
     Architecture, Compared, Device, Evidence, LayerSplit, LoadedModel, MemoryBreakdown, Reservation, Trait, evidence,
@@ -394,12 +394,13 @@ fn figures_of_real_logs_agree_to_the_printed_digit() {
 }
 
 /// An overflow written as llama.cpp's tensor override.
-pub fn pattern(overflow: &TensorOverride) -> (String, String) {
+pub fn pattern(overflow: &BlockOverride) -> (String, String) {
     let tensors = match overflow.part {
         OverrideGroup::Experts => "ffn_(up|down|gate_up|gate)_(ch|)exps",
         OverrideGroup::FeedForward => "ffn_(gate|up|gate_up|down).*",
         OverrideGroup::GateAndDown => "ffn_(gate|gate_up|down).*",
         OverrideGroup::Down => "ffn_down.*",
+        OverrideGroup::Dense => unreachable!("no fit moves these alone"),
     };
     let home = overflow.gpu.map_or("CPU".to_owned(), |gpu| format!("SIM{gpu}"));
     (format!("blk\\.{}\\.{tensors}", overflow.block), home)

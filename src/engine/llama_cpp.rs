@@ -17,7 +17,7 @@ pub mod homes;
 pub mod hparams;
 mod loaded;
 mod measure;
-mod overrides;
+pub mod overrides;
 pub mod partner;
 mod peak;
 pub mod placement;
@@ -28,6 +28,7 @@ pub mod projector;
 pub mod release;
 mod resolved;
 pub mod speculation;
+mod tensor_split;
 pub(super) mod transformer;
 pub mod weights;
 
@@ -70,7 +71,8 @@ impl Engine for LlamaCpp {
 
     fn launch(&self, RequestParts { machine, settings, .. }: RequestParts<'_>) -> Result<Option<Launch>, EngineError> {
         // a list of devices names them among all
-        let gpus = if settings.devices.is_some() { (0..machine.gpus.len()).collect() } else { devices::usual_gpus(machine) };
+        let gpus =
+            if settings.devices.is_some() { (0..machine.gpus.len()).collect() } else { devices::usual_gpus(machine) };
         Ok(Some(Launch { options: settings.clone(), gpus, command: None, failures: 0 }))
     }
 

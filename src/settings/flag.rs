@@ -10,8 +10,8 @@ use std::fmt::Display;
 use super::knob::MAX_VALUE;
 use super::placement;
 use super::{
-    ALL_LAYERS, CacheType, Context, DeviceName, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice, NearestRelease, Outputs, Release,
-    Settings, TensorOverride,
+    ALL_LAYERS, CacheType, Context, DeviceName, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice,
+    NearestRelease, Outputs, Release, Settings, TensorOverride,
 };
 use crate::gguf::FileType;
 use crate::units::Bytes;

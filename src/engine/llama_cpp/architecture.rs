@@ -67,6 +67,8 @@ pub enum Compared {
 pub enum Trait {
     /// llama.cpp has the name but nothing that loads such a file (`llama_model_create`).
     HasNoLoader,
+    /// It cannot be split by tensors (`llm_arch_supports_sm_tensor`).
+    NoTensorSplit,
     /// Flash attention is off whatever is asked (`llama_init_from_model`).
     ForbidsFlashAttention,
     /// llama.cpp ends with an error unless flash attention is off: values have no heads.

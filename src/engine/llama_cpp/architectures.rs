@@ -152,7 +152,7 @@ architectures! {
     /// Gemma 3n.
     "gemma3n" {
         window: Window::Needed(5), compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::SharesCaches, T::CopiesEmbeddingsFirst, T::CapsLogits],
+        traits: &[T::NoTensorSplit, T::SharesCaches, T::CopiesEmbeddingsFirst, T::CapsLogits],
     } graph: |build| build.gemma3n(), hparams: |hp, _| hp.gemma3n();
     /// Gemma 4.
     "gemma4" {
@@ -186,19 +186,19 @@ architectures! {
     /// `DeepSeek` 2, 3 and all with MLA.
     "deepseek2" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        refuses_mtp_blocks: Releases::until(R::EarlyAugust2026), traits: &[T::ReadsTemperature],
+        refuses_mtp_blocks: Releases::until(R::EarlyAugust2026), traits: &[T::NoTensorSplit, T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// Mistral Small 4: `DeepSeek` 2's blocks.
     "mistral4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         experts_in_f32: Releases::since(R::November2026), compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::ReadsTemperature],
+        traits: &[T::NoTensorSplit, T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// `DeepSeek` 3.2: the same with sparse attention.
     "deepseek32" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         unmarked: |slot| slot == Slot::ExpProbsB, compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::ReadsFeedForwardScales],
+        traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales],
     } hparams: Hparams::deepseek32;
     /// `DeepSeek` 4: windows beside compressed caches, over several residual streams.
     "deepseek4" {
@@ -215,7 +215,7 @@ architectures! {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         gating: gating::SIGMOID, unmarked: |slot| slot == Slot::ExpProbsB,
         loads_mtp_blocks: Releases::only(R::EarlyAugust2026), compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::ReadsFeedForwardScales, T::IndexerNormIsOptional],
+        traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales, T::IndexerNormIsOptional],
     } hparams: Hparams::glm_dsa;
     /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
     "deepseek2-ocr" {
@@ -252,23 +252,23 @@ architectures! {
     } hparams: |hp, _| hp.scaled_stream();
     /// Granite 4 with state-space blocks.
     "granitehybrid" {
-        blocks: Some(Transformer::LLAMA), traits: &[T::Hybrid, T::IgnoresExpertWeightsScale, T::ReadsLogitScale],
+        blocks: Some(Transformer::LLAMA), traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresExpertWeightsScale, T::ReadsLogitScale],
     } hparams: Hparams::granite_hybrid;
     /// Mamba.
     "mamba" {
-        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), traits: &[T::Recurrent],
+        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), traits: &[T::NoTensorSplit, T::Recurrent],
     } hparams: Hparams::mamba;
     /// Nemotron H, also with experts.
     "nemotron_h" | "nemotron_h_moe" {
         keeps_last_rows: Releases::since(R::September2026), rolls_back: Releases::since(R::September2026),
-        traits: &[T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::GivesFinalInput],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::GivesFinalInput],
     } graph: |build| build.nemotron_h(), mtp: |build| build.nemotron_h_mtp(), hparams: Hparams::nemotron_h;
     /// `SmolLM` 3.
     "smollm3" {
         blocks: Some(Transformer { rotation: RopeLayers::ButEveryNth, ..Transformer::LLAMA }),
     } hparams: |hp, _| hp.no_rope_every(4);
     /// `OLMo` 2 and 3.
-    "olmo2" {
+    "olmo2" { traits: &[T::NoTensorSplit],
         blocks: Some(Transformer { heads: QkNorm::Across, ..Transformer::POST_NORM }), window: Window::Optional(4),
     };
     /// `StarCoder` 2.
@@ -280,7 +280,7 @@ architectures! {
     } graph: |build| build.lfm2(), hparams: Hparams::lfm2;
     /// Falcon H1: attention and state space in parallel.
     "falcon-h1" {
-        traits: &[T::Hybrid, T::IgnoresRopeFactors],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresRopeFactors],
     } graph: |build| build.falcon_h1(), hparams: Hparams::falcon_h1;
     /// Jamba: state-space blocks of the first version, and attention.
     "jamba" {
@@ -288,11 +288,11 @@ architectures! {
             rotation: RopeLayers::Never, sum: ResidualOrder::ResidualFirst, experts: ExpertRouting::SOFTMAX_AS_IS,
             ..Transformer::LLAMA
         }),
-        traits: &[T::Hybrid, T::IgnoresExpertWeightsScale],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresExpertWeightsScale],
     } hparams: Hparams::jamba;
     /// Mamba 2.
     "mamba2" {
-        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), traits: &[T::Recurrent],
+        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), traits: &[T::NoTensorSplit, T::Recurrent],
     } hparams: Hparams::mamba2;
     /// Qwen 1 and 1.5 in the original format.
     "qwen" { blocks: Some(Transformer::LLAMA) };
@@ -352,7 +352,7 @@ architectures! {
             heads: QkNorm::Across, experts: ExpertRouting { gating: None, ..ExpertRouting::SOFTMAX },
             ..Transformer::LLAMA
         }),
-        traits: &[T::GivesLayerInputs, T::IgnoresExpertWeightsScale],
+        traits: &[T::NoTensorSplit, T::GivesLayerInputs, T::IgnoresExpertWeightsScale],
     };
     /// dots.llm1 and Ling 2.
     "dots1" | "bailingmoe2" { blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }) };
@@ -372,7 +372,7 @@ architectures! {
         blocks: Some(Transformer {
             heads: QkNorm::Across, experts: ExpertRouting::SOFTMAX_AS_IS, ..Transformer::LLAMA
         }),
-        traits: &[T::IgnoresExpertWeightsScale],
+        traits: &[T::NoTensorSplit, T::IgnoresExpertWeightsScale],
     };
     /// Arcee's AFM.
     "arcee" { blocks: Some(Transformer { squares: true, ..Transformer::LLAMA }) };
@@ -403,7 +403,7 @@ architectures! {
     /// MPT.
     "mpt" {
         blocks: Some(Transformer { rotation: RopeLayers::Never, heads: QkNorm::AcrossSplit, ..Transformer::LAYER }),
-        traits: &[T::ReadsKqvClamp],
+        traits: &[T::NoTensorSplit, T::ReadsKqvClamp],
     };
     /// DBRX.
     "dbrx" {
@@ -540,7 +540,7 @@ architectures! {
             experts: ExpertRouting { normalised: Some(true), ..ExpertRouting::FROM_HEADER }, ..Transformer::LLAMA
         }),
         compared: Compared::OnCuda(R::September2026),
-        traits: &[T::ReservesOneSequence, T::Hybrid, T::IgnoresQkvScales, T::IgnoresSsmScales],
+        traits: &[T::NoTensorSplit, T::ReservesOneSequence, T::Hybrid, T::IgnoresQkvScales, T::IgnoresSsmScales],
     } hparams: Hparams::kimi_linear;
     /// Ling 3: the same with rotary positions and a gate on attention.
     "bailingmoe3" {
@@ -549,6 +549,7 @@ architectures! {
         caches_mtp_blocks: Releases::since(R::September2026), rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::September2026),
         traits: &[
+            T::NoTensorSplit,
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositionsBySections, T::IgnoresScales, T::GatesLatent,
             T::KeepsInput,
         ],
@@ -557,7 +558,7 @@ architectures! {
     "kimi-k3" {
         since: R::September2026, rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::September2026),
-        traits: &[T::Hybrid, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots],
     } graph: |build| build.kimi_k3(), hparams: Hparams::kimi_k3;
     /// RWKV 6.
     "rwkv6" {
@@ -618,6 +619,7 @@ architectures! {
         }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[
+            T::NoTensorSplit,
             T::ForbidsFlashAttention, T::IgnoresExpertWeightsScale, T::AddsDenseToExperts, T::ReadsLogitCap,
             T::ScalesLogits, T::CapsScores,
         ],
@@ -636,7 +638,7 @@ architectures! {
     "hy_v4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         since: R::September2026, compared: Compared::OnCuda(R::September2026),
-        traits: &[T::ClampsInActivation, T::IgnoresAttnOutputScale, T::CastsHeadStreams, T::NoIndexerRotation],
+        traits: &[T::NoTensorSplit, T::ClampsInActivation, T::IgnoresAttnOutputScale, T::CastsHeadStreams, T::NoIndexerRotation],
     } graph: |build| build.hy_v4(), hparams: Hparams::hy_v4;
     /// GLM 5.3: delta attention by channel and compressed attention to chosen pools, over mixed residual streams.
     "glm5-next" {
@@ -644,6 +646,7 @@ architectures! {
         gating: gating::SIGMOID, since: R::November2026, rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::November2026),
         traits: &[
+            T::NoTensorSplit,
             T::Hybrid, T::FusesHyperConnections, T::NoMtpGraph, T::IgnoresScales, T::ScalesDecay,
             T::WritesAllSnapshots,
         ],
@@ -687,7 +690,7 @@ architectures! {
     } hparams: Hparams::grovemoe;
     /// `BitNet`: norms inside both halves.
     "bitnet" {
-        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::UntiedOutput, T::ReadsFeedForwardScales],
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::NoTensorSplit, T::UntiedOutput, T::ReadsFeedForwardScales],
     } graph: |build| build.bitnet();
     /// `PLaMo` 3.
     "plamo3" {
@@ -701,7 +704,7 @@ architectures! {
     /// `MiniCPM` 3: compressed attention that caches full heads.
     "minicpm3" {
         blocks: Some(Transformer { embeddings: EmbeddingScale::Scaled, ..Transformer::LLAMA }),
-        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::RotatesMlaByFactors],
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::NoTensorSplit, T::RotatesMlaByFactors],
     } hparams: Hparams::minicpm3;
     /// PLM: the same without compressed queries.
     "plm" {
@@ -740,18 +743,19 @@ architectures! {
     "dots3note" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         window: Window::Needed(4), since: R::September2026, compared: Compared::OnCuda(R::September2026),
-        traits: &[T::ReadsFeedForwardScales],
+        traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales],
     } hparams: Hparams::windowed_latent;
     /// `MiniMax` 01: lightning attention and full attention.
     "minimax-01" {
         since: R::September2026, compared: Compared::OnCuda(R::September2026),
         traits: &[
+            T::NoTensorSplit,
             T::ReservesOneSequence, T::Hybrid, T::GivesLayerInputs, T::IgnoresFusedQkvScale,
             T::IgnoresExpertWeightsScale,
         ],
     } graph: |build| build.minimax_01(), hparams: Hparams::lightning;
     /// `MiniMax` M3: an indexer chooses blocks of positions.
-    "minimax-m3" {
+    "minimax-m3" { traits: &[T::NoTensorSplit],
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         since: R::EarlyAugust2026, compared: Compared::OnCuda(R::September2026),
     } graph: |build| build.minimax_m3(), hparams: Hparams::block_sparse;
@@ -767,7 +771,7 @@ architectures! {
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)), ..Transformer::LLAMA
         }),
         compared: Compared::OnCuda(R::November2026),
-        traits: &[T::Hybrid, T::IgnoresFusedQkvScale, T::IgnoresSsmScales, T::DecayIsScanned, T::OwnStateSpace],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresFusedQkvScale, T::IgnoresSsmScales, T::DecayIsScanned, T::OwnStateSpace],
     } hparams: Hparams::plamo2;
     /// HRM-Text: two stacks of blocks in nested cycles.
     "hrm_text" {
@@ -776,7 +780,7 @@ architectures! {
     } graph: |build| build.hrm_text(), hparams: Hparams::hrm_text;
     /// T5: an encoder, and a decoder that attends to its result.
     "t5" {
-        compared: Compared::OnCuda(R::November2026), traits: &[T::HasEncoder, T::NamesDecoderBlocks, T::OneCacheOnly],
+        compared: Compared::OnCuda(R::November2026), traits: &[T::NoTensorSplit, T::HasEncoder, T::NamesDecoderBlocks, T::OneCacheOnly],
     } graph: |build| build.t5(), hparams: Hparams::t5;
     /// T5's encoder alone.
     "t5encoder" {

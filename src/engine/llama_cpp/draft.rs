@@ -15,7 +15,7 @@ use super::release::ReleaseTraits;
 use super::speculation::Speculation;
 use crate::engine::id::EngineError;
 use crate::machine::Machine;
-use crate::settings::{CacheType, DeviceName, GpuLayers, Settings, SpecType};
+use crate::settings::{CacheType, DeviceName, GpuLayers, Settings, SpecType, SplitMode};
 
 /// A draft as requested.
 #[derive(Clone, Debug)]
@@ -279,11 +279,12 @@ pub(super) fn request<'a>(
     let place = |name: &DeviceName| devices::place(machine, gpus, name).map(usize::from);
     let named = asked.devices.as_ref().filter(|_| own.is_some());
     let devices = named.map(|named| named.iter().map(place).collect::<Result<Vec<usize>, _>>()).transpose()?;
-    let devices = devices.unwrap_or_else(|| (0..gpus.len()).collect());
+    let all = if settings.split_mode == SplitMode::Tensor { gpus.len().min(1) } else { gpus.len() };
+    let devices = devices.unwrap_or_else(|| (0..all).collect());
     let overrides = match prepared.draft().zip(own) {
         Some((draft, loaded)) => {
             let used: Vec<usize> = devices.iter().filter_map(|at| gpus.get(*at).copied()).collect();
-            UserOverrides::new((&settings.draft).into(), loaded, &draft.model.header, machine, &used)?
+            UserOverrides::new((&settings.draft).into(), loaded, &draft.model.header, machine, &used, devices.len())?
         }
         None => UserOverrides::default(),
     };

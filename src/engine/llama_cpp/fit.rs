@@ -196,7 +196,8 @@ pub(super) fn without_fit(
     options: &ContextParams,
 ) -> Result<(FitResult, Option<MeasuredGraphs>), LoadError> {
     let n_ctx = if options.n_ctx == 0 { measurer.model.hparams.n_ctx_train } else { options.n_ctx };
-    let (options, placement) = (ContextParams { n_ctx, ..options.clone() }, measurer.model.place(measurer.devices, spread));
+    let (options, placement) =
+        (ContextParams { n_ctx, ..options.clone() }, measurer.model.place(measurer.devices, spread));
     let (measured, graphs) = measurer.reserve(&placement, &options, Reservation::Measured, None, None)?;
     let fitted = FitResult { n_ctx, spread: spread.clone(), failure: None, refused: None, measured: Rc::new(measured) };
     Ok((fitted, Some(graphs)))
@@ -255,7 +256,12 @@ impl ContextRange {
 impl Fitter<'_, '_> {
     /// What no trial changes of a split.
     fn unsplit(&self) -> LayerSplit {
-        LayerSplit { load_mtp: self.load_mtp, repack_for: self.repack_for, no_host: self.no_host, ..LayerSplit::default() }
+        LayerSplit {
+            load_mtp: self.load_mtp,
+            repack_for: self.repack_for,
+            no_host: self.no_host,
+            ..LayerSplit::default()
+        }
     }
 
     const fn model(&self) -> &LoadedModel {

@@ -337,6 +337,8 @@ pub struct Pipeline {
     pub caches_offloaded: bool,
     /// There are no tensor overrides.
     pub nothing_overridden: bool,
+    /// The model is split by layers.
+    pub by_layers: bool,
     /// All GPUs compute asynchronously and have events.
     pub asynchronous: bool,
     /// Its buffers can be allocated; otherwise llama.cpp reserves memory again without it.
@@ -350,6 +352,7 @@ impl Pipeline {
             all_layers: placement.full_offload,
             caches_offloaded: context.offload_kqv,
             nothing_overridden: !placement.has_overrides(),
+            by_layers: !placement.is_by_rows(),
             asynchronous: devices.iter().all(|device| device.backend.pipelines()),
             buffers_fit: true,
         }
@@ -361,12 +364,13 @@ impl Pipeline {
     }
 
     /// Each condition as text, and whether it is met.
-    pub const fn conditions(&self) -> [(&'static str, bool); 6] {
+    pub const fn conditions(&self) -> [(&'static str, bool); 7] {
         [
             ("more than one GPU", self.several_gpus),
             ("all layers are on GPU", self.all_layers),
             ("the KV cache is offloaded", self.caches_offloaded),
             ("no tensor overrides", self.nothing_overridden),
+            ("the split is by layers", self.by_layers),
             ("all GPUs support async compute", self.asynchronous),
             ("its compute buffers fit", self.buffers_fit),
         ]

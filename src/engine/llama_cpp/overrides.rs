@@ -25,8 +25,11 @@ pub struct UserOverrides {
 /// What a user asked for, of a model or of its draft.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedOverrides<'a> {
+    /// Tensors by their names, the first that matches counting.
     pub tensors: &'a [TensorOverride],
+    /// Layers whose experts stay in RAM.
     pub n_cpu_moe: Option<u64>,
+    /// Layers whose dense feed-forward weights stay in RAM.
     pub n_cpu_ffn: Option<u64>,
 }
 
@@ -44,7 +47,7 @@ impl<'a> From<&'a DraftSettings> for AskedOverrides<'a> {
 }
 
 impl UserOverrides {
-    /// Those of `model` with this header, on the GPUs `used` of `machine`.
+    /// Those of `model` with this header, on the GPUs `used` of `machine`, which are this number of devices.
     ///
     /// # Errors
     /// When a device is none that is used.
@@ -54,10 +57,14 @@ impl UserOverrides {
         header: &Header,
         machine: &Machine,
         used: &[usize],
+        count: usize,
     ) -> Result<Self, EngineError> {
         let AskedOverrides { tensors, n_cpu_moe, n_cpu_ffn } = asked;
-        let cpu = used.len() as BackendId;
-        let device = |to: &TensorOverride| devices::place(machine, used, &to.device);
+        let cpu = count as BackendId;
+        // the cards of one device are the first
+        let last = cpu.saturating_sub(1);
+        let on_device = |place: BackendId| if usize::from(place) == used.len() { cpu } else { place.min(last) };
+        let device = |to: &TensorOverride| devices::place(machine, used, &to.device).map(on_device);
         let places = tensors.iter().map(device).collect::<Result<Vec<_>, _>>()?;
         // without a block in its pattern, it counts for what is in no block too
         let groups = [(n_cpu_moe, OverrideGroup::Experts), (n_cpu_ffn, OverrideGroup::Dense)];
@@ -78,7 +85,8 @@ impl UserOverrides {
         let devices: Vec<Option<BackendId>> = devices.collect();
         let moved = model.weights.all.iter().zip(&devices).filter(|(_, device)| device.is_some());
         let groups = [OverrideGroup::FeedForward, OverrideGroup::Experts];
-        let stays = |role: Option<(LlmTensor, _)>| role.is_some_and(|(slot, _)| groups.iter().any(|group| group.covers(slot)));
+        let stays =
+            |role: Option<(LlmTensor, _)>| role.is_some_and(|(slot, _)| groups.iter().any(|group| group.covers(slot)));
         let moves_attention = moved.into_iter().any(|(weight, _)| !stays(weight.role));
         Ok(Self { is_given, moves_attention, devices })
     }

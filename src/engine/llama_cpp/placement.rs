@@ -10,6 +10,7 @@ use super::homes::{WeightHomes, WeightsInRam};
 use super::hparams::Hparams;
 use super::loaded::LoadedModel;
 use super::overrides::UserOverrides;
+use super::tensor_split::TensorSplit;
 use super::weights::{self, LlmTensor, Weight, Weights};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::allocate::Piece;
@@ -93,6 +94,8 @@ pub struct Placement {
     by_user: UserOverrides,
     /// Weights in RAM are in no host buffers of GPUs.
     no_host: bool,
+    /// Matrices are split over all GPUs by their rows.
+    by_rows: bool,
 }
 
 impl Placement {
@@ -125,6 +128,7 @@ impl Placement {
             overrides,
             by_user: request.by_user.clone(),
             no_host: false,
+            by_rows: false,
         }
     }
 
@@ -137,6 +141,11 @@ impl Placement {
     /// Whether there are tensor overrides.
     pub fn has_overrides(&self) -> bool {
         !self.overrides.is_empty() || self.by_user.is_given
+    }
+
+    /// Whether matrices are split by rows.
+    pub fn is_by_rows(&self) -> bool {
+        self.by_rows
     }
 
     /// Whether weights of attention may be on another device than their block.
@@ -221,6 +230,22 @@ impl Placement {
             pieces[usize::from(loaded.device)].add(bytes);
         });
         pieces
+    }
+
+    /// Bytes of weights on every card of a split by tensors, whose device is the first.
+    pub fn split_weights(&self, model: &LoadedModel, backends: &[BackendRef], split: &TensorSplit) -> Vec<u64> {
+        let mut bytes = vec![0; split.shares.len()];
+        self.each_loaded(model, |loaded| {
+            if loaded.device != self.cpu {
+                let weight = &model.weights.all[loaded.index];
+                let all = weight.on(&*backends[usize::from(loaded.device)]);
+                let is_divided = loaded.tied || TensorSplit::divides(weight);
+                let (divided, mirrored) = if is_divided { (all, 0) } else { (0, all) };
+                let cards = split.divide(divided, mirrored);
+                bytes.iter_mut().zip(cards).for_each(|(sum, card)| *sum += card);
+            }
+        });
+        bytes
     }
 
     /// The weights in RAM by buffers.
@@ -477,7 +502,7 @@ impl LoadedModel {
         let host = !spread.no_host && devices.iter().any(|device| device.backend.has_host_buffers());
         let layouts = self.layouts(if host { CpuInstructions::None } else { spread.repack_for });
         let placement = Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices, layouts));
-        Placement { no_host: spread.no_host, ..placement }
+        Placement { no_host: spread.no_host, by_rows: spread.by_rows, ..placement }
     }
 }
 

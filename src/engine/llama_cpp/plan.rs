@@ -6,6 +6,7 @@ mod confidence;
 use std::sync::Arc;
 
 use super::adapters::Adapted;
+use super::architecture::Trait;
 use super::cache::Memory;
 use super::context::{self, ContextParams, Cparams};
 use super::devices::{self, Device, backend, gpus};
@@ -13,14 +14,15 @@ use super::draft::{self, DraftMemory, DraftRequest, MainContext};
 use super::fit::{FitLimits, FitResult, NoRoom, fit_for, without_fit};
 use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
-use super::overrides::{self, UserOverrides};
 use super::measure::{AllocationDetails, MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
+use super::overrides::{self, UserOverrides};
 use super::peak;
 use super::placement::{BlockOverride, LayerSplit, OverrideGroup, Placement, SplitRequest};
 use super::prepared::PreparedModel;
 use super::projector::PlacedProjector;
 use super::resolved::ResolvedRequest;
 use super::speculation::Speculation;
+use super::tensor_split::{self, TensorSplit};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::id::{EngineError, EngineId, FitGoal};
@@ -156,7 +158,8 @@ impl PlanBuilder<'_> {
         if by_user.is_given {
             let elsewhere = self.placed.placement().weights_elsewhere(self.placed.loaded);
             let layers = elsewhere.iter().filter(|bytes| **bytes > 0).count();
-            notes.push(format!("{layers} of the layers have weights on another device, as you asked"));
+            let note = || format!("{layers} of the layers have weights on another device, as you asked");
+            notes.extend((layers > 0).then(note));
         } else if !by_fit.is_empty() {
             let layers = by_fit.len();
             notes.push(format!("{layers} layers have weights on another device: experts or feed-forward tensors"));
@@ -173,6 +176,17 @@ impl PlanBuilder<'_> {
         let gpus = params.gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
         let architecture = &self.model.architecture;
         let mut found = confidence::uncertainties(loaded, architecture, machine.os, gpus);
+        if self.placed.settings.split_mode == SplitMode::Row {
+            let reason = "how a split by rows divides matrices is modelled as one by layers".to_owned();
+            found.push(Uncertainty { confidence: Confidence::Modelled, reason });
+        }
+        if params.cards.is_some() {
+            let reason =
+                "what each card holds of a split by tensors was read from llama.cpp's source: it measures all cards \
+                          as one device"
+                    .to_owned();
+            found.push(Uncertainty { confidence: Confidence::Modelled, reason });
+        }
         let draft = params.draft.as_ref().and_then(|draft| draft.model);
         found.extend(draft.and_then(confidence::of_draft));
         let modelled = params.projector.as_ref().and_then(|projector| projector.modelled.clone());
@@ -243,7 +257,9 @@ impl PlanBuilder<'_> {
         match (on_gpu, self.placed.settings.gpu_layers) {
             _ if self.placed.params.gpus.is_empty() => Why::NoGpu,
             (true, _) if elsewhere > Bytes::ZERO => Why::InPart { needed, elsewhere },
-            (true, GpuLayers::Auto) if self.placed.settings.no_fit => Why::AskedFor,
+            (true, GpuLayers::Auto) if self.placed.settings.no_fit || self.placed.params.cards.is_some() => {
+                Why::AskedFor
+            }
             // if the total of all GPUs suffices, a single GPU may be filled into its margin
             (true, GpuLayers::Auto) if needed > left(device) => Why::Fits { needed, room: room(device).left },
             (true, GpuLayers::Auto) => Why::Fits { needed, room: left(device) },
@@ -286,6 +302,9 @@ impl PlanBuilder<'_> {
             self.placed.loaded.release.name, self.placed.loaded.release.package
         ));
         notes.extend(uncertainties.iter().map(|uncertainty| uncertainty.reason.clone()));
+        if self.placed.params.cards.is_some() && !self.placed.settings.no_fit {
+            notes.push("llama.cpp does not fit a model that is split by tensors: nothing was adjusted".to_owned());
+        }
         if let Some(failure) = &self.placed.fitted.failure {
             notes.push(format!("the fit failed: {failure}"));
         }
@@ -328,6 +347,8 @@ pub struct ServerParams<'a> {
     pub speculation: Speculation,
     /// The projector.
     pub projector: Option<PlacedProjector>,
+    /// The cards that stand behind the one device of a split by tensors.
+    pub cards: Option<TensorSplit>,
     /// Bytes that the fit leaves free per GPU besides the projector.
     pub kept: Vec<u64>,
 }
@@ -345,9 +366,17 @@ impl<'a> ServerParams<'a> {
     ) -> Result<Self, EngineError> {
         let speculation = draft::speculation(prepared, model.release, settings)?;
         let gpus = gpus(machine, settings)?;
+        tensor_split::check_rows(settings.split_mode, machine, &gpus, model.release.name)?;
         let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
-        let devices: Vec<Device> =
+        let mut devices: Vec<Device> =
             used.map(|gpu| Device { backend: backend(gpu, machine.os, model.release), free: gpu.free.0 }).collect();
+        let proportions: Vec<f32> = settings.tensor_split.iter().map(|share| *share as f32).collect();
+        let by_tensors = settings.split_mode == SplitMode::Tensor;
+        let cards = by_tensors.then(|| TensorSplit::new(gpus.len(), &proportions));
+        if by_tensors {
+            refuse_tensor_split(model, &gpus, settings)?;
+            devices = TensorSplit::device(&devices);
+        }
         let blocks = model.hparams.n_layer_all as u64;
         let spread = LayerSplit {
             gpu_layers: match settings.gpu_layers {
@@ -355,11 +384,11 @@ impl<'a> ServerParams<'a> {
                 GpuLayers::All => Some(blocks + 1),
                 GpuLayers::Count(count) => Some(count),
             },
-            tensor_split: settings.tensor_split.iter().map(|share| *share as f32).collect(),
+            tensor_split: if by_tensors { Vec::new() } else { proportions },
             load_mtp: speculation.is_mtp(),
             repack_for: if settings.no_repack { CpuInstructions::None } else { machine.cpu.instructions },
             overrides: Vec::new(),
-            by_user: UserOverrides::new(settings.into(), model, &prepared.header, machine, &gpus)?,
+            by_user: UserOverrides::new(settings.into(), model, &prepared.header, machine, &gpus, devices.len())?,
             no_host: settings.no_host,
             by_rows: settings.split_mode == SplitMode::Row,
         };
@@ -377,7 +406,7 @@ impl<'a> ServerParams<'a> {
             *margin += projector.fit_bytes();
         }
         let limits = FitLimits { margins, min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT), ram: machine.ram.total.0 };
-        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, kept })
+        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, kept, cards })
     }
 }
 
@@ -427,7 +456,7 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         },
         type_k: type_k.format(),
         type_v: type_v.format(),
-        flash_attn: settings.flash_attn,
+        flash_attn: if settings.split_mode == SplitMode::Tensor { FlashAttn::On } else { settings.flash_attn },
         embeddings,
         kv_unified: settings.kv_unified || settings.parallel.is_none(),
         offload_kqv: !settings.no_kv_offload,
@@ -436,6 +465,21 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         pipeline_refused: settings.pipeline_refused,
         ..ContextParams::default()
     }
+}
+
+/// Refuses what llama.cpp refuses of a split by tensors (`llama_prepare_model_devices` in `llama.cpp`, `llama_model_create`
+/// and `llama_init_from_model`, 0.1.161).
+fn refuse_tensor_split(model: &LoadedModel, gpus: &[usize], settings: &Settings) -> Result<(), EngineError> {
+    let why = if gpus.is_empty() {
+        "llama.cpp refuses --split-mode tensor: it needs a GPU"
+    } else if model.family.architecture.has(Trait::NoTensorSplit) {
+        "llama.cpp refuses --split-mode tensor for this architecture: use layer"
+    } else if settings.flash_attn == FlashAttn::Off {
+        "llama.cpp refuses --split-mode tensor without flash attention: turn it on, or use layer"
+    } else {
+        return Ok(());
+    };
+    Err(EngineError::Settings(why.to_owned()))
 }
 
 /// How the embeddings that are asked for are pooled; none where none are. Models that are made for them are asked for them.
@@ -528,7 +572,7 @@ impl<'a> PlacedModel<'a> {
         fit_goal: FitGoal,
     ) -> Result<(Self, MeasuredGraphs), EngineError> {
         let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
-        let (fitted, graphs) = if settings.no_fit {
+        let (fitted, graphs) = if settings.no_fit || params.cards.is_some() {
             without_fit(measurer, &params.spread, &params.options)?
         } else {
             let limits = params.limits_with_draft(loaded);
@@ -590,7 +634,8 @@ impl<'a> PlacedModel<'a> {
 
     /// The plan's device for a device of the schedule.
     pub fn device_of(&self, place: usize) -> usize {
-        self.params.gpus.get(place).copied().unwrap_or(self.machine.gpus.len())
+        let gpu = self.params.gpus.get(place).filter(|_| place < self.params.devices.len());
+        gpu.copied().unwrap_or(self.machine.gpus.len())
     }
 
     /// The device of this layer: a block, or the output layer after the blocks.
@@ -614,7 +659,7 @@ impl<'a> PlacedModel<'a> {
             let of_adapters = self.adapters.as_ref().and_then(|bytes| bytes.last()).copied().unwrap_or(0);
             ram.mapped = ram.weights - ram.repacked - ram.read_once - Bytes(of_adapters);
         }
-        for place in 0..=self.params.gpus.len() {
+        for place in 0..=self.params.devices.len() {
             if let Some(device) = devices.get_mut(self.device_of(place)) {
                 let of_load = self.load.compute.get(place);
                 let of = |bytes: &u64| Bytes(*bytes);
@@ -716,8 +761,28 @@ impl<'a> PlacedModel<'a> {
                 ram.read_once = Bytes(in_ram.span) - Bytes(in_ram.others);
             }
         }
-        let places: Vec<usize> = (0..weights.len()).map(|place| self.device_of(place)).collect();
+        let mut places: Vec<usize> = (0..weights.len()).map(|place| self.device_of(place)).collect();
+        if let Some(cards) = &self.params.cards {
+            memory = self.on_cards(kind, cards, memory);
+            places = self.params.gpus.iter().copied().chain([self.machine.gpus.len()]).collect();
+        }
         Part { kind, file, devices: memory }.spread_over(&places, self.machine.gpus.len() + 1)
+    }
+
+    /// What each card of a split by tensors has of the memory of their one device, RAM last: parts of matrices and caches,
+    /// and a compute buffer as large as the device's (`ggml_backend_meta_buffer_type_alloc_buffer` in
+    /// `ggml-backend-meta.cpp`, 0.1.161).
+    fn on_cards(&self, kind: PartKind, cards: &TensorSplit, memory: Vec<PartMemory>) -> Vec<PartMemory> {
+        let [all, ram @ ..] = memory.as_slice() else { return memory };
+        let weights = if kind == PartKind::Model {
+            let backends = devices::backends(&self.params.devices);
+            self.placement().split_weights(self.loaded, &backends, cards)
+        } else {
+            cards.divide(all.weights.0, 0)
+        };
+        let each = weights.into_iter().zip(cards.divide(all.cache.0, 0));
+        let each = each.map(|(weights, cache)| PartMemory { weights: Bytes(weights), cache: Bytes(cache), ..*all });
+        each.chain(ram.iter().copied()).collect()
     }
 
     /// What the user should know about weights in a layout of the CPU's own.
@@ -766,7 +831,8 @@ impl<'a> PlacedModel<'a> {
 
     fn reserves(&self, gpu: usize) -> Vec<Reserve> {
         let place = self.params.gpus.iter().position(|used| *used == gpu);
-        let kept = place.filter(|_| !self.settings.no_fit).and_then(|place| self.params.kept.get(place));
+        let is_fitted = !self.settings.no_fit && self.params.cards.is_none();
+        let kept = place.filter(|_| is_fitted).and_then(|place| self.params.kept.get(place));
         kept.map(|bytes| Reserve { name: "fit margin", bytes: Bytes(*bytes) }).into_iter().collect()
     }
 }
@@ -787,7 +853,7 @@ impl LowerBound<'_> {
         let ServerParams { devices, spread, limits, .. } = self.params;
         let ram = self.machine.ram.free + self.machine.ram.swap_free;
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
-        if self.settings.no_fit || spread.is_fixed(devices.len()) {
+        if self.settings.no_fit || self.params.cards.is_some() || spread.is_fixed(devices.len()) {
             let own = devices.iter().map(|device| device.backend.clone()).collect();
             let needed = self.minimum(&self.loaded.place(devices, spread), own);
             let fits =

@@ -13,8 +13,8 @@ use super::speculation::Speculation;
 use super::weights::{LlmTensor, Weights};
 use crate::engine::id::EngineError;
 use crate::gguf::{FileType, Header, Value};
-use crate::model::{Model, ModelError};
 use crate::model::quantise::QuantiseError;
+use crate::model::{Model, ModelError};
 use crate::settings::{KvOverride, Release, SpecType};
 
 /// A model whose header is read once per release of llama.cpp rather than in every plan.
