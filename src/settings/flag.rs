@@ -408,7 +408,7 @@ flags! {
                 settings.n_cpu_moe = is_on(text).then_some(ALL_LAYERS);
                 Ok(())
             },
-            copy: |from, to| to.n_cpu_moe = from.n_cpu_moe,
+            copy: |from, to| copy_layers(from.n_cpu_moe, &mut to.n_cpu_moe, true),
         },
     }
     NCpuMoe {
@@ -420,7 +420,7 @@ flags! {
                 settings.n_cpu_moe = settings.n_cpu_moe.max(Some(layers(text)?));
                 Ok(())
             },
-            copy: |from, to| to.n_cpu_moe = from.n_cpu_moe,
+            copy: |from, to| copy_layers(from.n_cpu_moe, &mut to.n_cpu_moe, false),
         },
     }
     NCpuFfn {
@@ -475,7 +475,7 @@ flags! {
     }
     LazyMode {
         names: &["lazy-mode"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), words: || super::LazyMode::ALL.map(super::LazyMode::name).to_vec(),
-        argument: Some("-lzm"), help: "Whether large tables are read from the file on demand [default: auto, above 4 GiB]",
+        argument: Some("-lzm"), variables: &[value_of("LLAMA_ARG_LAZY_MODE")], help: "Whether large tables are read from the file on demand [default: auto, above 4 GiB]",
         access: value!(lazy_mode, str::parse, super::LazyMode::to_string),
     }
     Lora {
@@ -489,7 +489,7 @@ flags! {
     }
     OverrideKv {
         names: &["override-kv"], may_be_left_out: false, takes: Takes::List("KEY=TYPE:VALUE"), argument: Some("--override-kv"),
-        help: "Another value for a key of the model's header: llama.expert_used_count=int:4",
+        help: "Plan as if the model's header had this value for a key: qwen3moe.expert_used_count=int:4",
         access: list!(override_kv, |one: &super::KvOverride| one.to_string()),
     }
     BackendSampling {
@@ -547,7 +547,7 @@ flags! {
         },
     }
     MtmdBatchMaxTokens {
-        names: &["mtmd-batch-max-tokens"], takes: Takes::Number("N"), argument: Some("--mtmd-batch-max-tokens"),
+        names: &["mtmd-batch-max-tokens"], takes: Takes::Number("N"), argument: Some("--mtmd-batch-max-tokens"), variables: &[value_of("LLAMA_ARG_MTMD_BATCH_MAX_TOKENS")],
         help: "Maximum number of tokens of several images that are computed at once; plans count one image",
         access: optional!(mmproj.batch_max_tokens, count, u64::to_string),
     }
@@ -608,7 +608,7 @@ flags! {
                 settings.draft.n_cpu_moe = is_on(text).then_some(ALL_LAYERS);
                 Ok(())
             },
-            copy: |from, to| to.draft.n_cpu_moe = from.draft.n_cpu_moe,
+            copy: |from, to| copy_layers(from.draft.n_cpu_moe, &mut to.draft.n_cpu_moe, true),
         },
     }
     NCpuMoeDraft {
@@ -620,7 +620,7 @@ flags! {
                 settings.draft.n_cpu_moe = settings.draft.n_cpu_moe.max(Some(layers(text)?));
                 Ok(())
             },
-            copy: |from, to| to.draft.n_cpu_moe = from.draft.n_cpu_moe,
+            copy: |from, to| copy_layers(from.draft.n_cpu_moe, &mut to.draft.n_cpu_moe, false),
         },
     }
     NoSpecDraftBackendSampling {
@@ -794,6 +794,14 @@ fn proportions(text: &str) -> Result<Vec<f64>, String> {
         share.ok_or_else(|| format!("'{text}' is not a proportion: use numbers of 0 or more, such as 3,1"))
     };
     text.split([',', '/']).map(share).collect()
+}
+
+/// Copies a number of layers that one option holds if it is all of them, and another one if not.
+fn copy_layers(from: Option<u64>, to: &mut Option<u64>, all: bool) {
+    let is_own = |layers: Option<u64>| layers.is_some_and(|layers| (layers == ALL_LAYERS) == all);
+    if is_own(from) || is_own(*to) {
+        *to = from;
+    }
 }
 
 /// The index of a GPU; below zero for none.

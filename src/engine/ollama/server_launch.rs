@@ -21,8 +21,24 @@ use crate::settings::{
 use crate::units::{Bytes, Tokens};
 
 /// The options that llama-server reads from its environment, as Ollama has none for them.
-const BY_VARIABLE: [Flag; 6] =
-    [Flag::KvUnified, Flag::NoKvOffload, Flag::SwaFull, Flag::TensorSplit, Flag::FitTarget, Flag::CpuMoe];
+const BY_VARIABLE: [Flag; 16] = [
+    Flag::KvUnified,
+    Flag::NoKvOffload,
+    Flag::SwaFull,
+    Flag::TensorSplit,
+    Flag::Device,
+    Flag::SplitMode,
+    Flag::MainGpu,
+    Flag::Fit,
+    Flag::FitTarget,
+    Flag::OverrideTensor,
+    Flag::CpuMoe,
+    Flag::NCpuMoe,
+    Flag::NCpuFfn,
+    Flag::NoHost,
+    Flag::LazyMode,
+    Flag::BackendSampling,
+];
 
 /// The variable that sets a flag.
 fn variable(flag: Flag) -> &'static str {
@@ -554,6 +570,9 @@ impl<'a> Decisions<'a> {
             build: version.llama_cpp_build().filter(|_| release == version.release()),
             gpu_overhead: Bytes::ZERO,
             adapters: Bytes::ZERO,
+            loras: Vec::new(),
+            control_vectors: Vec::new(),
+            ctx_per_slot: None,
             mmproj: MmprojOptions { device: self.projector.device(settings), ..settings.mmproj },
             spread: false,
             raw: false,
