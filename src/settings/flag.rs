@@ -710,6 +710,14 @@ pub(super) fn is_on(text: &str) -> bool {
     !["0", "f", "F", "false", "FALSE", "False"].contains(&text)
 }
 
+/// Tensors placed on devices: `PATTERN=DEVICE,…`.
+///
+/// # Errors
+/// One sentence on the part that cannot be read.
+pub fn overrides(text: &str) -> Result<Vec<TensorOverride>, String> {
+    placement::overrides(None, text)
+}
+
 /// A number from 1 up; `32k` is 32768.
 ///
 /// # Errors

@@ -9,7 +9,8 @@ use crate::observed::{
     Term, device_name, is_gpu,
 };
 use crate::settings::{
-    Context, DraftSettings, FlashAttn, GpuLayers, LlamaProgram, OllamaVersion, Outputs, Release, Settings, SpecType,
+    self, Context, DeviceName, DraftSettings, FlashAttn, GpuLayers, LlamaProgram, OllamaVersion, Outputs, Release,
+    Settings, SpecType, TensorOverride,
 };
 use crate::units::Bytes;
 
@@ -287,13 +288,29 @@ pub fn settings(load: &Load, engine: EngineId) -> Settings {
         tensor_split: seen.tensor_split.clone().unwrap_or_default(),
         outputs: outputs(load),
         fit_target: margin(load).map(Bytes::mib),
+        fit_targets: seen.fit_target.iter().filter(|list| list.len() > 1).flatten().copied().map(Bytes::mib).collect(),
         fit_ctx: seen.fit_ctx,
+        no_fit: seen.fit == Some(false),
         n_cpu_moe: seen.n_cpu_moe,
         pipeline_refused: gave_up_pipeline(load),
         load_mode: seen.load_mode.as_deref().and_then(|mode| mode.parse().ok()),
         build: build(load),
         ..Settings::default()
     }
+}
+
+/// The tensors that its command places, on the devices that the log calls `names`; none if a part cannot be read, or names
+/// a device that the log does not.
+pub fn overrides(load: &Load, names: &[String]) -> Option<Vec<TensorOverride>> {
+    let text = load.settings.override_tensor.as_deref()?;
+    let mut overrides = settings::flag::overrides(text).ok()?;
+    for to in &mut overrides {
+        if !to.device.as_str().eq_ignore_ascii_case("cpu") {
+            let name = device_name(to.device.as_str());
+            to.device = DeviceName::gpu(names.iter().position(|own| own == name)?);
+        }
+    }
+    Some(overrides)
 }
 
 /// Settings of Ollama's estimator that follow from the log.

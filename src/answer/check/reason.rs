@@ -234,8 +234,8 @@ impl Evidence<'_> {
         } else if cache && other_file && cells && told_layers {
             // context and types are told, so only the shape is left
             OTHER_SHAPE
-        } else if load.settings.override_tensor.is_some() && !cache {
-            told("--override-tensor puts tensors elsewhere, which a plan does not hold")
+        } else if load.settings.override_tensor.is_some() && placed.settings.override_tensor.is_empty() && !cache {
+            told("--override-tensor puts tensors on devices that the log does not tell")
         } else if let Some(mode) = split_mode {
             sentence(format!("--split-mode {mode} splits every layer over the GPUs; a plan has whole layers"))
         } else if load.events.iter().any(failed) {

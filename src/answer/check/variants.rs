@@ -44,6 +44,7 @@ impl<'a> Base<'a> {
             // its context keeps further states, and computes more outputs
             wanted.draft = log::draft(load, &asked.model).unwrap_or_default();
         }
+        wanted.override_tensor = log::overrides(load, &names).unwrap_or_default();
         (asked.knobs)(&mut wanted);
         let request = PlanRequest::new(engine, Arc::clone(&asked.model), machine, wanted);
         Self { load, asked, observed: Observed::of(load), names, free_known, request, estimate }
