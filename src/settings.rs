@@ -19,7 +19,7 @@ use crate::model::Projector;
 use crate::named::named;
 use crate::units::Bytes;
 
-pub use adapter::{KvOverride, Lora, LoraMatrix, LoraPairs};
+pub use adapter::{KvOverride, Lora, LoraPair, LoraPairs};
 pub use draft::LlamaProgram;
 pub use draft::LoadMode;
 pub use draft::Pooling;

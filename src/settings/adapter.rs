@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::gguf::{GgmlType, Header, Value};
+use crate::gguf::{GgmlType, Header, Tensor, Value};
 
 /// A `LoRA` adapter: a pair of matrices beside some of the model's (`--lora`).
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub enum LoraPairs {
     /// Those of a file that is not read yet.
     Unread,
     /// Those of a file.
-    Read(Arc<[LoraMatrix]>),
+    Read(Arc<[LoraPair]>),
     /// Two of f32 with this rank beside every matrix of the blocks with one of these names.
     Assumed {
         /// The side that both share.
@@ -31,15 +31,13 @@ pub enum LoraPairs {
     },
 }
 
-/// A matrix of an adapter's file.
+/// Two matrices of an adapter's file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LoraMatrix {
-    /// The name of the model's matrix beside which it is.
+pub struct LoraPair {
+    /// The name of the model's matrix beside which they are.
     pub beside: Box<str>,
-    /// Data type.
-    pub ty: GgmlType,
-    /// Elements per dimension.
-    pub ne: [u64; 4],
+    /// Type and shape of the first, with which the input is multiplied, and of the second.
+    pub matrices: [(GgmlType, [u64; 4]); 2],
 }
 
 /// The matrices that adapters are trained for unless others are named.
@@ -56,17 +54,19 @@ impl Lora {
     /// # Errors
     /// If the file is no adapter.
     pub fn read(&mut self, header: &Header) -> Result<(), String> {
-        let matrix = |tensor: &crate::gguf::Tensor| {
-            let suffixes = [".lora_a", ".lora_b"];
-            let beside = suffixes.iter().find_map(|suffix| tensor.name.strip_suffix(suffix))?;
-            let ne = std::array::from_fn(|at| tensor.dims.get(at).copied().unwrap_or(1));
-            Some(LoraMatrix { beside: beside.into(), ty: tensor.ty, ne })
-        };
-        let matrices: Vec<LoraMatrix> = header.tensors.iter().filter_map(matrix).collect();
-        if matrices.is_empty() {
-            return Err(format!("'{}' is no adapter: none of its tensors is called .lora_a or .lora_b", self.name));
+        let matrix = |tensor: &Tensor| (tensor.ty, std::array::from_fn(|at| tensor.dims.get(at).copied().unwrap_or(1)));
+        let mut pairs = Vec::new();
+        for first in &header.tensors {
+            let Some(beside) = first.name.strip_suffix(".lora_a") else { continue };
+            let second = format!("{beside}.lora_b");
+            let second = header.tensors.iter().find(|tensor| *tensor.name == *second);
+            let second = second.ok_or_else(|| format!("'{}' has no second matrix beside {}", self.name, first.name))?;
+            pairs.push(LoraPair { beside: beside.into(), matrices: [matrix(first), matrix(second)] });
         }
-        self.pairs = LoraPairs::Read(matrices.into());
+        if pairs.is_empty() {
+            return Err(format!("'{}' is no adapter: none of its tensors is called .lora_a", self.name));
+        }
+        self.pairs = LoraPairs::Read(pairs.into());
         Ok(())
     }
 }

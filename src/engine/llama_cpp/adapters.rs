@@ -8,7 +8,32 @@ use crate::engine::ggml::tensor::BackendId;
 use crate::engine::ggml::{BackendRef, Tensor, Type};
 use crate::engine::id::EngineError;
 use crate::gguf::Header;
-use crate::settings::{Lora, LoraPairs, Settings};
+use crate::settings::{Lora, LoraPair, LoraPairs, Settings};
+
+/// The matrices of all adapters, in the order in which they are loaded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AdapterPairs(Vec<AdapterPair>);
+
+/// Two matrices whose product with an input is added to that of a weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdapterPair {
+    /// Index into [`super::weights::Weights::all`] of the weight.
+    pub beside: usize,
+    /// Type and shape of the one that the input is multiplied with first, then of the other.
+    pub matrices: [(Type, [u64; 4]); 2],
+}
+
+impl AdapterPairs {
+    /// Those beside a weight.
+    pub fn of(&self, index: usize) -> impl Iterator<Item = AdapterPair> + '_ {
+        self.0.iter().filter(move |pair| pair.beside == index).copied()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 /// A model as placed, to which adapters are added.
 pub struct Adapted<'a> {
@@ -20,71 +45,70 @@ pub struct Adapted<'a> {
 }
 
 impl Adapted<'_> {
-    /// Bytes that the adapters in `settings` take per device, RAM last; none without any.
+    /// The matrices of the adapters in `settings`.
     ///
     /// # Errors
     /// When llama.cpp cannot load one with this model.
-    pub fn bytes(&self, settings: &Settings) -> Result<Option<Vec<u64>>, EngineError> {
-        let mut bytes = vec![0; self.backends.len()];
-        for lora in &settings.loras {
-            self.add_lora(lora, &mut bytes)?;
-        }
-        if !settings.control_vectors.is_empty() {
-            self.add_control_vector(&mut bytes);
-        }
-        Ok(bytes.iter().any(|bytes| *bytes > 0).then_some(bytes))
+    pub fn pairs(&self, settings: &Settings) -> Result<AdapterPairs, EngineError> {
+        let pairs = settings.loras.iter().map(|lora| self.pairs_of(lora));
+        Ok(AdapterPairs(pairs.collect::<Result<Vec<_>, _>>()?.concat()))
     }
 
-    fn add(&self, place: BackendId, ty: Type, ne: [u64; 4], bytes: &mut [u64]) {
-        let backend = &*self.backends[usize::from(place)];
-        bytes[usize::from(place)] += backend.align(backend.bytes(&Tensor::new(ty, ne)));
-    }
-
-    /// Each matrix is on the device of the model's that it is beside.
-    fn add_lora(&self, lora: &Lora, bytes: &mut [u64]) -> Result<(), EngineError> {
+    fn pairs_of(&self, lora: &Lora) -> Result<Vec<AdapterPair>, EngineError> {
         let refuse = |why: String| Err(EngineError::Settings(why));
+        let name = |weight: &Weight| self.header.tensors.get(weight.index).map_or("", |tensor| &*tensor.name);
+        let all = || self.model.weights.all.iter();
         match &lora.pairs {
-            LoraPairs::Unread => return refuse(format!("the adapter '{lora}' was not read: name a file, or rank=16")),
-            LoraPairs::Read(matrices) => {
-                for matrix in &**matrices {
-                    let is_beside = |weight: &&Weight| {
-                        self.header.tensors.get(weight.index).is_some_and(|tensor| *tensor.name == *matrix.beside)
-                    };
-                    let Some(weight) = self.model.weights.all.iter().find(is_beside) else {
-                        let beside = &matrix.beside;
-                        return refuse(format!(
-                            "llama.cpp refuses the adapter '{lora}' for this model, which has no tensor {beside}"
-                        ));
-                    };
-                    self.add(self.placement.of_weight(weight, self.model), matrix.ty, matrix.ne, bytes);
+            LoraPairs::Unread => refuse(format!("the adapter '{lora}' was not read: name a file, or rank=16")),
+            LoraPairs::Read(read) => {
+                let lacking = read.iter().find(|pair| all().all(|weight| name(weight) != &*pair.beside));
+                if let Some(LoraPair { beside, .. }) = lacking {
+                    return refuse(format!(
+                        "llama.cpp refuses the adapter '{lora}' for this model, which has no tensor {beside}"
+                    ));
                 }
+                let of = |pair: &LoraPair| {
+                    let weight = all().find(|weight| name(weight) == &*pair.beside)?;
+                    Some(AdapterPair { beside: weight.index, matrices: pair.matrices })
+                };
+                Ok(read.iter().filter_map(of).collect())
             }
             LoraPairs::Assumed { rank, targets } => {
-                let mut found = false;
-                for weight in self.model.weights.all.iter().filter(|weight| weight.block.is_some()) {
-                    let name = self.header.tensors.get(weight.index).map_or("", |tensor| &*tensor.name);
-                    let role = name.strip_suffix(".weight").and_then(|name| name.rsplit('.').next());
+                let is_target = |weight: &&Weight| {
+                    let role = name(weight).strip_suffix(".weight").and_then(|name| name.rsplit('.').next());
+                    let is_named = role.is_some_and(|role| targets.iter().any(|target| **target == *role));
+                    weight.block.is_some() && weight.ne[1] > 1 && is_named
+                };
+                let pair = |weight: &Weight| {
                     let [wide, rows, experts, _] = weight.ne;
-                    if rows > 1 && role.is_some_and(|role| targets.iter().any(|target| **target == *role)) {
-                        found = true;
-                        let place = self.placement.of_weight(weight, self.model);
-                        self.add(place, Type::F32, [wide, *rank, experts, 1], bytes);
-                        self.add(place, Type::F32, [*rank, rows, experts, 1], bytes);
-                    }
-                }
-                if !found {
+                    let matrices = [[wide, *rank, experts, 1], [*rank, rows, experts, 1]];
+                    AdapterPair { beside: weight.index, matrices: matrices.map(|ne| (Type::F32, ne)) }
+                };
+                let pairs: Vec<AdapterPair> = all().filter(is_target).map(pair).collect();
+                if pairs.is_empty() {
                     return refuse(format!("no matrix of this model is called as '{lora}' says: name others"));
                 }
+                Ok(pairs)
             }
         }
-        Ok(())
     }
 
-    /// One vector for each block but the first, on the device of the block.
-    fn add_control_vector(&self, bytes: &mut [u64]) {
-        let hparams = &self.model.hparams;
-        for il in 1..hparams.n_layer() {
-            self.add(self.placement.in_block(il, None), Type::F32, [hparams.n_embd, 1, 1, 1], bytes);
+    /// Bytes that these adapters and a control vector take per device, RAM last; none without any. A pair is on the device
+    /// of its weight; of a control vector each block but the first has its own on the block's device.
+    pub fn bytes(&self, pairs: &AdapterPairs, control_vector: bool) -> Option<Vec<u64>> {
+        let mut bytes = vec![0; self.backends.len()];
+        let mut add = |place: BackendId, ty: Type, ne: [u64; 4]| {
+            let backend = &*self.backends[usize::from(place)];
+            bytes[usize::from(place)] += backend.align(backend.bytes(&Tensor::new(ty, ne)));
+        };
+        for AdapterPair { beside, matrices } in &pairs.0 {
+            let place = self.placement.of_weight(&self.model.weights.all[*beside], self.model);
+            matrices.iter().for_each(|(ty, ne)| add(place, *ty, *ne));
         }
+        let hparams = &self.model.hparams;
+        for il in (1..hparams.n_layer()).filter(|_| control_vector) {
+            add(self.placement.in_block(il, None), Type::F32, [hparams.n_embd, 1, 1, 1]);
+        }
+        bytes.iter().any(|bytes| *bytes > 0).then_some(bytes)
     }
 }

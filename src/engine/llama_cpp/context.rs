@@ -1,6 +1,9 @@
 //! The rules that turn the context options into those in effect: context, batches, outputs, flash attention
 //! (`llama_context` and `llama_init_from_model` in `llama-context.cpp`, 0.1.161).
 
+use std::sync::Arc;
+
+use super::adapters::AdapterPairs;
 use super::architecture::{GraphFamily, Trait};
 use super::error::LoadError;
 use super::loaded::LoadedModel;
@@ -31,6 +34,8 @@ pub struct ContextParams {
     pub ctx_type: ContextType,
     /// What drafting asks of the context after it is made.
     pub drafting: DraftingOutputs,
+    /// The adapters whose products are added to those of weights, once they are loaded.
+    pub adapters: Option<Arc<AdapterPairs>>,
     /// Embeddings are computed, pooled so.
     pub embeddings: Option<Pooling>,
     /// Format of the K cache.
@@ -97,6 +102,7 @@ impl Default for ContextParams {
             n_rs_seq: 0,
             ctx_type: ContextType::Default,
             drafting: DraftingOutputs::default(),
+            adapters: None,
             embeddings: None,
             type_k: Type::F16,
             type_v: Type::F16,
@@ -126,6 +132,7 @@ pub struct Cparams {
     pub n_rs_seq: u64,
     pub ctx_type: ContextType,
     pub drafting: DraftingOutputs,
+    pub adapters: Option<Arc<AdapterPairs>>,
     pub embeddings: Option<Pooling>,
     pub type_k: Type,
     pub type_v: Type,
@@ -243,6 +250,7 @@ impl Cparams {
             n_rs_seq: if architecture.rolls_back.contain(release.name) { options.n_rs_seq } else { 0 },
             ctx_type: options.ctx_type,
             drafting: options.drafting.clone(),
+            adapters: options.adapters.clone(),
             embeddings: options.embeddings,
             type_k: options.type_k,
             type_v: options.type_v,

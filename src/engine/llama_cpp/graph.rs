@@ -644,7 +644,31 @@ impl GraphBuilder<'_> {
         let weight = self.need(il, slot);
         let y = self.g.mul_mat(weight, x);
         let scale = self.scale_of(il, slot);
-        self.g.times(y, scale)
+        let y = self.g.times(y, scale);
+        self.with_adapters(il, slot, x, y, None)
+    }
+
+    /// `y`, the product of a block's weight with `x`, and those of the adapters beside the weight; of the experts that are
+    /// `chosen`, if it is one of theirs (`build_lora_mm` in `llama-graph.cpp`, 0.1.161).
+    fn with_adapters(&mut self, il: usize, slot: LlmTensor, x: TensorId, y: TensorId, chosen: Option<TensorId>) -> TensorId {
+        let Some(adapters) = self.cx.adapters.clone() else { return y };
+        let il = self.hp.weight_block(il);
+        let Some(index) = self.weights.find(il, slot, TensorSuffix::Weight) else { return y };
+        let place = self.placement.home(self.placement.in_block(il, Some(slot)), index);
+        let mut sum = y;
+        for pair in adapters.of(index) {
+            let mut added = x;
+            for (ty, ne) in pair.matrices {
+                let matrix = self.g.given(ty, ne, Buffer::Weights(place), slot.name(), il as i16);
+                added = match chosen {
+                    Some(chosen) => self.g.mul_mat_id(matrix, added, chosen),
+                    None => self.g.mul_mat(matrix, added),
+                };
+            }
+            let added = self.g.scale(added);
+            sum = self.g.add(sum, added);
+        }
+        sum
     }
 
     /// The same with a weight outside blocks, without scale.

@@ -187,6 +187,10 @@ impl PlanBuilder<'_> {
                     .to_owned();
             found.push(Uncertainty { confidence: Confidence::Modelled, reason });
         }
+        if self.placed.settings.backend_sampling {
+            let reason = "what --backend-sampling adds to the graph is not counted".to_owned();
+            found.push(Uncertainty { confidence: Confidence::Modelled, reason });
+        }
         let draft = params.draft.as_ref().and_then(|draft| draft.model);
         found.extend(draft.and_then(confidence::of_draft));
         let modelled = params.projector.as_ref().and_then(|projector| projector.modelled.clone());
@@ -557,6 +561,8 @@ pub struct PlacedModel<'a> {
     draft_file: Option<&'a str>,
     /// Bytes of adapters per device, RAM last, if there are any.
     adapters: Option<Vec<u64>>,
+    /// The compute buffers with the products of adapters, once they are used.
+    adapted_graph: Option<Vec<u64>>,
 }
 
 impl<'a> PlacedModel<'a> {
@@ -596,8 +602,16 @@ impl<'a> PlacedModel<'a> {
         let draft_file = prepared.draft().map(|draft| draft.file.as_str());
         let backends = devices::backends(&params.devices);
         let adapted = Adapted { model: loaded, header: &prepared.header, placement: &placement, backends: &backends };
-        let adapters = adapted.bytes(settings)?;
-        Ok((Self { machine, settings, loaded, params, fitted, load, draft, draft_file, adapters }, graphs))
+        let pairs = adapted.pairs(settings)?;
+        let adapters = adapted.bytes(&pairs, !settings.control_vectors.is_empty());
+        let adapted_graph = if pairs.is_empty() {
+            None
+        } else {
+            let options = ContextParams { adapters: Some(Arc::new(pairs)), ..params.options.clone() };
+            Some(measurer.measure(&placement, &options, Reservation::Loaded)?.compute)
+        };
+        let placed = Self { machine, settings, loaded, params, fitted, load, draft, draft_file, adapters, adapted_graph };
+        Ok((placed, graphs))
     }
 
     /// The plan without its explanations.
@@ -718,7 +732,8 @@ impl<'a> PlacedModel<'a> {
     /// The model, its projector and its draft.
     pub fn parts(&self) -> Vec<Part> {
         let MemoryBreakdown { model, context, compute, in_ram, .. } = self.measured();
-        let ready = self.draft.as_ref().and_then(|draft| draft.main_ready.as_ref()).unwrap_or(compute);
+        let ready = self.draft.as_ref().and_then(|draft| draft.main_ready.as_ref());
+        let ready = ready.or(self.adapted_graph.as_ref()).unwrap_or(compute);
         let own = self.part(PartKind::Model, None, [model, context, compute, ready], *in_ram);
         let draft = self.draft.as_ref().map(|DraftMemory { draft, draft_ready, .. }| {
             let file = self.draft_file.map(str::to_owned);
@@ -823,7 +838,8 @@ impl<'a> PlacedModel<'a> {
                 memory().map(|memory| memory.graph_ready).sum::<Bytes>(),
             );
             if ready > graph {
-                notes.push(format!("compute buffers on {} grow by {} when drafting begins", device.id, ready - graph));
+                let when = if self.draft.is_some() { "when drafting begins" } else { "once the adapters are applied" };
+                notes.push(format!("compute buffers on {} grow by {} {when}", device.id, ready - graph));
             }
         }
         notes

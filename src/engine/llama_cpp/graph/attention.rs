@@ -564,7 +564,8 @@ impl GraphBuilder<'_> {
     /// `weight · x`, without scale and bias.
     pub(super) fn multiply(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let weight = self.need(il, slot);
-        self.g.mul_mat(weight, x)
+        let y = self.g.mul_mat(weight, x);
+        self.with_adapters(il, slot, x, y, None)
     }
 }
 
