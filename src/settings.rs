@@ -5,6 +5,7 @@ pub mod flag;
 mod in_effect;
 pub mod knob;
 pub mod ollama;
+mod programs;
 mod release;
 
 use std::str::FromStr;
@@ -27,8 +28,10 @@ pub use in_effect::InEffect;
 pub use in_effect::StashedKnobs;
 pub use in_effect::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables};
 pub use ollama::{OllamaSettings, OllamaVersion, Source};
+pub use programs::Ships;
 pub use release::NearestRelease;
 pub use release::Release;
+pub use release::{BUILDS, OLDEST_BUILD};
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]
