@@ -208,14 +208,12 @@ impl OllamaVersion {
 
     /// Its llama.cpp, as the start of a sentence: `Ollama 0.33 ships llama.cpp b10488`.
     pub fn ships(self) -> String {
-        match self.llama_cpp_build() {
-            Some(build) => format!("Ollama {self} ships llama.cpp b{build}"),
-            None => {
-                let after = self.shipped().and_then(|ships| ships.after());
-                let after = after.map_or_else(String::new, |newest| format!(", after {newest}"));
-                format!("Ollama {self} ships a llama.cpp that is not known here{after}")
-            }
+        if let Some(build) = self.llama_cpp_build() {
+            return format!("Ollama {self} ships llama.cpp b{build}");
         }
+        let after = self.shipped().and_then(|ships| ships.after());
+        let after = after.map_or_else(String::new, |newest| format!(", after {newest}"));
+        format!("Ollama {self} ships a llama.cpp that is not known here{after}")
     }
 }
 

@@ -474,15 +474,15 @@ fn a_pipeline_that_is_given_up_is_no_failure() {
 )]
 #[case(
     "[2026-07-06][19:20:50][plugin::commands][INFO] [llamacpp] load_backend: loaded Metal backend from /Users/me/Library/Application Support/Jan/data/llamacpp/backends/b9967/macos-arm64/build/bin/libggml-metal.dylib",
-    (None, None, Some(9_967))
+    (Some(Program::LlamaCpp), None, Some(9_967))
 )]
 #[case(
     "\"C:\\Jan\\data\\llamacpp\\backends\\b9967\\win-cuda-13-common_cpus-x64\\build\\bin\\llama-server.exe\" -m C:\\m\\a.gguf",
-    (None, None, Some(9_967))
+    (Some(Program::LlamaCpp), None, Some(9_967))
 )]
-#[case("/opt/llama-b10830-bin-ubuntu-vulkan-x64/llama-server -m /m/a.gguf", (None, None, Some(10_830)))]
+#[case("/opt/llama-b10830-bin-ubuntu-vulkan-x64/llama-server -m /m/a.gguf", (Some(Program::LlamaCpp), None, Some(10_830)))]
 #[case("/usr/local/bin/llama-server -m /m/b9999/a.gguf", (None, None, None))]
-#[case("version: 0.3.0-dev (build 10621, commit c1d0e7a00)", (None, None, Some(10_621)))]
+#[case("version: 0.3.0-dev (build 10621, commit c1d0e7a00)", (Some(Program::LlamaCpp), None, Some(10_621)))]
 fn a_program_and_its_llama_cpp_are_told_apart(
     #[case] line: &str,
     #[case] told: (Option<Program>, Option<&str>, Option<u64>),

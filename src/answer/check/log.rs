@@ -214,13 +214,11 @@ pub fn engine(load: &Load) -> EngineId {
 
 /// Whether the load is of a build that is older than every release that is known here.
 pub fn is_older(load: &Load) -> bool {
-    match build(load) {
-        Some(build) => build < OLDEST_BUILD,
-        None => {
-            let shipped = ships(load).is_some_and(|ships| ships.is_older());
-            shipped || load.older_than.is_some_and(|build| build <= OLD_LINES)
-        }
+    if let Some(build) = build(load) {
+        return build < OLDEST_BUILD;
     }
+    let shipped = ships(load).is_some_and(|ships| ships.is_older());
+    shipped || load.older_than.is_some_and(|build| build <= OLD_LINES)
 }
 
 /// The release that is nearest to the one in the log, with the build or version that says so, or that says nothing of
