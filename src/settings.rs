@@ -7,6 +7,7 @@ mod in_effect;
 pub mod knob;
 pub mod ollama;
 mod placement;
+mod programs;
 mod release;
 
 use std::str::FromStr;
@@ -31,8 +32,10 @@ pub use in_effect::StashedKnobs;
 pub use in_effect::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables};
 pub use ollama::{OllamaSettings, OllamaVersion, Source};
 pub use placement::{DeviceName, LazyMode, SplitMode, TensorOverride, TensorPattern};
+pub use programs::Ships;
 pub use release::NearestRelease;
 pub use release::Release;
+pub use release::{BUILDS, OLDEST_BUILD};
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]

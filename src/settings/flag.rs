@@ -630,7 +630,7 @@ flags! {
     }
     Release {
         names: &["release"], takes: Takes::Word("RELEASE"), words: || Release::ALL.map(Release::name).to_vec(), shows_words: true,
-        help: "The llama.cpp release to plan for, or the nearest one to a build (b11200) or a date (2026-09-15) [default: the newest, or the nearest to what this version of Ollama ships]",
+        help: "The llama.cpp release to plan for, or the nearest one to a build (b11200), a date (2026-09-15) or what a program ships (\"koboldcpp 1.120\") [default: the newest, or the nearest to what this version of Ollama ships]",
         access: Access {
             write: |settings| settings.release.map(|release| release.to_string()),
             read: |settings, text| {
@@ -831,11 +831,11 @@ fn written_overrides(overrides: &[TensorOverride]) -> Option<String> {
     (!overrides.is_empty()).then(|| joined(overrides))
 }
 
-/// A release by its name, or the nearest one to a build or a date.
+/// A release by its name, or the nearest one to a build, a date or what a program ships.
 fn release(text: &str) -> Result<NearestRelease, String> {
     NearestRelease::to(text).ok_or_else(|| {
         let unknown = text.parse::<Release>().err().map_or_else(String::new, |unknown| format!("{unknown}; "));
-        format!("{unknown}a build (b11200) or a date (2026-09-15) takes the nearest")
+        format!("{unknown}a build (b11200), a date (2026-09-15) or a program (koboldcpp 1.120) takes the nearest")
     })
 }
 

@@ -650,7 +650,14 @@ impl GraphBuilder<'_> {
 
     /// `y`, the product of a block's weight with `x`, and those of the adapters beside the weight; of the experts that are
     /// `chosen`, if it is one of theirs (`build_lora_mm` in `llama-graph.cpp`, 0.1.161).
-    fn with_adapters(&mut self, il: usize, slot: LlmTensor, x: TensorId, y: TensorId, chosen: Option<TensorId>) -> TensorId {
+    fn with_adapters(
+        &mut self,
+        il: usize,
+        slot: LlmTensor,
+        x: TensorId,
+        y: TensorId,
+        chosen: Option<TensorId>,
+    ) -> TensorId {
         let Some(adapters) = self.cx.adapters.clone() else { return y };
         let il = self.hp.weight_block(il);
         let Some(index) = self.weights.find(il, slot, TensorSuffix::Weight) else { return y };

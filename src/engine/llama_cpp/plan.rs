@@ -610,7 +610,8 @@ impl<'a> PlacedModel<'a> {
             let options = ContextParams { adapters: Some(Arc::new(pairs)), ..params.options.clone() };
             Some(measurer.measure(&placement, &options, Reservation::Loaded)?.compute)
         };
-        let placed = Self { machine, settings, loaded, params, fitted, load, draft, draft_file, adapters, adapted_graph };
+        let placed =
+            Self { machine, settings, loaded, params, fitted, load, draft, draft_file, adapters, adapted_graph };
         Ok((placed, graphs))
     }
 
