@@ -98,7 +98,7 @@ fn loads_take_what_llama_cpp_measures() {
     let file = fs::File::open(support::tests().join("placement/loads.jsonl.gz")).unwrap();
     GzDecoder::new(file).read_to_string(&mut text).unwrap();
     let mut models = BTreeMap::new();
-    let (mut asked, mut refused) = (0, 0);
+    let (mut asked, mut refused, mut adapted) = (0, 0, 0);
     for line in text.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let name = line["model"].as_str().unwrap().to_owned();
@@ -121,8 +121,15 @@ fn loads_take_what_llama_cpp_measures() {
         assert_eq!(mine, theirs, "{line}");
         if answer["lora_bytes"].is_array() {
             assert_eq!(adapters, of("lora_bytes"), "{line}");
+            // where a load takes what is measured
+            if plan.devices.iter().all(|device| device.graph_measured.is_none()) {
+                let own = plan.parts.iter().find(|part| part.kind == PartKind::Model).unwrap();
+                let ready: Vec<u64> = own.devices.iter().map(|memory| memory.graph_ready.0).collect();
+                assert_eq!(ready, of("compute_lora"), "{line}");
+                adapted += 1;
+            }
         }
         asked += 1;
     }
-    assert!(asked > 300 && refused < 10, "{asked} {refused}");
+    assert!(asked > 300 && refused < 10 && adapted > 20, "{asked} {refused} {adapted}");
 }

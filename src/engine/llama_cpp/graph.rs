@@ -666,7 +666,8 @@ impl GraphBuilder<'_> {
         for pair in adapters.of(index) {
             let mut added = x;
             for (ty, ne) in pair.matrices {
-                let matrix = self.g.given(ty, ne, Buffer::Weights(place), slot.name(), il as i16);
+                // like caches, and unlike weights, they decide nothing by what they are used for
+                let matrix = self.g.given(ty, ne, Buffer::Cache(place), slot.name(), il as i16);
                 added = match chosen {
                     Some(chosen) => self.g.mul_mat_id(matrix, added, chosen),
                     None => self.g.mul_mat(matrix, added),
