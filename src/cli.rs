@@ -6,6 +6,7 @@ mod bundle;
 #[cfg(feature = "net")]
 mod cache;
 mod check;
+mod command;
 mod config;
 mod error;
 mod explain;
@@ -20,9 +21,9 @@ mod surroundings;
 mod value;
 
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::panic;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -38,6 +39,7 @@ use crate::speed::{Speed, Speeds};
 use crate::text;
 use crate::tui::{self, ExitReason};
 use args::{Cli, Commands, ConfigArgs, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
+use command::Expanded;
 use config::Config;
 use error::{CliError, written};
 use resolve::ParsedArgs;
@@ -47,7 +49,7 @@ use style::Style;
 /// could not be written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read.
 pub fn main() -> ExitCode {
     install_panic_hook();
-    match run(args::expand(std::env::args_os())) {
+    match run(command::expand(std::env::args_os())) {
         Ok(status) => status,
         Err(error) => error.report(),
     }
@@ -67,9 +69,8 @@ fn install_panic_hook() {
     }));
 }
 
-fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliError> {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = match Cli::try_parse_from(&arguments) {
+fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> {
+    let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(help) if matches!(help.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return written(help.print()).map(|()| ExitCode::SUCCESS);
@@ -77,8 +78,14 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
         Err(error) => return Err(error::usage_error(error, &arguments)),
     };
     surroundings::start(cli.log_file.as_deref(), &arguments)?;
+    if let Some(knobs) = cli.knobs_mut() {
+        knobs.remarks = remarks;
+    }
     match cli.command {
-        Some(Commands::Plan(args)) => plan(&args)?,
+        Some(Commands::Plan(mut args)) => {
+            args.take_command()?;
+            plan(&args)?;
+        }
         Some(Commands::Max(args)) => print(&questions::max(&args)?)?,
         Some(Commands::Why(args)) => print(&questions::why(&args)?)?,
         Some(Commands::Best(args)) => print(&questions::best(&args)?)?,
@@ -104,7 +111,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
 
 fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let start = ParsedArgs::read(&args.knobs, &args.machine)?;
-    let opened = resolve::package(&args.model, &args.knobs)?;
+    let opened = resolve::package(args.model.as_deref().unwrap_or(Path::new("")), &args.knobs)?;
     let mut ready = start.with(&opened).complete();
     let mut plan = ready.plan(&opened.model)?;
     machines::apply(args, &mut ready, &opened.model, &mut plan)?;

@@ -32,6 +32,8 @@ use serde::Serialize;
 use crate::units::Bytes;
 
 pub use command::CommandLine;
+#[cfg(feature = "cli")]
+pub(crate) use command::{program, words};
 pub use context::{ObservedContext, ObservedSettings};
 pub use driver::{CardMemory, ProcessMemory};
 pub use event::Event;

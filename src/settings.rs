@@ -6,6 +6,7 @@ pub mod flag;
 mod in_effect;
 pub mod knob;
 pub mod ollama;
+mod option;
 mod placement;
 mod programs;
 mod release;
@@ -24,13 +25,14 @@ pub use adapter::{KvOverride, Lora, LoraPair, LoraPairs};
 pub use draft::LlamaProgram;
 pub use draft::LoadMode;
 pub use draft::Pooling;
-pub use draft::{DraftSettings, SpecType};
+pub use draft::{DraftSettings, NgramSizes, SpecType};
 pub use draft::{ImageSize, MmprojDevice, MmprojOptions};
 pub use flag::{Flag, VariableMeaning};
 pub use in_effect::InEffect;
 pub use in_effect::StashedKnobs;
 pub use in_effect::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables};
 pub use ollama::{OllamaSettings, OllamaVersion, Source};
+pub use option::{GivenOption, ListedKind, ListedOption, ServerOption};
 pub use placement::{DeviceName, LazyMode, SplitMode, TensorOverride, TensorPattern};
 pub use programs::Ships;
 pub use release::NearestRelease;
@@ -194,6 +196,18 @@ named! {
         On = "on",
         /// Never.
         Off = "off",
+    }
+}
+
+impl FlashAttn {
+    /// As llama.cpp reads and prints it: `auto`, `on`, `enabled`, `1`, … (`common/arg.cpp`, 0.1.161).
+    pub fn of(text: &str) -> Option<Self> {
+        Some(match text.trim().to_ascii_lowercase().as_str() {
+            "auto" | "-1" => Self::Auto,
+            "on" | "enabled" | "true" | "1" => Self::On,
+            "off" | "disabled" | "false" | "0" => Self::Off,
+            _ => return None,
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bug_reports;
 mod check;
+mod commands;
 mod config;
 mod contract;
 mod devices;

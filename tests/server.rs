@@ -58,8 +58,12 @@ impl Request {
         let shares = shares.map(|list| list.iter().map(|x| x.as_f64().unwrap() as f32).collect());
         let types: Vec<SpecType> =
             asked["spec"].as_str().unwrap_or("none").split(',').map(|kind| kind.parse().unwrap()).collect();
-        let speculation =
-            Speculation { types, n_max: number("n_max", 3), backend_sampling: flag("backend_sampling_draft", true) };
+        let speculation = Speculation {
+            types,
+            n_max: number("n_max", 3),
+            backend_sampling: flag("backend_sampling_draft", true),
+            ..Speculation::default()
+        };
         let n_seq_max = number("n_parallel", 4);
         let n_batch = number("n_batch", 2048);
         let options = ContextParams {

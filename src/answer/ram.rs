@@ -8,6 +8,7 @@ use crate::gguf::Tensor;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::TensorGroup;
 use crate::plan::{BufferUse, DevicePlan, LargestBuffer, LayerPlan, Plan, Why};
+use crate::settings::flag::NO_LIMIT;
 use crate::settings::{CHECKPOINTS, LoadMode};
 use crate::units::Bytes;
 
@@ -122,8 +123,9 @@ impl RamUse {
         } else {
             ""
         };
+        let up_to = if room == NO_LIMIT { "without a limit".to_owned() } else { format!("up to {room}") };
         Some(format!(
-            "While in use, llama-server's prompt cache grows up to {room}; a prompt of the whole context takes {one} of \
+            "While in use, llama-server's prompt cache grows {up_to}; a prompt of the whole context takes {one} of \
              it{useless}{checkpoints}.{whole}"
         ))
     }
@@ -155,6 +157,9 @@ impl RamUse {
             .collect();
         let sum = terms.join(" + ");
         let when = if self.needed() > free { "RAM is short" } else { "RAM may become short" };
+        if self.prompt_cache == Some(NO_LIMIT) {
+            return Some(format!("{when}: the prompt cache has no limit; --cache-ram sets one."));
+        }
         Some(format!("{when}: {sum} = {most}, and {free} are free; {limits}."))
     }
 }

@@ -22,7 +22,7 @@ use crate::settings::{Context, OllamaVersion};
 use crate::teach::Page;
 use crate::units::Bytes;
 
-pub(super) use knobs::{KnobArgs, MachineArgs, expand};
+pub(super) use knobs::{KnobArgs, MachineArgs};
 
 /// Plan the memory of a language model: which layer goes to which GPU, what stays in RAM, and what the KV cache and
 /// the compute graph cost.
@@ -46,6 +46,28 @@ pub(super) struct Cli {
     /// Append what was detected, fetched and planned to this file, for bug reports.
     #[arg(long = "log", global = true, value_name = "FILE", help_heading = "Log")]
     pub(super) log_file: Option<PathBuf>,
+}
+
+impl Cli {
+    /// The knobs of the command, or of the planner.
+    pub(super) fn knobs_mut(&mut self) -> Option<&mut KnobArgs> {
+        Some(match &mut self.command {
+            None => &mut self.knobs,
+            Some(Commands::Plan(args)) => &mut args.knobs,
+            Some(Commands::Max(args)) => &mut args.asked.knobs,
+            Some(Commands::Why(args)) => &mut args.asked.knobs,
+            Some(Commands::Best(args)) => &mut args.asked.knobs,
+            Some(Commands::Together(args)) => &mut args.knobs,
+            Some(Commands::Check(args)) => &mut args.knobs,
+            Some(Commands::Sweep(args)) => &mut args.asked.knobs,
+            Some(Commands::Matrix(args)) => &mut args.asked.knobs,
+            Some(Commands::Export(args)) => &mut args.asked.knobs,
+            Some(Commands::Explain(args)) => &mut args.asked.knobs,
+            Some(Commands::List(args)) => &mut args.knobs,
+            Some(Commands::Report(args)) => &mut args.knobs,
+            Some(_) => return None,
+        })
+    }
 }
 
 /// A polling interval; `None` for off.
@@ -146,7 +168,18 @@ pub(super) struct PlanArgs {
     /// A .gguf file (any shard of a split model), or a model's name: llama3.1:8b (local, else in Ollama's registry),
     /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only
     /// the header of a remote model is fetched.
-    pub(super) model: PathBuf,
+    #[arg(required_unless_present = "command")]
+    pub(super) model: Option<PathBuf>,
+    /// Plan this command of llama-server, - for standard input: its model, options and variables. What is given besides
+    /// stands over it.
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        allow_hyphen_values = true,
+        conflicts_with = "engine",
+        help_heading = "Question"
+    )]
+    pub(super) command: Option<String>,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
     #[command(flatten)]

@@ -73,7 +73,8 @@ pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, engine: EngineId, 
 /// Whether an option stands for the variable: its own, or of those that Ollama has one variable for, any.
 fn is_given(name: &str, knobs: &KnobArgs) -> bool {
     let is_of = |flag: &Flag| {
-        flag.row().ollama == Some(name) || flag.row().variables.iter().any(|variable| variable.name == name)
+        let mut variables = flag.row().variables.iter().filter(|variable| !variable.means.is_alone());
+        flag.row().ollama == Some(name) || variables.any(|variable| variable.name == name)
     };
     Flag::ALL.iter().filter(|flag| is_of(flag)).any(|flag| {
         let ollama = flag.row().ollama;

@@ -73,12 +73,15 @@ impl MachineSource {
             let sentence = format!("'{}' is not a folder: use one that contains class/drm", folder.display());
             return Err(CliError::flag("--sysfs", &sentence));
         }
-        let search = DetectOptions {
+        let mut search = DetectOptions {
             gpus: described.gpus.is_none(),
             nvml: machine.nvml.clone(),
             sysfs: machine.sysfs.clone(),
             ..DetectOptions::here()
         };
+        for (name, value) in &machine.variables {
+            described.notes.extend(ignored(&mut search, name, value));
+        }
         Ok(Self { described, search })
     }
 
@@ -95,6 +98,26 @@ impl MachineSource {
         detected.machine = self.described.complete(detected.machine);
         detected
     }
+}
+
+/// Searches as a program does that has this variable; a sentence where it cannot.
+fn ignored(search: &mut DetectOptions, name: &str, value: &str) -> Option<String> {
+    let seen = match name {
+        "CUDA_VISIBLE_DEVICES" => Some(&mut search.cuda_visible_devices),
+        "CUDA_DEVICE_ORDER" => Some(&mut search.cuda_device_order),
+        "ROCR_VISIBLE_DEVICES" => Some(&mut search.rocr_visible_devices),
+        "HIP_VISIBLE_DEVICES" => Some(&mut search.hip_visible_devices),
+        _ => None,
+    };
+    match seen {
+        Some(seen) if search.gpus => *seen = Some(value.to_owned()),
+        Some(_) => return Some(format!("{name}={value} is ignored: the GPUs are specified")),
+        None if name.starts_with("GGML_") || name == "ONEAPI_DEVICE_SELECTOR" => {
+            return Some(format!("{name}={value} is ignored"));
+        }
+        None => {}
+    }
+    None
 }
 
 /// The name of a computer given as a machine file or as a saved machine.
@@ -139,6 +162,7 @@ impl ParsedArgs {
         let machine_note = other.and_then(|_| config.machine_note());
         let variables = Variables::of(knobs, described.gpus.is_some());
         let (mut settings, mut notes) = knobs::settings(knobs, engine, &variables);
+        notes.extend(knobs.remarks.iter().cloned());
         notes.extend(machine_note);
         if !settings.raw {
             let open = Open {

@@ -16,6 +16,7 @@ use tracing::{Level, debug, info};
 use super::args::{Cli, ManArgs};
 use super::error::{CliError, one_line, written};
 use super::style::takes_escapes;
+use crate::observed::words;
 use crate::source::{Progress, without_secrets};
 use crate::units::Bytes;
 
@@ -87,7 +88,15 @@ fn shown(name: String, value: &str) -> (String, String) {
 
 /// The command on one line, whatever the program's folder.
 pub(super) fn arguments(arguments: &[OsString]) -> String {
-    let words = arguments.iter().skip(1).map(|word| word_without_secrets(&one_line(&word.to_string_lossy())));
+    let mut is_command = false;
+    let words = arguments.iter().skip(1).map(|word| {
+        let word = one_line(&word.to_string_lossy());
+        match (std::mem::replace(&mut is_command, word == "--command"), word.strip_prefix("--command=")) {
+            (true, _) => command_without_secrets(&word),
+            (false, Some(command)) => format!("--command={}", command_without_secrets(command)),
+            (false, None) => word_without_secrets(&word),
+        }
+    });
     let quoted = words.map(|word| if word.contains(' ') { format!("'{word}'") } else { word });
     std::iter::once("plimsoll".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }
@@ -101,6 +110,22 @@ fn word_without_secrets(word: &str) -> String {
         }
         _ => without_secrets(word),
     }
+}
+
+/// A command of llama-server without its keys.
+fn command_without_secrets(command: &str) -> String {
+    let is_secret = |name: &str| ["-hft", "--hf-token", "--api-key"].contains(&name);
+    let mut hide = false;
+    let words = words(command).map(|word| {
+        if std::mem::replace(&mut hide, is_secret(&word)) {
+            return "(set)".to_owned();
+        }
+        match word.split_once('=') {
+            Some((name, _)) if is_secret(name) => format!("{name}=(set)"),
+            _ => word_without_secrets(&word),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Writes what is printable of each event.

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::context::{ObservedSettings, flash_attn};
+use super::context::ObservedSettings;
 use super::pattern;
-use crate::settings::GpuLayers;
+use crate::settings::{Flag, FlashAttn, GpuLayers, ListedKind, ServerOption};
 
 /// A command line, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -53,15 +53,15 @@ pub(super) fn typed(text: &str) -> Option<CommandLine> {
     None
 }
 
-/// A program's name without folder and `.exe`.
-fn program(word: &str) -> &str {
-    let name = word.trim_matches(['"', '\'']).rsplit(['/', '\\']).next().unwrap_or(word);
+/// A program's name without folder and `.exe`, and without the prompt of Windows' shell.
+pub(crate) fn program(word: &str) -> &str {
+    let name = word.trim_matches(['"', '\'']).rsplit(['/', '\\', '>']).next().unwrap_or(word);
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
 /// Parses a command line.
 pub(super) fn read(text: &str) -> CommandLine {
-    let mut words = split(text).into_iter();
+    let mut words = words(text).take(WORDS);
     let program = words.next().map(|word| pattern::clip(program(&word), 64)).unwrap_or_default();
     CommandLine { text: pattern::clip(text, 8 << 10), program, ..of_words(words) }
 }
@@ -75,53 +75,50 @@ pub(super) fn of_list(words: Vec<String>) -> CommandLine {
 
 /// Parses arguments without a program.
 pub(super) fn arguments(text: &str) -> CommandLine {
-    CommandLine { text: pattern::clip(text, 8 << 10), ..of_words(split(text).into_iter()) }
+    CommandLine { text: pattern::clip(text, 8 << 10), ..of_words(words(text).take(WORDS)) }
 }
 
-/// Splits a text into words like a shell, without variables; 1,024 at most.
-fn split(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let (mut word, mut begun) = (String::new(), false);
-    let mut quote = None;
+/// The words of a text as a shell splits it, without variables. Lines may go on after `\\`, or `^` and the backtick of
+/// Windows' shells.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
     let mut characters = text.chars().peekable();
-    while let Some(c) = characters.next() {
-        match (c, quote) {
-            ('\\', Some('"') | None) if matches!(characters.peek(), Some('"' | '\'' | '\\' | ' ')) => {
-                word.extend(characters.next());
-                begun = true;
-            }
-            (c, Some(open)) if c == open => quote = None,
-            ('"' | '\'', None) => (quote, begun) = (Some(c), true),
-            (c, None) if c.is_whitespace() => {
-                if begun {
-                    words.push(std::mem::take(&mut word));
+    std::iter::from_fn(move || {
+        let mut word: Option<String> = None;
+        let mut quote = None;
+        while let Some(c) = characters.next() {
+            let next = characters.peek().copied();
+            match (c, quote) {
+                ('\\' | '^' | '`', None) if matches!(next, Some('\n' | '\r') | None) => {}
+                ('\\', Some('"') | None) if matches!(next, Some('"' | '\'' | '\\' | ' ')) => {
+                    word.get_or_insert_default().extend(characters.next());
                 }
-                begun = false;
-                if words.len() == 1024 {
-                    return words;
+                (c, Some(open)) if c == open => quote = None,
+                ('"' | '\'', None) => {
+                    quote = Some(c);
+                    word.get_or_insert_default();
                 }
-            }
-            (c, _) => {
-                word.push(c);
-                begun = true;
+                (c, None) if c.is_whitespace() => {
+                    if word.is_some() {
+                        break;
+                    }
+                }
+                (c, _) => word.get_or_insert_default().push(c),
             }
         }
-    }
-    if begun {
-        words.push(word);
-    }
-    words
+        word
+    })
 }
 
 fn of_words(words: impl Iterator<Item = String>) -> CommandLine {
     let mut command = CommandLine::default();
     let mut words = words.skip_while(|word| !word.starts_with('-')).peekable();
     while let Some(word) = words.next() {
-        let (flag, attached) = match word.split_once('=') {
-            Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_owned())),
+        let (name, attached) = match word.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
             _ => (word.as_str(), None),
         };
-        if switch(&mut command.settings, flag) {
+        let option = ServerOption::named(name).or_else(|| koboldcpp(name));
+        if switch(&mut command.settings, option, name) {
             continue;
         }
         // a value never looks like an option, but for negative numbers
@@ -129,81 +126,116 @@ fn of_words(words: impl Iterator<Item = String>) -> CommandLine {
             !next.starts_with('-') || next.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
         let value = attached.or_else(|| words.next_if(is_value)).unwrap_or_default();
-        set(&mut command, flag, &value);
+        let is_set = match option {
+            Some(ServerOption::Sets(flag)) => set(&mut command.settings, flag, &value),
+            Some(ServerOption::Listed(listed)) => set_file(&mut command, listed.kind, &value),
+            _ => false,
+        };
+        if !is_set {
+            set_other(&mut command.settings, name, &value);
+        }
     }
     command
 }
 
+/// Options of KoboldCpp that are llama.cpp's under another name.
+fn koboldcpp(name: &str) -> Option<ServerOption> {
+    let flag = match name {
+        "--contextsize" => Flag::Context,
+        "--batchsize" | "--blasbatchsize" => Flag::Batch,
+        "--flashattention" => Flag::FlashAttn,
+        "--gpulayers" => Flag::GpuLayers,
+        "--moecpu" => Flag::CpuMoe,
+        "--kv-cache-type" => Flag::KvType,
+        "--draftmodel" => Flag::ModelDraft,
+        _ => return None,
+    };
+    Some(ServerOption::Sets(flag))
+}
+
 /// Applies an option without a value; false if it is none.
-fn switch(settings: &mut ObservedSettings, flag: &str) -> bool {
-    match flag {
-        "--kv-unified" | "-kvu" => settings.kv_unified = Some(true),
-        "--no-kv-unified" | "-no-kvu" => settings.kv_unified = Some(false),
-        "--cpu-moe" | "-cmoe" => settings.n_cpu_moe = Some(u64::MAX),
-        "--swa-full" => settings.swa_full = Some(true),
-        "--no-kv-offload" | "-nkvo" => settings.no_kv_offload = Some(true),
-        "--kv-offload" | "-kvo" => settings.no_kv_offload = Some(false),
-        "--embedding" | "--embeddings" => settings.embeddings = Some(true),
-        "--rerank" | "--reranking" => settings.reranking = Some(true),
-        "--no-op-offload" => settings.no_op_offload = Some(true),
-        "--no-mmap" => settings.load_mode = Some("none".to_owned()),
-        "--mmap" => settings.load_mode = Some("mmap".to_owned()),
-        "--mlock" => settings.load_mode = Some("mmap+mlock".to_owned()),
+fn switch(settings: &mut ObservedSettings, option: Option<ServerOption>, name: &str) -> bool {
+    let (flag, on) = match option {
+        Some(ServerOption::Sets(flag)) => (Some(flag), true),
+        Some(ServerOption::TakesBack(flag)) => (Some(flag), false),
+        _ => (None, true),
+    };
+    match (flag, name) {
+        (Some(Flag::KvUnified), _) => settings.kv_unified = Some(on),
+        (Some(Flag::SwaFull), _) => settings.swa_full = Some(on),
+        (Some(Flag::NoKvOffload), _) => settings.no_kv_offload = Some(on),
+        (Some(Flag::Embeddings), _) => settings.embeddings = Some(on),
+        (Some(Flag::Reranking), _) => settings.reranking = Some(on),
+        (Some(Flag::NoOpOffload), _) => settings.no_op_offload = Some(on),
+        (_, "--cpu-moe" | "-cmoe") => settings.n_cpu_moe = Some(u64::MAX),
+        (_, "--no-mmap") => settings.load_mode = Some("none".to_owned()),
+        (_, "--mmap") => settings.load_mode = Some("mmap".to_owned()),
+        (_, "--mlock") => settings.load_mode = Some("mmap+mlock".to_owned()),
         _ => return false,
     }
     true
 }
 
-/// Applies an option with a value.
-fn set(command: &mut CommandLine, flag: &str, value: &str) {
-    let settings = &mut command.settings;
+fn text(value: &str) -> Option<String> {
+    (!value.is_empty()).then(|| pattern::name(value))
+}
+
+/// Applies an option that has a row in the table of settings; false if it is none of these.
+fn set(settings: &mut ObservedSettings, flag: Flag, value: &str) -> bool {
     let count = || value.parse::<u64>().ok();
-    let text = || (!value.is_empty()).then(|| pattern::name(value));
     match flag {
-        "--model" | "-m" => command.model = text(),
-        "--hf-repo" | "-hf" | "-hfr" => command.model = command.model.take().or(text()),
-        "--ctx-size" | "-c" | "--contextsize" => settings.n_ctx = count(),
-        "--parallel" | "-np" => settings.n_seq_max = count(),
-        "--batch-size" | "-b" | "--batchsize" | "--blasbatchsize" => settings.n_batch = count(),
-        "--ubatch-size" | "-ub" => settings.n_ubatch = count(),
-        "--flash-attn" | "-fa" | "--flashattention" => {
-            settings.flash_attn = flash_attn(if value.is_empty() { "on" } else { value });
-        }
-        "--cache-type-k" | "-ctk" | "--kv-cache-type" => {
-            settings.cache_type_k = value.parse().ok();
-            if flag == "--kv-cache-type" {
-                settings.cache_type_v = value.parse().ok();
-            }
-        }
-        "--cache-type-v" | "-ctv" => settings.cache_type_v = value.parse().ok(),
-        "--n-gpu-layers" | "--gpu-layers" | "-ngl" | "--gpulayers" => settings.gpu_layers = layers(value),
-        "--tensor-split" | "-ts" | "--tensor_split" => {
+        Flag::Context => settings.n_ctx = count(),
+        Flag::Parallel => settings.n_seq_max = count(),
+        Flag::Batch => settings.n_batch = count(),
+        Flag::Ubatch => settings.n_ubatch = count(),
+        Flag::FlashAttn => settings.flash_attn = FlashAttn::of(if value.is_empty() { "on" } else { value }),
+        Flag::KvType => (settings.cache_type_k, settings.cache_type_v) = (value.parse().ok(), value.parse().ok()),
+        Flag::CacheTypeK => settings.cache_type_k = value.parse().ok(),
+        Flag::CacheTypeV => settings.cache_type_v = value.parse().ok(),
+        Flag::GpuLayers => settings.gpu_layers = layers(value),
+        Flag::TensorSplit => {
             let shares: Option<Vec<f64>> = value.split([',', '/']).map(|share| share.trim().parse().ok()).collect();
             settings.tensor_split = shares.filter(|shares| shares.iter().all(|share: &f64| share.is_finite()));
         }
-        "--split-mode" | "-sm" => settings.split_mode = text(),
-        "--main-gpu" | "-mg" => settings.main_gpu = count(),
-        "--device" | "-dev" => settings.device = text(),
-        "--rpc" => settings.rpc = text(),
-        "--n-cpu-moe" | "-ncmoe" | "--moecpu" => settings.n_cpu_moe = count(),
+        Flag::CpuMoe => settings.n_cpu_moe = count(),
+        Flag::FitTarget => settings.fit_target = value.split(',').map(|mib| mib.trim().parse().ok()).collect(),
+        Flag::FitCtx => settings.fit_ctx = count(),
+        Flag::LoadMode => settings.load_mode = text(value),
+        Flag::Mmproj => settings.mmproj = text(value),
+        Flag::ModelDraft => settings.model_draft = text(value),
+        Flag::SpecType => settings.spec_type = text(value),
+        Flag::SpecDraftNMax => settings.spec_draft_n_max = count(),
+        Flag::Pooling => settings.pooling = value.parse().ok(),
+        Flag::CacheRam => settings.cache_ram = value.parse().ok(),
+        Flag::CtxCheckpoints => settings.ctx_checkpoints = count(),
+        _ => return false,
+    }
+    true
+}
+
+/// Applies an option that names the model or other machines; false if it is none.
+fn set_file(command: &mut CommandLine, kind: ListedKind, value: &str) -> bool {
+    match kind {
+        ListedKind::Model => command.model = text(value),
+        ListedKind::Repository => command.model = command.model.take().or(text(value)),
+        ListedKind::OtherMachines => command.settings.rpc = text(value),
+        _ => return false,
+    }
+    true
+}
+
+/// Applies another option.
+fn set_other(settings: &mut ObservedSettings, name: &str, value: &str) {
+    match name {
+        "--split-mode" | "-sm" => settings.split_mode = text(value),
+        "--main-gpu" | "-mg" => settings.main_gpu = value.parse().ok(),
+        "--device" | "-dev" => settings.device = text(value),
         "--override-tensor" | "-ot" | "--overridetensors" => {
             let before = settings.override_tensor.take().map(|before| before + ",").unwrap_or_default();
             settings.override_tensor = Some(pattern::name(&(before + value)));
         }
-        "--fit" | "-fit" => settings.fit = flash_attn(value).map(|on| on == crate::settings::FlashAttn::On),
-        "--fit-target" | "-fitt" => {
-            settings.fit_target = value.split(',').map(|mib| mib.trim().parse().ok()).collect();
-        }
-        "--fit-ctx" | "-fitc" => settings.fit_ctx = count(),
-        "--load-mode" | "-lm" => settings.load_mode = text(),
-        "--mmproj" | "-mm" => settings.mmproj = text(),
-        "--model-draft" | "-md" | "--spec-draft-model" | "--draftmodel" => settings.model_draft = text(),
-        "--spec-type" => settings.spec_type = text(),
-        "--spec-draft-n-max" | "--draft-max" | "--draft" | "--draft-n" => settings.spec_draft_n_max = count(),
-        "--lora" => settings.lora = text(),
-        "--pooling" => settings.pooling = value.parse().ok(),
-        "--cache-ram" | "-cram" => settings.cache_ram = value.parse().ok(),
-        "--ctx-checkpoints" | "-ctxcp" | "--swa-checkpoints" => settings.ctx_checkpoints = count(),
+        "--fit" | "-fit" => settings.fit = FlashAttn::of(value).map(|on| on == FlashAttn::On),
+        "--lora" => settings.lora = text(value),
         _ => {}
     }
 }
@@ -218,8 +250,8 @@ fn layers(value: &str) -> Option<GpuLayers> {
     })
 }
 
-/// Maximum number of words of an instance's command.
-const WORDS: usize = 512;
+/// Maximum number of words of a command.
+const WORDS: usize = 1024;
 
 /// An instance that a router is starting.
 #[derive(Clone, Debug, Default)]
@@ -258,8 +290,15 @@ impl Spawn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Flag;
     use crate::settings::flag::tests::sample;
+
+    #[test]
+    fn words_are_those_of_a_shell() {
+        let of = |text: &str| words(text).collect::<Vec<_>>();
+        assert_eq!(of("a 'b c'\td\"e\\\"f\" g\\ h ''"), ["a", "b c", "de\"f", "g h", ""]);
+        assert_eq!(of("a \\\n -b ^\r\n`\n-c C:\\m.gguf \\"), ["a", "-b", "-c", "C:\\m.gguf"]);
+        assert_eq!(of("'blk\\.1=CPU' \"blk\\.2\""), ["blk\\.1=CPU", "blk\\.2"]);
+    }
 
     #[test]
     fn every_option_of_llama_server_is_known() {
@@ -272,6 +311,10 @@ mod tests {
             Flag::GpuLayersDraft,
             Flag::CacheTypeKDraft,
             Flag::CacheTypeVDraft,
+            Flag::NgramModMax,
+            Flag::NgramSimpleSize,
+            Flag::NgramMapKSize,
+            Flag::NgramMapK4vSize,
         ];
         for &flag in Flag::ALL {
             let (Some(argument), Some(value)) = (flag.row().argument, sample(flag)) else { continue };

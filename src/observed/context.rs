@@ -111,7 +111,7 @@ pub(super) fn set(settings: &mut ObservedSettings, key: &str, value: &str) {
         "n_ubatch" => settings.n_ubatch = count(),
         "n_outputs_max" => settings.n_outputs_max = count(),
         "n_rs_seq" => settings.n_rs_seq = count(),
-        "flash_attn" => settings.flash_attn = flash_attn(value),
+        "flash_attn" => settings.flash_attn = FlashAttn::of(value),
         "kv_unified" => settings.kv_unified = value.trim_end_matches(|c: char| !c.is_alphanumeric()).parse().ok(),
         _ => {}
     }
@@ -239,14 +239,4 @@ fn gpu_layers<S: Serializer>(layers: &Option<GpuLayers>, serializer: S) -> Resul
         Ok(count) => serializer.serialize_u64(count),
         Err(word) => serializer.serialize_str(word),
     }
-}
-
-/// `auto`, `enabled`, `on`, `1`, … as llama.cpp reads and prints it; `-fa` alone, before August 2025, meant on.
-pub(super) fn flash_attn(text: &str) -> Option<FlashAttn> {
-    Some(match text.trim() {
-        "auto" | "-1" => FlashAttn::Auto,
-        "on" | "enabled" | "Enabled" | "true" | "1" => FlashAttn::On,
-        "off" | "disabled" | "Disabled" | "false" | "0" => FlashAttn::Off,
-        _ => return None,
-    })
 }

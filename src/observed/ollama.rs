@@ -4,12 +4,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::context::{ObservedSettings, flash_attn};
+use super::context::ObservedSettings;
 use super::model::{ObservedDevice, ObservedModel};
 use super::pattern::{self, DeviceName, Hole, Kind, Row, Size, clip, patterns, value};
 use super::{Event, Mib, Program, Term, command, limits};
 use crate::plan::{LoggedBuffer, LoggedLoad, OllamaPs};
-use crate::settings::GpuLayers;
+use crate::settings::{FlashAttn, GpuLayers};
 use crate::units::Bytes;
 
 pub(super) const ROWS: &[Row] = patterns! {
@@ -184,7 +184,7 @@ impl Hole<'_> for Request {
             n_seq_max: count("Parallel:"),
             n_batch: batch,
             n_ubatch: batch,
-            flash_attn: field("FlashAttention:").and_then(flash_attn),
+            flash_attn: field("FlashAttention:").and_then(FlashAttn::of),
             cache_type_k: cache,
             cache_type_v: cache,
             gpu_layers: count("GPULayers:").map(GpuLayers::Count),

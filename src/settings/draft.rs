@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use super::flag::gpu_number;
 use super::{CacheType, Context, DeviceName, GpuLayers, Outputs, Settings, TensorOverride};
 use crate::named::named;
 
@@ -17,6 +18,8 @@ pub struct DraftSettings {
     pub types: Option<Vec<SpecType>>,
     /// Tokens drafted at most (`--spec-draft-n-max`).
     pub n_max: Option<u64>,
+    /// Tokens drafted from the text itself.
+    pub ngram: NgramSizes,
     /// Layers of the draft on GPUs; all unless set.
     pub gpu_layers: GpuLayers,
     /// Type of the draft's K cache.
@@ -31,6 +34,19 @@ pub struct DraftSettings {
     pub n_cpu_moe: Option<u64>,
     /// Its best tokens are not chosen by its device (`--no-spec-draft-backend-sampling`).
     pub no_backend_sampling: bool,
+}
+
+/// Tokens drafted by each way that reads the text itself (`common/common.h`, 0.1.161); `None` for its default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NgramSizes {
+    /// At most by `ngram-mod` (`--spec-ngram-mod-n-max`).
+    pub by_mod: Option<u64>,
+    /// By `ngram-simple` (`--spec-ngram-simple-size-m`).
+    pub simple: Option<u64>,
+    /// By `ngram-map-k` (`--spec-ngram-map-k-size-m`).
+    pub map_k: Option<u64>,
+    /// By `ngram-map-k4v` (`--spec-ngram-map-k4v-size-m`).
+    pub map_k4v: Option<u64>,
 }
 
 named! {
@@ -101,9 +117,7 @@ impl FromStr for MmprojDevice {
 
     /// Parses `GPU1` or `none`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let name = text.trim().to_ascii_lowercase();
-        let gpu = name.strip_prefix("gpu").and_then(|number| number.parse().ok());
-        match (name.as_str(), gpu) {
+        match (text.trim().to_ascii_lowercase().as_str(), gpu_number(text.trim())) {
             ("none" | "cpu", _) => Ok(Self::Cpu),
             (_, Some(gpu)) => Ok(Self::Gpu(gpu)),
             _ => Err(format!("'{text}' is not a device: use GPU0, GPU1, …, or none for the CPU")),

@@ -14,12 +14,19 @@ use super::{
     NearestRelease, Outputs, Release, Settings, TensorOverride,
 };
 use crate::gguf::FileType;
+use crate::machine::Backend;
 use crate::units::Bytes;
 
 /// What is known of an option.
 pub struct FlagRow {
     /// Its name on the command line, after two dashes, and another one that is taken too.
     pub names: &'static [&'static str],
+    /// Its other names with their dashes: llama.cpp's of today and before, and Ollama's.
+    pub also: &'static [&'static str],
+    /// The names that take a switch back.
+    pub not: &'static [&'static str],
+    /// What it means where no value follows it, if that is allowed.
+    pub alone: Option<&'static str>,
     /// What it is, for `--help`.
     pub help: &'static str,
     /// What follows its name.
@@ -91,6 +98,17 @@ pub enum VariableMeaning {
     Read,
     /// It is passed on as it is, and the option stands over it.
     Passed,
+    /// The option's value, for a llama-server that Ollama does not start.
+    Alone,
+    /// The opposite of the switch, for the same.
+    AloneNot,
+}
+
+impl VariableMeaning {
+    /// Whether Ollama's llama-server is not told so.
+    pub const fn is_alone(self) -> bool {
+        matches!(self, Self::Alone | Self::AloneNot)
+    }
 }
 
 /// How settings hold an option.
@@ -108,6 +126,9 @@ impl Access {
 impl FlagRow {
     const PLAIN: Self = Self {
         names: &[],
+        also: &[],
+        not: &[],
+        alone: None,
         help: "",
         takes: Takes::Nothing,
         words: Vec::new,
@@ -202,23 +223,31 @@ const fn value_of(name: &'static str) -> Variable {
     Variable { name, means: VariableMeaning::Value }
 }
 
+const fn alone(name: &'static str) -> Variable {
+    Variable { name, means: VariableMeaning::Alone }
+}
+
 flags! {
     Context {
         names: &["ctx"], takes: Takes::Number("N|max"), is_llama_cpp: false, argument: Some("-c"), ollama: Some("OLLAMA_CONTEXT_LENGTH"),
+        also: &["-c", "--ctx-size", "--num-ctx"], variables: &[alone("LLAMA_ARG_CTX_SIZE")],
         help: "Context size in tokens (num_ctx per sequence, -c in total for llama.cpp), or max: the model's training context",
         access: value!(ctx, context, written_context),
     }
     Parallel {
         names: &["parallel"], takes: Takes::Number("N"), is_llama_cpp: false, argument: Some("-np"), ollama: Some("OLLAMA_NUM_PARALLEL"),
+        also: &["-np"], variables: &[alone("LLAMA_ARG_N_PARALLEL")],
         help: "Parallel sequences (OLLAMA_NUM_PARALLEL, --parallel)", access: optional!(parallel, count, u64::to_string),
     }
     Batch {
         names: &["batch"], takes: Takes::Number("N"), is_llama_cpp: false, argument: Some("-b"),
+        also: &["-b", "--batch-size"], variables: &[alone("LLAMA_ARG_BATCH")],
         help: "Logical batch size: prompt tokens submitted at once (num_batch, --batch-size)",
         access: optional!(batch, count, u64::to_string),
     }
     Ubatch {
         names: &["ubatch"], takes: Takes::Number("N"), is_llama_cpp: false, argument: Some("-ub"),
+        also: &["-ub", "--ubatch-size"], variables: &[alone("LLAMA_ARG_UBATCH")],
         help: "Physical batch size: tokens computed at once (--ubatch-size)", access: optional!(ubatch, count, u64::to_string),
     }
     KvType {
@@ -236,22 +265,26 @@ flags! {
     }
     CacheTypeK {
         names: &["cache-type-k"], takes: Takes::Word("TYPE"), is_llama_cpp: false, words: cache_types, argument: Some("-ctk"),
+        also: &["-ctk"],
         variables: &[value_of("LLAMA_ARG_CACHE_TYPE_K")], ollama: Some("OLLAMA_KV_CACHE_TYPE"),
         help: "Data type of the K cache", access: optional!(cache_type_k, str::parse, CacheType::to_string),
     }
     CacheTypeV {
         names: &["cache-type-v"], takes: Takes::Word("TYPE"), is_llama_cpp: false, words: cache_types, argument: Some("-ctv"),
+        also: &["-ctv"],
         variables: &[value_of("LLAMA_ARG_CACHE_TYPE_V")], ollama: Some("OLLAMA_KV_CACHE_TYPE"),
         help: "Data type of the V cache", access: optional!(cache_type_v, str::parse, CacheType::to_string),
     }
     FlashAttn {
         names: &["flash-attn"], takes: Takes::Word("auto|on|off"), is_llama_cpp: false, words: || vec!["auto", "on", "off"],
+        also: &["-fa"], alone: Some("on"), variables: &[alone("LLAMA_ARG_FLASH_ATTN")],
         argument: Some("-fa"), ollama: Some("OLLAMA_FLASH_ATTENTION"),
         help: "Flash attention: auto (chosen by the engine), on or off",
         access: value!(flash_attn, flash_attn, FlashAttn::to_string),
     }
     GpuLayers {
         names: &["gpu-layers"], takes: Takes::Number("auto|all|N"), is_llama_cpp: false, argument: Some("-ngl"),
+        also: &["-ngl", "--n-gpu-layers"],
         variables: &[Variable { name: "LLAMA_ARG_N_GPU_LAYERS", means: VariableMeaning::Passed }],
         help: "Layers on GPU, including the output layer (num_gpu, -ngl): auto (chosen by the engine), all, or a number",
         access: value!(gpu_layers, gpu_layers, written_layers),
@@ -276,10 +309,12 @@ flags! {
     Adapters { names: &["adapters"], takes: Takes::NotTyped, access: value!(adapters, size, Bytes::to_string) }
     KvUnified {
         names: &["kv-unified"], argument: Some("-kvu"), variables: &[value_of("LLAMA_ARG_KV_UNIFIED")],
+        also: &["-kvu"], not: &["-no-kvu", "--no-kv-unified"],
         help: "Use one unified KV buffer shared by all sequences", access: switch!(kv_unified),
     }
     NoKvOffload {
         names: &["no-kv-offload"], argument: Some("-nkvo"), help: "Keep the KV cache in RAM", access: switch!(no_kv_offload),
+        also: &["-nkvo"], not: &["-kvo", "--kv-offload"],
         variables: &[
             Variable { name: "LLAMA_ARG_KV_OFFLOAD", means: VariableMeaning::Not },
             Variable { name: "LLAMA_ARG_NO_KV_OFFLOAD", means: VariableMeaning::Presence },
@@ -287,6 +322,7 @@ flags! {
     }
     NoOpOffload {
         names: &["no-op-offload"], argument: Some("--no-op-offload"), access: switch!(no_op_offload),
+        not: &["--op-offload"],
         help: "Do not offload operations on weights in RAM to a GPU",
     }
     SwaFull {
@@ -295,27 +331,28 @@ flags! {
     }
     TensorSplit {
         names: &["tensor-split"], takes: Takes::Numbers("A,B,…"), argument: Some("-ts"),
+        also: &["-ts"],
         variables: &[value_of("LLAMA_ARG_TENSOR_SPLIT")], help: "Proportion of the layers on each GPU",
         access: value!(tensor_split, proportions, |split: &Vec<f64>| joined(split)),
     }
     Device {
-        names: &["device"], may_be_left_out: false, takes: Takes::Word("GPU,…"), argument: Some("-dev"), variables: &[value_of("LLAMA_ARG_DEVICE")],
+        names: &["device"], also: &["-dev"], may_be_left_out: false, takes: Takes::Word("GPU,…"), argument: Some("-dev"), variables: &[value_of("LLAMA_ARG_DEVICE")],
         help: "GPUs to use, in this order, such as CUDA1,CUDA0 or GPU1, or none [default: all]",
         access: optional!(devices, devices, written_devices),
     }
     SplitMode {
-        names: &["split-mode"], takes: Takes::Word("MODE"), words: || super::SplitMode::ALL.map(super::SplitMode::name).to_vec(),
+        names: &["split-mode"], also: &["-sm"], takes: Takes::Word("MODE"), words: || super::SplitMode::ALL.map(super::SplitMode::name).to_vec(),
         argument: Some("-sm"), variables: &[value_of("LLAMA_ARG_SPLIT_MODE")],
         help: "How the model is split over several GPUs: none, layer, row or tensor [default: layer]",
         access: value!(split_mode, str::parse, super::SplitMode::to_string),
     }
     MainGpu {
-        names: &["main-gpu"], takes: Takes::Number("INDEX"), argument: Some("-mg"), variables: &[value_of("LLAMA_ARG_MAIN_GPU")],
+        names: &["main-gpu"], also: &["-mg"], takes: Takes::Number("INDEX"), argument: Some("-mg"), variables: &[value_of("LLAMA_ARG_MAIN_GPU")],
         ignored_with: Some(Flag::SplitMode), help: "The GPU that is used alone with --split-mode none, counted among those used from 0",
         access: value!(main_gpu, index, i64::to_string),
     }
     Fit {
-        names: &["fit"], may_be_left_out: false, takes: Takes::Word("on|off"), words: || vec!["on", "off"], argument: Some("--fit"),
+        names: &["fit"], also: &["-fit"], may_be_left_out: false, takes: Takes::Word("on|off"), words: || vec!["on", "off"], argument: Some("--fit"),
         variables: &[value_of("LLAMA_ARG_FIT")],
         help: "Whether context and placement are fitted to the free memory where they are not set [default: on]",
         access: Access {
@@ -334,6 +371,7 @@ flags! {
     }
     Embeddings {
         names: &["embeddings", "embedding"], may_be_left_out: false, takes: Takes::Truth("true|false"), argument: Some("--embeddings"),
+        variables: &[alone("LLAMA_ARG_EMBEDDINGS")],
         help: "Serve embeddings only: logits of a whole batch are reserved, which is no larger than an ubatch [default: for models that are made for it]",
         access: Access {
             write: |settings| (settings.embeddings == Some(true) && !settings.reranking).then(String::new),
@@ -346,10 +384,12 @@ flags! {
     }
     Reranking {
         names: &["reranking", "rerank"], may_be_left_out: false, argument: Some("--reranking"), ignored_with: Some(Flag::Embeddings),
+        variables: &[alone("LLAMA_ARG_RERANKING")],
         help: "Serve scores of texts: embeddings with pooling rank", access: switch!(reranking),
     }
     Pooling {
         names: &["pooling"], may_be_left_out: false, takes: Takes::Word("KIND"), argument: Some("--pooling"), ignored_with: Some(Flag::Embeddings),
+        variables: &[alone("LLAMA_ARG_POOLING")],
         help: "How embeddings are pooled: none, mean, cls, last or rank [default: the model's own]",
         access: optional!(pooling, str::parse, super::Pooling::to_string),
     }
@@ -359,7 +399,7 @@ flags! {
         access: value!(program, str::parse, LlamaProgram::to_string),
     }
     FitTarget {
-        names: &["fit-target"], takes: Takes::Number("MIB,…"), argument: Some("-fitt"),
+        names: &["fit-target"], takes: Takes::Number("MIB,…"), argument: Some("-fitt"), also: &["-fitt"],
         variables: &[value_of("LLAMA_ARG_FIT_TARGET")],
         help: "Memory in MiB that the fit leaves free on each GPU, or a list with that of the first, the second and so on",
         access: Access {
@@ -383,10 +423,11 @@ flags! {
     }
     FitCtx {
         names: &["fit-ctx"], takes: Takes::Number("N"), argument: Some("-fitc"), variables: &[Variable { name: "LLAMA_ARG_FIT_CTX", means: VariableMeaning::Read }],
+        also: &["-fitc"],
         help: "Smallest context that the fit may choose", access: optional!(fit_ctx, count, u64::to_string),
     }
     OverrideTensor {
-        names: &["override-tensor"], takes: Takes::List("PATTERN=DEVICE"), argument: Some("-ot"),
+        names: &["override-tensor"], also: &["-ot"], takes: Takes::List("PATTERN=DEVICE"), argument: Some("-ot"),
         variables: &[value_of("LLAMA_ARG_OVERRIDE_TENSOR")],
         help: "Tensors placed on a device by their names, such as 'ffn_.*_exps=CPU'; the first pattern that is found counts",
         access: Access {
@@ -400,7 +441,7 @@ flags! {
         },
     }
     CpuMoe {
-        names: &["cpu-moe"], argument: Some("-cmoe"), variables: &[value_of("LLAMA_ARG_CPU_MOE")],
+        names: &["cpu-moe"], also: &["-cmoe"], argument: Some("-cmoe"), variables: &[value_of("LLAMA_ARG_CPU_MOE")],
         help: "Keep the MoE weights of all layers in RAM",
         access: Access {
             write: |settings| (settings.n_cpu_moe == Some(ALL_LAYERS)).then(String::new),
@@ -413,6 +454,7 @@ flags! {
     }
     NCpuMoe {
         names: &["n-cpu-moe"], takes: Takes::Number("N"), argument: Some("-ncmoe"),
+        also: &["-ncmoe"],
         variables: &[value_of("LLAMA_ARG_N_CPU_MOE")], help: "Keep the MoE weights of the first N layers in RAM",
         access: Access {
             write: |settings| settings.n_cpu_moe.filter(|count| *count != ALL_LAYERS).map(|count| count.to_string()),
@@ -424,7 +466,7 @@ flags! {
         },
     }
     NCpuFfn {
-        names: &["n-cpu-ffn"], takes: Takes::Number("N"), argument: Some("-ncffn"),
+        names: &["n-cpu-ffn"], also: &["-ncffn"], takes: Takes::Number("N"), argument: Some("-ncffn"),
         variables: &[value_of("LLAMA_ARG_N_CPU_FFN")], help: "Keep the dense feed-forward weights of the first N layers in RAM",
         access: Access {
             read: |settings, text| {
@@ -436,24 +478,28 @@ flags! {
     }
     LoadMode {
         names: &["load-mode"], may_be_left_out: false, takes: Takes::Word("MODE"), argument: Some("--load-mode"),
+        also: &["-lm"],
         variables: &[value_of("LLAMA_ARG_LOAD_MODE")],
         help: "How weights are read into RAM: mmap, mlock, none, dio or mmap+mlock [default: the engine's]",
         access: optional!(load_mode, str::parse, LoadMode::to_string),
     }
     CacheRam {
         names: &["cache-ram"], may_be_left_out: false, takes: Takes::Number("MIB"), argument: Some("--cache-ram"),
+        also: &["-cram"],
         variables: &[value_of("LLAMA_ARG_CACHE_RAM")],
-        help: "Limit in MiB of llama-server's prompt cache in RAM, 0 for none [default: 8192]",
-        access: optional!(cache_ram, mebibytes, written_mebibytes),
+        help: "Limit in MiB of llama-server's prompt cache in RAM, 0 for no cache, -1 for no limit [default: 8192]",
+        access: optional!(cache_ram, prompt_cache, written_prompt_cache),
     }
     CtxCheckpoints {
         names: &["ctx-checkpoints"], may_be_left_out: false, takes: Takes::Number("N"), argument: Some("--ctx-checkpoints"),
+        also: &["-ctxcp", "--swa-checkpoints"],
         variables: &[value_of("LLAMA_ARG_CTX_CHECKPOINTS")],
         help: "Checkpoints of recurrent states and sliding windows that llama-server keeps per sequence at most [default: 32]",
         access: optional!(ctx_checkpoints, layers, u64::to_string),
     }
     NoRepack {
         names: &["no-repack"], may_be_left_out: false, opposite: Some("repack"), argument: Some("--no-repack"),
+        also: &["-nr"],
         variables: &[Variable { name: "LLAMA_ARG_REPACK", means: VariableMeaning::Not }],
         help: "Leave weights in RAM as they are in the file, not repacked for the CPU", access: switch!(no_repack),
     }
@@ -474,7 +520,7 @@ flags! {
         help: "Keep weights in RAM out of the GPU driver's buffers, so that the CPU may repack them", access: switch!(no_host),
     }
     LazyMode {
-        names: &["lazy-mode"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), words: || super::LazyMode::ALL.map(super::LazyMode::name).to_vec(),
+        names: &["lazy-mode"], also: &["-lzm"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), words: || super::LazyMode::ALL.map(super::LazyMode::name).to_vec(),
         argument: Some("-lzm"), variables: &[value_of("LLAMA_ARG_LAZY_MODE")], help: "Whether large tables are read from the file on demand [default: auto, above 4 GiB]",
         access: value!(lazy_mode, str::parse, super::LazyMode::to_string),
     }
@@ -493,7 +539,7 @@ flags! {
         access: list!(override_kv, |one: &super::KvOverride| one.to_string()),
     }
     BackendSampling {
-        names: &["backend-sampling"], argument: Some("-bs"), variables: &[value_of("LLAMA_ARG_BACKEND_SAMPLING")],
+        names: &["backend-sampling"], also: &["-bs"], argument: Some("-bs"), variables: &[value_of("LLAMA_ARG_BACKEND_SAMPLING")],
         help: "Choose tokens on the device of the output layer", access: switch!(backend_sampling),
     }
     KvUnifiedPerSlot {
@@ -502,11 +548,17 @@ flags! {
     }
     Mmproj {
         names: &["mmproj"], takes: Takes::File("FILE|catalogue:NAME"),
+        also: &["-mm"], variables: &[alone("LLAMA_ARG_MMPROJ")],
         help: "The model's vision or audio projector: a file, or one of the catalogue, such as catalogue:gemma3-4b. Without this, the one that is found with the model is planned",
     }
-    NoMmproj { names: &["no-mmproj"], conflicts: &["mmproj"], help: "Plan without a projector, also if one is found with the model" }
+    NoMmproj {
+        names: &["no-mmproj"], conflicts: &["mmproj"], help: "Plan without a projector, also if one is found with the model",
+        also: &["--no-mmproj-auto"], not: &["--mmproj-auto"],
+        variables: &[Variable { name: "LLAMA_ARG_MMPROJ_AUTO", means: VariableMeaning::AloneNot }],
+    }
     MmprojDevice {
         names: &["mmproj-device"], takes: Takes::Word("GPU1|none"), conflicts: &["no-mmproj-offload"],
+        also: &["-mmdev"],
         help: "The projector's device: GPU0, GPU1, …, or none for the CPU [default: the first GPU]",
         access: Access {
             write: |_| None,
@@ -519,6 +571,8 @@ flags! {
     }
     NoMmprojOffload {
         names: &["no-mmproj-offload"], may_be_left_out: false, argument: Some("--no-mmproj-offload"), help: "Keep the projector in RAM",
+        not: &["--mmproj-offload"],
+        variables: &[Variable { name: "LLAMA_ARG_MMPROJ_OFFLOAD", means: VariableMeaning::AloneNot }],
         access: Access {
             write: |settings| {
                 (settings.projector.is_some() && settings.mmproj.device == MmprojDevice::Cpu).then(String::new)
@@ -532,6 +586,7 @@ flags! {
     }
     ImageMinTokens {
         names: &["image-min-tokens"], takes: Takes::Number("N"), argument: Some("--image-min-tokens"),
+        variables: &[alone("LLAMA_ARG_IMAGE_MIN_TOKENS")],
         help: "Minimum number of tokens of an image, for projectors that read many sizes",
         access: Access {
             write: |settings| settings.projector.as_ref().and(settings.mmproj.image_min_tokens).map(|n| n.to_string()),
@@ -540,6 +595,7 @@ flags! {
     }
     ImageMaxTokens {
         names: &["image-max-tokens"], takes: Takes::Number("N"), argument: Some("--image-max-tokens"),
+        variables: &[alone("LLAMA_ARG_IMAGE_MAX_TOKENS")],
         help: "Maximum number of tokens of an image, for projectors that read many sizes",
         access: Access {
             write: |settings| settings.projector.as_ref().and(settings.mmproj.image_max_tokens).map(|n| n.to_string()),
@@ -557,38 +613,65 @@ flags! {
     }
     SpecType {
         names: &["spec-type"], takes: Takes::List("KIND"), argument: Some("--spec-type"),
+        variables: &[alone("LLAMA_ARG_SPEC_TYPE")],
         help: "How tokens are drafted, several separated by commas: draft-mtp, draft-simple, draft-eagle3, draft-dflash, draft-dspark, ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod, ngram-cache, or none [default: what the draft model is for]",
         access: optional!(draft.types, |text: &str| text.split(',').map(str::parse).collect::<Result<Vec<_>, _>>(), |kinds: &Vec<super::SpecType>| joined(kinds)),
     }
     ModelDraft {
         names: &["model-draft"], takes: Takes::File("MODEL"), help: "The model that drafts tokens: a file, or any other name of a model",
+        also: &["-md", "--spec-draft-model"], variables: &[alone("LLAMA_ARG_SPEC_DRAFT_MODEL")],
     }
     SpecDraftNMax {
         names: &["spec-draft-n-max"], takes: Takes::Number("N"), argument: Some("--spec-draft-n-max"),
+        also: &["--draft-max", "--draft", "--draft-n"], variables: &[alone("LLAMA_ARG_SPEC_DRAFT_N_MAX")],
         ignored_with: Some(Flag::SpecType), help: "Tokens drafted at most", access: optional!(draft.n_max, layers, u64::to_string),
+    }
+    NgramModMax {
+        names: &["spec-ngram-mod-n-max"], takes: Takes::Number("N"), argument: Some("--spec-ngram-mod-n-max"),
+        ignored_with: Some(Flag::SpecType), help: "Tokens drafted at most by ngram-mod [default: 64]",
+        access: optional!(draft.ngram.by_mod, layers, u64::to_string),
+    }
+    NgramSimpleSize {
+        names: &["spec-ngram-simple-size-m"], takes: Takes::Number("N"), argument: Some("--spec-ngram-simple-size-m"),
+        ignored_with: Some(Flag::SpecType), help: "Tokens drafted by ngram-simple [default: 48]",
+        access: optional!(draft.ngram.simple, count, u64::to_string),
+    }
+    NgramMapKSize {
+        names: &["spec-ngram-map-k-size-m"], takes: Takes::Number("N"), argument: Some("--spec-ngram-map-k-size-m"),
+        ignored_with: Some(Flag::SpecType), help: "Tokens drafted by ngram-map-k [default: 48]",
+        access: optional!(draft.ngram.map_k, count, u64::to_string),
+    }
+    NgramMapK4vSize {
+        names: &["spec-ngram-map-k4v-size-m"], takes: Takes::Number("N"), argument: Some("--spec-ngram-map-k4v-size-m"),
+        ignored_with: Some(Flag::SpecType), help: "Tokens drafted by ngram-map-k4v [default: 48]",
+        access: optional!(draft.ngram.map_k4v, count, u64::to_string),
     }
     GpuLayersDraft {
         names: &["gpu-layers-draft"], takes: Takes::Number("auto|all|N"), argument: Some("-ngld"), ignored_with: Some(Flag::SpecType),
+        also: &["-ngld", "--n-gpu-layers-draft", "--spec-draft-ngl"], variables: &[alone("LLAMA_ARG_N_GPU_LAYERS_DRAFT")],
         help: "Layers of the draft on GPU: auto, all, or a number [default: all]",
         access: value!(draft.gpu_layers, gpu_layers, written_layers),
     }
     CacheTypeKDraft {
         names: &["cache-type-k-draft"], takes: Takes::Word("TYPE"), words: cache_types, argument: Some("-ctkd"),
+        also: &["-ctkd", "--spec-draft-type-k"], variables: &[alone("LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_K")],
         ignored_with: Some(Flag::SpecType), help: "Data type of the draft's K cache [default: f16]",
         access: optional!(draft.cache_type_k, str::parse, CacheType::to_string),
     }
     CacheTypeVDraft {
         names: &["cache-type-v-draft"], takes: Takes::Word("TYPE"), words: cache_types, argument: Some("-ctvd"),
+        also: &["-ctvd", "--spec-draft-type-v"], variables: &[alone("LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_V")],
         ignored_with: Some(Flag::SpecType), help: "Data type of the draft's V cache [default: f16]",
         access: optional!(draft.cache_type_v, str::parse, CacheType::to_string),
     }
     DeviceDraft {
         names: &["device-draft"], takes: Takes::Word("GPU,…"), argument: Some("-devd"), ignored_with: Some(Flag::SpecType),
+        also: &["-devd", "--spec-draft-device"],
         help: "GPUs of the draft, such as GPU1, or none [default: those of the model]",
         access: optional!(draft.devices, devices, written_devices),
     }
     OverrideTensorDraft {
-        names: &["override-tensor-draft"], takes: Takes::List("PATTERN=DEVICE"), argument: Some("-otd"), ignored_with: Some(Flag::SpecType),
+        names: &["override-tensor-draft"], also: &["-otd", "--spec-draft-override-tensor"], takes: Takes::List("PATTERN=DEVICE"), argument: Some("-otd"), ignored_with: Some(Flag::SpecType),
         help: "Tensors of the draft placed on a device by their names",
         access: Access {
             write: |settings| written_overrides(&settings.draft.override_tensor),
@@ -601,7 +684,7 @@ flags! {
         },
     }
     CpuMoeDraft {
-        names: &["cpu-moe-draft"], argument: Some("-cmoed"), ignored_with: Some(Flag::SpecType), help: "Keep the MoE weights of all layers of the draft in RAM",
+        names: &["cpu-moe-draft"], also: &["-cmoed", "--spec-draft-cpu-moe"], argument: Some("-cmoed"), ignored_with: Some(Flag::SpecType), help: "Keep the MoE weights of all layers of the draft in RAM",
         access: Access {
             write: |settings| (settings.draft.n_cpu_moe == Some(ALL_LAYERS)).then(String::new),
             read: |settings, text| {
@@ -612,7 +695,7 @@ flags! {
         },
     }
     NCpuMoeDraft {
-        names: &["n-cpu-moe-draft"], takes: Takes::Number("N"), argument: Some("-ncmoed"), ignored_with: Some(Flag::SpecType),
+        names: &["n-cpu-moe-draft"], also: &["-ncmoed", "--spec-draft-ncmoe", "--spec-draft-n-cpu-moe"], takes: Takes::Number("N"), argument: Some("-ncmoed"), ignored_with: Some(Flag::SpecType),
         help: "Keep the MoE weights of the first N layers of the draft in RAM",
         access: Access {
             write: |settings| settings.draft.n_cpu_moe.filter(|count| *count != ALL_LAYERS).map(|count| count.to_string()),
@@ -624,7 +707,7 @@ flags! {
         },
     }
     NoSpecDraftBackendSampling {
-        names: &["no-spec-draft-backend-sampling"], argument: Some("--no-spec-draft-backend-sampling"), ignored_with: Some(Flag::SpecType),
+        names: &["no-spec-draft-backend-sampling"], not: &["--spec-draft-backend-sampling"], argument: Some("--no-spec-draft-backend-sampling"), ignored_with: Some(Flag::SpecType),
         variables: &[Variable { name: "LLAMA_ARG_SPEC_DRAFT_BACKEND_SAMPLING", means: VariableMeaning::Not }],
         help: "Choose the draft's tokens on the CPU", access: switch!(draft.no_backend_sampling),
     }
@@ -706,7 +789,7 @@ impl Flag {
 
 /// `true` unless a variable or an argument says otherwise: as Go's `strconv.ParseBool`, except that unknown values are
 /// true.
-pub(super) fn is_on(text: &str) -> bool {
+pub fn is_on(text: &str) -> bool {
     !["0", "f", "F", "false", "FALSE", "False"].contains(&text)
 }
 
@@ -752,6 +835,19 @@ pub fn mebibytes(text: &str) -> Result<Bytes, String> {
     number(text, 0).map(Bytes::mib)
 }
 
+/// What a prompt cache without a limit is taken for.
+pub const NO_LIMIT: Bytes = Bytes::mib(MAX_VALUE);
+
+/// The limit of the prompt cache.
+fn prompt_cache(text: &str) -> Result<Bytes, String> {
+    if text.trim() == "-1" { Ok(NO_LIMIT) } else { mebibytes(text) }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as the other writers")]
+fn written_prompt_cache(limit: &Bytes) -> String {
+    if *limit == NO_LIMIT { "-1".to_owned() } else { written_mebibytes(limit) }
+}
+
 fn size(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|error: crate::units::NotASize| error.to_string())
 }
@@ -771,12 +867,7 @@ pub fn context(text: &str) -> Result<Context, String> {
 }
 
 fn flash_attn(text: &str) -> Result<FlashAttn, String> {
-    match text.trim() {
-        "auto" => Ok(FlashAttn::Auto),
-        "on" => Ok(FlashAttn::On),
-        "off" => Ok(FlashAttn::Off),
-        _ => Err(format!("'{text}' is not a valid value: use auto, on or off")),
-    }
+    FlashAttn::of(text).ok_or_else(|| format!("'{text}' is not a valid value: use auto, on or off"))
 }
 
 fn gpu_layers(text: &str) -> Result<GpuLayers, String> {
@@ -829,6 +920,14 @@ fn written_devices(devices: &Vec<DeviceName>) -> String {
 
 fn written_overrides(overrides: &[TensorOverride]) -> Option<String> {
     (!overrides.is_empty()).then(|| joined(overrides))
+}
+
+/// The number in `GPU1`, or in the name that llama.cpp has for the same on a machine with GPUs of one backend: `CUDA1`.
+pub(super) fn gpu_number(name: &str) -> Option<usize> {
+    let digits = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    let backend = &name[..name.len() - digits.len()];
+    let known = ["GPU", "MTL"].into_iter().chain(Backend::ALL.map(Backend::name));
+    known.filter(|known| known.eq_ignore_ascii_case(backend)).find_map(|_| digits.parse().ok())
 }
 
 /// A release by its name, or the nearest one to a build, a date or what a program ships.
@@ -933,7 +1032,8 @@ pub(crate) mod tests {
             assert_eq!(Flag::named(flag.name()), Some(flag));
             let row = flag.row();
             assert!(row.takes == Takes::NotTyped || !row.help.is_empty(), "{flag:?}");
-            assert!(row.variables.is_empty() || row.argument.is_some(), "{flag:?}");
+            let for_ollama = row.variables.iter().any(|variable| !variable.means.is_alone());
+            assert!(!for_ollama || row.argument.is_some(), "{flag:?}");
         }
     }
 

@@ -103,7 +103,7 @@ pub fn llama_server_variables(settings: &Settings) -> Vec<(&'static str, String)
                 VariableMeaning::Value if value.is_empty() => "1".to_owned(),
                 VariableMeaning::Value => value,
                 VariableMeaning::Not => "0".to_owned(),
-                VariableMeaning::Presence | VariableMeaning::Read | VariableMeaning::Passed => return None,
+                _ => return None,
             };
             Some((variable.name, value))
         })

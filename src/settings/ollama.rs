@@ -405,7 +405,7 @@ impl Variables<'_> {
             if name == "LLAMA_ARG_FIT" {
                 self.settings.ollama.server.no_fit = matches!(value.as_str(), "off" | "0" | "false");
             } else if let Some((flag, means, _)) =
-                named(&name).filter(|(_, means, _)| *means != VariableMeaning::Passed)
+                named(&name).filter(|(_, means, _)| *means != VariableMeaning::Passed && !means.is_alone())
             {
                 // what Ollama was told of both types is llama-server's argument
                 if flag.row().ollama.is_some() && flag.is_given(self.settings) {

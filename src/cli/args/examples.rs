@@ -41,6 +41,7 @@ Examples:
   plimsoll plan model.gguf --ctx max --gpu \"RTX 3090\" --gpu \"RTX 3060\" --ram 64GiB
   plimsoll plan model.gguf --gpu name=A,total=24GiB,free=22GiB,backend=CUDA,compute=8.6
   plimsoll plan model.gguf --gpu none --json | jq .verdict
+  plimsoll plan --command 'llama-server -m model.gguf -ngl 99 -c 32768 -fa on --jinja'
 
 Sizes are written as 24GiB, 24GB, 512MiB or plain bytes.
 Whatever is not specified of the machine is detected.

@@ -253,8 +253,8 @@ pub(super) fn speculation(
         }
     }
     let default = Speculation::default();
-    let n_max = settings.draft.n_max.unwrap_or(default.n_max);
-    Ok(Speculation { types, n_max, backend_sampling: !settings.draft.no_backend_sampling })
+    let (n_max, ngram) = (settings.draft.n_max.unwrap_or(default.n_max), settings.draft.ngram);
+    Ok(Speculation { types, n_max, ngram, backend_sampling: !settings.draft.no_backend_sampling })
 }
 
 /// The draft beside a context of the model with the options `main`.

@@ -7,7 +7,7 @@ use super::loaded::LoadedModel;
 use super::release::ReleaseTraits;
 use super::weights::{LlmTensor, TensorSuffix};
 use crate::engine::ggml::Type;
-use crate::settings::SpecType;
+use crate::settings::{NgramSizes, SpecType};
 
 /// Default of `--spec-draft-n-max`.
 const N_MAX: u64 = 3;
@@ -19,6 +19,8 @@ pub struct Speculation {
     pub types: Vec<SpecType>,
     /// Tokens drafted at most by a model.
     pub n_max: u64,
+    /// Tokens drafted from the text itself.
+    pub ngram: NgramSizes,
     /// The draft's device chooses its best tokens.
     pub backend_sampling: bool,
 }
@@ -26,7 +28,7 @@ pub struct Speculation {
 impl Default for Speculation {
     /// llama-server's defaults: nothing is drafted.
     fn default() -> Self {
-        Self { types: Vec::new(), n_max: N_MAX, backend_sampling: true }
+        Self { types: Vec::new(), n_max: N_MAX, ngram: NgramSizes::default(), backend_sampling: true }
     }
 }
 
@@ -102,8 +104,10 @@ impl Speculation {
     fn n_draft(&self) -> u64 {
         let of = |kind: &SpecType| match kind {
             SpecType::None => 0,
-            SpecType::NgramSimple | SpecType::NgramMapK | SpecType::NgramMapK4v => 48,
-            SpecType::NgramMod => 64,
+            SpecType::NgramSimple => self.ngram.simple.unwrap_or(48),
+            SpecType::NgramMapK => self.ngram.map_k.unwrap_or(48),
+            SpecType::NgramMapK4v => self.ngram.map_k4v.unwrap_or(48),
+            SpecType::NgramMod => self.ngram.by_mod.unwrap_or(64),
             SpecType::NgramCache => 8,
             _ => self.n_max,
         };

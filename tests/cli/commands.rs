@@ -1,0 +1,255 @@
+//! llama-server's command line: its options among plimsoll's own, and commands that were pasted.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+
+use plimsoll::settings::{GivenOption, ServerOption};
+use rstest::rstest;
+use serde_json::Value;
+
+use super::{Sandbox, json, refused};
+
+const MACHINE: [&str; 4] = ["--gpu", "name=card,total=24GiB,free=23GiB", "--ram", "total=64GiB,free=60GiB"];
+
+/// Options that have an effect on memory and no setting yet.
+const NOT_YET: &[&str] = &[
+    "--backend-sampling",
+    "--control-vector",
+    "--control-vector-layer-range",
+    "--control-vector-scaled",
+    "--cpu-moe",
+    "--cpu-moe-draft",
+    "--device",
+    "--fit",
+    "--kv-unified-per-slot",
+    "--lazy-mode",
+    "--lookup-cache-dynamic",
+    "--lookup-cache-static",
+    "--lora",
+    "--lora-scaled",
+    "--main-gpu",
+    "--mlock",
+    "--mmap",
+    "--mtmd-batch-max-tokens",
+    "--n-cpu-ffn",
+    "--n-cpu-moe-draft",
+    "--no-host",
+    "--no-mmap",
+    "--no-spec-draft-backend-sampling",
+    "--override-kv",
+    "--override-tensor",
+    "--override-tensor-draft",
+    "--spec-draft-backend-sampling",
+    "--spec-draft-cpu-moe",
+    "--spec-draft-n-cpu-moe",
+    "--spec-draft-ncmoe",
+    "--spec-draft-override-tensor",
+    "--split-mode",
+    "-bs",
+    "-cmoe",
+    "-cmoed",
+    "-dev",
+    "-fit",
+    "-lcd",
+    "-lcs",
+    "-lzm",
+    "-mg",
+    "-ncffn",
+    "-ncmoed",
+    "-ot",
+    "-otd",
+    "-sm",
+    "-nommap",
+];
+
+fn plan(arguments: &[&str]) -> Value {
+    json(Sandbox::new().plimsoll().arg("plan").args(MACHINE).args(arguments))
+}
+
+/// The notes of a plan on one line.
+fn notes(arguments: &[&str]) -> String {
+    let plan = plan(arguments);
+    plan["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect::<Vec<_>>().join("; ")
+}
+
+/// A plan without what says where its settings come from.
+fn figures(mut plan: Value) -> Value {
+    plan.as_object_mut().unwrap().remove("notes");
+    plan
+}
+
+#[test]
+fn every_option_of_llama_server_is_known() {
+    for line in include_str!("llama-server-names.txt").lines().filter(|line| !line.starts_with('#')) {
+        let (values, name) = line.split_once(' ').unwrap();
+        if ServerOption::named(name).is_none() {
+            assert!(NOT_YET.contains(&name), "{name}");
+            continue;
+        }
+        let mut words: VecDeque<OsString> = [name, "1", "1"].map(OsString::from).into();
+        GivenOption::take(&mut words).unwrap();
+        let stands_for_others = words.len() > 2;
+        assert!(stands_for_others || words.len() + values.parse::<usize>().unwrap() == 2, "{name}");
+    }
+}
+
+#[test]
+fn commands_of_public_threads_are_read() {
+    let texts = include_str!("commands.txt")
+        .split("\n\n")
+        .map(|text| text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n"));
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    assert!(texts.len() >= 40);
+    for text in texts {
+        let sandbox = Sandbox::new();
+        let mut command = sandbox.plimsoll();
+        command.args(["plan", "catalogue:qwen3-8b", "--command", &text]).args(MACHINE);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let unknown = said.split_once("' is not a known option").and_then(|(before, _)| before.rsplit_once('\''));
+        match unknown {
+            Some((_, name)) => assert!(NOT_YET.contains(&name), "{said}{text}"),
+            // projectors and drafts are not there
+            None => assert!(!said.contains("--command:") && output.status.code() != Some(1), "{said}{text}"),
+        }
+    }
+}
+
+#[test]
+fn options_without_an_effect_are_named() {
+    let model = "catalogue:qwen3-8b";
+    let given = ["--engine", "llama.cpp", "-t", "8", "--host=0.0.0.0", "--cache-reuse", "256", "--jinja"];
+    let said = notes(&[&[model], &given[..]].concat());
+    assert!(said.contains("-t, --host, --cache-reuse and --jinja have no effect on memory"), "{said}");
+    let said = notes(&[model, "--engine", "llama.cpp", "--no-warmup", "--rpc", "10.0.0.1:50052", "-cd", "512"]);
+    for part in ["--no-warmup has no effect", "--rpc is not planned", "-cd is no option of llama.cpp any more"] {
+        assert!(said.contains(part), "{said}");
+    }
+    // the fit takes the context that the model was trained for, scaled
+    let scaled = [model, "--engine", "llama.cpp", "--rope-scaling", "yarn", "--rope-scale", "4"];
+    assert!(notes(&scaled).contains("--rope-scaling and --rope-scale may raise the context"));
+    let said = notes(&[&scaled[..], &["-c", "8192"]].concat());
+    assert!(said.contains("--rope-scaling and --rope-scale have no effect on memory"), "{said}");
+}
+
+#[rstest]
+#[case(&["-m", "catalogue:qwen3-8b", "-fa"], &["catalogue:qwen3-8b", "--flash-attn", "on"])]
+#[case(&["-fa", "-m=catalogue:qwen3-8b", "-ngl=99"], &["catalogue:qwen3-8b", "--flash-attn", "on", "--gpu-layers", "99"])]
+#[case(&["catalogue:qwen3-8b", "-fa", "0", "-ub=256"], &["catalogue:qwen3-8b", "--flash-attn", "off", "--ubatch", "256"])]
+#[case(&["catalogue:qwen3-8b", "-nkvo", "-kvo"], &["catalogue:qwen3-8b"])]
+#[case(&["catalogue:qwen3-8b", "--swa-full", "--kv-unified=false", "--ctx_size", "8192"],
+    &["catalogue:qwen3-8b", "--swa-full", "--ctx", "8192"])]
+fn names_of_llama_cpp_mean_the_same(#[case] given: &[&str], #[case] same: &[&str]) {
+    let engine = &["--engine", "llama.cpp"][..];
+    assert_eq!(plan(&[given, engine].concat()), plan(&[same, engine].concat()));
+}
+
+#[test]
+fn a_prompt_cache_may_have_no_limit() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.args(["plan", "catalogue:qwen3-8b", "--command", "llama-server --cache-ram -1"]).args(MACHINE);
+    let output = command.assert().success().get_output().clone();
+    let text = String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("prompt cache grows without a limit"), "{text}");
+}
+
+#[test]
+fn the_size_of_ngram_drafts_counts() {
+    let of = |size: &str| {
+        let given = ["catalogue:qwen3-8b", "--engine", "llama.cpp", "-c", "8192", "--spec-type", "ngram-mod"];
+        plan(&[&given[..], &["--spec-ngram-mod-n-max", size]].concat())["settings"]["outputs"].as_u64()
+    };
+    // four slots, each with its draft and a token of its own
+    assert_eq!((of("64"), of("15")), (Some(4 * 65), Some(4 * 16)));
+}
+
+#[test]
+fn a_model_may_be_named_as_llama_cpp_does() {
+    let said = |arguments: &[&str]| refused(Sandbox::new().plimsoll().arg("plan").args(arguments), 3);
+    assert!(said(&["-hf", "o/r:Q8_0", "-hff", "dir/m.gguf", "-t", "8"]).contains("127.0.0.1"));
+    assert!(said(&["--model-url", "http://127.0.0.1:9/m.gguf"]).contains("127.0.0.1"));
+    assert!(said(&["-dr", "ai/gemma3"]).contains("'docker://' is not a supported kind of address"));
+    // a file of this name would be a log
+    assert!(said(&["-m", "nothing.gguf"]).contains("nothing.gguf"));
+}
+
+#[rstest]
+#[case::options("llama-server -m x.gguf -ngl 99 -c 8192 -ctk q8_0 -ctv q8_0 -fa on --jinja",
+    &["--gpu-layers", "99", "--ctx", "8192", "--kv-type", "q8_0", "--flash-attn", "on"])]
+#[case::lines("$ LLAMA_ARG_CTX_SIZE=8192 LLAMA_ARG_THREADS=4 ./build/bin/llama-server.exe \\\n  -m \"a b.gguf\" -np 2 \\\n",
+    &["--ctx", "8192", "--parallel", "2"])]
+#[case::option_over_variable("LLAMA_ARG_CTX_SIZE=8192 llama-server -c 4096 | tee log", &["--ctx", "4096"])]
+#[case::the_last_counts("llama-server -ngl 30 -ngl -1 -c 1024 -c 4096 -np -1", &["--ctx", "4096"])]
+#[case::all_layers("llama-server -ngl -2", &["--gpu-layers", "all"])]
+#[case::program("llama-cli -p 'Hi' -c 4096", &["--program", "llama-cli", "--ctx", "4096"])]
+#[case::container(
+    "docker run --gpus all --name llama-server -e LLAMA_ARG_N_PARALLEL=2 ghcr.io/ggml-org/llama.cpp:server-cuda -c 4096",
+    &["--ctx", "4096", "--parallel", "2"])]
+#[case::arguments("-c 4096 --host 0.0.0.0", &["--ctx", "4096"])]
+fn a_pasted_command_is_its_settings(#[case] command: &str, #[case] same: &[&str]) {
+    let model = &["catalogue:qwen3-8b"][..];
+    let pasted = plan(&[model, &["--command", command]].concat());
+    let typed = plan(&[model, &["--engine", "llama.cpp", "--no-mmproj"], same].concat());
+    assert_eq!(figures(pasted), figures(typed));
+}
+
+#[test]
+fn what_is_given_besides_stands_over_the_command() {
+    let command = "llama-server -m x.gguf -c 8192 -ctk q8_0 -ctv q8_0 --mmproj nothing.gguf";
+    let besides = ["catalogue:qwen3-8b", "--ctx", "4096", "--kv-type", "f16", "--no-mmproj"];
+    let pasted = plan(&[&besides[..], &["--command", command]].concat());
+    assert_eq!(figures(pasted), figures(plan(&[&besides[..], &["--engine", "llama.cpp"]].concat())));
+}
+
+#[test]
+fn only_a_repository_has_a_projector_of_its_own() {
+    let parts = |command: &str| plan(&["catalogue:gemma3-4b", "--command", command])["parts"].as_array().unwrap().len();
+    assert_eq!((parts("llama-server -hf o/r"), parts("llama-server -m x.gguf")), (2, 1));
+}
+
+#[test]
+fn a_command_is_read_from_standard_input() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.args(["plan", "catalogue:qwen3-8b", "--command", "-"]).args(MACHINE);
+    command.write_stdin("llama-server \\\n -c 4096\n");
+    assert_eq!(json(&mut command)["settings"]["ctx"], 4096);
+}
+
+#[test]
+fn variables_that_hide_gpus_count_or_are_said_to_be_ignored() {
+    let said = notes(&["catalogue:qwen3-8b", "--command", "CUDA_VISIBLE_DEVICES=0 GGML_CUDA_NO_VMM=1 llama-server"]);
+    assert!(said.contains("CUDA_VISIBLE_DEVICES=0 is ignored: the GPUs are specified"), "{said}");
+    assert!(said.contains("GGML_CUDA_NO_VMM=1 is ignored"), "{said}");
+}
+
+#[rstest]
+#[case(
+    "llama-server -m x.gguf --ctx-sizes 9",
+    "'--ctx-sizes' is not a known option of llama-server: did you mean '--ctx-size'?"
+)]
+#[case("llama-server -m x.gguf -c 32k", "-c '32k' without its last letter")]
+#[case("llama-server -m x.gguf -c", "no value follows '-c'")]
+#[case("llama-server -m x.gguf y.gguf", "'y.gguf' is neither an option nor the value of one")]
+#[case("llama-server -m x.gguf -ctk q3_0", "--cache-type-k: 'q3_0'")]
+#[case("llama-server -t 8", "it names no model")]
+#[case("llama-bench -m x.gguf -p 512", "llama-bench has options of its own")]
+#[case("vllm serve x", "begin with llama-server")]
+#[case("", "begin with llama-server")]
+fn a_wrong_command_is_refused(#[case] command: &str, #[case] part: &str) {
+    let said = refused(Sandbox::new().plimsoll().args(["plan", "--command", command]).args(MACHINE), 2);
+    assert!(said.contains(part), "{said}");
+}
+
+#[test]
+fn keys_in_a_command_stay_out_of_the_log() {
+    let sandbox = Sandbox::new();
+    let log = sandbox.folder.path().join("log");
+    let text = "HF_TOKEN=hush llama-server -c 4096 --api-key hush -hft=hush";
+    let mut command = sandbox.plimsoll();
+    command.args(["plan", "catalogue:qwen3-8b", "--api-key", "hush", "--command", text]).args(MACHINE);
+    command.arg("--log").arg(&log).assert().success();
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains("llama-server -c 4096") && !text.contains("hush"), "{text}");
+}
