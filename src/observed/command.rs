@@ -145,7 +145,7 @@ fn koboldcpp(name: &str) -> Option<ServerOption> {
         "--batchsize" | "--blasbatchsize" => Flag::Batch,
         "--flashattention" => Flag::FlashAttn,
         "--gpulayers" => Flag::GpuLayers,
-        "--moecpu" => Flag::CpuMoe,
+        "--moecpu" => Flag::NCpuMoe,
         "--kv-cache-type" => Flag::KvType,
         "--draftmodel" => Flag::ModelDraft,
         _ => return None,
@@ -197,7 +197,7 @@ fn set(settings: &mut ObservedSettings, flag: Flag, value: &str) -> bool {
             let shares: Option<Vec<f64>> = value.split([',', '/']).map(|share| share.trim().parse().ok()).collect();
             settings.tensor_split = shares.filter(|shares| shares.iter().all(|share: &f64| share.is_finite()));
         }
-        Flag::CpuMoe => settings.n_cpu_moe = count(),
+        Flag::NCpuMoe => settings.n_cpu_moe = count(),
         Flag::FitTarget => settings.fit_target = value.split(',').map(|mib| mib.trim().parse().ok()).collect(),
         Flag::FitCtx => settings.fit_ctx = count(),
         Flag::LoadMode => settings.load_mode = text(value),

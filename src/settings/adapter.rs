@@ -74,10 +74,13 @@ impl Lora {
 impl FromStr for Lora {
     type Err = String;
 
-    /// A file, or `rank=16`, or `rank=16:attn_q+attn_v`.
+    /// A file, perhaps with a factor (`a.gguf:0.5`), or `rank=16`, or `rank=16:attn_q+attn_v`.
     fn from_str(text: &str) -> Result<Self, String> {
         let Some(assumed) = text.strip_prefix("rank=") else {
-            return Ok(Self { name: text.into(), pairs: LoraPairs::Unread });
+            // `--lora-scaled` has a factor behind the file, which changes no size
+            let scaled = text.rsplit_once(':').filter(|(_, factor)| factor.parse::<f32>().is_ok());
+            let name = scaled.map_or(text, |(file, _)| file);
+            return Ok(Self { name: name.into(), pairs: LoraPairs::Unread });
         };
         let (rank, targets) = assumed.split_once(':').map_or((assumed, None), |(rank, list)| (rank, Some(list)));
         let rank = rank.parse().ok().filter(|rank| (1..=65_536).contains(rank));
@@ -159,6 +162,7 @@ mod tests {
         assert_eq!(of("a.gguf").unwrap().unread(), Some("a.gguf"));
         let LoraPairs::Assumed { rank, targets } = of("rank=16:attn_q+attn_v").unwrap().pairs else { panic!() };
         assert_eq!((rank, targets.len()), (16, 2));
+        assert_eq!(of("a.gguf:0.5").unwrap().unread(), Some("a.gguf"));
         assert!(of("rank=").is_err() && of("rank=0").is_err());
     }
 

@@ -483,6 +483,18 @@ flags! {
         help: "How weights are read into RAM: mmap, mlock, none, dio or mmap+mlock [default: the engine's]",
         access: optional!(load_mode, str::parse, LoadMode::to_string),
     }
+    Mmap {
+        names: &["mmap"], opposite: Some("no-mmap"), help: "Map the model's file: --load-mode mmap",
+        access: Access { read: |settings, text| read_load_mode(settings, text, LoadMode::Mmap), copy: |from, to| to.load_mode = from.load_mode, ..Access::NONE },
+    }
+    NoMmap {
+        names: &["no-mmap"], also: &["-nommap"], opposite: Some("mmap"), help: "Read weights in RAM into memory of their own: --load-mode none",
+        access: Access { read: |settings, text| read_load_mode(settings, text, LoadMode::Read), copy: |from, to| to.load_mode = from.load_mode, ..Access::NONE },
+    }
+    Mlock {
+        names: &["mlock"], help: "Map the model's file and keep it in RAM: --load-mode mmap+mlock",
+        access: Access { read: |settings, text| read_load_mode(settings, text, LoadMode::MmapLocked), copy: |from, to| to.load_mode = from.load_mode, ..Access::NONE },
+    }
     CacheRam {
         names: &["cache-ram"], may_be_left_out: false, takes: Takes::Number("MIB"), argument: Some("--cache-ram"),
         also: &["-cram"],
@@ -525,12 +537,12 @@ flags! {
         access: value!(lazy_mode, str::parse, super::LazyMode::to_string),
     }
     Lora {
-        names: &["lora"], may_be_left_out: false, takes: Takes::List("FILE|rank=N"), argument: Some("--lora"),
+        names: &["lora"], also: &["--lora-scaled"], may_be_left_out: false, takes: Takes::List("FILE|rank=N"), argument: Some("--lora"),
         help: "An adapter that is loaded with the model: a file, or what is assumed of one, such as rank=16 or rank=16:attn_q+attn_v",
         access: list!(loras, |lora: &super::Lora| lora.to_string()),
     }
     ControlVector {
-        names: &["control-vector"], may_be_left_out: false, takes: Takes::List("FILE"), argument: Some("--control-vector"),
+        names: &["control-vector"], also: &["--control-vector-scaled"], may_be_left_out: false, takes: Takes::List("FILE"), argument: Some("--control-vector"),
         help: "A control vector that is loaded with the model", access: list!(control_vectors, String::clone),
     }
     OverrideKv {
@@ -893,6 +905,13 @@ fn proportions(text: &str) -> Result<Vec<f64>, String> {
         share.ok_or_else(|| format!("'{text}' is not a proportion: use numbers of 0 or more, such as 3,1"))
     };
     text.split([',', '/']).map(share).collect()
+}
+
+/// Sets how weights are read by a switch.
+#[allow(clippy::unnecessary_wraps, reason = "as the other readers")]
+fn read_load_mode(settings: &mut Settings, text: &str, mode: LoadMode) -> Result<(), String> {
+    settings.load_mode = is_on(text).then_some(mode);
+    Ok(())
 }
 
 /// Copies a number of layers that one option holds if it is all of them, and another one if not.
