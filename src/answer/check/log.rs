@@ -297,6 +297,8 @@ pub fn settings(load: &Load, engine: EngineId) -> Settings {
         fit_ctx: seen.fit_ctx,
         no_fit: seen.fit == Some(false),
         n_cpu_moe: seen.n_cpu_moe,
+        n_cpu_ffn: seen.n_cpu_ffn,
+        no_host: seen.no_host == Some(true),
         pipeline_refused: gave_up_pipeline(load),
         load_mode: seen.load_mode.as_deref().and_then(|mode| mode.parse().ok()),
         build: build(load),
