@@ -273,6 +273,15 @@ impl Machine {
         let number = self.gpus.iter().take(gpu).filter(|other| word(other) == name).count();
         Some(format!("{name}{number}"))
     }
+
+    /// llama.cpp's name for the memory of the GPU with this index, as `--override-tensor` takes it: the device's, and on
+    /// another computer `RPC0[garage:50052]` with the index there (`ggml_backend_rpc_buffer_type` in `ggml-rpc.cpp`,
+    /// 0.1.161).
+    pub fn buffer_name(&self, gpu: usize) -> Option<String> {
+        let Some(computer) = &self.gpus.get(gpu)?.computer else { return self.device_name(gpu) };
+        let number = self.gpus.iter().take(gpu).filter(|other| other.computer.as_ref() == Some(computer)).count();
+        Some(format!("RPC{number}[{}]", rpc::address(computer)))
+    }
 }
 
 /// A GPU's name without the vendor's: `RTX 4090`.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::gguf::{FileType, GgmlType};
+use crate::machine::Machine;
 use crate::model::Projector;
 use crate::named::named;
 use crate::units::Bytes;
@@ -161,6 +162,48 @@ impl Settings {
     pub fn use_one_cache_type(&mut self) {
         let one = knob::one_type(self.cache_type_k, self.cache_type_v);
         (self.cache_type_k, self.cache_type_v) = (one, one);
+    }
+
+    /// The same for llama-server where it sees only the GPUs `seen` of a machine, in which `find` finds a device by its
+    /// name; names that it does not find stay.
+    ///
+    /// # Errors
+    /// One sentence if a device is not seen.
+    pub fn seen_by_server(&self, seen: &[usize], find: impl Fn(&DeviceName) -> Option<usize>) -> Result<Self, String> {
+        let mut settings = self.clone();
+        let place = |name: &mut DeviceName| -> Result<(), String> {
+            let Some(gpu) = find(name) else { return Ok(()) };
+            let place = seen.iter().position(|seen| *seen == gpu);
+            *name = DeviceName::gpu(place.ok_or_else(|| format!("{name} is none of the GPUs that llama-server sees"))?);
+            Ok(())
+        };
+        settings.used_devices().try_for_each(place)?;
+        settings.devices_of_tensors().try_for_each(place)?;
+        Ok(settings)
+    }
+
+    /// The same with the names that llama.cpp has for the GPUs of `machine`; `gpus` are those that indices mean.
+    #[must_use]
+    pub fn by_own_names(&self, machine: &Machine, gpus: &[usize]) -> Self {
+        let mut settings = self.clone();
+        let own = |name: &DeviceName, named: fn(&Machine, usize) -> Option<String>| {
+            named(machine, *gpus.get(name.index()?)?)?.parse().ok()
+        };
+        for name in settings.used_devices() {
+            *name = own(name, Machine::device_name).unwrap_or_else(|| name.clone());
+        }
+        for name in settings.devices_of_tensors() {
+            *name = own(name, Machine::buffer_name).unwrap_or_else(|| name.clone());
+        }
+        settings
+    }
+
+    fn used_devices(&mut self) -> impl Iterator<Item = &mut DeviceName> {
+        self.devices.iter_mut().chain(&mut self.draft.devices).flatten()
+    }
+
+    fn devices_of_tensors(&mut self) -> impl Iterator<Item = &mut DeviceName> {
+        self.override_tensor.iter_mut().chain(&mut self.draft.override_tensor).map(|to| &mut to.device)
     }
 
     /// Bytes of the tensors of a separate projector; zero without one.

@@ -20,6 +20,7 @@ mod measure;
 pub mod overrides;
 pub mod partner;
 mod peak;
+mod pinned;
 pub mod placement;
 mod plan;
 mod prepared;
@@ -73,7 +74,9 @@ impl Engine for LlamaCpp {
         // a list of devices names them among all
         let gpus =
             if settings.devices.is_some() { (0..machine.gpus.len()).collect() } else { devices::usual_gpus(machine) };
-        Ok(Some(Launch { options: settings.clone(), gpus, command: None, failures: 0 }))
+        let seen = settings.seen_by_server(&gpus, |name| devices::gpu(machine, name).ok());
+        let options = seen.map_err(EngineError::Settings)?;
+        Ok(Some(Launch { options, gpus, command: None, failures: 0 }))
     }
 
     fn resolve(&self, request: RequestParts<'_>) -> Result<Option<ResolvedRequest>, EngineError> {

@@ -12,8 +12,8 @@ use crate::settings::{Context, Flag, GpuLayers, InEffect, MmprojDevice, Outputs,
 use std::path::Path;
 use std::sync::Arc;
 
-/// Default port of ggml-rpc-server (`tools/rpc/README.md`, 0.1.161).
-const RPC_PORT: u16 = 50052;
+/// The options that a fit decides.
+const FITTED: [Flag; 4] = [Flag::Context, Flag::GpuLayers, Flag::TensorSplit, Flag::OverrideTensor];
 
 /// The complete command with which Ollama starts llama-server: its environment, then all arguments.
 fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
@@ -21,6 +21,9 @@ fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
     let mut lines = comment(&format!("how Ollama {version} starts llama-server for this plan"));
     if let Some(why) = &input.plan.refusal {
         lines += &comment(&format!("which it refuses: {why}"));
+    }
+    if input.pinned {
+        lines += &comment("not pinned: the command is Ollama's own");
     }
     let model = match input.location {
         ModelLocation::File(path) => path.clone(),
@@ -64,9 +67,10 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     let launch = launched.unwrap_or_else(|| launch_as_estimated(input.plan));
     let visible = launch.machine(machine);
     let server = PlanRequest::new(EngineId::LlamaCpp, Arc::clone(model), visible.clone(), launch.options.clone());
+    let mut set = if input.minimal { Settings::default() } else { settings.clone() };
+    let server = if input.pinned { pinned(&server, &mut set)? } else { server };
     let server_plan = server.plan().map_err(|error| error.to_string())?;
-    let set = if input.minimal { &Settings::default() } else { settings };
-    let mut options = needed_options(&server, &server_plan, set);
+    let mut options = needed_options(&server, &server_plan, &set);
     // llama-server has to be told, whatever the model is for
     options.embeddings = server_plan.settings.embeddings.map(|_| true);
 
@@ -79,6 +83,9 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
             &comment(&format!("{layers}; llama.cpp's sizes differ from those of {engine} (planned for {release})"));
     } else {
         lines += &comment(&format!("planned for llama.cpp release {release}"));
+    }
+    if input.pinned {
+        lines += &comment(&what_is_pinned(&server.settings, &launch.options));
     }
     if options.outputs != Outputs::Parallel {
         lines +=
@@ -95,7 +102,7 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     };
     let computers = if estimated { Vec::new() } else { rpc::names(&visible.gpus) };
     for computer in &computers {
-        let start = format!("ggml-rpc-server -H 0.0.0.0 -p {RPC_PORT}");
+        let start = format!("ggml-rpc-server -H 0.0.0.0 -p {}", rpc::PORT);
         lines += &comment(&format!("first, on {computer}, in a trusted network: {start}"));
     }
     if let Some(each) = verdict::context_of_each(&server_plan.settings) {
@@ -111,12 +118,12 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         }
         words.extend(["--mmproj".to_owned(), word(file)]);
     }
-    use_own_names(&mut options, &visible);
-    words.extend(arguments(&options));
+    // devices are looked up as their options are read, which those of --rpc have to stand before
     if !computers.is_empty() {
-        let servers: Vec<String> = computers.iter().map(|computer| format!("{computer}:{RPC_PORT}")).collect();
+        let servers: Vec<String> = computers.iter().map(|computer| rpc::address(computer)).collect();
         words.extend(["--rpc".to_owned(), word(&servers.join(","))]);
     }
+    words.extend(arguments(&options.by_own_names(machine, &launch.gpus)).iter().map(|argument| word(argument)));
     if options.devices.is_none() {
         words.extend(devices(machine, &launch));
     }
@@ -137,7 +144,7 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
 
 impl Launch {
     /// `machine` with only the GPUs visible to llama-server.
-    fn machine(&self, machine: &Machine) -> Machine {
+    pub(super) fn machine(&self, machine: &Machine) -> Machine {
         let gpus = self.gpus.iter().filter_map(|&gpu| machine.gpus.get(gpu).cloned()).collect();
         Machine { gpus, ..machine.clone() }
     }
@@ -194,6 +201,25 @@ pub fn needed_options(server: &PlanRequest, plan: &Plan, set: &Settings) -> Sett
     settings
 }
 
+/// The request with what its fit decides; those options are set in `set` too.
+fn pinned(server: &PlanRequest, set: &mut Settings) -> Result<PlanRequest, String> {
+    let pinned = server.pinned().map_err(|error| error.to_string())?.unwrap_or_else(|| server.clone());
+    for flag in FITTED {
+        flag.copy(&pinned.settings, set);
+    }
+    Ok(pinned)
+}
+
+/// What is set in `pinned` and not in `asked`, in one sentence.
+fn what_is_pinned(pinned: &Settings, asked: &Settings) -> String {
+    let fitted = FITTED.iter().filter(|flag| flag.write(pinned) != flag.write(asked));
+    let names: Vec<&str> = fitted.filter_map(|flag| flag.row().argument).collect();
+    match names.as_slice() {
+        [] => "nothing was left to llama-server's fit".to_owned(),
+        names => format!("pinned as llama-server's fit decides for this machine: {}", names.join(" ")),
+    }
+}
+
 /// Options that may make no difference only together.
 const RELATED: [[Flag; 2]; 2] = [[Flag::Parallel, Flag::KvUnified], [Flag::Batch, Flag::Ubatch]];
 
@@ -213,19 +239,6 @@ pub fn arguments(settings: &Settings) -> Vec<String> {
     let (switches, values): (Vec<_>, Vec<_>) = given.partition(|(_, value)| value.is_empty());
     let values = values.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
     values.chain(switches.into_iter().map(|(name, _)| name.to_owned())).collect()
-}
-
-/// Calls devices as llama.cpp does.
-fn use_own_names(settings: &mut Settings, machine: &Machine) {
-    let Settings { devices, override_tensor, draft, .. } = settings;
-    let lists = devices.iter_mut().chain(&mut draft.devices).flatten();
-    let of_tensors = override_tensor.iter_mut().chain(&mut draft.override_tensor).map(|to| &mut to.device);
-    for name in lists.chain(of_tensors) {
-        let own = name.index().and_then(|gpu| machine.device_name(gpu));
-        if let Some(own) = own.and_then(|own| own.parse().ok()) {
-            *name = own;
-        }
-    }
 }
 
 /// `--device`, if llama-server must not use its default devices.

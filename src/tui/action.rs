@@ -69,6 +69,7 @@ pub enum Command {
     Join,
     CompareMachines,
     Export,
+    PinFit,
     Verify,
     Complete,
     Sort,

@@ -69,13 +69,21 @@ pub fn gpus(machine: &Machine, settings: &Settings) -> Result<Vec<usize>, Engine
     Ok(vec![main.ok_or_else(refuse)?])
 }
 
+/// The name of RAM (`ggml_backend_cpu_buffer_type_get_name` in `ggml-backend.cpp`, 0.1.161).
+pub const CPU: &str = "CPU";
+
 /// The GPU of this name.
-fn gpu(machine: &Machine, name: &DeviceName) -> Result<usize, EngineError> {
-    // devices of other computers have their address behind the name
+///
+/// # Errors
+/// When the machine lacks it.
+pub fn gpu(machine: &Machine, name: &DeviceName) -> Result<usize, EngineError> {
+    // devices of other computers may have their address behind the name
     let word = name.as_str().split('[').next().unwrap_or_default();
     let own = |at: &usize| machine.device_name(*at).is_some_and(|own| own.eq_ignore_ascii_case(word));
+    let buffers = |at: &usize| machine.buffer_name(*at).is_some_and(|own| own.eq_ignore_ascii_case(name.as_str()));
     let known = 0..machine.gpus.len();
-    let found = name.index().filter(|at| known.contains(at)).or_else(|| known.clone().find(own));
+    let by_index = name.index().filter(|at| known.contains(at));
+    let found = by_index.or_else(|| known.clone().find(buffers)).or_else(|| known.clone().find(own));
     found.ok_or_else(|| {
         let names: Vec<String> = known.filter_map(|at| machine.device_name(at)).collect();
         let listed = if names.is_empty() { "it has no GPU".to_owned() } else { format!("it has {}", names.join(", ")) };
@@ -88,7 +96,7 @@ fn gpu(machine: &Machine, name: &DeviceName) -> Result<usize, EngineError> {
 /// # Errors
 /// When it is not used.
 pub fn place(machine: &Machine, used: &[usize], name: &DeviceName) -> Result<BackendId, EngineError> {
-    if name.as_str().eq_ignore_ascii_case("cpu") {
+    if name.as_str().eq_ignore_ascii_case(CPU) {
         return Ok(used.len() as BackendId);
     }
     let gpu = gpu(machine, name)?;

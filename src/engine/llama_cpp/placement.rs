@@ -407,6 +407,17 @@ impl Placement {
 }
 
 impl OverrideGroup {
+    /// What is searched for in a tensor's name behind its block.
+    pub(super) const fn pattern(self) -> &'static str {
+        match self {
+            Self::Experts => "ffn_(up|down|gate_up|gate)_(ch|)exps",
+            Self::FeedForward => "ffn_(gate|up|gate_up|down).*",
+            Self::GateAndDown => "ffn_(gate|gate_up|down).*",
+            Self::Down => "ffn_down.*",
+            Self::Dense => r"ffn_(up|down|gate)\.",
+        }
+    }
+
     /// Whether the group contains tensors of this role.
     pub(super) const fn covers(self, slot: LlmTensor) -> bool {
         // spelled out for speed: called for every tensor of every graph
@@ -509,18 +520,25 @@ impl LoadedModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::TensorPattern;
     use rstest::rstest;
 
-    /// As in llama.cpp's patterns (`common/fit.cpp`, 0.1.161).
     #[rstest]
-    #[case(OverrideGroup::Experts, &["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps", "ffn_up_chexps", "ffn_down_chexps", "ffn_gate_chexps"])]
-    #[case(OverrideGroup::FeedForward, &["ffn_gate", "ffn_up", "ffn_down"])]
-    #[case(OverrideGroup::GateAndDown, &["ffn_gate", "ffn_down"])]
-    #[case(OverrideGroup::Down, &["ffn_down"])]
-    fn override_groups_match_llama_cpps_patterns(#[case] part: OverrideGroup, #[case] patterns: &[&str]) {
+    fn override_groups_hold_what_their_patterns_find(
+        #[values(
+            OverrideGroup::Experts,
+            OverrideGroup::FeedForward,
+            OverrideGroup::GateAndDown,
+            OverrideGroup::Down,
+            OverrideGroup::Dense
+        )]
+        part: OverrideGroup,
+    ) {
+        let pattern: TensorPattern = format!(r"blk\.3\.{}", part.pattern()).parse().unwrap();
         for slot in LlmTensor::ALL {
-            let begins = patterns.iter().any(|pattern| slot.name().starts_with(pattern));
-            assert_eq!(part.covers(slot), begins, "{}", slot.name());
+            let name = format!("blk.3.{}.weight", slot.name());
+            assert_eq!(part.covers(slot), pattern.matches(&name), "{name}");
+            assert!(!pattern.matches(&name.replace("blk.3", "blk.13")), "{name}");
         }
     }
 }

@@ -154,6 +154,7 @@ pub const KEYS: &[Binding] = table! {
     Export: First = [key(KeyCode::Home)] "top";
     Export: Last = [key(KeyCode::End)] "end";
     Export: Enter = [key(KeyCode::Enter), letter('y')] "copy to the clipboard, also over SSH", footer 0 "copy";
+    Export: PinFit = [letter('p')] "pin what llama-server's fit decides, or leave it to the fit", footer 2 "pin";
     Export: Save = [letter('s')] "save to a new file", footer 0 "save";
     Export: Help = [letter('?')] "all keys";
     Export: Back = [key(KeyCode::Esc), letter('q'), letter('x')] "back to the planner", footer 0 "back";
