@@ -57,7 +57,9 @@ impl Adapted<'_> {
     fn pairs_of(&self, lora: &Lora) -> Result<Vec<AdapterPair>, EngineError> {
         let refuse = |why: String| Err(EngineError::Settings(why));
         let name = |weight: &Weight| self.header.tensors.get(weight.index).map_or("", |tensor| &*tensor.name);
-        let all = || self.model.weights.all.iter();
+        let blocks = self.model.loaded_blocks(self.placement.loads_mtp());
+        let is_loaded = |weight: &&Weight| weight.block.is_none_or(|block| block < blocks);
+        let all = || self.model.weights.all.iter().filter(is_loaded);
         match &lora.pairs {
             LoraPairs::Unread => refuse(format!("the adapter '{lora}' was not read: name a file, or rank=16")),
             LoraPairs::Read(read) => {

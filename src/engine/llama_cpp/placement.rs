@@ -143,6 +143,11 @@ impl Placement {
         !self.overrides.is_empty() || self.by_user.is_given
     }
 
+    /// Whether MTP blocks are loaded.
+    pub const fn loads_mtp(&self) -> bool {
+        self.load_mtp
+    }
+
     /// Whether matrices are split by rows.
     pub fn is_by_rows(&self) -> bool {
         self.by_rows
