@@ -352,6 +352,25 @@ fn a_load_agrees_to_the_byte(#[files("tests/llama_cpp/*/load/*.jsonl.gz")] path:
     all_agree_but(known.map_or(0, |(_, lines)| *lines), &results);
 }
 
+/// Random questions, and such around the rules that they found wrong: as `--fit` measures and, where a line says it, the
+/// buffers of a load (`alloc`).
+#[rstest]
+fn random_questions_are_answered_alike(#[files("tests/llama_cpp/*/random/*.jsonl.gz")] path: PathBuf) {
+    let (release, on) = (Release::default(), Measured::of(&path));
+    let model = LoadedModel::new(&support::model(&model_of(&path)), release);
+    let answer = |mut line: Value| {
+        measures_like(model.as_ref(), on, release, &line)?;
+        if line["out"]["alloc"].is_array() {
+            line["out"]["compute"] = line["out"]["alloc"].take();
+            loads_like(model.as_ref(), on, release, &line)?;
+        }
+        Ok(())
+    };
+    let results =
+        lines(&path).into_iter().map(|line| answer(line).map_err(|(difference, _): (String, f64)| difference));
+    all_agree(&results.collect::<Vec<_>>());
+}
+
 /// What llama.cpp printed on a real device: the compute buffer of one device, and of the host, in MiB.
 #[derive(Deserialize)]
 struct RealLog {

@@ -238,6 +238,18 @@ impl Cparams {
         }
         let all_rows = options.n_outputs_max == 0 || architecture.has(Trait::HasEncoder);
         let n_outputs_max = if all_rows { n_batch } else { options.n_outputs_max };
+        if n_outputs_max < n_seq_max {
+            // an assertion of `llama_context::output_reserve`, which takes one for each
+            let raise = match (options.n_batch < n_seq_max, all_rows) {
+                (true, _) => "batch",
+                (_, true) => "context",
+                (_, false) => "number of outputs",
+            };
+            return Err(LoadError::settings(format!(
+                "llama.cpp would end with an error: {n_outputs_max} tokens of a batch may have logits, fewer than the \
+                 {n_seq_max} sequences: use a larger {raise}"
+            )));
+        }
         let per_seq = if options.n_outputs_max_per_seq == 0 { n_outputs_max } else { options.n_outputs_max_per_seq };
         Ok(Self {
             n_ctx,
@@ -282,8 +294,8 @@ impl Cparams {
 fn check(options: &ContextParams, flash: FlashAttn, model: &LoadedModel) -> Result<(), LoadError> {
     let LoadedModel { hparams, release, family: GraphFamily { architecture, .. }, .. } = model;
     let refuse = |why: String| Err(LoadError::settings(why));
-    if options.n_batch == 0 && options.n_ubatch == 0 {
-        return refuse("batch and ubatch are both 0: set one of them".to_owned());
+    if options.n_batch == 0 {
+        return refuse("llama.cpp would end with an error: a batch has 0 tokens: raise it".to_owned());
     }
     for (name, tokens) in [("context", options.n_ctx), ("batch", options.n_batch), ("ubatch", options.n_ubatch)] {
         if tokens > MAX_TOKENS {

@@ -453,7 +453,7 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         n_ubatch,
         n_seq_max,
         n_outputs_max: match settings.outputs {
-            Outputs::Parallel if all_outputs => 0,
+            Outputs::Parallel if all_outputs => n_batch,
             Outputs::Parallel => speculation.outputs(n_seq_max, n_batch),
             Outputs::Ubatch => 0,
             Outputs::Tokens(tokens) => tokens,

@@ -81,7 +81,7 @@ impl GraphBuilder<'_> {
         for il in blocks {
             let q = self.g.input(Type::F32, [self.hp.head_k(il), self.hp.n_head[il], n, 1], "Qcur");
             // values that are a part of the keys have a size that their cache does not tell
-            let size = if self.hp.mla.is_some() { self.hp.n_lora_kv } else { self.hp.head_v(il) };
+            let size = if self.hp.mla.is_some() { self.latent(il).1 } else { self.hp.head_v(il) };
             let part_of_keys = self.hp.mla.is_some() || self.memory.compressed.is_some();
             let v = if part_of_keys { self.g.input(Type::F32, [size, 1, n, 1], "Vcur") } else { TensorId::NONE };
             self.attention_unprojected(il, Qkv { q, k: TensorId::NONE, v }, AttentionExtras::default());
@@ -477,9 +477,7 @@ impl GraphBuilder<'_> {
     /// Queries, and the compressed vector with its rotary part: as cached, or decompressed to keys and values.
     pub(super) fn latent_qkv(&mut self, il: usize, x: TensorId, positions: TensorId) -> (Qkv, AttentionExtras) {
         let (n, heads) = (self.batch.n_tokens, self.hp.n_head[il]);
-        let everywhere = (self.hp.mla.unwrap_or((self.hp.head_k(il), self.hp.head_v(il))), self.hp.n_lora_kv);
-        let in_windows = self.hp.latent_swa.filter(|_| self.hp.is_swa[il]);
-        let ((head_k, head_v), lora) = in_windows.unwrap_or(everywhere);
+        let ((head_k, head_v), lora) = self.latent(il);
         let rope = self.hp.n_rot[0];
         let plain = head_k.saturating_sub(rope);
 
@@ -548,6 +546,12 @@ impl GraphBuilder<'_> {
         let y = self.g.mul(y, gate);
         let y = self.g.cont_as(y, [wide, n, 1, 1]);
         self.linear(il, LlmTensor::AttnOutput, y)
+    }
+
+    /// Sizes of decompressed heads of K and V, and of the compressed vector without its rotary part.
+    fn latent(&self, il: usize) -> ((u64, u64), u64) {
+        let everywhere = (self.hp.mla.unwrap_or((self.hp.head_k(il), self.hp.head_v(il))), self.hp.n_lora_kv);
+        self.hp.latent_swa.filter(|_| self.hp.is_swa[il]).unwrap_or(everywhere)
     }
 
     /// Rotary positions, unless the model has none.
