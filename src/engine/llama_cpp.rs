@@ -44,7 +44,7 @@ use crate::units::Tokens;
 pub use architecture::{Architecture, Compared, GraphFamily, Trait};
 pub use devices::Device;
 pub use loaded::LoadedModel;
-pub use measure::{AllocationDetails, MemoryBreakdown, Pipeline, Reservation, TokenGraph};
+pub use measure::{AllocationDetails, MemoryBreakdown, Pipeline, Reservation, ReservedGraph};
 pub use placement::LayerSplit;
 pub use plan::{Evidence, Likeness, ModelledError, cache_layout, evidence};
 pub(super) use plan::{plan, preflight, resolve, summary};

@@ -6,7 +6,7 @@
 //! others lack. Then add what llama.cpp measured of such a model to `tests/llama_cpp/`: a test there fails for a row
 //! without figures. Code asks for traits, not for architectures.
 
-use super::architecture::{Architecture, Compared, GraphFamily, Trait as T, Window};
+use super::architecture::{Architecture, Compared, GraphFamily, GraphRoom, Trait as T, Window};
 use super::context::{Batch, ContextType, Cparams};
 use super::error::LoadError;
 use super::graph::{self, GraphBuilder, GraphModel};
@@ -88,7 +88,7 @@ architectures! {
     /// Qwen 2 and 2.5.
     "qwen2" { blocks: Some(Transformer::LLAMA) };
     /// The text part of Qwen 2 VL and 2.5 VL.
-    "qwen2vl" { blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions] };
+    "qwen2vl" { blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions, T::IgnoresOutputBias] };
     /// Qwen 3.
     "qwen3" { blocks: Some(Transformer::LLAMA), traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales] };
     /// The text part of Qwen 3 VL.
@@ -104,15 +104,15 @@ architectures! {
     } hparams: Hparams::deepstack;
     /// Qwen 3 Next: delta nets and attention.
     "qwen3next" {
-        keeps_last_rows: Releases::since(R::September2026), refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        room: GraphRoom::LARGE, keeps_last_rows: Releases::since(R::September2026), refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReshapesGate,
-            T::RepeatsHeadsInTurn,
+            T::RepeatsHeadsInTurn, T::IgnoresFusedQkvScale, T::IgnoresSsmScales,
         ],
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen3_next_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5.
     "qwen35" {
-        keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        room: GraphRoom::LARGE, keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
         rolls_back: Releases::ALL,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
@@ -121,7 +121,7 @@ architectures! {
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen35_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5 with experts.
     "qwen35moe" {
-        keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        room: GraphRoom::LARGE, keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
         rolls_back: Releases::ALL,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
@@ -131,7 +131,7 @@ architectures! {
     /// Qwen 3.8 Flash Next: delta nets and attention to chosen pools, over residual streams that are mixed before each
     /// half.
     "qwen4exp" {
-        since: R::September2026, rolls_back: Releases::since(R::September2026),
+        room: GraphRoom::LARGE, since: R::September2026, rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::November2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::FusesHyperConnections, T::SeveralPositions, T::ReadsFeedForwardScales,
@@ -202,7 +202,7 @@ architectures! {
     } hparams: Hparams::deepseek32;
     /// `DeepSeek` 4: windows beside compressed caches, over several residual streams.
     "deepseek4" {
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         since: R::EarlyAugust2026, caches_mtp_blocks: Releases::since(R::September2026),
         rolls_back: Releases::since(R::September2026), compared: Compared::OnCuda(R::November2026),
         traits: &[
@@ -280,7 +280,7 @@ architectures! {
     } graph: |build| build.lfm2(), hparams: Hparams::lfm2;
     /// Falcon H1: attention and state space in parallel.
     "falcon-h1" {
-        traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresRopeFactors],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresRopeFactors, T::IgnoresAttnOutputBias],
     } graph: |build| build.falcon_h1(), hparams: Hparams::falcon_h1;
     /// Jamba: state-space blocks of the first version, and attention.
     "jamba" {
@@ -327,7 +327,9 @@ architectures! {
     /// Seed-OSS.
     "seed_oss" { blocks: Some(Transformer { feed_forward: Norms::before(Slot::AttnPostNorm), ..Transformer::LLAMA }) };
     /// ERNIE 4.5, also with experts.
-    "ernie4_5" | "ernie4_5-moe" { blocks: Some(Transformer::LLAMA), traits: &[T::IgnoresExpertWeightsScale] };
+    "ernie4_5" | "ernie4_5-moe" {
+        blocks: Some(Transformer::LLAMA), traits: &[T::IgnoresExpertWeightsScale, T::IgnoresAttnOutputBias],
+    };
     /// Hunyuan, also with experts.
     "hunyuan-dense" | "hunyuan-moe" {
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
@@ -435,7 +437,8 @@ architectures! {
     } graph: |build| build.eagle3(), mtp: |build| build.eagle3(), hparams: Hparams::eagle3;
     /// `DFlash` and `DSpark`: blocks that draft several tokens at once for another model.
     "dflash" {
-        since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
+        // that of DFlash 2, others have less
+        room: GraphRoom::LARGE, since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
         traits: &[T::HasEncoder, T::SeveralPositionsBySections, T::ReadsFeedForwardScales, T::BlockDraft],
     } graph: |build| build.dflash(), mtp: |build| build.dflash(), hparams: Hparams::dflash;
     /// Gemma 4's assistant, which drafts for it and shares its caches.
@@ -473,6 +476,7 @@ architectures! {
     "refact" {
         blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LLAMA }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::BiasesScores, T::IgnoresAttnOutputBias, T::IgnoresFeedForwardBiases],
     };
     /// K-EXAONE.
     "exaone-moe" {
@@ -522,7 +526,9 @@ architectures! {
     /// Dream and `LLaDA`, which fill in a whole text at once.
     "dream" | "llada" {
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::Diffusion, T::IgnoresRopeFactors],
+        traits: &[
+            T::Diffusion, T::IgnoresRopeFactors, T::IgnoresAttnOutputBias, T::IgnoresFeedForwardBiases, T::IgnoresOutputBias,
+        ],
     };
     /// The same with experts.
     "llada-moe" {
@@ -536,7 +542,7 @@ architectures! {
     };
     /// Kimi Linear: delta attention, and compressed attention without positions.
     "kimi-linear" {
-        blocks: Some(Transformer {
+        room: GraphRoom::LARGE, blocks: Some(Transformer {
             experts: ExpertRouting { normalised: Some(true), ..ExpertRouting::FROM_HEADER }, ..Transformer::LLAMA
         }),
         compared: Compared::OnCuda(R::September2026),
@@ -544,7 +550,7 @@ architectures! {
     } hparams: Hparams::kimi_linear;
     /// Ling 3: the same with rotary positions and a gate on attention.
     "bailingmoe3" {
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         since: R::September2026, keeps_last_rows: Releases::since(R::September2026),
         caches_mtp_blocks: Releases::since(R::September2026), rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::September2026),
@@ -556,7 +562,7 @@ architectures! {
     } hparams: Hparams::bailing_moe3;
     /// Kimi K3: Kimi Linear's blocks, whose residuals are banked and mixed by attention.
     "kimi-k3" {
-        since: R::September2026, rolls_back: Releases::since(R::September2026),
+        room: GraphRoom::LARGEST, since: R::September2026, rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::September2026),
         traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots],
     } graph: |build| build.kimi_k3(), hparams: Hparams::kimi_k3;
@@ -636,13 +642,13 @@ architectures! {
     } hparams: |hp, _| hp.no_rope_every(4);
     /// Tencent Hy4: compressed, gated attention over several residual streams.
     "hy_v4" {
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         since: R::September2026, compared: Compared::OnCuda(R::September2026),
         traits: &[T::NoTensorSplit, T::ClampsInActivation, T::IgnoresAttnOutputScale, T::CastsHeadStreams, T::NoIndexerRotation],
     } graph: |build| build.hy_v4(), hparams: Hparams::hy_v4;
     /// GLM 5.3: delta attention by channel and compressed attention to chosen pools, over mixed residual streams.
     "glm5-next" {
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGEST, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         gating: gating::SIGMOID, since: R::November2026, rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::November2026),
         traits: &[
@@ -747,7 +753,7 @@ architectures! {
     } hparams: Hparams::windowed_latent;
     /// `MiniMax` 01: lightning attention and full attention.
     "minimax-01" {
-        since: R::September2026, compared: Compared::OnCuda(R::September2026),
+        room: GraphRoom::LARGE, since: R::September2026, compared: Compared::OnCuda(R::September2026),
         traits: &[
             T::NoTensorSplit,
             T::ReservesOneSequence, T::Hybrid, T::GivesLayerInputs, T::IgnoresFusedQkvScale,
@@ -756,12 +762,12 @@ architectures! {
     } graph: |build| build.minimax_01(), hparams: Hparams::lightning;
     /// `MiniMax` M3: an indexer chooses blocks of positions.
     "minimax-m3" { traits: &[T::NoTensorSplit],
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         since: R::EarlyAugust2026, compared: Compared::OnCuda(R::September2026),
     } graph: |build| build.minimax_m3(), hparams: Hparams::block_sparse;
     /// Nanbeige: its blocks run several times.
     "nanbeige" {
-        blocks: Some(Transformer::LLAMA), since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
+        room: GraphRoom::LARGE, blocks: Some(Transformer::LLAMA), since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
         traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales],
     } hparams: Hparams::looped;
     /// `PLaMo` 2: state-space blocks and attention.
@@ -775,7 +781,7 @@ architectures! {
     } hparams: Hparams::plamo2;
     /// HRM-Text: two stacks of blocks in nested cycles.
     "hrm_text" {
-        blocks: Some(Transformer { attention: Norms::BARE, feed_forward: Norms::BARE, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGER, blocks: Some(Transformer { attention: Norms::BARE, feed_forward: Norms::BARE, ..Transformer::LLAMA }),
         since: R::September2026, compared: Compared::OnCuda(R::November2026),
     } graph: |build| build.hrm_text(), hparams: Hparams::hrm_text;
     /// T5: an encoder, and a decoder that attends to its result.
@@ -796,6 +802,7 @@ architectures! {
 
 /// Any other: the tensors in the file decide.
 static UNLISTED: &ArchitectureRow = &ArchitectureRow::plain(Architecture {
+    room: GraphRoom::LARGEST,
     traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales, T::ReadsGateScale, T::AddsDenseToExperts],
     ..Architecture::PLAIN
 });

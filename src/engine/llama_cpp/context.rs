@@ -169,9 +169,16 @@ pub struct Batch {
     pub n_tokens: u64,
     /// Tokens with logits.
     pub n_outputs: u64,
+    /// Sequences.
+    pub n_seqs: u64,
 }
 
 impl Batch {
+    /// Tokens per sequence.
+    pub fn n_seq_tokens(self) -> u64 {
+        self.n_tokens / self.n_seqs.max(1)
+    }
+
     /// Few enough tokens that norms are kept on their block's device (`graph_get_cb` in `llama-context.cpp`, 0.1.161).
     pub const fn has_few_tokens(self) -> bool {
         self.n_tokens < 32
@@ -280,14 +287,19 @@ impl Cparams {
 
     /// The batch for which memory is reserved.
     pub fn reserved(&self) -> Batch {
+        self.reserved_for(self.n_seq_max)
+    }
+
+    /// The same with all tokens in so many sequences.
+    pub fn reserved_for(&self, n_seqs: u64) -> Batch {
         let n_tokens = self.n_ctx.min(self.n_ubatch);
-        Batch { n_tokens: n_tokens.next_multiple_of(self.n_seq_max), n_outputs: n_tokens.min(self.n_outputs_max) }
+        Batch { n_tokens: n_tokens.next_multiple_of(n_seqs), n_outputs: n_tokens.min(self.n_outputs_max), n_seqs }
     }
 
     /// A small batch for probe graphs.
     pub fn probe(&self, tokens_per_sequence: u64) -> Batch {
         let n_tokens = tokens_per_sequence * self.n_seq_max;
-        Batch { n_tokens, n_outputs: n_tokens }
+        Batch { n_tokens, n_outputs: n_tokens, n_seqs: self.n_seq_max }
     }
 }
 

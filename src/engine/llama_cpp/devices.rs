@@ -9,7 +9,7 @@ use crate::engine::ggml::backend::{Cuda, Metal, Plain, Remote, Sycl, Vulkan};
 use crate::engine::ggml::tensor::BackendId;
 use crate::engine::id::EngineError;
 use crate::machine::budget::VulkanLimits;
-use crate::machine::{Backend, Gpu, Machine, Os};
+use crate::machine::{Backend, Gpu, Machine, Os, presets};
 use crate::settings::{DeviceName, Settings, SplitMode};
 
 /// A GPU as needed by llama.cpp's arithmetic.
@@ -33,13 +33,19 @@ pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
     let cuda = |units| Cuda { units, rules: release.cuda, events: true };
     let own: BackendRef = match gpu.backend {
         Backend::Cuda => Arc::new(cuda(MatrixUnits::of(gpu.compute))),
-        Backend::Rocm => Arc::new(cuda(MatrixUnits::None)),
+        Backend::Rocm => Arc::new(cuda(MatrixUnits::of_gfx(gfx(gpu)))),
         Backend::Metal => Arc::new(Metal { rules: release.metal }),
         Backend::Vulkan => Arc::new(vulkan(gpu, os, release)),
         Backend::Sycl => Arc::new(Sycl),
         Backend::Plain => Arc::new(Plain),
     };
     if gpu.computer.is_some() { Arc::new(Remote(own)) } else { own }
+}
+
+/// ROCm's name of a GPU's architecture, as it is listed, or that of the card of its name.
+fn gfx(gpu: &Gpu) -> Option<&str> {
+    let named = || presets::all().iter().find(|preset| preset.gfx.is_some() && gpu.name.ends_with(&preset.name));
+    gpu.listed.gfx.as_deref().or_else(|| named()?.gfx.as_deref())
 }
 
 fn vulkan(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> Vulkan {

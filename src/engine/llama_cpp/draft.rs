@@ -133,7 +133,7 @@ impl<'a> DraftRequest<'a> {
         let partner =
             Partner { model: main.model, placement: placement.clone(), memory, devices: self.devices.clone() };
         let model = self.model.unwrap_or(main.model);
-        if model.needs_partner() && !partner.is_reachable() {
+        if model.needs_partner() && !partner.is_reachable(model) {
             let why = "the draft uses tensors of the model that are not on its GPUs, where llama.cpp would end with an \
                        error: let it use those of the model";
             return Err(LoadError::settings(why));

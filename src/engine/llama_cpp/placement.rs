@@ -274,6 +274,13 @@ impl Placement {
         in_ram
     }
 
+    /// The number of weights, counted on every device that holds them (`llama_model::n_tensors`, 0.1.161).
+    pub fn tensors(&self, model: &LoadedModel) -> u64 {
+        let mut count = 0;
+        self.each_loaded(model, |_| count += 1);
+        count
+    }
+
     /// Calls `visit` for every weight on every device that holds it. (Tensors unused by the graph are not loaded.)
     fn each_loaded(&self, model: &LoadedModel, mut visit: impl FnMut(LoadedWeight)) {
         let LoadedModel { hparams, weights: tensors, .. } = model;

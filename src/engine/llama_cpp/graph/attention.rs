@@ -10,6 +10,9 @@ use crate::engine::llama_cpp::context::ContextType;
 use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
+/// The largest bias by distance (`f_max_alibi_bias` in `models/refact.cpp`, 0.1.161).
+const MAX_BIAS: f32 = 8.0;
+
 /// A batch's inputs for attention: cache rows of keys and values, mask, Hadamard matrices.
 #[derive(Clone, Copy)]
 pub(super) struct AttentionInput {
@@ -102,7 +105,7 @@ impl GraphBuilder<'_> {
 
     pub(super) fn attention_input(&mut self, cache: &KvCache) -> AttentionInput {
         let n = self.batch.n_tokens;
-        let streams = if self.cx.kv_unified && self.memory.compressed.is_none() { 1 } else { self.cx.n_seq_max };
+        let streams = if self.cx.kv_unified && self.memory.compressed.is_none() { 1 } else { self.batch.n_seqs };
         let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
         let v_rows = if cache.v_transposed { n * self.hp.v_gqa_max() } else { n };
         let square = |side: u64| [side, side, 1, 1];
@@ -417,6 +420,9 @@ impl GraphBuilder<'_> {
             }
             let [k, v] = [k, v].map(|x| if self.g[x].ty == Type::F32 { self.g.cast(x, Type::F16) } else { x });
             let mut x = self.g.flash_attention(q, k, v, mask, extras.sinks);
+            if self.architecture.has(Trait::BiasesScores) {
+                self.g[x].limit = MAX_BIAS;
+            }
             self.label(x, "fattn", Some(il));
             if extras.v_unfold.is_some() {
                 x = self.g.permute(x, [0, 2, 1, 3]);
