@@ -198,6 +198,11 @@ impl Settings {
         settings
     }
 
+    /// Whether a device is named.
+    pub fn names_devices(&self) -> bool {
+        self.devices.is_some() || !self.override_tensor.is_empty()
+    }
+
     fn used_devices(&mut self) -> impl Iterator<Item = &mut DeviceName> {
         self.devices.iter_mut().chain(&mut self.draft.devices).flatten()
     }

@@ -45,7 +45,7 @@ pub use architecture::{Architecture, Compared, GraphFamily, Trait};
 pub use devices::Device;
 pub use loaded::LoadedModel;
 pub use measure::{AllocationDetails, MemoryBreakdown, Pipeline, Reservation, ReservedGraph};
-pub use placement::LayerSplit;
+pub use placement::{LayerSplit, PlacedTensor};
 pub use plan::{Evidence, Likeness, ModelledError, cache_layout, evidence};
 pub(super) use plan::{plan, preflight, resolve, summary};
 pub use prepared::{DraftFile, PreparedModel};

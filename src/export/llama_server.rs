@@ -142,14 +142,6 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     Ok(lines)
 }
 
-impl Launch {
-    /// `machine` with only the GPUs visible to llama-server.
-    pub(super) fn machine(&self, machine: &Machine) -> Machine {
-        let gpus = self.gpus.iter().filter_map(|&gpu| machine.gpus.get(gpu).cloned()).collect();
-        Machine { gpus, ..machine.clone() }
-    }
-}
-
 /// Options that place layers as an estimating engine placed them.
 fn launch_as_estimated(plan: &Plan) -> Launch {
     let InEffect { ctx_total, parallel, batch, cache_type_k, cache_type_v, flash_attn, .. } = plan.settings;

@@ -8,8 +8,7 @@ use std::fmt::Display;
 use serde_json::{Map, Value};
 
 use super::{ExportInput, ModelLocation, comment, word};
-use crate::engine::{self, PlanRequest};
-use crate::settings::{FlashAttn, GpuLayers, Settings, llama_server_variables};
+use crate::settings::{FlashAttn, GpuLayers, llama_server_variables};
 use crate::text::is_printable;
 use crate::units::Bytes;
 
@@ -56,28 +55,11 @@ pub fn variables(input: &ExportInput<'_>) -> Vec<Variable> {
         variables.push(Variable::new("OLLAMA_SCHED_SPREAD", 1));
     }
     if plan.engine.facts().starts_llama_server {
-        let inherited = llama_server_variables(&by_server_names(input)).into_iter();
+        let named = input.request.by_server_names().unwrap_or_else(|_| settings.clone());
+        let inherited = llama_server_variables(&named).into_iter();
         variables.extend(inherited.map(|(name, value)| Variable { name, value }));
     }
     variables
-}
-
-/// The settings with the names that llama-server has for the devices that it sees.
-fn by_server_names(input: &ExportInput<'_>) -> Settings {
-    let PlanRequest { engine, machine, settings, .. } = input.request;
-    if settings.devices.is_none() && settings.override_tensor.is_empty() {
-        return settings.clone();
-    }
-    let launched = engine::of(*engine).launch(input.request.parts()).ok().flatten();
-    launched.map_or_else(
-        || settings.clone(),
-        |launch| {
-            let visible = launch.machine(machine);
-            let all: Vec<usize> = (0..visible.gpus.len()).collect();
-            let Settings { devices, override_tensor, .. } = launch.options.by_own_names(&visible, &all);
-            Settings { devices, override_tensor, ..settings.clone() }
-        },
-    )
 }
 
 /// Settings of the plan that Ollama has no variable or option for, one sentence each.

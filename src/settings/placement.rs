@@ -25,6 +25,16 @@ impl DeviceName {
         Self(format!("GPU{index}").into())
     }
 
+    /// RAM (`ggml_backend_cpu_buffer_type_get_name` in `ggml-backend.cpp`, 0.1.161).
+    pub fn cpu() -> Self {
+        Self("CPU".into())
+    }
+
+    /// Whether it is RAM.
+    pub fn is_cpu(&self) -> bool {
+        self.0.eq_ignore_ascii_case("cpu")
+    }
+
     /// The index in the machine, if it is named by that.
     pub fn index(&self) -> Option<usize> {
         let (word, digits) = self.0.split_at_checked(3)?;

@@ -70,6 +70,8 @@ pub enum Command {
     CompareMachines,
     Export,
     PinFit,
+    Placement,
+    MoveInAllBlocks,
     Verify,
     Complete,
     Sort,

@@ -55,6 +55,15 @@ impl ArchitectureRow {
 const WITHOUT_GRAPH: [(&str, Release); 3] =
     [("clef", R::November2026), ("pockettts", R::September2026), ("qwen3tts", R::September2026)];
 
+/// Names that no release of llama.cpp knows (`llama-arch.cpp`, 0.1.161), of files that Ollama made for its own engines.
+const OF_OLLAMA: [&str; 8] =
+    ["deepseekocr", "glm4moelite", "glmocr", "gptoss", "mllama", "nemotron_h_omni", "olmo3", "qwen25vl"];
+
+/// Whether only Ollama knows this name.
+pub fn is_of_ollama(name: &str) -> bool {
+    OF_OLLAMA.contains(&name)
+}
+
 /// Whether `release` knows this name, or no release here is known to be the first that does.
 pub fn is_known(name: &str, release: Release) -> bool {
     let listed = Architecture::named(name).map(|architecture| architecture.since);

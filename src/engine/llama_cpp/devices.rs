@@ -75,9 +75,6 @@ pub fn gpus(machine: &Machine, settings: &Settings) -> Result<Vec<usize>, Engine
     Ok(vec![main.ok_or_else(refuse)?])
 }
 
-/// The name of RAM (`ggml_backend_cpu_buffer_type_get_name` in `ggml-backend.cpp`, 0.1.161).
-pub const CPU: &str = "CPU";
-
 /// The GPU of this name.
 ///
 /// # Errors
@@ -102,7 +99,7 @@ pub fn gpu(machine: &Machine, name: &DeviceName) -> Result<usize, EngineError> {
 /// # Errors
 /// When it is not used.
 pub fn place(machine: &Machine, used: &[usize], name: &DeviceName) -> Result<BackendId, EngineError> {
-    if name.as_str().eq_ignore_ascii_case(CPU) {
+    if name.is_cpu() {
         return Ok(used.len() as BackendId);
     }
     let gpu = gpu(machine, name)?;

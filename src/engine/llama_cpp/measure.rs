@@ -274,7 +274,7 @@ impl<'a> Measurer<'a> {
             return Ok(());
         }
         let tokens = context.n_ctx.min(context.n_ubatch);
-        let room = self.model.family.architecture.room.operations(tokens, placement.tensors(self.model));
+        let room = self.model.family.architecture.room.operations(tokens, placement.loaded_count(self.model));
         let inputs = graph.leafs.iter().filter(|id| graph[**id].buffer == Buffer::Unallocated).count();
         let (listed, all) = ((graph.nodes.len() + inputs) as u64, (graph.nodes.len() + graph.leafs.len()) as u64);
         let table = PRIMES.into_iter().find(|prime| *prime >= room);

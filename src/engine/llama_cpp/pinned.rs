@@ -1,7 +1,6 @@
 //! What a fit decided, as settings that leave it nothing to decide: what llama-fit-params prints (`-c -ngl -ts -ot`), and
 //! the layers of every GPU also where the fit changed nothing.
 
-use super::devices;
 use super::placement::BlockOverride;
 use super::resolved::ResolvedRequest;
 use crate::engine::id::EngineError;
@@ -54,6 +53,6 @@ impl ResolvedRequest {
 /// `blk\.7\.ffn_down.*=CPU`
 fn written(to: &BlockOverride, gpus: &[usize]) -> String {
     let gpu = to.gpu.and_then(|place| gpus.get(usize::from(place)));
-    let device = gpu.map_or_else(|| devices::CPU.to_owned(), |gpu| DeviceName::gpu(*gpu).to_string());
+    let device = gpu.map_or_else(DeviceName::cpu, |gpu| DeviceName::gpu(*gpu));
     format!(r"blk\.{}\.{}={device}", to.block, to.part.pattern())
 }

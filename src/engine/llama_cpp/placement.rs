@@ -17,6 +17,7 @@ use crate::engine::ggml::allocate::Piece;
 use crate::engine::ggml::backend::{Backend, Cpu};
 use crate::engine::ggml::tensor::BackendId;
 use crate::machine::CpuInstructions;
+use crate::units::Bytes;
 
 /// The tensors of a block that an override moves (the patterns of `common/fit.cpp`, 0.1.161).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,23 @@ struct LoadedWeight {
     tied: bool,
     /// Its bytes in a layout of the CPU's own, if it has one.
     repacked: Option<u64>,
+}
+
+/// A tensor of the file on a device that holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedTensor {
+    /// Its index in the header.
+    pub index: usize,
+    /// Its block; none for model-wide tensors.
+    pub block: Option<usize>,
+    /// The device.
+    pub device: usize,
+    /// Where it would be if neither a fit nor the user placed it by its name.
+    pub own: usize,
+    /// Its bytes there.
+    pub bytes: Bytes,
+    /// The token embeddings as output matrix.
+    pub is_tied_output: bool,
 }
 
 /// The device of every layer.
@@ -223,18 +241,53 @@ impl Placement {
     pub fn weights(&self, model: &LoadedModel, backends: &[BackendRef]) -> Vec<Piece> {
         let mut pieces = vec![Piece::default(); backends.len()];
         self.each_loaded(model, |loaded| {
-            // in RAM, what a GPU can use is in its host buffers
-            let in_host = !self.no_host && (loaded.tied || !self.homes.refuses(0, loaded.index));
-            let own = loaded.device == self.cpu && !in_host;
-            let weight = &model.weights.all[loaded.index];
-            let bytes = match loaded.repacked {
-                Some(bytes) => Cpu::default().align(bytes),
-                None if own => weight.on(&Cpu::default()),
-                None => weight.on(&*backends[usize::from(loaded.device)]),
-            };
-            pieces[usize::from(loaded.device)].add(bytes);
+            pieces[usize::from(loaded.device)].add(self.bytes(&loaded, model, backends));
         });
         pieces
+    }
+
+    /// Bytes of a weight on its device.
+    fn bytes(&self, loaded: &LoadedWeight, model: &LoadedModel, backends: &[BackendRef]) -> u64 {
+        // in RAM, what a GPU can use is in its host buffers
+        let in_host = !self.no_host && (loaded.tied || !self.homes.refuses(0, loaded.index));
+        let own = loaded.device == self.cpu && !in_host;
+        let weight = &model.weights.all[loaded.index];
+        match loaded.repacked {
+            Some(bytes) => Cpu::default().align(bytes),
+            None if own => weight.on(&Cpu::default()),
+            None => weight.on(&*backends[usize::from(loaded.device)]),
+        }
+    }
+
+    /// Every tensor that is loaded, once per device that holds it.
+    pub fn tensors(&self, model: &LoadedModel, backends: &[BackendRef]) -> Vec<PlacedTensor> {
+        let mut tensors = Vec::new();
+        self.each_loaded(model, |loaded| {
+            let weight = &model.weights.all[loaded.index];
+            let slot = weight.role.map(|(slot, _)| slot);
+            let own = match (weight.block, slot) {
+                _ if loaded.tied => self.output,
+                // a copy of rope factors
+                (None, Some(slot)) if slot.is_rope_factors() && self.by_user.device(loaded.index).is_none() => {
+                    loaded.device
+                }
+                (Some(il), _) => self.layers.get(il).copied().unwrap_or(self.output),
+                (None, _) => self.of_model(slot, model.family.architecture),
+            };
+            let refuses = match loaded.tied {
+                true => self.homes.refuses_tied_output(own),
+                false => self.homes.refuses(own, loaded.index),
+            };
+            tensors.push(PlacedTensor {
+                index: weight.index,
+                block: weight.block,
+                device: usize::from(loaded.device),
+                own: usize::from(if refuses { self.cpu } else { own }),
+                bytes: Bytes(self.bytes(&loaded, model, backends)),
+                is_tied_output: loaded.tied,
+            });
+        });
+        tensors
     }
 
     /// Bytes of weights on every card of a split by tensors, whose device is the first.
@@ -275,7 +328,7 @@ impl Placement {
     }
 
     /// The number of weights, counted on every device that holds them (`llama_model::n_tensors`, 0.1.161).
-    pub fn tensors(&self, model: &LoadedModel) -> u64 {
+    pub fn loaded_count(&self, model: &LoadedModel) -> u64 {
         let mut count = 0;
         self.each_loaded(model, |_| count += 1);
         count
@@ -299,7 +352,7 @@ impl Placement {
                 // nothing uses it (`LLM_TENSOR_INFOS` in `llama-arch.cpp`, 0.1.161)
                 (_, Some(LlmTensor::CrossAttnRelB)) => {}
                 (Some(il), _) => put(index, self.in_block(il, slot)),
-                (None, Some(LlmTensor::RopeFreqs | LlmTensor::RopeLong | LlmTensor::RopeShort)) => {
+                (None, Some(slot)) if slot.is_rope_factors() => {
                     self.rope_devices(hparams, architecture).into_iter().for_each(|place| put(index, place));
                 }
                 (None, _) => put(index, self.of_model(slot, architecture)),

@@ -64,6 +64,7 @@ pub const KEYS: &[Binding] = table! {
     Plan: Together = [letter('L')] "check whether the pinned models fit together", footer 2 "together";
     Plan: Verify = [letter('v')] "verify: compare a log with its plan", footer 1 "verify";
     Plan: Export = [letter('x')] "export: Modelfile, environment, command, picture", footer 1 "export";
+    Plan: Placement = [letter('p')] "placement: which tensors are where, and move them", footer 2 "placement";
     Plan: Engine = [letter('e')] "choose the engine and its release", footer 1 "engine";
     Plan: CompareEngines = [letter('E')] "compare with another engine", footer 2 "engines";
     Plan: Notes = [letter('n')] "engine notes", footer 2 "notes";
@@ -158,6 +159,26 @@ pub const KEYS: &[Binding] = table! {
     Export: Save = [letter('s')] "save to a new file", footer 0 "save";
     Export: Help = [letter('?')] "all keys";
     Export: Back = [key(KeyCode::Esc), letter('q'), letter('x')] "back to the planner", footer 0 "back";
+
+    Placement: Up = [key(KeyCode::Up), letter('k')] "row above", footer 1 "select";
+    Placement: Down = [key(KeyCode::Down), letter('j')] "row below", footer 1 "select";
+    Placement: Less = [key(KeyCode::Left)] "part to the left", footer 1 "select";
+    Placement: More = [key(KeyCode::Right)] "part to the right", footer 1 "select";
+    Placement: PageUp = [key(KeyCode::PageUp)] "page up";
+    Placement: PageDown = [key(KeyCode::PageDown)] "page down";
+    Placement: First = [key(KeyCode::Home), letter('0')] "first row";
+    Placement: Last = [key(KeyCode::End)] "last row";
+    Placement: Toggle = [letter(' ')] "move these tensors to the next device", footer 1 "move";
+    Placement: MoveInAllBlocks = [letter('a')] "move this part of all blocks to the next device", footer 1 "in all blocks";
+    Placement: Remove = [key(KeyCode::Backspace), key(KeyCode::Delete)] "take back what places these tensors", footer 1 "take back";
+    Placement: Enter = [key(KeyCode::Enter)] "a row per block, or per range of equal blocks", footer 1 "blocks";
+    Placement: Undo = [letter('u')] "undo", footer 2 "undo";
+    Placement: Redo = [letter('U'), ctrl('r')] "redo";
+    Placement: Theme = [letter('T')] "theme: dark, light or monochrome";
+    Placement: Help = [letter('?')] "all keys", footer 2 "help";
+    Placement: Back = [key(KeyCode::Esc), letter('q'), letter('p')] "back to the planner", footer 0 "back";
+
+    Details: Placement = [letter('p')] "which tensors of this layer or device are where", footer 1 "placement";
 
     Machine: Up = [key(KeyCode::Up), letter('k')] "previous row", footer 1 "row";
     Machine: Down = [key(KeyCode::Down), letter('j')] "next row", footer 1 "row";
