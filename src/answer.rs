@@ -13,6 +13,7 @@ pub mod parts;
 pub mod ram;
 mod search;
 pub mod sweep;
+pub mod tensors;
 pub mod together;
 pub mod verdict;
 pub mod why;

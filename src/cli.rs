@@ -254,9 +254,9 @@ fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
         Some(named) => resolve::model(named).map_err(|error| error.or_suggest_command(named))?,
         None => resolve::default_model()?,
     };
-    let opened = resolve::with_draft(opened, &cli.knobs)?;
+    let opened = resolve::with_draft(resolve::with_keys(opened, &cli.knobs.settings)?, &cli.knobs)?;
     // a wrong --quant is reported here; in the planner it is a knob
-    resolve::quantised(opened.clone(), cli.knobs.settings.quant)?;
+    resolve::changed(opened.clone(), &cli.knobs.settings)?;
     if !io::stdout().is_terminal() {
         let sentence = "the planner needs a terminal: use 'plimsoll plan MODEL' to print the same plan";
         return Err(CliError::Arguments(sentence.to_owned()));

@@ -165,6 +165,39 @@ impl PlanRequest {
         of(self.engine).preflight(self.parts())
     }
 
+    /// The same with what a fit of llama.cpp decides set, so that it decides the same whatever is free; none from an
+    /// engine that does not run llama.cpp.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn pinned(&self) -> Result<Option<Self>, EngineError> {
+        let Some(resolved) = of(self.engine).resolve(self.parts())? else { return Ok(None) };
+        // Ollama has chosen a context before, and other programs than llama-server have some of their own
+        let asked = match of(self.engine).launch(self.parts())? {
+            Some(Launch { options, command: Some(_), .. }) => options,
+            _ => self.settings.as_program(),
+        };
+        let pinned = resolved.pinned(&self.settings, &asked, self.model.draft().is_some())?;
+        Ok(Some(self.with(pinned)))
+    }
+
+    /// The settings with the names that llama-server has for devices.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn by_server_names(&self) -> Result<Settings, EngineError> {
+        let Self { machine, settings, .. } = self;
+        let every = |machine: &Machine| (0..machine.gpus.len()).collect::<Vec<_>>();
+        if !self.engine.facts().starts_llama_server || !settings.names_devices() {
+            return Ok(settings.by_own_names(machine, &every(machine)));
+        }
+        // Ollama shows it some of them
+        let Some(launch) = of(self.engine).launch(self.parts())? else { return Ok(settings.clone()) };
+        let visible = launch.machine(machine);
+        let Settings { devices, override_tensor, .. } = launch.options.by_own_names(&visible, &every(&visible));
+        Ok(Settings { devices, override_tensor, ..settings.clone() })
+    }
+
     /// The knobs that the engine offers for this model on this machine, in screen order.
     pub fn knobs(&self) -> Vec<Knob> {
         let context = KnobContext {

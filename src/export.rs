@@ -33,6 +33,8 @@ pub struct ExportInput<'a> {
     pub location: &'a ModelLocation,
     /// A llama-server command without the options that make no difference, even if the user set them.
     pub minimal: bool,
+    /// A llama-server command with what the fit decided, so that it decides the same whatever is free.
+    pub pinned: bool,
 }
 
 /// Where Ollama or llama-server finds a model.
@@ -138,6 +140,11 @@ impl ExportFormat {
     /// Its purpose, in a few words.
     pub const fn purpose(self) -> &'static str {
         self.facts()[2]
+    }
+
+    /// Whether it can set what a fit decides.
+    pub const fn can_be_pinned(self) -> bool {
+        matches!(self, Self::LlamaServer)
     }
 
     /// The formats for plans of `engine`: Modelfile, options and variables are only for Ollama.

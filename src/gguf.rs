@@ -88,6 +88,14 @@ impl Metadata {
         self.entries.iter().find(|(name, _)| &**name == key).map(|(_, value)| value)
     }
 
+    /// Sets `key`, behind all others if it is new.
+    pub(crate) fn set(&mut self, key: &str, value: Value) {
+        match self.entries.iter_mut().find(|(name, _)| &**name == key) {
+            Some((_, known)) => *known = value,
+            None => self.entries.push((key.into(), value)),
+        }
+    }
+
     /// Keys and values in file order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.entries.iter().map(|(key, value)| (&**key, value))

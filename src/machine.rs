@@ -260,6 +260,30 @@ impl std::str::FromStr for Backend {
     }
 }
 
+impl Machine {
+    /// llama.cpp's name for the GPU with this index, `CUDA0`: the backend's word and the index among its devices (`*_NAME`
+    /// in `ggml-*.h` and `.cpp`, `ggml_backend_rpc_add_server` for other computers, 0.1.161).
+    pub fn device_name(&self, gpu: usize) -> Option<String> {
+        let word = |gpu: &Gpu| match (&gpu.computer, gpu.backend) {
+            (Some(_), _) => "RPC",
+            (None, Backend::Metal) => "MTL",
+            (None, backend) => backend.name(),
+        };
+        let name = word(self.gpus.get(gpu)?);
+        let number = self.gpus.iter().take(gpu).filter(|other| word(other) == name).count();
+        Some(format!("{name}{number}"))
+    }
+
+    /// llama.cpp's name for the memory of the GPU with this index, as `--override-tensor` takes it: the device's, and on
+    /// another computer `RPC0[garage:50052]` with the index there (`ggml_backend_rpc_buffer_type` in `ggml-rpc.cpp`,
+    /// 0.1.161).
+    pub fn buffer_name(&self, gpu: usize) -> Option<String> {
+        let Some(computer) = &self.gpus.get(gpu)?.computer else { return self.device_name(gpu) };
+        let number = self.gpus.iter().take(gpu).filter(|other| other.computer.as_ref() == Some(computer)).count();
+        Some(format!("RPC{number}[{}]", rpc::address(computer)))
+    }
+}
+
 /// A GPU's name without the vendor's: `RTX 4090`.
 pub fn short_name(name: &str) -> &str {
     let vendors = ["NVIDIA GeForce ", "NVIDIA ", "AMD Radeon "];

@@ -1,11 +1,14 @@
 //! The knobs as the user sets them. What an engine makes of them is in [`InEffect`].
 
+mod adapter;
 mod draft;
 pub mod flag;
 mod in_effect;
 pub mod knob;
 pub mod ollama;
 mod option;
+mod placement;
+mod programs;
 mod release;
 
 use std::str::FromStr;
@@ -14,10 +17,12 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::gguf::{FileType, GgmlType};
+use crate::machine::Machine;
 use crate::model::Projector;
 use crate::named::named;
 use crate::units::Bytes;
 
+pub use adapter::{KvOverride, Lora, LoraPair, LoraPairs};
 pub use draft::LlamaProgram;
 pub use draft::LoadMode;
 pub use draft::Pooling;
@@ -29,8 +34,11 @@ pub use in_effect::StashedKnobs;
 pub use in_effect::{CHECKPOINTS, PROMPT_CACHE, llama_server_variables};
 pub use ollama::{OllamaSettings, OllamaVersion, Source};
 pub use option::{GivenOption, ListedKind, ListedOption, ServerOption};
+pub use placement::{DeviceName, LazyMode, SplitMode, TensorOverride, TensorPattern};
+pub use programs::Ships;
 pub use release::NearestRelease;
 pub use release::Release;
+pub use release::{BUILDS, OLDEST_BUILD};
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -62,6 +70,16 @@ pub struct Settings {
     pub swa_full: bool,
     /// Share of the layers per GPU.
     pub tensor_split: Vec<f64>,
+    /// The GPUs that may be used, in this order (`--device`), which may be none; `None` for the engine's own.
+    pub devices: Option<Vec<DeviceName>>,
+    /// How the model is split over them.
+    pub split_mode: SplitMode,
+    /// The GPU that is used alone if the model is not split, as an index in the list of those used; below zero for none.
+    pub main_gpu: i64,
+    /// Tensors placed on devices by their names, the first that matches counting.
+    pub override_tensor: Vec<TensorOverride>,
+    /// What is not set is not fitted to the free memory (`--fit off`).
+    pub no_fit: bool,
     /// Tokens whose logits one ubatch computes.
     pub outputs: Outputs,
     /// Embeddings are asked for (`--embeddings`); `None` for what the model is for.
@@ -74,6 +92,8 @@ pub struct Settings {
     pub program: LlamaProgram,
     /// Memory that `--fit` leaves free on each device.
     pub fit_target: Option<Bytes>,
+    /// The same of the first GPUs, where several sizes are given.
+    pub fit_targets: Vec<Bytes>,
     /// Smallest context that `--fit` may choose, in tokens.
     pub fit_ctx: Option<u64>,
     /// Memory kept free on each GPU (`OLLAMA_GPU_OVERHEAD`).
@@ -88,8 +108,10 @@ pub struct Settings {
     pub spread: bool,
     /// Refuse anything less than every layer on GPUs.
     pub require_full: bool,
-    /// Layers whose experts stay in RAM.
+    /// Layers whose experts stay in RAM; [`ALL_LAYERS`] for all.
     pub n_cpu_moe: Option<u64>,
+    /// Layers whose dense feed-forward weights stay in RAM (`--n-cpu-ffn`).
+    pub n_cpu_ffn: Option<u64>,
     /// Drafting of tokens.
     pub draft: DraftSettings,
     /// Quantisation to plan for; `None` keeps that of the opened file. Engines ignore it: the caller requantises the
@@ -107,6 +129,20 @@ pub struct Settings {
     pub cache_ram: Option<Bytes>,
     /// Checkpoints that llama-server keeps per sequence at most (`--ctx-checkpoints`). No engine counts them.
     pub ctx_checkpoints: Option<u64>,
+    /// Adapters of weights that are loaded with the model.
+    pub loras: Vec<Lora>,
+    /// Files of directions that are added to states (`--control-vector`); their sizes follow from the model.
+    pub control_vectors: Vec<String>,
+    /// Keys of the model's header with other values. Engines ignore them: the caller changes the header before planning.
+    pub override_kv: Vec<KvOverride>,
+    /// Weights in RAM are in no buffer of a GPU's driver (`--no-host`).
+    pub no_host: bool,
+    /// Whether large tables are read from the file on demand (`--lazy-mode`).
+    pub lazy_mode: LazyMode,
+    /// The device of the output layer chooses tokens (`--backend-sampling`).
+    pub backend_sampling: bool,
+    /// Tokens of context of each slot, where the context is not set (`--kv-unified-per-slot`).
+    pub ctx_per_slot: Option<u64>,
     /// Leave weights in RAM in the layout of the file (`--no-repack`).
     pub no_repack: bool,
     /// Whether the compute buffers of a pipeline are refused, whatever is free, as a log shows; `None` goes by what is free.
@@ -128,11 +164,61 @@ impl Settings {
         (self.cache_type_k, self.cache_type_v) = (one, one);
     }
 
+    /// The same for llama-server where it sees only the GPUs `seen` of a machine, in which `find` finds a device by its
+    /// name; names that it does not find stay.
+    ///
+    /// # Errors
+    /// One sentence if a device is not seen.
+    pub fn seen_by_server(&self, seen: &[usize], find: impl Fn(&DeviceName) -> Option<usize>) -> Result<Self, String> {
+        let mut settings = self.clone();
+        let place = |name: &mut DeviceName| -> Result<(), String> {
+            let Some(gpu) = find(name) else { return Ok(()) };
+            let place = seen.iter().position(|seen| *seen == gpu);
+            *name = DeviceName::gpu(place.ok_or_else(|| format!("{name} is none of the GPUs that llama-server sees"))?);
+            Ok(())
+        };
+        settings.used_devices().try_for_each(place)?;
+        settings.devices_of_tensors().try_for_each(place)?;
+        Ok(settings)
+    }
+
+    /// The same with the names that llama.cpp has for the GPUs of `machine`; `gpus` are those that indices mean.
+    #[must_use]
+    pub fn by_own_names(&self, machine: &Machine, gpus: &[usize]) -> Self {
+        let mut settings = self.clone();
+        let own = |name: &DeviceName, named: fn(&Machine, usize) -> Option<String>| {
+            named(machine, *gpus.get(name.index()?)?)?.parse().ok()
+        };
+        for name in settings.used_devices() {
+            *name = own(name, Machine::device_name).unwrap_or_else(|| name.clone());
+        }
+        for name in settings.devices_of_tensors() {
+            *name = own(name, Machine::buffer_name).unwrap_or_else(|| name.clone());
+        }
+        settings
+    }
+
+    /// Whether a device is named.
+    pub fn names_devices(&self) -> bool {
+        self.devices.is_some() || !self.override_tensor.is_empty()
+    }
+
+    fn used_devices(&mut self) -> impl Iterator<Item = &mut DeviceName> {
+        self.devices.iter_mut().chain(&mut self.draft.devices).flatten()
+    }
+
+    fn devices_of_tensors(&mut self) -> impl Iterator<Item = &mut DeviceName> {
+        self.override_tensor.iter_mut().chain(&mut self.draft.override_tensor).map(|to| &mut to.device)
+    }
+
     /// Bytes of the tensors of a separate projector; zero without one.
     pub fn projector_bytes(&self) -> Bytes {
         self.projector.as_ref().map_or(Bytes::ZERO, |projector| projector.tensor_bytes)
     }
 }
+
+/// As [`Settings::n_cpu_moe`]: all layers.
+pub const ALL_LAYERS: u64 = u64::MAX;
 
 /// Requested context size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -5,6 +5,7 @@ mod margins;
 mod one_outcome;
 mod one_pool;
 mod ram;
+mod tensors;
 mod together;
 
 use plimsoll::answer::sweep::Axis;

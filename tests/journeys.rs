@@ -10,6 +10,7 @@ mod loads;
 mod machine;
 mod parts;
 mod pending;
+mod placement;
 mod quantisation;
 mod random_input;
 mod ranges;

@@ -17,7 +17,7 @@ use plimsoll::engine::ggml::backend::{Cuda, Metal, Plain, Vulkan};
 use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::error::LoadError;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, fit};
-use plimsoll::engine::llama_cpp::placement::{OverrideGroup, TensorOverride};
+use plimsoll::engine::llama_cpp::placement::{BlockOverride, OverrideGroup};
 use plimsoll::engine::llama_cpp::release::ReleaseTraits;
 use plimsoll::engine::llama_cpp::{
     Architecture, Compared, Device, Evidence, LayerSplit, LoadedModel, MemoryBreakdown, Reservation, Trait, evidence,
@@ -352,6 +352,25 @@ fn a_load_agrees_to_the_byte(#[files("tests/llama_cpp/*/load/*.jsonl.gz")] path:
     all_agree_but(known.map_or(0, |(_, lines)| *lines), &results);
 }
 
+/// Random questions, and such around the rules that they found wrong: as `--fit` measures and, where a line says it, the
+/// buffers of a load (`alloc`).
+#[rstest]
+fn random_questions_are_answered_alike(#[files("tests/llama_cpp/*/random/*.jsonl.gz")] path: PathBuf) {
+    let (release, on) = (Release::default(), Measured::of(&path));
+    let model = LoadedModel::new(&support::model(&model_of(&path)), release);
+    let answer = |mut line: Value| {
+        measures_like(model.as_ref(), on, release, &line)?;
+        if line["out"]["alloc"].is_array() {
+            line["out"]["compute"] = line["out"]["alloc"].take();
+            loads_like(model.as_ref(), on, release, &line)?;
+        }
+        Ok(())
+    };
+    let results =
+        lines(&path).into_iter().map(|line| answer(line).map_err(|(difference, _): (String, f64)| difference));
+    all_agree(&results.collect::<Vec<_>>());
+}
+
 /// What llama.cpp printed on a real device: the compute buffer of one device, and of the host, in MiB.
 #[derive(Deserialize)]
 struct RealLog {
@@ -394,12 +413,13 @@ fn figures_of_real_logs_agree_to_the_printed_digit() {
 }
 
 /// An overflow written as llama.cpp's tensor override.
-pub fn pattern(overflow: &TensorOverride) -> (String, String) {
+pub fn pattern(overflow: &BlockOverride) -> (String, String) {
     let tensors = match overflow.part {
         OverrideGroup::Experts => "ffn_(up|down|gate_up|gate)_(ch|)exps",
         OverrideGroup::FeedForward => "ffn_(gate|up|gate_up|down).*",
         OverrideGroup::GateAndDown => "ffn_(gate|gate_up|down).*",
         OverrideGroup::Down => "ffn_down.*",
+        OverrideGroup::Dense => unreachable!("no fit moves these alone"),
     };
     let home = overflow.gpu.map_or("CPU".to_owned(), |gpu| format!("SIM{gpu}"));
     (format!("blk\\.{}\\.{tensors}", overflow.block), home)

@@ -22,6 +22,8 @@ mod ollama;
 mod ollama_024;
 mod ollama_030;
 mod package;
+mod pinned;
+mod placement;
 mod projectors;
 mod quantise;
 mod readme;

@@ -94,7 +94,13 @@ fn figures_are_those_of_the_llama_cpp_that_ollama_ships(
     Confidence::Exact,
     "b10242: planned for release 2026-08-05, the nearest"
 )]
-#[case("0.34", None, Release::September2026, Confidence::Modelled, "not known here, after b10488 of Ollama 0.33")]
+#[case(
+    "0.34",
+    None,
+    Release::September2026,
+    Confidence::Modelled,
+    "not known here, after 0.33.0 with llama.cpp b10488"
+)]
 #[case("0.33", Some(Release::November2026), Release::November2026, Confidence::Exact, "as asked, and not 2026-08-05")]
 fn each_version_is_planned_with_the_release_nearest_to_its_llama_cpp(
     #[case] version: &str,

@@ -427,6 +427,8 @@ fn a_long_verdict_continues_on_the_notes_page(#[values((60, 20), (80, 24))] size
 #[case::notes("notes", EngineId::Ollama, "n")]
 #[case::verdict("decided", EngineId::Ollama, "")]
 #[case::beside("beside", EngineId::Ollama, "E")]
+#[case::placement("placement", EngineId::LlamaCpp, "p → Space ↓ a")]
+#[case::placement_of_ollama("placement-ollama", EngineId::Ollama, "p → Space")]
 fn llama_server_at_three_sizes(#[case] state: &str, #[case] engine: EngineId, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let machine = harness::machine(2, "RTX 3090", 24, 64);
@@ -467,4 +469,29 @@ fn ascii_without_colour() {
     let text = harness.text();
     assert!(text.is_ascii(), "{text}");
     insta::assert_snapshot!(text);
+}
+
+/// Experts that a fit left in RAM, taken apart by the user.
+#[test]
+fn which_tensors_are_where() {
+    let machine = harness::machine(2, "RTX 3060", 12, 64);
+    let model = harness::model("glm-4.5-air");
+    let mut harness = Harness::by(EngineId::LlamaCpp, model, machine, (140, 45), Settings::default());
+    harness.press("Tab p ↓ → → Space");
+    picture("placement", &mut harness);
+}
+
+#[test]
+fn placement_in_ascii_without_colour() {
+    let look = Appearance { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Appearance::BEST };
+    for size in [(60, 20), (80, 24), (140, 45)] {
+        let machine = harness::machine(2, "RTX 3060", 12, 64);
+        let model = harness::model("gpt-oss-20b");
+        let mut harness = Harness::by(EngineId::LlamaCpp, model, machine, size, Settings::default());
+        harness.host.app.theme = plimsoll::tui::theme::Theme::new(look);
+        harness.press("p → Space");
+        let text = harness.text();
+        assert!(text.is_ascii(), "{text}");
+        insta::assert_snapshot!(format!("placement-ascii-{}x{}", size.0, size.1), text);
+    }
 }

@@ -12,13 +12,16 @@ use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::draft::{DraftRequest, MainContext};
 use plimsoll::engine::llama_cpp::error::LoadError;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, fit_with_draft};
+use plimsoll::engine::llama_cpp::overrides::UserOverrides;
 use plimsoll::engine::llama_cpp::release::ReleaseTraits;
 use plimsoll::engine::llama_cpp::speculation::Speculation;
 use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel, Reservation};
 use plimsoll::engine::{self, DraftFile, EngineId, PreparedModel};
 use plimsoll::machine::Backend;
 use plimsoll::plan::{Part, PartMemory, Verdict};
-use plimsoll::settings::{CacheType, Context, DraftSettings, FlashAttn, GpuLayers, Release, Settings, SpecType};
+use plimsoll::settings::{
+    CacheType, Context, DeviceName, DraftSettings, FlashAttn, GpuLayers, Release, Settings, SpecType,
+};
 use plimsoll::units::Bytes;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -117,6 +120,7 @@ impl Request {
             model: self.draft.as_ref(),
             devices: self.devices_draft.clone(),
             gpu_layers: self.gpu_layers_draft,
+            overrides: UserOverrides::default(),
             options: self.speculation.draft(&self.options, type_k, type_v),
             speculation: self.speculation.clone(),
         })
@@ -266,7 +270,8 @@ fn settings(asked: &Value) -> Option<Settings> {
             gpu_layers: layers("ngl_draft"),
             cache_type_k: ty("type_k_draft"),
             cache_type_v: ty("type_v_draft"),
-            devices: of_draft.map(|list| list.iter().map(|at| at.as_u64().unwrap() as usize).collect()),
+            devices: of_draft
+                .map(|list| list.iter().map(|at| DeviceName::gpu(at.as_u64().unwrap() as usize)).collect()),
             ..DraftSettings::default()
         },
         ..Settings::default()

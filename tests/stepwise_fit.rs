@@ -8,7 +8,6 @@ use plimsoll::engine::ggml::backend::Plain;
 use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, NoRoom, fit};
 use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel, Reservation};
-use plimsoll::machine::CpuInstructions;
 use plimsoll::settings::Release;
 use rstest::rstest;
 
@@ -25,15 +24,13 @@ struct StepwiseFit<'a> {
 impl StepwiseFit<'_> {
     fn spread(shares: &[u32]) -> LayerSplit {
         LayerSplit {
-            load_mtp: false,
-            repack_for: CpuInstructions::None,
             gpu_layers: Some(u64::from(shares.iter().sum::<u32>())),
             tensor_split: if shares.len() > 1 {
                 shares.iter().map(|layers| *layers as f32).collect()
             } else {
                 Vec::new()
             },
-            overrides: Vec::new(),
+            ..LayerSplit::default()
         }
     }
 

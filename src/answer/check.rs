@@ -74,11 +74,19 @@ pub struct Check {
 pub struct ReleaseChoice {
     /// The release.
     pub release: Release,
-    /// The build or version in the log that it is nearest to; none if the log names neither, and the one that agrees
-    /// best was taken.
-    pub nearest_to: Option<String>,
-    /// Whether the user chose it.
-    pub is_given: bool,
+    /// Why it.
+    pub why: WhyRelease,
+}
+
+/// Why a release was planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhyRelease {
+    /// The user chose it.
+    Given,
+    /// It is the nearest to this build or version, which the log names.
+    Nearest(String),
+    /// It agrees best, as nothing is known of this version's llama.cpp, or the log names none.
+    Agrees(Option<String>),
 }
 
 /// What memory is for, as it is compared.

@@ -136,7 +136,7 @@ pub fn compare(compared: &[Option<ComparedPlan<'_>>]) -> Vec<ComparisonGroup> {
     if plans.iter().flatten().any(|plan| plan.parts_in_ram() > Bytes::ZERO) {
         memory.push(row("parts in RAM", &|plan| ComparedValue::Size(plan.parts_in_ram())));
     }
-    for kind in [PartKind::Vision, PartKind::Audio, PartKind::Draft] {
+    for kind in [PartKind::Vision, PartKind::Audio, PartKind::Draft, PartKind::Adapters] {
         let part = |plan: &Plan| plan.parts.iter().find(|part| part.kind == kind).map(Part::total);
         if plans.iter().flatten().any(|plan| part(plan).is_some()) {
             let size = |plan: &Plan| part(plan).map_or(ComparedValue::Nothing, ComparedValue::Size);

@@ -43,6 +43,7 @@ pub fn of(request: &PlanRequest, plan: &Plan) -> Vec<PartAnswer> {
             PartKind::Model => return None,
             PartKind::Vision | PartKind::Audio => of_projector(request, plan, part),
             PartKind::Draft => of_draft(request, plan, part),
+            PartKind::Adapters => of_adapters(),
         };
         Some(PartAnswer { part: part.kind, file: part.file.clone(), devices: on_devices(plan, part), reasons })
     };
@@ -120,6 +121,13 @@ fn of_projector(request: &PlanRequest, plan: &Plan, part: &Part) -> Vec<String> 
         compute += ", which --image-max-tokens limits";
     }
     vec![place, weights, compute + ".", "--no-mmproj leaves it out.".to_owned()]
+}
+
+fn of_adapters() -> Vec<String> {
+    let place = "Weights: each pair of matrices is on the device of the matrix that it is beside, and a control vector's \
+                 rows are on those of the layers.";
+    let fit = "They are loaded after the model, and llama.cpp's fit does not count them.";
+    vec![place.to_owned(), fit.to_owned(), "Without --lora and --control-vector they are not loaded.".to_owned()]
 }
 
 fn of_draft(request: &PlanRequest, plan: &Plan, part: &Part) -> Vec<String> {

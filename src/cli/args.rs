@@ -522,6 +522,9 @@ pub(super) struct ExportArgs {
     /// Leave out options of llama-server that make no difference, even if they are given.
     #[arg(long, help_heading = "Output")]
     pub(super) minimal: bool,
+    /// In a llama-server command, set context, layers, split and devices of tensors as its fit decides them here.
+    #[arg(long, help_heading = "Output")]
+    pub(super) pin: bool,
     /// Write to this new file instead of printing.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) output: Option<PathBuf>,

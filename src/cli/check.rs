@@ -90,7 +90,7 @@ fn ps(args: &CheckArgs, column: &str) -> Result<ExitCode, CliError> {
         None => return Err(CliError::Arguments("--ps needs a model: plimsoll check llama3.1:8b --ps …".to_owned())),
     };
     let start = ParsedArgs::by(&args.knobs, &args.machine, Config::default())?;
-    let opened = resolve::quantised(resolve::model(named)?, args.knobs.settings.quant)?;
+    let opened = resolve::changed(resolve::model(named)?, &args.knobs.settings)?;
     let ready = start.with(&opened).complete();
     let request = ready.request(&opened.model);
     let answer = explain_column(&request, column).map_err(|sentence| CliError::flag("--ps", &sentence))?;
@@ -143,7 +143,7 @@ fn model(args: &CheckArgs, load: &Load) -> Result<FoundModel, CliError> {
         None => library::find(load, &Roots::of_this_machine()).map_err(CliError::Model)?,
     };
     let is_same_file = found.is_same_file && args.knobs.settings.quant.is_none();
-    let package = resolve::quantised(found.package, args.knobs.settings.quant)?;
+    let package = resolve::changed(found.package, &args.knobs.settings)?;
     Ok(FoundModel { package: resolve::with_draft(package, &args.knobs)?, is_same_file, ..found })
 }
 

@@ -229,9 +229,13 @@ pub(super) fn export(args: &ExportArgs) -> Result<(), CliError> {
     let location =
         model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
     let request = ready.request(&opened.model);
-    let input = ExportInput { request: &request, plan: &plan, location: &location, minimal: args.minimal };
     let form =
         args.form.unwrap_or_else(|| ExportFormat::of(plan.engine).first().copied().unwrap_or(ExportFormat::Json));
+    if args.pin && !form.can_be_pinned() {
+        return Err(CliError::flag("--pin", &format!("{form} has no such options: use it with --as llama-server")));
+    }
+    let ExportArgs { minimal, pin: pinned, .. } = *args;
+    let input = ExportInput { request: &request, plan: &plan, location: &location, minimal, pinned };
     let text = form.write(&input).map_err(|sentence| CliError::flag("--as", &sentence))?;
     match &args.output {
         Some(path) => save(path, &text, args.force),

@@ -127,9 +127,18 @@ fn computer(named: &str) -> &str {
     path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_file).unwrap_or(named)
 }
 
-/// `package` converted to the quantisation `to`, if any.
-pub(super) fn quantised(package: Package, to: Option<FileType>) -> Result<Package, CliError> {
-    let Some(to) = to else { return Ok(package) };
+/// `package` with the keys that were asked for.
+pub(super) fn with_keys(package: Package, settings: &Settings) -> Result<Package, CliError> {
+    if settings.override_kv.is_empty() {
+        return Ok(package);
+    }
+    package.with_keys(&settings.override_kv).map_err(|error| CliError::flag("--override-kv", &error.to_string()))
+}
+
+/// The same in the quantisation that was asked for.
+pub(super) fn changed(package: Package, settings: &Settings) -> Result<Package, CliError> {
+    let package = with_keys(package, settings)?;
+    let Some(to) = settings.quant else { return Ok(package) };
     package.quantised(to).map_err(|error| CliError::flag("--quant", &error.to_string()))
 }
 
@@ -165,6 +174,11 @@ impl ParsedArgs {
         let (ctx, layers) = knobs::apply(&mut settings, knobs)?;
         if let Some(projector) = knobs.mmproj.as_ref().filter(|_| engine.facts().counts_projectors) {
             settings.projector = Some(source::projector(projector, &mut source::no_progress)?);
+        }
+        for lora in &mut settings.loras {
+            let Some(file) = lora.unread().map(Path::new) else { continue };
+            let header = source::open(file, &mut source::no_progress)?.header;
+            lora.read(&header).map_err(|sentence| CliError::flag("--lora", &sentence))?;
         }
         notes.extend(described.notes.iter().cloned());
         let held = ExplicitKnobs {
@@ -325,7 +339,7 @@ impl ResolvedArgs {
 
 /// The model that the user named, in the quantisation and with the draft that were asked for.
 pub(super) fn package(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
-    with_draft(quantised(model(named)?, knobs.settings.quant)?, knobs)
+    with_draft(changed(model(named)?, &knobs.settings)?, knobs)
 }
 
 /// `package` with the draft that was asked for, if any.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::machine::Backend;
+use crate::machine::{Backend, Machine};
 use crate::settings::Settings;
 use crate::units::Bytes;
 use serde::Serialize;
@@ -97,6 +97,14 @@ pub struct Launch {
     pub command: Option<ServerCommand>,
     /// The starts before it that run out of memory.
     pub failures: usize,
+}
+
+impl Launch {
+    /// `machine` with only the GPUs visible to llama-server.
+    pub fn machine(&self, machine: &Machine) -> Machine {
+        let gpus = self.gpus.iter().filter_map(|&gpu| machine.gpus.get(gpu).cloned()).collect();
+        Machine { gpus, ..machine.clone() }
+    }
 }
 
 /// A complete command for llama-server.

@@ -2,6 +2,7 @@
 //!
 //! The reference is the llama.cpp of package `llama-cpp-sys-2`; [`Release`](crate::settings::Release) names the versions.
 
+mod adapters;
 mod architecture;
 pub mod architectures;
 pub mod cache;
@@ -16,8 +17,10 @@ pub mod homes;
 pub mod hparams;
 mod loaded;
 mod measure;
+pub mod overrides;
 pub mod partner;
 mod peak;
+mod pinned;
 pub mod placement;
 mod plan;
 mod prepared;
@@ -26,6 +29,7 @@ pub mod projector;
 pub mod release;
 mod resolved;
 pub mod speculation;
+mod tensor_split;
 pub(super) mod transformer;
 pub mod weights;
 
@@ -40,8 +44,8 @@ use crate::units::Tokens;
 pub use architecture::{Architecture, Compared, GraphFamily, Trait};
 pub use devices::Device;
 pub use loaded::LoadedModel;
-pub use measure::{AllocationDetails, MemoryBreakdown, Pipeline, Reservation, TokenGraph};
-pub use placement::LayerSplit;
+pub use measure::{AllocationDetails, MemoryBreakdown, Pipeline, Reservation, ReservedGraph};
+pub use placement::{LayerSplit, PlacedTensor};
 pub use plan::{Evidence, Likeness, ModelledError, cache_layout, evidence};
 pub(super) use plan::{plan, preflight, resolve, summary};
 pub use prepared::{DraftFile, PreparedModel};
@@ -67,7 +71,12 @@ impl Engine for LlamaCpp {
     }
 
     fn launch(&self, RequestParts { machine, settings, .. }: RequestParts<'_>) -> Result<Option<Launch>, EngineError> {
-        Ok(Some(Launch { options: settings.clone(), gpus: devices::gpus(machine), command: None, failures: 0 }))
+        // a list of devices names them among all
+        let gpus =
+            if settings.devices.is_some() { (0..machine.gpus.len()).collect() } else { devices::usual_gpus(machine) };
+        let seen = settings.seen_by_server(&gpus, |name| devices::gpu(machine, name).ok());
+        let options = seen.map_err(EngineError::Settings)?;
+        Ok(Some(Launch { options, gpus, command: None, failures: 0 }))
     }
 
     fn resolve(&self, request: RequestParts<'_>) -> Result<Option<ResolvedRequest>, EngineError> {

@@ -166,6 +166,8 @@ record! {
         read_once: Bytes = device.read_once,
         cache: Bytes = device.cache,
         graph: Bytes = device.graph,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        graph_measured: Option<Bytes> = device.graph_measured,
         reserved: Bytes = device.reserved(),
         reserves: &'a [Reserve] = &device.reserves,
         /// What is left above what is kept free; negative where that is missing.

@@ -6,14 +6,14 @@ use super::{comment, word};
 use crate::answer::verdict;
 use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId, Launch, ServerCommand};
-use crate::machine::{Backend, Gpu, Machine, rpc};
+use crate::machine::{Machine, rpc};
 use crate::plan::Plan;
 use crate::settings::{Context, Flag, GpuLayers, InEffect, MmprojDevice, Outputs, Settings};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Default port of ggml-rpc-server (`tools/rpc/README.md`, 0.1.161).
-const RPC_PORT: u16 = 50052;
+/// The options that a fit decides.
+const FITTED: [Flag; 4] = [Flag::Context, Flag::GpuLayers, Flag::TensorSplit, Flag::OverrideTensor];
 
 /// The complete command with which Ollama starts llama-server: its environment, then all arguments.
 fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
@@ -21,6 +21,9 @@ fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
     let mut lines = comment(&format!("how Ollama {version} starts llama-server for this plan"));
     if let Some(why) = &input.plan.refusal {
         lines += &comment(&format!("which it refuses: {why}"));
+    }
+    if input.pinned {
+        lines += &comment("not pinned: the command is Ollama's own");
     }
     let model = match input.location {
         ModelLocation::File(path) => path.clone(),
@@ -64,9 +67,10 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     let launch = launched.unwrap_or_else(|| launch_as_estimated(input.plan));
     let visible = launch.machine(machine);
     let server = PlanRequest::new(EngineId::LlamaCpp, Arc::clone(model), visible.clone(), launch.options.clone());
+    let mut set = if input.minimal { Settings::default() } else { settings.clone() };
+    let server = if input.pinned { pinned(&server, &mut set)? } else { server };
     let server_plan = server.plan().map_err(|error| error.to_string())?;
-    let set = if input.minimal { &Settings::default() } else { settings };
-    let mut options = needed_options(&server, &server_plan, set);
+    let mut options = needed_options(&server, &server_plan, &set);
     // llama-server has to be told, whatever the model is for
     options.embeddings = server_plan.settings.embeddings.map(|_| true);
 
@@ -79,6 +83,9 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
             &comment(&format!("{layers}; llama.cpp's sizes differ from those of {engine} (planned for {release})"));
     } else {
         lines += &comment(&format!("planned for llama.cpp release {release}"));
+    }
+    if input.pinned {
+        lines += &comment(&what_is_pinned(&server.settings, &launch.options));
     }
     if options.outputs != Outputs::Parallel {
         lines +=
@@ -95,7 +102,7 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     };
     let computers = if estimated { Vec::new() } else { rpc::names(&visible.gpus) };
     for computer in &computers {
-        let start = format!("ggml-rpc-server -H 0.0.0.0 -p {RPC_PORT}");
+        let start = format!("ggml-rpc-server -H 0.0.0.0 -p {}", rpc::PORT);
         lines += &comment(&format!("first, on {computer}, in a trusted network: {start}"));
     }
     if let Some(each) = verdict::context_of_each(&server_plan.settings) {
@@ -111,14 +118,17 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         }
         words.extend(["--mmproj".to_owned(), word(file)]);
     }
-    words.extend(arguments(&options));
+    // devices are looked up as their options are read, which those of --rpc have to stand before
     if !computers.is_empty() {
-        let servers: Vec<String> = computers.iter().map(|computer| format!("{computer}:{RPC_PORT}")).collect();
+        let servers: Vec<String> = computers.iter().map(|computer| rpc::address(computer)).collect();
         words.extend(["--rpc".to_owned(), word(&servers.join(","))]);
     }
-    words.extend(devices(machine, &launch));
+    words.extend(arguments(&options.by_own_names(machine, &launch.gpus)).iter().map(|argument| word(argument)));
+    if options.devices.is_none() {
+        words.extend(devices(machine, &launch));
+    }
     if let (Some(_), MmprojDevice::Gpu(gpu)) = (&options.projector, options.mmproj.device) {
-        words.extend(device_name(&visible, gpu).into_iter().flat_map(|name| ["--mmproj-device".to_owned(), name]));
+        words.extend(visible.device_name(gpu).into_iter().flat_map(|name| ["--mmproj-device".to_owned(), name]));
     }
     if let Some(draft) = model.draft() {
         let is_file = Path::new(&draft.file).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
@@ -127,21 +137,9 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         }
         words.extend(["-md".to_owned(), word(if is_file { &draft.file } else { "draft.gguf" })]);
     }
-    if let Some(of_draft) = &options.draft.devices {
-        let names: Vec<String> = of_draft.iter().filter_map(|gpu| device_name(&visible, *gpu)).collect();
-        words.extend(["-devd".to_owned(), if names.is_empty() { "none".to_owned() } else { names.join(",") }]);
-    }
     lines += &words.join(" ");
     lines.push('\n');
     Ok(lines)
-}
-
-impl Launch {
-    /// `machine` with only the GPUs visible to llama-server.
-    fn machine(&self, machine: &Machine) -> Machine {
-        let gpus = self.gpus.iter().filter_map(|&gpu| machine.gpus.get(gpu).cloned()).collect();
-        Machine { gpus, ..machine.clone() }
-    }
 }
 
 /// Options that place layers as an estimating engine placed them.
@@ -195,6 +193,25 @@ pub fn needed_options(server: &PlanRequest, plan: &Plan, set: &Settings) -> Sett
     settings
 }
 
+/// The request with what its fit decides; those options are set in `set` too.
+fn pinned(server: &PlanRequest, set: &mut Settings) -> Result<PlanRequest, String> {
+    let pinned = server.pinned().map_err(|error| error.to_string())?.unwrap_or_else(|| server.clone());
+    for flag in FITTED {
+        flag.copy(&pinned.settings, set);
+    }
+    Ok(pinned)
+}
+
+/// What is set in `pinned` and not in `asked`, in one sentence.
+fn what_is_pinned(pinned: &Settings, asked: &Settings) -> String {
+    let fitted = FITTED.iter().filter(|flag| flag.write(pinned) != flag.write(asked));
+    let names: Vec<&str> = fitted.filter_map(|flag| flag.row().argument).collect();
+    match names.as_slice() {
+        [] => "nothing was left to llama-server's fit".to_owned(),
+        names => format!("pinned as llama-server's fit decides for this machine: {}", names.join(" ")),
+    }
+}
+
 /// Options that may make no difference only together.
 const RELATED: [[Flag; 2]; 2] = [[Flag::Parallel, Flag::KvUnified], [Flag::Batch, Flag::Ubatch]];
 
@@ -229,28 +246,15 @@ fn devices(machine: &Machine, launch: &Launch) -> Vec<String> {
     }
     // a list is used in its order; by default GPUs of other computers come first (`src/llama.cpp`)
     let (here, away): (Vec<usize>, Vec<usize>) = launch.gpus.iter().partition(|&&at| own(at).is_some());
-    let names: Vec<String> = away.into_iter().chain(here).filter_map(|gpu| device_name(machine, gpu)).collect();
+    let names: Vec<String> = away.into_iter().chain(here).filter_map(|gpu| machine.device_name(gpu)).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(",") };
     vec!["--device".to_owned(), names]
-}
-
-/// `CUDA0`: the backend's device name and the index among its devices (`*_NAME` in `ggml-*.h` and `.cpp`,
-/// `ggml_backend_rpc_add_server` for other computers, 0.1.161).
-fn device_name(machine: &Machine, gpu: usize) -> Option<String> {
-    let word = |gpu: &Gpu| match (&gpu.computer, gpu.backend) {
-        (Some(_), _) => "RPC",
-        (None, Backend::Metal) => "MTL",
-        (None, backend) => backend.name(),
-    };
-    let name = word(machine.gpus.get(gpu)?);
-    let number = machine.gpus.iter().take(gpu).filter(|other| word(other) == name).count();
-    Some(format!("{name}{number}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Origin, Os, Ram, presets};
+    use crate::machine::{Gpu, Origin, Os, Ram, presets};
     use crate::units::Bytes;
 
     #[test]

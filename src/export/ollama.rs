@@ -55,7 +55,8 @@ pub fn variables(input: &ExportInput<'_>) -> Vec<Variable> {
         variables.push(Variable::new("OLLAMA_SCHED_SPREAD", 1));
     }
     if plan.engine.facts().starts_llama_server {
-        let inherited = llama_server_variables(settings).into_iter();
+        let named = input.request.by_server_names().unwrap_or_else(|_| settings.clone());
+        let inherited = llama_server_variables(&named).into_iter();
         variables.extend(inherited.map(|(name, value)| Variable { name, value }));
     }
     variables
@@ -91,7 +92,9 @@ pub fn shell(input: &ExportInput<'_>) -> String {
 pub fn systemd(input: &ExportInput<'_>) -> String {
     let mut lines = "[Service]\n".to_owned();
     for variable in variables(input) {
-        lines += &format!("Environment=\"{}\"\n", variable.line());
+        // backslashes escape and percent signs are specifiers (systemd.exec(5), systemd.unit(5))
+        let value = variable.value.replace('\\', r"\\").replace('"', r#"\""#).replace('%', "%%");
+        lines += &format!("Environment=\"{}\"\n", Variable { value, ..variable }.line());
     }
     lines += &comments(input);
     lines

@@ -38,6 +38,9 @@ pub struct Preset {
     /// CUDA's compute capability (major, minor).
     #[serde(default)]
     pub compute: Option<(u32, u32)>,
+    /// ROCm's name of its architecture.
+    #[serde(default)]
+    pub gfx: Option<String>,
     /// Memory bandwidth in GB/s (10^9 bytes a second), from the vendor.
     pub gbps: u32,
     /// Whether it shares its memory with the CPU.

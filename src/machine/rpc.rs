@@ -7,6 +7,14 @@ use super::{Gpu, Machine, Origin};
 /// Maximum number of RPC servers (`GGML_RPC_MAX_SERVERS` in `ggml-rpc.h`, 0.1.161).
 pub const MAX_SERVERS: usize = 16;
 
+/// Default port of ggml-rpc-server (`tools/rpc/README.md`, 0.1.161).
+pub const PORT: u16 = 50052;
+
+/// Where the server of `computer` listens.
+pub fn address(computer: &str) -> String {
+    format!("{computer}:{PORT}")
+}
+
 /// The GPUs that `machine` offers over RPC under the name `computer`, without those that it uses over RPC itself.
 ///
 /// # Errors

@@ -121,7 +121,7 @@ fn of_words(words: impl Iterator<Item = String>) -> CommandLine {
             _ => (word.as_str(), None),
         };
         let option = ServerOption::named(name).or_else(|| koboldcpp(name));
-        if switch(&mut command.settings, option, name) {
+        if switch(&mut command.settings, option) {
             continue;
         }
         // a value never looks like an option, but for negative numbers
@@ -129,13 +129,10 @@ fn of_words(words: impl Iterator<Item = String>) -> CommandLine {
             !next.starts_with('-') || next.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
         let value = attached.or_else(|| words.next_if(is_value)).unwrap_or_default();
-        let is_set = match option {
+        match option {
             Some(ServerOption::Sets(flag)) => set(&mut command.settings, flag, &value),
             Some(ServerOption::Listed(listed)) => set_file(&mut command, listed.kind, &value),
-            _ => false,
-        };
-        if !is_set {
-            set_other(&mut command.settings, name, &value);
+            _ => {}
         }
     }
     command
@@ -148,32 +145,34 @@ fn koboldcpp(name: &str) -> Option<ServerOption> {
         "--batchsize" | "--blasbatchsize" => Flag::Batch,
         "--flashattention" => Flag::FlashAttn,
         "--gpulayers" => Flag::GpuLayers,
-        "--moecpu" => Flag::CpuMoe,
+        "--moecpu" => Flag::NCpuMoe,
         "--kv-cache-type" => Flag::KvType,
         "--draftmodel" => Flag::ModelDraft,
+        "--overridetensors" => Flag::OverrideTensor,
         _ => return None,
     };
     Some(ServerOption::Sets(flag))
 }
 
 /// Applies an option without a value; false if it is none.
-fn switch(settings: &mut ObservedSettings, option: Option<ServerOption>, name: &str) -> bool {
+fn switch(settings: &mut ObservedSettings, option: Option<ServerOption>) -> bool {
     let (flag, on) = match option {
-        Some(ServerOption::Sets(flag)) => (Some(flag), true),
-        Some(ServerOption::TakesBack(flag)) => (Some(flag), false),
-        _ => (None, true),
+        Some(ServerOption::Sets(flag)) => (flag, true),
+        Some(ServerOption::TakesBack(flag)) => (flag, false),
+        _ => return false,
     };
-    match (flag, name) {
-        (Some(Flag::KvUnified), _) => settings.kv_unified = Some(on),
-        (Some(Flag::SwaFull), _) => settings.swa_full = Some(on),
-        (Some(Flag::NoKvOffload), _) => settings.no_kv_offload = Some(on),
-        (Some(Flag::Embeddings), _) => settings.embeddings = Some(on),
-        (Some(Flag::Reranking), _) => settings.reranking = Some(on),
-        (Some(Flag::NoOpOffload), _) => settings.no_op_offload = Some(on),
-        (_, "--cpu-moe" | "-cmoe") => settings.n_cpu_moe = Some(u64::MAX),
-        (_, "--no-mmap") => settings.load_mode = Some("none".to_owned()),
-        (_, "--mmap") => settings.load_mode = Some("mmap".to_owned()),
-        (_, "--mlock") => settings.load_mode = Some("mmap+mlock".to_owned()),
+    match flag {
+        Flag::KvUnified => settings.kv_unified = Some(on),
+        Flag::SwaFull => settings.swa_full = Some(on),
+        Flag::NoKvOffload => settings.no_kv_offload = Some(on),
+        Flag::Embeddings => settings.embeddings = Some(on),
+        Flag::Reranking => settings.reranking = Some(on),
+        Flag::NoOpOffload => settings.no_op_offload = Some(on),
+        Flag::NoHost => settings.no_host = Some(on),
+        Flag::CpuMoe => settings.n_cpu_moe = Some(u64::MAX),
+        Flag::NoMmap => settings.load_mode = Some("none".to_owned()),
+        Flag::Mmap => settings.load_mode = Some("mmap".to_owned()),
+        Flag::Mlock => settings.load_mode = Some("mmap+mlock".to_owned()),
         _ => return false,
     }
     true
@@ -183,8 +182,8 @@ fn text(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| pattern::name(value))
 }
 
-/// Applies an option that has a row in the table of settings; false if it is none of these.
-fn set(settings: &mut ObservedSettings, flag: Flag, value: &str) -> bool {
+/// Applies an option that has a row in the table of settings.
+fn set(settings: &mut ObservedSettings, flag: Flag, value: &str) {
     let count = || value.parse::<u64>().ok();
     match flag {
         Flag::Context => settings.n_ctx = count(),
@@ -200,7 +199,7 @@ fn set(settings: &mut ObservedSettings, flag: Flag, value: &str) -> bool {
             let shares: Option<Vec<f64>> = value.split([',', '/']).map(|share| share.trim().parse().ok()).collect();
             settings.tensor_split = shares.filter(|shares| shares.iter().all(|share: &f64| share.is_finite()));
         }
-        Flag::CpuMoe => settings.n_cpu_moe = count(),
+        Flag::NCpuMoe => settings.n_cpu_moe = count(),
         Flag::FitTarget => settings.fit_target = value.split(',').map(|mib| mib.trim().parse().ok()).collect(),
         Flag::FitCtx => settings.fit_ctx = count(),
         Flag::LoadMode => settings.load_mode = text(value),
@@ -211,34 +210,26 @@ fn set(settings: &mut ObservedSettings, flag: Flag, value: &str) -> bool {
         Flag::Pooling => settings.pooling = value.parse().ok(),
         Flag::CacheRam => settings.cache_ram = value.parse().ok(),
         Flag::CtxCheckpoints => settings.ctx_checkpoints = count(),
-        _ => return false,
+        Flag::SplitMode => settings.split_mode = text(value),
+        Flag::MainGpu => settings.main_gpu = value.parse().ok(),
+        Flag::Device => settings.device = text(value),
+        Flag::OverrideTensor => {
+            let before = settings.override_tensor.take().map(|before| before + ",").unwrap_or_default();
+            settings.override_tensor = Some(pattern::name(&(before + value)));
+        }
+        Flag::NCpuFfn => settings.n_cpu_ffn = count(),
+        Flag::Fit => settings.fit = FlashAttn::of(value).map(|on| on == FlashAttn::On),
+        Flag::Lora => settings.lora = text(value),
+        _ => {}
     }
-    true
 }
 
-/// Applies an option that names the model or other machines; false if it is none.
-fn set_file(command: &mut CommandLine, kind: ListedKind, value: &str) -> bool {
+/// Applies an option that names the model or other machines.
+fn set_file(command: &mut CommandLine, kind: ListedKind, value: &str) {
     match kind {
         ListedKind::Model => command.model = text(value),
         ListedKind::Repository => command.model = command.model.take().or(text(value)),
         ListedKind::OtherMachines => command.settings.rpc = text(value),
-        _ => return false,
-    }
-    true
-}
-
-/// Applies another option.
-fn set_other(settings: &mut ObservedSettings, name: &str, value: &str) {
-    match name {
-        "--split-mode" | "-sm" => settings.split_mode = text(value),
-        "--main-gpu" | "-mg" => settings.main_gpu = value.parse().ok(),
-        "--device" | "-dev" => settings.device = text(value),
-        "--override-tensor" | "-ot" | "--overridetensors" => {
-            let before = settings.override_tensor.take().map(|before| before + ",").unwrap_or_default();
-            settings.override_tensor = Some(pattern::name(&(before + value)));
-        }
-        "--fit" | "-fit" => settings.fit = FlashAttn::of(value).map(|on| on == FlashAttn::On),
-        "--lora" => settings.lora = text(value),
         _ => {}
     }
 }
@@ -319,6 +310,17 @@ mod tests {
             Flag::NgramSimpleSize,
             Flag::NgramMapKSize,
             Flag::NgramMapK4vSize,
+            Flag::LazyMode,
+            Flag::ControlVector,
+            Flag::OverrideKv,
+            Flag::BackendSampling,
+            Flag::KvUnifiedPerSlot,
+            Flag::MtmdBatchMaxTokens,
+            Flag::DeviceDraft,
+            Flag::OverrideTensorDraft,
+            Flag::CpuMoeDraft,
+            Flag::NCpuMoeDraft,
+            Flag::NoSpecDraftBackendSampling,
         ];
         for &flag in Flag::ALL {
             let (Some(argument), Some(value)) = (flag.row().argument, sample(flag)) else { continue };

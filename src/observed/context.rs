@@ -192,6 +192,10 @@ settings! {
     rpc: String,
     /// Layers whose experts stay in RAM (`-ncmoe`); all of them are [`u64::MAX`].
     n_cpu_moe: u64,
+    /// Layers whose dense feed-forward weights stay in RAM (`-ncffn`).
+    n_cpu_ffn: u64,
+    /// Weights in RAM are in no buffer of a GPU's driver (`--no-host`).
+    no_host: bool,
     /// Tensors put elsewhere (`-ot`).
     override_tensor: String,
     /// Full-size caches for sliding windows (`--swa-full`).

@@ -22,10 +22,10 @@ pub struct Load {
     /// The program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
-    /// The program's version as printed: `0.32.13`.
+    /// The program's version as printed: `0.32.13`; of LM Studio that of its engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// llama.cpp's build number; small where a distributor counts its own builds.
+    /// llama.cpp's build number as printed or as its folder says; small where a distributor counts its own builds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<u64>,
     /// A build that it must be older than, by the form of its lines.
@@ -186,6 +186,8 @@ pub enum Program {
     Ollama,
     LmStudio,
     KoboldCpp,
+    #[serde(rename = "localai")]
+    LocalAi,
 }
 
 impl Program {
@@ -197,6 +199,7 @@ impl Program {
             Self::Ollama => "Ollama",
             Self::LmStudio => "LM Studio",
             Self::KoboldCpp => "KoboldCpp",
+            Self::LocalAi => "LocalAI",
         }
     }
 }

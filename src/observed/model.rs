@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::pattern::{self, DeviceName, Hole, Kind, Row, holes, patterns};
 use super::{Buffers, Mib, Program};
 use crate::machine::CpuInstructions;
+use crate::settings::BUILDS;
 
 pub(super) const ROWS: &[Row] = patterns! {
     /// print_info: no_alloc              = 1
@@ -53,15 +54,27 @@ pub(super) const ROWS: &[Row] = patterns! {
     /// Welcome to KoboldCpp - Version 1.104
     "Welcome to KoboldCpp - Version {}" (version: &str) =>
         Kind::Start, |now| now.set_version(Program::KoboldCpp, version);
+    /// 7:16AM INF LocalAI version: v3.8.0 (9cc8d9086580bd2a96f5c96a6b873242879c70bc)
+    /// Aug 22 22:44:03 INFO  LocalAI version version="v4.9.0 (82c191afadf5f005281e798ccfa0ffd0d5805030)"
+    "LocalAI version: {}" | "LocalAI version version={}" (version: &str) => Kind::Start, |now| {
+        let version = version.trim_matches('"').split(' ').next().unwrap_or_default();
+        now.set_version(Program::LocalAi, version.trim_start_matches('v'));
+    };
+    /// load_backend: loaded CUDA backend from /home/me/.lmstudio/extensions/backends/llama.cpp-linux-x86_64-nvidia-cuda12-avx2-2.41.0/libggml-cuda.so
+    /// load_backend: loaded Metal backend from /Users/me/Jan/data/llamacpp/backends/b8892/macos-x64/build/bin/libggml-metal.dylib
+    "load_backend: loaded {} backend from {}" (_: &str, folder: Folder<'_>) =>
+        Kind::Loading, |now| now.set_folder(&folder);
     /// common_params_print_info: build 9694 (4a79037b8) with Clang 20.1.8 for Windows x86_64
     /// build: 7315 (4a79037b8) with MSVC 19.44
     /// main: build = 3452 (a14e8b2d)
     /// build_info: b9694-4a79037b8
     /// main: build_info = b9694-4a79037b8
     /// version: 9694 (4a79037b8)
+    /// version: 0.3.0-dev (build 10621, commit c1d0e7a00)
     "print_info: build {}" | "^build: {}" | "main: build = {}" | "build_info: {}" | "build_info = {}" | "^version: {}"
         (build: Build<'_>) => Kind::Start, |now| {
-            (now.load.build, now.load.commit) = (Some(build.number), Some(pattern::clip(build.commit, 64)));
+            now.set_build(build.number);
+            now.load.commit = Some(pattern::clip(build.commit, 64));
         };
 };
 
@@ -188,10 +201,40 @@ impl ObservedDevice {
     }
 }
 
-/// llama.cpp's build: `9694 (4a79037b8)` or `b9694-4a79037b8`.
+/// llama.cpp's build: `9694 (4a79037b8)`, `b9694-4a79037b8` or `0.3.0-dev (build 10621, commit c1d0e7a00)`.
 struct Build<'a> {
     number: u64,
     commit: &'a str,
+}
+
+/// A folder whose name says which llama.cpp is in it.
+pub(super) enum Folder<'a> {
+    /// LM Studio's engine of this version: `llama.cpp-win-x86_64-vulkan-avx2-2.47.0`.
+    Engine(&'a str),
+    /// A build, as Jan and llama.cpp's own archives have it: `b9967`, `llama-b10830-bin-ubuntu-x64`.
+    Build(u64),
+}
+
+impl<'a> Folder<'a> {
+    /// The innermost of a path.
+    fn of(path: &'a str) -> Option<Self> {
+        path.rsplit(['/', '\\']).skip(1).find_map(Self::named)
+    }
+
+    /// Of the program at the start of a command line.
+    pub(super) fn of_command(text: &'a str) -> Option<Self> {
+        Self::of(text.split_once(" -").map_or(text, |(program, _)| program))
+    }
+
+    fn named(name: &'a str) -> Option<Self> {
+        let inner = ["llama.cpp-", "llama-"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name);
+        if let Some((_, version)) = inner.rsplit_once('-').filter(|_| name.starts_with("llama.cpp-")) {
+            let is_version = version.contains('.') && version.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+            return is_version.then_some(Self::Engine(version));
+        }
+        let build = inner.strip_prefix('b')?.split('-').next()?.parse().ok()?;
+        BUILDS.contains(&build).then_some(Self::Build(build))
+    }
 }
 
 holes! {
@@ -200,8 +243,13 @@ holes! {
         if let Some((number, commit)) = word.strip_prefix('b').and_then(|word| word.split_once('-')) {
             return Some(Self { number: number.parse().ok()?, commit });
         }
-        Some(Self { number: word.parse().ok()?, commit: pattern::between(text, "(", ")")?.trim() })
+        let inner = pattern::between(text, "(", ")")?.trim();
+        if let Some((number, commit)) = inner.strip_prefix("build ").and_then(|inner| inner.split_once(", commit ")) {
+            return Some(Self { number: number.parse().ok()?, commit });
+        }
+        Some(Self { number: word.parse().ok()?, commit: inner })
     };
+    Folder<'a>: |path| Folder::of(path);
     // in llama.cpp's line of features: `CPU : AVX2 = 1 | AVX512 = 1 | … |`
     CpuInstructions: |features| {
         let has = |name: &str| {

@@ -4,12 +4,14 @@
 use super::context::{self, ObservedSettings};
 use super::load::is_gpu;
 use super::memory::{BufferName, add, sum};
+use super::model::Folder;
 use super::ollama::Request;
 use super::pattern::{Kind, Parsed, clip};
 use super::{
     Buffers, CacheSize, CommandLine, Event, FitResult, Load, Mib, ObservedContext, ObservedDevice, ObservedModel,
     Program, TablePhase, TableRow, Term, limits,
 };
+use crate::settings::BUILDS;
 
 /// Words that llama.cpp no longer prints, and the approximate build that dropped them: few logs name their build.
 const GIVEN_UP: [(&str, u64); 6] = [
@@ -31,6 +33,8 @@ const TELLS_KEPT_STATES: u64 = 9_200;
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own about the lines before")]
 pub(super) struct LoadUnderWay {
     pub load: Load,
+    /// The build that a folder of the program says.
+    folder: Option<u64>,
     /// Settings requested besides the command: by a runner's request, KoboldCpp's fit, or a server's limits.
     pub asked: ObservedSettings,
     /// Whether the fit is at work.
@@ -170,6 +174,22 @@ impl LoadUnderWay {
         (self.load.program, self.load.version) = (Some(program), Some(clip(version, 64)));
     }
 
+    /// The printed build; a folder says more than a distributor's count.
+    pub fn set_build(&mut self, number: u64) {
+        self.load.build = self.folder.filter(|_| !BUILDS.contains(&number)).or(Some(number));
+    }
+
+    /// A folder of the program or of its backends.
+    pub fn set_folder(&mut self, folder: &Folder<'_>) {
+        match *folder {
+            Folder::Engine(version) => self.set_version(Program::LmStudio, version),
+            Folder::Build(build) => {
+                self.folder = Some(build);
+                self.load.build = self.load.build.filter(|known| BUILDS.contains(known)).or(self.folder);
+            }
+        }
+    }
+
     /// The load is complete and the program ready.
     pub fn serve(&mut self) {
         (self.load.is_ready, self.over) = (true, true);
@@ -178,6 +198,9 @@ impl LoadUnderWay {
     /// A program starts with a command, or a command was pasted.
     pub fn start(&mut self, program: Option<Program>, command: CommandLine) {
         self.load.program = program.or(self.load.program);
+        if let Some(folder) = Folder::of_command(&command.text) {
+            self.set_folder(&folder);
+        }
         self.load.asked = command.model.clone().or(self.load.asked.take());
         self.load.command = Some(command);
     }

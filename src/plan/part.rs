@@ -33,6 +33,8 @@ named! {
         Audio = "audio",
         /// The model that drafts tokens, or the model's own blocks for that (MTP).
         Draft = "draft",
+        /// Adapters of the model's weights, and control vectors.
+        Adapters = "adapters",
     }
 }
 
@@ -44,6 +46,7 @@ impl PartKind {
             Self::Vision => "vision projector",
             Self::Audio => "audio projector",
             Self::Draft => "draft",
+            Self::Adapters => "adapters",
         }
     }
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use super::flag::gpu_number;
-use super::{CacheType, Context, GpuLayers, Outputs, Settings};
+use super::{CacheType, Context, DeviceName, GpuLayers, Outputs, Settings, TensorOverride};
 use crate::named::named;
 
 /// The options of drafting.
@@ -26,8 +26,14 @@ pub struct DraftSettings {
     pub cache_type_k: Option<CacheType>,
     /// Type of the draft's V cache.
     pub cache_type_v: Option<CacheType>,
-    /// Its GPUs, as indices in the machine, which may be none; `None` for those of the model.
-    pub devices: Option<Vec<usize>>,
+    /// Its GPUs, which may be none; `None` for those of the model.
+    pub devices: Option<Vec<DeviceName>>,
+    /// Tensors placed elsewhere (`--override-tensor-draft`).
+    pub override_tensor: Vec<TensorOverride>,
+    /// Layers whose experts stay in RAM.
+    pub n_cpu_moe: Option<u64>,
+    /// Its best tokens are not chosen by its device (`--no-spec-draft-backend-sampling`).
+    pub no_backend_sampling: bool,
 }
 
 /// Tokens drafted by each way that reads the text itself (`common/common.h`, 0.1.161); `None` for its default.
@@ -88,6 +94,8 @@ pub struct MmprojOptions {
     pub image_min_tokens: Option<u64>,
     /// Most tokens of an image (`--image-max-tokens`).
     pub image_max_tokens: Option<u64>,
+    /// Most tokens of several images that are computed at once (`--mtmd-batch-max-tokens`); one image is planned.
+    pub batch_max_tokens: Option<u64>,
     /// An image to plan for; none for the largest one allowed.
     pub image: Option<ImageSize>,
 }

@@ -8,9 +8,10 @@
 use std::fmt::Display;
 
 use super::knob::MAX_VALUE;
+use super::placement;
 use super::{
-    CacheType, Context, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice, NearestRelease, Outputs, Release,
-    Settings,
+    ALL_LAYERS, CacheType, Context, DeviceName, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice,
+    NearestRelease, Outputs, Release, Settings, TensorOverride,
 };
 use crate::gguf::FileType;
 use crate::machine::Backend;
@@ -172,6 +173,22 @@ macro_rules! optional {
     };
 }
 
+/// Values that are added to those before.
+macro_rules! list {
+    ($($field:ident).+, $write:expr) => {
+        Access {
+            write: |settings| (!settings.$($field).+.is_empty()).then(|| settings.$($field).+.iter().map($write).collect::<Vec<_>>().join(",")),
+            read: |settings, text| {
+                for one in text.split(',') {
+                    settings.$($field).+.push(one.parse().map_err(|error| format!("{error}"))?);
+                }
+                Ok(())
+            },
+            copy: |from, to| to.$($field).+.clone_from(&from.$($field).+),
+        }
+    };
+}
+
 /// A value of which one stands for the engine's own.
 macro_rules! value {
     ($($field:ident).+, $read:expr, $write:expr) => {
@@ -318,6 +335,35 @@ flags! {
         variables: &[value_of("LLAMA_ARG_TENSOR_SPLIT")], help: "Proportion of the layers on each GPU",
         access: value!(tensor_split, proportions, |split: &Vec<f64>| joined(split)),
     }
+    Device {
+        names: &["device"], also: &["-dev"], may_be_left_out: false, takes: Takes::Word("GPU,…"), argument: Some("-dev"), variables: &[value_of("LLAMA_ARG_DEVICE")],
+        help: "GPUs to use, in this order, such as CUDA1,CUDA0 or GPU1, or none [default: all]",
+        access: optional!(devices, devices, written_devices),
+    }
+    SplitMode {
+        names: &["split-mode"], also: &["-sm"], takes: Takes::Word("MODE"), words: || super::SplitMode::ALL.map(super::SplitMode::name).to_vec(),
+        argument: Some("-sm"), variables: &[value_of("LLAMA_ARG_SPLIT_MODE")],
+        help: "How the model is split over several GPUs: none, layer, row or tensor [default: layer]",
+        access: value!(split_mode, str::parse, super::SplitMode::to_string),
+    }
+    MainGpu {
+        names: &["main-gpu"], also: &["-mg"], takes: Takes::Number("INDEX"), argument: Some("-mg"), variables: &[value_of("LLAMA_ARG_MAIN_GPU")],
+        ignored_with: Some(Flag::SplitMode), help: "The GPU that is used alone with --split-mode none, counted among those used from 0",
+        access: value!(main_gpu, index, i64::to_string),
+    }
+    Fit {
+        names: &["fit"], also: &["-fit"], may_be_left_out: false, takes: Takes::Word("on|off"), words: || vec!["on", "off"], argument: Some("--fit"),
+        variables: &[value_of("LLAMA_ARG_FIT")],
+        help: "Whether context and placement are fitted to the free memory where they are not set [default: on]",
+        access: Access {
+            write: |settings| settings.no_fit.then(|| "off".to_owned()),
+            read: |settings, text| {
+                settings.no_fit = !is_on(text) || text == "off";
+                Ok(())
+            },
+            copy: |from, to| to.no_fit = from.no_fit,
+        },
+    }
     Outputs {
         names: &["outputs"], takes: Takes::Number("N|ubatch"),
         help: "Tokens per ubatch whose logits are computed: a number, or ubatch for all of them",
@@ -353,21 +399,82 @@ flags! {
         access: value!(program, str::parse, LlamaProgram::to_string),
     }
     FitTarget {
-        names: &["fit-target"], takes: Takes::Number("MIB"), argument: Some("-fitt"),
-        also: &["-fitt"],
-        variables: &[value_of("LLAMA_ARG_FIT_TARGET")], help: "Memory in MiB that the fit leaves free on each GPU",
-        access: optional!(fit_target, mebibytes, written_mebibytes),
+        names: &["fit-target"], takes: Takes::Number("MIB,…"), argument: Some("-fitt"), also: &["-fitt"],
+        variables: &[value_of("LLAMA_ARG_FIT_TARGET")],
+        help: "Memory in MiB that the fit leaves free on each GPU, or a list with that of the first, the second and so on",
+        access: Access {
+            write: |settings| match settings.fit_targets.as_slice() {
+                [] => settings.fit_target.as_ref().map(written_mebibytes),
+                list => Some(list.iter().map(written_mebibytes).collect::<Vec<_>>().join(",")),
+            },
+            read: |settings, text| {
+                let list = text.split([',', '/']).map(mebibytes).collect::<Result<Vec<_>, _>>()?;
+                (settings.fit_target, settings.fit_targets) = match list.as_slice() {
+                    [each] => (Some(*each), Vec::new()),
+                    _ => (None, list),
+                };
+                Ok(())
+            },
+            copy: |from, to| {
+                to.fit_target = from.fit_target;
+                to.fit_targets.clone_from(&from.fit_targets);
+            },
+        },
     }
     FitCtx {
         names: &["fit-ctx"], takes: Takes::Number("N"), argument: Some("-fitc"), variables: &[Variable { name: "LLAMA_ARG_FIT_CTX", means: VariableMeaning::Read }],
         also: &["-fitc"],
         help: "Smallest context that the fit may choose", access: optional!(fit_ctx, count, u64::to_string),
     }
+    OverrideTensor {
+        names: &["override-tensor"], also: &["-ot"], takes: Takes::List("PATTERN=DEVICE"), argument: Some("-ot"),
+        variables: &[value_of("LLAMA_ARG_OVERRIDE_TENSOR")],
+        help: "Tensors placed on a device by their names, such as 'ffn_.*_exps=CPU'; the first pattern that is found counts",
+        access: Access {
+            write: |settings| written_overrides(&settings.override_tensor),
+            read: |settings, text| {
+                let before = placement::kept_in_ram(settings.n_cpu_moe, settings.n_cpu_ffn);
+                settings.override_tensor.extend(placement::overrides(before, text)?);
+                Ok(())
+            },
+            copy: |from, to| to.override_tensor.clone_from(&from.override_tensor),
+        },
+    }
     CpuMoe {
+        names: &["cpu-moe"], also: &["-cmoe"], argument: Some("-cmoe"), variables: &[value_of("LLAMA_ARG_CPU_MOE")],
+        help: "Keep the MoE weights of all layers in RAM",
+        access: Access {
+            write: |settings| (settings.n_cpu_moe == Some(ALL_LAYERS)).then(String::new),
+            read: |settings, text| {
+                settings.n_cpu_moe = is_on(text).then_some(ALL_LAYERS);
+                Ok(())
+            },
+            copy: |from, to| copy_layers(from.n_cpu_moe, &mut to.n_cpu_moe, true),
+        },
+    }
+    NCpuMoe {
         names: &["n-cpu-moe"], takes: Takes::Number("N"), argument: Some("-ncmoe"),
         also: &["-ncmoe"],
         variables: &[value_of("LLAMA_ARG_N_CPU_MOE")], help: "Keep the MoE weights of the first N layers in RAM",
-        access: optional!(n_cpu_moe, layers, u64::to_string),
+        access: Access {
+            write: |settings| settings.n_cpu_moe.filter(|count| *count != ALL_LAYERS).map(|count| count.to_string()),
+            read: |settings, text| {
+                settings.n_cpu_moe = settings.n_cpu_moe.max(Some(layers(text)?));
+                Ok(())
+            },
+            copy: |from, to| copy_layers(from.n_cpu_moe, &mut to.n_cpu_moe, false),
+        },
+    }
+    NCpuFfn {
+        names: &["n-cpu-ffn"], also: &["-ncffn"], takes: Takes::Number("N"), argument: Some("-ncffn"),
+        variables: &[value_of("LLAMA_ARG_N_CPU_FFN")], help: "Keep the dense feed-forward weights of the first N layers in RAM",
+        access: Access {
+            read: |settings, text| {
+                settings.n_cpu_ffn = settings.n_cpu_ffn.max(Some(layers(text)?));
+                Ok(())
+            },
+            ..optional!(n_cpu_ffn, layers, u64::to_string)
+        },
     }
     LoadMode {
         names: &["load-mode"], may_be_left_out: false, takes: Takes::Word("MODE"), argument: Some("--load-mode"),
@@ -375,6 +482,18 @@ flags! {
         variables: &[value_of("LLAMA_ARG_LOAD_MODE")],
         help: "How weights are read into RAM: mmap, mlock, none, dio or mmap+mlock [default: the engine's]",
         access: optional!(load_mode, str::parse, LoadMode::to_string),
+    }
+    Mmap {
+        names: &["mmap"], opposite: Some("no-mmap"), help: "Map the model's file: --load-mode mmap",
+        access: Access { read: |settings, text| read_load_mode(settings, text, LoadMode::Mmap), copy: |from, to| to.load_mode = from.load_mode, ..Access::NONE },
+    }
+    NoMmap {
+        names: &["no-mmap"], also: &["-nommap"], opposite: Some("mmap"), help: "Read weights in RAM into memory of their own: --load-mode none",
+        access: Access { read: |settings, text| read_load_mode(settings, text, LoadMode::Read), copy: |from, to| to.load_mode = from.load_mode, ..Access::NONE },
+    }
+    Mlock {
+        names: &["mlock"], help: "Map the model's file and keep it in RAM: --load-mode mmap+mlock",
+        access: Access { read: |settings, text| read_load_mode(settings, text, LoadMode::MmapLocked), copy: |from, to| to.load_mode = from.load_mode, ..Access::NONE },
     }
     CacheRam {
         names: &["cache-ram"], may_be_left_out: false, takes: Takes::Number("MIB"), argument: Some("--cache-ram"),
@@ -407,6 +526,37 @@ flags! {
             copy: |from, to| to.no_repack = from.no_repack,
             ..Access::NONE
         },
+    }
+    NoHost {
+        names: &["no-host"], may_be_left_out: false, argument: Some("--no-host"), variables: &[Variable { name: "LLAMA_ARG_NO_HOST", means: VariableMeaning::Value }],
+        help: "Keep weights in RAM out of the GPU driver's buffers, so that the CPU may repack them", access: switch!(no_host),
+    }
+    LazyMode {
+        names: &["lazy-mode"], also: &["-lzm"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), words: || super::LazyMode::ALL.map(super::LazyMode::name).to_vec(),
+        argument: Some("-lzm"), variables: &[value_of("LLAMA_ARG_LAZY_MODE")], help: "Whether large tables are read from the file on demand [default: auto, above 4 GiB]",
+        access: value!(lazy_mode, str::parse, super::LazyMode::to_string),
+    }
+    Lora {
+        names: &["lora"], also: &["--lora-scaled"], may_be_left_out: false, takes: Takes::List("FILE|rank=N"), argument: Some("--lora"),
+        help: "An adapter that is loaded with the model: a file, or what is assumed of one, such as rank=16 or rank=16:attn_q+attn_v",
+        access: list!(loras, |lora: &super::Lora| lora.to_string()),
+    }
+    ControlVector {
+        names: &["control-vector"], also: &["--control-vector-scaled"], may_be_left_out: false, takes: Takes::List("FILE"), argument: Some("--control-vector"),
+        help: "A control vector that is loaded with the model", access: list!(control_vectors, String::clone),
+    }
+    OverrideKv {
+        names: &["override-kv"], may_be_left_out: false, takes: Takes::List("KEY=TYPE:VALUE"), argument: Some("--override-kv"),
+        help: "Plan as if the model's header had this value for a key: qwen3moe.expert_used_count=int:4",
+        access: list!(override_kv, |one: &super::KvOverride| one.to_string()),
+    }
+    BackendSampling {
+        names: &["backend-sampling"], also: &["-bs"], argument: Some("-bs"), variables: &[value_of("LLAMA_ARG_BACKEND_SAMPLING")],
+        help: "Choose tokens on the device of the output layer", access: switch!(backend_sampling),
+    }
+    KvUnifiedPerSlot {
+        names: &["kv-unified-per-slot"], takes: Takes::Number("N"), argument: Some("--kv-unified-per-slot"), variables: &[value_of("LLAMA_ARG_KV_UNIFIED_PER_SLOT")],
+        help: "Context of each slot in tokens, where --ctx is not given", access: optional!(ctx_per_slot, count, u64::to_string),
     }
     Mmproj {
         names: &["mmproj"], takes: Takes::File("FILE|catalogue:NAME"),
@@ -463,6 +613,11 @@ flags! {
             write: |settings| settings.projector.as_ref().and(settings.mmproj.image_max_tokens).map(|n| n.to_string()),
             ..optional!(mmproj.image_max_tokens, count, u64::to_string)
         },
+    }
+    MtmdBatchMaxTokens {
+        names: &["mtmd-batch-max-tokens"], takes: Takes::Number("N"), argument: Some("--mtmd-batch-max-tokens"), variables: &[value_of("LLAMA_ARG_MTMD_BATCH_MAX_TOKENS")],
+        help: "Maximum number of tokens of several images that are computed at once; plans count one image",
+        access: optional!(mmproj.batch_max_tokens, count, u64::to_string),
     }
     Image {
         names: &["image"], takes: Takes::Word("WxH"), help: "Plan for an image of this size in pixels, not for the largest one allowed",
@@ -522,14 +677,55 @@ flags! {
         access: optional!(draft.cache_type_v, str::parse, CacheType::to_string),
     }
     DeviceDraft {
-        names: &["device-draft"], takes: Takes::Word("GPU,…"), ignored_with: Some(Flag::SpecType),
+        names: &["device-draft"], takes: Takes::Word("GPU,…"), argument: Some("-devd"), ignored_with: Some(Flag::SpecType),
         also: &["-devd", "--spec-draft-device"],
         help: "GPUs of the draft, such as GPU1, or none [default: those of the model]",
-        access: optional!(draft.devices, devices, |gpus: &Vec<usize>| joined(gpus)),
+        access: optional!(draft.devices, devices, written_devices),
+    }
+    OverrideTensorDraft {
+        names: &["override-tensor-draft"], also: &["-otd", "--spec-draft-override-tensor"], takes: Takes::List("PATTERN=DEVICE"), argument: Some("-otd"), ignored_with: Some(Flag::SpecType),
+        help: "Tensors of the draft placed on a device by their names",
+        access: Access {
+            write: |settings| written_overrides(&settings.draft.override_tensor),
+            read: |settings, text| {
+                let before = placement::kept_in_ram(settings.draft.n_cpu_moe, None);
+                settings.draft.override_tensor.extend(placement::overrides(before, text)?);
+                Ok(())
+            },
+            copy: |from, to| to.draft.override_tensor.clone_from(&from.draft.override_tensor),
+        },
+    }
+    CpuMoeDraft {
+        names: &["cpu-moe-draft"], also: &["-cmoed", "--spec-draft-cpu-moe"], argument: Some("-cmoed"), ignored_with: Some(Flag::SpecType), help: "Keep the MoE weights of all layers of the draft in RAM",
+        access: Access {
+            write: |settings| (settings.draft.n_cpu_moe == Some(ALL_LAYERS)).then(String::new),
+            read: |settings, text| {
+                settings.draft.n_cpu_moe = is_on(text).then_some(ALL_LAYERS);
+                Ok(())
+            },
+            copy: |from, to| copy_layers(from.draft.n_cpu_moe, &mut to.draft.n_cpu_moe, true),
+        },
+    }
+    NCpuMoeDraft {
+        names: &["n-cpu-moe-draft"], also: &["-ncmoed", "--spec-draft-ncmoe", "--spec-draft-n-cpu-moe"], takes: Takes::Number("N"), argument: Some("-ncmoed"), ignored_with: Some(Flag::SpecType),
+        help: "Keep the MoE weights of the first N layers of the draft in RAM",
+        access: Access {
+            write: |settings| settings.draft.n_cpu_moe.filter(|count| *count != ALL_LAYERS).map(|count| count.to_string()),
+            read: |settings, text| {
+                settings.draft.n_cpu_moe = settings.draft.n_cpu_moe.max(Some(layers(text)?));
+                Ok(())
+            },
+            copy: |from, to| copy_layers(from.draft.n_cpu_moe, &mut to.draft.n_cpu_moe, false),
+        },
+    }
+    NoSpecDraftBackendSampling {
+        names: &["no-spec-draft-backend-sampling"], not: &["--spec-draft-backend-sampling"], argument: Some("--no-spec-draft-backend-sampling"), ignored_with: Some(Flag::SpecType),
+        variables: &[Variable { name: "LLAMA_ARG_SPEC_DRAFT_BACKEND_SAMPLING", means: VariableMeaning::Not }],
+        help: "Choose the draft's tokens on the CPU", access: switch!(draft.no_backend_sampling),
     }
     Release {
         names: &["release"], takes: Takes::Word("RELEASE"), words: || Release::ALL.map(Release::name).to_vec(), shows_words: true,
-        help: "The llama.cpp release to plan for, or the nearest one to a build (b11200) or a date (2026-09-15) [default: the newest, or the nearest to what this version of Ollama ships]",
+        help: "The llama.cpp release to plan for, or the nearest one to a build (b11200), a date (2026-09-15) or what a program ships (\"koboldcpp 1.120\") [default: the newest, or the nearest to what this version of Ollama ships]",
         access: Access {
             write: |settings| settings.release.map(|release| release.to_string()),
             read: |settings, text| {
@@ -607,6 +803,14 @@ impl Flag {
 /// true.
 pub fn is_on(text: &str) -> bool {
     !["0", "f", "F", "false", "FALSE", "False"].contains(&text)
+}
+
+/// Tensors placed on devices: `PATTERN=DEVICE,…`.
+///
+/// # Errors
+/// One sentence on the part that cannot be read.
+pub fn overrides(text: &str) -> Result<Vec<TensorOverride>, String> {
+    placement::overrides(None, text)
 }
 
 /// A number from 1 up; `32k` is 32768.
@@ -703,17 +907,38 @@ fn proportions(text: &str) -> Result<Vec<f64>, String> {
     text.split([',', '/']).map(share).collect()
 }
 
-/// `GPU1,GPU0`, `1,0` or `none`.
-fn devices(text: &str) -> Result<Vec<usize>, String> {
-    if text.trim() == "none" {
-        return Ok(Vec::new());
+/// Sets how weights are read by a switch.
+#[allow(clippy::unnecessary_wraps, reason = "as the other readers")]
+fn read_load_mode(settings: &mut Settings, text: &str, mode: LoadMode) -> Result<(), String> {
+    settings.load_mode = is_on(text).then_some(mode);
+    Ok(())
+}
+
+/// Copies a number of layers that one option holds if it is all of them, and another one if not.
+fn copy_layers(from: Option<u64>, to: &mut Option<u64>, all: bool) {
+    let is_own = |layers: Option<u64>| layers.is_some_and(|layers| (layers == ALL_LAYERS) == all);
+    if is_own(from) || is_own(*to) {
+        *to = from;
     }
-    let device = |name: &str| {
-        let name = name.trim();
-        let number = name.parse().ok().or_else(|| gpu_number(name));
-        number.ok_or_else(|| format!("'{name}' is not a GPU: use GPU0, GPU1 and so on, or none"))
-    };
-    text.split(',').map(device).collect()
+}
+
+/// The index of a GPU; below zero for none.
+fn index(text: &str) -> Result<i64, String> {
+    text.trim().parse().map_err(|_| format!("'{text}' is not the index of a GPU: use 0, 1 and so on"))
+}
+
+/// `GPU1,CUDA0`, `1,0` or `none`.
+fn devices(text: &str) -> Result<Vec<DeviceName>, String> {
+    if text.trim() == "none" { Ok(Vec::new()) } else { text.split(',').map(str::parse).collect() }
+}
+
+#[allow(clippy::ptr_arg, reason = "as the other writers")]
+fn written_devices(devices: &Vec<DeviceName>) -> String {
+    if devices.is_empty() { "none".to_owned() } else { joined(devices) }
+}
+
+fn written_overrides(overrides: &[TensorOverride]) -> Option<String> {
+    (!overrides.is_empty()).then(|| joined(overrides))
 }
 
 /// The number in `GPU1`, or in the name that llama.cpp has for the same on a machine with GPUs of one backend: `CUDA1`.
@@ -724,11 +949,11 @@ pub(super) fn gpu_number(name: &str) -> Option<usize> {
     known.filter(|known| known.eq_ignore_ascii_case(backend)).find_map(|_| digits.parse().ok())
 }
 
-/// A release by its name, or the nearest one to a build or a date.
+/// A release by its name, or the nearest one to a build, a date or what a program ships.
 fn release(text: &str) -> Result<NearestRelease, String> {
     NearestRelease::to(text).ok_or_else(|| {
         let unknown = text.parse::<Release>().err().map_or_else(String::new, |unknown| format!("{unknown}; "));
-        format!("{unknown}a build (b11200) or a date (2026-09-15) takes the nearest")
+        format!("{unknown}a build (b11200), a date (2026-09-15) or a program (koboldcpp 1.120) takes the nearest")
     })
 }
 
@@ -769,7 +994,14 @@ pub(crate) mod tests {
         Some(match flag.row().takes {
             Takes::NotTyped | Takes::File(_) => return None,
             Takes::Nothing | Takes::Truth(_) => "true",
-            Takes::Number("auto|all|N" | "N|max" | "N|ubatch" | "N" | "MIB" | "SIZE") => "3",
+            Takes::Number("auto|all|N" | "N|max" | "N|ubatch" | "N" | "MIB" | "MIB,…" | "SIZE" | "INDEX") => "3",
+            Takes::List("PATTERN=DEVICE") => r"blk\.[0-9]\.ffn=CPU",
+            Takes::Word("on|off") => "off",
+            Takes::Word("off|auto|on") => "on",
+            Takes::List("FILE|rank=N") => "rank=16",
+            Takes::List("FILE") => "vector.gguf",
+            Takes::List("KEY=TYPE:VALUE") => "llama.block_count=int:2",
+            Takes::Word("MODE") if flag == Flag::SplitMode => "none",
             Takes::Numbers(_) => "3,1",
             Takes::List(_) => "draft-mtp",
             Takes::Word("TYPE") if flag == Flag::Quant => "Q8_0",

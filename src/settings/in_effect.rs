@@ -46,6 +46,15 @@ pub struct InEffect {
     /// Layers whose experts are kept in RAM by request; none for engines without that choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n_cpu_moe: Option<u64>,
+    /// Layers whose dense feed-forward weights stay in RAM; none if that was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n_cpu_ffn: Option<u64>,
+    /// Tensors placed by their names, `PATTERN=DEVICE` each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub override_tensor: Vec<String>,
+    /// How the model is split over several GPUs, if not by layers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split_mode: Option<&'static str>,
     /// Most tokens of an image; none without a projector that reads images of many sizes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_max_tokens: Option<u64>,

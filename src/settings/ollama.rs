@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::settings::flag::is_on;
 use crate::settings::knob::{Knob, MAX_VALUE};
-use crate::settings::{CacheType, Context, Flag, FlashAttn, GpuLayers, Release, Settings, VariableMeaning};
+use crate::settings::{CacheType, Context, Flag, FlashAttn, GpuLayers, Release, Settings, Ships, VariableMeaning};
 use crate::units::Bytes;
 
 /// Settings of Ollama from 0.30. The default is what it does when nobody says anything.
@@ -188,60 +188,32 @@ pub fn modelfile_parameters(text: &str) -> Result<Map<String, Json>, String> {
     Ok(parameters)
 }
 
-/// Builds by the first version that has them: `LLAMA_CPP_VERSION` at each version's tag in Ollama's repository, from
-/// v0.30.0 (1 June 2026) to v0.33.0-rc2 (21 August 2026).
-const BUILDS: [(OllamaVersion, u64); 16] = [
-    (version(30, 0), 9_452),
-    (version(30, 1), 9_479),
-    (version(30, 4), 9_493),
-    (version(30, 5), 9_509),
-    (version(30, 9), 9_626),
-    (version(30, 10), 9_672),
-    (version(30, 11), 9_781),
-    (version(31, 0), 9_840),
-    (version(31, 2), 9_888),
-    (version(32, 2), 10_069),
-    (version(32, 3), 10_091),
-    (version(32, 6), 10_242),
-    (version(32, 8), 10_353),
-    (version(32, 10), 10_380),
-    (version(32, 14), 10_434),
-    (version(32, 15), 10_488),
-];
-
-/// The newest version whose build is known.
-const NEWEST: OllamaVersion = version(33, 0);
-
-const fn version(minor: u32, patch: u32) -> OllamaVersion {
-    OllamaVersion { minor, patch }
-}
-
 impl OllamaVersion {
+    /// What is published of the llama.cpp that it ships.
+    fn shipped(self) -> Option<Ships> {
+        Ships::of("Ollama", &format!("0.{}.{}", self.minor, self.patch))
+    }
+
     /// The build of llama.cpp that it ships; none of a version that is newer than the table.
     pub fn llama_cpp_build(self) -> Option<u64> {
-        let of_it = BUILDS.iter().rev().find(|(since, _)| self >= *since && self <= NEWEST);
-        of_it.map(|(_, build)| *build)
+        self.shipped()?.build()
     }
 
     /// The release that is nearest to the llama.cpp that it ships.
     pub fn release(self) -> Release {
         // 0.34 is of September 2026
-        match self.llama_cpp_build() {
-            Some(build) => Release::nearest_to_build(build),
-            None if self < version(35, 0) => Release::September2026,
-            None => Release::November2026,
-        }
+        let newer = if self.minor < 35 { Release::September2026 } else { Release::November2026 };
+        self.shipped().and_then(|ships| ships.release()).unwrap_or(newer)
     }
 
     /// Its llama.cpp, as the start of a sentence: `Ollama 0.33 ships llama.cpp b10488`.
     pub fn ships(self) -> String {
-        match (self.llama_cpp_build(), BUILDS.last()) {
-            (Some(build), _) => format!("Ollama {self} ships llama.cpp b{build}"),
-            (None, Some((_, newest))) => {
-                format!("Ollama {self} ships a llama.cpp that is not known here, after b{newest} of Ollama {NEWEST}")
-            }
-            (None, None) => format!("Ollama {self} ships a llama.cpp that is not known here"),
+        if let Some(build) = self.llama_cpp_build() {
+            return format!("Ollama {self} ships llama.cpp b{build}");
         }
+        let after = self.shipped().and_then(|ships| ships.after());
+        let after = after.map_or_else(String::new, |newest| format!(", after {newest}"));
+        format!("Ollama {self} ships a llama.cpp that is not known here{after}")
     }
 }
 
@@ -610,12 +582,6 @@ mod shipped_tests {
         assert_eq!((version.llama_cpp_build(), version.release()), (build, release));
         let said = version.ships();
         assert!(build.is_none_or(|build| said.ends_with(&format!(" b{build}"))) && said.contains(&version.to_string()));
-    }
-
-    #[test]
-    fn the_table_is_in_order() {
-        assert!(BUILDS.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(BUILDS.iter().all(|(since, _)| *since <= NEWEST));
     }
 }
 

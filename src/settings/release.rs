@@ -1,10 +1,20 @@
 //! The releases of llama.cpp, by name, and the one nearest to a build or a date.
 
+use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use super::programs::Ships;
 use crate::named::named;
+
+/// Build numbers of llama.cpp itself; distributors count from 1.
+pub const BUILDS: Range<u64> = 1_000..100_000;
+/// The first build that is not older than every release that is known: release 2026-08 is of 8 June 2026, about b9570.
+pub const OLDEST_BUILD: u64 = 9_551;
+/// The day of [`OLDEST_BUILD`].
+pub(super) const OLDEST_DAY: Date = Date { year: 2026, month: 6, day: 8 };
 
 named! {
     /// A supported release of llama.cpp, newest first. What differs between them is in [`crate::engine::llama_cpp::release`].
@@ -93,7 +103,7 @@ const FIRST_OF_NOVEMBER: Date = Date { year: 2026, month: 10, day: 1 };
 
 /// A day, or the first one of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Date {
+pub(super) struct Date {
     year: u32,
     month: u32,
     day: u32,
@@ -101,7 +111,7 @@ struct Date {
 
 impl Date {
     /// Of `2026-09`, or `2026-09-15`.
-    fn read(text: &str) -> Option<Self> {
+    pub(super) fn read(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let mut number = |least: u32, most: u32| -> Option<Option<u32>> {
             match parts.next() {
@@ -114,12 +124,19 @@ impl Date {
     }
 }
 
+/// `2026-09-15`
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:02}-{:02}", self.year, self.month, self.day)
+    }
+}
+
 /// A known release, and the build that it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NearestRelease {
     /// The release.
     pub release: Release,
-    /// The build that was named; none for the release itself and for a date.
+    /// The build that was named, or that the version of a program ships; none for the release itself and for a date.
     pub build: Option<u64>,
 }
 
@@ -138,7 +155,12 @@ impl NearestRelease {
         }
         let build: Option<u64> = text.strip_prefix('b').and_then(|digits| digits.parse().ok());
         let of_build = build.map(|build| Self { release: Release::nearest_to_build(build), build: Some(build) });
-        of_build.or_else(|| Some(Release::nearest_to_date(Date::read(text)?).into()))
+        let of_date = || Some(Release::nearest_to_date(Date::read(text)?).into());
+        let of_program = || {
+            let ships = Ships::named(text)?;
+            Some(Self { release: ships.release()?, build: ships.build() })
+        };
+        of_build.or_else(of_date).or_else(of_program)
     }
 }
 
@@ -166,13 +188,13 @@ impl Release {
         same && self == Self::nearest_to_build(build) && COMPARED.contains(&build)
     }
 
-    /// The release of this name, or nearest to a build (`b11200`) or a date (`2026-10`, `2026-09-15`); none if the text is
-    /// none of these.
+    /// The release of this name, or nearest to a build (`b11200`), a date (`2026-10`, `2026-09-15`) or what a version of a
+    /// program ships (`koboldcpp 1.120`); none if the text is none of these, or nothing is known of that version.
     pub fn nearest_to(text: &str) -> Option<Self> {
         NearestRelease::to(text).map(|nearest| nearest.release)
     }
 
-    fn nearest_to_date(date: Date) -> Self {
+    pub(super) fn nearest_to_date(date: Date) -> Self {
         if date < FIRST_OF_EARLY_AUGUST {
             Self::August2026
         } else if date < FIRST_OF_SEPTEMBER {

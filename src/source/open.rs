@@ -14,8 +14,8 @@ use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{FileType, GgufError, Header, HeaderLimits, read};
 use crate::model::quantise::QuantiseError;
-use crate::model::{Modalities, Model, Projector, TensorGroup};
-use crate::settings::{OllamaVersion, Release, Settings};
+use crate::model::{Modalities, Model, ModelError, Projector, TensorGroup};
+use crate::settings::{KvOverride, OllamaVersion, Release, Settings};
 use crate::units::Bytes;
 
 /// An opened model.
@@ -282,6 +282,14 @@ impl Package {
     pub fn with_draft(self, draft: DraftFile) -> Self {
         let model = PreparedModel::clone(&self.model).with_draft(Some(draft));
         Self { model: model.into(), ..self }
+    }
+
+    /// The same with other values of keys in the model's header.
+    ///
+    /// # Errors
+    /// If the header then describes no language model.
+    pub fn with_keys(&self, keys: &[KvOverride]) -> Result<Self, ModelError> {
+        Ok(Self { model: self.model.with_keys(keys)?.into(), ..self.clone() })
     }
 
     /// The same with the model requantised.

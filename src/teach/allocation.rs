@@ -9,7 +9,7 @@ use super::trace::{self, Trace};
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
-use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown, ResolvedRequest};
+use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown, ReservedGraph, ResolvedRequest};
 use crate::engine::{EngineError, PlanRequest};
 use crate::page::chart::{Series, Stacks, legend};
 use crate::page::{Column, Hue, Narrow, Page, Span};
@@ -106,7 +106,7 @@ impl AllocationPage {
         let other = versus.map(|versus| Self::varied(versus, &trace));
         let label = versus.map(|versus| versus.label(&trace.measured, &trace.resolved)).unwrap_or_default();
         let walk = AllocationWalk::of(&trace);
-        let tokens = walk.larger_for_tokens(&trace);
+        let tokens = walk.larger_besides(&trace);
         let remark = trace.remark.into_iter().chain(tokens).reduce(|all, next| format!("{all} {next}"));
         Ok(Self { walk, label, other, remark })
     }
@@ -213,16 +213,18 @@ impl AllocationWalk {
         Self { moments, timelines }
     }
 
-    /// A sentence on the devices where the graph of one token per sequence, which is not shown, reserves more.
-    fn larger_for_tokens(&self, trace: &Trace) -> Option<String> {
-        let devices = self.timelines.iter().zip(&trace.measured.compute);
-        let larger = devices.filter(|(timeline, bytes)| timeline.reserved.0 < **bytes);
-        let larger: Vec<String> =
-            larger.map(|(timeline, bytes)| format!("{} on {}", Bytes(*bytes), timeline.id)).collect();
-        (!larger.is_empty()).then(|| {
-            let larger = larger.join(" and ");
-            format!("This is the graph of a prompt; that of one token per sequence takes more: {larger} are reserved.")
-        })
+    /// A sentence on the devices where another graph of the load, which is not shown, reserves more.
+    fn larger_besides(&self, trace: &Trace) -> Option<String> {
+        let devices = self.timelines.iter().zip(&trace.measured.compute).enumerate();
+        let larger = devices.filter_map(|(home, (timeline, bytes))| {
+            let reserves = |graph: &&ReservedGraph| graph.reserved.get(home).is_some_and(|piece| piece.bytes == *bytes);
+            let graph = trace.details.besides.iter().find(reserves).filter(|_| timeline.reserved.0 < *bytes)?;
+            let of = if graph.batch.n_seq_tokens() == 1 { "one token per sequence" } else { "one sequence" };
+            Some(format!("{} on {} for that of {of}", Bytes(*bytes), timeline.id))
+        });
+        let larger: Vec<String> = larger.collect();
+        (!larger.is_empty())
+            .then(|| format!("This is the graph of a prompt; more is reserved: {}.", larger.join(" and ")))
     }
 }
 

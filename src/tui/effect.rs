@@ -176,12 +176,14 @@ pub struct ExportJob {
     pub of: PlanRequest,
     pub plan: Plan,
     pub location: ModelLocation,
+    pub pinned: bool,
 }
 
 impl ExportJob {
     /// Writes the export.
     pub fn answer(&self) -> Action {
-        let input = ExportInput { request: &self.of, plan: &self.plan, location: &self.location, minimal: false };
+        let Self { of: request, plan, location, pinned, .. } = self;
+        let input = ExportInput { request, plan, location, minimal: false, pinned: *pinned };
         Action::Written { id: self.id, text: self.format.write(&input) }
     }
 }

@@ -176,6 +176,10 @@ pub enum Scope {
     Verify,
     /// On the export page.
     Export,
+    /// On the placement screen.
+    Placement,
+    /// On the pages of a layer and of a device.
+    Details,
     /// On the pages of the teach screen.
     Teach,
     /// On overlays.
@@ -206,13 +210,15 @@ impl Scope {
             Self::Compare => "Compare",
             Self::Verify => "Planned and observed",
             Self::Export => "Export",
+            Self::Placement => "Placement",
+            Self::Details => "A layer, a device",
             Self::Teach => "Teach",
             Self::Page => "Pop-up pages",
         }
     }
 
     /// Every scope, in the order of the help.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Knobs,
         Self::Lists,
         Self::Plan,
@@ -222,6 +228,8 @@ impl Scope {
         Self::Compare,
         Self::Verify,
         Self::Export,
+        Self::Placement,
+        Self::Details,
         Self::Machine,
         Self::CardPicker,
         Self::SavedMachines,

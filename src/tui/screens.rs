@@ -16,6 +16,7 @@ pub mod machine;
 pub mod matrix;
 pub mod models;
 pub mod notes;
+pub mod placement;
 pub mod sweep;
 pub mod teach;
 pub mod together;
@@ -50,6 +51,7 @@ pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Scre
             ));
         }
         Command::Notes => Box::new(notes::NotesPage::default()),
+        Command::Placement => Box::new(placement::PlacementScreen::of(app)),
         Command::Sweep => Box::new(sweep::SweepPage::of(app)),
         Command::Teach => Box::new(teach::TeachScreen::on(Page::ALL[0])),
         Command::Together => Box::new(together::TogetherPage::default()),

@@ -98,6 +98,54 @@ fn options_stand_over_the_log() {
     assert!(text.contains("planned for release 2026-11") && !text.contains("KV cache     760.00     760.00"), "{text}");
 }
 
+/// Logs of programs that say their version, and no build of llama.cpp.
+#[rstest]
+#[case(
+    "Welcome to KoboldCpp - Version 1.118.1",
+    "release 2026-08-05, the nearest to KoboldCpp 1.118.1 with a llama.cpp of 2026-08-01 or before."
+)]
+#[case("Welcome to KoboldCpp - Version 1.98", "release 2026-08, the nearest to KoboldCpp 1.98, between 1.94 with")]
+#[case(
+    "Aug 22 22:44:03 INFO  LocalAI version version=\"v4.9.0 (82c191a)\"",
+    "release 2026-08-05, the nearest to LocalAI 4.9.0 with llama.cpp b10498."
+)]
+#[case(
+    "load_backend: loaded CUDA backend from /home/me/.lmstudio/extensions/backends/\
+     llama.cpp-linux-x86_64-nvidia-cuda12-avx2-2.41.0/libggml-cuda.so",
+    "release 2026-09, the nearest to LM Studio 2.41.0 with llama.cpp b11026."
+)]
+#[case(
+    "load_backend: loaded CUDA backend from /data/jan/llamacpp/backends/b9967/linux-cuda/libggml-cuda.so",
+    "release 2026-08-05, the nearest to b9967."
+)]
+#[case(
+    "Aug 22 22:44:03 INFO  LocalAI version version=\"v5.0.0 (82c191a)\"",
+    "which agrees best, as the llama.cpp of LocalAI 5.0.0, after 4.9.0 with llama.cpp b10498, is not known here."
+)]
+#[case(
+    "Aug 22 22:44:03 INFO  LocalAI version version=\"v4.9.0 (82c191a)\"\nbuild: 11342 (abcdef0) with GNU",
+    "release 2026-11, the nearest to b11342."
+)]
+fn a_log_of_a_program_is_planned_by_what_that_ships(#[case] banner: &str, #[case] said: &str) {
+    let sandbox = Sandbox::new();
+    // lines of builds that nothing dates
+    let lines = "llama_prepare_model_devices: using device CUDA0 (NVIDIA GeForce RTX 3090) (0000:01:00.0) - 23774 MiB free\n\
+        load_tensors: loading model tensors, this can take a while... (load_mode = mmap)\n\
+        load_tensors: offloaded 37/37 layers to GPU\n\
+        load_tensors:   CPU_Mapped model buffer size =   303.22 MiB\n\
+        load_tensors:        CUDA0 model buffer size =  2375.91 MiB\n\
+        llama_context: n_seq_max     = 1\n\
+        llama_context: n_ctx         = 8192\n\
+        llama_kv_cache:      CUDA0 KV buffer size =  1152.00 MiB\n\
+        sched_reserve:      CUDA0 compute buffer size =   301.75 MiB\n";
+    let log = sandbox.file("program.log", format!("{banner}\n{lines}").as_bytes());
+    let mut command = sandbox.plimsoll();
+    let output = command.arg("check").arg(log).args(["--model", "catalogue:qwen3-4b"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(said), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn what_cannot_be_read_is_said_with_what_to_do() {
     let sandbox = Sandbox::new();

@@ -11,57 +11,6 @@ use super::{Sandbox, json, refused};
 
 const MACHINE: [&str; 4] = ["--gpu", "name=card,total=24GiB,free=23GiB", "--ram", "total=64GiB,free=60GiB"];
 
-/// Options that have an effect on memory and no setting yet.
-const NOT_YET: &[&str] = &[
-    "--backend-sampling",
-    "--control-vector",
-    "--control-vector-layer-range",
-    "--control-vector-scaled",
-    "--cpu-moe",
-    "--cpu-moe-draft",
-    "--device",
-    "--fit",
-    "--kv-unified-per-slot",
-    "--lazy-mode",
-    "--lookup-cache-dynamic",
-    "--lookup-cache-static",
-    "--lora",
-    "--lora-scaled",
-    "--main-gpu",
-    "--mlock",
-    "--mmap",
-    "--mtmd-batch-max-tokens",
-    "--n-cpu-ffn",
-    "--n-cpu-moe-draft",
-    "--no-host",
-    "--no-mmap",
-    "--no-spec-draft-backend-sampling",
-    "--override-kv",
-    "--override-tensor",
-    "--override-tensor-draft",
-    "--spec-draft-backend-sampling",
-    "--spec-draft-cpu-moe",
-    "--spec-draft-n-cpu-moe",
-    "--spec-draft-ncmoe",
-    "--spec-draft-override-tensor",
-    "--split-mode",
-    "-bs",
-    "-cmoe",
-    "-cmoed",
-    "-dev",
-    "-fit",
-    "-lcd",
-    "-lcs",
-    "-lzm",
-    "-mg",
-    "-ncffn",
-    "-ncmoed",
-    "-ot",
-    "-otd",
-    "-sm",
-    "-nommap",
-];
-
 fn plan(arguments: &[&str]) -> Value {
     json(Sandbox::new().plimsoll().arg("plan").args(MACHINE).args(arguments))
 }
@@ -82,10 +31,7 @@ fn figures(mut plan: Value) -> Value {
 fn every_option_of_llama_server_is_known() {
     for line in include_str!("llama-server-names.txt").lines().filter(|line| !line.starts_with('#')) {
         let (values, name) = line.split_once(' ').unwrap();
-        if ServerOption::named(name).is_none() {
-            assert!(NOT_YET.contains(&name), "{name}");
-            continue;
-        }
+        assert!(ServerOption::named(name).is_some(), "{name}");
         let mut words: VecDeque<OsString> = [name, "1", "1"].map(OsString::from).into();
         GivenOption::take(&mut words).unwrap();
         let stands_for_others = words.len() > 2;
@@ -106,12 +52,8 @@ fn commands_of_public_threads_are_read() {
         command.args(["plan", "catalogue:qwen3-8b", "--command", &text]).args(MACHINE);
         let output = command.output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        let unknown = said.split_once("' is not a known option").and_then(|(before, _)| before.rsplit_once('\''));
-        match unknown {
-            Some((_, name)) => assert!(NOT_YET.contains(&name), "{said}{text}"),
-            // projectors and drafts are not there
-            None => assert!(!said.contains("--command:") && output.status.code() != Some(1), "{said}{text}"),
-        }
+        // projectors, drafts and adapters are not there
+        assert!(!said.contains("--command:") && output.status.code() != Some(1), "{said}{text}");
     }
 }
 

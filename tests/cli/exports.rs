@@ -63,6 +63,25 @@ fn each_engine_lists_its_formats() {
 }
 
 #[test]
+fn a_llama_server_command_is_pinned() {
+    let sandbox = Sandbox::new();
+    let model = sandbox.model("llama3.2-1b");
+    let export = |more: &[&str]| {
+        let mut command = sandbox.plimsoll();
+        command.arg("export").arg(&model).args(["--pin", "--gpu", "2GiB", "--ram", "64GiB"]).args(more);
+        command.assert()
+    };
+    let pinned = export(&["--engine", "llama.cpp"]).success();
+    pinned
+        .stdout(contains("# pinned as llama-server's fit decides for this machine: -c -ngl\n"))
+        .stdout(contains(" -ngl "));
+    let own = export(&["--as", "llama-server"]).success();
+    own.stdout(contains("# not pinned: the command is Ollama's own\n"));
+    let refused = export(&["--as", "json"]).code(2);
+    refused.stderr(contains("--pin: json has no such options: use it with --as llama-server"));
+}
+
+#[test]
 fn existing_files_are_not_overwritten() {
     let sandbox = Sandbox::new();
     let model = sandbox.model("llama");

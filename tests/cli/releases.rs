@@ -81,17 +81,24 @@ fn a_neighbouring_release_is_one_sentence() {
 #[case("2026-08-02", "2026-08-05")]
 #[case("b9509", "2026-08")]
 #[case("2026-06-04", "2026-08")]
-fn a_build_or_a_date_takes_the_nearest_release(#[case] wanted: &str, #[case] release: &str) {
+#[case("koboldcpp 1.120", "2026-09")]
+#[case("lmstudio-2.28.2", "2026-08-05")]
+#[case("llama-cpp-python 0.3.36", "2026-11")]
+#[case("text-generation-webui 4.5", "2026-08")]
+#[case("ollama 0.32.6", "2026-08-05")]
+fn a_build_a_date_or_a_program_takes_the_nearest_release(#[case] wanted: &str, #[case] release: &str) {
     assert_eq!(plan("catalogue:llama3.1-8b", &["--engine", "llama.cpp", "--release", wanted])["release"], release);
 }
 
-#[test]
-fn another_text_is_no_release() {
+#[rstest]
+#[case("newest")]
+#[case("localai 5.0")]
+fn another_text_is_no_release(#[case] text: &str) {
     let sandbox = Sandbox::new();
     let mut command = sandbox.plimsoll();
-    command.args(["plan", "catalogue:llama3.1-8b", "--release", "newest"]).args(MACHINE);
+    command.args(["plan", "catalogue:llama3.1-8b", "--release", text]).args(MACHINE);
     let said = refused(&mut command, 2);
-    assert!(said.contains("unknown release 'newest'") && said.contains("2026-09-15"), "{said}");
+    assert!(said.contains(&format!("unknown release '{text}'")) && said.contains("2026-09-15"), "{said}");
 }
 
 #[test]

@@ -96,6 +96,27 @@ fn the_formats_are_those_of_the_engine() {
 }
 
 #[test]
+fn what_the_fit_decides_is_pinned_and_left_to_it_again() {
+    let machine = harness::machine(2, "RTX 3060", 6, 32);
+    let model = harness::model("llama3.1-8b");
+    let mut harness = Harness::by(EngineId::LlamaCpp, model, machine, (120, 40), Settings::default());
+    harness.press("x");
+    assert!(harness.text().contains("p pins what llama-server's fit decides"), "{}", harness.text());
+    let fitted = harness.showing::<ExportPage>().text.clone();
+    harness.press("p");
+    let text = harness.text();
+    assert!(text.contains("p leaves it to llama-server's fit again") && text.contains("-ngl 33 -ts "), "{text}");
+    harness.press("Enter");
+    assert!(harness.copied[0].contains("# pinned as llama-server's fit decides for this machine: -c -ngl -ts\n"));
+    harness.press("→");
+    assert!(!harness.text().contains("fit again"), "JSON has nothing to pin\n{}", harness.text());
+    harness.press("p ←");
+    assert!(harness.showing::<ExportPage>().pinned, "p did nothing there");
+    harness.press("p");
+    assert_eq!(harness.showing::<ExportPage>().text, fitted);
+}
+
+#[test]
 fn exports_name_the_source_of_an_unchanged_model() {
     let mut harness = harness();
     harness.fakes.models.insert("hf://a/b:Q8_0".to_owned(), Ok(harness::package("llama3.1-8b")));

@@ -12,7 +12,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::harness::{self, Harness};
 
-const COMMANDS: [Command; 58] = [
+const COMMANDS: [Command; 60] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -71,6 +71,8 @@ const COMMANDS: [Command; 58] = [
     Command::CompareMachines,
     Command::Export,
     Command::Together,
+    Command::Placement,
+    Command::MoveInAllBlocks,
 ];
 
 /// Commands that change knobs, and those that lead back to the planner.

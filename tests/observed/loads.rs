@@ -2,6 +2,7 @@
 
 use plimsoll::observed::{Complete, Event, FitResult, Load, Mib, Missing, Observation, Program, TablePhase, Term};
 use plimsoll::settings::{CacheType, FlashAttn, GpuLayers};
+use rstest::rstest;
 
 fn load(text: &str) -> Load {
     Observation::of(text).load().expect("the text has a load").clone()
@@ -453,4 +454,48 @@ fn a_pipeline_that_is_given_up_is_no_failure() {
     // the second reservation may be refused as well
     let failed = Observation::of(&(text.to_owned() + again + "failed to allocate CUDA1 buffer of size 847618048\n"));
     assert!(failed.missing.contains(&Missing::Failed));
+}
+
+/// The program, its version and the build, of a banner, a command or the place of a backend.
+#[rstest]
+#[case("Welcome to KoboldCpp - Version 1.118.1", (Some(Program::KoboldCpp), Some("1.118.1"), None))]
+#[case("7:16AM INF LocalAI version: v3.8.0 (9cc8d90)", (Some(Program::LocalAi), Some("3.8.0"), None))]
+#[case(
+    "Aug 22 22:44:03 INFO  LocalAI version version=\"v4.9.0 (82c191a)\"",
+    (Some(Program::LocalAi), Some("4.9.0"), None)
+)]
+#[case(
+    "/home/me/.lmstudio/extensions/backends/llama.cpp-linux-x86_64-nvidia-cuda12-avx2-2.41.0/llama-server --model /m/a.gguf",
+    (Some(Program::LmStudio), Some("2.41.0"), None)
+)]
+#[case(
+    "load_backend: loaded Vulkan backend from C:\\Users\\me\\.lmstudio\\extensions\\backends\\llama.cpp-win-x86_64-vulkan-avx2-2.47.0\\ggml-vulkan.dll",
+    (Some(Program::LmStudio), Some("2.47.0"), None)
+)]
+#[case(
+    "[2026-07-06][19:20:50][plugin::commands][INFO] [llamacpp] load_backend: loaded Metal backend from /Users/me/Library/Application Support/Jan/data/llamacpp/backends/b9967/macos-arm64/build/bin/libggml-metal.dylib",
+    (Some(Program::LlamaCpp), None, Some(9_967))
+)]
+#[case(
+    "\"C:\\Jan\\data\\llamacpp\\backends\\b9967\\win-cuda-13-common_cpus-x64\\build\\bin\\llama-server.exe\" -m C:\\m\\a.gguf",
+    (Some(Program::LlamaCpp), None, Some(9_967))
+)]
+#[case("/opt/llama-b10830-bin-ubuntu-vulkan-x64/llama-server -m /m/a.gguf", (Some(Program::LlamaCpp), None, Some(10_830)))]
+#[case("/usr/local/bin/llama-server -m /m/b9999/a.gguf", (None, None, None))]
+#[case("version: 0.3.0-dev (build 10621, commit c1d0e7a00)", (Some(Program::LlamaCpp), None, Some(10_621)))]
+fn a_program_and_its_llama_cpp_are_told_apart(
+    #[case] line: &str,
+    #[case] told: (Option<Program>, Option<&str>, Option<u64>),
+) {
+    let load = load(&format!("{line}\n  Device 0: NVIDIA A10, compute capability 8.6, VMM: yes, VRAM: 22731 MiB\n"));
+    assert_eq!((load.program, load.version.as_deref(), load.build), told, "{line}");
+}
+
+#[test]
+fn a_folder_says_more_than_a_distributors_count() {
+    let of = |build: u64| {
+        let folder = "load_backend: loaded CPU backend from /opt/llama-b10830/libggml-cpu.so";
+        load(&format!("{folder}\n{}", small(build, 24.0))).build
+    };
+    assert_eq!((of(1), of(10_900)), (Some(10_830), Some(10_900)));
 }

@@ -89,6 +89,7 @@ fn programs_are_told_apart_where_the_text_does() {
         Program::Ollama => "ollama",
         Program::LmStudio => "LM Studio",
         Program::KoboldCpp => "koboldcpp",
+        Program::LocalAi => "LocalAI",
     };
     each(|sample, _, load| {
         let Some(program) = load.program else { return };

@@ -9,7 +9,8 @@ use crate::observed::{
     Term, device_name, is_gpu,
 };
 use crate::settings::{
-    Context, DraftSettings, FlashAttn, GpuLayers, LlamaProgram, OllamaVersion, Outputs, Release, Settings, SpecType,
+    self, BUILDS, Context, DeviceName, DraftSettings, FlashAttn, GpuLayers, LlamaProgram, OLDEST_BUILD, OllamaVersion,
+    Outputs, Release, Settings, Ships, SpecType, TensorOverride,
 };
 use crate::units::Bytes;
 
@@ -20,8 +21,6 @@ const ASSUMED_RAM: Bytes = Bytes::gib(1024);
 const OUTPUTS_SINCE: u64 = 9_200;
 /// Lines of before this build are mostly of builds that are nearest to release 2026-08.
 const OLD_LINES: u64 = 10_300;
-/// Build numbers of llama.cpp itself; distributors count from 1.
-const BUILDS: std::ops::Range<u64> = 1_000..100_000;
 
 /// A machine with the log's names for its GPUs.
 #[derive(Clone, Debug, PartialEq)]
@@ -215,37 +214,44 @@ pub fn engine(load: &Load) -> EngineId {
 
 /// Whether the load is of a build that is older than every release that is known here.
 pub fn is_older(load: &Load) -> bool {
-    match load.build.filter(|build| BUILDS.contains(build)) {
-        // release 2026-08 is of 8 June 2026, about b9570
-        Some(build) => build <= 9_550,
-        None => load.older_than.is_some_and(|build| build <= OLD_LINES),
+    if let Some(build) = build(load) {
+        return build < OLDEST_BUILD;
     }
+    let shipped = ships(load).is_some_and(|ships| ships.is_older());
+    shipped || load.older_than.is_some_and(|build| build <= OLD_LINES)
 }
 
-/// The release that is nearest to the one in the log, with the build or version that says so; none where it names
-/// neither.
-pub fn release(load: &Load) -> Option<(Release, String)> {
-    if let Some(build) = load.build.filter(|build| BUILDS.contains(build)) {
-        return Some((Release::nearest_to_build(build), format!("b{build}")));
+/// The release that is nearest to the one in the log, with the build or version that says so, or that says nothing of
+/// one; none where it names neither.
+pub fn release(load: &Load) -> Option<(Option<Release>, String)> {
+    if let Some(build) = printed_build(load) {
+        return Some((Some(Release::nearest_to_build(build)), format!("b{build}")));
     }
-    let version = load.version.as_deref().filter(|_| load.program == Some(Program::Ollama));
-    let Some(version) = version else {
-        let before = load.older_than.filter(|&build| build <= OLD_LINES)?;
-        return Some((Release::August2026, format!("builds before b{before}, whose lines these are")));
-    };
-    let release = match version.parse::<OllamaVersion>() {
-        Ok(version) => version.release(),
-        // from before it started llama-server
-        Err(_) => Release::August2026,
-    };
-    Some((release, format!("Ollama {version}")))
+    let shipped = ships(load).map(|ships| {
+        let version = load.version.as_deref().filter(|_| load.program == Some(Program::Ollama));
+        let own = version.and_then(|version| version.parse::<OllamaVersion>().ok());
+        (own.map_or_else(|| ships.release(), |version| Some(version.release())), ships.to_string())
+    });
+    let before = load.older_than.filter(|&build| build <= OLD_LINES);
+    let by_lines =
+        before.map(|before| (Some(Release::August2026), format!("builds before b{before}, whose lines these are")));
+    let is_known = |shipped: &(Option<Release>, String)| shipped.0.is_some();
+    shipped.clone().filter(is_known).or(by_lines).or(shipped)
 }
 
-/// The build of llama.cpp itself that the log names, or that its version of Ollama ships.
-fn build(load: &Load) -> Option<u64> {
-    let version = || load.version.as_deref().filter(|_| load.program == Some(Program::Ollama));
-    let shipped = || version()?.parse::<OllamaVersion>().ok()?.llama_cpp_build();
-    load.build.filter(|build| BUILDS.contains(build)).or_else(shipped)
+/// The build of llama.cpp itself that the log names.
+fn printed_build(load: &Load) -> Option<u64> {
+    load.build.filter(|build| BUILDS.contains(build))
+}
+
+/// The build of llama.cpp itself that the log names, or that the version of its program ships.
+pub fn build(load: &Load) -> Option<u64> {
+    printed_build(load).or_else(|| ships(load)?.build())
+}
+
+/// What is published of the llama.cpp that the program in the log ships.
+fn ships(load: &Load) -> Option<Ships> {
+    Ships::of(load.program?.name(), load.version.as_deref()?)
 }
 
 /// Settings of a plan for `engine` that follow from the log, but for the placement of layers.
@@ -287,13 +293,31 @@ pub fn settings(load: &Load, engine: EngineId) -> Settings {
         tensor_split: seen.tensor_split.clone().unwrap_or_default(),
         outputs: outputs(load),
         fit_target: margin(load).map(Bytes::mib),
+        fit_targets: seen.fit_target.iter().filter(|list| list.len() > 1).flatten().copied().map(Bytes::mib).collect(),
         fit_ctx: seen.fit_ctx,
+        no_fit: seen.fit == Some(false),
         n_cpu_moe: seen.n_cpu_moe,
+        n_cpu_ffn: seen.n_cpu_ffn,
+        no_host: seen.no_host == Some(true),
         pipeline_refused: gave_up_pipeline(load),
         load_mode: seen.load_mode.as_deref().and_then(|mode| mode.parse().ok()),
         build: build(load),
         ..Settings::default()
     }
+}
+
+/// The tensors that its command places, on the devices that the log calls `names`; none if a part cannot be read, or names
+/// a device that the log does not.
+pub fn overrides(load: &Load, names: &[String]) -> Option<Vec<TensorOverride>> {
+    let text = load.settings.override_tensor.as_deref()?;
+    let mut overrides = settings::flag::overrides(text).ok()?;
+    for to in &mut overrides {
+        if !to.device.as_str().eq_ignore_ascii_case("cpu") {
+            let name = device_name(to.device.as_str());
+            to.device = DeviceName::gpu(names.iter().position(|own| own == name)?);
+        }
+    }
+    Some(overrides)
 }
 
 /// Settings of Ollama's estimator that follow from the log.
@@ -332,7 +356,7 @@ fn flash_attention(load: &Load) -> FlashAttn {
 fn outputs(load: &Load) -> Outputs {
     match load.settings.n_outputs_max {
         Some(tokens) => Outputs::Tokens(tokens),
-        None if load.build.is_some_and(|build| (BUILDS.start..OUTPUTS_SINCE).contains(&build)) => Outputs::Ubatch,
+        None if build(load).is_some_and(|build| build < OUTPUTS_SINCE) => Outputs::Ubatch,
         None if load.older_than.is_some_and(|build| build <= OUTPUTS_SINCE) || embeds(load) => Outputs::Ubatch,
         None => Outputs::Parallel,
     }
@@ -340,8 +364,8 @@ fn outputs(load: &Load) -> Outputs {
 
 /// Whether no build tells how many outputs are reserved.
 pub fn outputs_untold(load: &Load) -> bool {
-    let build = load.build.is_some_and(|build| BUILDS.contains(&build)) || load.version.is_some();
-    load.settings.n_outputs_max.is_none() && !build && outputs(load) == Outputs::Parallel
+    let is_told = printed_build(load).is_some() || load.version.is_some();
+    load.settings.n_outputs_max.is_none() && !is_told && outputs(load) == Outputs::Parallel
 }
 
 /// Whether the program uses llama.cpp as a library, whose own default of outputs is a whole batch, with one sequence.
@@ -381,7 +405,7 @@ pub fn is_fitted(load: &Load) -> bool {
     let asked = load.settings.gpu_layers.is_some_and(|layers| layers != GpuLayers::Auto);
     let fitted = load.fit.projected.is_some() || load.fit.result == Some(FitResult::Fits);
     // since December 2025
-    let old = load.build.is_some_and(|build| BUILDS.contains(&build) && build < 7_500);
+    let old = build(load).is_some_and(|build| build < 7_500);
     let gave_up = matches!(load.fit.result, Some(FitResult::GaveUp(_)));
     !(asked || gave_up || load.settings.fit == Some(false) || old && !fitted)
 }

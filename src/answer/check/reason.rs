@@ -155,7 +155,7 @@ pub fn other_estimator(version: Option<&str>) -> Reason {
 
 /// The build is older than every release that is known, and reserves otherwise.
 fn older_build(load: &Load) -> Reason {
-    let build = load.build.or(load.older_than);
+    let build = log::build(load).or(load.older_than);
     let of = build.map_or_else(String::new, |build| format!(", b{build} or before,"));
     sentence(format!("the build{of} is older than the releases known here, and reserves otherwise"))
 }
@@ -234,8 +234,8 @@ impl Evidence<'_> {
         } else if cache && other_file && cells && told_layers {
             // context and types are told, so only the shape is left
             OTHER_SHAPE
-        } else if load.settings.override_tensor.is_some() && !cache {
-            told("--override-tensor puts tensors elsewhere, which a plan does not hold")
+        } else if load.settings.override_tensor.is_some() && placed.settings.override_tensor.is_empty() && !cache {
+            told("--override-tensor puts tensors on devices that the log does not tell")
         } else if let Some(mode) = split_mode {
             sentence(format!("--split-mode {mode} splits every layer over the GPUs; a plan has whole layers"))
         } else if load.events.iter().any(failed) {
@@ -257,7 +257,7 @@ impl Evidence<'_> {
             sentence(format!("the planned figure is not exact: {}", uncertainty.reason))
         } else if compute && placed.settings.release.is_some() {
             let known = "no release of llama.cpp that is known here agrees";
-            match load.build {
+            match log::build(load) {
                 Some(build) => sentence(format!("{known} with b{build}")),
                 None => sentence(format!("{known}, and the log names no build")),
             }

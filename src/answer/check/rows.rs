@@ -379,7 +379,7 @@ pub fn beside(request: &PlanRequest, names: &[String]) -> Option<Beside> {
     let mut beside = Beside::new();
     for part in &plan.parts {
         let of = match part.kind {
-            PartKind::Model => continue,
+            PartKind::Model | PartKind::Adapters => continue,
             PartKind::Vision | PartKind::Audio => Part::Projector,
             PartKind::Draft => Part::Draft,
         };

@@ -7,7 +7,7 @@ use super::log::{self, ObservedMachine};
 use super::reason::{self, Evidence, Reason};
 use super::rows::{self, Observed, Planned, Shown, SplitCheck};
 use super::search::{Found, Plans, Search, same_in_total};
-use super::{CPU, Check, CheckRequest, CheckedTerm, Compared, Part, ReleaseChoice};
+use super::{CPU, Check, CheckRequest, CheckedTerm, Compared, Part, ReleaseChoice, WhyRelease};
 use crate::engine::{EngineError, EngineId, PlanRequest};
 use crate::gguf::FileType;
 use crate::machine::Backend;
@@ -44,6 +44,7 @@ impl<'a> Base<'a> {
             // its context keeps further states, and computes more outputs
             wanted.draft = log::draft(load, &asked.model).unwrap_or_default();
         }
+        wanted.override_tensor = log::overrides(load, &names).unwrap_or_default();
         (asked.knobs)(&mut wanted);
         let request = PlanRequest::new(engine, Arc::clone(&asked.model), machine, wanted);
         Self { load, asked, observed: Observed::of(load), names, free_known, request, estimate }
@@ -141,13 +142,14 @@ impl<'a> Base<'a> {
             places.push(self.request.changed(|settings| settings.gpu_layers = GpuLayers::All));
         }
         let runs = !self.request.engine.facts().releases.is_empty();
-        let known = match self.asked.release {
-            Some(release) => Some((release, None, true)),
-            None => log::release(self.load).map(|(release, of)| (release, Some(of), false)),
+        let (known, why) = match (self.asked.release, log::release(self.load)) {
+            (Some(release), _) => (Some(release), WhyRelease::Given),
+            (None, Some((Some(release), of))) => (Some(release), WhyRelease::Nearest(of)),
+            (None, unknown) => (None, WhyRelease::Agrees(unknown.map(|(_, of)| of))),
         };
-        let releases: Vec<Option<Release>> = match &known {
+        let releases: Vec<Option<Release>> = match known {
             _ if !runs => vec![None],
-            Some((release, ..)) => vec![Some(*release)],
+            Some(release) => vec![Some(release)],
             None => Release::ALL.into_iter().map(Some).collect(),
         };
         let mut best: Option<((bool, usize, i64), PlanRequest, Planned)> = None;
@@ -169,11 +171,7 @@ impl<'a> Base<'a> {
         }
         let unplanned = || EngineError::Settings("there is nothing to plan".to_owned());
         let Some((_, request, plan)) = best else { return Err(error.unwrap_or_else(unplanned)) };
-        let release = request.settings.release.map(|release| {
-            let (nearest_to, is_given) = known.map_or((None, false), |(_, of, given)| (of, given));
-            ReleaseChoice { release, nearest_to, is_given }
-        });
-        Ok((release, request, plan))
+        Ok((request.settings.release.map(|release| ReleaseChoice { release, why }), request, plan))
     }
 
     /// How well a plan agrees: the layers first, then the number of terms, then the sum of differences.
@@ -302,7 +300,10 @@ impl<'a> Base<'a> {
         match reason {
             Reason::Setting(_) | Reason::CachesShowLayers(_) => true,
             Reason::AllOutputs => log::outputs_untold(self.load),
-            Reason::Release(_) => self.asked.release.is_none() && log::release(self.load).is_none(),
+            Reason::Release(_) => {
+                let is_told = log::release(self.load).is_some_and(|(release, _)| release.is_some());
+                self.asked.release.is_none() && !is_told
+            }
             _ => false,
         }
     }

@@ -108,6 +108,7 @@ Examples:
   plimsoll export llama3.1:8b --ctx 32768 > Modelfile
   plimsoll export model.gguf --as env --kv-type q8_0 --flash-attn on
   plimsoll export model.gguf --as llama-server --engine llama.cpp --ctx 65536
+  plimsoll export model.gguf --as llama-server --engine llama.cpp --pin    with what its fit decides
   plimsoll export model.gguf --as svg --gpu \"RTX 4090\" --output plan.svg
 
 The formats depend on the engine: modelfile, options, env and systemd are for Ollama.";

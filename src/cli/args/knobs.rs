@@ -81,7 +81,12 @@ impl FromArgMatches for KnobArgs {
             model_draft: file(Flag::ModelDraft),
             ..Self::default()
         };
-        for &flag in Flag::ALL {
+        // some count in the order in which they are given
+        let first = |flag: &Flag| matches.indices_of(flag.name()).and_then(|mut all| all.next());
+        let mut flags: Vec<Flag> =
+            Flag::ALL.iter().copied().filter(|flag| flag.row().takes != Takes::NotTyped).collect();
+        flags.sort_by_key(first);
+        for flag in flags {
             let text = match flag.row().takes {
                 Takes::NotTyped => continue,
                 Takes::File(_) => file(flag).map(|_| String::new()),

@@ -3,7 +3,7 @@
 use super::super::error::one_line;
 use super::super::style::Style;
 use crate::answer::check::running::{PsAnswer, PsCandidate};
-use crate::answer::check::{CPU, Check, Compared, Precision, Reason};
+use crate::answer::check::{CPU, Check, Compared, Precision, Reason, ReleaseChoice, WhyRelease};
 use crate::engine::PlanRequest;
 use crate::export::check::{name, part_title, version};
 use crate::library::verify::FoundModel;
@@ -137,13 +137,17 @@ fn about(load: &Load, found: &FoundModel, check: &Check) -> String {
         (None, None) => String::new(),
     };
     let plan = match &check.release {
-        Some(choice) => match (&choice.nearest_to, choice.is_given) {
-            (Some(of), _) => format!("planned for release {}, the nearest to {of}", choice.release),
-            (None, true) => format!("planned for release {}", choice.release),
-            (None, false) => {
-                format!("planned for release {}, which agrees best, as the log names no build", choice.release)
-            }
-        },
+        Some(ReleaseChoice { release, why }) => {
+            let why = match why {
+                WhyRelease::Given => String::new(),
+                WhyRelease::Nearest(of) => format!(", the nearest to {of}"),
+                WhyRelease::Agrees(None) => ", which agrees best, as the log names no build".to_owned(),
+                WhyRelease::Agrees(Some(of)) => {
+                    format!(", which agrees best, as the llama.cpp of {of}, is not known here")
+                }
+            };
+            format!("planned for release {release}{why}")
+        }
         None => format!("planned for {}", check.request.engine.title()),
     };
     let machine: Vec<&str> = check.request.machine.gpus.iter().map(|gpu| gpu.name.as_str()).collect();

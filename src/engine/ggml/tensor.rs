@@ -278,7 +278,8 @@ pub struct Tensor {
     pub op: Op,
     /// The function of [`Op::Unary`].
     pub unary: Option<UnaryOp>,
-    /// The limit of the operands of a gated unit (`ggml_swiglu_clamp`, 0.1.161); 0 for none.
+    /// The limit of the operands of a gated unit (`ggml_swiglu_clamp`, 0.1.161), or the largest bias of attention by
+    /// distance (`ALiBi`); 0 for none.
     pub limit: f32,
     /// A product whose second operand must stay in f32 (`ggml_prec_set_src`, 0.1.161).
     pub f32_operand: bool,

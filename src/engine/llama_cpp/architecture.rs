@@ -35,6 +35,8 @@ pub struct Architecture {
     /// Releases in which the last product of its experts is asked for in f32, as their values exceed f16, which GPUs
     /// refuse (`llama-graph.cpp`, 0.1.161).
     pub(super) experts_in_f32: Releases,
+    /// The operations that its graph may have.
+    pub(super) room: GraphRoom,
     /// Where its graph was compared with what llama.cpp measures.
     pub compared: Compared,
     pub(super) traits: &'static [Trait],
@@ -53,6 +55,27 @@ pub(super) enum Window {
     DenseFirst(u64),
 }
 
+/// How many operations a graph may have (`llama_context::graph_max_nodes`, 0.1.161): the most of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GraphRoom {
+    /// For every token of a ubatch.
+    per_token: u64,
+    /// For every tensor of the model.
+    per_weight: u64,
+}
+
+impl GraphRoom {
+    pub const USUAL: Self = Self { per_token: 0, per_weight: 8 };
+    pub const LARGE: Self = Self { per_token: 40, per_weight: 32 };
+    pub const LARGER: Self = Self { per_token: 80, per_weight: 64 };
+    pub const LARGEST: Self = Self { per_token: 160, per_weight: 64 };
+
+    /// Operations in a graph of so many tokens, of a model with so many tensors.
+    pub fn operations(self, tokens: u64, weights: u64) -> u64 {
+        (self.per_token * tokens).max(self.per_weight * weights).max(1024)
+    }
+}
+
 /// Where the graph of an architecture was compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
@@ -67,6 +90,8 @@ pub enum Compared {
 pub enum Trait {
     /// llama.cpp has the name but nothing that loads such a file (`llama_model_create`).
     HasNoLoader,
+    /// It cannot be split by tensors (`llm_arch_supports_sm_tensor`).
+    NoTensorSplit,
     /// Flash attention is off whatever is asked (`llama_init_from_model`).
     ForbidsFlashAttention,
     /// llama.cpp ends with an error unless flash attention is off: values have no heads.
@@ -81,6 +106,9 @@ pub enum Trait {
     ReadsLogitCap,
     /// Attention scores have a soft cap.
     CapsScores,
+    /// Attention scores have a bias by distance (`ALiBi`), and a KV head has several queries. It decides memory only
+    /// then.
+    BiasesScores,
     /// Queries are multiplied by a temperature if the header has one.
     ReadsTemperature,
     /// Queries, keys and values are limited if the header has a limit.
@@ -141,6 +169,12 @@ pub enum Trait {
     IgnoresSsmScales,
     /// Biases of queries, keys and values are loaded and not read.
     IgnoresQkvBiases,
+    /// The bias of attention's output is loaded and not read.
+    IgnoresAttnOutputBias,
+    /// Biases of feed-forward matrices are loaded and not read.
+    IgnoresFeedForwardBiases,
+    /// The bias of logits is loaded and not read.
+    IgnoresOutputBias,
     /// Factors of rotary positions are loaded and not read.
     IgnoresRopeFactors,
     /// The same in blocks with a sliding window only.
@@ -243,6 +277,7 @@ impl Architecture {
         refuses_mtp_blocks: Releases::NONE,
         rolls_back: Releases::NONE,
         experts_in_f32: Releases::NONE,
+        room: GraphRoom::USUAL,
         compared: Compared::Everywhere,
         traits: &[],
     };
@@ -271,6 +306,17 @@ impl Architecture {
     /// Whether factors of rotary positions are loaded and not read, in blocks with a sliding window or in others.
     pub fn ignores_rope_factors(&self, windowed: bool) -> bool {
         self.has(T::IgnoresRopeFactors) || windowed && self.has(T::IgnoresRopeFactorsInWindows)
+    }
+
+    /// Whether the biases of matrices with this role are loaded and not read.
+    pub fn ignores_bias(&self, of: LlmTensor) -> bool {
+        match of {
+            Slot::AttnQ | Slot::AttnK | Slot::AttnV | Slot::AttnQkv => self.has(T::IgnoresQkvBiases),
+            Slot::AttnOutput => self.has(T::IgnoresAttnOutputBias),
+            Slot::FfnGate | Slot::FfnUp | Slot::FfnDown => self.has(T::IgnoresFeedForwardBiases),
+            Slot::Output => self.has(T::IgnoresOutputBias),
+            _ => false,
+        }
     }
 
     /// Whether the scales of matrices with this role are loaded and not read.

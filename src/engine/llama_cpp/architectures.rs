@@ -6,7 +6,7 @@
 //! others lack. Then add what llama.cpp measured of such a model to `tests/llama_cpp/`: a test there fails for a row
 //! without figures. Code asks for traits, not for architectures.
 
-use super::architecture::{Architecture, Compared, GraphFamily, Trait as T, Window};
+use super::architecture::{Architecture, Compared, GraphFamily, GraphRoom, Trait as T, Window};
 use super::context::{Batch, ContextType, Cparams};
 use super::error::LoadError;
 use super::graph::{self, GraphBuilder, GraphModel};
@@ -55,6 +55,15 @@ impl ArchitectureRow {
 const WITHOUT_GRAPH: [(&str, Release); 3] =
     [("clef", R::November2026), ("pockettts", R::September2026), ("qwen3tts", R::September2026)];
 
+/// Names that no release of llama.cpp knows (`llama-arch.cpp`, 0.1.161), of files that Ollama made for its own engines.
+const OF_OLLAMA: [&str; 8] =
+    ["deepseekocr", "glm4moelite", "glmocr", "gptoss", "mllama", "nemotron_h_omni", "olmo3", "qwen25vl"];
+
+/// Whether only Ollama knows this name.
+pub fn is_of_ollama(name: &str) -> bool {
+    OF_OLLAMA.contains(&name)
+}
+
 /// Whether `release` knows this name, or no release here is known to be the first that does.
 pub fn is_known(name: &str, release: Release) -> bool {
     let listed = Architecture::named(name).map(|architecture| architecture.since);
@@ -88,7 +97,7 @@ architectures! {
     /// Qwen 2 and 2.5.
     "qwen2" { blocks: Some(Transformer::LLAMA) };
     /// The text part of Qwen 2 VL and 2.5 VL.
-    "qwen2vl" { blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions] };
+    "qwen2vl" { blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions, T::IgnoresOutputBias] };
     /// Qwen 3.
     "qwen3" { blocks: Some(Transformer::LLAMA), traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales] };
     /// The text part of Qwen 3 VL.
@@ -104,15 +113,15 @@ architectures! {
     } hparams: Hparams::deepstack;
     /// Qwen 3 Next: delta nets and attention.
     "qwen3next" {
-        keeps_last_rows: Releases::since(R::September2026), refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        room: GraphRoom::LARGE, keeps_last_rows: Releases::since(R::September2026), refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReshapesGate,
-            T::RepeatsHeadsInTurn,
+            T::RepeatsHeadsInTurn, T::IgnoresFusedQkvScale, T::IgnoresSsmScales,
         ],
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen3_next_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5.
     "qwen35" {
-        keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        room: GraphRoom::LARGE, keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
         rolls_back: Releases::ALL,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
@@ -121,7 +130,7 @@ architectures! {
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen35_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5 with experts.
     "qwen35moe" {
-        keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        room: GraphRoom::LARGE, keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
         rolls_back: Releases::ALL,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
@@ -131,7 +140,7 @@ architectures! {
     /// Qwen 3.8 Flash Next: delta nets and attention to chosen pools, over residual streams that are mixed before each
     /// half.
     "qwen4exp" {
-        since: R::September2026, rolls_back: Releases::since(R::September2026),
+        room: GraphRoom::LARGE, since: R::September2026, rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::November2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::FusesHyperConnections, T::SeveralPositions, T::ReadsFeedForwardScales,
@@ -152,7 +161,7 @@ architectures! {
     /// Gemma 3n.
     "gemma3n" {
         window: Window::Needed(5), compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::SharesCaches, T::CopiesEmbeddingsFirst, T::CapsLogits],
+        traits: &[T::NoTensorSplit, T::SharesCaches, T::CopiesEmbeddingsFirst, T::CapsLogits],
     } graph: |build| build.gemma3n(), hparams: |hp, _| hp.gemma3n();
     /// Gemma 4.
     "gemma4" {
@@ -186,23 +195,23 @@ architectures! {
     /// `DeepSeek` 2, 3 and all with MLA.
     "deepseek2" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        refuses_mtp_blocks: Releases::until(R::EarlyAugust2026), traits: &[T::ReadsTemperature],
+        refuses_mtp_blocks: Releases::until(R::EarlyAugust2026), traits: &[T::NoTensorSplit, T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// Mistral Small 4: `DeepSeek` 2's blocks.
     "mistral4" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         experts_in_f32: Releases::since(R::November2026), compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::ReadsTemperature],
+        traits: &[T::NoTensorSplit, T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// `DeepSeek` 3.2: the same with sparse attention.
     "deepseek32" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         unmarked: |slot| slot == Slot::ExpProbsB, compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::ReadsFeedForwardScales],
+        traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales],
     } hparams: Hparams::deepseek32;
     /// `DeepSeek` 4: windows beside compressed caches, over several residual streams.
     "deepseek4" {
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         since: R::EarlyAugust2026, caches_mtp_blocks: Releases::since(R::September2026),
         rolls_back: Releases::since(R::September2026), compared: Compared::OnCuda(R::November2026),
         traits: &[
@@ -215,7 +224,7 @@ architectures! {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         gating: gating::SIGMOID, unmarked: |slot| slot == Slot::ExpProbsB,
         loads_mtp_blocks: Releases::only(R::EarlyAugust2026), compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::ReadsFeedForwardScales, T::IndexerNormIsOptional],
+        traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales, T::IndexerNormIsOptional],
     } hparams: Hparams::glm_dsa;
     /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
     "deepseek2-ocr" {
@@ -252,23 +261,23 @@ architectures! {
     } hparams: |hp, _| hp.scaled_stream();
     /// Granite 4 with state-space blocks.
     "granitehybrid" {
-        blocks: Some(Transformer::LLAMA), traits: &[T::Hybrid, T::IgnoresExpertWeightsScale, T::ReadsLogitScale],
+        blocks: Some(Transformer::LLAMA), traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresExpertWeightsScale, T::ReadsLogitScale],
     } hparams: Hparams::granite_hybrid;
     /// Mamba.
     "mamba" {
-        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), traits: &[T::Recurrent],
+        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), traits: &[T::NoTensorSplit, T::Recurrent],
     } hparams: Hparams::mamba;
     /// Nemotron H, also with experts.
     "nemotron_h" | "nemotron_h_moe" {
         keeps_last_rows: Releases::since(R::September2026), rolls_back: Releases::since(R::September2026),
-        traits: &[T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::GivesFinalInput],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::GivesFinalInput],
     } graph: |build| build.nemotron_h(), mtp: |build| build.nemotron_h_mtp(), hparams: Hparams::nemotron_h;
     /// `SmolLM` 3.
     "smollm3" {
         blocks: Some(Transformer { rotation: RopeLayers::ButEveryNth, ..Transformer::LLAMA }),
     } hparams: |hp, _| hp.no_rope_every(4);
     /// `OLMo` 2 and 3.
-    "olmo2" {
+    "olmo2" { traits: &[T::NoTensorSplit],
         blocks: Some(Transformer { heads: QkNorm::Across, ..Transformer::POST_NORM }), window: Window::Optional(4),
     };
     /// `StarCoder` 2.
@@ -280,7 +289,7 @@ architectures! {
     } graph: |build| build.lfm2(), hparams: Hparams::lfm2;
     /// Falcon H1: attention and state space in parallel.
     "falcon-h1" {
-        traits: &[T::Hybrid, T::IgnoresRopeFactors],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresRopeFactors, T::IgnoresAttnOutputBias],
     } graph: |build| build.falcon_h1(), hparams: Hparams::falcon_h1;
     /// Jamba: state-space blocks of the first version, and attention.
     "jamba" {
@@ -288,11 +297,11 @@ architectures! {
             rotation: RopeLayers::Never, sum: ResidualOrder::ResidualFirst, experts: ExpertRouting::SOFTMAX_AS_IS,
             ..Transformer::LLAMA
         }),
-        traits: &[T::Hybrid, T::IgnoresExpertWeightsScale],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresExpertWeightsScale],
     } hparams: Hparams::jamba;
     /// Mamba 2.
     "mamba2" {
-        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), traits: &[T::Recurrent],
+        blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), traits: &[T::NoTensorSplit, T::Recurrent],
     } hparams: Hparams::mamba2;
     /// Qwen 1 and 1.5 in the original format.
     "qwen" { blocks: Some(Transformer::LLAMA) };
@@ -327,7 +336,9 @@ architectures! {
     /// Seed-OSS.
     "seed_oss" { blocks: Some(Transformer { feed_forward: Norms::before(Slot::AttnPostNorm), ..Transformer::LLAMA }) };
     /// ERNIE 4.5, also with experts.
-    "ernie4_5" | "ernie4_5-moe" { blocks: Some(Transformer::LLAMA), traits: &[T::IgnoresExpertWeightsScale] };
+    "ernie4_5" | "ernie4_5-moe" {
+        blocks: Some(Transformer::LLAMA), traits: &[T::IgnoresExpertWeightsScale, T::IgnoresAttnOutputBias],
+    };
     /// Hunyuan, also with experts.
     "hunyuan-dense" | "hunyuan-moe" {
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
@@ -352,7 +363,7 @@ architectures! {
             heads: QkNorm::Across, experts: ExpertRouting { gating: None, ..ExpertRouting::SOFTMAX },
             ..Transformer::LLAMA
         }),
-        traits: &[T::GivesLayerInputs, T::IgnoresExpertWeightsScale],
+        traits: &[T::NoTensorSplit, T::GivesLayerInputs, T::IgnoresExpertWeightsScale],
     };
     /// dots.llm1 and Ling 2.
     "dots1" | "bailingmoe2" { blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }) };
@@ -372,7 +383,7 @@ architectures! {
         blocks: Some(Transformer {
             heads: QkNorm::Across, experts: ExpertRouting::SOFTMAX_AS_IS, ..Transformer::LLAMA
         }),
-        traits: &[T::IgnoresExpertWeightsScale],
+        traits: &[T::NoTensorSplit, T::IgnoresExpertWeightsScale],
     };
     /// Arcee's AFM.
     "arcee" { blocks: Some(Transformer { squares: true, ..Transformer::LLAMA }) };
@@ -403,7 +414,7 @@ architectures! {
     /// MPT.
     "mpt" {
         blocks: Some(Transformer { rotation: RopeLayers::Never, heads: QkNorm::AcrossSplit, ..Transformer::LAYER }),
-        traits: &[T::ReadsKqvClamp],
+        traits: &[T::NoTensorSplit, T::ReadsKqvClamp],
     };
     /// DBRX.
     "dbrx" {
@@ -435,7 +446,8 @@ architectures! {
     } graph: |build| build.eagle3(), mtp: |build| build.eagle3(), hparams: Hparams::eagle3;
     /// `DFlash` and `DSpark`: blocks that draft several tokens at once for another model.
     "dflash" {
-        since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
+        // that of DFlash 2, others have less
+        room: GraphRoom::LARGE, since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
         traits: &[T::HasEncoder, T::SeveralPositionsBySections, T::ReadsFeedForwardScales, T::BlockDraft],
     } graph: |build| build.dflash(), mtp: |build| build.dflash(), hparams: Hparams::dflash;
     /// Gemma 4's assistant, which drafts for it and shares its caches.
@@ -473,6 +485,7 @@ architectures! {
     "refact" {
         blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::LLAMA }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
+        traits: &[T::BiasesScores, T::IgnoresAttnOutputBias, T::IgnoresFeedForwardBiases],
     };
     /// K-EXAONE.
     "exaone-moe" {
@@ -522,7 +535,9 @@ architectures! {
     /// Dream and `LLaDA`, which fill in a whole text at once.
     "dream" | "llada" {
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
-        traits: &[T::Diffusion, T::IgnoresRopeFactors],
+        traits: &[
+            T::Diffusion, T::IgnoresRopeFactors, T::IgnoresAttnOutputBias, T::IgnoresFeedForwardBiases, T::IgnoresOutputBias,
+        ],
     };
     /// The same with experts.
     "llada-moe" {
@@ -536,28 +551,29 @@ architectures! {
     };
     /// Kimi Linear: delta attention, and compressed attention without positions.
     "kimi-linear" {
-        blocks: Some(Transformer {
+        room: GraphRoom::LARGE, blocks: Some(Transformer {
             experts: ExpertRouting { normalised: Some(true), ..ExpertRouting::FROM_HEADER }, ..Transformer::LLAMA
         }),
         compared: Compared::OnCuda(R::September2026),
-        traits: &[T::ReservesOneSequence, T::Hybrid, T::IgnoresQkvScales, T::IgnoresSsmScales],
+        traits: &[T::NoTensorSplit, T::ReservesOneSequence, T::Hybrid, T::IgnoresQkvScales, T::IgnoresSsmScales],
     } hparams: Hparams::kimi_linear;
     /// Ling 3: the same with rotary positions and a gate on attention.
     "bailingmoe3" {
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         since: R::September2026, keeps_last_rows: Releases::since(R::September2026),
         caches_mtp_blocks: Releases::since(R::September2026), rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::September2026),
         traits: &[
+            T::NoTensorSplit,
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositionsBySections, T::IgnoresScales, T::GatesLatent,
             T::KeepsInput,
         ],
     } hparams: Hparams::bailing_moe3;
     /// Kimi K3: Kimi Linear's blocks, whose residuals are banked and mixed by attention.
     "kimi-k3" {
-        since: R::September2026, rolls_back: Releases::since(R::September2026),
+        room: GraphRoom::LARGEST, since: R::September2026, rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::September2026),
-        traits: &[T::Hybrid, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots],
     } graph: |build| build.kimi_k3(), hparams: Hparams::kimi_k3;
     /// RWKV 6.
     "rwkv6" {
@@ -618,6 +634,7 @@ architectures! {
         }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[
+            T::NoTensorSplit,
             T::ForbidsFlashAttention, T::IgnoresExpertWeightsScale, T::AddsDenseToExperts, T::ReadsLogitCap,
             T::ScalesLogits, T::CapsScores,
         ],
@@ -634,16 +651,17 @@ architectures! {
     } hparams: |hp, _| hp.no_rope_every(4);
     /// Tencent Hy4: compressed, gated attention over several residual streams.
     "hy_v4" {
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         since: R::September2026, compared: Compared::OnCuda(R::September2026),
-        traits: &[T::ClampsInActivation, T::IgnoresAttnOutputScale, T::CastsHeadStreams, T::NoIndexerRotation],
+        traits: &[T::NoTensorSplit, T::ClampsInActivation, T::IgnoresAttnOutputScale, T::CastsHeadStreams, T::NoIndexerRotation],
     } graph: |build| build.hy_v4(), hparams: Hparams::hy_v4;
     /// GLM 5.3: delta attention by channel and compressed attention to chosen pools, over mixed residual streams.
     "glm5-next" {
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGEST, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         gating: gating::SIGMOID, since: R::November2026, rolls_back: Releases::since(R::September2026),
         compared: Compared::OnCuda(R::November2026),
         traits: &[
+            T::NoTensorSplit,
             T::Hybrid, T::FusesHyperConnections, T::NoMtpGraph, T::IgnoresScales, T::ScalesDecay,
             T::WritesAllSnapshots,
         ],
@@ -687,7 +705,7 @@ architectures! {
     } hparams: Hparams::grovemoe;
     /// `BitNet`: norms inside both halves.
     "bitnet" {
-        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::UntiedOutput, T::ReadsFeedForwardScales],
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::NoTensorSplit, T::UntiedOutput, T::ReadsFeedForwardScales],
     } graph: |build| build.bitnet();
     /// `PLaMo` 3.
     "plamo3" {
@@ -701,7 +719,7 @@ architectures! {
     /// `MiniCPM` 3: compressed attention that caches full heads.
     "minicpm3" {
         blocks: Some(Transformer { embeddings: EmbeddingScale::Scaled, ..Transformer::LLAMA }),
-        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::RotatesMlaByFactors],
+        compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::NoTensorSplit, T::RotatesMlaByFactors],
     } hparams: Hparams::minicpm3;
     /// PLM: the same without compressed queries.
     "plm" {
@@ -740,24 +758,25 @@ architectures! {
     "dots3note" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         window: Window::Needed(4), since: R::September2026, compared: Compared::OnCuda(R::September2026),
-        traits: &[T::ReadsFeedForwardScales],
+        traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales],
     } hparams: Hparams::windowed_latent;
     /// `MiniMax` 01: lightning attention and full attention.
     "minimax-01" {
-        since: R::September2026, compared: Compared::OnCuda(R::September2026),
+        room: GraphRoom::LARGE, since: R::September2026, compared: Compared::OnCuda(R::September2026),
         traits: &[
+            T::NoTensorSplit,
             T::ReservesOneSequence, T::Hybrid, T::GivesLayerInputs, T::IgnoresFusedQkvScale,
             T::IgnoresExpertWeightsScale,
         ],
     } graph: |build| build.minimax_01(), hparams: Hparams::lightning;
     /// `MiniMax` M3: an indexer chooses blocks of positions.
-    "minimax-m3" {
-        blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
+    "minimax-m3" { traits: &[T::NoTensorSplit],
+        room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         since: R::EarlyAugust2026, compared: Compared::OnCuda(R::September2026),
     } graph: |build| build.minimax_m3(), hparams: Hparams::block_sparse;
     /// Nanbeige: its blocks run several times.
     "nanbeige" {
-        blocks: Some(Transformer::LLAMA), since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
+        room: GraphRoom::LARGE, blocks: Some(Transformer::LLAMA), since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
         traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales],
     } hparams: Hparams::looped;
     /// `PLaMo` 2: state-space blocks and attention.
@@ -767,16 +786,16 @@ architectures! {
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)), ..Transformer::LLAMA
         }),
         compared: Compared::OnCuda(R::November2026),
-        traits: &[T::Hybrid, T::IgnoresFusedQkvScale, T::IgnoresSsmScales, T::DecayIsScanned, T::OwnStateSpace],
+        traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresFusedQkvScale, T::IgnoresSsmScales, T::DecayIsScanned, T::OwnStateSpace],
     } hparams: Hparams::plamo2;
     /// HRM-Text: two stacks of blocks in nested cycles.
     "hrm_text" {
-        blocks: Some(Transformer { attention: Norms::BARE, feed_forward: Norms::BARE, ..Transformer::LLAMA }),
+        room: GraphRoom::LARGER, blocks: Some(Transformer { attention: Norms::BARE, feed_forward: Norms::BARE, ..Transformer::LLAMA }),
         since: R::September2026, compared: Compared::OnCuda(R::November2026),
     } graph: |build| build.hrm_text(), hparams: Hparams::hrm_text;
     /// T5: an encoder, and a decoder that attends to its result.
     "t5" {
-        compared: Compared::OnCuda(R::November2026), traits: &[T::HasEncoder, T::NamesDecoderBlocks, T::OneCacheOnly],
+        compared: Compared::OnCuda(R::November2026), traits: &[T::NoTensorSplit, T::HasEncoder, T::NamesDecoderBlocks, T::OneCacheOnly],
     } graph: |build| build.t5(), hparams: Hparams::t5;
     /// T5's encoder alone.
     "t5encoder" {
@@ -792,6 +811,7 @@ architectures! {
 
 /// Any other: the tensors in the file decide.
 static UNLISTED: &ArchitectureRow = &ArchitectureRow::plain(Architecture {
+    room: GraphRoom::LARGEST,
     traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales, T::ReadsGateScale, T::AddsDenseToExperts],
     ..Architecture::PLAIN
 });

@@ -206,6 +206,16 @@ impl Memory {
         self.compressed.as_ref().map(CompressedCaches::only_states)
     }
 
+    /// Whether a device has blocks of a cache and none of their bytes, as where no block has heads: such a cache cannot be
+    /// allocated (`llama_kv_cache` in `llama-kv-cache.cpp`, 0.1.161).
+    pub fn lacks_bytes(&self) -> bool {
+        self.caches().filter(|cache| !cache.shared).any(|cache| {
+            let layers = || cache.layers.iter().flatten();
+            let is_empty = |layer: &KvLayer| layer.k + layer.v.unwrap_or(0) == 0;
+            layers().any(|layer| layers().filter(|other| other.place == layer.place).all(is_empty))
+        })
+    }
+
     /// Bytes of what llama-server saves in a checkpoint of every sequence, on all devices, at most: recurrent states, and
     /// the cells of windows unless they are kept at full size (`server-context.cpp`, 0.1.161).
     pub fn checkpoint_bytes(&self, backends: &[BackendRef]) -> u64 {

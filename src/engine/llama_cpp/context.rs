@@ -1,6 +1,9 @@
 //! The rules that turn the context options into those in effect: context, batches, outputs, flash attention
 //! (`llama_context` and `llama_init_from_model` in `llama-context.cpp`, 0.1.161).
 
+use std::sync::Arc;
+
+use super::adapters::AdapterPairs;
 use super::architecture::{GraphFamily, Trait};
 use super::error::LoadError;
 use super::loaded::LoadedModel;
@@ -31,6 +34,8 @@ pub struct ContextParams {
     pub ctx_type: ContextType,
     /// What drafting asks of the context after it is made.
     pub drafting: DraftingOutputs,
+    /// The adapters whose products are added to those of weights, once they are loaded.
+    pub adapters: Option<Arc<AdapterPairs>>,
     /// Embeddings are computed, pooled so.
     pub embeddings: Option<Pooling>,
     /// Format of the K cache.
@@ -97,6 +102,7 @@ impl Default for ContextParams {
             n_rs_seq: 0,
             ctx_type: ContextType::Default,
             drafting: DraftingOutputs::default(),
+            adapters: None,
             embeddings: None,
             type_k: Type::F16,
             type_v: Type::F16,
@@ -126,6 +132,7 @@ pub struct Cparams {
     pub n_rs_seq: u64,
     pub ctx_type: ContextType,
     pub drafting: DraftingOutputs,
+    pub adapters: Option<Arc<AdapterPairs>>,
     pub embeddings: Option<Pooling>,
     pub type_k: Type,
     pub type_v: Type,
@@ -162,9 +169,16 @@ pub struct Batch {
     pub n_tokens: u64,
     /// Tokens with logits.
     pub n_outputs: u64,
+    /// Sequences.
+    pub n_seqs: u64,
 }
 
 impl Batch {
+    /// Tokens per sequence.
+    pub fn n_seq_tokens(self) -> u64 {
+        self.n_tokens / self.n_seqs.max(1)
+    }
+
     /// Few enough tokens that norms are kept on their block's device (`graph_get_cb` in `llama-context.cpp`, 0.1.161).
     pub const fn has_few_tokens(self) -> bool {
         self.n_tokens < 32
@@ -231,6 +245,18 @@ impl Cparams {
         }
         let all_rows = options.n_outputs_max == 0 || architecture.has(Trait::HasEncoder);
         let n_outputs_max = if all_rows { n_batch } else { options.n_outputs_max };
+        if n_outputs_max < n_seq_max {
+            // an assertion of `llama_context::output_reserve`, which takes one for each
+            let raise = match (options.n_batch < n_seq_max, all_rows) {
+                (true, _) => "batch",
+                (_, true) => "context",
+                (_, false) => "number of outputs",
+            };
+            return Err(LoadError::settings(format!(
+                "llama.cpp would end with an error: {n_outputs_max} tokens of a batch may have logits, fewer than the \
+                 {n_seq_max} sequences: use a larger {raise}"
+            )));
+        }
         let per_seq = if options.n_outputs_max_per_seq == 0 { n_outputs_max } else { options.n_outputs_max_per_seq };
         Ok(Self {
             n_ctx,
@@ -243,6 +269,7 @@ impl Cparams {
             n_rs_seq: if architecture.rolls_back.contain(release.name) { options.n_rs_seq } else { 0 },
             ctx_type: options.ctx_type,
             drafting: options.drafting.clone(),
+            adapters: options.adapters.clone(),
             embeddings: options.embeddings,
             type_k: options.type_k,
             type_v: options.type_v,
@@ -260,22 +287,27 @@ impl Cparams {
 
     /// The batch for which memory is reserved.
     pub fn reserved(&self) -> Batch {
+        self.reserved_for(self.n_seq_max)
+    }
+
+    /// The same with all tokens in so many sequences.
+    pub fn reserved_for(&self, n_seqs: u64) -> Batch {
         let n_tokens = self.n_ctx.min(self.n_ubatch);
-        Batch { n_tokens: n_tokens.next_multiple_of(self.n_seq_max), n_outputs: n_tokens.min(self.n_outputs_max) }
+        Batch { n_tokens: n_tokens.next_multiple_of(n_seqs), n_outputs: n_tokens.min(self.n_outputs_max), n_seqs }
     }
 
     /// A small batch for probe graphs.
     pub fn probe(&self, tokens_per_sequence: u64) -> Batch {
         let n_tokens = tokens_per_sequence * self.n_seq_max;
-        Batch { n_tokens, n_outputs: n_tokens }
+        Batch { n_tokens, n_outputs: n_tokens, n_seqs: self.n_seq_max }
     }
 }
 
 fn check(options: &ContextParams, flash: FlashAttn, model: &LoadedModel) -> Result<(), LoadError> {
     let LoadedModel { hparams, release, family: GraphFamily { architecture, .. }, .. } = model;
     let refuse = |why: String| Err(LoadError::settings(why));
-    if options.n_batch == 0 && options.n_ubatch == 0 {
-        return refuse("batch and ubatch are both 0: set one of them".to_owned());
+    if options.n_batch == 0 {
+        return refuse("llama.cpp would end with an error: a batch has 0 tokens: raise it".to_owned());
     }
     for (name, tokens) in [("context", options.n_ctx), ("batch", options.n_batch), ("ubatch", options.n_ubatch)] {
         if tokens > MAX_TOKENS {

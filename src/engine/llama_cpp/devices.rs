@@ -6,8 +6,11 @@ use super::release::ReleaseTraits;
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::backend::cuda::MatrixUnits;
 use crate::engine::ggml::backend::{Cuda, Metal, Plain, Remote, Sycl, Vulkan};
+use crate::engine::ggml::tensor::BackendId;
+use crate::engine::id::EngineError;
 use crate::machine::budget::VulkanLimits;
-use crate::machine::{Backend, Gpu, Machine, Os};
+use crate::machine::{Backend, Gpu, Machine, Os, presets};
+use crate::settings::{DeviceName, Settings, SplitMode};
 
 /// A GPU as needed by llama.cpp's arithmetic.
 #[derive(Clone, Debug)]
@@ -30,7 +33,7 @@ pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
     let cuda = |units| Cuda { units, rules: release.cuda, events: true };
     let own: BackendRef = match gpu.backend {
         Backend::Cuda => Arc::new(cuda(MatrixUnits::of(gpu.compute))),
-        Backend::Rocm => Arc::new(cuda(MatrixUnits::None)),
+        Backend::Rocm => Arc::new(cuda(MatrixUnits::of_gfx(gfx(gpu)))),
         Backend::Metal => Arc::new(Metal { rules: release.metal }),
         Backend::Vulkan => Arc::new(vulkan(gpu, os, release)),
         Backend::Sycl => Arc::new(Sycl),
@@ -39,14 +42,74 @@ pub fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
     if gpu.computer.is_some() { Arc::new(Remote(own)) } else { own }
 }
 
+/// ROCm's name of a GPU's architecture, as it is listed, or that of the card of its name.
+fn gfx(gpu: &Gpu) -> Option<&str> {
+    let named = || presets::all().iter().find(|preset| preset.gfx.is_some() && gpu.name.ends_with(&preset.name));
+    gpu.listed.gfx.as_deref().or_else(|| named()?.gfx.as_deref())
+}
+
 fn vulkan(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> Vulkan {
     let (VulkanLimits { align, host_align, max_tensor, max_buffer }, ..) = VulkanLimits::of(gpu, os);
     Vulkan { alignment: align, host_alignment: host_align, max_tensor, max_buffer, rules: release.vulkan }
 }
 
-/// The machine's GPUs in the order in which they get layers: those of other computers first, then the local ones,
-/// integrated ones only if there are no others (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
-pub fn gpus(machine: &Machine) -> Vec<usize> {
+/// The machine's GPUs that are used, in the order in which they get layers: those that the user lists, else those of other
+/// computers first, then the local ones, integrated ones only if there are no others; without a split one of them
+/// (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
+///
+/// # Errors
+/// When the user names a GPU that the machine lacks.
+pub fn gpus(machine: &Machine, settings: &Settings) -> Result<Vec<usize>, EngineError> {
+    let gpus = match &settings.devices {
+        Some(names) => names.iter().map(|name| gpu(machine, name)).collect::<Result<Vec<usize>, _>>()?,
+        None => usual_gpus(machine),
+    };
+    if settings.split_mode != SplitMode::None || gpus.is_empty() || settings.main_gpu < 0 {
+        return Ok(if settings.split_mode == SplitMode::None && settings.main_gpu < 0 { Vec::new() } else { gpus });
+    }
+    let main = usize::try_from(settings.main_gpu).ok().and_then(|at| gpus.get(at).copied());
+    let refuse = || {
+        let (at, count) = (settings.main_gpu, gpus.len());
+        EngineError::Settings(format!("llama.cpp refuses --main-gpu {at}: it uses {count}, counted from 0"))
+    };
+    Ok(vec![main.ok_or_else(refuse)?])
+}
+
+/// The GPU of this name.
+///
+/// # Errors
+/// When the machine lacks it.
+pub fn gpu(machine: &Machine, name: &DeviceName) -> Result<usize, EngineError> {
+    // devices of other computers may have their address behind the name
+    let word = name.as_str().split('[').next().unwrap_or_default();
+    let own = |at: &usize| machine.device_name(*at).is_some_and(|own| own.eq_ignore_ascii_case(word));
+    let buffers = |at: &usize| machine.buffer_name(*at).is_some_and(|own| own.eq_ignore_ascii_case(name.as_str()));
+    let known = 0..machine.gpus.len();
+    let by_index = name.index().filter(|at| known.contains(at));
+    let found = by_index.or_else(|| known.clone().find(buffers)).or_else(|| known.clone().find(own));
+    found.ok_or_else(|| {
+        let names: Vec<String> = known.filter_map(|at| machine.device_name(at)).collect();
+        let listed = if names.is_empty() { "it has no GPU".to_owned() } else { format!("it has {}", names.join(", ")) };
+        EngineError::Settings(format!("the machine has no device '{name}': {listed}"))
+    })
+}
+
+/// The place of the device of this name among those used, the CPU last.
+///
+/// # Errors
+/// When it is not used.
+pub fn place(machine: &Machine, used: &[usize], name: &DeviceName) -> Result<BackendId, EngineError> {
+    if name.is_cpu() {
+        return Ok(used.len() as BackendId);
+    }
+    let gpu = gpu(machine, name)?;
+    let at = used.iter().position(|used| *used == gpu);
+    let refuse = || EngineError::Settings(format!("{name} is not one of the GPUs that llama.cpp uses here"));
+    at.map(|at| at as BackendId).ok_or_else(refuse)
+}
+
+/// Those that are used unless the user lists some.
+pub fn usual_gpus(machine: &Machine) -> Vec<usize> {
     let of = |wanted: &dyn Fn(&Gpu) -> bool| -> Vec<usize> {
         let list = machine.gpus.iter().enumerate();
         list.filter(|(_, gpu)| wanted(gpu)).map(|(at, _)| at).collect()

@@ -2,18 +2,20 @@
 //! file of its own), and what it uses of the model's.
 
 use super::context::ContextParams;
-use super::devices::Device;
+use super::devices::{self, Device};
 use super::error::LoadError;
 use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
 use super::measure::{Before, Measurer, MemoryBreakdown, Reservation};
+use super::overrides::UserOverrides;
 use super::partner::Partner;
 use super::placement::LayerSplit;
 use super::prepared::PreparedModel;
 use super::release::ReleaseTraits;
 use super::speculation::Speculation;
 use crate::engine::id::EngineError;
-use crate::settings::{CacheType, GpuLayers, Settings, SpecType};
+use crate::machine::Machine;
+use crate::settings::{CacheType, DeviceName, GpuLayers, Settings, SpecType, SplitMode};
 
 /// A draft as requested.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct DraftRequest<'a> {
     pub devices: Vec<usize>,
     /// Its layers on GPUs; none for all.
     pub gpu_layers: Option<u64>,
+    /// Its tensors that the user places.
+    pub overrides: UserOverrides,
     /// The options of its context. That has the context size of the model's.
     pub options: ContextParams,
     /// How it drafts.
@@ -129,7 +133,7 @@ impl<'a> DraftRequest<'a> {
         let partner =
             Partner { model: main.model, placement: placement.clone(), memory, devices: self.devices.clone() };
         let model = self.model.unwrap_or(main.model);
-        if model.needs_partner() && !partner.is_reachable() {
+        if model.needs_partner() && !partner.is_reachable(model) {
             let why = "the draft uses tensors of the model that are not on its GPUs, where llama.cpp would end with an \
                        error: let it use those of the model";
             return Err(LoadError::settings(why));
@@ -179,11 +183,14 @@ impl<'a> DraftRequest<'a> {
 
     /// Its layers per device: the number is its own, the shares are the model's.
     fn spread(&self, main: &LayerSplit) -> LayerSplit {
-        let overrides = if self.model.is_none() { main.overrides.clone() } else { Vec::new() };
+        let of_main = self.model.is_none();
         LayerSplit {
             gpu_layers: self.gpu_layers,
             tensor_split: main.tensor_split.clone(),
-            overrides,
+            overrides: if of_main { main.overrides.clone() } else { Vec::new() },
+            by_user: if of_main { main.by_user.clone() } else { self.overrides.clone() },
+            no_host: main.no_host,
+            by_rows: main.by_rows,
             load_mtp: self.speculation.is_mtp(),
             repack_for: main.repack_for,
         }
@@ -247,7 +254,7 @@ pub(super) fn speculation(
     }
     let default = Speculation::default();
     let (n_max, ngram) = (settings.draft.n_max.unwrap_or(default.n_max), settings.draft.ngram);
-    Ok(Speculation { types, n_max, ngram, ..default })
+    Ok(Speculation { types, n_max, ngram, backend_sampling: !settings.draft.no_backend_sampling })
 }
 
 /// The draft beside a context of the model with the options `main`.
@@ -257,6 +264,7 @@ pub(super) fn speculation(
 pub(super) fn request<'a>(
     prepared: &'a PreparedModel,
     model: &LoadedModel,
+    machine: &Machine,
     gpus: &[usize],
     settings: &Settings,
     spread: &LayerSplit,
@@ -268,16 +276,23 @@ pub(super) fn request<'a>(
         return Ok(None);
     }
     let asked = &settings.draft;
-    let used = |gpu: &usize| gpus.iter().position(|used| used == gpu).ok_or(*gpu);
+    let place = |name: &DeviceName| devices::place(machine, gpus, name).map(usize::from);
     let named = asked.devices.as_ref().filter(|_| own.is_some());
-    let devices = named.map(|named| named.iter().map(used).collect::<Result<Vec<usize>, usize>>()).transpose();
-    let devices = devices.map_err(|gpu| {
-        EngineError::Settings(format!("GPU{gpu} is not one that llama-server uses: name others for the draft"))
-    })?;
+    let devices = named.map(|named| named.iter().map(place).collect::<Result<Vec<usize>, _>>()).transpose()?;
+    let all = if settings.split_mode == SplitMode::Tensor { gpus.len().min(1) } else { gpus.len() };
+    let devices = devices.unwrap_or_else(|| (0..all).collect());
+    let overrides = match prepared.draft().zip(own) {
+        Some((draft, loaded)) => {
+            let used: Vec<usize> = devices.iter().filter_map(|at| gpus.get(*at).copied()).collect();
+            UserOverrides::new((&settings.draft).into(), loaded, &draft.model.header, machine, &used, devices.len())?
+        }
+        None => UserOverrides::default(),
+    };
     let format = |ty: Option<CacheType>| ty.unwrap_or(CacheType::F16).format();
     Ok(Some(DraftRequest {
         model: own,
-        devices: devices.unwrap_or_else(|| (0..gpus.len()).collect()),
+        devices,
+        overrides,
         gpu_layers: match (own, asked.gpu_layers) {
             (None, _) => spread.gpu_layers,
             (Some(_), GpuLayers::Count(count)) => Some(count),

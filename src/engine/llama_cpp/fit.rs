@@ -10,7 +10,7 @@ use super::draft::{DeviceBytes, DraftRequest};
 use super::error::LoadError;
 use super::loaded::LoadedModel;
 use super::measure::{MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
-use super::placement::{LayerSplit, OverrideGroup, Placement, TensorOverride};
+use super::placement::{BlockOverride, LayerSplit, OverrideGroup, Placement};
 use super::release::FitContext;
 use crate::engine::ggml::tensor::BackendId;
 use crate::engine::id::FitGoal;
@@ -96,6 +96,8 @@ struct Fitter<'f, 'a> {
     load_mtp: bool,
     /// The instructions for which weights in RAM are repacked.
     repack_for: CpuInstructions,
+    /// Weights in RAM are in no host buffers of GPUs.
+    no_host: bool,
     limits: &'f FitLimits,
     options: ContextParams,
     fit_goal: FitGoal,
@@ -160,6 +162,7 @@ pub(super) fn fit_for(
         draft,
         load_mtp,
         repack_for,
+        no_host: spread.no_host,
         limits,
         options,
         fit_goal,
@@ -182,15 +185,35 @@ pub(super) fn fit_for(
     fitter.end(spread, None, refused)
 }
 
+/// What there is without a fit: the context that was trained, unless one is set, and everything on GPUs that is not
+/// placed.
+///
+/// # Errors
+/// When llama.cpp refuses the options.
+pub(super) fn without_fit(
+    measurer: &Measurer<'_>,
+    spread: &LayerSplit,
+    options: &ContextParams,
+) -> Result<(FitResult, Option<MeasuredGraphs>), LoadError> {
+    let n_ctx = if options.n_ctx == 0 { measurer.model.hparams.n_ctx_train } else { options.n_ctx };
+    let (options, placement) =
+        (ContextParams { n_ctx, ..options.clone() }, measurer.model.place(measurer.devices, spread));
+    let (measured, graphs) = measurer.reserve(&placement, &options, Reservation::Measured, None, None)?;
+    let fitted = FitResult { n_ctx, spread: spread.clone(), failure: None, refused: None, measured: Rc::new(measured) };
+    Ok((fitted, Some(graphs)))
+}
+
 impl LayerSplit {
     /// Why a fit over `gpus` GPUs must not change this split: fields set by the user.
     pub(super) fn set_by_user(&self, gpus: usize) -> Option<&'static str> {
         if self.gpu_layers.is_some() {
             Some("it does not fit, and the number of GPU layers was set by the user")
-        } else if !self.overrides.is_empty() {
-            Some("it does not fit, and what stays in RAM was set by the user")
         } else if gpus > 1 && self.tensor_split.iter().any(|share| *share != 0.0) {
             Some("it does not fit, and the tensor split was set by the user")
+        } else if gpus > 1 && self.by_rows {
+            Some("it does not fit, and a split by rows was set by the user")
+        } else if self.by_user.is_given {
+            Some("it does not fit, and the devices of tensors were set by the user")
         } else {
             None
         }
@@ -233,7 +256,12 @@ impl ContextRange {
 impl Fitter<'_, '_> {
     /// What no trial changes of a split.
     fn unsplit(&self) -> LayerSplit {
-        LayerSplit { load_mtp: self.load_mtp, repack_for: self.repack_for, ..LayerSplit::default() }
+        LayerSplit {
+            load_mtp: self.load_mtp,
+            repack_for: self.repack_for,
+            no_host: self.no_host,
+            ..LayerSplit::default()
+        }
     }
 
     const fn model(&self) -> &LoadedModel {
@@ -444,7 +472,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
     fn surplus_without_experts(&mut self) -> Result<i64, LoadError> {
         let blocks = self.fitter.model().hparams.n_layer_all;
         let overrides =
-            (0..blocks).map(|block| TensorOverride { block, part: OverrideGroup::Experts, gpu: None }).collect();
+            (0..blocks).map(|block| BlockOverride { block, part: OverrideGroup::Experts, gpu: None }).collect();
         let used = self.fitter.measure(&LayerSplit { overrides, ..self.fitter.unsplit() })?;
         Ok(self.targets.iter().zip(totals(&used)).map(|(target, used)| target - used).sum())
     }
@@ -460,7 +488,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
             let end = block.wrapping_add(share.partial);
             for il in block..end {
                 let (part, gpu) = if il == block { (share.overflow, share.to) } else { (OverrideGroup::Experts, None) };
-                overrides.push(TensorOverride { block: il as usize, part, gpu });
+                overrides.push(BlockOverride { block: il as usize, part, gpu });
             }
             block = end;
         }

@@ -456,7 +456,7 @@ impl GraphBuilder<'_> {
 
     /// Its bias, if the file has one and the graph reads it.
     fn bias(&mut self, il: usize, slot: LlmTensor) -> TensorId {
-        if self.architecture.has(Trait::IgnoresQkvBiases) && is_qkv(slot) {
+        if self.architecture.ignores_bias(slot) {
             return TensorId::NONE;
         }
         self.part(il, slot, TensorSuffix::Bias)
@@ -512,6 +512,9 @@ impl GraphBuilder<'_> {
     }
 
     fn global_bias(&mut self, slot: LlmTensor) -> TensorId {
+        if self.architecture.ignores_bias(slot) {
+            return TensorId::NONE;
+        }
         self.global(slot, TensorSuffix::Bias)
     }
 
@@ -538,8 +541,8 @@ impl GraphBuilder<'_> {
 
     /// The token embeddings as output matrix.
     fn tied_output(&mut self, index: usize) -> TensorId {
-        if !self.placement.repacks_tied_output() {
-            return self.weight_on(index, self.placement.tied_output());
+        if !self.placement.repacks_tied_output(index) {
+            return self.weight_on(index, self.placement.tied_output(index));
         }
         // in RAM twice, once to look up rows
         let weight = &self.weights.all[index];
@@ -570,14 +573,9 @@ impl GraphBuilder<'_> {
         if let (Some(index), true) = (embeddings, self.architecture.ties_output()) {
             return self.tied_output(index);
         }
-        let of = |slot| self.partner.and_then(|partner| partner.model.weights.find_global(slot, TensorSuffix::Weight));
-        match of(LlmTensor::Output) {
-            Some(index) => self.of_partner(LlmTensor::Output, TensorSuffix::Weight, |partner| {
-                partner.placement.home(partner.placement.output, index)
-            }),
-            None => {
-                self.of_partner(LlmTensor::TokenEmbd, TensorSuffix::Weight, |partner| partner.placement.tied_output())
-            }
+        match self.partner.and_then(Partner::output) {
+            Some((slot, device)) => self.of_partner(slot, TensorSuffix::Weight, |_| device),
+            None => self.lacking("output.weight".to_owned()),
         }
     }
 
@@ -641,7 +639,39 @@ impl GraphBuilder<'_> {
         let weight = self.need(il, slot);
         let y = self.g.mul_mat(weight, x);
         let scale = self.scale_of(il, slot);
-        self.g.times(y, scale)
+        let y = self.g.times(y, scale);
+        self.with_adapters(il, slot, x, y, None)
+    }
+
+    /// `y`, the product of a block's weight with `x`, and those of the adapters beside the weight; of the experts that are
+    /// `chosen`, if it is one of theirs (`build_lora_mm` in `llama-graph.cpp`, 0.1.161).
+    fn with_adapters(
+        &mut self,
+        il: usize,
+        slot: LlmTensor,
+        x: TensorId,
+        y: TensorId,
+        chosen: Option<TensorId>,
+    ) -> TensorId {
+        let Some(adapters) = self.cx.adapters.clone() else { return y };
+        let il = self.hp.weight_block(il);
+        let Some(index) = self.weights.find(il, slot, TensorSuffix::Weight) else { return y };
+        let place = self.placement.home(self.placement.in_block(il, Some(slot)), index);
+        let mut sum = y;
+        for pair in adapters.of(index) {
+            let mut added = x;
+            for (ty, ne) in pair.matrices {
+                // like caches, and unlike weights, they decide nothing by what they are used for
+                let matrix = self.g.given(ty, ne, Buffer::Cache(place), slot.name(), il as i16);
+                added = match chosen {
+                    Some(chosen) => self.g.mul_mat_id(matrix, added, chosen),
+                    None => self.g.mul_mat(matrix, added),
+                };
+            }
+            let added = self.g.scale(added);
+            sum = self.g.add(sum, added);
+        }
+        sum
     }
 
     /// The same with a weight outside blocks, without scale.
@@ -658,11 +688,6 @@ impl GraphBuilder<'_> {
     }
 }
 
-/// Whether this is a matrix of queries, keys, values, or all three.
-const fn is_qkv(slot: LlmTensor) -> bool {
-    matches!(slot, LlmTensor::AttnQ | LlmTensor::AttnK | LlmTensor::AttnV | LlmTensor::AttnQkv)
-}
-
 // Embeddings of whole texts, made of the hidden states of their tokens (`build_pooling` in `llama-graph.cpp`,
 // 0.1.161).
 
@@ -671,7 +696,7 @@ impl GraphBuilder<'_> {
     fn pool(&mut self, pooling: Pooling) {
         let is_final = |label: &str| label == "result_norm" || label == "result_embd";
         let Some(&states) = self.g.nodes.iter().rev().find(|id| is_final(self.g[**id].label)) else { return };
-        let (tokens, sequences) = (self.batch.n_tokens, self.cx.n_seq_max.min(self.batch.n_tokens));
+        let (tokens, sequences) = (self.batch.n_tokens, self.batch.n_seqs.min(self.batch.n_tokens));
         let pooled = match pooling {
             Pooling::None => return,
             Pooling::Mean => {
@@ -706,7 +731,7 @@ impl GraphBuilder<'_> {
         // one more row keeps the graph the same for sequences without logits
         let padded = self.g.pad(self.logits, [0, 1, 0, 0]);
         let (mut left, per_sequence) = (self.batch.n_outputs, self.n_seq_tokens().min(self.cx.n_outputs_max_per_seq));
-        for _ in 0..self.cx.n_seq_max {
+        for _ in 0..self.batch.n_seqs {
             let rows = per_sequence.min(left);
             left -= rows;
             for _ in 0..rows.max(1) {

@@ -1,7 +1,7 @@
 //! The context that a draft is made beside: a draft without embeddings, output matrix or caches of its own uses those.
 
 use super::architecture::Trait;
-use super::cache::Memory;
+use super::cache::{KvCache, Memory};
 use super::loaded::LoadedModel;
 use super::placement::Placement;
 use super::weights::{LlmTensor, TensorSuffix};
@@ -21,10 +21,25 @@ pub struct Partner<'a> {
 }
 
 impl Partner<'_> {
-    /// Whether the draft has the devices of what it may share: the output layer, and the caches of the last two blocks.
-    pub fn is_reachable(&self) -> bool {
-        let blocks = self.placement.layers.iter().take(self.model.hparams.n_layer()).rev().take(2);
-        blocks.chain([&self.placement.output]).all(|device| self.place(*device).is_some())
+    /// Whether `draft` has the devices of what it shares: the output matrix, or the caches of the last two blocks.
+    pub fn is_reachable(&self, draft: &LoadedModel) -> bool {
+        if draft.family.architecture.has(Trait::SharesPartnersCaches) {
+            let last = self.model.hparams.n_layer();
+            let of = |cache: &Option<KvCache>, from_end: usize| {
+                cache.as_ref()?.layers.get(last.checked_sub(from_end)?).copied().flatten()
+            };
+            let shared = [of(&self.memory.full, 1), of(&self.memory.window, 2)];
+            return shared.iter().flatten().all(|layer| self.place(layer.place).is_some());
+        }
+        draft.has_output() || self.output().is_some_and(|(_, device)| self.place(device).is_some())
+    }
+
+    /// The model's output matrix, or its embeddings as one, and the device that holds it.
+    pub fn output(&self) -> Option<(LlmTensor, BackendId)> {
+        let Self { model, placement, .. } = self;
+        let of = |slot| model.weights.find_global(slot, TensorSuffix::Weight);
+        let own = of(LlmTensor::Output).map(|index| (LlmTensor::Output, placement.home(placement.output, index)));
+        own.or_else(|| of(LlmTensor::TokenEmbd).map(|index| (LlmTensor::TokenEmbd, placement.tied_output(index))))
     }
 
     /// The draft's device for a device of the model; none if the draft does not use it.
@@ -37,6 +52,12 @@ impl Partner<'_> {
 }
 
 impl LoadedModel {
+    /// Whether it has an output matrix, or embeddings that are one.
+    fn has_output(&self) -> bool {
+        let has = |slot| self.weights.find_global(slot, TensorSuffix::Weight).is_some();
+        has(LlmTensor::Output) || has(LlmTensor::TokenEmbd) && self.family.architecture.ties_output()
+    }
+
     /// Whether this is a draft that cannot be made without a partner.
     pub fn needs_partner(&self) -> bool {
         let has = |slot| self.weights.find_global(slot, TensorSuffix::Weight).is_some();

@@ -9,12 +9,15 @@ use super::devices::Device;
 use super::homes::{WeightHomes, WeightsInRam};
 use super::hparams::Hparams;
 use super::loaded::LoadedModel;
-use super::weights::{self, LlmTensor, Weights};
+use super::overrides::UserOverrides;
+use super::tensor_split::TensorSplit;
+use super::weights::{self, LlmTensor, Weight, Weights};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::allocate::Piece;
 use crate::engine::ggml::backend::{Backend, Cpu};
 use crate::engine::ggml::tensor::BackendId;
 use crate::machine::CpuInstructions;
+use crate::units::Bytes;
 
 /// The tensors of a block that an override moves (the patterns of `common/fit.cpp`, 0.1.161).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +30,13 @@ pub enum OverrideGroup {
     GateAndDown,
     /// Only the down matrix.
     Down,
+    /// Feed-forward matrices that are no experts.
+    Dense,
 }
 
-/// Tensors of a block placed on another device than the block.
+/// Tensors of a block that a fit places on another device than the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TensorOverride {
+pub struct BlockOverride {
     /// The block.
     pub block: usize,
     /// The tensors.
@@ -49,8 +54,10 @@ pub struct SplitRequest<'a> {
     pub tensor_split: &'a [f32],
     /// Free bytes per GPU.
     pub free: &'a [u64],
-    /// Tensor overrides; the first that matches a tensor counts.
-    pub overrides: &'a [TensorOverride],
+    /// The overrides of a fit; the first that matches a tensor counts.
+    pub overrides: &'a [BlockOverride],
+    /// The user's, which count before them.
+    pub by_user: &'a UserOverrides,
     /// MTP blocks are loaded.
     pub load_mtp: bool,
 }
@@ -65,6 +72,23 @@ struct LoadedWeight {
     tied: bool,
     /// Its bytes in a layout of the CPU's own, if it has one.
     repacked: Option<u64>,
+}
+
+/// A tensor of the file on a device that holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedTensor {
+    /// Its index in the header.
+    pub index: usize,
+    /// Its block; none for model-wide tensors.
+    pub block: Option<usize>,
+    /// The device.
+    pub device: usize,
+    /// Where it would be if neither a fit nor the user placed it by its name.
+    pub own: usize,
+    /// Its bytes there.
+    pub bytes: Bytes,
+    /// The token embeddings as output matrix.
+    pub is_tied_output: bool,
 }
 
 /// The device of every layer.
@@ -83,7 +107,13 @@ pub struct Placement {
     /// The weights that GPUs refuse, which are in RAM.
     homes: WeightHomes,
     /// Sorted by block; within a block in the given order.
-    overrides: Vec<TensorOverride>,
+    overrides: Vec<BlockOverride>,
+    /// The user's, which count before them.
+    by_user: UserOverrides,
+    /// Weights in RAM are in no host buffers of GPUs.
+    no_host: bool,
+    /// Matrices are split over all GPUs by their rows.
+    by_rows: bool,
 }
 
 impl Placement {
@@ -114,6 +144,9 @@ impl Placement {
             load_mtp: request.load_mtp,
             homes: WeightHomes::default(),
             overrides,
+            by_user: request.by_user.clone(),
+            no_host: false,
+            by_rows: false,
         }
     }
 
@@ -125,7 +158,22 @@ impl Placement {
 
     /// Whether there are tensor overrides.
     pub fn has_overrides(&self) -> bool {
-        !self.overrides.is_empty()
+        !self.overrides.is_empty() || self.by_user.is_given
+    }
+
+    /// Whether MTP blocks are loaded.
+    pub const fn loads_mtp(&self) -> bool {
+        self.load_mtp
+    }
+
+    /// Whether matrices are split by rows.
+    pub fn is_by_rows(&self) -> bool {
+        self.by_rows
+    }
+
+    /// Whether weights of attention may be on another device than their block.
+    pub fn moves_attention(&self) -> bool {
+        self.by_user.moves_attention
     }
 
     /// The device of every block, then that of the output layer.
@@ -133,7 +181,8 @@ impl Placement {
         self.layers.iter().copied().chain([self.output]).collect()
     }
 
-    /// The device of a tensor of block `il`; tensors beyond the last block are on the output layer's device.
+    /// The device of a tensor of block `il`, unless the user says otherwise; tensors beyond the last block are on the
+    /// output layer's device.
     pub fn in_block(&self, il: usize, slot: Option<LlmTensor>) -> BackendId {
         let device = self.layers.get(il).copied().unwrap_or(self.output);
         let own = self.overrides.partition_point(|to| to.block < il);
@@ -144,12 +193,24 @@ impl Placement {
 
     /// Where the weight with this index is, if it belongs to `device`.
     pub fn home(&self, device: BackendId, index: usize) -> BackendId {
-        if self.homes.refuses(device, index) { self.cpu } else { device }
+        let usual = || if self.homes.refuses(device, index) { self.cpu } else { device };
+        self.by_user.device(index).unwrap_or_else(usual)
     }
 
-    /// Where the token embeddings are as output matrix.
-    pub fn tied_output(&self) -> BackendId {
-        if self.homes.refuses_tied_output(self.output) { self.cpu } else { self.output }
+    /// Where a weight is.
+    pub fn of_weight(&self, weight: &Weight, model: &LoadedModel) -> BackendId {
+        let slot = weight.role.map(|(slot, _)| slot);
+        let device = match weight.block {
+            Some(il) => self.in_block(il, slot),
+            None => self.of_model(slot, model.family.architecture),
+        };
+        self.home(device, weight.index)
+    }
+
+    /// Where the token embeddings, the weight with this index, are as output matrix.
+    pub fn tied_output(&self, index: usize) -> BackendId {
+        let usual = || if self.homes.refuses_tied_output(self.output) { self.cpu } else { self.output };
+        self.by_user.device(index).unwrap_or_else(usual)
     }
 
     /// The device of a model-wide tensor; those of no particular layer are on that of block 0.
@@ -180,17 +241,69 @@ impl Placement {
     pub fn weights(&self, model: &LoadedModel, backends: &[BackendRef]) -> Vec<Piece> {
         let mut pieces = vec![Piece::default(); backends.len()];
         self.each_loaded(model, |loaded| {
-            // in RAM, what a GPU can use is in its host buffers
-            let own = loaded.device == self.cpu && !loaded.tied && self.homes.refuses(0, loaded.index);
-            let weight = &model.weights.all[loaded.index];
-            let bytes = match loaded.repacked {
-                Some(bytes) => Cpu::default().align(bytes),
-                None if own => weight.on(&Cpu::default()),
-                None => weight.on(&*backends[usize::from(loaded.device)]),
-            };
-            pieces[usize::from(loaded.device)].add(bytes);
+            pieces[usize::from(loaded.device)].add(self.bytes(&loaded, model, backends));
         });
         pieces
+    }
+
+    /// Bytes of a weight on its device.
+    fn bytes(&self, loaded: &LoadedWeight, model: &LoadedModel, backends: &[BackendRef]) -> u64 {
+        // in RAM, what a GPU can use is in its host buffers
+        let in_host = !self.no_host && (loaded.tied || !self.homes.refuses(0, loaded.index));
+        let own = loaded.device == self.cpu && !in_host;
+        let weight = &model.weights.all[loaded.index];
+        match loaded.repacked {
+            Some(bytes) => Cpu::default().align(bytes),
+            None if own => weight.on(&Cpu::default()),
+            None => weight.on(&*backends[usize::from(loaded.device)]),
+        }
+    }
+
+    /// Every tensor that is loaded, once per device that holds it.
+    pub fn tensors(&self, model: &LoadedModel, backends: &[BackendRef]) -> Vec<PlacedTensor> {
+        let mut tensors = Vec::new();
+        self.each_loaded(model, |loaded| {
+            let weight = &model.weights.all[loaded.index];
+            let slot = weight.role.map(|(slot, _)| slot);
+            let own = match (weight.block, slot) {
+                _ if loaded.tied => self.output,
+                // a copy of rope factors
+                (None, Some(slot)) if slot.is_rope_factors() && self.by_user.device(loaded.index).is_none() => {
+                    loaded.device
+                }
+                (Some(il), _) => self.layers.get(il).copied().unwrap_or(self.output),
+                (None, _) => self.of_model(slot, model.family.architecture),
+            };
+            let refuses = match loaded.tied {
+                true => self.homes.refuses_tied_output(own),
+                false => self.homes.refuses(own, loaded.index),
+            };
+            tensors.push(PlacedTensor {
+                index: weight.index,
+                block: weight.block,
+                device: usize::from(loaded.device),
+                own: usize::from(if refuses { self.cpu } else { own }),
+                bytes: Bytes(self.bytes(&loaded, model, backends)),
+                is_tied_output: loaded.tied,
+            });
+        });
+        tensors
+    }
+
+    /// Bytes of weights on every card of a split by tensors, whose device is the first.
+    pub fn split_weights(&self, model: &LoadedModel, backends: &[BackendRef], split: &TensorSplit) -> Vec<u64> {
+        let mut bytes = vec![0; split.shares.len()];
+        self.each_loaded(model, |loaded| {
+            if loaded.device != self.cpu {
+                let weight = &model.weights.all[loaded.index];
+                let all = weight.on(&*backends[usize::from(loaded.device)]);
+                let is_divided = loaded.tied || TensorSplit::divides(weight);
+                let (divided, mirrored) = if is_divided { (all, 0) } else { (0, all) };
+                let cards = split.divide(divided, mirrored);
+                bytes.iter_mut().zip(cards).for_each(|(sum, card)| *sum += card);
+            }
+        });
+        bytes
     }
 
     /// The weights in RAM by buffers.
@@ -214,6 +327,13 @@ impl Placement {
         in_ram
     }
 
+    /// The number of weights, counted on every device that holds them (`llama_model::n_tensors`, 0.1.161).
+    pub fn loaded_count(&self, model: &LoadedModel) -> u64 {
+        let mut count = 0;
+        self.each_loaded(model, |_| count += 1);
+        count
+    }
+
     /// Calls `visit` for every weight on every device that holds it. (Tensors unused by the graph are not loaded.)
     fn each_loaded(&self, model: &LoadedModel, mut visit: impl FnMut(LoadedWeight)) {
         let LoadedModel { hparams, weights: tensors, .. } = model;
@@ -232,7 +352,7 @@ impl Placement {
                 // nothing uses it (`LLM_TENSOR_INFOS` in `llama-arch.cpp`, 0.1.161)
                 (_, Some(LlmTensor::CrossAttnRelB)) => {}
                 (Some(il), _) => put(index, self.in_block(il, slot)),
-                (None, Some(LlmTensor::RopeFreqs | LlmTensor::RopeLong | LlmTensor::RopeShort)) => {
+                (None, Some(slot)) if slot.is_rope_factors() => {
                     self.rope_devices(hparams, architecture).into_iter().for_each(|place| put(index, place));
                 }
                 (None, _) => put(index, self.of_model(slot, architecture)),
@@ -241,11 +361,12 @@ impl Placement {
         let tied = architecture.ties_output()
             && tensors.find_global(LlmTensor::Output, weights::TensorSuffix::Weight).is_none();
         if let (true, Some(index)) = (tied, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight)) {
-            let device = self.tied_output();
+            let device = self.tied_output(index);
+            let rows = self.home(self.of_model(Some(LlmTensor::TokenEmbd), architecture), index);
             let first = architecture.has(Trait::CopiesEmbeddingsFirst);
             let repacked = self.homes.repacked_tied_output().filter(|_| device == self.cpu);
-            let twice = first || repacked.is_some() || tensors.embeddings_twice_in_ram(&self.homes);
-            if device != self.cpu || twice {
+            let twice_in_ram = repacked.is_some() || tensors.embeddings_twice_in_ram(&self.homes);
+            if device != rows || first || device == self.cpu && twice_in_ram {
                 visit(LoadedWeight { index, device, tied: true, repacked });
             }
         }
@@ -257,8 +378,8 @@ impl Placement {
     }
 
     /// Whether the token embeddings as output matrix are in a layout of the CPU's own.
-    pub fn repacks_tied_output(&self) -> bool {
-        self.tied_output() == self.cpu && self.homes.repacked_tied_output().is_some()
+    pub fn repacks_tied_output(&self, index: usize) -> bool {
+        self.tied_output(index) == self.cpu && self.homes.repacked_tied_output().is_some()
     }
 
     /// The devices of rope factors: every device whose blocks use them has a copy.
@@ -351,8 +472,19 @@ impl Placement {
 }
 
 impl OverrideGroup {
+    /// What is searched for in a tensor's name behind its block.
+    pub(super) const fn pattern(self) -> &'static str {
+        match self {
+            Self::Experts => "ffn_(up|down|gate_up|gate)_(ch|)exps",
+            Self::FeedForward => "ffn_(gate|up|gate_up|down).*",
+            Self::GateAndDown => "ffn_(gate|gate_up|down).*",
+            Self::Down => "ffn_down.*",
+            Self::Dense => r"ffn_(up|down|gate)\.",
+        }
+    }
+
     /// Whether the group contains tensors of this role.
-    const fn covers(self, slot: LlmTensor) -> bool {
+    pub(super) const fn covers(self, slot: LlmTensor) -> bool {
         // spelled out for speed: called for every tensor of every graph
         match self {
             Self::Experts => {
@@ -388,6 +520,7 @@ impl OverrideGroup {
                 slot,
                 LlmTensor::FfnDown | LlmTensor::FfnDownExps | LlmTensor::FfnDownChexps | LlmTensor::FfnDownShexp
             ),
+            Self::Dense => matches!(slot, LlmTensor::FfnUp | LlmTensor::FfnGate | LlmTensor::FfnDown),
         }
     }
 }
@@ -415,8 +548,14 @@ pub struct LayerSplit {
     pub gpu_layers: Option<u64>,
     /// Share of the layers per GPU; empty to split by free memory.
     pub tensor_split: Vec<f32>,
-    /// Tensors placed on another device than their layer.
-    pub overrides: Vec<TensorOverride>,
+    /// Tensors that a fit places on another device than their layer.
+    pub overrides: Vec<BlockOverride>,
+    /// Tensors that the user places.
+    pub by_user: UserOverrides,
+    /// Weights in RAM are in no host buffers of GPUs.
+    pub no_host: bool,
+    /// Matrices are split over all GPUs by their rows.
+    pub by_rows: bool,
     /// MTP blocks are loaded.
     pub load_mtp: bool,
     /// The instructions of the CPU for which weights in RAM are repacked; `None` if they are not.
@@ -432,30 +571,39 @@ impl LoadedModel {
             tensor_split: &spread.tensor_split,
             free: &free,
             overrides: &spread.overrides,
+            by_user: &spread.by_user,
             load_mtp: spread.load_mtp,
         };
         // host buffers of a GPU come first
-        let host = devices.iter().any(|device| device.backend.has_host_buffers());
+        let host = !spread.no_host && devices.iter().any(|device| device.backend.has_host_buffers());
         let layouts = self.layouts(if host { CpuInstructions::None } else { spread.repack_for });
-        Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices, layouts))
+        let placement = Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices, layouts));
+        Placement { no_host: spread.no_host, by_rows: spread.by_rows, ..placement }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::TensorPattern;
     use rstest::rstest;
 
-    /// As in llama.cpp's patterns (`common/fit.cpp`, 0.1.161).
     #[rstest]
-    #[case(OverrideGroup::Experts, &["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps", "ffn_up_chexps", "ffn_down_chexps", "ffn_gate_chexps"])]
-    #[case(OverrideGroup::FeedForward, &["ffn_gate", "ffn_up", "ffn_down"])]
-    #[case(OverrideGroup::GateAndDown, &["ffn_gate", "ffn_down"])]
-    #[case(OverrideGroup::Down, &["ffn_down"])]
-    fn override_groups_match_llama_cpps_patterns(#[case] part: OverrideGroup, #[case] patterns: &[&str]) {
+    fn override_groups_hold_what_their_patterns_find(
+        #[values(
+            OverrideGroup::Experts,
+            OverrideGroup::FeedForward,
+            OverrideGroup::GateAndDown,
+            OverrideGroup::Down,
+            OverrideGroup::Dense
+        )]
+        part: OverrideGroup,
+    ) {
+        let pattern: TensorPattern = format!(r"blk\.3\.{}", part.pattern()).parse().unwrap();
         for slot in LlmTensor::ALL {
-            let begins = patterns.iter().any(|pattern| slot.name().starts_with(pattern));
-            assert_eq!(part.covers(slot), begins, "{}", slot.name());
+            let name = format!("blk.3.{}.weight", slot.name());
+            assert_eq!(part.covers(slot), pattern.matches(&name), "{name}");
+            assert!(!pattern.matches(&name.replace("blk.3", "blk.13")), "{name}");
         }
     }
 }

@@ -5,20 +5,24 @@ mod confidence;
 
 use std::sync::Arc;
 
+use super::adapters::Adapted;
+use super::architecture::Trait;
 use super::cache::Memory;
 use super::context::{self, ContextParams, Cparams};
-use super::devices::{Device, backend, gpus};
+use super::devices::{self, Device, backend, gpus};
 use super::draft::{self, DraftMemory, DraftRequest, MainContext};
-use super::fit::{FitLimits, FitResult, NoRoom, fit_for};
+use super::fit::{FitLimits, FitResult, NoRoom, fit_for, without_fit};
 use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
 use super::measure::{AllocationDetails, MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
+use super::overrides::{self, UserOverrides};
 use super::peak;
-use super::placement::{LayerSplit, OverrideGroup, Placement, SplitRequest, TensorOverride};
+use super::placement::{BlockOverride, LayerSplit, OverrideGroup, Placement, SplitRequest};
 use super::prepared::PreparedModel;
 use super::projector::PlacedProjector;
 use super::resolved::ResolvedRequest;
 use super::speculation::Speculation;
+use super::tensor_split::{self, TensorSplit};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::id::{EngineError, EngineId, FitGoal};
@@ -31,7 +35,7 @@ use crate::plan::{
 };
 use crate::settings::{
     CacheType, Context, FlashAttn, GpuLayers, InEffect, LlamaProgram, LoadMode, Outputs, PROMPT_CACHE, Pooling,
-    Settings,
+    Settings, SplitMode,
 };
 use crate::units::Bytes;
 pub use confidence::{Evidence, Likeness, ModelledError, evidence};
@@ -66,7 +70,7 @@ pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) ->
     }
     let context = Cparams::new(&params.options, loaded)?;
     let gpus = (0..machine.gpus.len()).map(|gpu| params.gpus.contains(&gpu)).collect();
-    let upper_bound = LowerBound { loaded, params: &params, context: &context, machine }.upper_bound();
+    let upper_bound = LowerBound { loaded, params: &params, context: &context, machine, settings }.upper_bound();
     Ok(Preflight { settings: in_effect(&context, &params, loaded, settings), gpus, upper_bound, refused: false })
 }
 
@@ -147,12 +151,46 @@ impl PlanBuilder<'_> {
         plan
     }
 
+    /// How many layers have weights on other devices, and what places none there.
+    fn notes_on_overrides(&self) -> Vec<String> {
+        let LayerSplit { overrides: by_fit, by_user, .. } = &self.placed.fitted.spread;
+        let mut notes = Vec::new();
+        if by_user.is_given {
+            let elsewhere = self.placed.placement().weights_elsewhere(self.placed.loaded);
+            let layers = elsewhere.iter().filter(|bytes| **bytes > 0).count();
+            let note = || format!("{layers} of the layers have weights on another device, as you asked");
+            notes.extend((layers > 0).then(note));
+        } else if !by_fit.is_empty() {
+            let layers = by_fit.len();
+            notes.push(format!("{layers} layers have weights on another device: experts or feed-forward tensors"));
+        }
+        let idle = overrides::without_effect(&self.placed.settings.override_tensor, &self.model.header);
+        let of_none = |one: String| format!("'{one}' of --override-tensor places no tensor of this model");
+        notes.extend(idle.into_iter().map(of_none));
+        notes
+    }
+
     /// Why the figures are not exact.
     fn uncertainties(&self) -> Vec<Uncertainty> {
         let PlacedModel { loaded, params, machine, .. } = &self.placed;
         let gpus = params.gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
         let architecture = &self.model.architecture;
         let mut found = confidence::uncertainties(loaded, architecture, machine.os, gpus);
+        if self.placed.settings.split_mode == SplitMode::Row {
+            let reason = "how a split by rows divides matrices is modelled as one by layers".to_owned();
+            found.push(Uncertainty { confidence: Confidence::Modelled, reason });
+        }
+        if params.cards.is_some() {
+            let reason =
+                "what each card holds of a split by tensors was read from llama.cpp's source: it measures all cards \
+                          as one device"
+                    .to_owned();
+            found.push(Uncertainty { confidence: Confidence::Modelled, reason });
+        }
+        if self.placed.settings.backend_sampling {
+            let reason = "what --backend-sampling adds to the graph is not counted".to_owned();
+            found.push(Uncertainty { confidence: Confidence::Modelled, reason });
+        }
         let draft = params.draft.as_ref().and_then(|draft| draft.model);
         found.extend(draft.and_then(confidence::of_draft));
         let modelled = params.projector.as_ref().and_then(|projector| projector.modelled.clone());
@@ -223,6 +261,9 @@ impl PlanBuilder<'_> {
         match (on_gpu, self.placed.settings.gpu_layers) {
             _ if self.placed.params.gpus.is_empty() => Why::NoGpu,
             (true, _) if elsewhere > Bytes::ZERO => Why::InPart { needed, elsewhere },
+            (true, GpuLayers::Auto) if self.placed.settings.no_fit || self.placed.params.cards.is_some() => {
+                Why::AskedFor
+            }
             // if the total of all GPUs suffices, a single GPU may be filled into its margin
             (true, GpuLayers::Auto) if needed > left(device) => Why::Fits { needed, room: room(device).left },
             (true, GpuLayers::Auto) => Why::Fits { needed, room: left(device) },
@@ -265,16 +306,16 @@ impl PlanBuilder<'_> {
             self.placed.loaded.release.name, self.placed.loaded.release.package
         ));
         notes.extend(uncertainties.iter().map(|uncertainty| uncertainty.reason.clone()));
+        if self.placed.params.cards.is_some() && !self.placed.settings.no_fit {
+            notes.push("llama.cpp does not fit a model that is split by tensors: nothing was adjusted".to_owned());
+        }
         if let Some(failure) = &self.placed.fitted.failure {
             notes.push(format!("the fit failed: {failure}"));
         }
         if let Some(projector) = &self.placed.params.projector {
             notes.extend(projector.notes.iter().cloned());
         }
-        let overridden = self.placed.fitted.spread.overrides.len();
-        if overridden > 0 {
-            notes.push(format!("{overridden} layers have weights on another device: experts or feed-forward tensors"));
-        }
+        notes.extend(self.notes_on_overrides());
         notes.extend(self.placed.note_on_repacking());
         notes.extend(self.placed.notes_on_draft());
         for option in EngineId::LlamaCpp.facts().ignored(self.placed.settings) {
@@ -310,8 +351,10 @@ pub struct ServerParams<'a> {
     pub speculation: Speculation,
     /// The projector.
     pub projector: Option<PlacedProjector>,
+    /// The cards that stand behind the one device of a split by tensors.
+    pub cards: Option<TensorSplit>,
     /// Bytes that the fit leaves free per GPU besides the projector.
-    pub margin: u64,
+    pub kept: Vec<u64>,
 }
 
 impl<'a> ServerParams<'a> {
@@ -326,11 +369,18 @@ impl<'a> ServerParams<'a> {
         settings: &Settings,
     ) -> Result<Self, EngineError> {
         let speculation = draft::speculation(prepared, model.release, settings)?;
-        let gpus = gpus(machine);
+        let gpus = gpus(machine, settings)?;
+        tensor_split::check_rows(settings.split_mode, machine, &gpus, model.release.name)?;
         let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
-        let devices: Vec<Device> =
+        let mut devices: Vec<Device> =
             used.map(|gpu| Device { backend: backend(gpu, machine.os, model.release), free: gpu.free.0 }).collect();
-        let experts = |block: u64| TensorOverride { block: block as usize, part: OverrideGroup::Experts, gpu: None };
+        let proportions: Vec<f32> = settings.tensor_split.iter().map(|share| *share as f32).collect();
+        let by_tensors = settings.split_mode == SplitMode::Tensor;
+        let cards = by_tensors.then(|| TensorSplit::new(gpus.len(), &proportions));
+        if by_tensors {
+            refuse_tensor_split(model, &gpus, settings)?;
+            devices = TensorSplit::device(&devices);
+        }
         let blocks = model.hparams.n_layer_all as u64;
         let spread = LayerSplit {
             gpu_layers: match settings.gpu_layers {
@@ -338,25 +388,29 @@ impl<'a> ServerParams<'a> {
                 GpuLayers::All => Some(blocks + 1),
                 GpuLayers::Count(count) => Some(count),
             },
-            tensor_split: settings.tensor_split.iter().map(|share| *share as f32).collect(),
+            tensor_split: if by_tensors { Vec::new() } else { proportions },
             load_mtp: speculation.is_mtp(),
             repack_for: if settings.no_repack { CpuInstructions::None } else { machine.cpu.instructions },
-            overrides: (0..settings.n_cpu_moe.unwrap_or(0).min(blocks)).map(experts).collect(),
+            overrides: Vec::new(),
+            by_user: UserOverrides::new(settings.into(), model, &prepared.header, machine, &gpus, devices.len())?,
+            no_host: settings.no_host,
+            by_rows: settings.split_mode == SplitMode::Row,
         };
-        let margin = settings.fit_target.unwrap_or(MARGIN).0;
+        let margin = |at: usize| settings.fit_targets.get(at).copied().or(settings.fit_target).unwrap_or(MARGIN).0;
         let options = speculation.main(options(model, settings, &speculation), model.release);
-        let draft = draft::request(prepared, model, &gpus, settings, &spread, &options, &speculation)?;
+        let draft = draft::request(prepared, model, machine, &gpus, settings, &spread, &options, &speculation)?;
         let n_ubatch = options.n_ubatch.min(options.n_batch);
         let n_embd = model.hparams.n_embd_inp();
         let projector = PlacedProjector::new(machine, settings, model.release, n_ubatch, n_embd)?;
-        let mut margins = vec![margin; gpus.len().max(1)];
+        let kept: Vec<u64> = (0..gpus.len().max(1)).map(margin).collect();
+        let mut margins = kept.clone();
         if let Some((projector, gpu)) = projector.as_ref().and_then(|projector| Some((projector, projector.gpu?)))
             && let Some(margin) = margins.get_mut(gpu)
         {
             *margin += projector.fit_bytes();
         }
         let limits = FitLimits { margins, min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT), ram: machine.ram.total.0 };
-        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, margin })
+        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, kept, cards })
     }
 }
 
@@ -391,7 +445,7 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
     let all_outputs = embeddings.is_some() || settings.pooling.is_some_and(|pooling| pooling != Pooling::None);
     ContextParams {
         n_ctx: match settings.ctx {
-            Context::Auto => 0,
+            Context::Auto => settings.ctx_per_slot.map_or(0, |each| each.saturating_mul(n_seq_max)),
             Context::Tokens(tokens) => tokens,
             Context::Max => model.hparams.n_ctx_train,
         },
@@ -399,14 +453,14 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         n_ubatch,
         n_seq_max,
         n_outputs_max: match settings.outputs {
-            Outputs::Parallel if all_outputs => 0,
+            Outputs::Parallel if all_outputs => n_batch,
             Outputs::Parallel => speculation.outputs(n_seq_max, n_batch),
             Outputs::Ubatch => 0,
             Outputs::Tokens(tokens) => tokens,
         },
         type_k: type_k.format(),
         type_v: type_v.format(),
-        flash_attn: settings.flash_attn,
+        flash_attn: if settings.split_mode == SplitMode::Tensor { FlashAttn::On } else { settings.flash_attn },
         embeddings,
         kv_unified: settings.kv_unified || settings.parallel.is_none(),
         offload_kqv: !settings.no_kv_offload,
@@ -415,6 +469,21 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         pipeline_refused: settings.pipeline_refused,
         ..ContextParams::default()
     }
+}
+
+/// Refuses what llama.cpp refuses of a split by tensors (`llama_prepare_model_devices` in `llama.cpp`, `llama_model_create`
+/// and `llama_init_from_model`, 0.1.161).
+fn refuse_tensor_split(model: &LoadedModel, gpus: &[usize], settings: &Settings) -> Result<(), EngineError> {
+    let why = if gpus.is_empty() {
+        "llama.cpp refuses --split-mode tensor: it needs a GPU"
+    } else if model.family.architecture.has(Trait::NoTensorSplit) {
+        "llama.cpp refuses --split-mode tensor for this architecture: use layer"
+    } else if settings.flash_attn == FlashAttn::Off {
+        "llama.cpp refuses --split-mode tensor without flash attention: turn it on, or use layer"
+    } else {
+        return Ok(());
+    };
+    Err(EngineError::Settings(why.to_owned()))
 }
 
 /// How the embeddings that are asked for are pooled; none where none are. Models that are made for them are asked for them.
@@ -453,6 +522,9 @@ pub fn in_effect(
         embeddings: context.embeddings,
         program: Some(settings.program).filter(|program| *program != LlamaProgram::Server),
         n_cpu_moe: Some(settings.n_cpu_moe.unwrap_or(0).min(model.hparams.n_layer_all as u64)),
+        n_cpu_ffn: settings.n_cpu_ffn.map(|count| count.min(model.hparams.n_layer_all as u64)),
+        override_tensor: settings.override_tensor.iter().map(ToString::to_string).collect(),
+        split_mode: Some(settings.split_mode).filter(|mode| *mode != SplitMode::Layer).map(SplitMode::name),
         release: Some(model.release.name),
         build: settings.build,
         spec_type: params.speculation.names(),
@@ -487,6 +559,10 @@ pub struct PlacedModel<'a> {
     pub draft: Option<DraftMemory>,
     /// Its file as the user named it.
     draft_file: Option<&'a str>,
+    /// Bytes of adapters per device, RAM last, if there are any.
+    adapters: Option<Vec<u64>>,
+    /// The compute buffers with the products of adapters, once they are used.
+    adapted_graph: Option<Vec<u64>>,
 }
 
 impl<'a> PlacedModel<'a> {
@@ -502,8 +578,12 @@ impl<'a> PlacedModel<'a> {
         fit_goal: FitGoal,
     ) -> Result<(Self, MeasuredGraphs), EngineError> {
         let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
-        let limits = params.limits_with_draft(loaded);
-        let (fitted, graphs) = fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?;
+        let (fitted, graphs) = if settings.no_fit || params.cards.is_some() {
+            without_fit(measurer, &params.spread, &params.options)?
+        } else {
+            let limits = params.limits_with_draft(loaded);
+            fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?
+        };
         params.options.n_ctx = fitted.n_ctx;
         params.spread = fitted.spread.clone();
         let placement = loaded.place(&params.devices, &params.spread);
@@ -520,7 +600,19 @@ impl<'a> PlacedModel<'a> {
         };
         let draft = used.map(|draft| draft.measure(&main)).transpose()?;
         let draft_file = prepared.draft().map(|draft| draft.file.as_str());
-        Ok((Self { machine, settings, loaded, params, fitted, load, draft, draft_file }, graphs))
+        let backends = devices::backends(&params.devices);
+        let adapted = Adapted { model: loaded, header: &prepared.header, placement: &placement, backends: &backends };
+        let pairs = adapted.pairs(settings)?;
+        let adapters = adapted.bytes(&pairs, !settings.control_vectors.is_empty());
+        let adapted_graph = if pairs.is_empty() {
+            None
+        } else {
+            let options = ContextParams { adapters: Some(Arc::new(pairs)), ..params.options.clone() };
+            Some(measurer.measure(&placement, &options, Reservation::Loaded)?.compute)
+        };
+        let placed =
+            Self { machine, settings, loaded, params, fitted, load, draft, draft_file, adapters, adapted_graph };
+        Ok((placed, graphs))
     }
 
     /// The plan without its explanations.
@@ -557,7 +649,8 @@ impl<'a> PlacedModel<'a> {
 
     /// The plan's device for a device of the schedule.
     pub fn device_of(&self, place: usize) -> usize {
-        self.params.gpus.get(place).copied().unwrap_or(self.machine.gpus.len())
+        let gpu = self.params.gpus.get(place).filter(|_| place < self.params.devices.len());
+        gpu.copied().unwrap_or(self.machine.gpus.len())
     }
 
     /// The device of this layer: a block, or the output layer after the blocks.
@@ -578,16 +671,21 @@ impl<'a> PlacedModel<'a> {
         Part::sum_into(&parts, &mut devices);
         if let Some(ram) = devices.last_mut().filter(|_| self.settings.load_mode.unwrap_or_default() == LoadMode::Mmap)
         {
-            ram.mapped = ram.weights - ram.repacked - ram.read_once;
+            let of_adapters = self.adapters.as_ref().and_then(|bytes| bytes.last()).copied().unwrap_or(0);
+            ram.mapped = ram.weights - ram.repacked - ram.read_once - Bytes(of_adapters);
         }
-        for (place, &gpu) in self.params.gpus.iter().enumerate() {
-            if let Some(device) = devices.get_mut(gpu) {
-                device.largest_buffer = self.largest_buffer(place, gpu);
+        for place in 0..=self.params.devices.len() {
+            if let Some(device) = devices.get_mut(self.device_of(place)) {
                 let of_load = self.load.compute.get(place);
                 let of = |bytes: &u64| Bytes(*bytes);
                 device.graph_measured =
                     self.fitted.measured.compute.get(place).filter(|it| Some(*it) != of_load).map(of);
                 device.graph_pipelined = self.load.refused_pipeline.as_ref().and_then(|all| all.get(place)).map(of);
+            }
+        }
+        for (place, &gpu) in self.params.gpus.iter().enumerate() {
+            if let Some(device) = devices.get_mut(gpu) {
+                device.largest_buffer = self.largest_buffer(place, gpu);
             }
         }
         for layer in 0..self.layer_count() {
@@ -608,10 +706,12 @@ impl<'a> PlacedModel<'a> {
                 // what belongs to no layer is not run through
                 let placement = self.placement();
                 let by_layer = placement.weights_by_layer(self.loaded);
-                let whole: Bytes = ram.layers.iter().filter_map(|layer| by_layer.get(*layer)).map(|b| Bytes(*b)).sum();
-                let elsewhere = placement.weights_elsewhere(self.loaded).into_iter().enumerate();
-                let of_others = elsewhere.filter(|(layer, _)| !ram.layers.contains(layer));
-                ram.run_in_part = of_others.map(|(_, bytes)| Bytes(bytes)).sum::<Bytes>().min(ram.run - whole);
+                let elsewhere = placement.weights_elsewhere(self.loaded);
+                let moved = |layer: usize| Bytes(elsewhere.get(layer).copied().unwrap_or(0));
+                let of = |layer: &usize| by_layer.get(*layer).map(|bytes| Bytes(*bytes) - moved(*layer));
+                let whole: Bytes = ram.layers.iter().filter_map(of).sum();
+                let others = (0..elsewhere.len()).filter(|layer| !ram.layers.contains(layer));
+                ram.run_in_part = others.map(moved).sum::<Bytes>().min(ram.run - whole);
                 ram.run = ram.run.min(whole + ram.run_in_part);
             }
         }
@@ -633,7 +733,8 @@ impl<'a> PlacedModel<'a> {
     /// The model, its projector and its draft.
     pub fn parts(&self) -> Vec<Part> {
         let MemoryBreakdown { model, context, compute, in_ram, .. } = self.measured();
-        let ready = self.draft.as_ref().and_then(|draft| draft.main_ready.as_ref()).unwrap_or(compute);
+        let ready = self.draft.as_ref().and_then(|draft| draft.main_ready.as_ref());
+        let ready = ready.or(self.adapted_graph.as_ref()).unwrap_or(compute);
         let own = self.part(PartKind::Model, None, [model, context, compute, ready], *in_ram);
         let draft = self.draft.as_ref().map(|DraftMemory { draft, draft_ready, .. }| {
             let file = self.draft_file.map(str::to_owned);
@@ -641,7 +742,14 @@ impl<'a> PlacedModel<'a> {
         });
         let count = self.machine.gpus.len() + 1;
         let projector = self.params.projector.iter().flat_map(|projector| projector.parts(count));
-        [own].into_iter().chain(projector).chain(draft).collect()
+        let adapters = self.adapters.as_ref().map(|bytes| {
+            let files: Vec<String> = self.settings.loras.iter().map(ToString::to_string).collect();
+            let files = files.into_iter().chain(self.settings.control_vectors.iter().cloned()).collect::<Vec<_>>();
+            let none = vec![0; bytes.len()];
+            let in_ram = WeightsInRam::default();
+            self.part(PartKind::Adapters, Some(files.join(", ")), [bytes, &none, &none, &none], in_ram)
+        });
+        [own].into_iter().chain(projector).chain(draft).chain(adapters).collect()
     }
 
     /// A part from its weights, caches, graphs and final graphs per device, and its weights in RAM by buffers.
@@ -669,8 +777,28 @@ impl<'a> PlacedModel<'a> {
                 ram.read_once = Bytes(in_ram.span) - Bytes(in_ram.others);
             }
         }
-        let places: Vec<usize> = (0..weights.len()).map(|place| self.device_of(place)).collect();
+        let mut places: Vec<usize> = (0..weights.len()).map(|place| self.device_of(place)).collect();
+        if let Some(cards) = &self.params.cards {
+            memory = self.on_cards(kind, cards, memory);
+            places = self.params.gpus.iter().copied().chain([self.machine.gpus.len()]).collect();
+        }
         Part { kind, file, devices: memory }.spread_over(&places, self.machine.gpus.len() + 1)
+    }
+
+    /// What each card of a split by tensors has of the memory of their one device, RAM last: parts of matrices and caches,
+    /// and a compute buffer as large as the device's (`ggml_backend_meta_buffer_type_alloc_buffer` in
+    /// `ggml-backend-meta.cpp`, 0.1.161).
+    fn on_cards(&self, kind: PartKind, cards: &TensorSplit, memory: Vec<PartMemory>) -> Vec<PartMemory> {
+        let [all, ram @ ..] = memory.as_slice() else { return memory };
+        let weights = if kind == PartKind::Model {
+            let backends = devices::backends(&self.params.devices);
+            self.placement().split_weights(self.loaded, &backends, cards)
+        } else {
+            cards.divide(all.weights.0, 0)
+        };
+        let each = weights.into_iter().zip(cards.divide(all.cache.0, 0));
+        let each = each.map(|(weights, cache)| PartMemory { weights: Bytes(weights), cache: Bytes(cache), ..*all });
+        each.chain(ram.iter().copied()).collect()
     }
 
     /// What the user should know about weights in a layout of the CPU's own.
@@ -711,15 +839,18 @@ impl<'a> PlacedModel<'a> {
                 memory().map(|memory| memory.graph_ready).sum::<Bytes>(),
             );
             if ready > graph {
-                notes.push(format!("compute buffers on {} grow by {} when drafting begins", device.id, ready - graph));
+                let when = if self.draft.is_some() { "when drafting begins" } else { "once the adapters are applied" };
+                notes.push(format!("compute buffers on {} grow by {} {when}", device.id, ready - graph));
             }
         }
         notes
     }
 
     fn reserves(&self, gpu: usize) -> Vec<Reserve> {
-        let used = self.params.gpus.contains(&gpu);
-        used.then_some(Reserve { name: "fit margin", bytes: Bytes(self.params.margin) }).into_iter().collect()
+        let place = self.params.gpus.iter().position(|used| *used == gpu);
+        let is_fitted = !self.settings.no_fit && self.params.cards.is_none();
+        let kept = place.filter(|_| is_fitted).and_then(|place| self.params.kept.get(place));
+        kept.map(|bytes| Reserve { name: "fit margin", bytes: Bytes(*bytes) }).into_iter().collect()
     }
 }
 
@@ -731,6 +862,7 @@ struct LowerBound<'a> {
     params: &'a ServerParams<'a>,
     context: &'a Cparams,
     machine: &'a Machine,
+    settings: &'a Settings,
 }
 
 impl LowerBound<'_> {
@@ -738,7 +870,7 @@ impl LowerBound<'_> {
         let ServerParams { devices, spread, limits, .. } = self.params;
         let ram = self.machine.ram.free + self.machine.ram.swap_free;
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
-        if spread.is_fixed(devices.len()) {
+        if self.settings.no_fit || self.params.cards.is_some() || spread.is_fixed(devices.len()) {
             let own = devices.iter().map(|device| device.backend.clone()).collect();
             let needed = self.minimum(&self.loaded.place(devices, spread), own);
             let fits =
@@ -772,8 +904,8 @@ impl LowerBound<'_> {
     /// to RAM are there.
     fn all_on(&self, free: &[u64], movable: usize) -> Placement {
         let hparams = &self.loaded.hparams;
-        let in_ram = |block| TensorOverride { block, part: OverrideGroup::FeedForward, gpu: None };
-        let overrides: Vec<TensorOverride> = (0..movable).map(in_ram).collect();
+        let in_ram = |block| BlockOverride { block, part: OverrideGroup::FeedForward, gpu: None };
+        let overrides: Vec<BlockOverride> = (0..movable).map(in_ram).collect();
         Placement::new(
             hparams,
             &SplitRequest {
@@ -781,6 +913,7 @@ impl LowerBound<'_> {
                 tensor_split: &[],
                 free,
                 overrides: &overrides,
+                by_user: &UserOverrides::default(),
                 load_mtp: self.params.spread.load_mtp,
             },
         )

@@ -13,9 +13,9 @@ use super::speculation::Speculation;
 use super::weights::{LlmTensor, Weights};
 use crate::engine::id::EngineError;
 use crate::gguf::{FileType, Header, Value};
-use crate::model::Model;
 use crate::model::quantise::QuantiseError;
-use crate::settings::{Release, SpecType};
+use crate::model::{Model, ModelError};
+use crate::settings::{KvOverride, Release, SpecType};
 
 /// A model whose header is read once per release of llama.cpp rather than in every plan.
 #[derive(Clone, Debug)]
@@ -90,6 +90,17 @@ impl PreparedModel {
     /// If the quantiser would refuse.
     pub fn requantised(&self, to: FileType) -> Result<Self, QuantiseError> {
         let changed = Self::from(self.model.requantised(to)?);
+        Ok(Self { draft: self.draft.clone(), dated: self.dated.clone(), ..changed })
+    }
+
+    /// The same with other values of keys in the header, with what is beside it as it was.
+    ///
+    /// # Errors
+    /// If the header then describes no language model.
+    pub fn with_keys(&self, keys: &[KvOverride]) -> Result<Self, ModelError> {
+        let mut header = self.model.header.clone();
+        keys.iter().for_each(|key| key.apply(&mut header));
+        let changed = Self::from(Model::from_header(header, &self.model.name)?);
         Ok(Self { draft: self.draft.clone(), dated: self.dated.clone(), ..changed })
     }
 

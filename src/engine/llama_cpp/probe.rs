@@ -108,7 +108,7 @@ impl Probe<'_> {
         let sinks = model.release.rules.sinks_decide && model.weights.has(LlmTensor::AttnSinks);
         let few = backends.iter().all(|b| b.offload_batch().is_none_or(|least| context.probe(1).n_tokens < least));
         let stays = few || !placement.layers.contains(&placement.cpu);
-        let plain = memory.indexer.is_none() && memory.compressed.is_none();
+        let plain = memory.indexer.is_none() && memory.compressed.is_none() && !placement.moves_attention();
         context.offload_kqv && cached && own && plain && !sinks && stays && !recurrent.any(|is| *is)
     }
 

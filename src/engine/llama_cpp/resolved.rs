@@ -6,11 +6,12 @@ use super::error::LoadError;
 use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
 use super::measure::{AllocationDetails, MemoryBreakdown, Reservation};
-use super::placement::LayerSplit;
+use super::placement::{LayerSplit, PlacedTensor};
 use super::weights::{LlmTensor, TensorSuffix};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::schedule::PassTrace;
 use crate::engine::id::EngineError;
+use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
 
 /// A request with all options decided.
@@ -35,6 +36,22 @@ impl ResolvedRequest {
     /// When llama.cpp refuses this request.
     pub fn measure_traced(&self, passes: &mut PassTrace) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
         self.loaded.measure_traced(&self.devices, &self.spread, &self.options, Reservation::Loaded, Some(passes))
+    }
+
+    /// Every tensor that is loaded, once per device that holds it. Devices are indices in the machine, RAM being `ram`.
+    pub fn tensors(&self, ram: usize) -> Vec<PlacedTensor> {
+        let placement = self.loaded.place(&self.devices, &self.spread);
+        let device = |place: usize| self.gpus.get(place).filter(|_| place < self.devices.len()).copied().unwrap_or(ram);
+        let tensors = placement.tensors(&self.loaded, &self.backends()).into_iter();
+        tensors
+            .map(|tensor| PlacedTensor { device: device(tensor.device), own: device(tensor.own), ..tensor })
+            .collect()
+    }
+
+    /// Whether a fit placed layers or tensors, of which the user set none.
+    pub fn is_placed_by_fit(&self, asked: &Settings) -> bool {
+        !self.spread.overrides.is_empty()
+            || asked.gpu_layers == GpuLayers::Auto && !asked.no_fit && self.spread.gpu_layers.is_some()
     }
 
     /// The devices' properties, RAM last.

@@ -298,6 +298,11 @@ impl LlmTensor {
         Self::MaskedEmbdOrdering,
     ];
 
+    /// Factors of rotary positions, of which every device that uses them has a copy.
+    pub const fn is_rope_factors(self) -> bool {
+        matches!(self, Self::RopeFreqs | Self::RopeLong | Self::RopeShort)
+    }
+
     /// Model-wide tensors of drafts that belong to the output layer (`LLM_TENSOR_INFOS` in `llama-arch.cpp`, 0.1.161).
     pub const fn is_in_output_layer_of_draft(self) -> bool {
         matches!(

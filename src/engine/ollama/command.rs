@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::discovery::{ROCM, VULKAN};
 use super::server_launch::Decisions;
 use crate::engine::estimator::{OllamaKeys, OllamaRelease};
-use crate::engine::id::ServerCommand;
+use crate::engine::id::{EngineError, ServerCommand};
 use crate::machine::{Backend, Os};
 use crate::model::Model;
 use crate::settings::ollama::DraftModel;
@@ -40,9 +40,11 @@ impl ProjectorArgument {
 
 impl Decisions<'_> {
     /// The command.
-    pub fn command(&self) -> ServerCommand {
-        let sees = self.sees();
-        ServerCommand { args: self.arguments(), env: self.environment(), sees }
+    ///
+    /// # Errors
+    /// When llama-server does not see a device that the settings name.
+    pub fn command(&self) -> Result<ServerCommand, EngineError> {
+        Ok(ServerCommand { args: self.arguments(), env: self.environment()?, sees: self.sees() })
     }
 
     fn arguments(&self) -> Vec<String> {
@@ -128,15 +130,18 @@ impl Decisions<'_> {
         k.filter(|_| k == v).map(|ty| ty.name().to_owned())
     }
 
-    fn environment(&self) -> BTreeMap<String, String> {
+    fn environment(&self) -> Result<BTreeMap<String, String>, EngineError> {
         let mut env = self.settings.ollama.server.inherited.clone();
-        for (name, value) in llama_server_variables(self.settings) {
+        let machine = self.visible_machine(&self.sees());
+        let all: Vec<usize> = (0..machine.gpus.len()).collect();
+        let settings = self.settings_as_seen()?.by_own_names(&machine, &all);
+        for (name, value) in llama_server_variables(&settings) {
             env.entry(name.to_owned()).or_insert(value);
         }
         if let Some(margin) = self.margin {
             env.entry("LLAMA_ARG_FIT_TARGET".to_owned()).or_insert((margin.0 >> 20).to_string());
         }
-        let Some(first) = self.chosen.first() else { return env };
+        let Some(first) = self.chosen.first() else { return Ok(env) };
         let numbers: Vec<String> = self.chosen.iter().map(|one| one.number.to_string()).collect();
         let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);
         match first.gpu.backend {
@@ -165,11 +170,11 @@ impl Decisions<'_> {
             }
             Backend::Metal | Backend::Sycl | Backend::Plain => {}
         }
-        env
+        Ok(env)
     }
 
     /// The GPUs that llama-server's backend lists, as indices in the machine. Several Vulkan devices are not filtered.
-    fn sees(&self) -> Vec<usize> {
+    pub(super) fn sees(&self) -> Vec<usize> {
         let metal = |(index, gpu): (usize, &crate::machine::Gpu)| (gpu.backend == Backend::Metal).then_some(index);
         match self.chosen.as_slice() {
             [] => self.machine.gpus.iter().enumerate().filter_map(metal).collect(),

@@ -16,13 +16,29 @@ use crate::model::Model;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::settings::{
-    Context, Flag, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, Outputs, Release, Settings, Source,
+    Context, DeviceName, Flag, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, Outputs, Release, Settings, Source,
 };
 use crate::units::{Bytes, Tokens};
 
 /// The options that llama-server reads from its environment, as Ollama has none for them.
-const BY_VARIABLE: [Flag; 6] =
-    [Flag::KvUnified, Flag::NoKvOffload, Flag::SwaFull, Flag::TensorSplit, Flag::FitTarget, Flag::CpuMoe];
+const BY_VARIABLE: [Flag; 16] = [
+    Flag::KvUnified,
+    Flag::NoKvOffload,
+    Flag::SwaFull,
+    Flag::TensorSplit,
+    Flag::Device,
+    Flag::SplitMode,
+    Flag::MainGpu,
+    Flag::Fit,
+    Flag::FitTarget,
+    Flag::OverrideTensor,
+    Flag::CpuMoe,
+    Flag::NCpuMoe,
+    Flag::NCpuFfn,
+    Flag::NoHost,
+    Flag::LazyMode,
+    Flag::BackendSampling,
+];
 
 /// The variable that sets a flag.
 fn variable(flag: Flag) -> &'static str {
@@ -155,7 +171,7 @@ pub(super) fn decide_beside(
     decisions.projector();
     decisions.unsupported_options();
     decisions.load_mode(mapped);
-    Ok(decisions.launch())
+    decisions.launch()
 }
 
 impl<'a> Decisions<'a> {
@@ -480,8 +496,8 @@ impl<'a> Decisions<'a> {
         }
     }
 
-    fn launch(mut self) -> ServerLaunch {
-        let command = self.command();
+    fn launch(mut self) -> Result<ServerLaunch, EngineError> {
+        let command = self.command()?;
         let start = ServerStart {
             gpus: self.chosen.iter().map(|one| one.index).collect(),
             predicted: self.predicted,
@@ -499,10 +515,10 @@ impl<'a> Decisions<'a> {
         let mut decided: Vec<_> =
             self.notes.iter().filter_map(|(decision, note)| Some((decision.as_ref()?, note))).collect();
         decided.sort_by_key(|(decision, _)| **decision);
-        ServerLaunch {
+        Ok(ServerLaunch {
             ctx: self.ctx,
             sources: self.sources(),
-            options: self.options(),
+            options: self.options()?,
             gpus: start.command.sees.clone(),
             embedding: self.embedding,
             has_projector_on_gpu: self.margin.is_some()
@@ -515,7 +531,7 @@ impl<'a> Decisions<'a> {
             start,
             chosen: self.chosen,
             counted: self.discovery.counted,
-        }
+        })
     }
 
     /// All devices that the Vulkan backend lists.
@@ -523,8 +539,17 @@ impl<'a> Decisions<'a> {
         &self.discovery.vulkan
     }
 
+    /// The settings with the devices that llama-server sees. It knows them by names of its own; indices are those of the
+    /// machine.
+    ///
+    /// # Errors
+    /// When it does not see one.
+    pub(super) fn settings_as_seen(&self) -> Result<Settings, EngineError> {
+        self.settings.seen_by_server(&self.sees(), DeviceName::index).map_err(EngineError::Settings)
+    }
+
     /// llama-server's options.
-    fn options(&self) -> Settings {
+    fn options(&self) -> Result<Settings, EngineError> {
         let settings = self.settings;
         let if_raw = |asked: bool| asked && settings.raw;
         let server = &settings.ollama.server;
@@ -536,7 +561,7 @@ impl<'a> Decisions<'a> {
         };
         let (version, release) = (settings.ollama.version, self.release());
         let sent = Some(self.sent).filter(|&batch| batch > 0);
-        Settings {
+        Ok(Settings {
             ctx: Context::Tokens(self.tokens),
             parallel: Some(self.parallel),
             batch: sent,
@@ -554,14 +579,17 @@ impl<'a> Decisions<'a> {
             build: version.llama_cpp_build().filter(|_| release == version.release()),
             gpu_overhead: Bytes::ZERO,
             adapters: Bytes::ZERO,
+            loras: Vec::new(),
+            control_vectors: Vec::new(),
+            ctx_per_slot: None,
             mmproj: MmprojOptions { device: self.projector.device(settings), ..settings.mmproj },
             spread: false,
             raw: false,
             require_full: if_raw(settings.require_full),
             // llama-server's argument stands over its variable
             load_mode: self.load_mode.and_then(|mode| mode.parse().ok()).or(settings.load_mode),
-            ..settings.clone()
-        }
+            ..self.settings_as_seen()?
+        })
     }
 
     /// The release that is planned: the one asked for, else the nearest to what this version ships, else, where that does
@@ -583,7 +611,7 @@ impl<'a> Decisions<'a> {
     }
 
     /// The machine with only the GPUs that llama-server sees, by the backend that it is started with.
-    fn visible_machine(&self, sees: &[usize]) -> Machine {
+    pub(super) fn visible_machine(&self, sees: &[usize]) -> Machine {
         let backend = self.chosen.first().map(|one| one.gpu.backend);
         let seen = |&index: &usize| {
             let gpu = self.machine.gpus.get(index)?.clone();

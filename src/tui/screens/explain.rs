@@ -11,8 +11,10 @@ use crate::settings::knob::Knob;
 use crate::speed::Speeds;
 use crate::tui::action::Command;
 use crate::tui::app::{App, KnownLimits};
+use crate::tui::keymap::Scope;
 use crate::tui::regions::Panel;
 use crate::tui::screen::{Response, Screen};
+use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
 use crate::tui::view::figure::exactly;
 use crate::tui::view::layers::device_name;
 use crate::tui::view::{graph, peaks};
@@ -63,9 +65,22 @@ impl ExplainPage {
 }
 
 impl Screen for ExplainPage {
+    fn scopes(&self) -> &'static [Scope] {
+        match self.subject {
+            ExplainTarget::Layer(_) | ExplainTarget::Device(_) => &[Scope::Details, Scope::Page, Scope::Everywhere],
+            ExplainTarget::Knob(_) | ExplainTarget::Graph(_) => &[Scope::Page, Scope::Everywhere],
+        }
+    }
+
     fn press(&mut self, app: &mut App, command: Command) -> Response {
         match (command, self.subject) {
             (Command::Enter, _) => return Response::CLOSE,
+            (Command::Placement, ExplainTarget::Layer(layer)) => {
+                return PlacementScreen::open(app, PlacementSubject::Layer(layer));
+            }
+            (Command::Placement, ExplainTarget::Device(device)) => {
+                return PlacementScreen::open(app, PlacementSubject::Device(device));
+            }
             // the neighbour
             (Command::Less, ExplainTarget::Knob(_)) => app.turn_knob(Command::Up),
             (Command::More, ExplainTarget::Knob(_)) => app.turn_knob(Command::Down),

@@ -11,7 +11,7 @@ use crate::page::{Hue, Page, Span};
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, ExportJob};
-use crate::tui::keymap::Scope;
+use crate::tui::keymap::{self, Scope};
 use crate::tui::screen::{Response, Screen};
 use crate::tui::widget::field::{self, Text, TextEntry};
 use crate::tui::widget::page::{self, Overlay};
@@ -24,6 +24,8 @@ pub struct ExportPage {
     pub formats: Vec<ExportFormat>,
     /// Index of the selected format.
     pub at: usize,
+    /// What a fit decides is set in a format that can set it.
+    pub pinned: bool,
     /// The text, or one sentence on why there is none; none while it is being written.
     pub text: Option<Result<String, String>>,
     /// The file name being typed.
@@ -35,7 +37,8 @@ pub struct ExportPage {
 impl ExportPage {
     /// The page on the engine's usual format.
     pub fn of(app: &App) -> Self {
-        Self { formats: ExportFormat::of(app.engine), at: 0, scroll: 0, text: None, naming: None, job: 0 }
+        let formats = ExportFormat::of(app.engine);
+        Self { formats, at: 0, scroll: 0, pinned: false, text: None, naming: None, job: 0 }
     }
 
     /// The selected format.
@@ -75,6 +78,10 @@ impl Screen for ExportPage {
         if self.accepts_text() { &[Scope::Field, Scope::Everywhere] } else { &[Scope::Export, Scope::Everywhere] }
     }
 
+    fn handles(&self, command: Command) -> bool {
+        command != Command::PinFit || self.format().can_be_pinned()
+    }
+
     fn message(&self) -> Option<&str> {
         self.naming.as_ref()?.wrong.as_deref()
     }
@@ -94,7 +101,8 @@ impl Screen for ExportPage {
             }
             _ => app.locations.of(&of.opened),
         };
-        vec![Effect::Write(Box::new(ExportJob { id: self.job, format: self.format(), of, plan, location }))]
+        let (id, format) = (self.job, self.format());
+        vec![Effect::Write(Box::new(ExportJob { id, format, of, plan, location, pinned: self.pinned }))]
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
@@ -114,6 +122,10 @@ impl Screen for ExportPage {
                     app.notice = Some(format!("{} copied.", self.format().title()));
                     return Response::Stay(vec![Effect::Copy(text.clone())]);
                 }
+            }
+            Command::PinFit if self.format().can_be_pinned() => {
+                self.pinned = !self.pinned;
+                return self.show(app, self.at);
             }
             Command::Save => {
                 let name = Input::new(self.format().file_name().to_owned());
@@ -177,6 +189,14 @@ fn page(app: &App, export: &ExportPage) -> Page {
     let mut page = Page::default();
     formats(export, &mut page);
     page.text(export.format().purpose(), Hue::Dim);
+    if let Some(key) = keymap::key_for(Command::PinFit, export.scopes()).filter(|_| export.format().can_be_pinned()) {
+        let does = if export.pinned {
+            "leaves it to llama-server's fit again"
+        } else {
+            "pins what llama-server's fit decides"
+        };
+        page.text(&format!("{key} {does}"), Hue::Dim);
+    }
     page.blank();
     match &export.text {
         None => page.text("…", Hue::Dim),

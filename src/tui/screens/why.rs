@@ -12,6 +12,7 @@ use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
 use crate::tui::query::{QueryKind, QueryPart};
 use crate::tui::screen::{Response, Screen, moved};
+use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
 use crate::tui::view::layers::device_name;
 use crate::tui::widget::page::Overlay;
 use crate::tui::widget::row_writer::capitalised;
@@ -46,7 +47,7 @@ impl WhyPage {
 
 impl Screen for WhyPage {
     fn scopes(&self) -> &'static [Scope] {
-        &[Scope::Suggestions, Scope::Page, Scope::Everywhere]
+        &[Scope::Details, Scope::Suggestions, Scope::Page, Scope::Everywhere]
     }
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
@@ -81,6 +82,7 @@ impl Screen for WhyPage {
                 let freezes = freed && app.found_machine.live == LiveMemory::On;
                 Response::Close(if freezes { app.freeze() } else { Vec::new() })
             }
+            Command::Placement => PlacementScreen::open(app, PlacementSubject::Layer(self.layer)),
             Command::Up | Command::Down => {
                 self.chosen = moved(self.chosen, self.remedies.len(), 1, command);
                 Response::STAY

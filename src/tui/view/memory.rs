@@ -140,7 +140,7 @@ fn draw_device(
 }
 
 /// Memory that is not free: allocated, reserved, and in use by others.
-fn taken(device: &DevicePlan) -> Bytes {
+pub(crate) fn taken(device: &DevicePlan) -> Bytes {
     device.needed() + kept(device) + device.in_use()
 }
 

@@ -31,6 +31,8 @@ pub struct CudaRules {
     pub looks_up_k_quants: bool,
     /// Mamba 2 with a state of 96 has a kernel.
     pub state_of_96: bool,
+    /// Heads of up to 256 are computed by the matrix units of AMD's graphics cards, otherwise of up to 128.
+    pub wide_wmma: bool,
 }
 
 impl CudaRules {
@@ -43,9 +45,11 @@ impl CudaRules {
         keeps_routing: false,
         looks_up_k_quants: true,
         state_of_96: false,
+        wide_wmma: true,
     };
     /// Release 2026-08-05 (0.1.154).
-    pub const EARLY_AUGUST_2026: Self = Self { mixed_caches: false, keeps_expert_sums: false, ..Self::SEPTEMBER_2026 };
+    pub const EARLY_AUGUST_2026: Self =
+        Self { mixed_caches: false, keeps_expert_sums: false, wide_wmma: false, ..Self::SEPTEMBER_2026 };
     /// Release 2026-08 (0.1.150).
     pub const AUGUST_2026: Self = Self { looks_up_k_quants: false, ..Self::EARLY_AUGUST_2026 };
 }
@@ -148,7 +152,7 @@ fn reads(graph: &Graph, tensor: TensorId, at: usize, id: TensorId) -> bool {
 /// The matrix units of a card, as far as the kernel for few tokens depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatrixUnits {
-    /// Before Volta, and AMD's.
+    /// Before Volta, and AMD's others.
     None,
     /// Compute capability 7.0.
     Volta,
@@ -156,6 +160,10 @@ pub enum MatrixUnits {
     Turing,
     /// From 8.9: Ada and newer.
     Ada,
+    /// AMD's of data centres: CDNA.
+    Mfma,
+    /// AMD's of graphics cards: from RDNA 3.
+    Wmma,
 }
 
 impl MatrixUnits {
@@ -168,6 +176,28 @@ impl MatrixUnits {
             Some(_) => Self::None,
         }
     }
+
+    /// Those of one of AMD's architectures, by ROCm's name of it; the most common if it is unknown (`amd_mfma_available`
+    /// and `amd_wmma_available` in `common.cuh`, 0.1.161).
+    pub fn of_gfx(name: Option<&str>) -> Self {
+        let number = |name: &str| u32::from_str_radix(name.strip_prefix("gfx")?, 16).ok();
+        match name.and_then(number) {
+            // integrated GPUs
+            Some(0x909 | 0x90c) => Self::None,
+            Some(0x908..0x1010) => Self::Mfma,
+            None | Some(0x1100..) => Self::Wmma,
+            Some(_) => Self::None,
+        }
+    }
+}
+
+/// Queries of a KV head that AMD's matrix units of data centres do not compute yet.
+const fn mfma_from(head: u64) -> u64 {
+    match head {
+        ..=64 => 8,
+        ..=128 => 16,
+        _ => 64,
+    }
 }
 
 /// Cells of a cache are padded to a multiple of this, and kernels for grouped queries require it.
@@ -179,12 +209,14 @@ struct Attention<'g> {
     k: &'g Tensor,
     v: &'g Tensor,
     mask: Option<&'g Tensor>,
+    /// Scores have a bias by distance (`ALiBi`).
+    biased: bool,
 }
 
 impl<'g> Attention<'g> {
     fn of(graph: &'g Graph, tensor: &Tensor) -> Option<Self> {
         let operand = |at: usize| graph.operand(tensor, at).map(|id| &graph[id]);
-        Some(Self { q: operand(0)?, k: operand(1)?, v: operand(2)?, mask: operand(3) })
+        Some(Self { q: operand(0)?, k: operand(1)?, v: operand(2)?, mask: operand(3), biased: tensor.limit > 0.0 })
     }
 
     /// Query heads per KV head.
@@ -192,11 +224,11 @@ impl<'g> Attention<'g> {
         self.q.ne[2] / if self.k.ne[2] == 0 { 1 } else { self.k.ne[2] }
     }
 
-    /// Whether kernels compute the queries of a KV head together. (`ALiBi`, which excludes it, is not used by any model
-    /// whose heads depend on it.)
+    /// Whether kernels compute the queries of a KV head together.
     fn grouped(&self) -> bool {
         let aligned = |tensor: &Tensor| tensor.ty.block() > 1 || tensor.nb[1..].iter().all(|nb| nb.is_multiple_of(16));
-        self.group() >= 2
+        !self.biased
+            && self.group() >= 2
             && self.mask.is_some_and(aligned)
             && self.k.ne[1].is_multiple_of(CELLS)
             && [self.q, self.k, self.v].into_iter().all(aligned)
@@ -239,19 +271,24 @@ impl Cuda {
         }
         let (group, quantised) = (attention.group(), attention.quantised());
         let alone = tokens == 1 && !attention.grouped();
+        let together = if attention.biased { tokens } else { tokens * (1 << group.trailing_zeros().min(3)) };
         match self.units {
-            MatrixUnits::Ada | MatrixUnits::None if quantised => tokens <= 2,
+            MatrixUnits::Mfma if together > mfma_from(head) => false,
+            MatrixUnits::Wmma if attention.grouped() && self.is_for_wmma(head, together) => false,
+            MatrixUnits::Ada | MatrixUnits::None | MatrixUnits::Mfma | MatrixUnits::Wmma if quantised => tokens <= 2,
             MatrixUnits::Ada => {
                 let long = group > 4 && (k.ne[1] >= 8192 || (self.rules.mixed_caches && head >= 256));
                 alone || (tokens == 1 && streams == 1 && !long)
             }
             MatrixUnits::Turing if quantised => tokens == 1,
-            MatrixUnits::Turing | MatrixUnits::None => alone,
-            MatrixUnits::Volta => {
-                let together = 1 << group.trailing_zeros().min(3);
-                tokens * together <= 2
-            }
+            MatrixUnits::Turing | MatrixUnits::None | MatrixUnits::Mfma | MatrixUnits::Wmma => alone,
+            MatrixUnits::Volta => together <= 2,
         }
+    }
+
+    /// Whether the matrix units of AMD's graphics cards compute so many queries of a KV head.
+    const fn is_for_wmma(self, head: u64, queries: u64) -> bool {
+        if head <= 128 { queries > 8 } else { self.rules.wide_wmma && queries > 16 }
     }
 
     /// The result, and after it copies of K and V in f16 for kernels that read nothing else; V needs none of its own if

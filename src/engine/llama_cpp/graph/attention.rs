@@ -10,6 +10,9 @@ use crate::engine::llama_cpp::context::ContextType;
 use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
+/// The largest bias by distance (`f_max_alibi_bias` in `models/refact.cpp`, 0.1.161).
+const MAX_BIAS: f32 = 8.0;
+
 /// A batch's inputs for attention: cache rows of keys and values, mask, Hadamard matrices.
 #[derive(Clone, Copy)]
 pub(super) struct AttentionInput {
@@ -81,7 +84,7 @@ impl GraphBuilder<'_> {
         for il in blocks {
             let q = self.g.input(Type::F32, [self.hp.head_k(il), self.hp.n_head[il], n, 1], "Qcur");
             // values that are a part of the keys have a size that their cache does not tell
-            let size = if self.hp.mla.is_some() { self.hp.n_lora_kv } else { self.hp.head_v(il) };
+            let size = if self.hp.mla.is_some() { self.latent(il).1 } else { self.hp.head_v(il) };
             let part_of_keys = self.hp.mla.is_some() || self.memory.compressed.is_some();
             let v = if part_of_keys { self.g.input(Type::F32, [size, 1, n, 1], "Vcur") } else { TensorId::NONE };
             self.attention_unprojected(il, Qkv { q, k: TensorId::NONE, v }, AttentionExtras::default());
@@ -102,7 +105,7 @@ impl GraphBuilder<'_> {
 
     pub(super) fn attention_input(&mut self, cache: &KvCache) -> AttentionInput {
         let n = self.batch.n_tokens;
-        let streams = if self.cx.kv_unified && self.memory.compressed.is_none() { 1 } else { self.cx.n_seq_max };
+        let streams = if self.cx.kv_unified && self.memory.compressed.is_none() { 1 } else { self.batch.n_seqs };
         let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
         let v_rows = if cache.v_transposed { n * self.hp.v_gqa_max() } else { n };
         let square = |side: u64| [side, side, 1, 1];
@@ -417,6 +420,9 @@ impl GraphBuilder<'_> {
             }
             let [k, v] = [k, v].map(|x| if self.g[x].ty == Type::F32 { self.g.cast(x, Type::F16) } else { x });
             let mut x = self.g.flash_attention(q, k, v, mask, extras.sinks);
+            if self.architecture.has(Trait::BiasesScores) {
+                self.g[x].limit = MAX_BIAS;
+            }
             self.label(x, "fattn", Some(il));
             if extras.v_unfold.is_some() {
                 x = self.g.permute(x, [0, 2, 1, 3]);
@@ -477,9 +483,7 @@ impl GraphBuilder<'_> {
     /// Queries, and the compressed vector with its rotary part: as cached, or decompressed to keys and values.
     pub(super) fn latent_qkv(&mut self, il: usize, x: TensorId, positions: TensorId) -> (Qkv, AttentionExtras) {
         let (n, heads) = (self.batch.n_tokens, self.hp.n_head[il]);
-        let everywhere = (self.hp.mla.unwrap_or((self.hp.head_k(il), self.hp.head_v(il))), self.hp.n_lora_kv);
-        let in_windows = self.hp.latent_swa.filter(|_| self.hp.is_swa[il]);
-        let ((head_k, head_v), lora) = in_windows.unwrap_or(everywhere);
+        let ((head_k, head_v), lora) = self.latent(il);
         let rope = self.hp.n_rot[0];
         let plain = head_k.saturating_sub(rope);
 
@@ -550,6 +554,12 @@ impl GraphBuilder<'_> {
         self.linear(il, LlmTensor::AttnOutput, y)
     }
 
+    /// Sizes of decompressed heads of K and V, and of the compressed vector without its rotary part.
+    fn latent(&self, il: usize) -> ((u64, u64), u64) {
+        let everywhere = (self.hp.mla.unwrap_or((self.hp.head_k(il), self.hp.head_v(il))), self.hp.n_lora_kv);
+        self.hp.latent_swa.filter(|_| self.hp.is_swa[il]).unwrap_or(everywhere)
+    }
+
     /// Rotary positions, unless the model has none.
     fn latent_rope(&mut self, x: TensorId, positions: TensorId, factors: TensorId) -> TensorId {
         if self.hp.has_rope { self.g.rope(x, positions, factors) } else { x }
@@ -564,7 +574,8 @@ impl GraphBuilder<'_> {
     /// `weight · x`, without scale and bias.
     pub(super) fn multiply(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let weight = self.need(il, slot);
-        self.g.mul_mat(weight, x)
+        let y = self.g.mul_mat(weight, x);
+        self.with_adapters(il, slot, x, y, None)
     }
 }
 

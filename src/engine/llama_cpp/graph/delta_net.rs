@@ -79,7 +79,7 @@ impl GraphBuilder<'_> {
     pub(super) fn delta_net(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let Ssm { d_conv, d_inner, d_state: head_k, dt_rank: heads_v, n_group: heads_k, .. } = self.hp.ssm;
         let head_v = d_inner / heads_v.max(1);
-        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let (n, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         let (mixed, z) = self.mixed_and_gate(il, x);
         let (beta, gate) = self.decay(il, x);
 
@@ -141,7 +141,7 @@ impl GraphBuilder<'_> {
         let fused = if self.n_seq_tokens() > 1 { self.cx.fused_delta_chunks } else { self.cx.fused_delta_token };
         let keeps = self.cx.n_rs_seq > 0;
         let (y, new) = if fused || keeps { self.fused_delta_rule(il, operands) } else { self.delta_rule(operands) };
-        let (size, stride, n_seqs) = (self.hp.n_embd_s(), self.g[recurrent].nb[1], self.cx.n_seq_max);
+        let (size, stride, n_seqs) = (self.hp.n_embd_s(), self.g[recurrent].nb[1], self.batch.n_seqs);
         let written = if keeps { self.g[new].ne[2] } else { 1 };
         let target = self.g.window(recurrent, [size, n_seqs, written, 1], [stride, stride * n_seqs]);
         self.g.store(new, target);
@@ -175,7 +175,7 @@ impl GraphBuilder<'_> {
     /// Queries, keys and values in one tensor, and the output gate; older files interleave all four.
     fn mixed_and_gate(&mut self, il: usize, x: TensorId) -> (TensorId, TensorId) {
         let Ssm { d_inner, d_state: head_k, dt_rank: heads_v, n_group: heads_k, .. } = self.hp.ssm;
-        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let (n, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         if self.weight(il, LlmTensor::AttnQkv).is_some() {
             let mixed = self.linear(il, LlmTensor::AttnQkv, x);
             let wide = self.g[mixed].ne[0];
@@ -200,7 +200,7 @@ impl GraphBuilder<'_> {
     /// The factors of the delta rule: beta, and the decay of the state.
     fn decay(&mut self, il: usize, x: TensorId) -> (TensorId, TensorId) {
         let Ssm { dt_rank: heads_v, n_group: heads_k, .. } = self.hp.ssm;
-        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let (n, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         let each = [1, heads_v, n, n_seqs];
         let (beta, alpha) = if self.weight(il, LlmTensor::SsmBetaAlpha).is_some() {
             let both = self.linear(il, LlmTensor::SsmBetaAlpha, x);
@@ -398,7 +398,7 @@ impl GraphBuilder<'_> {
     /// A block of delta attention from its normalised input.
     pub(super) fn kimi_delta(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let (head, heads) = (self.hp.n_embd_head_kda, self.hp.n_head[il]);
-        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let (n, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         if !self.architecture.has(Trait::KeepsInput) {
             self.g.expand(x);
         }
@@ -432,13 +432,13 @@ impl GraphBuilder<'_> {
         let z = self.g.unary(z, UnaryOp::Sigmoid);
         let y = self.g.mul(y, z);
         let y = self.g.cont_as(y, [head * heads, n * n_seqs, 1, 1]);
-        self.linear(il, LlmTensor::AttnOutput, y)
+        self.multiply(il, LlmTensor::AttnOutput, y)
     }
 
     /// The convolution of queries, keys or values `x` with the last inputs `old`; the new ones are written to `rolling`.
     fn delta_convolution(&mut self, il: usize, [rolling, old, x]: [TensorId; 3], kernel: LlmTensor) -> TensorId {
         let (head, heads, d_conv) = (self.hp.n_embd_head_kda, self.hp.n_head[il], self.hp.ssm.d_conv);
-        let (n, n_seqs, wide) = (self.n_seq_tokens(), self.cx.n_seq_max, head * heads);
+        let (n, n_seqs, wide) = (self.n_seq_tokens(), self.batch.n_seqs, head * heads);
         let third = |build: &mut Self, states: TensorId| {
             let Tensor { nb, .. } = build.g[states];
             build.g.window(states, [d_conv - 1, wide, n_seqs, 1], [(d_conv - 1) * nb[0], nb[1]])
@@ -464,7 +464,7 @@ impl GraphBuilder<'_> {
     /// The decay of the state, by channel.
     fn channel_decay(&mut self, il: usize, x: TensorId) -> TensorId {
         let (head, heads) = (self.hp.n_embd_head_kda, self.hp.n_head[il]);
-        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let (n, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         let mut gate = self.linear(il, LlmTensor::SsmFA, x);
         if self.has(il, LlmTensor::SsmFB) {
             gate = self.linear(il, LlmTensor::SsmFB, gate);

@@ -5,6 +5,7 @@ use super::attention::{AttentionExtras, Qkv};
 use super::feed_forward::Activation;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
+use crate::engine::llama_cpp::architecture::Trait;
 use crate::engine::llama_cpp::context::NextnRows;
 use crate::engine::llama_cpp::transformer::Norm;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
@@ -104,12 +105,19 @@ impl GraphBuilder<'_> {
         let own = names.into_iter().find(|slot| self.has(il, *slot));
         let weight = own.map_or(TensorId::NONE, |slot| self.weight(il, slot));
         let weight = if weight.is_some() { weight } else { self.need_global(LlmTensor::OutputNorm) };
-        let mut x = self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None);
-        self.g.set_output(x);
-        self.label(x, "h_nextn", None);
-        if out_ids.is_some() {
-            x = self.g.get_rows(x, out_ids);
-        }
+        let hidden = |build: &mut Self, x: TensorId| {
+            build.g.set_output(x);
+            build.label(x, "h_nextn", None)
+        };
+        let x = if self.architecture.has(Trait::NormsKeptRows) {
+            let x = self.g.get_rows(x, out_ids);
+            let x = hidden(self, x);
+            self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None)
+        } else {
+            let x = self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None);
+            let x = hidden(self, x);
+            if out_ids.is_some() { self.g.get_rows(x, out_ids) } else { x }
+        };
         let own = self.weight(il, LlmTensor::NextnSharedHeadHead);
         let logits = if own.is_some() {
             let scale = self.scale_of(il, LlmTensor::NextnSharedHeadHead);

@@ -26,12 +26,27 @@ struct BlockInput {
     pos_mask: TensorId,
     /// The cell of every position.
     pos_slot: TensorId,
-    /// The block of every cell.
-    cell_block: TensorId,
-    /// The attention mask in f32.
-    mask: TensorId,
+    /// How the cells of chosen blocks are read.
+    reads: BlockReads,
     /// Blocks of positions.
     blocks: u64,
+}
+
+/// How attention reads the cells of chosen blocks.
+#[derive(Clone, Copy)]
+enum BlockReads {
+    /// They are gathered, for one token per sequence.
+    Gathered {
+        /// The cell of every position, as a value.
+        slots: TensorId,
+    },
+    /// All others are masked.
+    Masked {
+        /// The block of every cell.
+        cell_block: TensorId,
+        /// The attention mask in f32.
+        mask: TensorId,
+    },
 }
 
 /// The tensors of one block's sparse attention.
@@ -90,8 +105,14 @@ impl GraphBuilder<'_> {
             bias: self.g.input(Type::F32, [blocks, n, 1, 1], "msa_bias"),
             pos_mask: self.g.input(Type::F32, [positions, n, 1, 1], "msa_pos_mask"),
             pos_slot: self.g.input(Type::I32, [positions, streams, 1, 1], "msa_pos_slot"),
-            cell_block: self.g.input(Type::I32, [cache.size, streams, 1, 1], "msa_cell_blk"),
-            mask: self.g.cast(input.mask, Type::F32),
+            reads: if n == streams {
+                BlockReads::Gathered { slots: self.g.input(Type::F32, [positions, streams, 1, 1], "msa_pos_slot_f") }
+            } else {
+                BlockReads::Masked {
+                    cell_block: self.g.input(Type::I32, [cache.size, streams, 1, 1], "msa_cell_blk"),
+                    mask: self.g.cast(input.mask, Type::F32),
+                }
+            },
             blocks,
         })
     }
@@ -131,17 +152,29 @@ impl GraphBuilder<'_> {
         }
         let (k, v) = self.store_and_view_cache(il, cache, &layer, input, qkv);
         let sparse = Sparse { iq, ik, q: qkv.q, k, v };
-        let mut all = TensorId::NONE;
-        for _ in 0..keys.streams {
-            let mask = self.block_mask(indexer, blocks, &sparse);
-            let y = self.attend_to_blocks(&sparse, mask);
-            all = if all.is_some() { self.g.concat(all, y, 1) } else { y };
-        }
+        let all = match blocks.reads {
+            BlockReads::Gathered { slots } => self.attend_to_gathered(indexer, blocks, &sparse, slots),
+            BlockReads::Masked { cell_block, mask } => {
+                let mut all = TensorId::NONE;
+                for _ in 0..keys.streams {
+                    let mask = self.block_mask(indexer, blocks, &sparse, [cell_block, mask]);
+                    let y = self.attend_to_blocks(&sparse, mask);
+                    all = if all.is_some() { self.g.concat(all, y, 1) } else { y };
+                }
+                all
+            }
+        };
         if input.rotation_v.is_some() { self.rotated(all, input.rotation_v) } else { all }
     }
 
     /// The mask of one stream that leaves only the cells of chosen blocks, by KV head.
-    fn block_mask(&mut self, indexer: &Indexer, blocks: BlockInput, sparse: &Sparse) -> TensorId {
+    fn block_mask(
+        &mut self,
+        indexer: &Indexer,
+        blocks: BlockInput,
+        sparse: &Sparse,
+        [cell_block, mask]: [TensorId; 2],
+    ) -> TensorId {
         let (heads, size) = (indexer.n_head, indexer.head_size);
         let Tensor { ne: [_, _, cells, streams], nb: key, .. } = self.g[sparse.ik];
         let n = self.batch.n_tokens / streams;
@@ -152,9 +185,9 @@ impl GraphBuilder<'_> {
         let slots = self.g.window(blocks.pos_slot, [positions, 1, 1, 1], []);
         let stride = self.g[blocks.pos_mask].nb[1];
         let pos_mask = self.g.window(blocks.pos_mask, [positions, 1, n, 1], [stride, stride]);
-        let cell_block = self.g.window(blocks.cell_block, [cells, 1, 1, 1], []);
-        let of_mask = self.g[blocks.mask].nb;
-        let mask = self.g.window(blocks.mask, [cells, n, 1, 1], [of_mask[1], of_mask[3]]);
+        let cell_block = self.g.window(cell_block, [cells, 1, 1, 1], []);
+        let of_mask = self.g[mask].nb;
+        let mask = self.g.window(mask, [cells, n, 1, 1], [of_mask[1], of_mask[3]]);
         let stride = self.g[blocks.bias].nb[1];
         let bias = self.g.window(blocks.bias, [count, 1, n, 1], [stride, stride]);
 
@@ -200,11 +233,77 @@ impl GraphBuilder<'_> {
         let v = self.g.window(sparse.v, [head_v, heads_kv, cells, 1], [of_v[1], of_v[2], of_v[3]]);
         let [k, v] = [k, v].map(|x| self.g.permute(x, [0, 3, 1, 2]));
         let q = self.g.reshape(q, [head, heads / heads_kv, heads_kv, n]);
+        self.attend_by_head([q, k, v], mask, [head_v * heads, n])
+    }
+
+    /// Flash attention of queries by KV head; the result has the shape `to`.
+    fn attend_by_head(&mut self, [q, k, v]: [TensorId; 3], mask: TensorId, to: [u64; 2]) -> TensorId {
         let q = self.g.permute(q, [0, 2, 3, 1]);
         let y = self.g.flash_attention(q, k, v, mask, TensorId::NONE);
         let y = self.g.permute(y, [0, 1, 3, 2]);
         let y = if self.g.is_contiguous(y) { y } else { self.g.cont(y) };
-        self.g.reshape(y, [head_v * heads, n, 1, 1])
+        self.g.reshape(y, [to[0], to[1], 1, 1])
+    }
+
+    /// Flash attention of one token per stream to copies of the cells of chosen blocks, every KV head and stream as a
+    /// batch of its own.
+    fn attend_to_gathered(
+        &mut self,
+        indexer: &Indexer,
+        blocks: BlockInput,
+        sparse: &Sparse,
+        slots: TensorId,
+    ) -> TensorId {
+        let (heads, size, length) = (indexer.n_head, indexer.head_size, indexer.block_size);
+        let Tensor { ne: [_, _, cells, streams], nb: key, .. } = self.g[sparse.ik];
+        let (count, positions) = (blocks.blocks, blocks.blocks * length);
+        let ik = self.g.window(sparse.ik, [size, cells, streams, 1], [key[2], key[3]]);
+        let by_position = self.g.get_rows(ik, blocks.pos_slot);
+        let iq = self.g.reshape(sparse.iq, [size, heads, 1, streams]);
+        let by_position = self.g.reshape(by_position, [size, positions, 1, streams]);
+        let scores = self.g.mul_mat(by_position, iq);
+        let visible = self.g.reshape(blocks.pos_mask, [positions, 1, 1, streams]);
+        let scores = self.g.add_in_place(scores, visible);
+        let best = self.g.pool_rows(scores, length);
+        let bias = self.g.reshape(blocks.bias, [count, 1, 1, streams]);
+        let best = self.g.add(best, bias);
+        let chosen = indexer.top_k.min(count);
+        let ids = self.g.top_k(best, chosen);
+
+        let starts = self.g.cast(ids, Type::F32);
+        let starts = self.g.scale(starts);
+        let starts = self.g.reshape(starts, [1, chosen, heads, streams]);
+        let starts = self.g.repeat(starts, [length, chosen, heads, streams]);
+        let within = self.g.arange(length);
+        let within = self.g.reshape(within, [length, 1, 1, 1]);
+        let all = self.g.add(starts, within);
+        let all = self.g.reshape(all, [length * chosen * heads, streams, 1, 1]);
+        let all = self.g.cast(all, Type::I32);
+        let slots = self.g.reshape(slots, [1, positions, streams, 1]);
+        let of_cells = self.g.get_rows(slots, all);
+        let of_cells = self.g.reshape(of_cells, [length, chosen, heads, streams]);
+        let of_cells = self.g.scale(of_cells);
+        let by_head = self.g.arange(heads);
+        let by_head = self.g.reshape(by_head, [1, 1, heads, 1]);
+        let rows = self.g.add(of_cells, by_head);
+        let rows = self.g.reshape(rows, [length * chosen * heads, streams, 1, 1]);
+        let rows = self.g.cast(rows, Type::I32);
+
+        let [k, v] = [sparse.k, sparse.v].map(|cache| {
+            let Tensor { ty, ne: [head, heads_kv, ..], nb, .. } = self.g[cache];
+            let all = self.g.window(cache, [head, heads_kv * cells, streams, 1], [nb[1], nb[3]]);
+            let gathered = self.g.get_rows(all, rows);
+            let gathered = self.g.reshape(gathered, [head, length * chosen, 1, heads * streams]);
+            let ty = if ty.block() > 1 { Type::F16 } else { ty };
+            if self.g[gathered].ty == ty { gathered } else { self.g.cast(gathered, ty) }
+        });
+        let visible = self.g.reshape(blocks.pos_mask, [1, positions, streams, 1]);
+        let mask = self.g.get_rows(visible, all);
+        let mask = self.g.reshape(mask, [length * chosen, 1, 1, heads * streams]);
+        let mask = self.g.cast(mask, Type::F16);
+        let [head, of_heads, n, _] = self.g[sparse.q].ne;
+        let q = self.g.reshape(sparse.q, [head, of_heads / heads, heads * streams, 1]);
+        self.attend_by_head([q, k, v], mask, [self.g[v].ne[0] * of_heads, n])
     }
 }
 
@@ -244,7 +343,7 @@ impl GraphBuilder<'_> {
     }
 
     fn decay_inputs(&mut self) -> Decay {
-        let (heads, n, n_seqs) = (self.hp.n_head[0], self.n_seq_tokens(), self.cx.n_seq_max);
+        let (heads, n, n_seqs) = (self.hp.n_head[0], self.n_seq_tokens(), self.batch.n_seqs);
         let mut input = |ne| self.g.input(Type::F32, ne, "la_decay");
         Decay {
             slopes: input([heads, 1, 1, 1]),
@@ -256,7 +355,10 @@ impl GraphBuilder<'_> {
 
     fn lightning_attention(&mut self, input: RecurrentInput, il: usize, x: TensorId, decay: Decay) -> TensorId {
         let (head, heads) = (self.hp.n_embd_head_la, self.hp.n_head[il]);
-        let (n, n_seqs, n_embd) = (self.n_seq_tokens(), self.cx.n_seq_max, self.hp.n_embd);
+        let (n, n_seqs, n_embd) = (self.n_seq_tokens(), self.batch.n_seqs, self.hp.n_embd);
+        // without elements, and read all the same
+        let rolling = self.state(il, RecurrentState::Rolling);
+        self.read_state(input, rolling);
         let x = self.g.reshape(x, [n_embd, n, 1, n_seqs]);
         let qkv = self.linear(il, LlmTensor::AttnQkv, x);
         let qkv = self.g.unary(qkv, UnaryOp::Silu);
@@ -300,7 +402,7 @@ impl GraphBuilder<'_> {
         let gate = self.linear(il, LlmTensor::AttnGate, x);
         let gate = self.g.unary(gate, UnaryOp::Sigmoid);
         let y = self.g.mul(gate, y);
-        let y = self.linear(il, LlmTensor::AttnOutput, y);
+        let y = self.multiply(il, LlmTensor::AttnOutput, y);
         self.g.reshape(y, [n_embd, n * n_seqs, 1, 1])
     }
 }

@@ -383,7 +383,7 @@ impl GraphBuilder<'_> {
         let flat = self.g.reshape(gated, [n_embd * streams, n, 1, 1]);
         let normed = self.normed_streams(il, LlmTensor::PleNormConv, flat, apart);
         let normed = self.g.reshape(normed, [n_embd * streams, n, 1, 1]);
-        let (per_seq, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let (per_seq, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         let normed = self.g.reshape(normed, [n_embd * streams, per_seq, n_seqs, 1]);
         let state = self.state(il, RecurrentState::Ngrams);
         let columns = self.convolved_input(input, state, normed, table.history(), false);

@@ -36,16 +36,16 @@ type StateUpdate<'f, 'a> = &'f mut dyn FnMut(&mut GraphBuilder<'a>, TensorId, Te
 impl<'a> GraphBuilder<'a> {
     /// Tokens per sequence of the batch.
     pub(super) fn n_seq_tokens(&self) -> u64 {
-        self.batch.n_tokens / self.cx.n_seq_max
+        self.batch.n_seq_tokens()
     }
 
     /// Inputs for the recurrent blocks.
     pub(super) fn recurrent_input(&mut self) -> RecurrentInput {
-        let rows = self.memory.recurrent.as_ref().map_or(self.cx.n_seq_max, |recurrent| recurrent.sequences);
+        let rows = self.memory.recurrent.as_ref().map_or(self.batch.n_seqs, |recurrent| recurrent.sequences);
         let copy = self.g.input(Type::I32, [rows, 1, 1, 1], "rs_s_copy");
-        let main = self.g.window(copy, [self.cx.n_seq_max, 1, 1, 1], []);
+        let main = self.g.window(copy, [self.batch.n_seqs, 1, 1, 1], []);
         // all sequences but the first, or those of the batch
-        let n_rest = if self.release.gathers_states_once { rows - 1 } else { rows - self.cx.n_seq_max };
+        let n_rest = if self.release.gathers_states_once { rows - 1 } else { rows - self.batch.n_seqs };
         let rest = self.g.window(copy, [n_rest, 1, 1, 1], []);
         RecurrentInput { copy, main, rest }
     }
@@ -81,7 +81,7 @@ impl<'a> GraphBuilder<'a> {
         step: Option<StateUpdate<'_, 'a>>,
     ) -> TensorId {
         let [size, rows, ..] = self.g[state].ne;
-        let n_seqs = self.cx.n_seq_max;
+        let n_seqs = self.batch.n_seqs;
         let others = self.g[input.copy].ne[0] - n_seqs;
         let states = self.g.reshape(state, [size, rows, 1, 1]);
         let cleared = self.g.window(states, [size, 1, 1, 1], []);
@@ -123,7 +123,7 @@ impl<'a> GraphBuilder<'a> {
     /// What the batch's sequences have in `state`: `columns` inputs of every channel.
     fn columns_of(&mut self, input: RecurrentInput, state: TensorId, [columns, channels]: [u64; 2]) -> TensorId {
         let old = self.read_state(input, state);
-        self.g.reshape(old, [columns, channels, self.cx.n_seq_max, 1])
+        self.g.reshape(old, [columns, channels, self.batch.n_seqs, 1])
     }
 
     /// The input of a convolution: the `state` followed by `x` (`[channels, tokens, sequences]`); the last
@@ -159,7 +159,7 @@ impl<'a> GraphBuilder<'a> {
     }
 
     fn store_last_columns(&mut self, state: TensorId, all: TensorId, columns: u64, flat: bool) {
-        let n_seqs = self.cx.n_seq_max;
+        let n_seqs = self.batch.n_seqs;
         let Tensor { ne, nb, .. } = self.g[all];
         let mut last = self.g.window(all, [columns, ne[1], ne[2], 1], [nb[1], nb[2]]);
         if self.architecture.has(Trait::CopiesRollingState) {
@@ -197,7 +197,7 @@ impl GraphBuilder<'_> {
     /// A state-space block of version 1, where every channel is a head.
     fn mamba_block(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let Ssm { d_conv, d_inner, d_state, dt_rank, .. } = self.hp.ssm;
-        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let (n, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         let (rolling, old) = self.rolling_columns(input, il, [d_conv - 1, d_inner]);
         let embd = self.g[x].ne[0];
         let x = self.g.reshape(x, [embd, n, n_seqs, 1]);
@@ -259,7 +259,7 @@ impl GraphBuilder<'_> {
     pub(super) fn mamba2_block(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let Ssm { d_conv, d_inner, d_state, dt_rank: heads, n_group, .. } = self.hp.ssm;
         let head = d_inner / heads.max(1);
-        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let (n, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         let channels = d_inner + 2 * n_group * d_state;
 
         let as_rows = self.release.state_space_as_rows;
@@ -444,7 +444,7 @@ impl GraphBuilder<'_> {
 
     /// A gated convolution over the last tokens.
     pub(super) fn short_convolution(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
-        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let (n, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         let columns = self.hp.n_shortconv_l_cache - 1;
         let embd = self.g[x].ne[0];
         let x = self.g.reshape(x, [embd, n, n_seqs, 1]);
@@ -476,7 +476,7 @@ impl GraphBuilder<'_> {
     pub(super) fn plamo2_mamba(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let Ssm { d_conv, d_inner, d_state, dt_rank: heads, .. } = self.hp.ssm;
         let head = d_inner / heads.max(1);
-        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let (n, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         let (rolling, old) = self.rolling_columns(input, il, [d_conv - 1, d_inner]);
         let embd = self.g[x].ne[0];
         let x = self.g.reshape(x, [embd, n, n_seqs, 1]);

@@ -22,7 +22,7 @@ impl GraphBuilder<'_> {
         }
         let states = self.recurrent_input();
         let out_ids = self.out_ids();
-        let (n, n_seqs, n_embd) = (self.n_seq_tokens(), self.cx.n_seq_max, self.hp.n_embd);
+        let (n, n_seqs, n_embd) = (self.n_seq_tokens(), self.batch.n_seqs, self.hp.n_embd);
         let mut first_value = TensorId::NONE;
         for il in 0..self.hp.n_layer() {
             let residual = self.g.reshape(x, [n_embd, n, n_seqs, 1]);
@@ -99,12 +99,12 @@ impl GraphBuilder<'_> {
     fn token_shifts(&mut self, input: RecurrentInput, il: usize) -> TensorId {
         let rolling = self.state(il, RecurrentState::Rolling);
         let old = self.read_state(input, rolling);
-        self.g.reshape(old, [self.hp.n_embd, self.hp.token_shift_count, self.cx.n_seq_max, 1])
+        self.g.reshape(old, [self.hp.n_embd, self.hp.token_shift_count, self.batch.n_seqs, 1])
     }
 
     /// For every token of `x` the one before.
     fn token_before(&mut self, shifts: TensorId, x: TensorId) -> TensorId {
-        let (n, n_seqs, n_embd) = (self.n_seq_tokens(), self.cx.n_seq_max, self.hp.n_embd);
+        let (n, n_seqs, n_embd) = (self.n_seq_tokens(), self.batch.n_seqs, self.hp.n_embd);
         let Tensor { ne, nb, .. } = self.g[shifts];
         let first = if ne[1] == 1 { shifts } else { self.g.window(shifts, [n_embd, 1, n_seqs, 1], [nb[1], nb[2]]) };
         let Tensor { nb, .. } = self.g[x];
@@ -115,13 +115,13 @@ impl GraphBuilder<'_> {
     /// The last token of every sequence.
     fn last_token(&mut self, x: TensorId) -> TensorId {
         let Tensor { nb, .. } = self.g[x];
-        self.g.window(x, [self.hp.n_embd, 1, self.cx.n_seq_max, 1], [nb[1], nb[2]])
+        self.g.window(x, [self.hp.n_embd, 1, self.batch.n_seqs, 1], [nb[1], nb[2]])
     }
 
     /// Writes the last tokens back to the state.
     fn store_shifts(&mut self, il: usize, last: TensorId) {
         let rolling = self.state(il, RecurrentState::Rolling);
-        let all = [self.hp.n_embd_r() * self.cx.n_seq_max, 1, 1, 1];
+        let all = [self.hp.n_embd_r() * self.batch.n_seqs, 1, 1, 1];
         let [last, target] = [last, rolling].map(|x| self.g.window(x, all, []));
         self.g.store(last, target);
     }
@@ -130,7 +130,7 @@ impl GraphBuilder<'_> {
     fn wkv_output(&mut self, il: usize, both: TensorId) -> TensorId {
         let (n_embd, n) = (self.hp.n_embd, self.batch.n_tokens);
         let y = self.g.window(both, [n_embd * n, 1, 1, 1], []);
-        let all = [self.hp.n_embd_s() * self.cx.n_seq_max, 1, 1, 1];
+        let all = [self.hp.n_embd_s() * self.batch.n_seqs, 1, 1, 1];
         let recurrent = self.state(il, RecurrentState::Recurrent);
         let [new, target] = [both, recurrent].map(|x| self.g.window(x, all, []));
         self.g.store(new, target);
@@ -161,7 +161,7 @@ impl GraphBuilder<'_> {
     /// The output projection, by sequence.
     fn time_mix_output(&mut self, il: usize, y: TensorId) -> TensorId {
         let y = self.linear(il, LlmTensor::TimeMixOutput, y);
-        self.g.reshape(y, [self.hp.n_embd, self.n_seq_tokens(), self.cx.n_seq_max, 1])
+        self.g.reshape(y, [self.hp.n_embd, self.n_seq_tokens(), self.batch.n_seqs, 1])
     }
 }
 
@@ -272,7 +272,7 @@ impl GraphBuilder<'_> {
         let gated = self.has(il, LlmTensor::TimeMixG1) && self.has(il, LlmTensor::TimeMixG2);
         let change = self.g.sub(before, x);
         let parts = if gated { 6 } else { 5 };
-        let change = self.g.repeat(change, [n_embd, self.n_seq_tokens(), self.cx.n_seq_max, parts]);
+        let change = self.g.repeat(change, [n_embd, self.n_seq_tokens(), self.batch.n_seqs, parts]);
         let mixed = self.lerp(il, change, LlmTensor::TimeMixLerpFused, x);
         let [xr, xw, xk, xv, xa, xg] = self.mixed_parts(mixed);
 

@@ -154,7 +154,7 @@ impl GraphBuilder<'_> {
             if heads > 0 {
                 y = self.rms(x, LlmTensor::AttnNorm, il);
                 if heads_kv == 0 {
-                    y = self.linear(il, LlmTensor::AttnOutput, y);
+                    y = self.multiply(il, LlmTensor::AttnOutput, y);
                 } else {
                     let factors = self.rope_factors(il);
                     y = self.rotated_attention(il, y, positions, factors);

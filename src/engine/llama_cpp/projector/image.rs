@@ -75,9 +75,10 @@ impl ImageLimits {
                 let (from, to) =
                     if let TokenLimits::Tokens(from, to) = limits { (from, to) } else { rules.gemma4_tokens };
                 let of_type = (from.saturating_mul(area), to.saturating_mul(area));
-                let of_header = hparams.pixels.filter(|_| kind.has(Trait::PrefersPixels));
-                let (from, to) = of_header.unwrap_or(of_type);
-                (Some(least.unwrap_or(from)), Some(most.unwrap_or(to)))
+                match hparams.pixels.filter(|_| kind.has(Trait::PrefersPixels)) {
+                    Some((from, to)) => (Some(from), Some(to)),
+                    None => (Some(least.unwrap_or(of_type.0)), Some(most.unwrap_or(of_type.1))),
+                }
             }
             TokenLimits::Pixels => match hparams.pixels {
                 Some((from, to)) if kind.has(Trait::LimitsPixelsByOptions) => {
@@ -90,6 +91,12 @@ impl ImageLimits {
                 }
             },
         };
+        if least.is_some() && most.is_none() {
+            return Err(LoadError::settings(
+                "llama.cpp refuses --image-min-tokens alone for this projector, which sets no most tokens of an image: set \
+                 --image-max-tokens too",
+            ));
+        }
         if least.zip(most).is_some_and(|(least, most)| least > most) {
             return Err(LoadError::settings(
                 "the least tokens of an image are more than the most: lower --image-min-tokens",

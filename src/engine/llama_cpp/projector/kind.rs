@@ -75,7 +75,7 @@ pub enum Trait {
     ReadsSamples,
     /// Up and down may have each other's names in old files (`is_ffn_swapped`).
     MaySwapNames,
-    /// The keys of pixels replace the limits of the type, if the header has both.
+    /// The keys of pixels replace the limits of the type and of the options, if the header has both.
     PrefersPixels,
     /// The options replace the limits of pixels in the header.
     LimitsPixelsByOptions,
@@ -446,6 +446,7 @@ projector_types! {
             "mm.model.fc.weight", "mm.post_fc_norm.*", "mm.up.weight", "mm.gate.weight", "mm.down.weight", "v.boi",
             "v.eoi",
         ]),
+        graph: Some(|build| build.cogvlm()),
     }
     JanusPro: "janus_pro" {
         width: &[("mm.1.bias", 0)], tensors: Some(&["mm.0.*", "mm.1.*"]),
@@ -489,7 +490,9 @@ projector_types! {
         limits: Tokens(1, 62_500), dummy: Square(16), tensors: Some(&["mm.input_norm.weight", "mm.0.*", "mm.2.*"]),
     }
     Yasa2: "yasa2" { image: |_, _| 64 }
-    KimiK25: "kimik25" as UNITS { limits: Tokens(2, 4096), dummy: Largest, traits: &[T::PrefersPixels] }
+    KimiK25: "kimik25" as UNITS {
+        limits: Tokens(2, 4096), dummy: Largest, graph: Some(|build| build.kimik25()), traits: &[T::PrefersPixels],
+    }
     NemotronV2Vl: "nemotron_v2_vl" {
         merge: ScaleFactor(1), image: Encoder::merged, width: &[("mm.model.mlp.3.weight", 1)],
         tensors: Some(&["mm.model.mlp.0.weight", "mm.model.mlp.1.weight", "mm.model.mlp.3.weight"]),

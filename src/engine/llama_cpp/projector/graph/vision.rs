@@ -1,7 +1,7 @@
 //! Encoders of images (`models/*.cpp` in `tools/mtmd`, 0.1.161).
 
 use super::super::hparams::Activation;
-use super::{Affine, Blocks, ClipGraph, Norm, POSITIONS, Rotary};
+use super::{ATTENTION_OUT, Affine, Blocks, ClipGraph, Norm, POSITIONS, Rotary};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::graph::Steps;
 use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
@@ -280,12 +280,18 @@ impl ClipGraph<'_> {
 
 impl ClipGraph<'_> {
     pub fn kimivl(&mut self) -> TensorId {
-        let (patches, n_embd, factor) = (self.patches(), self.n_embd(), self.encoder.hparams.n_merge);
+        let patches = self.patches();
         let [pos_h, pos_w] = ["pos_h", "pos_w"].map(|label| self.indices(patches, label));
         let learned = self.resized_positions();
         let x = self.patches_with_bias();
         let blocks = Blocks { rotary: Rotary::Halves(pos_w, pos_h), ..self.plain_blocks(patches, Norm::Layer) };
         let x = self.vit(x, learned, &blocks);
+        self.merged_by_two_matrices(x)
+    }
+
+    /// Squares of patches, each normalised, through two matrices.
+    fn merged_by_two_matrices(&mut self, x: TensorId) -> TensorId {
+        let (n_embd, factor) = (self.n_embd(), self.encoder.hparams.n_merge);
         let x = self.merged_patches(x, factor);
         let [row, tokens, ..] = self.shape(x);
         let [element, ..] = self.g[x].nb;
@@ -294,6 +300,79 @@ impl ClipGraph<'_> {
         let x = self.norm(x, weight, bias, Norm::Layer);
         let x = self.g.window(x, [row, tokens, 1, 1], [element * row]);
         self.mlp(x, ["mm.1.weight", "mm.1.bias"], ["mm.2.weight", "mm.2.bias"], Activation::Gelu)
+    }
+}
+
+// Kimi K2.5: the same with positions in a table of two axes (`models/kimik25.cpp`, 0.1.161).
+
+impl ClipGraph<'_> {
+    pub fn kimik25(&mut self) -> TensorId {
+        let patches = self.patches();
+        let [pos_h, pos_w] = ["pos_h", "pos_w"].map(|label| self.indices(patches, label));
+        let learned = self.resized_grid_of_positions();
+        let x = self.patches_with_bias();
+        let x = self.g.add(x, learned);
+        let blocks = Blocks { rotary: Rotary::Halves(pos_w, pos_h), ..self.plain_blocks(patches, Norm::Layer) };
+        let x = self.vit(x, TensorId::NONE, &blocks);
+        self.merged_by_two_matrices(x)
+    }
+
+    /// Learned positions of a table with two axes, interpolated to the image's patches.
+    fn resized_grid_of_positions(&mut self) -> TensorId {
+        let table = self.need(POSITIONS);
+        let (width, height, n_embd) = (self.patches_x(), self.patches_y(), self.n_embd());
+        let [.., columns, rows, _] = self.shape(table);
+        let flat = [n_embd, width * height, 1, 1];
+        if (width, height) == (columns, rows) {
+            return self.cont_as(table, flat);
+        }
+        let x = self.g.permute(table, [2, 1, 0, 3]);
+        let x = self.g.interpolate(x, [height, width, n_embd, 1]);
+        let x = self.g.permute(x, [2, 1, 0, 3]);
+        self.cont_as(x, flat)
+    }
+}
+
+// CogVLM: norms follow both halves of a block (`models/cogvlm.cpp`, 0.1.161).
+
+impl ClipGraph<'_> {
+    pub fn cogvlm(&mut self) -> TensorId {
+        let (n_embd, patches) = (self.n_embd(), self.patches());
+        let x = self.patches_with_bias();
+        let class = self.need("v.class_embd");
+        let x = self.g.concat(x, class, 1);
+        let learned = self.need(POSITIONS);
+        if self.shape(x) != self.shape(learned) {
+            let ne = self.shape(x);
+            return self.misfit(learned, ne);
+        }
+        let mut x = self.g.add(x, learned);
+        let blocks = self.plain_blocks(patches + 1, Norm::Layer);
+        for il in 0..self.encoder.hparams.n_layer {
+            let y = self.linear_in(il, x, ["attn_qkv.weight", "attn_qkv.bias"]);
+            let qkv = [(); 3].map(|()| self.head_window(y, &blocks));
+            let y = self.attention(qkv, TensorId::NONE);
+            let out = ATTENTION_OUT.map(|name| self.layer(il, name));
+            let y = self.projected_attention(y, out);
+            let y = self.norm_in(il, y, ["ln1.weight", "ln1.bias"], Norm::Layer);
+            let half = self.g.add(y, x);
+            let y = self.feed_forward(il, half, blocks.activation);
+            let y = self.norm_in(il, y, ["ln2.weight", "ln2.bias"], Norm::Layer);
+            x = self.g.add(y, half);
+        }
+        let row = self.g[x].nb[1];
+        let x = self.g.window(x, [n_embd, patches, 1, 1], [row]);
+        let x = self.multiply("mm.model.fc.weight", x);
+        let [weight, bias] = self.need_both(["mm.post_fc_norm.weight", "mm.post_fc_norm.bias"]);
+        let x = self.norm(x, weight, bias, Norm::Layer);
+        let x = self.g.unary(x, UnaryOp::Gelu);
+        let up = self.multiply("mm.up.weight", x);
+        let gate = self.multiply("mm.gate.weight", x);
+        let x = self.g.glu_split(gate, up);
+        let x = self.multiply("mm.down.weight", x);
+        let [begin, end] = ["v.boi", "v.eoi"].map(|name| self.need(name));
+        let x = self.g.concat(begin, x, 1);
+        self.g.concat(x, end, 1)
     }
 }
 
