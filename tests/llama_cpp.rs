@@ -335,10 +335,6 @@ fn memory_agrees_to_the_byte(#[files("tests/llama_cpp/*/2026-*/*.jsonl.gz")] pat
     all_agree_but(known.map_or(0, |(.., lines)| *lines), &outcome(&path).lines);
 }
 
-/// Loads that are known to differ: MiniMax-01 reserves memory for a batch of one sequence besides, which is not measured,
-/// and llama.cpp cannot make one context of Deci.
-const LOADS_KNOWN_TO_DIFFER: [(&str, usize); 2] = [("minimax-01-mini", 7), ("deci-mini", 1)];
-
 /// Loads as a server makes them: allocated, with the retry without a pipeline, on one to four cards.
 #[rstest]
 fn a_load_agrees_to_the_byte(#[files("tests/llama_cpp/*/load/*.jsonl.gz")] path: PathBuf) {
@@ -348,8 +344,7 @@ fn a_load_agrees_to_the_byte(#[files("tests/llama_cpp/*/load/*.jsonl.gz")] path:
         .iter()
         .map(|line| loads_like(model.as_ref(), on, release, line).map_err(|(difference, _)| difference))
         .collect();
-    let known = LOADS_KNOWN_TO_DIFFER.iter().find(|(of, _)| *of == model_of(&path));
-    all_agree_but(known.map_or(0, |(_, lines)| *lines), &results);
+    all_agree(&results);
 }
 
 /// Random questions, and such around the rules that they found wrong: as `--fit` measures and, where a line says it, the

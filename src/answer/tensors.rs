@@ -228,8 +228,9 @@ impl TensorTable {
             let column = self.parts.iter().position(|known| known == part).filter(|_| matches!(home, Home::Block(_)));
             let count = if matches!(home, Home::Block(_)) { self.parts.len() } else { 1 };
             let cells = by_home.entry(*home).or_insert_with(|| vec![None; count]);
-            let cell = cells.get_mut(column.unwrap_or(0)).map(|cell| cell.get_or_insert_default());
-            cell.into_iter().for_each(|cell| cell.add(tensor, asked.contains_key(&tensor.index)));
+            if let Some(cell) = cells.get_mut(column.unwrap_or(0)) {
+                cell.get_or_insert_default().add(tensor, asked.contains_key(&tensor.index));
+            }
         }
         (self.rows, self.cells) = (Vec::new(), Vec::new());
         for (home, cells) in by_home {
@@ -267,8 +268,8 @@ impl TensorTable {
     /// The first cell with tensors on `device`: its row and column.
     pub fn first_on(&self, device: usize) -> Option<(usize, usize)> {
         let on = |cell: &Option<TensorCell>| cell.as_ref().is_some_and(|cell| cell.devices.contains_key(&device));
-        let columns = self.cells.iter().enumerate().map(|(row, cells)| (row, cells.iter().position(on)));
-        columns.filter_map(|(row, column)| Some((row, column?))).next()
+        let mut columns = self.cells.iter().enumerate().map(|(row, cells)| (row, cells.iter().position(on)));
+        columns.find_map(|(row, column)| Some((row, column?)))
     }
 
     /// The number of columns of a row.

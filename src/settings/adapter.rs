@@ -142,8 +142,9 @@ impl KvOverride {
         let is_number = |value: &Value| value.as_i64().is_some() || matches!(value, V::U64(_));
         let fits = header.metadata.get(&self.key).is_none_or(|now| match (&self.value, now) {
             (V::I64(_), now) => is_number(now),
-            (V::F64(_), V::F32(_) | V::F64(_)) | (V::Bool(_), V::Bool(_)) => true,
-            (V::String(_), V::String(_) | V::LongString(_)) => true,
+            (V::F64(_), V::F32(_) | V::F64(_))
+            | (V::Bool(_), V::Bool(_))
+            | (V::String(_), V::String(_) | V::LongString(_)) => true,
             _ => false,
         });
         if fits {

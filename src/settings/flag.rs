@@ -434,7 +434,7 @@ flags! {
             write: |settings| written_overrides(&settings.override_tensor),
             read: |settings, text| {
                 let before = placement::kept_in_ram(settings.n_cpu_moe, settings.n_cpu_ffn);
-                settings.override_tensor.extend(placement::overrides(before, text)?);
+                settings.override_tensor.extend(placement::overrides(before.as_deref(), text)?);
                 Ok(())
             },
             copy: |from, to| to.override_tensor.clone_from(&from.override_tensor),
@@ -689,7 +689,7 @@ flags! {
             write: |settings| written_overrides(&settings.draft.override_tensor),
             read: |settings, text| {
                 let before = placement::kept_in_ram(settings.draft.n_cpu_moe, None);
-                settings.draft.override_tensor.extend(placement::overrides(before, text)?);
+                settings.draft.override_tensor.extend(placement::overrides(before.as_deref(), text)?);
                 Ok(())
             },
             copy: |from, to| to.draft.override_tensor.clone_from(&from.draft.override_tensor),
@@ -997,7 +997,6 @@ pub(crate) mod tests {
             Takes::Number("auto|all|N" | "N|max" | "N|ubatch" | "N" | "MIB" | "MIB,…" | "SIZE" | "INDEX") => "3",
             Takes::List("PATTERN=DEVICE") => r"blk\.[0-9]\.ffn=CPU",
             Takes::Word("on|off") => "off",
-            Takes::Word("off|auto|on") => "on",
             Takes::List("FILE|rank=N") => "rank=16",
             Takes::List("FILE") => "vector.gguf",
             Takes::List("KEY=TYPE:VALUE") => "llama.block_count=int:2",
@@ -1006,7 +1005,7 @@ pub(crate) mod tests {
             Takes::List(_) => "draft-mtp",
             Takes::Word("TYPE") if flag == Flag::Quant => "Q8_0",
             Takes::Word("TYPE") => "q8_0",
-            Takes::Word("auto|on|off") => "on",
+            Takes::Word("auto|on|off" | "off|auto|on") => "on",
             Takes::Word("KIND") => "mean",
             Takes::Word("NAME") => "llama-cli",
             Takes::Word("MODE") => "mlock",

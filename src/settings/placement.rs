@@ -169,14 +169,14 @@ impl FromStr for TensorPattern {
 ///
 /// # Errors
 /// One sentence on the part that cannot be read.
-pub fn overrides(before: Option<String>, text: &str) -> Result<Vec<TensorOverride>, String> {
+pub fn overrides(before: Option<&str>, text: &str) -> Result<Vec<TensorOverride>, String> {
     let one = |part: &str| {
         let (pattern, device) = part
             .split_once('=')
             .ok_or_else(|| format!("'{part}' names no device: use PATTERN=DEVICE, such as ffn_.*_exps=CPU"))?;
         Ok(TensorOverride { pattern: pattern.parse()?, device: device.parse()? })
     };
-    before.as_deref().into_iter().chain([text]).flat_map(|list| list.split(',')).map(one).collect()
+    before.into_iter().chain([text]).flat_map(|list| list.split(',')).map(one).collect()
 }
 
 /// Overrides that say what `--n-cpu-moe` and `--n-cpu-ffn` say: given before others, they count before them
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_was_kept_in_ram_before_comes_first() {
-        let first = |moe, ffn| overrides(kept_in_ram(moe, ffn), "exps=CUDA0").unwrap().swap_remove(0);
+        let first = |moe, ffn| overrides(kept_in_ram(moe, ffn).as_deref(), "exps=CUDA0").unwrap().swap_remove(0);
         let (all, some) = (first(Some(ALL_LAYERS), None), first(Some(2), None));
         assert!(all.pattern.matches("blk.7.ffn_gate_up_exps.weight") && !all.pattern.matches("blk.7.ffn_up.weight"));
         assert!(some.pattern.matches("blk.1.ffn_up_exps.weight") && !some.pattern.matches("blk.11.ffn_up_exps.weight"));

@@ -22,11 +22,11 @@ fn overrides(harness: &Harness) -> Vec<String> {
 /// The names of the rows.
 fn rows(harness: &Harness) -> Vec<String> {
     let table = harness.showing::<PlacementScreen>().table.as_ref().unwrap();
-    table.rows.iter().map(|row| row.name()).collect()
+    table.rows.iter().map(plimsoll::answer::tensors::TensorRow::name).collect()
 }
 
 fn elsewhere(harness: &Harness) -> Bytes {
-    harness.host.app.plan.as_ref().unwrap().layers.iter().map(|layer| layer.elsewhere()).sum()
+    harness.host.app.plan.as_ref().unwrap().layers.iter().map(plimsoll::plan::LayerPlan::elsewhere).sum()
 }
 
 #[test]

@@ -29,6 +29,11 @@ impl AdapterPairs {
         self.0.iter().filter(move |pair| pair.beside == index).copied()
     }
 
+    /// How many there are.
+    pub const fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
     /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -105,7 +110,9 @@ impl Adapted<'_> {
         };
         for AdapterPair { beside, matrices } in &pairs.0 {
             let place = self.placement.of_weight(&self.model.weights.all[*beside], self.model);
-            matrices.iter().for_each(|(ty, ne)| add(place, *ty, *ne));
+            for (ty, ne) in matrices {
+                add(place, *ty, *ne);
+            }
         }
         let hparams = &self.model.hparams;
         for il in (1..hparams.n_layer()).filter(|_| control_vector) {

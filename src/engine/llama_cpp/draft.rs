@@ -261,6 +261,7 @@ pub(super) fn speculation(
 ///
 /// # Errors
 /// When the user named a GPU that llama-server does not use.
+#[allow(clippy::too_many_arguments, reason = "each decides something of its own")]
 pub(super) fn request<'a>(
     prepared: &'a PreparedModel,
     model: &LoadedModel,

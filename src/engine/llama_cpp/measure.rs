@@ -275,6 +275,8 @@ impl<'a> Measurer<'a> {
         }
         let tokens = context.n_ctx.min(context.n_ubatch);
         let room = self.model.family.architecture.room.operations(tokens, placement.loaded_count(self.model));
+        // of a pair the two matrices, their products, the factor and the sum
+        let room = room + 6 * context.adapters.as_ref().map_or(0, |adapters| adapters.len());
         let inputs = graph.leafs.iter().filter(|id| graph[**id].buffer == Buffer::Unallocated).count();
         let (listed, all) = ((graph.nodes.len() + inputs) as u64, (graph.nodes.len() + graph.leafs.len()) as u64);
         let table = PRIMES.into_iter().find(|prime| *prime >= room);

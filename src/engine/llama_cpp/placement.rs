@@ -93,6 +93,7 @@ pub struct PlacedTensor {
 
 /// The device of every layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Placement {
     /// Per block.
     pub layers: Vec<BackendId>,
@@ -274,10 +275,8 @@ impl Placement {
                 (Some(il), _) => self.layers.get(il).copied().unwrap_or(self.output),
                 (None, _) => self.of_model(slot, model.family.architecture),
             };
-            let refuses = match loaded.tied {
-                true => self.homes.refuses_tied_output(own),
-                false => self.homes.refuses(own, loaded.index),
-            };
+            let refuses =
+                if loaded.tied { self.homes.refuses_tied_output(own) } else { self.homes.refuses(own, loaded.index) };
             tensors.push(PlacedTensor {
                 index: weight.index,
                 block: weight.block,

@@ -410,7 +410,7 @@ impl<'a> ServerParams<'a> {
             *margin += projector.fit_bytes();
         }
         let limits = FitLimits { margins, min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT), ram: machine.ram.total.0 };
-        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, kept, cards })
+        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, cards, kept })
     }
 }
 

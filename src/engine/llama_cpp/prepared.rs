@@ -99,7 +99,9 @@ impl PreparedModel {
     /// If the header then describes no language model.
     pub fn with_keys(&self, keys: &[KvOverride]) -> Result<Self, ModelError> {
         let mut header = self.model.header.clone();
-        keys.iter().for_each(|key| key.apply(&mut header));
+        for key in keys {
+            key.apply(&mut header);
+        }
         let changed = Self::from(Model::from_header(header, &self.model.name)?);
         Ok(Self { draft: self.draft.clone(), dated: self.dated.clone(), ..changed })
     }

@@ -194,8 +194,8 @@ impl MatrixUnits {
 /// Queries of a KV head that AMD's matrix units of data centres do not compute yet.
 const fn mfma_from(head: u64) -> u64 {
     match head {
-        ..=64 => 8,
-        ..=128 => 16,
+        0..=64 => 8,
+        65..=128 => 16,
         _ => 64,
     }
 }

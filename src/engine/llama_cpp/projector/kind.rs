@@ -446,7 +446,7 @@ projector_types! {
             "mm.model.fc.weight", "mm.post_fc_norm.*", "mm.up.weight", "mm.gate.weight", "mm.down.weight", "v.boi",
             "v.eoi",
         ]),
-        graph: Some(|build| build.cogvlm()),
+        compared: false, graph: Some(|build| build.cogvlm()),
     }
     JanusPro: "janus_pro" {
         width: &[("mm.1.bias", 0)], tensors: Some(&["mm.0.*", "mm.1.*"]),
@@ -491,7 +491,7 @@ projector_types! {
     }
     Yasa2: "yasa2" { image: |_, _| 64 }
     KimiK25: "kimik25" as UNITS {
-        limits: Tokens(2, 4096), dummy: Largest, graph: Some(|build| build.kimik25()), traits: &[T::PrefersPixels],
+        limits: Tokens(2, 4096), dummy: Largest, graph: Some(|build| build.kimik25()), compared: false, traits: &[T::PrefersPixels],
     }
     NemotronV2Vl: "nemotron_v2_vl" {
         merge: ScaleFactor(1), image: Encoder::merged, width: &[("mm.model.mlp.3.weight", 1)],
