@@ -113,7 +113,7 @@ pub(super) enum Commands {
     List(Box<ListArgs>),
     /// Show the devices detected on this machine, and how; or a specified machine; or the known cards.
     #[command(after_help = examples::DEVICES_EXAMPLES)]
-    Devices(DevicesArgs),
+    Devices(Box<DevicesArgs>),
     /// Save machines under a name, for --machine NAME.
     #[command(subcommand, after_help = examples::MACHINE_EXAMPLES, arg_required_else_help = false)]
     Machine(MachineCommand),
