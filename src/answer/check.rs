@@ -25,6 +25,7 @@ use crate::model::Projector;
 use crate::observed::{Load, Mib};
 use crate::settings::{Release, Settings};
 
+pub use log::override_kv;
 pub use reason::Reason;
 pub use rows::{CPU, SplitCheck};
 

@@ -170,7 +170,7 @@ struct LocatedTensor {
 /// The tensors of a request by blocks and parts.
 #[derive(Clone, Debug)]
 pub struct TensorTable {
-    /// The parts that blocks have: the columns of rows of blocks. Other rows have one column.
+    /// The parts that blocks have: the columns. Rows without blocks have the last one alone, which is [`BlockPart::Other`].
     pub parts: Vec<BlockPart>,
     /// The rows.
     pub rows: Vec<TensorRow>,
@@ -205,7 +205,7 @@ impl TensorTable {
         devices.push(ram);
         let tensors: Vec<LocatedTensor> = resolved.tensors(ram).into_iter().map(located).collect();
         let in_blocks = tensors.iter().filter(|tensor| matches!(tensor.home, Home::Block(_)));
-        let parts: BTreeSet<BlockPart> = in_blocks.map(|tensor| tensor.part).collect();
+        let parts: BTreeSet<BlockPart> = in_blocks.map(|tensor| tensor.part).chain([BlockPart::Other]).collect();
         let mut table = Self {
             parts: parts.into_iter().collect(),
             rows: Vec::new(),
@@ -225,10 +225,10 @@ impl TensorTable {
         let asked = self.asked(&self.request.settings);
         let mut by_home: BTreeMap<Home, Vec<Option<TensorCell>>> = BTreeMap::new();
         for LocatedTensor { tensor, home, part } in &self.tensors {
-            let column = self.parts.iter().position(|known| known == part).filter(|_| matches!(home, Home::Block(_)));
-            let count = if matches!(home, Home::Block(_)) { self.parts.len() } else { 1 };
-            let cells = by_home.entry(*home).or_insert_with(|| vec![None; count]);
-            if let Some(cell) = cells.get_mut(column.unwrap_or(0)) {
+            let part = if matches!(home, Home::Block(_)) { *part } else { BlockPart::Other };
+            let cells = by_home.entry(*home).or_insert_with(|| vec![None; self.parts.len()]);
+            let column = self.parts.iter().position(|known| *known == part);
+            if let Some(cell) = column.and_then(|column| cells.get_mut(column)) {
                 cell.get_or_insert_default().add(tensor, asked.contains_key(&tensor.index));
             }
         }
@@ -272,9 +272,10 @@ impl TensorTable {
         columns.find_map(|(row, column)| Some((row, column?)))
     }
 
-    /// The number of columns of a row.
-    pub fn columns(&self, row: usize) -> usize {
-        self.cells.get(row).map_or(0, Vec::len)
+    /// The column of a row that has only one.
+    pub fn only_column(&self, row: usize) -> Option<usize> {
+        let in_blocks = self.rows.get(row).is_none_or(|row| matches!(row, TensorRow::Blocks(_)));
+        self.parts.len().checked_sub(1).filter(|_| !in_blocks)
     }
 
     /// The cell at this row and column, if the model has such tensors.
@@ -315,7 +316,8 @@ impl TensorTable {
             Home::Block(_) if is_block => Some(&tensor.part) == part && (in_all_blocks || of_row.holds(tensor.home)),
             home => !is_block && of_row.holds(home),
         };
-        let mut asked = self.asked(&base.settings);
+        let before = self.asked(&base.settings);
+        let mut asked = before.clone();
         let kept_in_ram = base.settings.n_cpu_moe.or(base.settings.n_cpu_ffn).is_some();
         for LocatedTensor { tensor, .. } in self.tensors.iter().filter(is_meant) {
             asked.remove(&tensor.index);
@@ -324,6 +326,9 @@ impl TensorTable {
             if let Some(device) = to.filter(|device| *device != tensor.own || kept_in_ram) {
                 asked.insert(tensor.index, self.device_name(device));
             }
+        }
+        if asked == before {
+            return Ok(self.request.clone());
         }
         let overrides = patterns::overrides(&self.named(), &asked)?;
         Ok(base.changed(|settings| settings.override_tensor = overrides))

@@ -17,7 +17,7 @@ use super::resolve::{MachineSource, ParsedArgs};
 use super::style::Style;
 use super::{error, resolve};
 use crate::answer::check::running::{driver_overhead, explain_column};
-use crate::answer::check::{Check, CheckRequest, check};
+use crate::answer::check::{Check, CheckRequest, check, override_kv};
 use crate::engine::EngineId;
 use crate::export::check as export;
 use crate::hardware::remembered::{Remembered, RememberedDriver};
@@ -143,7 +143,9 @@ fn model(args: &CheckArgs, load: &Load) -> Result<FoundModel, CliError> {
         None => library::find(load, &Roots::of_this_machine()).map_err(CliError::Model)?,
     };
     let is_same_file = found.is_same_file && args.knobs.settings.quant.is_none();
-    let package = resolve::changed(found.package, &args.knobs.settings)?;
+    let mut changes = args.knobs.settings.clone();
+    changes.override_kv.splice(..0, override_kv(load));
+    let package = resolve::changed(found.package, &changes)?;
     Ok(FoundModel { package: resolve::with_draft(package, &args.knobs)?, is_same_file, ..found })
 }
 

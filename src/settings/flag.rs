@@ -635,7 +635,7 @@ flags! {
     }
     SpecDraftNMax {
         names: &["spec-draft-n-max"], takes: Takes::Number("N"), argument: Some("--spec-draft-n-max"),
-        also: &["--draft-max", "--draft", "--draft-n"], variables: &[alone("LLAMA_ARG_SPEC_DRAFT_N_MAX")],
+        also: &["--draft-max", "--draft", "--draft-n"], variables: &[alone("LLAMA_ARG_SPEC_DRAFT_N_MAX"), alone("LLAMA_ARG_DRAFT_MAX")],
         ignored_with: Some(Flag::SpecType), help: "Tokens drafted at most", access: optional!(draft.n_max, layers, u64::to_string),
     }
     NgramModMax {
@@ -696,7 +696,7 @@ flags! {
         },
     }
     CpuMoeDraft {
-        names: &["cpu-moe-draft"], also: &["-cmoed", "--spec-draft-cpu-moe"], argument: Some("-cmoed"), ignored_with: Some(Flag::SpecType), help: "Keep the MoE weights of all layers of the draft in RAM",
+        names: &["cpu-moe-draft"], also: &["-cmoed", "--spec-draft-cpu-moe"], argument: Some("-cmoed"), variables: &[alone("LLAMA_ARG_SPEC_DRAFT_CPU_MOE")], ignored_with: Some(Flag::SpecType), help: "Keep the MoE weights of all layers of the draft in RAM",
         access: Access {
             write: |settings| (settings.draft.n_cpu_moe == Some(ALL_LAYERS)).then(String::new),
             read: |settings, text| {
@@ -707,7 +707,7 @@ flags! {
         },
     }
     NCpuMoeDraft {
-        names: &["n-cpu-moe-draft"], also: &["-ncmoed", "--spec-draft-ncmoe", "--spec-draft-n-cpu-moe"], takes: Takes::Number("N"), argument: Some("-ncmoed"), ignored_with: Some(Flag::SpecType),
+        names: &["n-cpu-moe-draft"], also: &["-ncmoed", "--spec-draft-ncmoe", "--spec-draft-n-cpu-moe"], takes: Takes::Number("N"), argument: Some("-ncmoed"), variables: &[alone("LLAMA_ARG_SPEC_DRAFT_N_CPU_MOE")], ignored_with: Some(Flag::SpecType),
         help: "Keep the MoE weights of the first N layers of the draft in RAM",
         access: Access {
             write: |settings| settings.draft.n_cpu_moe.filter(|count| *count != ALL_LAYERS).map(|count| count.to_string()),

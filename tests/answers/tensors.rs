@@ -32,7 +32,7 @@ fn table(request: &PlanRequest) -> TensorTable {
 
 /// Bytes on a device.
 fn held(table: &TensorTable, device: usize) -> Bytes {
-    let cells = (0..table.rows.len()).flat_map(|row| (0..table.columns(row)).map(move |column| (row, column)));
+    let cells = (0..table.rows.len()).flat_map(|row| (0..table.parts.len()).map(move |column| (row, column)));
     let cells = cells.filter_map(|(row, column)| table.cell(row, column));
     cells.filter_map(|cell| cell.devices.get(&device)).copied().sum()
 }
@@ -72,8 +72,8 @@ fn moved_tensors_are_on_the_device_that_they_are_moved_to() {
         }
         let before = table(&request);
         // every cell once, one after the other
-        for (at, row) in before.rows.clone().iter().enumerate() {
-            for column in 0..before.columns(at) {
+        for row in &before.rows {
+            for column in 0..before.parts.len() {
                 let now = table(&request);
                 let here = now.find(row).unwrap();
                 let Some(to) = now.next_device(here, column) else { continue };

@@ -10,7 +10,7 @@ use plimsoll::machine::Backend;
 use plimsoll::machine::spec::MachineSpec;
 use plimsoll::observed::Observation;
 use plimsoll::plan::{DevicePlan, Plan};
-use plimsoll::settings::{Context, GpuLayers, Release, Settings};
+use plimsoll::settings::{Context, GivenOption, GpuLayers, Release, ServerOption, Settings};
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
@@ -20,21 +20,28 @@ const FREE: [Bytes; 2] = [Bytes::mib(48 << 10); 2];
 
 /// All layers of a model over two cards.
 fn planned(name: &str, free: [Bytes; 2]) -> Plan {
-    let settings = Settings {
+    plan(EngineId::LlamaCpp, &model(name), &machine(free.map(|free| card(Backend::Cuda, free)).into()), &settings())
+        .unwrap()
+}
+
+fn settings() -> Settings {
+    Settings {
         ctx: Context::Tokens(16_384),
         parallel: Some(1),
         gpu_layers: GpuLayers::All,
         tensor_split: vec![1.0, 1.0],
         release: Some(Release::November2026),
         ..Settings::default()
-    };
-    let gpus = free.map(|free| card(Backend::Cuda, free)).into();
-    plan(EngineId::LlamaCpp, &model(name), &machine(gpus), &settings).unwrap()
+    }
 }
 
 /// The comparison of a log of these lines, under the command.
 fn checked(name: &str, lines: &str) -> Check {
-    let text = format!("llama-server -m {name}.gguf -c 16384 -np 1 -ngl 99 -ts 1,1\n{lines}");
+    checked_with(name, "", lines)
+}
+
+fn checked_with(name: &str, options: &str, lines: &str) -> Check {
+    let text = format!("llama-server -m {name}.gguf -c 16384 -np 1 -ngl 99 -ts 1,1 {options}\n{lines}");
     let seen = Observation::of(&text);
     let nothing = MachineSpec::default();
     let request = CheckRequest {
@@ -68,12 +75,13 @@ fn table(plan: &Plan, loaded: bool, graph: impl Fn(&DevicePlan) -> Bytes) -> Str
     text
 }
 
-/// A line of each card's buffer.
+/// A line of each card's buffer, and of that in RAM.
 fn buffers(plan: &Plan, function: &str, word: &str, of: impl Fn(&DevicePlan) -> Bytes) -> String {
     let mut text = String::new();
-    for (at, gpu) in plan.gpus().iter().enumerate() {
-        let mib = of(gpu).0 as f64 / f64::from(1 << 20);
-        writeln!(text, "{function}: CUDA{at} {word} buffer size = {mib:.2} MiB").unwrap();
+    let names = (0..plan.gpus().len()).map(|at| format!("CUDA{at}")).chain(["CPU".to_owned()]);
+    for (device, name) in plan.devices.iter().zip(names).filter(|(device, _)| of(device) > Bytes::ZERO) {
+        let mib = of(device).0 as f64 / f64::from(1 << 20);
+        writeln!(text, "{function}: {name} {word} buffer size = {mib:.2} MiB").unwrap();
     }
     text
 }
@@ -101,6 +109,11 @@ fn the_table_of_a_fit_is_compared_with_what_the_fit_measures(#[case] name: &str)
     assert!(compute(&wrong).iter().any(|(_, same)| !same), "{:?}", wrong.rows);
 }
 
+fn device(at: u8) -> String {
+    let of = "llama_prepare_model_devices: using device CUDA";
+    format!("{of}{at} (NVIDIA GeForce RTX 4090) (0000:0{at}:00.0) - 49152 MiB free\n")
+}
+
 #[rstest]
 #[case("llama3.1-8b")]
 #[case("qwen3-30b-a3b")]
@@ -113,10 +126,6 @@ fn a_pipeline_that_a_log_gives_up_is_planned_without(#[case] name: &str) {
     let log = |plan: &Plan, given_up: bool| {
         let refused = "ggml_gallocr_reserve_n_impl: failed to allocate CUDA0 buffer of size 847618048\n\
              sched_reserve: compute buffer allocation failed, retrying without pipeline parallelism\n";
-        let device = |at: u8| {
-            let of = "llama_prepare_model_devices: using device CUDA";
-            format!("{of}{at} (NVIDIA GeForce RTX 4090) (0000:0{at}:00.0) - 49152 MiB free\n")
-        };
         let lines = [
             device(0),
             device(1),
@@ -136,4 +145,42 @@ fn a_pipeline_that_a_log_gives_up_is_planned_without(#[case] name: &str) {
     assert_eq!(compute(&kept), [(Reservation::Loaded, true); 2], "{:?}", kept.rows);
     let unsaid = checked(name, &log(&without, false));
     assert!(compute(&unsaid).iter().any(|(_, same)| !same), "{:?}", unsaid.rows);
+}
+
+/// A log of a command with an option is planned with it: its figures agree, and without the option some do not.
+#[rstest]
+fn options_of_a_command_are_planned(
+    #[values("qwen3-30b-a3b", "gemma3-27b")] name: &str,
+    #[values(
+        "-ot blk\\.[0-9]\\.ffn_.*=CPU",
+        "-ot blk\\.1[0-9]\\.=CUDA1",
+        "-ncffn 7",
+        "-sm tensor",
+        "-ctk q8_0",
+        "-np 4 --kv-unified-per-slot 4096"
+    )]
+    options: &str,
+) {
+    let model = model(name);
+    let gpus = machine(FREE.map(|free| card(Backend::Cuda, free)).into());
+    let mut given = settings();
+    let mut words = options.split(' ').map(std::ffi::OsString::from).collect();
+    while let Some(option) = GivenOption::take(&mut words) {
+        let ServerOption::Sets(flag) = option.option else { panic!("{option:?}") };
+        let value = option.value.map_or_else(|| "true".to_owned(), |value| value.into_string().unwrap());
+        flag.read(&mut given, &value).unwrap();
+    }
+    let plan = plan(EngineId::LlamaCpp, &model, &gpus, &given).unwrap();
+    let lines = [
+        device(0),
+        device(1),
+        buffers(&plan, "load_tensors", "model", |gpu| gpu.weights),
+        buffers(&plan, "llama_kv_cache", "KV", |gpu| gpu.cache),
+        buffers(&plan, "sched_reserve", "compute", |gpu| gpu.graph),
+    ]
+    .concat();
+    let check = checked_with(name, options, &lines);
+    assert!(check.agrees() && check.rows.iter().all(|row| row.reason.is_none()), "{:#?}", check.rows);
+    let without = checked(name, &lines);
+    assert!(!without.agrees() || without.rows.iter().any(|row| row.reason.is_some()), "{:#?}", without.rows);
 }

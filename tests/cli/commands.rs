@@ -30,8 +30,13 @@ fn figures(mut plan: Value) -> Value {
 #[test]
 fn every_option_of_llama_server_is_known() {
     for line in include_str!("llama-server-names.txt").lines().filter(|line| !line.starts_with('#')) {
-        let (values, name) = line.split_once(' ').unwrap();
-        assert!(ServerOption::named(name).is_some(), "{name}");
+        let mut columns = line.split(' ');
+        let (values, name) = (columns.next().unwrap(), columns.next().unwrap());
+        let option = ServerOption::named(name);
+        assert!(option.is_some(), "{name}");
+        if let (Some(variable), Some(ServerOption::Sets(_))) = (columns.next(), option) {
+            assert!(matches!(ServerOption::of_variable(variable, "1"), Some((ServerOption::Sets(_), _))), "{variable}");
+        }
         let mut words: VecDeque<OsString> = [name, "1", "1"].map(OsString::from).into();
         GivenOption::take(&mut words).unwrap();
         let stands_for_others = words.len() > 2;

@@ -109,6 +109,32 @@ fn what_a_fit_placed_stays_where_it_is() {
 }
 
 #[test]
+fn taking_back_what_nothing_places_leaves_a_fit_alone() {
+    let mut harness = on(harness::machine(1, "RTX 3060", 12, 64), "qwen3-30b-a3b", Settings::default());
+    harness.press("p Home Back");
+    assert!(harness.text().contains("Nothing places these tensors by their names."), "{}", harness.text());
+    assert_eq!(harness.host.app.settings, Settings::default());
+}
+
+#[test]
+fn undoing_the_engine_says_that_there_is_nothing_to_show() {
+    let machine = harness::machine(1, "RTX 3060", 12, 64);
+    let model = harness::model("gpt-oss-20b");
+    let mut harness = Harness::by(EngineId::Ollama024, model, machine, (80, 24), Settings::default());
+    while harness.host.app.engine != EngineId::LlamaCpp {
+        harness.press("e ↑ Enter");
+    }
+    harness.press("p");
+    assert!(harness.text().contains("Placement"), "{}", harness.text());
+    while harness.host.app.engine != EngineId::Ollama024 {
+        harness.press("u");
+    }
+    assert!(harness.text().contains("This engine places whole layers"), "{}", harness.text());
+    harness.press("Esc");
+    assert!(harness.host.screen.is_none());
+}
+
+#[test]
 fn what_was_written_by_hand_stays() {
     let mut settings = Settings::default();
     Flag::OverrideTensor.read(&mut settings, "attn_q=CPU,ffn_down_exps=CUDA1,nothing=CPU").unwrap();

@@ -9,8 +9,8 @@ use crate::observed::{
     Term, device_name, is_gpu,
 };
 use crate::settings::{
-    self, BUILDS, Context, DeviceName, DraftSettings, FlashAttn, GpuLayers, LlamaProgram, OLDEST_BUILD, OllamaVersion,
-    Outputs, Release, Settings, Ships, SpecType, TensorOverride,
+    self, BUILDS, Context, DeviceName, DraftSettings, Flag, FlashAttn, GpuLayers, KvOverride, LlamaProgram,
+    OLDEST_BUILD, OllamaVersion, Outputs, Release, Settings, Ships, SpecType, SplitMode, flag::Takes,
 };
 use crate::units::Bytes;
 
@@ -125,6 +125,10 @@ fn gpu_names(load: &Load) -> Vec<String> {
         if !names.contains(&name) {
             names.push(name);
         }
+    }
+    if let Some(given) = &load.settings.device {
+        let given: Vec<&str> = given.split(',').map(str::trim).collect();
+        names.sort_by_key(|name| given.iter().position(|other| other == name).unwrap_or(given.len()));
     }
     names.into_iter().map(str::to_owned).collect()
 }
@@ -301,23 +305,56 @@ pub fn settings(load: &Load, engine: EngineId) -> Settings {
         no_host: seen.no_host == Some(true),
         pipeline_refused: gave_up_pipeline(load),
         load_mode: seen.load_mode.as_deref().and_then(|mode| mode.parse().ok()),
+        split_mode: split_mode(load).unwrap_or_default(),
+        override_tensor: seen
+            .override_tensor
+            .as_deref()
+            .and_then(|text| settings::flag::overrides(text).ok())
+            .unwrap_or_default(),
         build: build(load),
-        ..Settings::default()
+        ..untold(load)
     }
 }
 
-/// The tensors that its command places, on the devices that the log calls `names`; none if a part cannot be read, or names
-/// a device that the log does not.
-pub fn overrides(load: &Load, names: &[String]) -> Option<Vec<TensorOverride>> {
-    let text = load.settings.override_tensor.as_deref()?;
-    let mut overrides = settings::flag::overrides(text).ok()?;
-    for to in &mut overrides {
-        if !to.device.as_str().eq_ignore_ascii_case("cpu") {
-            let name = device_name(to.device.as_str());
-            to.device = DeviceName::gpu(names.iter().position(|own| own == name)?);
+/// What only its command tells. Files that it names are not here.
+fn untold(load: &Load) -> Settings {
+    let mut settings = Settings::default();
+    for (flag, text) in load.command.iter().flat_map(|command| &command.untold) {
+        let row = flag.row();
+        let text = if matches!(row.takes, Takes::Nothing | Takes::Truth(_)) { "true" } else { text };
+        if *flag != Flag::ControlVector {
+            // a value that is no value changed nothing in the program either
+            let _ = flag.read(&mut settings, text);
         }
     }
-    Some(overrides)
+    settings
+}
+
+/// Keys of the header that its command gives other values.
+pub fn override_kv(load: &Load) -> Vec<KvOverride> {
+    untold(load).override_kv
+}
+
+/// A split of every layer over the GPUs, as its command has it.
+fn split_mode(load: &Load) -> Option<SplitMode> {
+    let mode = load.settings.split_mode.as_deref()?.parse().ok()?;
+    matches!(mode, SplitMode::Row | SplitMode::Tensor).then_some(mode)
+}
+
+/// The settings with devices by their places among `names`, as the log calls them; without placements that name a device
+/// which the log does not.
+pub fn by_place(settings: Settings, names: &[String]) -> Settings {
+    let places: Vec<usize> = (0..names.len()).collect();
+    let find = |name: &DeviceName| names.iter().position(|own| own == device_name(name.as_str()));
+    let mut settings = settings.seen_by_server(&places, find).unwrap_or(settings);
+    let is_known = |name: &DeviceName| name.is_cpu() || name.index().is_some_and(|index| index < names.len());
+    for overrides in [&mut settings.override_tensor, &mut settings.draft.override_tensor] {
+        if overrides.iter().any(|to| !is_known(&to.device)) {
+            overrides.clear();
+        }
+    }
+    settings.draft.devices = settings.draft.devices.filter(|devices| devices.iter().all(is_known));
+    settings
 }
 
 /// Settings of Ollama's estimator that follow from the log.
@@ -385,7 +422,9 @@ pub fn draft(load: &Load, model: &PreparedModel) -> Option<DraftSettings> {
     let n_max = seen.n_rs_seq.filter(|&saved| saved > 0).or(seen.spec_draft_n_max);
     let caches = load.contexts.get(1).into_iter().flat_map(|context| &context.caches);
     let (cache_type_k, cache_type_v) = caches.map(CacheSize::types).find(|(k, _)| k.is_some()).unwrap_or_default();
-    can.then(|| DraftSettings { types: Some(types), n_max, cache_type_k, cache_type_v, ..DraftSettings::default() })
+    let own = untold(load).draft;
+    let (cache_type_k, cache_type_v) = (cache_type_k.or(own.cache_type_k), cache_type_v.or(own.cache_type_v));
+    can.then_some(DraftSettings { types: Some(types), n_max, cache_type_k, cache_type_v, ..own })
 }
 
 /// Whether the log shows a projector.

@@ -8,7 +8,7 @@ use super::variants::is_open;
 use super::{CheckedTerm, Compared, Part, Uncounted, log};
 use crate::engine::PlanRequest;
 use crate::observed::{Event, FitResult, Load, Mib, Program, TablePhase};
-use crate::settings::Release;
+use crate::settings::{Release, SplitMode};
 
 /// A reason that was tried or that the log tells. Displayed as one sentence without a full stop.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,6 +135,7 @@ pub fn not_planned(part: Part, term: CheckedTerm) -> Reason {
         (Part::Draft, CheckedTerm::Output) => told("a draft's output is not part of a plan"),
         (Part::Draft, _) => told("the draft is not part of this plan"),
         (Part::Projector, _) => told("the projector is not part of this plan"),
+        (Part::Model, CheckedTerm::Lora) => told("the adapter is not part of this plan: give its file with --lora"),
         (Part::Model, term) => sentence(format!("{term} is not part of a plan")),
     }
 }
@@ -236,6 +237,8 @@ impl Evidence<'_> {
             OTHER_SHAPE
         } else if load.settings.override_tensor.is_some() && placed.settings.override_tensor.is_empty() && !cache {
             told("--override-tensor puts tensors on devices that the log does not tell")
+        } else if placed.settings.split_mode != SplitMode::Layer {
+            sentence(format!("what --split-mode {} takes on each GPU is modelled", placed.settings.split_mode))
         } else if let Some(mode) = split_mode {
             sentence(format!("--split-mode {mode} splits every layer over the GPUs; a plan has whole layers"))
         } else if load.events.iter().any(failed) {

@@ -10,6 +10,7 @@ use crate::engine::llama_cpp::{RequestBuffers, Reservation};
 use crate::engine::{EngineError, PlanRequest, of};
 use crate::observed::{Load, Mib, Program, TablePhase, Term, device_name, is_gpu, is_repacked};
 use crate::plan::{DevicePlan, PartKind};
+use crate::settings::SplitMode;
 use crate::units::Bytes;
 
 /// What a line of two decimals may be off.
@@ -306,7 +307,9 @@ pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineEr
     let name = |gpu: usize| shown.names.get(gpu).cloned().unwrap_or_else(|| format!("GPU{gpu}"));
     let engine = of(request.engine);
     let mut terms = BTreeMap::new();
-    if let Some(resolved) = engine.resolve(request.parts())? {
+    // its buffers are of all GPUs together
+    let by_tensors = request.settings.split_mode == SplitMode::Tensor;
+    if let Some(resolved) = engine.resolve(request.parts())?.filter(|_| !by_tensors) {
         let buffers = resolved.buffers()?;
         let mut measured = BTreeMap::new();
         if shown.measured {
@@ -363,11 +366,11 @@ fn in_ram(held: Bytes, buffers: &RequestBuffers, request: &PlanRequest) -> Bytes
     }
 }
 
-/// Memory of a draft and a projector. A draft's caches count as KV caches, and a projector's weights for no device, as
+/// Memory of adapters, a draft and a projector. A draft's caches count as KV caches, and a projector's weights for no device, as
 /// logs tell them.
 pub type Beside = BTreeMap<(String, Part, CheckedTerm), Mib>;
 
-/// What `request`, which has a draft or a projector, takes for them.
+/// What `request`, which has adapters, a draft or a projector, takes for them.
 pub fn beside(request: &PlanRequest, names: &[String]) -> Option<Beside> {
     let plan = request.plan().ok()?;
     let gpus = plan.gpus().len();
@@ -379,14 +382,19 @@ pub fn beside(request: &PlanRequest, names: &[String]) -> Option<Beside> {
     let mut beside = Beside::new();
     for part in &plan.parts {
         let of = match part.kind {
-            PartKind::Model | PartKind::Adapters => continue,
+            PartKind::Model => continue,
+            PartKind::Adapters => Part::Model,
             PartKind::Vision | PartKind::Audio => Part::Projector,
             PartKind::Draft => Part::Draft,
         };
         for (at, memory) in part.devices.iter().enumerate() {
             let weights = if of == Part::Projector { String::new() } else { name(at) };
             let terms = [
-                (weights, CheckedTerm::Model, memory.weights - memory.repacked),
+                (
+                    weights,
+                    if of == Part::Model { CheckedTerm::Lora } else { CheckedTerm::Model },
+                    memory.weights - memory.repacked,
+                ),
                 (name(at), CheckedTerm::Repacked, memory.repacked),
                 (name(at), CheckedTerm::Kv, memory.cache),
                 (name(at), CheckedTerm::Compute, memory.graph),

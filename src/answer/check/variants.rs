@@ -12,7 +12,7 @@ use crate::engine::{EngineError, EngineId, PlanRequest};
 use crate::gguf::FileType;
 use crate::machine::Backend;
 use crate::observed::{Load, Mib, TablePhase};
-use crate::settings::{Context, DraftSettings, GpuLayers, Outputs, Release, Settings};
+use crate::settings::{Context, DraftSettings, GpuLayers, Outputs, Release, Settings, SplitMode};
 
 /// What is known before anything is planned.
 pub struct Base<'a> {
@@ -44,9 +44,12 @@ impl<'a> Base<'a> {
             // its context keeps further states, and computes more outputs
             wanted.draft = log::draft(load, &asked.model).unwrap_or_default();
         }
-        wanted.override_tensor = log::overrides(load, &names).unwrap_or_default();
+        wanted = log::by_place(wanted, &names);
         (asked.knobs)(&mut wanted);
-        let request = PlanRequest::new(engine, Arc::clone(&asked.model), machine, wanted);
+        let mut request = PlanRequest::new(engine, Arc::clone(&asked.model), machine, wanted);
+        if request.settings.split_mode != SplitMode::Layer && request.plan().is_err() {
+            request = request.changed(|settings| settings.split_mode = SplitMode::Layer);
+        }
         Self { load, asked, observed: Observed::of(load), names, free_known, request, estimate }
     }
 
@@ -103,7 +106,7 @@ impl<'a> Base<'a> {
     fn beside(&self, placed: &PlanRequest) -> Option<rows::Beside> {
         let draft = log::draft(self.load, &placed.model);
         let projector = self.asked.projector.clone().filter(|_| log::has_projector(self.load));
-        if draft.is_none() && projector.is_none() {
+        if draft.is_none() && projector.is_none() && placed.settings.loras.is_empty() {
             return None;
         }
         let with = |draft: Option<DraftSettings>| {

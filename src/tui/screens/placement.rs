@@ -25,7 +25,7 @@ use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::layers::device_name;
 use crate::tui::view::{figure, memory, verdict};
 use crate::tui::widget::panel;
-use crate::tui::widget::row_writer::{RowWriter, capitalised, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, capitalised, sentence, width, wrap};
 
 /// Widths of a row's name and of a column, where device and bytes are below one another and where they are side by side.
 const NARROW: (u16, u16) = (11, 9);
@@ -117,7 +117,7 @@ impl PlacementScreen {
     pub fn chosen(&self) -> (usize, usize) {
         let Some(table) = &self.table else { return (0, 0) };
         let row = table.find(&self.row).unwrap_or(0);
-        (row, self.column.min(table.columns(row).saturating_sub(1)))
+        (row, table.only_column(row).unwrap_or(self.column).min(table.parts.len().saturating_sub(1)))
     }
 
     fn select(&mut self, row: usize, column: usize) {
@@ -185,7 +185,7 @@ impl Screen for PlacementScreen {
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
         let (row, column) = self.chosen();
-        let (count, columns) = self.table.as_ref().map_or((0, 0), |table| (table.rows.len(), table.columns(row)));
+        let (count, columns) = self.table.as_ref().map_or((0, 0), |table| (table.rows.len(), table.parts.len()));
         match command {
             Command::Less => self.select(row, column.saturating_sub(1)),
             Command::More => self.select(row, (column + 1).min(columns.saturating_sub(1))),
@@ -227,8 +227,15 @@ impl Screen for PlacementScreen {
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        if let (Some(plan), Some(table)) = (&app.plan, &self.table) {
-            draw(app, self, plan, table, buffer);
+        let missing = self.missing(app).filter(|_| app.refused.is_none());
+        match (&app.plan, &self.table, missing) {
+            (Some(plan), Some(table), None) => draw(app, self, plan, table, buffer),
+            // after an undo of an engine
+            (_, _, missing) => {
+                let place = app.regions.overlay(WIDE.0 + 4 * MAX_COLUMN, 4);
+                let inner = panel::overlay(buffer, place, "Placement", "Esc back", app.theme);
+                sentence(missing.unwrap_or(NO_PLAN), inner, app.theme.ink(Hue::Text), buffer);
+            }
         }
     }
 }
@@ -298,22 +305,20 @@ impl Grid {
         self.first.0..(self.first.0 + self.fit.0).min(table.rows.len())
     }
 
-    /// The visible columns of `row`. Those without blocks do not scroll.
+    /// The visible columns of `row`.
     fn columns(&self, table: &TensorTable, row: usize) -> std::ops::Range<usize> {
-        let count = table.columns(row);
-        self.first.1.min(count.saturating_sub(1))..(self.first.1 + self.fit.1).min(count)
+        let visible = self.first.1..(self.first.1 + self.fit.1).min(table.parts.len());
+        match table.only_column(row) {
+            Some(only) if visible.contains(&only) => only..only + 1,
+            Some(_) => 0..0,
+            None => visible,
+        }
     }
 
     fn cell_at(&self, table: &TensorTable, at: Position) -> Option<(usize, usize)> {
         let row = self.rows(table).find(|row| self.row(*row).contains(at))?;
-        let column = self.columns(table, row).find(|column| self.place(table, row, *column).contains(at))?;
+        let column = self.columns(table, row).find(|column| self.column(*column, self.row(row)).contains(at))?;
         Some((row, column))
-    }
-
-    /// The place of a cell.
-    fn place(&self, table: &TensorTable, row: usize, column: usize) -> Rect {
-        let column = if table.columns(row) == 1 { self.first.1 } else { column };
-        self.column(column, self.row(row))
     }
 }
 
@@ -429,7 +434,7 @@ fn draw(app: &App, screen: &PlacementScreen, plan: &Plan, table: &TensorTable, b
         let name = if grid.tall > 1 { name.replace("blocks ", "") } else { name };
         RowWriter::new(buffer, names, 0).put(&name, ink);
         for column in grid.columns(table, row) {
-            let place = grid.place(table, row, column);
+            let place = grid.column(column, line);
             cell(table.cell(row, column), (row, column) == chosen, place, plan, theme, buffer);
         }
     }
