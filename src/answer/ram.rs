@@ -49,13 +49,14 @@ impl RamUse {
         let by_engine = if cpu.mapped == cpu.weights { LoadMode::Mmap } else { LoadMode::Read };
         let load_mode = plan.settings.load_mode.unwrap_or(by_engine);
         let buffers = cpu.cache + cpu.graph;
+        let looked_up = looked_up(request, plan).min(cpu.mapped);
         let (must, mapped) = match load_mode {
             LoadMode::Mmap => (buffers + cpu.repacked, cpu.mapped),
+            // a table may be read on demand all the same
             LoadMode::Locked | LoadMode::Read | LoadMode::Direct | LoadMode::MmapLocked => {
-                (buffers + cpu.weights, Bytes::ZERO)
+                (buffers + cpu.weights - looked_up, looked_up)
             }
         };
-        let looked_up = looked_up(request, plan).min(mapped);
         let idle_experts = idle_experts(request, plan).min(mapped - looked_up);
         let serves = request.engine == EngineId::LlamaCpp || plan.engine.facts().starts_llama_server;
         let sequences = plan.settings.parallel.max(1);
@@ -91,15 +92,19 @@ impl RamUse {
             Bytes::ZERO => String::new(),
             idle => format!(", {idle} of them experts that the next token may need"),
         };
+        let table = match *may_page {
+            Bytes::ZERO => String::new(),
+            table => format!("; {table} of a table are read from the file on demand"),
+        };
         match load_mode {
             LoadMode::Mmap => format!(
                 "{must} must stay in RAM, {warm} of mapped weights should, as every token reads them, and {may_page} may \
                  be paged out{experts}"
             ),
             LoadMode::MmapLocked => {
-                format!("all of {must} must stay in RAM: the mapped file is locked (load mode mmap+mlock)")
+                format!("all of {must} must stay in RAM: the mapped file is locked (load mode mmap+mlock){table}")
             }
-            mode => format!("all of {must} must stay in RAM: weights are not mapped (load mode {mode})"),
+            mode => format!("all of {must} must stay in RAM: weights are not mapped (load mode {mode}){table}"),
         }
     }
 

@@ -7,7 +7,7 @@ use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Machine, Os};
 use plimsoll::plan::Outcome;
 use plimsoll::settings::knob::Knob;
-use plimsoll::settings::{Context, LoadMode, PROMPT_CACHE, Settings};
+use plimsoll::settings::{Context, LazyMode, LoadMode, PROMPT_CACHE, Release, Settings};
 use plimsoll::source::catalogue;
 use plimsoll::units::Bytes;
 use rstest::rstest;
@@ -38,6 +38,28 @@ fn the_figures_sum_to_what_is_planned(#[case] model: &str, #[case] ctx: u64) {
     assert_eq!((locked.must, locked.warm, locked.may_page), (plan.cpu().asked(), Bytes::ZERO, Bytes::ZERO));
     // one sequence has all of the cache
     assert_eq!(mapped.one_prompt, plan.totals.cache);
+}
+
+#[test]
+fn a_large_table_is_read_on_demand_whatever_the_load_mode() {
+    let read = request("gemma-4-e2b", harness::machine(1, "RTX 3090", 24, 32), 8192)
+        .changed(|settings| settings.load_mode = Some(LoadMode::Read));
+    let of = |mode: LazyMode, release: Release| {
+        let request = read.changed(|settings| (settings.lazy_mode, settings.release) = (mode, Some(release)));
+        let plan = request.plan().unwrap();
+        let ram = RamUse::of(&request, &plan);
+        assert_eq!(ram.must + ram.warm + ram.may_page, plan.cpu().asked());
+        assert_eq!(ram.sentence().contains("on demand"), ram.may_page > Bytes::ZERO);
+        (plan.cpu().weights, ram.may_page)
+    };
+    let table = read.model.header.tensors.iter().find(|tensor| *tensor.name == *"per_layer_token_embd.weight").unwrap();
+    let newest = Release::November2026;
+    let (weights, none) = of(LazyMode::Off, newest);
+    assert_eq!(none, Bytes::ZERO);
+    assert_eq!(of(LazyMode::On, newest), (weights, table.bytes));
+    // it is below 4 GiB
+    assert_eq!(of(LazyMode::Auto, newest), (weights, Bytes::ZERO));
+    assert_eq!(of(LazyMode::On, Release::EarlyAugust2026).1, Bytes::ZERO);
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub struct Architecture {
     pub(super) refuses_mtp_blocks: Releases,
     /// Releases that keep snapshots of its recurrent states to roll back to (`llm_arch_supports_rs_rollback`).
     pub(super) rolls_back: Releases,
+    /// Releases that may read its table of embeddings per layer on demand (`TENSOR_READ_LAZY`).
+    pub(super) reads_lazily: Releases,
     /// Releases in which the last product of its experts is asked for in f32, as their values exceed f16, which GPUs
     /// refuse (`llama-graph.cpp`, 0.1.161).
     pub(super) experts_in_f32: Releases,
@@ -276,6 +278,7 @@ impl Architecture {
         caches_mtp_blocks: Releases::NONE,
         refuses_mtp_blocks: Releases::NONE,
         rolls_back: Releases::NONE,
+        reads_lazily: Releases::NONE,
         experts_in_f32: Releases::NONE,
         room: GraphRoom::USUAL,
         compared: Compared::Everywhere,

@@ -141,7 +141,7 @@ architectures! {
     /// half.
     "qwen4exp" {
         room: GraphRoom::LARGE, since: R::September2026, rolls_back: Releases::since(R::September2026),
-        compared: Compared::OnCuda(R::November2026),
+        reads_lazily: Releases::ALL, compared: Compared::OnCuda(R::November2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::FusesHyperConnections, T::SeveralPositions, T::ReadsFeedForwardScales,
             T::ReadsGateScale, T::IgnoresExpertWeightsScale, T::WritesAllSnapshots, T::DraftsFromIndexer,
@@ -165,7 +165,7 @@ architectures! {
     } graph: |build| build.gemma3n(), hparams: |hp, _| hp.gemma3n();
     /// Gemma 4.
     "gemma4" {
-        window: Window::Needed(1), keeps_last_rows: Releases::ALL,
+        window: Window::Needed(1), keeps_last_rows: Releases::ALL, reads_lazily: Releases::since(R::September2026),
         traits: &[
             T::GivesLayerInputs, T::SharesCaches, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale,
             T::CopiesEmbeddingsFirst, T::WindowsNeedNoRopeFactors,

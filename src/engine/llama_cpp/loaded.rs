@@ -3,7 +3,9 @@
 use super::architecture::{GraphFamily, Trait};
 use super::hparams::Hparams;
 use super::release::ReleaseTraits;
-use super::weights::Weights;
+use super::weights::{LlmTensor, TensorSuffix, Weights};
+use crate::settings::LazyMode;
+use crate::units::Bytes;
 
 /// A model as loaded by llama.cpp, ready to be measured with any settings.
 #[derive(Clone, Debug)]
@@ -26,6 +28,20 @@ impl LoadedModel {
             || architecture.reads_only()
             || architecture.has(Trait::EncoderOfTexts)
             || hparams.reads_only && !architecture.has(Trait::Diffusion)
+    }
+
+    /// Bytes of the table that is read from the file on demand, whatever the load mode (`lazy_read::add` in
+    /// `llama-model-loader.cpp`, 0.1.161).
+    pub(super) fn lazy_table(&self, mode: LazyMode) -> Bytes {
+        let Self { release, family: GraphFamily { architecture, .. }, weights, .. } = self;
+        let table = weights.find_global(LlmTensor::PerLayerTokenEmbd, TensorSuffix::Weight);
+        let bytes = table.map_or(Bytes::ZERO, |index| Bytes(weights.all[index].bytes));
+        let is_lazy = match mode {
+            LazyMode::Off => false,
+            LazyMode::Auto => bytes > Bytes::gib(4),
+            LazyMode::On => true,
+        };
+        if is_lazy && architecture.reads_lazily.contain(release.name) { bytes } else { Bytes::ZERO }
     }
 
     /// The number of blocks whose weights are loaded, MTP blocks last.

@@ -669,10 +669,12 @@ impl<'a> PlacedModel<'a> {
         }
         let parts = self.parts();
         Part::sum_into(&parts, &mut devices);
-        if let Some(ram) = devices.last_mut().filter(|_| self.settings.load_mode.unwrap_or_default() == LoadMode::Mmap)
-        {
+        if let Some(ram) = devices.last_mut() {
             let of_adapters = self.adapters.as_ref().and_then(|bytes| bytes.last()).copied().unwrap_or(0);
-            ram.mapped = ram.weights - ram.repacked - ram.read_once - Bytes(of_adapters);
+            ram.mapped = match self.settings.load_mode.unwrap_or_default() {
+                LoadMode::Mmap => ram.weights - ram.repacked - ram.read_once - Bytes(of_adapters),
+                _ => self.loaded.lazy_table(self.settings.lazy_mode),
+            };
         }
         for place in 0..=self.params.devices.len() {
             if let Some(device) = devices.get_mut(self.device_of(place)) {
