@@ -10,6 +10,7 @@ pub mod check;
 pub mod compare;
 pub mod limits;
 pub mod parts;
+pub mod quality;
 pub mod ram;
 mod search;
 pub mod sweep;

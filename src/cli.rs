@@ -168,7 +168,12 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
         fits: args.fits,
         reads: Modalities { vision: args.vision || typed.reads.vision, audio: args.audio || typed.reads.audio },
     };
-    let wanted = list::Wanted { words: &words, filter, quant: args.knobs.settings.quant };
+    let wanted = list::Wanted {
+        words: &words,
+        filter,
+        quant: args.knobs.settings.quant,
+        floors: args.floors.over(ready.config.preferences.floors),
+    };
     if args.json {
         let rows = list::rows(&mut ready, &wanted, &mut |_| true);
         return print(&error::json("models", list::json(&ready, &rows))?);

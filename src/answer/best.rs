@@ -1,8 +1,14 @@
-//! The best settings, as a few named cards: what each serves, what it brings, and the one thing that it gives up.
+//! The best settings, as a few named cards: each is the best of its name among all settings that were planned, with
+//! everything that it changes and gives up.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 
+use rayon::prelude::*;
+
 use super::limits::Largest;
+use super::quality::{self, TRAINED_IN};
 use super::{Change, Goal};
 use crate::answer::change::width;
 use crate::answer::verdict::{COMFORTABLE, capitalised, headline, in_ram, margin};
@@ -13,41 +19,67 @@ use crate::named::named;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
 use crate::settings::{CacheType, Context, FlashAttn, Settings};
-use crate::speed::{Speed, Speeds};
-use crate::units::{Bytes, Tokens};
+use crate::speed::{Speed, SpeedRange, Speeds};
+use crate::units::{Bytes, Difference, Tokens};
 
 named! {
     /// What a card serves best, by its name on the command line.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Objective {
-        /// All in VRAM with a margin.
-        Safe = "safe",
+        /// What an expert would take: precise enough, with a margin, a useful context, fast enough.
+        Balanced = "balanced",
+        /// The most tokens per second, at the context that is wanted.
+        Speed = "speed",
+        /// The least loss by quantisation.
+        Quality = "quality",
         /// The longest context.
         Context = "context",
-        /// The most tokens per second.
-        Speed = "speed",
-        /// The widest weights and KV cache.
-        Quality = "quality",
+        /// All in VRAM with the largest margin.
+        Safe = "safe",
     }
 }
 
-/// The question: what may change, and what is safe.
+/// The question: what may change, and what is good enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BestRequest {
     /// Knobs that stay as they are.
     pub held: Vec<Knob>,
-    /// What the safe card leaves on every GPU besides what the engine keeps free.
+    /// What safe and balanced cards leave on every GPU besides what the engine keeps free.
     pub margin: Bytes,
+    /// The narrowest types that are suggested.
+    pub floors: Floors,
+}
+
+/// The narrowest types that are suggested; without one, none that lose much, unless nothing else runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Floors {
+    /// Of weights.
+    pub quant: Option<FileType>,
+    /// Of the KV cache.
+    pub cache: Option<CacheType>,
 }
 
 /// Takes in what a driver or a desktop may do.
 pub const DEFAULT_MARGIN: Bytes = Bytes::mib(512);
 
-/// The narrowest quantisation that is suggested for speed: narrower ones lose more than they gain.
-const FAST: FileType = FileType::Q4KM;
+/// The narrowest quantisation that is good without a word.
+const GOOD: FileType = FileType::Q4KM;
+/// A wider one than this holds nothing that shows.
+const WIDEST_USEFUL: FileType = FileType::Q8_0;
+/// The narrowest KV cache that is good without a word.
+const GOOD_CACHE: CacheType = CacheType::Q8_0;
 
+/// A context that most uses are served by, in tokens.
+const USEFUL: u64 = 32_768;
+/// A shorter context than this is no compromise for better weights.
+const SHORT: u64 = 8192;
 /// A shorter context than this is not suggested, unless it is wanted.
-const USEFUL: u64 = 4096;
+const LEAST: u64 = 4096;
+
+/// Tokens per second that are comfortable to read along with.
+const FAST_ENOUGH: f64 = 10.0;
+/// Tokens per second below which few would wait.
+const USABLE: f64 = 5.0;
 
 /// Each of these is only tried if none before it can be met.
 const GOALS: [Goal; 3] = [Goal::Vram, Goal::AllLayers, Goal::AtLeast(0)];
@@ -66,138 +98,325 @@ impl BestRequest {
     }
 }
 
+impl Floors {
+    /// Whether weights of this type may be suggested.
+    fn allow(self, to: FileType) -> bool {
+        let loss = quality::of_weights(to);
+        self.quant.map_or(!quality::is_last_resort(loss), |floor| loss <= quality::of_weights(floor))
+    }
+
+    /// Whether a cache of this type may be.
+    fn allow_cache(self, ty: CacheType) -> bool {
+        quality::of_caches(ty, ty) <= quality::of_caches(self.cache(), self.cache())
+    }
+
+    fn cache(self) -> CacheType {
+        self.cache.unwrap_or(GOOD_CACHE)
+    }
+}
+
 impl PlanRequest {
     /// The card of each objective; settings that serve several make one card. `plan` is this request's plan. An
     /// objective without a card cannot be served: no settings are safe, or no speed is known.
     pub fn best(&self, plan: &Plan, question: &BestRequest) -> Vec<Card> {
-        let mut cards = Vec::new();
-        for card in Objective::ALL.into_iter().filter_map(|objective| self.card(objective, plan, question)) {
-            card.join(&mut cards);
+        let search = BestSearch { request: self, plan: Cow::Borrowed(plan), question };
+        let mut tried: Vec<Candidate> = Vec::new();
+        for step in search.steps() {
+            tried.extend(step.take(&search));
         }
-        cards
+        search.cards(&tried)
     }
 
-    /// The card of one objective.
-    pub fn card(&self, objective: Objective, plan: &Plan, question: &BestRequest) -> Option<Card> {
-        let search = BestSearch { request: self, plan, question };
-        let found = match objective {
-            Objective::Safe => search.safe(),
-            Objective::Context => search.longest(),
-            Objective::Speed => search.fastest(),
-            Objective::Quality => search.widest(),
-        }?;
-        Card::new(objective, found, plan)
+    /// As [`PlanRequest::best`], in steps, of which the last one gives the cards.
+    pub fn best_in_steps<'a>(
+        &'a self,
+        plan: Plan,
+        question: &'a BestRequest,
+    ) -> impl Iterator<Item = Option<Vec<Card>>> + 'a {
+        let search = BestSearch { request: self, plan: Cow::Owned(plan), question };
+        let mut steps = search.steps().into_iter();
+        let mut tried = Vec::new();
+        let mut is_done = false;
+        std::iter::from_fn(move || {
+            if let Some(step) = steps.next() {
+                tried.extend(step.take(&search));
+                return Some(None);
+            }
+            (!std::mem::replace(&mut is_done, true)).then(|| Some(search.cards(&tried)))
+        })
+    }
+
+    /// What an expert would take: good weights and a good cache all in VRAM with the margin and a useful context; else
+    /// experts in RAM, a shorter context, or layers in RAM, as far as that is fast enough; else narrower weights.
+    pub fn balanced(&self, plan: &Plan, question: &BestRequest) -> Option<Self> {
+        BestSearch { request: self, plan: Cow::Borrowed(plan), question }.balanced()
     }
 }
 
 /// The search for cards around one plan.
 struct BestSearch<'a> {
     request: &'a PlanRequest,
-    plan: &'a Plan,
+    plan: Cow<'a, Plan>,
     question: &'a BestRequest,
 }
 
+/// A part of the search.
+enum Step {
+    /// These settings.
+    Plans(Vec<PlanRequest>),
+    /// The balanced settings.
+    Balanced,
+    /// The longest contexts of these.
+    Longest(PlanRequest),
+}
+
+impl Step {
+    fn take(self, search: &BestSearch<'_>) -> Vec<Candidate> {
+        let of = |request: PlanRequest| Candidate::of(request, search.wanted());
+        match self {
+            Self::Plans(requests) => requests.into_par_iter().filter_map(of).collect(),
+            Self::Balanced => {
+                let balanced = search.balanced().and_then(of);
+                balanced.map(|found| Candidate { is_balanced: true, ..found }).into_iter().collect()
+            }
+            Self::Longest(request) => search.longest(&request).into_iter().filter_map(of).collect(),
+        }
+    }
+}
+
+/// Settings that were planned and run.
+struct Candidate {
+    request: PlanRequest,
+    plan: Plan,
+    speeds: Option<Speeds>,
+    /// Tokens per second with the wanted context full, or with as much of it as there is.
+    speed: Option<f64>,
+    /// By weights and caches.
+    loss: f64,
+    /// Of the GPU that has least left.
+    margin: Option<Difference>,
+    is_balanced: bool,
+}
+
+impl Candidate {
+    /// None if it cannot be planned or does not fit.
+    fn of(request: PlanRequest, wanted: u64) -> Option<Self> {
+        let plan = request.plan().ok().filter(|plan| Goal::AtLeast(0).is_met_by(plan))?;
+        let depth = wanted.min(plan.settings.ctx_per_sequence);
+        let speed = Speed::of(&request.model, &request.machine, &plan, depth).map(|speed| speed.tokens_per_second);
+        let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
+        let loss = quality::of_plan(&request.model, &plan);
+        let margin = margin_of(&plan);
+        Some(Self { request, plan, speeds, speed, loss, margin, is_balanced: false })
+    }
+
+    /// Whether it has the wanted context.
+    fn reaches(&self, wanted: u64) -> bool {
+        self.plan.settings.ctx >= wanted
+    }
+
+    /// Whether few would find it too slow; what runs in VRAM is fast where no speed is known.
+    fn is_usable(&self) -> bool {
+        self.speed.map_or(self.plan.outcome() <= Outcome::Tight, |speed| speed >= USABLE)
+    }
+
+    /// How well it serves `objective`; the greater the better.
+    fn value(&self, objective: Objective) -> f64 {
+        match objective {
+            Objective::Balanced => f64::from(u8::from(self.is_balanced)),
+            Objective::Speed => self.speed.unwrap_or(0.0),
+            Objective::Quality => -self.loss,
+            Objective::Context => self.plan.settings.ctx as f64,
+            Objective::Safe => self.margin.map_or(f64::NEG_INFINITY, |margin| margin.0 as f64),
+        }
+    }
+
+    /// By `objective` first; among equals what loses least, is fastest, and has the longest context and the largest
+    /// margin.
+    fn compare(&self, other: &Self, objective: Objective) -> Ordering {
+        let by = |objective| self.value(objective).total_cmp(&other.value(objective));
+        let others = [Objective::Quality, Objective::Speed, Objective::Context, Objective::Safe];
+        others.into_iter().fold(by(objective), |order, next| order.then_with(|| by(next)))
+    }
+
+    /// Whether it is as good as `other` in everything, and better in something.
+    fn beats(&self, other: &Self) -> bool {
+        let served = &Objective::ALL[1..];
+        served.iter().all(|objective| self.value(*objective) >= other.value(*objective))
+            && served.iter().any(|objective| self.value(*objective) > other.value(*objective))
+            && self.plan.outcome() <= other.plan.outcome()
+    }
+}
+
+/// What the fullest GPU has left above what must stay free.
+fn margin_of(plan: &Plan) -> Option<Difference> {
+    plan.tightest_gpu().map(|(_, headroom)| headroom.above())
+}
+
 impl BestSearch<'_> {
-    /// The context that is wanted: as it is now.
-    const fn wanted(&self) -> u64 {
-        self.plan.settings.ctx
+    /// The context that is wanted: as it is now, or a useful one where the engine chose it.
+    fn wanted(&self) -> u64 {
+        let now = self.plan.settings.ctx;
+        match (self.request.settings.ctx, self.plan.model.context_train) {
+            (Context::Auto, _) if self.question.holds(Knob::Context) => now,
+            (Context::Auto, Some(trained)) if trained > 0 => USEFUL.min(trained),
+            (Context::Auto, _) => USEFUL.min(now),
+            _ => now,
+        }
     }
 
-    /// The wanted context, or as much of it as there is room for with the margin; with a narrower quantisation only if
-    /// there is none with this one.
-    fn safe(&self) -> Option<PlanRequest> {
-        let goal = Goal::VramWith(self.question.margin);
-        let narrower = || {
-            let smaller = self.request.largest_quantisation_below(goal, self.request.model.bytes).found;
-            self.reach(&self.quantised(self.request, smaller?.0)?, goal, self.wanted())
+    /// Everything that is tried, a part after the other.
+    fn steps(&self) -> Vec<Step> {
+        let mut plans = vec![vec![self.request.clone()]];
+        let (good, narrower) = self.quantisations();
+        for request in good.iter().chain(&narrower) {
+            plans.push(self.cache_types(&self.with_context(request, self.wanted())));
+        }
+        let mut steps: Vec<Step> = plans.into_iter().map(Step::Plans).collect();
+        steps.push(Step::Balanced);
+        if !self.question.holds(Knob::Context) {
+            let own = self.own_may_stay().then(|| self.request.clone());
+            let narrowest = good.last().filter(|last| last.model.bytes < self.request.model.bytes || own.is_none());
+            steps.extend(own.into_iter().chain(narrowest.cloned()).map(Step::Longest));
+        }
+        steps
+    }
+
+    /// The request in the quantisations that may be suggested, the widest first: good ones, and narrower ones. If none of
+    /// them runs, those that are a last resort.
+    fn quantisations(&self) -> (Vec<PlanRequest>, Vec<PlanRequest>) {
+        let as_it_is = || (vec![self.request.clone()], Vec::new());
+        if self.question.holds(Knob::Quant) {
+            return as_it_is();
+        }
+        let own = quality::own_type(&self.request.model);
+        let opened = quality::own_type(&self.request.opened);
+        // nothing is gained by other types for a model that was trained in its own
+        if opened.is_some_and(|opened| TRAINED_IN.contains(&opened)) && own == opened {
+            return as_it_is();
+        }
+        let room = self.room();
+        let with = |to: FileType| self.quantised(to).filter(|request| request.model.bytes <= room);
+        let allowed = |to: &FileType| self.question.floors.allow(*to);
+        let (good, narrower): (Vec<FileType>, Vec<FileType>) =
+            quality::ladder().filter(allowed).partition(|to| self.is_good_type(*to));
+        let found: (Vec<_>, Vec<_>) =
+            (good.into_iter().filter_map(with).collect(), narrower.into_iter().filter_map(with).collect());
+        let runs = |request: &PlanRequest| request.meets(Goal::AtLeast(0));
+        let any_runs = || found.0.iter().chain(&found.1).rev().any(runs);
+        if self.question.floors.quant.is_some() || any_runs() {
+            return found;
+        }
+        (Vec::new(), quality::ladder().filter(|to| !allowed(to)).filter_map(with).collect())
+    }
+
+    /// Memory for weights, on all devices.
+    fn room(&self) -> Bytes {
+        let Machine { gpus, ram, .. } = &*self.request.machine;
+        gpus.iter().map(|gpu| gpu.free).sum::<Bytes>() + ram.free
+    }
+
+    /// Whether the model's own weights are good, and no floor is above them.
+    fn own_may_stay(&self) -> bool {
+        let own = quality::own_type(&self.request.model);
+        let may = own.is_none_or(|own| TRAINED_IN.contains(&own) || self.question.floors.allow(own));
+        may && self.is_good(&self.request.model) || self.question.holds(Knob::Quant)
+    }
+
+    /// Whether weights of this type are good without a word.
+    fn is_good_type(&self, to: FileType) -> bool {
+        quality::of_weights(to) <= quality::of_weights(GOOD)
+    }
+
+    fn is_good(&self, model: &crate::model::Model) -> bool {
+        quality::of_model(model) <= quality::of_weights(GOOD)
+    }
+
+    /// See [`PlanRequest::balanced`].
+    fn balanced(&self) -> Option<PlanRequest> {
+        let (good, narrower) = self.quantisations();
+        let useful = |request: &&PlanRequest| {
+            quality::of_model(&request.model) >= quality::of_weights(WIDEST_USEFUL) || good.len() == 1
         };
-        self.reach(self.request, goal, self.wanted()).or_else(narrower)
+        let good: Vec<&PlanRequest> = good.iter().filter(useful).collect();
+        let narrowest: Vec<&PlanRequest> = good.last().copied().into_iter().collect();
+        let narrower: Vec<&PlanRequest> = narrower.iter().collect();
+        let in_vram = Goal::VramWith(self.question.margin);
+        let of_experts = if self.request.model.hyper.experts.is_some() { narrowest.clone() } else { Vec::new() };
+        let fast = Some(FAST_ENOUGH);
+        self.first(&good, in_vram, fast)
+            .or_else(|| self.first(&of_experts, Goal::AllLayers, fast))
+            .or_else(|| self.shorter(&narrowest, in_vram, SHORT))
+            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), fast))
+            .or_else(|| self.first(&good, in_vram, None))
+            .or_else(|| self.first(&narrower, in_vram, fast))
+            .or_else(|| self.shorter(&narrower, in_vram, LEAST))
+            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), Some(USABLE)))
+            .or_else(|| self.first(&narrower, Goal::AtLeast(0), Some(USABLE)))
+            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), None))
+            .or_else(|| self.first(&narrower, Goal::AtLeast(0), None))
+            .or_else(|| self.shorter(&narrowest, Goal::AtLeast(0), 1))
+            .or_else(|| self.request.meets(Goal::AtLeast(0)).then(|| self.request.clone()))
     }
 
-    /// The longest context with the best outcome that there is.
-    fn longest(&self) -> Option<PlanRequest> {
-        GOALS.into_iter().find_map(|goal| self.reach(self.request, goal, u64::MAX))
+    /// The first of `requests` that meets `goal` with the wanted context and one of the types of the cache, the widest
+    /// first, and is as fast as asked.
+    fn first(&self, requests: &[&PlanRequest], goal: Goal, least: Option<f64>) -> Option<PlanRequest> {
+        let tokens = self.wanted();
+        let is_fast = |request: &PlanRequest| {
+            let Some(least) = least else { return true };
+            let Ok(plan) = request.plan() else { return false };
+            let speed = Speed::of(&request.model, &request.machine, &plan, 0);
+            speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed.tokens_per_second >= least)
+        };
+        let with = requests.iter().flat_map(|request| self.cache_types(&self.with_context(request, tokens)));
+        with.into_iter().find(|request| request.meets(goal) && is_fast(request))
     }
 
-    /// The fastest with a cache as long as all candidates have, among the types of the cache and a narrower
-    /// quantisation. What gives up more must be a twentieth faster.
-    fn fastest(&self) -> Option<PlanRequest> {
-        let mut candidates = self.cache_types(self.request);
-        candidates.extend(self.with_room(self.request));
-        let bytes = self.request.model.quantised_bytes(FAST).ok().filter(|bytes| *bytes < self.request.model.bytes);
-        if let Some(fast) = bytes.and_then(|_| self.quantised(self.request, FAST)) {
-            candidates.extend(self.with_room(&fast));
+    /// The first of `requests` that meets `goal` with a shorter context, of `least` at least: the longest.
+    fn shorter(&self, requests: &[&PlanRequest], goal: Goal, least: u64) -> Option<PlanRequest> {
+        let tokens = self.wanted();
+        requests.iter().find_map(|request| {
+            let reached = self.cache_types(request).into_iter().filter_map(|one| self.shorten(&one, goal, tokens));
+            reached.max_by_key(context_of).filter(|request| context_of(request) >= least.min(self.wanted()))
+        })
+    }
+
+    fn with_context(&self, request: &PlanRequest, tokens: u64) -> PlanRequest {
+        if self.question.holds(Knob::Context) || request.settings.ctx == Context::Tokens(tokens) {
+            return request.clone();
         }
-        let planned = candidates.into_iter().filter_map(|one| Some((one.plan().ok()?, one)));
-        let planned: Vec<_> = planned.filter(|(plan, _)| Goal::AtLeast(0).is_met_by(plan)).collect();
-        let depth = planned.iter().map(|(plan, _)| plan.settings.ctx_per_sequence).min()?;
-        let mut best: Option<(f64, PlanRequest)> = None;
-        for (plan, request) in planned {
-            let Some(speed) = Speed::of(&request.model, &request.machine, &plan, depth) else { continue };
-            if best.as_ref().is_none_or(|(before, _)| speed.tokens_per_second > before * 1.05) {
-                best = Some((speed.tokens_per_second, request));
+        request.changed(|settings| settings.ctx = Context::Tokens(tokens))
+    }
+
+    /// The longest contexts for each type of the cache and each outcome, up to what the model was trained for.
+    fn longest(&self, request: &PlanRequest) -> Vec<PlanRequest> {
+        let limit = self.plan.model.context_train.filter(|trained| *trained > 0).unwrap_or(u64::MAX).max(self.wanted());
+        let mut found = Vec::new();
+        let types = self.cache_types(request);
+        for goal in GOALS {
+            found.extend(types.iter().filter_map(|one| self.shorten(one, goal, limit)));
+            if found.iter().any(|longest| context_of(longest) >= limit) {
+                break;
             }
         }
-        best.map(|(_, request)| request)
-    }
-
-    /// The wanted context, or less of it, with the best outcome that there is.
-    fn with_room(&self, request: &PlanRequest) -> Option<PlanRequest> {
-        GOALS.into_iter().find_map(|goal| self.reach(request, goal, self.wanted()))
-    }
-
-    /// The widest quantisation with the wanted context, and the widest KV cache with which there is room for it. If no
-    /// quantisation is all in VRAM, or it may not change, the widest cache with which there is room at all.
-    fn widest(&self) -> Option<PlanRequest> {
-        let types = self.cache_types(self.request);
-        let mut widest: Option<PlanRequest> = None;
-        for request in types.iter().filter(|_| !self.question.holds(Knob::Quant)) {
-            let Some(wider) = request.best_quantisation() else { continue };
-            if widest.as_ref().is_none_or(|before| before.model.bytes < wider.model.bytes) {
-                widest = Some(match wider.model.file_type.and_then(|name| name.parse().ok()) {
-                    Some(to) => self.quantised(request, to)?,
-                    None => request.clone(),
-                });
-            }
-        }
-        let shorter = |goal: Goal| types.iter().find_map(|request| self.shorten(request, goal, self.wanted()));
-        widest.or_else(|| GOALS.into_iter().find_map(shorter))
-    }
-
-    /// `request` with the first type of the cache that has room for `tokens`; if none has, with the type that has
-    /// room for most, where a narrower type must have room for a quarter more.
-    fn reach(&self, request: &PlanRequest, goal: Goal, tokens: u64) -> Option<PlanRequest> {
-        let mut longest: Option<(u64, PlanRequest)> = None;
-        for candidate in self.cache_types(request) {
-            let Some(shorter) = self.shorten(&candidate, goal, tokens) else { continue };
-            let context = shorter.plan().ok()?.settings.ctx;
-            if context >= tokens {
-                return Some(shorter);
-            }
-            if longest.as_ref().is_none_or(|(before, _)| context > before + before / 4) {
-                longest = Some((context, shorter));
-            }
-        }
-        longest.map(|(_, request)| request)
+        found
     }
 
     /// `request` with `tokens` of context, or the most below that meets `goal`.
     fn shorten(&self, request: &PlanRequest, goal: Goal, tokens: u64) -> Option<PlanRequest> {
-        if tokens == self.wanted() && request.meets(goal) {
-            return Some(request.clone());
+        let whole = self.with_context(request, tokens);
+        if tokens < u64::MAX && whole.meets(goal) {
+            return Some(whole);
         }
         if self.question.holds(Knob::Context) {
             return None;
         }
-        // more than these tokens may meet the goal where they do not
-        let Largest { value, .. } = match tokens.checked_add(1) {
-            Some(beyond) => request.largest_below(Knob::Context, goal, beyond),
-            None => request.largest(Knob::Context, goal),
-        }?;
-        (value >= USEFUL.min(self.wanted())).then(|| request.changed(|settings| settings.ctx = Context::Tokens(value)))
+        let Largest { value, .. } = request.largest_below(Knob::Context, goal, tokens)?;
+        (value >= LEAST.min(self.wanted())).then(|| self.with_context(request, value))
     }
 
-    /// `request` with each type of the cache, the widest first; as it is if the type is held.
+    /// `request` with each type of the cache that may be suggested, the widest first; as it is if the type is held.
     fn cache_types(&self, request: &PlanRequest) -> Vec<PlanRequest> {
         if self.question.holds(Knob::CacheType) || self.plan.totals.cache == Bytes::ZERO {
             return vec![request.clone()];
@@ -213,19 +432,99 @@ impl BestSearch<'_> {
             let (mut settings, mut machine) = (request.settings.clone(), Machine::clone(&request.machine));
             change.apply(&mut settings, &mut machine);
             let changed = request.with(settings);
-            let taken = changed.plan().ok()?.settings;
+            let taken = changed.preflight().ok().flatten().map(|known| known.settings);
+            let taken = taken.or_else(|| Some(changed.plan().ok()?.settings))?;
             ((taken.cache_type_k, taken.cache_type_v) == (ty, ty)).then_some(changed)
         };
-        CACHE_CHOICES.into_iter().filter_map(with).collect()
+        let allowed = |ty: &CacheType| self.question.floors.allow_cache(*ty);
+        let found: Vec<_> = CACHE_CHOICES.into_iter().filter(allowed).filter_map(with).collect();
+        if found.is_empty() { vec![request.clone()] } else { found }
     }
 
-    /// `request` with the model in `to`, which may be its own quantisation; `None` if that may not change.
-    fn quantised(&self, request: &PlanRequest, to: FileType) -> Option<PlanRequest> {
-        let own = self.request.model.file_type.and_then(|name| name.parse().ok());
-        if own == Some(to) {
-            return Some(request.clone());
+    /// The request with the model in `to`, which may be its own quantisation; `None` if that may not change.
+    fn quantised(&self, to: FileType) -> Option<PlanRequest> {
+        if quality::own_type(&self.request.model) == Some(to) {
+            return Some(self.request.clone());
         }
-        if self.question.holds(Knob::Quant) { None } else { request.quantised(to) }
+        if self.question.holds(Knob::Quant) { None } else { self.request.quantised(to) }
+    }
+
+    /// The best of `tried` for each objective, without those that another one beats in everything.
+    fn cards(&self, tried: &[Candidate]) -> Vec<Card> {
+        let mut chosen: Vec<(Objective, &Candidate)> = Vec::new();
+        for objective in Objective::ALL {
+            let best = self.eligible(objective, tried).into_iter().max_by(|a, b| a.compare(b, objective));
+            chosen.extend(best.map(|one| (objective, one)));
+        }
+        // a card that another one beats in what it is named for gives its name to that one
+        let shown: Vec<&Candidate> = chosen.iter().map(|(_, one)| *one).collect();
+        for (objective, one) in &mut chosen {
+            let better = |other: &&&Candidate| match objective {
+                Objective::Balanced => other.beats(one),
+                Objective::Safe => self.is_safe(other) && other.compare(one, *objective).is_gt(),
+                _ => other.compare(one, *objective).is_gt(),
+            };
+            if let Some(better) = shown.iter().filter(better).max_by(|a, b| a.compare(b, *objective)) {
+                *one = better;
+            }
+        }
+        let mut cards: Vec<Card> = Vec::new();
+        for (objective, one) in chosen {
+            Card::new(objective, one, self).join(&mut cards);
+        }
+        cards
+    }
+
+    /// What may serve `objective`.
+    fn eligible<'t>(&self, objective: Objective, tried: &'t [Candidate]) -> Vec<&'t Candidate> {
+        let must = |one: &&Candidate| match objective {
+            Objective::Balanced => one.is_balanced,
+            Objective::Speed => one.speed.is_some(),
+            Objective::Quality => true,
+            Objective::Context => !self.question.holds(Knob::Context),
+            Objective::Safe => self.is_safe(one),
+        };
+        let mut left: Vec<&Candidate> = tried.iter().filter(must).collect();
+        // each of these only if any has it
+        let mut prefer = |wish: &dyn Fn(&Candidate) -> bool| {
+            if left.iter().any(|one| wish(one)) {
+                left.retain(|one| wish(one));
+            }
+        };
+        let fastest = |left: &[&Candidate]| left.iter().filter_map(|one| one.speed).fold(0.0, f64::max);
+        match objective {
+            Objective::Balanced => {}
+            Objective::Context => prefer(&Candidate::is_usable),
+            Objective::Quality => {
+                prefer(&|one| one.reaches(self.wanted()));
+                prefer(&Candidate::is_usable);
+            }
+            Objective::Speed | Objective::Safe => {
+                prefer(&|one| one.reaches(self.wanted()));
+                prefer(&|one| self.is_good(&one.request.model));
+            }
+        }
+        if objective == Objective::Speed {
+            // a speed that is the same is no reason to give up anything
+            let least = fastest(&left) * AS_FAST;
+            left.retain(|one| one.speed.is_some_and(|speed| speed >= least));
+            left.sort_by(|a, b| a.compare(b, Objective::Quality));
+            left.drain(..left.len().saturating_sub(1));
+        }
+        left
+    }
+
+    fn is_safe(&self, one: &Candidate) -> bool {
+        let weights = quality::of_model(&one.request.model);
+        !quality::is_last_resort(weights) && Goal::VramWith(self.question.margin).is_met_by(&one.plan)
+    }
+}
+
+/// The context of a request that has one set.
+fn context_of(request: &PlanRequest) -> u64 {
+    match request.settings.ctx {
+        Context::Tokens(tokens) => tokens,
+        _ => request.plan().map_or(0, |plan| plan.settings.ctx),
     }
 }
 
@@ -233,6 +532,7 @@ impl Objective {
     /// Its name on the screen.
     pub const fn title(self) -> &'static str {
         match self {
+            Self::Balanced => "Balanced",
             Self::Safe => "Safe",
             Self::Context => "Longest context",
             Self::Speed => "Fastest",
@@ -252,15 +552,48 @@ pub struct Card {
     pub plan: Plan,
     /// How fast it is, where that is known.
     pub speeds: Option<Speeds>,
-    /// The main thing that it gives up.
-    pub gives_up: Option<Loss>,
+    /// What weights and caches lose, in nats per token.
+    pub loss: f64,
+    /// What it gives up against the plan now, the gravest first.
+    pub gives_up: Vec<Loss>,
+    /// The knobs that it changes: their names with the values now and then.
+    pub changes: Vec<KnobChange>,
 }
 
-/// What a card gives up, the gravest first.
+/// A knob that a card changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnobChange {
+    /// The knob.
+    pub knob: Knob,
+    /// Its value in effect now.
+    pub from: String,
+    /// The value suggested.
+    pub to: String,
+    /// Whether the user had set it.
+    pub was_set: bool,
+}
+
+/// What a card gives up.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
     /// All of a token's weights on GPUs.
     Vram(Outcome),
+    /// Layers on GPUs.
+    Layers {
+        /// On GPUs now.
+        from: usize,
+        /// On GPUs then.
+        to: usize,
+    },
+    /// Tokens per second.
+    Speed {
+        /// Now.
+        from: SpeedRange,
+        /// Then.
+        to: SpeedRange,
+        /// Tokens in the cache.
+        depth: u64,
+    },
     /// Tokens of context.
     Context {
         /// Tokens in effect now.
@@ -283,27 +616,37 @@ pub enum Loss {
         to: CacheType,
     },
     /// A comfortable margin: so much is left.
-    Margin(Bytes),
+    Margin {
+        /// Left now.
+        from: Difference,
+        /// Left then.
+        to: Difference,
+    },
 }
 
 impl Card {
-    /// The card of `request` beside the plan `now`; none if it cannot be planned or does not fit.
-    fn new(objective: Objective, request: PlanRequest, now: &Plan) -> Option<Self> {
-        let plan = request.plan().ok().filter(|plan| plan.outcome() < Outcome::FromDisk)?;
-        let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
-        let gives_up = Loss::between(now, &plan);
-        Some(Self { objectives: vec![objective], request, plan, speeds, gives_up })
+    fn new(objective: Objective, found: &Candidate, search: &BestSearch<'_>) -> Self {
+        let Candidate { request, plan, speeds, loss, .. } = found;
+        Self {
+            objectives: vec![objective],
+            request: request.clone(),
+            plan: plan.clone(),
+            speeds: speeds.clone(),
+            loss: *loss,
+            gives_up: Loss::between((search.request, &search.plan), (request, plan)),
+            changes: changes((search.request, &search.plan), (request, plan)),
+        }
     }
 
     /// Adds it to `cards`, or its objectives to the card with the same plan.
-    pub fn join(self, cards: &mut Vec<Self>) {
+    fn join(self, cards: &mut Vec<Self>) {
         match cards.iter_mut().find(|other| other.plan == self.plan) {
             Some(same) => same.objectives.extend(self.objectives),
             None => cards.push(self),
         }
     }
 
-    /// Its name: `Safe, fastest`.
+    /// Its name: `Fastest, safe`.
     pub fn title(&self) -> String {
         let titles = self.objectives.iter().map(|objective| objective.title().to_lowercase());
         capitalised(&titles.collect::<Vec<_>>().join(", "))
@@ -312,7 +655,8 @@ impl Card {
     /// `All in VRAM at 32 768 tokens, f16 KV, Q4_K_M`
     pub fn headline(&self) -> String {
         let quantisation = self.plan.model.file_type.as_deref().map_or_else(String::new, |name| format!(", {name}"));
-        format!("{}{quantisation}", headline(&self.plan))
+        let last_resort = if quality::is_last_resort(self.loss) { ", a last resort" } else { "" };
+        format!("{}{quantisation}{last_resort}", headline(&self.plan))
     }
 
     /// `1.4 GiB above the 1 GiB kept free; 28–34 tok/s`
@@ -325,9 +669,24 @@ impl Card {
         self.speeds.as_ref().map_or_else(|| room.clone(), |speeds| format!("{room}; {speeds}"))
     }
 
-    /// `Gives up 16 384 tokens of context.`
+    /// `Gives up 16 384 of 32 768 tokens of context and precise weights: Q4_K_M instead of Q8_0.`
     pub fn gives_up_text(&self) -> String {
-        self.gives_up.as_ref().map_or_else(|| "Gives up nothing.".to_owned(), |loss| format!("Gives up {loss}."))
+        let losses: Vec<String> = self.gives_up.iter().map(ToString::to_string).collect();
+        match losses.as_slice() {
+            [] => "Gives up nothing.".to_owned(),
+            [one] => format!("Gives up {one}."),
+            [all @ .., last] => format!("Gives up {}; and {last}.", all.join("; ")),
+        }
+    }
+
+    /// `Changes context 8 192 → 32 768.`; none if it is the plan now.
+    pub fn changes_text(&self) -> Option<String> {
+        let each = self.changes.iter().map(|KnobChange { knob, from, to, was_set }| {
+            let set = if *was_set { ", which was set" } else { "" };
+            format!("{} {from} → {to}{set}", knob.title())
+        });
+        let each: Vec<String> = each.collect();
+        (!each.is_empty()).then(|| format!("Changes {}.", each.join("; ")))
     }
 
     /// The command line options that turn `asked` into these settings.
@@ -352,37 +711,86 @@ impl Card {
     }
 }
 
+/// Every knob that differs between two plans of requests, of those that cards move.
+fn changes(now: (&PlanRequest, &Plan), then: (&PlanRequest, &Plan)) -> Vec<KnobChange> {
+    let (before, after) = (&now.1.settings, &then.1.settings);
+    let caches = |effect: &crate::settings::InEffect| match (effect.cache_type_k, effect.cache_type_v) {
+        (k, v) if k == v => k.to_string(),
+        (k, v) => format!("{k}/{v}"),
+    };
+    let quantisation = |plan: &Plan| plan.model.file_type.clone().unwrap_or_default();
+    let rows = [
+        (Knob::Context, Tokens(before.ctx).to_string(), Tokens(after.ctx).to_string()),
+        (Knob::Quant, quantisation(now.1), quantisation(then.1)),
+        (Knob::CacheType, caches(before), caches(after)),
+        (Knob::FlashAttn, now.0.settings.flash_attn.to_string(), then.0.settings.flash_attn.to_string()),
+    ];
+    let bounds = now.0.bounds();
+    let set = |knob: Knob| match knob {
+        Knob::FlashAttn => now.0.settings.flash_attn != FlashAttn::Auto,
+        knob => knob.chosen(&now.0.settings, &bounds).is_some(),
+    };
+    let differ = rows.into_iter().filter(|(_, from, to)| from != to);
+    differ.map(|(knob, from, to)| KnobChange { knob, from, to, was_set: set(knob) }).collect()
+}
+
+/// A margin that shrinks by less is as large as before.
+const NOTABLE: Bytes = Bytes::mib(32);
+
+/// A slower speed than this share of the other is a loss.
+const AS_FAST: f64 = 0.97;
+
 impl Loss {
-    /// The gravest loss of `then` against `now`.
-    fn between(now: &Plan, then: &Plan) -> Option<Self> {
+    /// All losses of `then` against `now`, the gravest first.
+    fn between(now: (&PlanRequest, &Plan), then: (&PlanRequest, &Plan)) -> Vec<Self> {
+        let ((request_now, now), (request_then, then)) = (now, then);
         let (before, after) = (&now.settings, &then.settings);
-        let narrower = |from: CacheType, to: CacheType| width(to) < width(from);
+        let mut losses = Vec::new();
         if then.outcome() > now.outcome() {
-            return Some(Self::Vram(then.outcome()));
+            losses.push(Self::Vram(then.outcome()));
+        }
+        if then.on_gpus() < now.on_gpus() {
+            losses.push(Self::Layers { from: now.on_gpus(), to: then.on_gpus() });
+        }
+        let both = before.ctx_per_sequence.min(after.ctx_per_sequence);
+        for depth in [0, both] {
+            let of = |request: &PlanRequest, plan: &Plan| Speed::of(&request.model, &request.machine, plan, depth);
+            let Some((from, to)) = of(request_now, now).zip(of(request_then, then)) else { continue };
+            let is_slower = to.tokens_per_second < from.tokens_per_second * AS_FAST;
+            if is_slower && !losses.iter().any(|loss| matches!(loss, Self::Speed { .. })) {
+                losses.push(Self::Speed { from: from.range(), to: to.range(), depth });
+            }
         }
         if after.ctx < before.ctx {
-            return Some(Self::Context { from: before.ctx, to: after.ctx });
+            losses.push(Self::Context { from: before.ctx, to: after.ctx });
         }
-        if then.model.bytes < now.model.bytes {
+        if quality::of_model(&request_then.model) > quality::of_model(&request_now.model) {
             let name = |plan: &Plan| plan.model.file_type.clone().unwrap_or_default();
-            return Some(Self::Quantisation { from: name(now), to: name(then) });
+            losses.push(Self::Quantisation { from: name(now), to: name(then) });
         }
         let types = [(before.cache_type_k, after.cache_type_k), (before.cache_type_v, after.cache_type_v)];
-        if let Some((from, to)) = types.into_iter().find(|&(from, to)| narrower(from, to)) {
-            return Some(Self::CacheType { from, to });
+        let narrower =
+            |&(from, to): &(CacheType, CacheType)| quality::of_caches(to, to) > quality::of_caches(from, from);
+        losses.extend(types.into_iter().find(narrower).map(|(from, to)| Self::CacheType { from, to }));
+        if let (Some(from), Some(to)) = (margin_of(now), margin_of(then))
+            && from.left() - to.left() >= NOTABLE
+            && to.left() < COMFORTABLE
+        {
+            losses.push(Self::Margin { from, to });
         }
-        let above = then.tightest_gpu().map(|(_, headroom)| headroom.above_kept().left())?;
-        (then.outcome() <= Outcome::Tight && above < COMFORTABLE).then_some(Self::Margin(above))
+        losses
     }
 
     /// Its name in JSON.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Vram(_) => "vram",
+            Self::Layers { .. } => "layers",
+            Self::Speed { .. } => "speed",
             Self::Context { .. } => "ctx",
             Self::Quantisation { .. } => "quant",
             Self::CacheType { .. } => "kv-type",
-            Self::Margin(_) => "margin",
+            Self::Margin { .. } => "margin",
         }
     }
 }
@@ -391,11 +799,18 @@ impl Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Vram(outcome) => write!(f, "speed: {}", outcome.headline().to_lowercase().replace("ram", "RAM")),
+            Self::Vram(outcome) => {
+                write!(f, "running from VRAM alone: {}", outcome.headline().to_lowercase().replace("ram", "RAM"))
+            }
+            Self::Layers { from, to } => write!(f, "layers on GPU: {to} instead of {from}"),
+            Self::Speed { from, to, depth: 0 } => write!(f, "speed: {to} instead of {from} tok/s"),
+            Self::Speed { from, to, depth } => {
+                write!(f, "speed at {} tokens: {to} instead of {from} tok/s", Tokens(*depth))
+            }
             Self::Context { from, to } => write!(f, "{} of {} tokens of context", Tokens(from - to), Tokens(*from)),
             Self::Quantisation { from, to } => write!(f, "precise weights: {to} instead of {from}"),
             Self::CacheType { from, to } => write!(f, "a precise KV cache: {to} instead of {from}"),
-            Self::Margin(left) => write!(f, "the margin: {left} are left"),
+            Self::Margin { from, to } => write!(f, "margin: {to} instead of {from} left"),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Goal;
 use super::search::{Reversed, Search};
+use super::{Goal, quality};
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
@@ -98,6 +98,40 @@ impl Change {
         }
     }
 
+    /// What it costs the user who has `now` and then has `then`, after "costs"; none where the plans' speeds say it all.
+    pub fn cost(&self, now: &Plan, then: &Plan) -> Option<String> {
+        let (before, after) = (&now.settings, &then.settings);
+        match *self {
+            Self::Context(_) => {
+                let lost = before.ctx.checked_sub(after.ctx).filter(|lost| *lost > 0)?;
+                Some(format!("{} of {} tokens of context", Tokens(lost), Tokens(before.ctx)))
+            }
+            Self::Cache(ty) | Self::CacheWithFlash(ty) => {
+                let (k, v) = (before.cache_type_k, before.cache_type_v);
+                let [from, to] = [quality::of_caches(k, v), quality::of_caches(ty, ty)];
+                let much = if quality::is_small(to) { "some" } else { "much" };
+                (to > from).then(|| format!("{much} precision of the KV cache: {ty} instead of {k}"))
+            }
+            Self::Parallel(to) => Some(format!("requests at once: {to} instead of {}", before.parallel)),
+            Self::Batch(_) => {
+                let ubatch = (after.ubatch < before.ubatch).then(|| {
+                    format!("prompts are read {} tokens at a time instead of {}", after.ubatch, before.ubatch)
+                });
+                ubatch.map(|steps| format!("slower prompts: {steps}"))
+            }
+            Self::Quantisation(to) => {
+                let name = now.model.file_type.as_deref()?;
+                let loss = quality::of_weights(to);
+                let resort = if quality::is_last_resort(loss) { ", a last resort" } else { "" };
+                Some(format!("precision of the weights: {to} instead of {name}{resort}"))
+            }
+            Self::ProjectorInRam => Some("slower images: the CPU reads them".to_owned()),
+            Self::FlashAttn | Self::GpuLayers(_) | Self::CpuMoe(_) | Self::Free { .. } | Self::MoreMemory { .. } => {
+                None
+            }
+        }
+    }
+
     /// The command line options that make this change; `None` for a change of the machine.
     pub fn options(&self) -> Option<String> {
         Some(match *self {
@@ -143,15 +177,15 @@ impl fmt::Display for Change {
     }
 }
 
-/// The kinds of changes, in the order in which they are tried and shown.
+/// The kinds of changes, in the order in which they are tried and shown: what costs least first.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChangeKind {
     GpuLayers,
-    Projector,
     Experts,
-    Context,
+    Projector,
     CacheTypes,
     Parallel,
+    Context,
     Batch,
     Quantisation,
     Memory,
@@ -160,11 +194,11 @@ pub(super) enum ChangeKind {
 impl ChangeKind {
     const ALL: [Self; 9] = [
         Self::GpuLayers,
-        Self::Projector,
         Self::Experts,
-        Self::Context,
+        Self::Projector,
         Self::CacheTypes,
         Self::Parallel,
+        Self::Context,
         Self::Batch,
         Self::Quantisation,
         Self::Memory,
@@ -207,9 +241,10 @@ impl PlanRequest {
                 Some(Change::ProjectorInRam).filter(|change| on_gpu && self.works(change, goal))
             }
             ChangeKind::Experts => {
-                // only what the user has set: a fit chooses by itself
-                let set = effect.n_cpu_moe.filter(|_| goal == Goal::AllLayers && self.knobs().contains(&Knob::CpuMoe));
-                set.and_then(|set| self.smallest(Knob::CpuMoe, goal).filter(|least| *least > set)).map(Change::CpuMoe)
+                let asked = goal == Goal::AllLayers && self.knobs().contains(&Knob::CpuMoe);
+                let set = effect.n_cpu_moe.unwrap_or(0);
+                let least = asked.then(|| self.smallest(Knob::CpuMoe, goal)).flatten();
+                least.filter(|least| *least > set).map(Change::CpuMoe)
             }
             ChangeKind::Context => lower(Knob::Context, effect.ctx).map(Change::Context),
             ChangeKind::CacheTypes => return self.other_cache_types(effect, goal),

@@ -239,10 +239,6 @@ pub(super) const COMMON_QUANTISATIONS: [FileType; 12] = [
     FileType::Iq2Xs,
 ];
 
-/// Quantisations that models are trained in, so that a larger one holds nothing more.
-const TRAINED_IN: [FileType; 6] =
-    [FileType::Mxfp4, FileType::Nvfp4, FileType::Tq1_0, FileType::Tq2_0, FileType::Q1_0, FileType::Q2_0];
-
 /// The largest quantisation that fits, with the knobs held.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LargestQuantisation {
@@ -270,27 +266,6 @@ impl PlanRequest {
             }
         }
         LargestQuantisation { found: None, next }
-    }
-
-    /// This request with the model in the largest common quantisation up to `Q8_0` with all in VRAM while every knob
-    /// stays. For a model that was trained in its own quantisation nothing larger is tried.
-    pub fn best_quantisation(&self) -> Option<Self> {
-        let model = &self.model;
-        let own: Option<FileType> = model.file_type.and_then(|name| name.parse().ok());
-        let trained_for = own.filter(|own| TRAINED_IN.contains(own));
-        let free: Bytes = self.machine.gpus.iter().map(|gpu| gpu.free).sum();
-        let widest = model.quantised_bytes(FileType::Q8_0).ok()?;
-        let most = if trained_for.is_some() { model.bytes } else { widest }.min(free);
-        let size = |to: FileType| if Some(to) == own { Some(model.bytes) } else { model.quantised_bytes(to).ok() };
-        let candidates = COMMON_QUANTISATIONS.into_iter().chain(trained_for);
-        let mut sizes: Vec<(Bytes, FileType)> = candidates.filter_map(|to| Some((size(to)?, to))).collect();
-        sizes.retain(|&(bytes, _)| bytes <= most);
-        sizes.sort_unstable_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
-        let request = |to: FileType| match own {
-            Some(own) if own == to => Some(self.clone()),
-            _ => Some(self.with_model(model.quantised(to).ok()?)),
-        };
-        sizes.into_iter().filter_map(|(_, to)| request(to)).find(|request| request.meets(Goal::Vram))
     }
 
     /// The plan of the model in another quantisation; `None` if it does not meet `goal`.
@@ -445,11 +420,15 @@ fn side(planned: &Planned) -> CliffSide {
     CliffSide { offloaded: planned.offloaded, gpus: planned.gpus_in_use(), outcome: planned.outcome }
 }
 
-/// A single change that meets a goal, and its result.
+/// A change that meets a goal, and its result.
 #[derive(Clone, Debug)]
 pub struct Remedy {
     /// The change.
     pub change: Change,
+    /// A second one that it needs, where no single one suffices.
+    pub also: Option<Change>,
+    /// What it costs the user, in words; none where it costs nothing but what its speed says.
+    pub cost: Option<String>,
     /// The goal that it meets.
     pub goal: Goal,
     /// The request after the change.
@@ -460,8 +439,22 @@ pub struct Remedy {
     pub speed: Option<SpeedRange>,
 }
 
+impl Remedy {
+    /// `a context of 8 192`, `a q8_0 cache and a context of 8 192`
+    pub fn says(&self) -> String {
+        let Self { change, also, .. } = self;
+        also.map_or_else(|| change.to_string(), |also| format!("{change} and {also}"))
+    }
+
+    /// The command line options that make it; none for a change of the machine.
+    pub fn options(&self) -> Option<String> {
+        let options = [Some(self.change), self.also].into_iter().flatten().filter_map(|change| change.options());
+        options.reduce(|one, other| format!("{one} {other}"))
+    }
+}
+
 impl PlanRequest {
-    /// The remedies of every goal, the best first: all in VRAM, all layers on GPUs with experts in RAM, and the one
+    /// The remedies of every goal, the best first, and of one goal those that cost least first: all in VRAM, all layers on GPUs with experts in RAM, and the one
     /// `layer`; each was planned as it would be applied. In steps, some of them empty, so that the caller can stop in
     /// between; `plan` is this request's plan. With experts, which make every fit long, the layer is only asked for
     /// where nothing brings all of them.
@@ -478,16 +471,52 @@ impl PlanRequest {
             }
             let mut changes = self.changes_of(kind, &plan, goal);
             changes.retain(|change| !known.contains(change));
-            let found: Vec<Remedy> = changes.into_iter().filter_map(|change| self.remedy(change, goal)).collect();
+            let found: Vec<Remedy> =
+                changes.into_iter().filter_map(|change| self.remedy(&plan, change, goal)).collect();
             known.extend(found.iter().map(|remedy| remedy.change));
             found
         })
     }
 
-    fn remedy(&self, change: Change, goal: Goal) -> Option<Remedy> {
+    /// Two changes together for the best goal that any two meet; for where no single one helps.
+    pub fn remedies_of_two(&self, plan: &Plan) -> Vec<Remedy> {
+        let experts = self.model.hyper.experts.is_some();
+        let firsts = [
+            Change::ProjectorInRam,
+            Change::Cache(CacheType::Q8_0),
+            Change::CacheWithFlash(CacheType::Q8_0),
+            Change::Parallel(1),
+        ];
+        for goal in [Some(Goal::Vram), experts.then_some(Goal::AllLayers)].into_iter().flatten() {
+            if goal.is_met_by(plan) || self.machine.gpus.is_empty() {
+                return Vec::new();
+            }
+            let mut found: Vec<Remedy> = Vec::new();
+            for first in firsts {
+                let Some(once) = self.after(&first).filter(|once| once.settings != self.settings) else { continue };
+                let Ok(plan_once) = once.plan() else { continue };
+                for kind in [ChangeKind::Context, ChangeKind::Quantisation] {
+                    let seconds = once.changes_of(kind, &plan_once, goal).into_iter();
+                    found.extend(seconds.filter_map(|second| {
+                        let remedy = once.remedy(&plan_once, second, goal)?;
+                        let costs = [first.cost(plan, &plan_once), remedy.cost].into_iter().flatten();
+                        let cost = costs.reduce(|one, other| format!("{one}, and {other}"));
+                        Some(Remedy { change: first, also: Some(second), cost, ..remedy })
+                    }));
+                }
+                if !found.is_empty() {
+                    return found;
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn remedy(&self, plan: &Plan, change: Change, goal: Goal) -> Option<Remedy> {
         let then = self.after(&change)?;
         let after = then.plan().ok().filter(|after| goal.is_met_by(after))?;
         let speed = Speed::of(&then.model, &then.machine, &after, 0).map(|speed| speed.range());
-        Some(Remedy { change, goal, then, on_gpus: after.on_gpus(), speed })
+        let cost = change.cost(plan, &after);
+        Some(Remedy { change, also: None, cost, goal, then, on_gpus: after.on_gpus(), speed })
     }
 }

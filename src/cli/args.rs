@@ -12,13 +12,14 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use super::value;
-use crate::answer::best::Objective;
+use crate::answer::best::{Floors, Objective};
 use crate::engine::EngineId;
 use crate::export::ExportFormat;
+use crate::gguf::FileType;
 use crate::plan::Outcome;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
-use crate::settings::{Context, OllamaVersion};
+use crate::settings::{CacheType, Context, OllamaVersion};
 use crate::teach::Page;
 use crate::units::Bytes;
 
@@ -258,6 +259,8 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "vram|experts|split", value_parser = value::ways_to_fit(), hide_possible_values = true, num_args = 0..=1,
           default_missing_value = "split", help_heading = "Models")]
     pub(super) fits: Option<Outcome>,
+    #[command(flatten)]
+    pub(super) floors: FloorArgs,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
@@ -409,6 +412,24 @@ pub(super) struct WhyArgs {
     pub(super) json: bool,
 }
 
+/// The narrowest types that may be suggested.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct FloorArgs {
+    /// Suggest no quantisation that loses more than this one [default: none under IQ3_XXS, unless nothing else runs].
+    #[arg(long, value_name = "TYPE", value_parser = value::quantisation, help_heading = "Question")]
+    pub(super) min_quant: Option<FileType>,
+    /// Suggest no KV cache that loses more than this type [default: q8_0].
+    #[arg(long, value_name = "TYPE", help_heading = "Question")]
+    pub(super) min_kv: Option<CacheType>,
+}
+
+impl FloorArgs {
+    /// What is given stands over what the configuration sets.
+    pub(super) fn over(self, set: Floors) -> Floors {
+        Floors { quant: self.min_quant.or(set.quant), cache: self.min_kv.or(set.cache) }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct BestArgs {
     #[command(flatten)]
@@ -416,9 +437,11 @@ pub(super) struct BestArgs {
     /// Only this card.
     #[arg(long = "for", value_name = "CARD", value_parser = value::objectives(), help_heading = "Question")]
     pub(super) objective: Option<Objective>,
-    /// What the safe card leaves on every GPU besides what the engine keeps free [default: 512MiB].
+    /// What safe and balanced cards leave on every GPU besides what the engine keeps free [default: 512MiB].
     #[arg(long, value_name = "SIZE", help_heading = "Question")]
     pub(super) margin: Option<Bytes>,
+    #[command(flatten)]
+    pub(super) floors: FloorArgs,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,

@@ -209,7 +209,7 @@ struct Key {
 }
 
 /// All keys, in the order shown.
-static KEYS: [Key; 10] = [
+static KEYS: [Key; 12] = [
     Key {
         name: "engine",
         what: "the engine that places the layers: ollama, llama.cpp, ollama-0.24 or ollama-0.11",
@@ -267,6 +267,22 @@ static KEYS: [Key; 10] = [
         variable: Some("PLIMSOLL_NEED"),
         default: || "what each model would get".to_owned(),
         set: |config, text| put(&mut config.preferences.need, value::count(text)),
+    },
+    Key {
+        name: "min-quant",
+        what: "the narrowest quantisation that best, list and the browser suggest",
+        example: "\"Q4_K_M\"",
+        variable: None,
+        default: || "none under IQ3_XXS, unless nothing else runs".to_owned(),
+        set: |config, text| put(&mut config.preferences.floors.quant, value::quantisation(text)),
+    },
+    Key {
+        name: "min-kv",
+        what: "the narrowest type of the KV cache that best suggests",
+        example: "\"q8_0\"",
+        variable: None,
+        default: || "q8_0".to_owned(),
+        set: |config, text| put(&mut config.preferences.floors.cache, text.trim().parse()),
     },
     Key {
         name: "refresh",
@@ -459,6 +475,9 @@ fn in_effect(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::best::Floors;
+    use crate::gguf::FileType;
+    use crate::settings::CacheType;
     use rstest::rstest;
 
     fn of(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
@@ -475,7 +494,8 @@ mod tests {
         assert_eq!(config.entries.len(), KEYS.len(), "{text}");
         assert_eq!(of(&example, &[]).unwrap().entries.len(), 0, "all of it is comments");
         assert_eq!(config.engine, Some(EngineId::LlamaCpp));
-        assert_eq!(config.preferences, Preferences { margin: Some(Bytes::gib(1)), need: Some(16_384) });
+        let floors = Floors { quant: Some(FileType::Q4KM), cache: Some(CacheType::Q8_0) };
+        assert_eq!(config.preferences, Preferences { margin: Some(Bytes::gib(1)), need: Some(16_384), floors });
         assert_eq!(config.fit_target, Some(Bytes::gib(1)));
     }
 

@@ -15,6 +15,7 @@ use super::error::one_line;
 use super::resolve::ResolvedArgs;
 use super::style::Style;
 use crate::answer::FitSummary;
+use crate::answer::best::Floors;
 use crate::engine::EngineVersion;
 use crate::gguf::FileType;
 use crate::library;
@@ -87,6 +88,8 @@ pub(super) struct Wanted<'a> {
     pub filter: ModelFilter,
     /// The quantisation to plan in, instead of each model's best.
     pub quant: Option<FileType>,
+    /// The narrowest types that are chosen.
+    pub floors: Floors,
 }
 
 /// The models that are `wanted`, those on this machine first. Calls `report` with each row in order, as soon as it is
@@ -98,7 +101,7 @@ pub(super) fn rows(
 ) -> Vec<ListRow> {
     let roots = Roots::of_this_machine();
     let (quant, filter) = (wanted.quant, &wanted.filter);
-    let (request, need) = (ready.survey_request(quant), needed(ready));
+    let (request, need) = (ready.survey_request(quant, wanted.floors), needed(ready));
     let items = library::local_models(&roots, quant).into_iter().filter(|item| item.is_named(wanted.words));
     let items: Vec<_> = items.map(Arc::new).collect();
     let (here, built_in): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.origin.is_here());
@@ -268,7 +271,7 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
     let best = match wanted.quant {
         Some(_) => "",
         None => {
-            "best: of the catalogue's models, the largest quantisation up to Q8_0 with all in VRAM, else the usual one. "
+            "best: of the catalogue's models, the quantisation that best calls balanced, with the other knobs as they are. "
         }
     };
     let marked = rows.iter().any(|row| row.known.as_ref().is_some_and(|known| known.modalities.words().is_some()));
@@ -477,6 +480,7 @@ mod ordered_tests {
             settings: Settings::default(),
             held: ExplicitKnobs::default(),
             quant: None,
+            floors: Floors::default(),
         };
         let roots = Roots::default();
         let rows: Vec<_> = thread::scope(|scope| Ordered::start(scope, items, &request, &roots).collect());

@@ -81,7 +81,10 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
         None => why::layers(&plan),
     };
     let one = asked.or_else(|| why::closest_to_fitting(&plan));
-    let changes: Vec<_> = request.remedies(plan.clone(), one).flatten().collect();
+    let mut changes: Vec<_> = request.remedies(plan.clone(), one).flatten().collect();
+    if changes.is_empty() {
+        changes = request.remedies_of_two(&plan);
+    }
     let memory_users = why::memory_users(&plan);
     let beside = parts::of(&request, &plan);
     if args.json {
@@ -144,18 +147,19 @@ pub(super) fn best(args: &BestArgs) -> Result<String, CliError> {
     let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
     let margin = args.margin.or(ready.config.preferences.margin).unwrap_or(DEFAULT_MARGIN);
-    let question = BestRequest { held: held(&args.asked.knobs), margin };
+    let floors = args.floors.over(ready.config.preferences.floors);
+    let question = BestRequest { held: held(&args.asked.knobs), margin, floors };
     if args.objective == Some(Objective::Context) && question.held.contains(&Knob::Context) {
         return Err(CliError::flag("--for", "--ctx is given and therefore fixed: leave it out to have it chosen"));
     }
-    let cards = match args.objective {
-        Some(objective) => request.card(objective, &plan, &question).into_iter().collect(),
-        None => request.best(&plan, &question),
-    };
+    let mut cards = request.best(&plan, &question);
+    if let Some(objective) = args.objective {
+        cards.retain(|card| card.objectives.contains(&objective));
+    }
     if args.json {
         return json(export_answers::best_json(&plan, &request.settings, &question, &cards));
     }
-    Ok(Style::of_stdout().page(&answers::best(&plan, &request.settings, &question, &cards)))
+    Ok(Style::of_stdout().page(&answers::best(&plan, &request.settings, &question, &cards, args.objective)))
 }
 
 /// The knobs given as options, in the order of the screen.

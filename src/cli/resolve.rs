@@ -11,6 +11,7 @@ use super::knobs;
 use super::knobs::Variables;
 use super::surroundings::ProgressLine;
 use crate::answer::KnobLimits;
+use crate::answer::best::Floors;
 use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, RequestParts, ServerStarts};
 use crate::gguf::FileType;
 use crate::hardware::remembered::SavedMachines;
@@ -281,9 +282,9 @@ pub(super) struct ResolvedArgs {
 
 impl ResolvedArgs {
     /// The request of a survey over many models.
-    pub(super) fn survey_request(&self, quant: Option<FileType>) -> SurveyRequest {
+    pub(super) fn survey_request(&self, quant: Option<FileType>, floors: Floors) -> SurveyRequest {
         let (machine, settings) = (Arc::clone(&self.machine), self.settings.clone());
-        SurveyRequest { engine: self.engine, machine, settings, held: self.held, quant }
+        SurveyRequest { engine: self.engine, machine, settings, held: self.held, quant, floors }
     }
 
     /// The settings of one model of several, with its own `knobs`; and the notes on its tag parameters.

@@ -17,7 +17,7 @@ use crate::plan::Outcome;
 use crate::settings::knob::Knob;
 use crate::teach::Page;
 
-pub(super) use crate::settings::flag::{context, count, layers, mebibytes};
+pub(super) use crate::settings::flag::{context, count, layers, mebibytes, quantisation};
 
 /// Tokens per second.
 pub(super) fn speed(text: &str) -> Result<f64, String> {

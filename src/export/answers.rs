@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{object, record};
 use crate::answer::Remedy;
-use crate::answer::best::{BestRequest, Card, Loss};
+use crate::answer::best::{BestRequest, Card, KnobChange, Loss};
 use crate::answer::change::Change;
 use crate::answer::limits::{Cliff, CliffSide, Largest, LargestQuantisation};
 use crate::answer::parts::PartAnswer;
@@ -171,8 +171,11 @@ record! {
             Change::Free { gpu, .. } | Change::MoreMemory { gpu, .. } => Some(format!("GPU{gpu}")),
             _ => None,
         },
-        says: String = remedy.change.to_string(),
-        options: Option<String> = remedy.change.options(),
+        says: String = remedy.says(),
+        options: Option<String> = remedy.options(),
+        /// What it costs the user.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        costs: &'a Option<String> = &remedy.cost,
         speed: &'a Option<SpeedRange> = &remedy.speed,
     }
 }
@@ -304,8 +307,8 @@ pub fn matrix_json(source: AnswerSource, matrix: &Matrix) -> serde_json::Result<
 }
 
 /// `{…,"held":["ctx"],"margin":N,"cards":[{"names":["safe"],"outcome","ctx","cache_type_k","cache_type_v","quant",
-/// "margin","gives_up":{"what","says"},"options","plan"}]}`; `margin` is what the
-/// fullest GPU has left, `options` are the command line options that turn `asked` into the card's settings.
+/// "margin","loss","changes":[{"knob","from","to","was_set"}],"gives_up":[{"what","says"}],"options","plan"}]}`; `margin`
+/// is what the fullest GPU has left, `loss` what quantised weights and caches lose in nats per token, `options` are the command line options that turn `asked` into the card's settings.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -334,10 +337,21 @@ record! {
         cache_type_k: &'static str = card.plan.settings.cache_type_k.name(),
         cache_type_v: &'static str = card.plan.settings.cache_type_v.name(),
         quant: Option<&'a str> = card.plan.model.file_type.as_deref(),
-        margin: Option<Difference> = card.plan.tightest_gpu().map(|(_, headroom)| headroom.above_kept()),
-        gives_up: Option<LossRecord<'a>> = card.gives_up.as_ref().map(LossRecord::of),
+        margin: Option<Difference> = card.plan.tightest_gpu().map(|(_, headroom)| headroom.above()),
+        loss: f64 = card.loss,
+        changes: Vec<ChangeRecord<'a>> = card.changes.iter().map(ChangeRecord::of).collect(),
+        gives_up: Vec<LossRecord<'a>> = card.gives_up.iter().map(LossRecord::of).collect(),
         options: String = card.options(asked),
         plan: PlanFigures = PlanFigures::of(&card.plan, card.speeds.as_ref()),
+    }
+}
+
+record! {
+    ChangeRecord<'a>(change: &'a KnobChange) {
+        knob: &'static str = change.knob.name(),
+        from: &'a str = &change.from,
+        to: &'a str = &change.to,
+        was_set: bool = change.was_set,
     }
 }
 

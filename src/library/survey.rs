@@ -7,12 +7,14 @@ use std::thread;
 
 use super::{Item, ModelOrigin};
 use crate::answer::FitSummary;
+use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Floors};
 use crate::engine::EngineId;
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::settings::Settings;
+use crate::settings::knob::Knob;
 use crate::source::{ExplicitKnobs, Roots};
 
 /// The request for every model.
@@ -29,6 +31,8 @@ pub struct SurveyRequest {
     /// Convert every model to this quantisation; without it, models of the catalogue are planned in the one that is
     /// best for the machine, or else in their usual one.
     pub quant: Option<FileType>,
+    /// The narrowest types that are chosen.
+    pub floors: Floors,
 }
 
 /// The result for a model so far.
@@ -125,9 +129,17 @@ fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots, whole: bo
     let request = PlanRequest::new(question.engine, model, machine, settings);
     // a model of the catalogue can be had in any quantisation
     let any = item.origin == ModelOrigin::Catalogue && question.quant.is_none();
-    let best = if any { request.best_quantisation() } else { None };
-    let request = best.unwrap_or(request);
-    let plan = request.plan().map_err(|error| error.to_string())?;
+    let mut plan = request.plan();
+    let mut request = request;
+    if let (true, Ok(usual)) = (any, &plan) {
+        // as `best` chooses with every other knob held
+        let held = Knob::ALL.into_iter().filter(|knob| *knob != Knob::Quant).collect();
+        let best = BestRequest { held, margin: DEFAULT_MARGIN, floors: question.floors };
+        if let Some(balanced) = request.balanced(usual, &best).filter(|balanced| *balanced != request) {
+            (plan, request) = (balanced.plan(), balanced);
+        }
+    }
+    let plan = plan.map_err(|error| error.to_string())?;
     Ok(if whole {
         let summary = request.fit_summary(&plan);
         ModelStatus::Complete(Arc::new(plan), summary)

@@ -42,6 +42,7 @@ pub fn cards(cards: &[Card], asked: &Settings, page: &mut Page) {
     for card in cards {
         page.choice(Block::Heading(Span::new(&card.title(), Hue::Text.bold())));
         page.item(&format!("{}; {}. {}", card.headline(), card.room_and_speed(), card.gives_up_text()));
+        card.changes_text().iter().for_each(|changes| page.item(changes));
         let options = card.options(asked);
         if !options.is_empty() {
             page.verbatim(&format!("    {options}"), Hue::Text);
@@ -49,14 +50,16 @@ pub fn cards(cards: &[Card], asked: &Settings, page: &mut Page) {
     }
 }
 
-/// The best settings: a card for each objective, with what it brings and what it gives up.
-pub fn best(plan: &Plan, asked: &Settings, question: &BestRequest, found: &[Card]) -> Page {
+/// The best settings: a card for each objective, or for `only` one, with what it brings and what it gives up.
+pub fn best(plan: &Plan, asked: &Settings, question: &BestRequest, found: &[Card], only: Option<Objective>) -> Page {
     let mut page = Page::default();
     let names: Vec<&str> = question.held.iter().map(|knob| knob.title()).collect();
     let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
-    page.text(&format!("Each was planned. Safe leaves {} on every GPU.{held}", question.margin), Hue::Text);
+    page.text(&format!("Each was planned. Safe and balanced leave {} on every GPU.{held}", question.margin), Hue::Text);
     cards(found, asked, &mut page);
-    nothing_is_safe(question, found, &mut page);
+    if only.is_none_or(|only| only == Objective::Safe) {
+        nothing_is_safe(question, found, &mut page);
+    }
     source(plan, &mut page);
     page
 }
@@ -94,9 +97,16 @@ pub fn why(plan: &Plan, explained: &WhyAnswer<'_>) -> Page {
     beside(explained.beside, &mut page);
     if explained.changes.is_empty() {
         page.blank();
-        page.text(nothing_to_move(plan).unwrap_or("No single change moves all layers to GPU."), Hue::Text);
+        page.text(
+            nothing_to_move(plan).unwrap_or("No single change, and no two that were tried, move all layers to GPU."),
+            Hue::Text,
+        );
     } else {
-        page.heading("Single changes that help (each was tested)");
+        let single = explained.changes.iter().all(|remedy| remedy.also.is_none());
+        page.heading(match single {
+            true => "Single changes that help (each was tested)",
+            false => "Two changes that help together (each pair was tested); no single one does",
+        });
     }
     remedies(plan, explained.changes, explained.speeds, &mut page);
     source(plan, &mut page);
@@ -119,7 +129,8 @@ pub fn memory_users(users: &[MemoryUser], page: &mut Page) {
 
 /// Adds single changes that help, with what each brings.
 pub fn remedies(plan: &Plan, changes: &[Remedy], speeds: Option<&Speeds>, page: &mut Page) {
-    for Remedy { change, goal, speed, .. } in changes {
+    for remedy in changes {
+        let Remedy { also, cost, goal, speed, .. } = remedy;
         let brings = match goal {
             Goal::Vram | Goal::VramWith(_) if plan.outcome() <= Outcome::Tight => verdict::KEEPS.to_owned(),
             Goal::Vram | Goal::VramWith(_) => "brings all into VRAM".to_owned(),
@@ -130,11 +141,13 @@ pub fn remedies(plan: &Plan, changes: &[Remedy], speeds: Option<&Speeds>, page: 
             },
             Goal::AtLeast(_) => format!("brings {goal} onto a GPU"),
         };
-        let options = change.options().map_or_else(String::new, |options| format!(" ({options})"));
+        let options = remedy.options().map_or_else(String::new, |options| format!(" ({options})"));
+        let brings = if also.is_some() { brings.replacen("brings", "bring", 1) } else { brings };
+        let cost = cost.as_ref().map_or_else(String::new, |cost| format!("; it costs {cost}"));
         let now = speeds.map(|speeds| speeds.start.range());
         let times = speed.and_then(|then| then.against(&now?)).map_or_else(String::new, |times| format!(", {times}"));
         let speed = speed.map_or_else(String::new, |speed| format!(": {speed} tok/s{times}"));
-        let text = format!("{change}{options} {brings}{speed}");
+        let text = format!("{}{options} {brings}{speed}{cost}", remedy.says());
         page.choice(Block::Text { first: "- ".into(), spans: vec![text.into()] });
     }
 }

@@ -864,7 +864,11 @@ fn size(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|error: crate::units::NotASize| error.to_string())
 }
 
-fn quantisation(text: &str) -> Result<FileType, String> {
+/// A quantisation by its name.
+///
+/// # Errors
+/// One sentence with an example.
+pub fn quantisation(text: &str) -> Result<FileType, String> {
     text.parse().map_err(|error: crate::gguf::NotAFileType| error.to_string())
 }
 

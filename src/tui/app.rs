@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::action::ExitReason;
 use super::regions::{Cursors, Panel, Regions, ScreenLayout};
 use super::theme::Theme;
+use crate::answer::best::Floors;
 use crate::engine::PreparedModel;
 use crate::engine::{EngineError, EngineId, KnobContext};
 use crate::machine::Machine;
@@ -68,6 +69,8 @@ pub struct Preferences {
     pub margin: Option<Bytes>,
     /// The context, in tokens, that lists of models are judged by; none for what each model would get.
     pub need: Option<u64>,
+    /// The narrowest types that are suggested.
+    pub floors: Floors,
 }
 
 /// The initial state of the planner.

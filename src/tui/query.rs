@@ -2,7 +2,7 @@
 //! the caller can stop in between.
 
 use crate::answer::Remedy;
-use crate::answer::best::{BestRequest, Card, Objective};
+use crate::answer::best::{BestRequest, Card};
 use crate::answer::limits::Cliff;
 use crate::answer::sweep::Axis;
 use crate::answer::sweep::{PlanFigures, Point};
@@ -57,7 +57,7 @@ pub enum QueryPart {
     /// Changes that help.
     Remedies(Vec<Remedy>),
     /// The best settings for one objective.
-    Best(Box<Card>),
+    Best(Vec<Card>),
     /// The figures of one value of the swept knob.
     Point(Box<Point>),
     /// The values along both axes of a matrix.
@@ -135,14 +135,22 @@ impl Query {
     /// The changes that bring all layers onto GPUs, or this one.
     fn changes(&self, layer: usize) -> impl Iterator<Item = Option<QueryPart>> {
         let steps = self.of.plan().ok().into_iter().flat_map(move |plan| self.of.remedies(plan, Some(layer)));
-        steps.map(|remedies| Some(remedies).filter(|remedies| !remedies.is_empty()).map(QueryPart::Remedies))
+        let mut none_yet = true;
+        let single = steps.map(Some).chain(std::iter::once(None));
+        single.map(move |step| {
+            let remedies = match step {
+                Some(remedies) => remedies,
+                None if none_yet => self.of.plan().map(|plan| self.of.remedies_of_two(&plan)).unwrap_or_default(),
+                None => Vec::new(),
+            };
+            none_yet &= remedies.is_empty();
+            Some(remedies).filter(|remedies| !remedies.is_empty()).map(QueryPart::Remedies)
+        })
     }
 
     fn best<'a>(&'a self, question: &'a BestRequest) -> impl Iterator<Item = Option<QueryPart>> + 'a {
-        Objective::ALL.into_iter().map(move |objective| {
-            let plan = self.of.plan().ok()?;
-            Some(QueryPart::Best(Box::new(self.of.card(objective, &plan, question)?)))
-        })
+        let mut search = self.of.plan().ok().map(|plan| self.of.best_in_steps(plan, question));
+        std::iter::from_fn(move || Some(search.as_mut()?.next()?.map(QueryPart::Best)))
     }
 
     fn together(&self, models: &[PlanRequest]) -> QueryPart {

@@ -1,6 +1,6 @@
 //! What must stay free: every answer keeps the engine's margin and what drivers take, and no sentence hides a shortage.
 
-use plimsoll::answer::best::{BestRequest, DEFAULT_MARGIN};
+use plimsoll::answer::best::{BestRequest, DEFAULT_MARGIN, Floors};
 use plimsoll::answer::{Goal, verdict};
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::gguf::FileType;
@@ -75,7 +75,7 @@ proptest! {
         for remedy in request.remedies(plan.clone(), None).flatten() {
             prop_assert!(loads(&remedy.then.plan().unwrap()), "{}: {}", entry.name, remedy.change);
         }
-        for card in request.best(&plan, &BestRequest { held: Vec::new(), margin: DEFAULT_MARGIN }) {
+        for card in request.best(&plan, &BestRequest { held: Vec::new(), margin: DEFAULT_MARGIN, floors: Floors::default() }) {
             prop_assert!(loads(&card.plan), "{}: {}", entry.name, card.headline());
         }
         // no sentence says that nothing is left where something is missing

@@ -30,6 +30,7 @@ fn main() {
 #[divan::bench(args = ["ollama-0.24", "ollama", "llama.cpp"])]
 fn sixty_models(bencher: Bencher<'_, '_>, engine: &str) {
     let question = SurveyRequest {
+        floors: plimsoll::answer::best::Floors::default(),
         engine: engine.parse::<EngineId>().unwrap(),
         machine: Arc::new(fixtures::server(1, Bytes::gib(24))),
         settings: Settings::default(),

@@ -195,6 +195,7 @@ impl App {
             settings: Settings { ctx: need.map_or(settings.ctx, Context::Tokens), ..settings },
             held: ExplicitKnobs { ctx: self.tag.held.ctx || need.is_some(), ..self.tag.held },
             quant: None,
+            floors: self.preferences.floors,
         };
         let id = self.library.ask(request.clone());
         let items = self.library.wanted(distances);
@@ -211,6 +212,7 @@ fn with_old_status(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::best::Floors;
     use crate::engine::EngineId;
     use crate::machine::{Drivers, Origin, Os, Ram};
     use crate::units::Bytes;
@@ -235,7 +237,14 @@ mod tests {
         let ask = |library: &mut Library, now: &Arc<Machine>| {
             let machine = library.machine(now);
             let (settings, held) = (Settings::default(), ExplicitKnobs::default());
-            library.ask(SurveyRequest { engine: EngineId::Ollama, machine, settings, held, quant: None })
+            library.ask(SurveyRequest {
+                engine: EngineId::Ollama,
+                machine,
+                settings,
+                held,
+                quant: None,
+                floors: Floors::default(),
+            })
         };
         let first = ask(&mut library, &with_free(32_000));
         for mib in [31_990, 30_000, 33_500, 26_000, 38_000] {

@@ -27,7 +27,11 @@ pub struct BestPage {
 impl App {
     /// The question that the page answers.
     pub fn best_request(&self) -> BestRequest {
-        BestRequest { held: self.knobs.locked.clone(), margin: self.preferences.margin.unwrap_or(DEFAULT_MARGIN) }
+        BestRequest {
+            held: self.knobs.locked.clone(),
+            margin: self.preferences.margin.unwrap_or(DEFAULT_MARGIN),
+            floors: self.preferences.floors,
+        }
     }
 }
 
@@ -44,7 +48,7 @@ impl Screen for BestPage {
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
         match answer {
             Action::QueryAnswered { id, part } if id == self.query => match part {
-                QueryPart::Best(card) => card.join(&mut self.cards),
+                QueryPart::Best(cards) => self.cards = cards,
                 QueryPart::End => self.progress = AnswerState::Done,
                 _ => {}
             },
@@ -87,7 +91,10 @@ impl Screen for BestPage {
 fn page(app: &App, source: &str, best: &BestPage) -> Page {
     let mut page = Page::default();
     let question = app.best_request();
-    let safe = format!("Safe leaves {} on every GPU. Enter applies the selected card, u undoes it.", question.margin);
+    let safe = format!(
+        "Safe and balanced leave {} on every GPU. Enter applies the selected card, u undoes it.",
+        question.margin
+    );
     page.text(&safe, Hue::Dim);
     page.text(&held(app), Hue::Dim);
     cards(&best.cards, &app.settings, &mut page);

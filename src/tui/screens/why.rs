@@ -174,7 +174,7 @@ fn changes(app: &App, plan: &Plan, why_page: &WhyPage, page: &mut Page) {
         (AnswerState::Done, true) => why::nothing_to_move(plan).unwrap_or(if plan.gpus().is_empty() {
             "There is no GPU to move it to."
         } else {
-            "No single change moves it to GPU."
+            "No single change, and no two that were tried, move it to GPU."
         }),
         (AnswerState::Done, false) => "Each was tested. Enter applies the selected one, u undoes it.",
     };

@@ -112,6 +112,7 @@ fn a_newer_survey_stops_an_older_one() {
         }),
         settings: Settings::default(),
         held: source::ExplicitKnobs::default(),
+        floors: crate::answer::best::Floors::default(),
         quant: None,
     };
     let survey = |id, count: u64| {

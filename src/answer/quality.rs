@@ -1,0 +1,124 @@
+//! What quantisation loses, as it was published: the mean Kullback-Leibler divergence from the distribution of the
+//! unquantised model's next token.
+//!
+//! The figures order types; how much a user notices depends on the model and the task.
+
+use crate::gguf::FileType;
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::settings::CacheType;
+
+/// Mean divergences of Llama 3 8B by type, in nats per token, widest first, with an importance matrix where one was
+/// measured (`tools/perplexity/README.md` of llama.cpp, pull request 6936). The types that are worth trying: what is as
+/// large as another and loses more is left out.
+const WEIGHTS: [(FileType, f64); 22] = [
+    (FileType::Bf16, 0.0),
+    (FileType::F16, 0.0),
+    (FileType::Q8_0, 0.001_355),
+    (FileType::Q6K, 0.005_452),
+    (FileType::Q5KM, 0.010_762),
+    (FileType::Q5KS, 0.016_595),
+    (FileType::Q4KM, 0.028_152),
+    (FileType::Q4KS, 0.031_951),
+    (FileType::Iq4Xs, 0.036_334),
+    (FileType::Q3KL, 0.073_077),
+    (FileType::Q3KM, 0.084_358),
+    (FileType::Iq3M, 0.102_534),
+    (FileType::Iq3Xs, 0.138_693),
+    (FileType::Iq3Xxs, 0.183_625),
+    (FileType::Q3KS, 0.199_821),
+    (FileType::Iq2M, 0.325_989),
+    (FileType::Q2K, 0.332_223),
+    (FileType::Q2KS, 0.403_360),
+    (FileType::Iq2S, 0.439_197),
+    (FileType::Iq2Xs, 0.546_290),
+    (FileType::Iq2Xxs, 0.812_022),
+    (FileType::Iq1M, 1.393_084),
+];
+
+/// The same of types that are no better than one above (the same source), or whose weights lose nothing.
+const OTHERS: [(FileType, f64); 9] = [
+    (FileType::F32, 0.0),
+    (FileType::Q5_1, 0.018_045),
+    (FileType::Q5_0, 0.022_239),
+    (FileType::Iq4Nl, 0.035_742),
+    (FileType::Q4_1, 0.071_683),
+    (FileType::Q4_0, 0.071_940),
+    (FileType::Iq3S, 0.111_278),
+    (FileType::Iq1S, 2.254_554),
+    // no measurement is known: four bits with a scale for 32, as Q4_0
+    (FileType::Mxfp4, 0.071_940),
+];
+
+/// Types that models are trained in, so that they lose nothing, and a larger one holds nothing more.
+pub(super) const TRAINED_IN: [FileType; 6] =
+    [FileType::Mxfp4, FileType::Nvfp4, FileType::Tq1_0, FileType::Tq2_0, FileType::Q1_0, FileType::Q2_0];
+
+/// What loses more is a last resort: the measured perplexity grows by more than a third.
+const LAST_RESORT: f64 = 0.3;
+/// What `Q6_K` loses, which few tell from more.
+const SMALL: f64 = 0.006;
+
+/// The loss of a quantised KV cache: `q8_0` for both as measured on Llama 3 8B (llama.cpp, pull request 7412), 4 bits as
+/// measured on Qwen 3.6 27B (0.09 to 0.12; localbench, 2026), and those between by their bits.
+const CACHES: [(CacheType, f64); 9] = [
+    (CacheType::F32, 0.0),
+    (CacheType::F16, 0.0),
+    (CacheType::Bf16, 0.0),
+    (CacheType::Q8_0, 0.000_98),
+    (CacheType::Q5_1, 0.02),
+    (CacheType::Q5_0, 0.03),
+    (CacheType::Iq4Nl, 0.08),
+    (CacheType::Q4_1, 0.08),
+    (CacheType::Q4_0, 0.1),
+];
+
+/// The types worth trying, widest first.
+pub(super) fn ladder() -> impl DoubleEndedIterator<Item = FileType> {
+    WEIGHTS.into_iter().map(|(to, _)| to)
+}
+
+/// What weights of this type lose; for one that was never measured, more than all that were.
+pub fn of_weights(file_type: FileType) -> f64 {
+    let found = WEIGHTS.iter().chain(&OTHERS).find(|(known, _)| *known == file_type);
+    found.map_or(f64::INFINITY, |(_, loss)| *loss)
+}
+
+/// What a model's weights lose in their own type; of one whose type is not known, what the type of as many bits loses.
+pub fn of_model(model: &Model) -> f64 {
+    match own_type(model) {
+        Some(own) if TRAINED_IN.contains(&own) => 0.0,
+        Some(own) => of_weights(own),
+        None => {
+            let no_wider = |to: &FileType| model.quantised_bytes(*to).is_ok_and(|bytes| bytes <= model.bytes);
+            ladder().find(no_wider).map_or(f64::INFINITY, of_weights)
+        }
+    }
+}
+
+/// The type of a model's weights, where its header names one.
+pub(super) fn own_type(model: &Model) -> Option<FileType> {
+    model.file_type.and_then(|name| name.parse().ok())
+}
+
+/// What a KV cache of these types loses: half of it by each.
+pub fn of_caches(k: CacheType, v: CacheType) -> f64 {
+    let of = |ty| CACHES.iter().find(|(known, _)| *known == ty).map_or(f64::INFINITY, |(_, loss)| *loss);
+    f64::midpoint(of(k), of(v))
+}
+
+/// What the weights of `model` and the cache of its plan lose together.
+pub fn of_plan(model: &Model, plan: &Plan) -> f64 {
+    let caches = of_caches(plan.settings.cache_type_k, plan.settings.cache_type_v);
+    of_model(model) + if plan.totals.cache.0 > 0 { caches } else { 0.0 }
+}
+
+/// Whether few would notice a loss.
+pub(super) fn is_small(loss: f64) -> bool {
+    loss <= SMALL
+}
+
+/// Whether a loss is so large that it is only taken where nothing else runs.
+pub fn is_last_resort(loss: f64) -> bool {
+    loss > LAST_RESORT
+}
