@@ -15,6 +15,7 @@ use crate::answer::verdict::{COMFORTABLE, capitalised, headline, in_ram, margin}
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::Machine;
+use crate::model::Model;
 use crate::named::named;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
@@ -167,7 +168,7 @@ enum Step {
     /// The balanced settings.
     Balanced,
     /// The longest contexts of these.
-    Longest(PlanRequest),
+    Longest(Box<PlanRequest>),
 }
 
 impl Step {
@@ -248,6 +249,15 @@ impl Candidate {
     }
 }
 
+/// Whether weights of this type are good without a word.
+fn is_good_type(to: FileType) -> bool {
+    quality::of_weights(to) <= quality::of_weights(GOOD)
+}
+
+fn is_good(model: &Model) -> bool {
+    quality::of_model(model) <= quality::of_weights(GOOD)
+}
+
 /// What the fullest GPU has left above what must stay free.
 fn margin_of(plan: &Plan) -> Option<Difference> {
     plan.tightest_gpu().map(|(_, headroom)| headroom.above())
@@ -277,7 +287,7 @@ impl BestSearch<'_> {
         if !self.question.holds(Knob::Context) {
             let own = self.own_may_stay().then(|| self.request.clone());
             let narrowest = good.last().filter(|last| last.model.bytes < self.request.model.bytes || own.is_none());
-            steps.extend(own.into_iter().chain(narrowest.cloned()).map(Step::Longest));
+            steps.extend(own.into_iter().chain(narrowest.cloned()).map(Box::new).map(Step::Longest));
         }
         steps
     }
@@ -299,7 +309,7 @@ impl BestSearch<'_> {
         let with = |to: FileType| self.quantised(to).filter(|request| request.model.bytes <= room);
         let allowed = |to: &FileType| self.question.floors.allow(*to);
         let (good, narrower): (Vec<FileType>, Vec<FileType>) =
-            quality::ladder().filter(allowed).partition(|to| self.is_good_type(*to));
+            quality::ladder().filter(allowed).partition(|to| is_good_type(*to));
         let found: (Vec<_>, Vec<_>) =
             (good.into_iter().filter_map(with).collect(), narrower.into_iter().filter_map(with).collect());
         let runs = |request: &PlanRequest| request.meets(Goal::AtLeast(0));
@@ -320,16 +330,7 @@ impl BestSearch<'_> {
     fn own_may_stay(&self) -> bool {
         let own = quality::own_type(&self.request.model);
         let may = own.is_none_or(|own| TRAINED_IN.contains(&own) || self.question.floors.allow(own));
-        may && self.is_good(&self.request.model) || self.question.holds(Knob::Quant)
-    }
-
-    /// Whether weights of this type are good without a word.
-    fn is_good_type(&self, to: FileType) -> bool {
-        quality::of_weights(to) <= quality::of_weights(GOOD)
-    }
-
-    fn is_good(&self, model: &crate::model::Model) -> bool {
-        quality::of_model(model) <= quality::of_weights(GOOD)
+        may && is_good(&self.request.model) || self.question.holds(Knob::Quant)
     }
 
     /// See [`PlanRequest::balanced`].
@@ -501,7 +502,7 @@ impl BestSearch<'_> {
             }
             Objective::Speed | Objective::Safe => {
                 prefer(&|one| one.reaches(self.wanted()));
-                prefer(&|one| self.is_good(&one.request.model));
+                prefer(&|one| is_good(&one.request.model));
             }
         }
         if objective == Objective::Speed {

@@ -133,10 +133,8 @@ fn of_words(words: impl Iterator<Item = String>) -> CommandLine {
         };
         let value = attached.or_else(|| words.next_if(is_value)).unwrap_or_default();
         match option {
-            Some(ServerOption::Sets(flag)) => {
-                if !set(&mut command.settings, flag, &value) {
-                    command.untold.push((flag, pattern::name(&value)));
-                }
+            Some(ServerOption::Sets(flag)) if !set(&mut command.settings, flag, &value) => {
+                command.untold.push((flag, pattern::name(&value)));
             }
             Some(ServerOption::Listed(listed)) => set_file(&mut command, listed.kind, &value),
             _ => {}

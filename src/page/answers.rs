@@ -103,9 +103,10 @@ pub fn why(plan: &Plan, explained: &WhyAnswer<'_>) -> Page {
         );
     } else {
         let single = explained.changes.iter().all(|remedy| remedy.also.is_none());
-        page.heading(match single {
-            true => "Single changes that help (each was tested)",
-            false => "Two changes that help together (each pair was tested); no single one does",
+        page.heading(if single {
+            "Single changes that help (each was tested)"
+        } else {
+            "Two changes that help together (each pair was tested); no single one does"
         });
     }
     remedies(plan, explained.changes, explained.speeds, &mut page);

@@ -2,7 +2,6 @@
 
 use plimsoll::answer::best::Objective;
 use plimsoll::answer::{Goal, why};
-use plimsoll::plan::Verdict;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::tui::action::{Action, Command};
