@@ -7,8 +7,12 @@
 //! - [`work`]: what each block reads, and the work of every device under a plan.
 //! - [`terms`]: the time of that work, by constants that were fitted on measurements of devices of a family; and what a
 //!   measured speed tells of RAM.
+//! - [`family`]: families of devices, and what is known of a card.
+//! - [`prompt`]: how fast a prompt is read.
 //! - [`range`]: how far measurements are from the model, and how users read it.
 
+pub mod family;
+pub mod prompt;
 pub mod range;
 pub mod terms;
 pub mod work;

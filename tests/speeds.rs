@@ -16,7 +16,7 @@ use plimsoll::settings::{CacheType, FlashAttn, GpuLayers, Settings};
 use plimsoll::source::catalogue;
 use plimsoll::speed::Speed;
 use plimsoll::speed::range::Class;
-use plimsoll::speed::terms::Family;
+use plimsoll::speed::family::Family;
 use plimsoll::speed::terms::ram_bandwidth;
 use plimsoll::speed::terms::{FITTED, spread};
 use plimsoll::speed::work::Work;

@@ -149,7 +149,7 @@ impl MachineSpec {
 }
 
 /// The keys of a GPU.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "total",
     "free",
@@ -163,6 +163,7 @@ const KEYS: [&str; 14] = [
     "max-buffer",
     "gfx",
     "pci",
+    "link",
     ALSO_VULKAN,
 ];
 
@@ -215,6 +216,9 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     }
     if let Some(compute) = pairs.take("compute") {
         gpu.compute = Some(capability(&compute)?);
+    }
+    if let Some(link) = pairs.take("link") {
+        gpu.link = Some(link.parse()?);
     }
     gpu.vulkan = vulkan_limits(&mut pairs, gpu.backend)?;
     let also_vulkan = pairs.take(ALSO_VULKAN).map(|text| yes(ALSO_VULKAN, &text)).transpose()?;
@@ -315,6 +319,7 @@ fn blank(total: Bytes) -> (Gpu, Option<String>) {
         vulkan: None,
         dedicated: None,
         driver_memory: None,
+        link: None,
         listed: crate::machine::Listed::default(),
     };
     (gpu, Some(assumed_free(presets::FREE_VRAM, "its memory")))
@@ -477,6 +482,7 @@ mod tests {
             listed: crate::machine::Listed::default(),
             dedicated: None,
             driver_memory: None,
+            link: None,
         };
         assert_eq!(gpu, expected);
         let ram = MachineSpec::read(&[], Some("total=68719476736,free=51539607552,swap=2147483648")).unwrap().ram;

@@ -256,6 +256,7 @@ mod tests {
             listed: crate::machine::Listed::default(),
             dedicated: None,
             driver_memory: None,
+            link: None,
         }
     }
 

@@ -1,13 +1,9 @@
-//! The parts of a token's time with their formulas, and the constants and families of devices in them.
-
-use serde::Serialize;
+//! The parts of a token's time with their formulas, and the constants in them.
 
 use super::Term;
+use super::family::Family;
 use super::range::Class;
 use super::work::{DeviceWork, Work};
-use crate::machine::presets::Preset;
-use crate::machine::{Backend, Gpu, presets};
-use crate::named::named;
 use crate::units::Bandwidth;
 
 /// The terms of `work` that take time.
@@ -109,17 +105,28 @@ const fn row(weights: f64, cache_flash: f64, cache_plain: f64, layer: f64, busy:
 pub const FITTED: Constants = Constants {
     families: [
         row(0.61, 0.70, 0.40, 76.3, 40.0), // CUDA, Pascal
-        row(0.73, 0.89, 0.35, 69.0, 19.0), // CUDA, Volta and Turing
+        row(0.73, 0.89, 0.35, 69.0, 19.0), // CUDA, Volta
+        row(0.73, 0.89, 0.35, 69.0, 19.0), // CUDA, Turing
         row(0.85, 0.89, 0.35, 69.0, 19.0), // CUDA, Ampere
         row(0.54, 0.89, 0.35, 69.0, 19.0), // CUDA, A100 and H100
         row(0.93, 0.89, 0.35, 69.0, 19.0), // CUDA, Ada
         row(0.95, 0.89, 0.35, 69.0, 19.0), // CUDA, Blackwell
-        row(0.74, 1.00, 0.35, 139.1, 35.6), // Metal
-        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, AMD
+        row(0.95, 0.89, 0.35, 69.0, 19.0), // CUDA, GB10
+        row(0.74, 1.00, 0.35, 139.1, 35.6), // Metal, M1 to M4
+        row(0.74, 1.00, 0.35, 139.1, 35.6), // Metal, M5
+        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, GCN and CDNA
+        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, RDNA2
+        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, RDNA3
+        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, RDNA3.5
+        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, RDNA4
         row(0.95, 0.72, 0.38, 74.6, 20.1), // Vulkan, NVIDIA
-        row(0.80, 0.72, 0.38, 74.6, 20.1), // Intel
-        row(0.57, 0.85, 0.40, 31.3, 133.1), // ROCm, RDNA
-        row(0.75, 0.85, 0.40, 31.3, 133.1), // ROCm, CDNA
+        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, Intel
+        row(0.80, 0.72, 0.38, 74.6, 20.1), // SYCL
+        row(0.75, 0.85, 0.40, 31.3, 133.1), // ROCm, GCN and CDNA
+        row(0.57, 0.85, 0.40, 31.3, 133.1), // ROCm, RDNA2
+        row(0.57, 0.85, 0.40, 31.3, 133.1), // ROCm, RDNA3
+        row(0.57, 0.85, 0.40, 31.3, 133.1), // ROCm, RDNA3.5
+        row(0.57, 0.85, 0.40, 31.3, 133.1), // ROCm, RDNA4
         row(0.61, 0.11, 0.51, 275.4, 25.6), // CPU
     ],
     hop: 363.0e-6,
@@ -133,66 +140,6 @@ pub const fn spread(class: Class) -> (f64, f64) {
         Class::SeveralGpus => (0.70, 1.12),
         Class::Ram => (0.52, 1.48),
     }
-}
-
-named! {
-    /// A family of devices with one set of constants.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-    #[allow(missing_docs, reason = "the names say it")]
-    pub enum Family {
-        /// Compute capability 6 and below.
-        Pascal = "CUDA, Pascal",
-        /// Volta and Turing: compute capability 7.
-        Turing = "CUDA, Volta and Turing",
-        /// Compute capability 8.6 and 8.7.
-        Ampere = "CUDA, Ampere",
-        /// Cards of data centres with HBM: compute capability 8.0 and 9.0.
-        Hopper = "CUDA, A100 and H100",
-        /// Compute capability 8.9.
-        Ada = "CUDA, Ada",
-        /// Compute capability 10 and above.
-        Blackwell = "CUDA, Blackwell",
-        Metal = "Metal",
-        VulkanAmd = "Vulkan, AMD",
-        VulkanNvidia = "Vulkan, NVIDIA",
-        /// Vulkan and SYCL on Intel's cards.
-        Intel = "Intel",
-        Rdna = "ROCm, RDNA",
-        Cdna = "ROCm, CDNA",
-        Cpu = "CPU",
-    }
-}
-
-impl Family {
-    /// The family of `gpu`, which is a card of this preset; none for a backend of which nothing is known.
-    fn of(gpu: &Gpu, preset: &Preset) -> Option<Self> {
-        Some(match (gpu.backend, preset.backend) {
-            (Backend::Cuda, _) => match gpu.compute.or(preset.compute)? {
-                (..=6, _) => Self::Pascal,
-                (7, _) => Self::Turing,
-                (8, 0) | (9, _) => Self::Hopper,
-                (8, 9) => Self::Ada,
-                (8, _) => Self::Ampere,
-                _ => Self::Blackwell,
-            },
-            (Backend::Metal, _) => Self::Metal,
-            (Backend::Vulkan, Backend::Cuda) => Self::VulkanNvidia,
-            (Backend::Vulkan, Backend::Rocm) => Self::VulkanAmd,
-            (Backend::Vulkan | Backend::Sycl, Backend::Vulkan | Backend::Sycl) => Self::Intel,
-            (Backend::Rocm, Backend::Rocm) if preset.name.starts_with("MI") => Self::Cdna,
-            (Backend::Rocm, Backend::Rocm) => Self::Rdna,
-            _ => return None,
-        })
-    }
-}
-
-/// The family and the memory bandwidth of `gpu`, by its name; none if it is not known, or in another computer.
-pub fn known(gpu: &Gpu) -> Option<(Family, Bandwidth)> {
-    if gpu.computer.is_some() {
-        return None;
-    }
-    let preset = presets::of_gpu(&gpu.name, gpu.total)?;
-    Some((Family::of(gpu, preset)?, Bandwidth::gbps(preset.gbps)))
 }
 
 /// The bandwidth of RAM at which devices do `work` at a measured speed.
@@ -216,36 +163,4 @@ pub fn ram_bandwidth(work: &Work, tokens_per_second: f64) -> Result<Bandwidth, S
         ));
     }
     Bandwidth::checked((ram.per_second() * reading / left) as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cards_are_of_the_family_of_their_backend_and_generation() {
-        for (name, backend, family) in [
-            ("RTX 4090", Backend::Cuda, Some(Family::Ada)),
-            ("RTX 4090", Backend::Vulkan, Some(Family::VulkanNvidia)),
-            ("RTX 3090", Backend::Cuda, Some(Family::Ampere)),
-            ("GTX 1070", Backend::Cuda, Some(Family::Pascal)),
-            ("A100 80GB", Backend::Cuda, Some(Family::Hopper)),
-            ("DGX Spark", Backend::Cuda, Some(Family::Blackwell)),
-            ("RX 7900 XTX", Backend::Rocm, Some(Family::Rdna)),
-            ("RX 7900 XTX", Backend::Vulkan, Some(Family::VulkanAmd)),
-            ("RX 7900 XTX", Backend::Cuda, None),
-            ("MI210", Backend::Rocm, Some(Family::Cdna)),
-            ("M4 Max 64GB", Backend::Metal, Some(Family::Metal)),
-            ("Arc B580", Backend::Sycl, Some(Family::Intel)),
-            ("RTX 4090", Backend::Plain, None),
-        ] {
-            let preset = presets::find(name).unwrap();
-            let gpu = Gpu { backend, ..preset.gpu() };
-            assert_eq!(known(&gpu).map(|(family, _)| family), family, "{name} {}", backend.name());
-        }
-        let card = presets::find("RTX 4090").unwrap().gpu();
-        assert_eq!(known(&card), Some((Family::Ada, Bandwidth::gbps(1008))));
-        assert_eq!(known(&Gpu { name: "a card".to_owned(), ..card.clone() }), None);
-        assert_eq!(known(&Gpu { computer: Some("garage".into()), ..card }), None);
-    }
 }

@@ -1,7 +1,8 @@
 //! What every device does for one token, and what that takes.
 
 use super::range::Class;
-use super::terms::{Constants, Family, known};
+use super::family::{Family, known};
+use super::terms::Constants;
 use crate::engine::PreparedModel;
 use crate::engine::llama_cpp::hparams::Hparams;
 use crate::gguf::{GgmlType, Tensor};
@@ -155,7 +156,8 @@ impl Work {
         for (index, device) in work.iter_mut().enumerate() {
             let idle = device.weights.bytes == 0.0 && device.cache == 0.0;
             if plan.devices.get(index).is_some_and(|device| device.kind == DeviceKind::Gpu) && !idle {
-                (device.family, device.bandwidth) = known(machine.gpus.get(index)?)?;
+                let known = known(machine.gpus.get(index)?)?;
+                (device.family, device.bandwidth) = (known.family, known.bandwidth);
             } else {
                 device.bandwidth = ram.unwrap_or(ASSUMED_RAM);
             }
@@ -248,15 +250,15 @@ impl DeviceWork {
 /// The bandwidth of RAM: as stated, or that of an integrated GPU.
 fn ram(machine: &Machine) -> Option<Bandwidth> {
     let shared = || {
-        let (family, bandwidth) = machine.gpus.iter().filter(|gpu| gpu.integrated).find_map(known)?;
-        Some(if family == Family::Metal { bandwidth.min(APPLE_CPU) } else { bandwidth })
+        let known = machine.gpus.iter().filter(|gpu| gpu.integrated).find_map(known)?;
+        Some(if known.family.is_metal() { known.bandwidth.min(APPLE_CPU) } else { known.bandwidth })
     };
     machine.ram.bandwidth.or_else(shared)
 }
 
 /// What a token reads of a block's weights on its device, and of the `elsewhere` bytes that are not there. Experts are
 /// the first to be elsewhere.
-fn split(block: &BlockReads, elsewhere: f64) -> (Weights, Weights) {
+pub(super) fn split(block: &BlockReads, elsewhere: f64) -> (Weights, Weights) {
     let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
     let experts = share(elsewhere, block.experts.bytes);
     let dense = share(elsewhere - block.experts.bytes, block.dense.bytes);
@@ -302,6 +304,8 @@ impl Shares {
 pub struct Weights {
     /// In bytes.
     pub bytes: f64,
+    /// How many numbers.
+    pub elements: f64,
     /// What their arithmetic takes one thread of a CPU, in seconds; zero for types that memory limits.
     pub thread_seconds: f64,
 }
@@ -313,6 +317,7 @@ impl Weights {
             let elements: f64 = tensor.dims.iter().map(|&dim| dim as f64).product();
             sum.plus(Self {
                 bytes: tensor.bytes.0 as f64,
+                elements,
                 thread_seconds: rate(tensor.ty).map_or(0.0, |rate| elements / (rate * 1e9)),
             })
         })
@@ -321,13 +326,21 @@ impl Weights {
     /// Both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { bytes: self.bytes + other.bytes, thread_seconds: self.thread_seconds + other.thread_seconds }
+        Self {
+            bytes: self.bytes + other.bytes,
+            elements: self.elements + other.elements,
+            thread_seconds: self.thread_seconds + other.thread_seconds,
+        }
     }
 
     /// This share of them.
     #[must_use]
     pub fn times(self, share: f64) -> Self {
-        Self { bytes: self.bytes * share, thread_seconds: self.thread_seconds * share }
+        Self {
+            bytes: self.bytes * share,
+            elements: self.elements * share,
+            thread_seconds: self.thread_seconds * share,
+        }
     }
 }
 

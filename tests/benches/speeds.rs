@@ -8,14 +8,19 @@ mod cases;
 mod fit;
 #[path = "../speeds/folds.rs"]
 mod folds;
+#[path = "../speeds/prompts.rs"]
+mod prompts;
 
-use cases::{Case, Cases};
+use cases::{Case, Cases, Prompt};
+use plimsoll::speed::family::Family;
+use plimsoll::speed::prompt::constants as prompt_constants;
 use plimsoll::speed::range::Class;
 use plimsoll::speed::terms::FITTED;
-use plimsoll::speed::terms::Family;
 
 fn main() {
-    let Cases { cases, left_out } = Cases::read();
+    let Cases { cases, left_out, prompts, prompts_left_out } = Cases::read();
+    prompt(&prompts);
+    println!("{} prompts compared; left out: {prompts_left_out:?}", prompts.len());
     println!("{} compared; left out: {left_out:?}", cases.len());
     let known: Vec<&Case> = cases.iter().filter(|case| !case.work.assumed).collect();
     let fitted = fit::fit(&known);
@@ -57,6 +62,65 @@ fn main() {
                 case.measured,
                 error.exp(),
                 case.thread
+            );
+        }
+    }
+}
+
+fn prompt(all: &[Prompt]) {
+    let on_cards: Vec<&Prompt> = all.iter().filter(|prompt| !prompt.work.copies()).collect();
+    let fitted = prompts::fit(&on_cards, false);
+    let cost = |constants| prompts::cost(&on_cards, constants, false);
+    println!("cost {:.3}, of the constants in use {:.3}", cost(&fitted), cost(&prompt_constants::FITTED));
+    for family in Family::ALL {
+        let one = fitted.of(family);
+        println!(
+            "        row({:.3}, {:.3}, {:.1}, {:.3}, {:.1}), // {}",
+            one.dense,
+            one.experts,
+            one.half,
+            one.attention,
+            one.layer * 1e6,
+            family.name()
+        );
+    }
+    let held_out = prompts::held_out(&on_cards);
+    let seen: Vec<f64> = on_cards.iter().map(|prompt| prompts::error(prompt, &fitted)).collect();
+    for (name, group) in prompts::GROUPS {
+        for (kind, errors) in [("held out", &held_out), ("seen", &seen)] {
+            let mut of: Vec<f64> =
+                on_cards.iter().zip(errors).filter(|(prompt, _)| group(prompt)).map(|(_, error)| *error).collect();
+            let mut sizes: Vec<f64> = of.iter().map(|error| ((-error).exp() - 1.0).abs()).collect();
+            sizes.sort_by(f64::total_cmp);
+            of.sort_by(f64::total_cmp);
+            let at = |list: &[f64], share: f64| list[((list.len() - 1) as f64 * share).round() as usize];
+            println!(
+                "{name}, {kind}: {} median {:.0} nine of ten {:.0}; measured / modelled {:.2} {:.2} {:.2}",
+                of.len(),
+                at(&sizes, 0.5) * 100.0,
+                at(&sizes, 0.9) * 100.0,
+                at(&of, 0.1).exp(),
+                at(&of, 0.5).exp(),
+                at(&of, 0.9).exp()
+            );
+        }
+    }
+    if std::env::args().any(|argument| argument == "--prompts") {
+        let held = |id| on_cards.iter().position(|prompt| prompt.id == id).map_or(0.0, |at| held_out[at]);
+        for prompt in all {
+            println!(
+                "P {} {:?} {:?} d{} n{} u{} {:.1} {:.2} {:.2} {} {}",
+                prompt.id,
+                prompt.work.class(),
+                prompt.work.devices[0].known.family,
+                prompt.depth,
+                prompt.tokens,
+                prompt.work.ubatch,
+                prompt.measured,
+                held(prompt.id).exp(),
+                prompts::error(prompt, &fitted).exp(),
+                prompt.has_experts,
+                prompt.thread
             );
         }
     }
