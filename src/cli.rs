@@ -35,6 +35,8 @@ use crate::hardware::remembered::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::{Context, Flag};
+use crate::speed::prompt::PromptSpeed;
+use crate::speed::turn::{Reuse, Turn, TurnTime};
 use crate::speed::{Speed, Speeds};
 use crate::text;
 use crate::tui::{self, ExitReason};
@@ -115,6 +117,12 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let mut ready = start.with(&opened).complete();
     let mut plan = ready.plan(&opened.model)?;
     machines::apply(args, &mut ready, &opened.model, &mut plan)?;
+    machines::apply_prompt(args, &mut ready, &opened.model, &mut plan)?;
+    let turn = args.turn.map(|turn| Turn { cached: args.cached.unwrap_or(0.0), ..turn });
+    let turn = turn.map(|turn| {
+        let time = TurnTime::of(&opened.model, &ready.machine, &plan, turn);
+        (time, Reuse::of(&opened.model, &plan, ready.request(&opened.model).settings.swa_full))
+    });
     let releases = args.releases.then(|| ready.request(&opened.model).neighbouring_releases(&plan));
     if releases.is_some() && plan.settings.release.is_none() {
         let sentence = format!("{} does not run llama.cpp's server: use another --engine", plan.engine_title());
@@ -122,10 +130,13 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     }
     let text = if args.json {
         let speed = Speed::of(&opened.model, &ready.machine, &plan, args.depth);
+        let prompt = PromptSpeed::of_plan(&opened.model, &ready.machine, &plan);
         let starts = ready.starts(&opened.model)?;
         let ram = RamUse::of(&ready.request(&opened.model), &plan);
         let besides = crate::export::Besides {
             speed: speed.as_ref(),
+            prompt: Some(&prompt),
+            turn: turn.as_ref().map(|(time, reuse)| (time, reuse)),
             ram: Some(&ram),
             starts: starts.as_ref(),
             releases: releases.as_deref(),
@@ -142,6 +153,7 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
         sentences.extend(ram::largest_buffers(&plan));
         sentences.push(format!("RAM: {}.", ram.sentence()));
         sentences.extend(ram.in_use());
+        sentences.extend(report::prompts(speeds.as_ref(), turn.as_ref(), request.larger_ubatch(&plan).as_ref()));
         report::plan(
             &plan,
             Some(&limits),

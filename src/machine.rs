@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub use budget::BufferLimit;
 pub use drivers::Drivers;
 pub use drivers::{Cpu, CpuInstructions};
-use serde::{Deserialize, Serialize};
 pub use link::Link;
+use serde::{Deserialize, Serialize};
 pub use spec::Listed;
 
 use crate::units::{Bandwidth, Bytes};

@@ -181,15 +181,18 @@ pub fn compare(compared: &[Option<ComparedPlan<'_>>]) -> Vec<ComparisonGroup> {
         row("GPU memory", &|plan| ComparedValue::Size(plan.gpus().iter().map(|gpu| gpu.total).sum())),
         row("RAM", &|plan| ComparedValue::Size(plan.cpu().total)),
     ];
-    let speed = |name: &str, of: fn(&Speeds) -> SpeedRange| ComparisonRow {
+    let speed = |name: &str, of: fn(&Speeds) -> Option<SpeedRange>| ComparisonRow {
         name: name.to_owned(),
         figures: compared
             .iter()
-            .map(|one| one.and_then(|one| one.speeds).map_or(ComparedValue::Nothing, |it| ComparedValue::Speed(of(it))))
+            .map(|one| one.and_then(|one| of(one.speeds?)).map_or(ComparedValue::Nothing, ComparedValue::Speed))
             .collect(),
     };
-    let speeds =
-        vec![speed("at the start", |speeds| speeds.start.range()), speed("context full", |speeds| speeds.full.range())];
+    let speeds = vec![
+        speed("at the start", |speeds| Some(speeds.start.range())),
+        speed("context full", |speeds| Some(speeds.full.range())),
+        speed("prompt", |speeds| Some(speeds.prompt.as_ref().ok()?.range())),
+    ];
     vec![
         ComparisonGroup { title: "Speed, modelled", rows: speeds },
         ComparisonGroup { title: "Memory", rows: std::iter::once(layers).chain(memory).collect() },

@@ -55,6 +55,8 @@ pub struct PlanFigures {
     pub speed: Option<SpeedRange>,
     /// How fast it generates with a full cache.
     pub speed_at_full_context: Option<SpeedRange>,
+    /// How fast it reads a long prompt.
+    pub prompt_speed: Option<SpeedRange>,
     /// GPUs in order, the CPU last.
     pub devices: Vec<DeviceSums>,
 }
@@ -106,6 +108,7 @@ impl PlanFigures {
             totals: plan.totals,
             speed: speeds.map(|speeds| speeds.start.range()),
             speed_at_full_context: speeds.map(|speeds| speeds.full.range()),
+            prompt_speed: speeds.and_then(|speeds| Some(speeds.prompt.as_ref().ok()?.range())),
             devices: plan.devices.iter().zip(plan.headrooms()).enumerate().map(device).collect(),
         }
     }

@@ -27,7 +27,7 @@ pub fn headline(plan: &Plan) -> String {
 
 /// The sentence after the headline; `limits` is `None` while they are being computed, `speeds` where no speed is known.
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
-    fits(plan, limits, speeds) + &without_pipeline(plan) + &beyond_training(plan)
+    fits(plan, limits, speeds) + &without_pipeline(plan) + &beyond_training(plan) + &prompts(speeds)
 }
 
 /// A sentence on a pipeline whose compute buffers do not fit.
@@ -89,6 +89,12 @@ fn fits(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> St
         }
         Outcome::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits, speeds)),
     }
+}
+
+/// A sentence on prompts; none where there is no honest figure.
+fn prompts(speeds: Option<&Speeds>) -> String {
+    let prompt = speeds.and_then(|speeds| speeds.prompt.as_ref().ok());
+    prompt.map_or_else(String::new, |prompt| format!(" Prompts are read at {} tok/s.", prompt.range()))
 }
 
 /// How fast it is, as the end of a clause.

@@ -93,6 +93,13 @@ impl Preset {
         Link::Pcie { generation: if old { 3 } else { 4 }, lanes: self.lanes.unwrap_or(16) }
     }
 
+    /// Whether it came with or after boards for DDR5.
+    pub fn is_of_ddr5(&self) -> bool {
+        let gfx = self.gfx.as_deref().is_some_and(|gfx| gfx.starts_with("gfx11") || gfx.starts_with("gfx12"));
+        let intel = matches!(self.backend, Backend::Vulkan | Backend::Sycl);
+        gfx || intel || self.compute.is_some_and(|compute| compute >= (8, 9))
+    }
+
     /// The main memory of a system, with the assumed free memory, at least what its GPU is assumed to have free of it;
     /// none for a card.
     pub fn ram(&self) -> Option<Ram> {

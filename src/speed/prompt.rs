@@ -12,16 +12,20 @@ pub mod work;
 
 use serde::Serialize;
 
+use super::range::Class;
 use super::{SpeedRange, Term};
 use crate::engine::PreparedModel;
 use crate::machine::Machine;
 use crate::plan::{Confidence, Outcome, Plan};
 use crate::units::Bandwidth;
-use constants::{FITTED, PromptClass, spread};
+use constants::{FITTED, spread};
 use work::PromptWork;
 
-/// A link that is assumed may be this many times slower or faster.
-const LINK_FACTOR: f64 = 1.6;
+/// Tokens of the prompt that speeds are shown for, or the context if that is less: several batches.
+pub const LONG: u64 = 4096;
+
+/// Where a CPU attends to a part of the cache, a prompt may be this many times slower.
+const CPU_ATTENTION: f64 = 1.6;
 
 /// The modelled speed at which a prompt is read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,17 +54,19 @@ impl PromptSpeed {
     ///
     /// # Errors
     /// Why no figure would be honest, as one clause.
-    pub fn of(
-        model: &PreparedModel,
-        machine: &Machine,
-        plan: &Plan,
-        depth: u64,
-        tokens: u64,
-    ) -> Result<Self, String> {
+    pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64, tokens: u64) -> Result<Self, String> {
         if plan.outcome() == Outcome::DoesNotFit {
             return Err("the plan does not fit".to_owned());
         }
         Self::of_work(&PromptWork::of(model, machine, plan)?, depth, tokens)
+    }
+
+    /// That of a long prompt in an empty cache.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn of_plan(model: &PreparedModel, machine: &Machine, plan: &Plan) -> Result<Self, String> {
+        Self::of(model, machine, plan, 0, LONG.min(plan.settings.ctx_per_sequence).max(1))
     }
 
     /// The speed at which cards do `work`.
@@ -74,19 +80,17 @@ impl PromptSpeed {
             return Err("nothing of it is computed on a card".to_owned());
         }
         let (low, high) = spread(work.class());
-        let (mut low, mut high) = (tokens_per_second * low, tokens_per_second * high);
+        let (mut low, high) = (tokens_per_second * low, tokens_per_second * high);
         let (mut reason, mut confidence) = (None, Confidence::Modelled);
         if work.attends_in_ram {
             let what = "the CPU attends to the cache of layers in RAM, which takes a time that is not known";
-            (reason, low) = (Some(what.to_owned()), low / LINK_FACTOR);
+            (reason, low) = (Some(what.to_owned()), low / CPU_ATTENTION);
         }
         if work.link_assumed {
-            let link = work.devices.iter().find(|device| device.known.link.is_some_and(|link| link.1));
+            let link = work.devices.iter().find(|device| device.copies());
             let link = link.map_or(String::new(), |device| device.link().to_string());
-            reason = Some(format!("the link from RAM to the card is assumed: {link}, give or take a factor of 1.6"));
+            reason = Some(format!("the link from RAM to the card is assumed: {link}"));
             confidence = Confidence::Assumed;
-            low = low.min(per_second(&work.clone().with_link(LINK_FACTOR.recip())));
-            high = high.max(per_second(&work.clone().with_link(LINK_FACTOR)));
         }
         let terms = terms(work, depth, tokens);
         Ok(Self { tokens, depth, tokens_per_second, low, high, confidence, reason, terms })
@@ -100,15 +104,12 @@ impl PromptSpeed {
 
 impl PromptWork {
     /// The class of its errors.
-    pub fn class(&self) -> PromptClass {
-        let family = self.devices.first().map(|device| device.known.family);
-        match family {
-            _ if self.copies() => PromptClass::Ram,
-            _ if self.devices.len() > 1 => PromptClass::SeveralGpus,
-            Some(family) if family.is_cuda() => PromptClass::Cuda,
-            Some(family) if family.is_metal() => PromptClass::Metal,
-            Some(family) if family.is_vulkan() => PromptClass::Vulkan,
-            _ => PromptClass::Rocm,
+    pub fn class(&self) -> Class {
+        match self.devices.as_slice() {
+            _ if self.link_assumed => Class::RamAssumed,
+            _ if self.copies() => Class::Ram,
+            [device] => Class::of_one(device.known.family),
+            _ => Class::SeveralGpus,
         }
     }
 }
@@ -118,13 +119,8 @@ impl PromptWork {
 ///
 /// # Errors
 /// One clause, if nothing is copied or no plausible bandwidth explains the speed.
-pub fn link_bandwidth(
-    work: &PromptWork,
-    depth: u64,
-    tokens: u64,
-    tokens_per_second: f64,
-) -> Result<Bandwidth, String> {
-    let link = work.devices.iter().find(|device| device.dense_in_ram + device.experts_in_ram > 0.0);
+pub fn link_bandwidth(work: &PromptWork, depth: u64, tokens: u64, tokens_per_second: f64) -> Result<Bandwidth, String> {
+    let link = work.devices.iter().find(|device| device.copies());
     let link = link.ok_or("nothing of this plan is copied from RAM, so the measurement tells nothing of the link")?;
     let parts = work.parts(&FITTED, depth, tokens);
     let copying: f64 = parts.iter().map(|parts| parts.copies).sum();

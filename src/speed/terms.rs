@@ -12,8 +12,8 @@ pub(super) fn of(work: &Work, constants: &Constants) -> Vec<Term> {
     let between = [
         term(
             "between cards".to_owned(),
-            work.hops * constants.hop,
-            format!("{} × {}", work.hops, milliseconds(constants.hop)),
+            work.hops * work.hop(constants),
+            format!("{} × {}", work.hops, milliseconds(work.hop(constants))),
         ),
         term(
             "waiting for RAM".to_owned(),
@@ -67,8 +67,6 @@ fn milliseconds(seconds: f64) -> String {
 pub struct Constants {
     /// In the order of [`Family::ALL`].
     pub families: [FamilyConstants; Family::ALL.len()],
-    /// Seconds to hand a token from one card to the next.
-    pub hop: f64,
     /// Seconds per layer to wait for experts in RAM.
     pub sync: f64,
 }
@@ -86,6 +84,8 @@ pub struct FamilyConstants {
     pub layer: f64,
     /// Seconds besides for a layer with experts or a recurrent state.
     pub busy: f64,
+    /// Seconds to hand a token to the next card.
+    pub hop: f64,
 }
 
 impl Constants {
@@ -95,50 +95,53 @@ impl Constants {
     }
 }
 
-/// `weights`, `cache_flash` and `cache_plain` as shares, `layer` and `busy` in microseconds.
-const fn row(weights: f64, cache_flash: f64, cache_plain: f64, layer: f64, busy: f64) -> FamilyConstants {
-    FamilyConstants { weights, cache_flash, cache_plain, layer: layer * 1e-6, busy: busy * 1e-6 }
+/// `weights`, `cache_flash` and `cache_plain` as shares, `layer`, `busy` and `hop` in microseconds.
+const fn row(weights: f64, cache_flash: f64, cache_plain: f64, layer: f64, busy: f64, hop: f64) -> FamilyConstants {
+    FamilyConstants { weights, cache_flash, cache_plain, layer: layer * 1e-6, busy: busy * 1e-6, hop: hop * 1e-6 }
 }
 
 /// The fitted constants.
 #[rustfmt::skip]
 pub const FITTED: Constants = Constants {
     families: [
-        row(0.61, 0.70, 0.40, 76.3, 40.0), // CUDA, Pascal
-        row(0.73, 0.89, 0.35, 69.0, 19.0), // CUDA, Volta
-        row(0.73, 0.89, 0.35, 69.0, 19.0), // CUDA, Turing
-        row(0.85, 0.89, 0.35, 69.0, 19.0), // CUDA, Ampere
-        row(0.54, 0.89, 0.35, 69.0, 19.0), // CUDA, A100 and H100
-        row(0.93, 0.89, 0.35, 69.0, 19.0), // CUDA, Ada
-        row(0.95, 0.89, 0.35, 69.0, 19.0), // CUDA, Blackwell
-        row(0.95, 0.89, 0.35, 69.0, 19.0), // CUDA, GB10
-        row(0.74, 1.00, 0.35, 139.1, 35.6), // Metal, M1 to M4
-        row(0.74, 1.00, 0.35, 139.1, 35.6), // Metal, M5
-        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, GCN and CDNA
-        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, RDNA2
-        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, RDNA3
-        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, RDNA3.5
-        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, RDNA4
-        row(0.95, 0.72, 0.38, 74.6, 20.1), // Vulkan, NVIDIA
-        row(0.80, 0.72, 0.38, 74.6, 20.1), // Vulkan, Intel
-        row(0.80, 0.72, 0.38, 74.6, 20.1), // SYCL
-        row(0.75, 0.85, 0.40, 31.3, 133.1), // ROCm, GCN and CDNA
-        row(0.57, 0.85, 0.40, 31.3, 133.1), // ROCm, RDNA2
-        row(0.57, 0.85, 0.40, 31.3, 133.1), // ROCm, RDNA3
-        row(0.57, 0.85, 0.40, 31.3, 133.1), // ROCm, RDNA3.5
-        row(0.57, 0.85, 0.40, 31.3, 133.1), // ROCm, RDNA4
-        row(0.61, 0.11, 0.51, 275.4, 25.6), // CPU
+        row(0.63, 0.70, 0.40, 101.0, 40.0, 300.0), // CUDA, Pascal
+        row(0.72, 0.90, 0.31, 61.2, 25.9, 345.0), // CUDA, Volta
+        row(0.81, 0.90, 0.31, 61.2, 25.9, 345.0), // CUDA, Turing
+        row(0.88, 0.90, 0.31, 61.2, 25.9, 345.0), // CUDA, Ampere
+        row(0.52, 0.90, 0.31, 61.2, 25.9, 345.0), // CUDA, A100 and H100
+        row(0.91, 0.90, 0.31, 61.2, 25.9, 345.0), // CUDA, Ada
+        row(0.94, 0.90, 0.31, 61.2, 25.9, 345.0), // CUDA, Blackwell
+        row(0.80, 0.90, 0.31, 61.2, 25.9, 345.0), // CUDA, GB10
+        row(0.77, 0.95, 0.35, 153.7, 56.3, 300.0), // Metal, M1 to M4
+        row(0.92, 0.95, 0.35, 153.7, 56.3, 300.0), // Metal, M5
+        row(0.75, 0.41, 0.38, 73.1, 19.9, 490.0), // Vulkan, GCN and CDNA
+        row(0.62, 0.41, 0.38, 73.1, 19.9, 490.0), // Vulkan, RDNA2
+        row(0.62, 0.41, 0.38, 73.1, 19.9, 490.0), // Vulkan, RDNA3
+        row(0.88, 0.41, 0.38, 73.1, 19.9, 490.0), // Vulkan, RDNA3.5
+        row(0.84, 0.41, 0.38, 73.1, 19.9, 490.0), // Vulkan, RDNA4
+        row(0.94, 0.41, 0.38, 73.1, 19.9, 490.0), // Vulkan, NVIDIA
+        row(0.81, 0.41, 0.38, 73.1, 19.9, 490.0), // Vulkan, Intel
+        row(0.81, 0.41, 0.38, 73.1, 19.9, 490.0), // SYCL
+        row(0.57, 0.78, 0.40, 90.2, 27.1, 359.0), // ROCm, GCN and CDNA
+        row(0.78, 0.78, 0.40, 90.2, 27.1, 359.0), // ROCm, RDNA2
+        row(0.78, 0.78, 0.40, 90.2, 27.1, 359.0), // ROCm, RDNA3
+        row(0.83, 0.78, 0.40, 90.2, 27.1, 359.0), // ROCm, RDNA3.5
+        row(0.91, 0.78, 0.40, 90.2, 27.1, 359.0), // ROCm, RDNA4
+        row(0.61, 0.11, 0.53, 292.5, 24.8, 300.0), // CPU
     ],
-    hop: 363.0e-6,
-    sync: 407.0e-6,
+    sync: 423.0e-6,
 };
 
-/// Measured over modelled, for a tenth and for nine tenths of the measurements that a fit had not seen.
+/// Measured over modelled: between these are [`super::range::SHOWN`] of the measurements that a fit had not seen.
 pub const fn spread(class: Class) -> (f64, f64) {
     match class {
-        Class::OneGpu => (0.69, 1.19),
-        Class::SeveralGpus => (0.70, 1.12),
-        Class::Ram => (0.52, 1.48),
+        Class::Cuda => (0.65, 1.22),
+        Class::Metal => (0.61, 1.32),
+        Class::Vulkan => (0.70, 1.39),
+        Class::Rocm => (0.81, 1.26),
+        Class::SeveralGpus => (0.52, 1.25),
+        Class::Ram | Class::RamAssumed => (0.55, 2.04),
+        Class::Cpu => (0.46, 1.79),
     }
 }
 

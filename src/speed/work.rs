@@ -1,20 +1,44 @@
 //! What every device does for one token, and what that takes.
 
-use super::range::Class;
 use super::family::{Family, known};
+use super::range::Class;
 use super::terms::Constants;
 use crate::engine::PreparedModel;
 use crate::engine::llama_cpp::hparams::Hparams;
 use crate::gguf::{GgmlType, Tensor};
-use crate::machine::{DeviceKind, Machine};
+use crate::machine::{DeviceKind, Machine, presets};
 use crate::model::{Model, TensorGroup};
 use crate::plan::Plan;
 use crate::settings::{CacheType, FlashAttn, InEffect};
-use crate::units::Bandwidth;
+use crate::units::{Bandwidth, Bytes};
 
-/// Assumed where the bandwidth of RAM is not stated: between two channels of DDR4-2666 (43 GB/s) and two of DDR5-5600
-/// (90 GB/s).
-pub const ASSUMED_RAM: Bandwidth = Bandwidth::gbps(60);
+/// RAM whose bandwidth is not stated, as machines of a kind and an age have it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AssumedRam {
+    /// Its bandwidth: channels × 8 bytes × transfers a second.
+    pub bandwidth: Bandwidth,
+    /// What it is assumed to be.
+    pub kind: &'static str,
+}
+
+impl AssumedRam {
+    /// A desktop has two channels; more than four cards, or more RAM than desktops take, are a server's or a workstation's
+    /// with eight. DDR5 came with the boards of 2022, as Ada, RDNA3 and Arc did.
+    pub fn of(machine: &Machine) -> Self {
+        let gpus = machine.gpus.iter().filter(|gpu| gpu.computer.is_none());
+        let presets: Vec<_> = gpus.filter_map(|gpu| presets::of_gpu(&gpu.name, gpu.total)).collect();
+        let is_large = presets.len() > 4 || machine.ram.total > Bytes::gib(256);
+        let is_new = presets.iter().any(|preset| preset.is_of_ddr5());
+        let (gbps, kind) = match (is_large, is_new) {
+            (false, false) if presets.is_empty() => (60, "between two channels of DDR4 and of DDR5"),
+            (false, false) => (51, "two channels of DDR4-3200, as with cards before 2022"),
+            (false, true) => (90, "two channels of DDR5-5600, as with cards since 2022"),
+            (true, false) => (205, "eight channels of DDR4-3200, as servers have"),
+            (true, true) => (307, "eight channels of DDR5-4800, as servers have"),
+        };
+        Self { bandwidth: Bandwidth::gbps(gbps), kind }
+    }
+}
 
 /// Assumed where the speed of the disk is not stated: between a SATA SSD (0.55 GB/s) and an `NVMe` drive with four lanes
 /// of PCI Express 4 (7 GB/s).
@@ -35,8 +59,8 @@ pub struct Work {
     pub hops: f64,
     /// Layers on GPUs whose experts, or other weights, are in RAM.
     pub synced: f64,
-    /// Whether the bandwidth of RAM matters and was assumed.
-    pub assumed: bool,
+    /// What RAM is assumed to be, where its bandwidth matters and is not known.
+    pub assumed: Option<AssumedRam>,
     /// What is read from disk, as RAM does not hold all weights that are mapped.
     pub disk: Option<DiskReads>,
 }
@@ -114,13 +138,14 @@ impl Work {
         let blocks = blocks(model, hparams, &plan.settings, depth);
         let shares = Shares::of(plan);
         let cpu = plan.devices.len().checked_sub(1)?;
+        let assumed = AssumedRam::of(machine);
         let mut work: Vec<DeviceWork> = Vec::with_capacity(plan.devices.len());
         let flash = plan.settings.flash_attn != FlashAttn::Off && plan.v_transposed != Some(true);
         for device in &plan.devices {
             work.push(DeviceWork {
                 id: device.id.clone(),
                 family: Family::Cpu,
-                bandwidth: ASSUMED_RAM,
+                bandwidth: assumed.bandwidth,
                 weights: Weights::default(),
                 cache: 0.0,
                 layers: 0.0,
@@ -159,7 +184,7 @@ impl Work {
                 let known = known(machine.gpus.get(index)?)?;
                 (device.family, device.bandwidth) = (known.family, known.bandwidth);
             } else {
-                device.bandwidth = ram.unwrap_or(ASSUMED_RAM);
+                device.bandwidth = ram.unwrap_or(assumed.bandwidth);
             }
         }
         let disk = DiskReads::of(plan, machine, work.get(cpu).map_or(0.0, |ram| ram.weights.bytes));
@@ -170,19 +195,20 @@ impl Work {
             devices: work,
             hops: gpus.saturating_sub(1) as f64,
             synced,
-            assumed: in_ram && ram.is_none(),
+            assumed: (in_ram && ram.is_none()).then_some(assumed),
             disk,
         })
     }
 
     /// The class of its errors.
     pub fn class(&self) -> Class {
-        if self.devices.iter().any(|device| device.family == Family::Cpu) {
-            Class::Ram
-        } else if self.devices.len() > 1 {
-            Class::SeveralGpus
-        } else {
-            Class::OneGpu
+        let on_gpus = self.devices.iter().find(|device| device.family != Family::Cpu);
+        match on_gpus {
+            None => Class::Cpu,
+            _ if self.assumed.is_some() => Class::RamAssumed,
+            Some(_) if self.devices.iter().any(|device| device.family == Family::Cpu) => Class::Ram,
+            Some(_) if self.devices.len() > 1 => Class::SeveralGpus,
+            Some(device) => Class::of_one(device.family),
         }
     }
 
@@ -190,7 +216,12 @@ impl Work {
     pub fn seconds(&self, constants: &Constants, threads: Option<f64>) -> f64 {
         let devices: f64 = self.devices.iter().map(|device| device.seconds(constants, threads)).sum();
         let disk = self.disk.as_ref().map_or(0.0, DiskReads::seconds);
-        devices + self.hops * constants.hop + self.synced * constants.sync + disk
+        devices + self.hops * self.hop(constants) + self.synced * constants.sync + disk
+    }
+
+    /// Seconds to hand a token from one card to the next.
+    pub fn hop(&self, constants: &Constants) -> f64 {
+        self.devices.first().map_or(0.0, |device| constants.of(device.family).hop)
     }
 
     /// The same where the disk costs the most time that it may, or the least.
@@ -336,11 +367,7 @@ impl Weights {
     /// This share of them.
     #[must_use]
     pub fn times(self, share: f64) -> Self {
-        Self {
-            bytes: self.bytes * share,
-            elements: self.elements * share,
-            thread_seconds: self.thread_seconds * share,
-        }
+        Self { bytes: self.bytes * share, elements: self.elements * share, thread_seconds: self.thread_seconds * share }
     }
 }
 

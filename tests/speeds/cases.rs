@@ -44,6 +44,8 @@ pub struct Line {
     gen_tokens: Option<u64>,
     threads: Option<f64>,
     ubatch: Option<u64>,
+    /// Tokens in the cache when it generates, where that is not `depth`.
+    tg_depth: Option<u64>,
     pp_tokens: Option<u64>,
     pp_tps: Option<f64>,
     tg_tps: Option<f64>,
@@ -65,8 +67,6 @@ pub struct Case {
     /// The threads of the CPU, where stated.
     pub threads: Option<f64>,
     pub work: Work,
-    /// Whether all devices are CPUs.
-    pub cpu_only: bool,
 }
 
 /// A measured prompt that can be compared.
@@ -75,8 +75,10 @@ pub struct Prompt {
     #[allow(dead_code, reason = "the bench prints it")]
     pub id: u64,
     pub thread: String,
-    /// The machine: what one measurement of it tells of its link is used for others.
+    /// The machine, with its backend: what one measurement of it tells of its link is used for others.
     pub machine: String,
+    /// The model.
+    pub model: String,
     /// Tokens in the cache before it.
     pub depth: u64,
     /// Its tokens.
@@ -131,7 +133,6 @@ struct Planned<'a> {
     plan: Plan,
     /// The file's size over the model's: some are of other mixtures of types than llama.cpp's own.
     scale: f64,
-    cpu_only: bool,
 }
 
 impl Line {
@@ -167,20 +168,18 @@ impl Line {
         let plan = engine::plan(EngineId::LlamaCpp, model, &machine, &settings)
             .unwrap_or_else(|error| panic!("{}: {error}", self.id));
         let scale = self.file_bytes.map_or(1.0, |bytes| bytes as f64 / model.file_bytes.0 as f64);
-        Ok(Planned { model, machine, plan, scale, cpu_only })
+        Ok(Planned { model, machine, plan, scale })
     }
 
     fn case(&self, planned: &Planned<'_>) -> Result<Case, String> {
         let measured = self.tg_tps.ok_or("only a prompt's speed is stated")?;
-        // a line that has both was measured apart: tokens are generated from the depth on
-        let depth = self.depth + self.gen_tokens.unwrap_or(0) / 2;
-        let Planned { model, machine, plan, scale, cpu_only } = planned;
+        let depth = self.tg_depth.unwrap_or(self.depth) + self.gen_tokens.unwrap_or(0) / 2;
+        let Planned { model, machine, plan, scale } = planned;
         let mut work = Work::of(model, machine, plan, depth).ok_or("a card of unknown bandwidth")?;
         for device in &mut work.devices {
             device.weights = device.weights.times(*scale);
         }
-        let (id, thread, cpu_only) = (self.id, self.thread.clone(), *cpu_only);
-        Ok(Case { id, thread, depth, measured, threads: self.threads, work, cpu_only })
+        Ok(Case { id: self.id, thread: self.thread.clone(), depth, measured, threads: self.threads, work })
     }
 
     fn prompt(&self, planned: &Planned<'_>) -> Result<Prompt, String> {
@@ -189,7 +188,7 @@ impl Line {
         if self.date.as_deref().is_none_or(|date| date < "2025-09") {
             return Err("older than September 2025".to_owned());
         }
-        let Planned { model, machine, plan, scale, .. } = planned;
+        let Planned { model, machine, plan, scale } = planned;
         let mut work = PromptWork::of(model, machine, plan)?;
         for device in &mut work.devices {
             device.dense.bytes *= scale;
@@ -201,6 +200,7 @@ impl Line {
             id: self.id,
             thread: self.thread.clone(),
             machine: format!("{} {} {:?}", self.thread, self.backend, self.gpus),
+            model: self.catalogue.clone().unwrap_or_default(),
             depth: self.depth,
             tokens,
             measured,
@@ -217,7 +217,7 @@ impl Line {
             Ok::<_, &'static str>(Gpu { backend, free: gpu.total, ..gpu })
         };
         let gpus: Vec<Gpu> = if cpu_only { Vec::new() } else { self.gpus.iter().map(gpu).collect::<Result<_, _>>()? };
-        let total = Bytes::gib(2048);
+        let total = Bytes::gib(192);
         let ram = Ram { total, free: total, swap_free: Bytes::ZERO, bandwidth: self.bandwidth() };
         Ok(Machine {
             disk: None,

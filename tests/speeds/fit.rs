@@ -25,7 +25,6 @@ struct Parameter {
 enum Place {
     /// One for all of these families.
     Of(&'static [Family], Field),
-    Hop,
     Sync,
 }
 
@@ -35,7 +34,6 @@ impl Place {
     fn get(&self, constants: &Constants) -> f64 {
         match self {
             Self::Of(families, field) => *field(&mut constants.of(families[0]).clone()),
-            Self::Hop => constants.hop,
             Self::Sync => constants.sync,
         }
     }
@@ -47,21 +45,13 @@ impl Place {
                     *field(&mut constants.families[*family as usize]) = value;
                 }
             }
-            Self::Hop => constants.hop = value,
             Self::Sync => constants.sync = value,
         }
     }
 }
 
-const CUDA: &[Family] = &[
-    Family::Ada,
-    Family::Blackwell,
-    Family::Gb10,
-    Family::Volta,
-    Family::Turing,
-    Family::Ampere,
-    Family::Hopper,
-];
+const CUDA: &[Family] =
+    &[Family::Ada, Family::Blackwell, Family::Gb10, Family::Volta, Family::Turing, Family::Ampere, Family::Hopper];
 const METAL: &[Family] = &[Family::Metal, Family::MetalMatrix];
 const VULKAN: &[Family] = &[
     Family::VulkanGcn,
@@ -113,7 +103,7 @@ fn parameters() -> Vec<Parameter> {
     let mut add = |place, prior, pull, most| parameters.push(Parameter { place, prior, pull, most });
     for &families in EACH {
         let prior = if families[0] == Family::Hopper { 0.6 } else { 0.75 };
-        let pull = if is_alike(families[0]) { 0.05 } else { 0.5 };
+        let pull = if is_alike(families[0]) { 0.05 } else { 1.5 };
         add(Place::Of(families, |one| &mut one.weights), prior, pull, 0.95);
     }
     for (families, layer, busy) in BACKENDS {
@@ -121,8 +111,8 @@ fn parameters() -> Vec<Parameter> {
         add(Place::Of(families, |one| &mut one.busy), busy * 1e-6, 0.1, 1.0);
         add(Place::Of(families, |one| &mut one.cache_flash), 0.7, 0.1, 1.0);
         add(Place::Of(families, |one| &mut one.cache_plain), 0.4, 0.1, 1.0);
+        add(Place::Of(families, |one| &mut one.hop), 0.3e-3, 0.1, 1.0);
     }
-    add(Place::Hop, 0.3e-3, 0.1, 1.0);
     add(Place::Sync, 0.2e-3, 0.1, 1.0);
     parameters
 }
@@ -165,8 +155,8 @@ pub fn error(case: &Case, constants: &Constants) -> f64 {
 pub fn fit(cases: &[&Case]) -> Constants {
     let parameters = parameters();
     let weights = weights(cases);
-    let nothing = FamilyConstants { weights: 1.0, cache_flash: 1.0, cache_plain: 1.0, layer: 1.0, busy: 1.0 };
-    let mut constants = Constants { families: [nothing; Family::ALL.len()], hop: 1.0, sync: 1.0 };
+    let nothing = FamilyConstants { weights: 1.0, cache_flash: 1.0, cache_plain: 1.0, layer: 1.0, busy: 1.0, hop: 1.0 };
+    let mut constants = Constants { families: [nothing; Family::ALL.len()], sync: 1.0 };
     for parameter in &parameters {
         parameter.place.set(&mut constants, parameter.prior);
     }

@@ -235,7 +235,8 @@ impl PromptDevice {
         true
     }
 
-    fn copies(&self) -> bool {
+    /// Whether weights of its layers are copied from RAM.
+    pub fn copies(&self) -> bool {
         self.dense_in_ram + self.experts_in_ram > 0.0
     }
 
