@@ -36,7 +36,7 @@ use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::{Context, Flag};
 use crate::speed::prompt::PromptSpeed;
-use crate::speed::turn::{Reuse, Turn, TurnTime};
+use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
 use crate::text;
 use crate::tui::{self, ExitReason};
@@ -118,8 +118,7 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let mut plan = ready.plan(&opened.model)?;
     machines::apply(args, &mut ready, &opened.model, &mut plan)?;
     machines::apply_prompt(args, &mut ready, &opened.model, &mut plan)?;
-    let turn = args.turn.map(|turn| Turn { cached: args.cached.unwrap_or(0.0), ..turn });
-    let turn = turn.map(|turn| {
+    let turn = plan.settings.turn.map(|turn| {
         let time = TurnTime::of(&opened.model, &ready.machine, &plan, turn);
         (time, Reuse::of(&opened.model, &plan, ready.request(&opened.model).settings.swa_full))
     });
@@ -189,7 +188,8 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
     // print each line as soon as it is planned: all of them take a while
     let (style, mut last_source) = (Style::of_stdout(), "");
     let mut out = io::stdout().lock();
-    let mut written_so_far = out.write_all(shown(&list::header(judged, &style)).as_bytes());
+    let mut written_so_far =
+        out.write_all(shown(&list::header(judged, ready.settings.turn.is_some(), &style)).as_bytes());
     let rows = list::rows(&mut ready, &wanted, &mut |row| {
         if written_so_far.is_ok() {
             written_so_far = out.write_all(shown(&list::text(row, &mut last_source, &style)).as_bytes());

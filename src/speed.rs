@@ -26,6 +26,7 @@ use crate::machine::Machine;
 use crate::plan::{Confidence, Outcome, Plan};
 use prompt::PromptSpeed;
 use terms::FITTED;
+use turn::TurnTime;
 use work::Work;
 
 /// Threads of a CPU that is slow for types that arithmetic limits; how many run is not known.
@@ -85,6 +86,8 @@ pub struct Speeds {
     pub full: Speed,
     /// How fast a long prompt is read, or why there is no figure.
     pub prompt: Result<PromptSpeed, String>,
+    /// How long the turn takes that was asked for, or why there is no figure.
+    pub turn: Option<Result<TurnTime, String>>,
 }
 
 impl Speeds {
@@ -93,7 +96,8 @@ impl Speeds {
     pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Self> {
         let at = |depth| Speed::of(model, machine, plan, depth);
         let prompt = PromptSpeed::of_plan(model, machine, plan);
-        Some(Self { start: at(depth)?, full: at(plan.settings.ctx_per_sequence.max(depth))?, prompt })
+        let turn = plan.settings.turn.map(|turn| TurnTime::of(model, machine, plan, turn));
+        Some(Self { start: at(depth)?, full: at(plan.settings.ctx_per_sequence.max(depth))?, prompt, turn })
     }
 }
 

@@ -8,14 +8,13 @@ mod prompts;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use plimsoll::engine::{self, EngineId, PreparedModel};
+use plimsoll::engine::{self, EngineId, PlanRequest, PreparedModel};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Gpu, Machine, Os, presets};
 use plimsoll::model::TensorGroup;
 use plimsoll::plan::{Confidence, Plan};
-use plimsoll::settings::{CacheType, FlashAttn, GpuLayers, Settings};
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::source::catalogue;
-use plimsoll::speed::Speed;
 use plimsoll::speed::family::Family;
 use plimsoll::speed::prompt::constants as prompt_constants;
 use plimsoll::speed::prompt::work::PromptWork;
@@ -23,7 +22,10 @@ use plimsoll::speed::prompt::{PromptSpeed, link_bandwidth};
 use plimsoll::speed::range::Class;
 use plimsoll::speed::terms::ram_bandwidth;
 use plimsoll::speed::terms::{FITTED, spread};
+use plimsoll::speed::turn::Reuse;
+use plimsoll::speed::work::AssumedRam;
 use plimsoll::speed::work::Work;
+use plimsoll::speed::{Speed, Speeds};
 use plimsoll::units::{Bandwidth, Bytes};
 use proptest::prelude::*;
 
@@ -34,7 +36,7 @@ static CASES: LazyLock<Cases> = LazyLock::new(Cases::read);
 
 /// Those that constants are fitted on: with RAM in play, its bandwidth is stated.
 fn known() -> Vec<&'static Case> {
-    CASES.cases.iter().filter(|case| case.work.assumed.is_none()).collect()
+    CASES.generation.iter().filter(|case| case.work.assumed.is_none()).collect()
 }
 
 static HELD_OUT: LazyLock<Vec<f64>> = LazyLock::new(|| folds::held_out(&known()));
@@ -56,7 +58,7 @@ pub fn table() -> String {
         )
         .unwrap();
     }
-    let unstated: Vec<&Case> = CASES.cases.iter().filter(|case| case.work.assumed.is_some()).collect();
+    let unstated: Vec<&Case> = CASES.generation.iter().filter(|case| case.work.assumed.is_some()).collect();
     let log_errors: Vec<f64> = unstated.iter().map(|case| fit::error(case, &FITTED)).collect();
     let errors = folds::errors(&unstated, &log_errors, |_| true);
     let shown = unstated.iter().filter(|case| {
@@ -72,7 +74,7 @@ pub fn table() -> String {
         shown.count() as f64 / errors.count as f64 * 100.0
     )
     .unwrap();
-    let total = CASES.cases.len() + CASES.left_out.values().sum::<usize>();
+    let total = CASES.generation.len() + CASES.left_out.values().sum::<usize>();
     write!(
         table,
         "\nOf {total} lines, {} are not fitted because RAM takes part and its bandwidth is not stated (the last row)",
@@ -179,7 +181,7 @@ fn the_constants_are_those_of_the_fit() {
 fn ranges_cover_four_fifths_of_measurements_that_a_fit_has_not_seen() {
     let cases = known();
     // RAM that is assumed is shown with the width of RAM that is known
-    let unstated: Vec<&Case> = CASES.cases.iter().filter(|case| case.work.assumed.is_some()).collect();
+    let unstated: Vec<&Case> = CASES.generation.iter().filter(|case| case.work.assumed.is_some()).collect();
     let unstated_errors: Vec<f64> = unstated.iter().map(|case| fit::error(case, &FITTED)).collect();
     assert!(folds::errors(&unstated, &unstated_errors, |_| true).covered >= 0.8);
     let mut wrong = Vec::new();
@@ -288,6 +290,85 @@ fn where_no_figure_is_honest_there_is_a_reason() {
     let sparse = model("deepseek-v4-flash", FileType::Q2K);
     let why = prompt(&sparse, &machine(vec![card("H200")], None), &all, 512).unwrap_err();
     assert!(why.contains("sparse"), "{why}");
+}
+
+#[test]
+fn a_turn_takes_its_prompt_and_its_answer() {
+    let llama = model("llama3.1-8b", FileType::Q4KM);
+    let machine = machine(vec![card("RTX 4090")], None);
+    let with = |turn: &str, cached| Settings {
+        ctx: Context::Tokens(65_536),
+        turn: Some(turn.parse().unwrap()),
+        cached: Some(cached),
+        ..settings(GpuLayers::All, None)
+    };
+    let time = |turn, cached| {
+        let plan = plan(&llama, &machine, &with(turn, cached));
+        Speeds::of(&llama, &machine, &plan, 0).unwrap().turn.unwrap()
+    };
+    let whole = time("32k,1k", 0.0).unwrap();
+    let read = prompt(&llama, &machine, &with("32k,1k", 0.0), 32_768).unwrap();
+    let written = speed(&llama, &machine, &with("32k,1k", 0.0), 32_768 + 512);
+    let first = 32_768.0 / read.tokens_per_second;
+    assert!((whole.first.seconds / first - 1.0).abs() < 1e-9);
+    assert!((whole.last.seconds - first - 1024.0 / written.tokens_per_second).abs() < 1e-6);
+    assert!(whole.first.low < whole.first.seconds && whole.last.seconds < whole.last.high);
+    let most_kept = time("32k,1k", 0.9).unwrap();
+    assert!(most_kept.first.seconds < whole.first.seconds / 3.0, "{most_kept}");
+    assert!(most_kept.to_string().contains("29 491 of them still in the cache"), "{most_kept}");
+    assert!(time("64k,1k", 0.0).unwrap_err().contains("does not hold it"));
+}
+
+#[test]
+fn what_a_server_keeps_of_a_prompt_is_said_with_its_reason() {
+    let reuse = |name: &str, settings: &Settings| {
+        let model = model(name, FileType::Q4KM);
+        let plan = plan(&model, &machine(vec![card("RTX 4090")], None), settings);
+        Reuse::of(&model, &plan, settings.swa_full)
+    };
+    let plain = settings(GpuLayers::All, None);
+    assert!(reuse("llama3.1-8b", &plain).goes_back);
+    let windows = reuse("gemma3-4b", &plain);
+    assert!(windows.goes_back && windows.reason.contains("windows of 1 024") && windows.reason.contains("checkpoints"));
+    let full = Settings { swa_full: true, ..plain.clone() };
+    assert!(!reuse("gemma3-4b", &full).reason.contains("windows"));
+    let without = Settings { ctx_checkpoints: Some(0), ..plain };
+    let recurrent = reuse("qwen3.6-27b", &without);
+    assert!(!recurrent.goes_back && recurrent.reason.contains("recurrent"), "{}", recurrent.reason);
+}
+
+#[test]
+fn ram_that_is_not_known_is_assumed_by_the_machine() {
+    let of = |gpus: Vec<Gpu>, gib| {
+        let mut machine = fixtures::machine(gpus);
+        machine.ram.total = Bytes::gib(gib);
+        AssumedRam::of(&machine).bandwidth
+    };
+    let gbps = |number| Bandwidth::gbps(number);
+    assert_eq!(of(vec![card("GTX 1080")], 32), gbps(51));
+    assert_eq!(of(vec![card("RTX 5070")], 64), gbps(90));
+    assert_eq!(of(vec![card("RX 9070")], 64), gbps(90));
+    assert_eq!(of(vec![card("RTX 3090"); 8], 256), gbps(205));
+    assert_eq!(of(vec![card("H100 80GB")], 1024), gbps(307));
+    assert_eq!(of(Vec::new(), 32), gbps(60));
+    assert_eq!(plimsoll::machine::spec::ram_bandwidth("2x5600"), Ok(Bandwidth::checked(89_600_000_000).unwrap()));
+    assert_eq!(plimsoll::machine::spec::ram_bandwidth("80GB/s"), Ok(gbps(80)));
+    assert!(plimsoll::machine::spec::ram_bandwidth("fast").unwrap_err().contains("channels x speed"));
+}
+
+#[test]
+fn a_larger_ubatch_is_a_card_where_prompts_gain() {
+    let request = |name: &str, quant, settings: Settings| {
+        let machine = machine(vec![presets::find("RTX 3090").unwrap().gpu()], Some(80));
+        PlanRequest::new(EngineId::LlamaCpp, model(name, quant), machine, settings)
+    };
+    let moe =
+        request("gpt-oss-120b", FileType::Mxfp4, Settings { ctx: Context::Tokens(16_384), ..Settings::default() });
+    let larger = moe.larger_ubatch(&moe.plan().unwrap()).unwrap();
+    assert!(larger.ubatch >= 2048 && larger.times > 2.0, "{larger}");
+    assert!(larger.to_string().starts_with(&format!("ubatch {}: prompts ", larger.ubatch)), "{larger}");
+    let dense = request("llama3.1-8b", FileType::Q4KM, Settings::default());
+    assert!(dense.larger_ubatch(&dense.plan().unwrap()).is_none_or(|larger| larger.times >= 1.25));
 }
 
 fn model(name: &str, quant: FileType) -> PreparedModel {

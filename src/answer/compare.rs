@@ -11,6 +11,7 @@ use crate::machine::{DeviceKind, Machine};
 use crate::plan::{DevicePlan, Part, PartKind, Plan};
 use crate::settings::Release;
 use crate::settings::knob::Knob;
+use crate::speed::turn::{Seconds, TurnTime};
 use crate::speed::{SpeedRange, Speeds};
 use crate::units::{Bytes, Tokens};
 
@@ -188,11 +189,21 @@ pub fn compare(compared: &[Option<ComparedPlan<'_>>]) -> Vec<ComparisonGroup> {
             .map(|one| one.and_then(|one| of(one.speeds?)).map_or(ComparedValue::Nothing, ComparedValue::Speed))
             .collect(),
     };
-    let speeds = vec![
+    let turn = |name: &str, of: fn(&TurnTime) -> Seconds| ComparisonRow {
+        name: name.to_owned(),
+        figures: compared
+            .iter()
+            .map(|one| one.and_then(|one| one.speeds?.turn.as_ref()?.as_ref().ok()))
+            .map(|time| time.map_or(ComparedValue::Nothing, |time| words(&of(time).to_string())))
+            .collect(),
+    };
+    let mut speeds = vec![
         speed("at the start", |speeds| Some(speeds.start.range())),
         speed("context full", |speeds| Some(speeds.full.range())),
         speed("prompt", |speeds| Some(speeds.prompt.as_ref().ok()?.range())),
     ];
+    let turns = [turn("first token", |time| time.first), turn("last token", |time| time.last)];
+    speeds.extend(turns.into_iter().filter(|row| row.figures.iter().any(|figure| *figure != ComparedValue::Nothing)));
     vec![
         ComparisonGroup { title: "Speed, modelled", rows: speeds },
         ComparisonGroup { title: "Memory", rows: std::iter::once(layers).chain(memory).collect() },

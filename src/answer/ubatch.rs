@@ -17,8 +17,8 @@ pub struct LargerUbatch {
     pub ubatch: u64,
     /// How many times as fast prompts are read, in the middle of the ranges.
     pub times: f64,
-    /// Layers whose experts, or parts, are in RAM besides those that are there already.
-    pub more_in_ram: i64,
+    /// Layers whose experts, or parts, are in RAM: now, and then.
+    pub in_ram: (usize, usize),
     /// What the compute graph takes more.
     pub graph: Bytes,
     /// Its plan.
@@ -29,11 +29,11 @@ pub struct LargerUbatch {
 impl std::fmt::Display for LargerUbatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ubatch {}: prompts {:.1} times as fast", self.ubatch, self.times)?;
-        match self.more_in_ram {
+        let (now, then) = self.in_ram;
+        match then.saturating_sub(now) {
             0 => write!(f, ", {} more for the compute graph", self.graph),
             1 => f.write_str(", one more layer's experts in RAM"),
-            more if more > 1 => write!(f, ", {more} more layers' experts in RAM"),
-            fewer => write!(f, ", {} fewer layers' experts in RAM", -fewer),
+            more => write!(f, ", {more} more layers' experts in RAM"),
         }
     }
 }
@@ -45,7 +45,7 @@ impl PlanRequest {
         let tokens = prompt::LONG.min(plan.settings.ctx_per_sequence);
         let speed = |plan: &Plan| PromptSpeed::of(&self.model, &self.machine, plan, 0, tokens).ok();
         let now = speed(plan)?.tokens_per_second;
-        let in_ram = |plan: &Plan| plan.layers.iter().filter(|layer| layer.elsewhere() > Bytes::ZERO).count() as i64;
+        let in_ram = |plan: &Plan| plan.layers.iter().filter(|layer| layer.elsewhere() > Bytes::ZERO).count();
         let larger = UBATCHES.into_iter().filter(|ubatch| *ubatch > plan.settings.ubatch && *ubatch <= tokens);
         let tried = larger.filter_map(|ubatch| {
             let request = self.changed(|settings| {
@@ -62,7 +62,7 @@ impl PlanRequest {
             Some(LargerUbatch {
                 ubatch,
                 times: speed(&then)?.tokens_per_second / now,
-                more_in_ram: in_ram(&then) - in_ram(plan),
+                in_ram: (in_ram(plan), in_ram(&then)),
                 graph: then.totals.graph - plan.totals.graph,
                 plan: then,
             })

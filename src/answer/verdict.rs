@@ -9,6 +9,7 @@ use crate::machine::budget::Basis;
 use crate::plan::{DevicePlan, Headroom, LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
 use crate::settings::knob::Knob;
+use crate::speed::turn::TurnTime;
 use crate::speed::{Speed, Speeds};
 use crate::units::{Bytes, Ratio, Tokens};
 
@@ -339,6 +340,9 @@ pub struct FitSummary {
     pub context_on_gpu: Option<u64>,
     /// How fast it generates with an empty cache, where that can be known.
     pub speed: Option<Box<Speed>>,
+    /// How long the turn takes that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Box<TurnTime>>,
 }
 
 impl PlanRequest {
@@ -360,6 +364,10 @@ impl PlanRequest {
             context_in_vram: in_vram,
             context_on_gpu: on_gpu,
             speed: Speed::of(&self.model, &self.machine, plan, 0).map(Box::new),
+            turn: plan
+                .settings
+                .turn
+                .and_then(|turn| TurnTime::of(&self.model, &self.machine, plan, turn).ok().map(Box::new)),
         }
     }
 }

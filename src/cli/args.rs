@@ -19,7 +19,6 @@ use crate::plan::Outcome;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::settings::{Context, OllamaVersion};
-use crate::speed::turn::Turn;
 use crate::teach::Page;
 use crate::units::Bytes;
 
@@ -196,12 +195,6 @@ pub(super) struct PlanArgs {
     /// which is saved with a machine that has a name. With --turn, of its prompt; else of one of 4096 tokens.
     #[arg(long, value_name = "TOKENS/S", value_parser = value::speed, help_heading = "Output")]
     pub(super) measured_prompt: Option<f64>,
-    /// How long an answer takes: the tokens sent, with all that was said before, and the tokens written, such as 32k,1k.
-    #[arg(long, value_name = "SENT,WRITTEN", help_heading = "Output")]
-    pub(super) turn: Option<Turn>,
-    /// The share of the tokens sent that the server still has in its cache.
-    #[arg(long, value_name = "PERCENT", value_parser = value::share, requires = "turn", help_heading = "Output")]
-    pub(super) cached: Option<f64>,
     /// Also show the compute graph that is not in use.
     #[arg(long, help_heading = "Output")]
     pub(super) verbose: bool,

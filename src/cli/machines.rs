@@ -294,7 +294,7 @@ pub(super) fn apply_prompt(
     let Some(tokens_per_second) = args.measured_prompt else { return Ok(()) };
     let cannot = |why: String| CliError::flag("--measured-prompt", &why);
     let work = PromptWork::of(model, &ready.machine, plan).map_err(cannot)?;
-    let tokens = args.turn.map_or(LONG, |turn| turn.prompt).min(plan.settings.ctx_per_sequence).max(1);
+    let tokens = plan.settings.turn.map_or(LONG, |turn| turn.prompt).min(plan.settings.ctx_per_sequence).max(1);
     let found = Link::Reached(link_bandwidth(&work, args.depth, tokens, tokens_per_second).map_err(cannot)?);
     let connect = |machine: &mut Machine| {
         machine.gpus.iter_mut().filter(|gpu| !gpu.integrated).for_each(|gpu| gpu.link = Some(found));

@@ -25,13 +25,6 @@ pub(super) fn speed(text: &str) -> Result<f64, String> {
     speed.ok_or_else(|| format!("'{text}' is not a speed: use tokens per second, such as 23.4"))
 }
 
-/// A share, in percent.
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    let percent = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
-    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
-    percent.map(|percent| percent / 100.0).ok_or_else(|| format!("'{text}' is not a share: use 0% to 100%"))
-}
-
 /// A number of parameters.
 pub(super) fn parameters(text: &str) -> Result<u64, String> {
     library::parameters(text).ok_or_else(|| format!("'{text}' is not a number of parameters: use 7b, 1.5b or 500m"))

@@ -491,4 +491,23 @@ mod tests {
         assert_eq!(in_list(list, 0x73bf, 0xc3).as_deref(), Some("AMD Radeon RX 6800"));
         assert_eq!(in_list(list, 0x73bf, 0xc0), None);
     }
+
+    #[test]
+    fn an_idle_link_is_what_card_and_port_can_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = folder.path().join("device");
+        fs::create_dir(&device).unwrap();
+        let link = |files: &[(&str, &str)]| {
+            for (file, text) in files {
+                fs::write(device.join(file), text).unwrap();
+            }
+            DrmCard::read("card0".to_owned(), device.clone()).link()
+        };
+        assert_eq!(link(&[]), None);
+        let idle = [("current_link_speed", "2.5 GT/s PCIe\n"), ("current_link_width", "8\n")];
+        assert_eq!(link(&idle), Link::pcie(1, 8).ok());
+        assert_eq!(link(&[("max_link_speed", "32.0 GT/s PCIe\n")]), Link::pcie(5, 8).ok());
+        assert_eq!(link(&[("../max_link_speed", "16.0 GT/s PCIe\n")]), Link::pcie(4, 8).ok());
+        assert_eq!(link(&[("current_link_width", "0\n")]), None);
+    }
 }

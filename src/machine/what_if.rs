@@ -387,7 +387,7 @@ mod tests {
             let mut what_if = WhatIf::default();
             let change = what_if.change(0, &found()).unwrap();
             (change.free, change.desktop, change.other) = (free.map(Bytes), Bytes(desktop), Bytes(other));
-            what_if.ram = RamChange { total: total.map(Bytes), free: stated.map(Bytes), swap: None };
+            what_if.ram = RamChange { total: total.map(Bytes), free: stated.map(Bytes), ..RamChange::default() };
             let machine = what_if.over(&found());
             prop_assert!(machine.gpus.iter().all(|gpu| gpu.free <= gpu.total));
             prop_assert!(machine.ram.free <= machine.ram.total);

@@ -72,6 +72,9 @@ impl fmt::Display for Speeds {
         if full != self.start.range().to_string() {
             write!(f, ", {full} at full context")?;
         }
+        if let Some(Ok(turn)) = &self.turn {
+            write!(f, ", {} to a first token and {} to the last", turn.first, turn.last)?;
+        }
         self.start.assumes.map_or(Ok(()), |what| write!(f, " ({what} assumed)"))
     }
 }

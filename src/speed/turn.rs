@@ -2,7 +2,6 @@
 //! need not read again.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::Serialize;
 
@@ -11,35 +10,8 @@ use super::prompt::PromptSpeed;
 use crate::engine::PreparedModel;
 use crate::machine::Machine;
 use crate::plan::{Confidence, Plan};
+use crate::settings::{CHECKPOINTS, Turn};
 use crate::units::Tokens;
-
-/// What is sent and written in a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Turn {
-    /// Tokens sent, with all that was said before.
-    pub prompt: u64,
-    /// Tokens written.
-    pub answer: u64,
-    /// The share of the prompt that the server still has.
-    pub cached: f64,
-}
-
-/// Reads `32k,1k`.
-impl FromStr for Turn {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is not a turn: use the tokens sent and written, such as 32k,1k");
-        let (prompt, answer) = text.split_once(',').ok_or_else(wrong)?;
-        let tokens = |text: &str| {
-            let text = text.trim().to_ascii_lowercase();
-            let (digits, unit) = text.strip_suffix('k').map_or((text.as_str(), 1), |digits| (digits, 1024));
-            digits.parse::<u64>().ok()?.checked_mul(unit).filter(|tokens| (1..=1 << 30).contains(tokens))
-        };
-        let (prompt, answer) = tokens(prompt).zip(tokens(answer)).ok_or_else(wrong)?;
-        Ok(Self { prompt, answer, cached: 0.0 })
-    }
-}
 
 /// Seconds, as a range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -148,7 +120,9 @@ impl Reuse {
                 return Self { goes_back: true, reason: reason.to_owned() };
             }
         };
-        let (goes_back, then) = match plan.settings.ctx_checkpoints {
+        // an engine without a release does not start llama-server
+        let checkpoints = plan.settings.ctx_checkpoints.or(release.map(|_| CHECKPOINTS));
+        let (goes_back, then) = match checkpoints {
             Some(most) if most > 0 => {
                 let then = format!(
                     "the server goes back to the last of up to {most} checkpoints before a prompt differs, and reads on \
@@ -159,19 +133,5 @@ impl Reuse {
             _ => (false, "only a prompt that continues the last one is not read again as a whole".to_owned()),
         };
         Self { goes_back, reason: format!("{forgets}: {then}") }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn turns_are_read_and_refused() {
-        assert_eq!("32k,1k".parse(), Ok(Turn { prompt: 32_768, answer: 1024, cached: 0.0 }));
-        assert_eq!("3000, 500".parse(), Ok(Turn { prompt: 3000, answer: 500, cached: 0.0 }));
-        for text in ["32k", "0,1", "a,b", "", "1,99999999999"] {
-            assert!(text.parse::<Turn>().unwrap_err().contains("is not a turn"), "{text}");
-        }
     }
 }

@@ -18,7 +18,7 @@ use plimsoll::speed::range::Class;
 use plimsoll::speed::terms::FITTED;
 
 fn main() {
-    let Cases { cases, left_out, prompts, prompts_left_out } = Cases::read();
+    let Cases { generation: cases, left_out, prompts, prompts_left_out } = Cases::read();
     prompt(&prompts);
     println!("{} prompts compared; left out: {prompts_left_out:?}", prompts.len());
     println!("{} compared; left out: {left_out:?}", cases.len());

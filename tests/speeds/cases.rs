@@ -78,6 +78,7 @@ pub struct Prompt {
     /// The machine, with its backend: what one measurement of it tells of its link is used for others.
     pub machine: String,
     /// The model.
+    #[allow(dead_code, reason = "the bench does not tell models apart")]
     pub model: String,
     /// Tokens in the cache before it.
     pub depth: u64,
@@ -91,7 +92,7 @@ pub struct Prompt {
 
 /// The measurements that can be compared, and the number of the others by reason.
 pub struct Cases {
-    pub cases: Vec<Case>,
+    pub generation: Vec<Case>,
     pub left_out: BTreeMap<String, usize>,
     pub prompts: Vec<Prompt>,
     pub prompts_left_out: BTreeMap<String, usize>,
@@ -103,7 +104,7 @@ impl Cases {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/speeds/speeds.jsonl.gz");
         let mut models = BTreeMap::new();
         let mut read = Self {
-            cases: Vec::new(),
+            generation: Vec::new(),
             left_out: BTreeMap::new(),
             prompts: Vec::new(),
             prompts_left_out: BTreeMap::new(),
@@ -112,7 +113,7 @@ impl Cases {
             let line: Line = serde_json::from_str(&line.unwrap()).unwrap();
             let planned = line.planned(&mut models);
             match planned.as_ref().map_err(Clone::clone).and_then(|planned| line.case(planned)) {
-                Ok(case) => read.cases.push(case),
+                Ok(case) => read.generation.push(case),
                 Err(reason) => *read.left_out.entry(reason).or_default() += 1,
             }
             match planned.and_then(|planned| line.prompt(&planned)) {

@@ -116,5 +116,5 @@ pub fn quantiles(log_errors: &[f64], weights: &[f64]) -> (f64, f64) {
         });
         found.unwrap().0.exp()
     };
-    (quantile((1.0 - SHOWN) / 2.0), quantile((1.0 + SHOWN) / 2.0))
+    (quantile((1.0 - SHOWN) / 2.0), quantile(f64::midpoint(1.0, SHOWN)))
 }

@@ -117,11 +117,11 @@ fn fit_unaware(prompts: &[&Prompt]) -> PromptConstants {
     let mut expected: Expected = [NEUTRAL; ROWS.len()];
     let mut constants = start(&expected);
     let weights = weights(prompts);
-    for first in 0..ROWS.len() {
-        let of_backend: Vec<usize> = (0..ROWS.len()).filter(|row| ROWS[*row].backend == ROWS[first].backend).collect();
+    for (first, of_first) in ROWS.iter().enumerate() {
+        let of_backend: Vec<usize> = (0..ROWS.len()).filter(|row| ROWS[*row].backend == of_first.backend).collect();
         if of_backend[0] == first {
             descend(prompts, &weights, &mut constants, &of_backend, &expected);
-            let one = constants.of(ROWS[first].families[0]);
+            let one = constants.of(of_first.families[0]);
             // how many tokens fill a kernel, and attention, are the backend's own; how much of the throughput is reached is not
             for row in of_backend {
                 (expected[row][2], expected[row][3]) = (one.half, one.attention);

@@ -125,6 +125,9 @@ impl PromptWork {
             attends_in_ram |= in_ram && attends;
         }
         let devices: Vec<PromptDevice> = work.into_iter().flatten().collect();
+        if plan.settings.no_op_offload && devices.iter().any(PromptDevice::copies) {
+            return Err("a CPU computes what is in RAM (--no-op-offload): its arithmetic is not known".to_owned());
+        }
         let pipelined = |device: &PromptDevice| {
             !device.known.family.is_vulkan() && device.dense_in_ram == 0.0 && device.experts_in_ram == 0.0
         };

@@ -341,7 +341,7 @@ fn beside(app: &App, plan: &Plan, page: &mut Page) {
 
 /// What a token's time consists of, on all devices: they work one after the other.
 fn on_speed(app: &App, page: &mut Page) {
-    let Some(Speeds { start, full, prompt }) = &app.speeds else { return };
+    let Some(Speeds { start, full, prompt, turn }) = &app.speeds else { return };
     for (title, speed) in [("Time of a token at the start, modelled", start), ("With the context full", full)] {
         page.heading(title);
         for part in &speed.terms {
@@ -366,6 +366,11 @@ fn on_speed(app: &App, page: &mut Page) {
             prompt.reason.iter().for_each(|reason| page.text(&capitalised(reason), Hue::Dim));
         }
         Err(why) => page.text(&format!("How fast prompts are read is not said: {why}."), Hue::Dim),
+    }
+    match turn {
+        Some(Ok(turn)) => page.text(&format!("{turn}."), Hue::Text),
+        Some(Err(why)) => page.text(&format!("How long a turn takes is not said: {why}."), Hue::Dim),
+        None => {}
     }
 }
 

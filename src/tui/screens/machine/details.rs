@@ -233,13 +233,13 @@ impl DeviceSetting {
                 (None, Some(preset)) => (preset.link().to_string(), "assumed".to_owned()),
                 (None, None) => ("unknown".to_owned(), String::new()),
             },
-            (Self::Bandwidth, _) => match app.machine.ram.bandwidth {
-                Some(bandwidth) => (bandwidth.to_string(), from(ram.bandwidth.is_some())),
-                None => {
+            (Self::Bandwidth, _) => app.machine.ram.bandwidth.map_or_else(
+                || {
                     let assumed = AssumedRam::of(&app.machine);
                     (assumed.bandwidth.to_string(), format!("assumed: {}", assumed.kind))
-                }
-            },
+                },
+                |bandwidth| (bandwidth.to_string(), from(ram.bandwidth.is_some())),
+            ),
             (Self::Total, _) => (size, from(ram.total.is_some())),
             (Self::RamFree, _) => (size, from(ram.free.is_some())),
             (Self::Swap, _) => (size, from(ram.swap.is_some())),
