@@ -1020,6 +1020,8 @@ pub(crate) mod tests {
             Takes::Word("NAME") => "llama-cli",
             Takes::Word("MODE") => "mlock",
             Takes::Word("WxH") => "640x480",
+            Takes::Word("SENT,WRITTEN") => "32768,1024",
+            Takes::Word("PERCENT") => "90%",
             Takes::Word("GPU1|none" | "GPU,…") => "GPU1",
             Takes::Word("RELEASE") => "2026-08",
             other => panic!("{flag:?}: a sample for {other:?} is missing"),
