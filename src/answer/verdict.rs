@@ -343,6 +343,9 @@ pub struct FitSummary {
     /// How long the turn takes that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<Box<TurnTime>>,
+    /// Whether it was asked for.
+    #[serde(skip)]
+    pub turn_asked: bool,
 }
 
 impl PlanRequest {
@@ -364,6 +367,7 @@ impl PlanRequest {
             context_in_vram: in_vram,
             context_on_gpu: on_gpu,
             speed: Speed::of(&self.model, &self.machine, plan, 0).map(Box::new),
+            turn_asked: self.settings.turn.is_some(),
             turn: plan
                 .settings
                 .turn

@@ -362,8 +362,8 @@ fn line(row: &ListRow, width: usize, style: &Style, page: &mut Page) {
     let count = if parameters_width < 15 { parameters(model.parameters) } else { model.parameters_text() };
     let speed = match (&fit.turn, &fit.speed) {
         (Some(turn), _) => turn.last.to_string(),
-        (None, Some(speed)) => speed.range().to_string(),
-        (None, None) => "–".to_owned(),
+        (None, Some(speed)) if !fit.turn_asked => speed.range().to_string(),
+        (None, _) => "–".to_owned(),
     };
     let (size, quantisation) = (known.bytes.to_string(), known.file_type.as_deref().unwrap_or("?"));
     // a space before each figure that no width takes away
