@@ -16,6 +16,7 @@ mod search;
 pub mod sweep;
 pub mod tensors;
 pub mod together;
+pub mod ubatch;
 pub mod verdict;
 pub mod why;
 

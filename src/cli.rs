@@ -35,6 +35,8 @@ use crate::hardware::remembered::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::{Context, Flag};
+use crate::speed::prompt::PromptSpeed;
+use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
 use crate::text;
 use crate::tui::{self, ExitReason};
@@ -115,6 +117,11 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let mut ready = start.with(&opened).complete();
     let mut plan = ready.plan(&opened.model)?;
     machines::apply(args, &mut ready, &opened.model, &mut plan)?;
+    machines::apply_prompt(args, &mut ready, &opened.model, &mut plan)?;
+    let turn = plan.settings.turn.map(|turn| {
+        let time = TurnTime::of(&opened.model, &ready.machine, &plan, turn);
+        (time, Reuse::of(&opened.model, &plan, ready.request(&opened.model).settings.swa_full))
+    });
     let releases = args.releases.then(|| ready.request(&opened.model).neighbouring_releases(&plan));
     if releases.is_some() && plan.settings.release.is_none() {
         let sentence = format!("{} does not run llama.cpp's server: use another --engine", plan.engine_title());
@@ -122,10 +129,13 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     }
     let text = if args.json {
         let speed = Speed::of(&opened.model, &ready.machine, &plan, args.depth);
+        let prompt = PromptSpeed::of_plan(&opened.model, &ready.machine, &plan);
         let starts = ready.starts(&opened.model)?;
         let ram = RamUse::of(&ready.request(&opened.model), &plan);
         let besides = crate::export::Besides {
             speed: speed.as_ref(),
+            prompt: Some(&prompt),
+            turn: turn.as_ref().map(|(time, reuse)| (time, reuse)),
             ram: Some(&ram),
             starts: starts.as_ref(),
             releases: releases.as_deref(),
@@ -142,6 +152,7 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
         sentences.extend(ram::largest_buffers(&plan));
         sentences.push(format!("RAM: {}.", ram.sentence()));
         sentences.extend(ram.in_use());
+        sentences.extend(report::prompts(speeds.as_ref(), turn.as_ref(), request.larger_ubatch(&plan).as_ref()));
         report::plan(
             &plan,
             Some(&limits),
@@ -182,7 +193,8 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
     // print each line as soon as it is planned: all of them take a while
     let (style, mut last_source) = (Style::of_stdout(), "");
     let mut out = io::stdout().lock();
-    let mut written_so_far = out.write_all(shown(&list::header(judged, &style)).as_bytes());
+    let mut written_so_far =
+        out.write_all(shown(&list::header(judged, ready.settings.turn.is_some(), &style)).as_bytes());
     let rows = list::rows(&mut ready, &wanted, &mut |row| {
         if written_so_far.is_ok() {
             written_so_far = out.write_all(shown(&list::text(row, &mut last_source, &style)).as_bytes());

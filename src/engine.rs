@@ -28,7 +28,7 @@ use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{OwnCaches, Plan, PlanSummary};
 use crate::settings::knob::{Bounds, Knob};
-use crate::settings::{Context, InEffect, Settings};
+use crate::settings::{Context, InEffect, Settings, Turn};
 use formulas::PlanFormulas;
 use llama_cpp::ResolvedRequest;
 
@@ -146,7 +146,7 @@ impl PlanRequest {
     /// # Errors
     /// As [`Engine::plan`].
     pub fn plan(&self) -> Result<Plan, EngineError> {
-        of(self.engine).plan(self.parts())
+        planned(self.engine, self.parts())
     }
 
     /// The plan without its explanations.
@@ -236,7 +236,16 @@ pub fn plan(
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
-    of(engine).plan(RequestParts { model, machine, settings })
+    planned(engine, RequestParts { model, machine, settings })
+}
+
+/// The plan, with what no engine decides.
+fn planned(engine: EngineId, request: RequestParts<'_>) -> Result<Plan, EngineError> {
+    let settings = request.settings;
+    let mut plan = of(engine).plan(request)?;
+    plan.settings.turn = settings.turn.map(|turn| Turn { cached: settings.cached.unwrap_or(0.0), ..turn });
+    plan.settings.no_op_offload = engine == EngineId::LlamaCpp && settings.no_op_offload;
+    Ok(plan)
 }
 
 #[cfg(test)]

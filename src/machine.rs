@@ -3,6 +3,7 @@
 pub mod budget;
 pub mod drivers;
 pub mod file;
+pub mod link;
 pub mod presets;
 pub mod rpc;
 pub mod spec;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 pub use budget::BufferLimit;
 pub use drivers::Drivers;
 pub use drivers::{Cpu, CpuInstructions};
+pub use link::Link;
 use serde::{Deserialize, Serialize};
 pub use spec::Listed;
 
@@ -170,6 +172,8 @@ pub struct Gpu {
     pub listed: Listed,
     /// What driver and backend were seen to take on it besides buffers, if that was remembered on its machine.
     pub driver_memory: Option<Bytes>,
+    /// How it is connected, if that was detected or stated.
+    pub link: Option<Link>,
 }
 
 impl Gpu {
@@ -188,6 +192,7 @@ impl Gpu {
             vulkan: None,
             listed: Listed::default(),
             driver_memory: None,
+            link: None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod option;
 mod placement;
 mod programs;
 mod release;
+mod turn;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub use programs::Ships;
 pub use release::NearestRelease;
 pub use release::Release;
 pub use release::{BUILDS, OLDEST_BUILD};
+pub use turn::Turn;
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -108,6 +110,10 @@ pub struct Settings {
     pub spread: bool,
     /// Refuse anything less than every layer on GPUs.
     pub require_full: bool,
+    /// The turn whose time is said; its share of the cache is `cached`.
+    pub turn: Option<Turn>,
+    /// The share of a turn's prompt that the server still has.
+    pub cached: Option<f64>,
     /// Layers whose experts stay in RAM; [`ALL_LAYERS`] for all.
     pub n_cpu_moe: Option<u64>,
     /// Layers whose dense feed-forward weights stay in RAM (`--n-cpu-ffn`).

@@ -7,10 +7,16 @@
 //! - [`work`]: what each block reads, and the work of every device under a plan.
 //! - [`terms`]: the time of that work, by constants that were fitted on measurements of devices of a family; and what a
 //!   measured speed tells of RAM.
+//! - [`family`]: families of devices, and what is known of a card.
+//! - [`prompt`]: how fast a prompt is read.
+//! - [`turn`]: how long an answer to a prompt takes.
 //! - [`range`]: how far measurements are from the model, and how users read it.
 
+pub mod family;
+pub mod prompt;
 pub mod range;
 pub mod terms;
+pub mod turn;
 pub mod work;
 
 use serde::Serialize;
@@ -18,14 +24,13 @@ use serde::Serialize;
 use crate::engine::PreparedModel;
 use crate::machine::Machine;
 use crate::plan::{Confidence, Outcome, Plan};
+use prompt::PromptSpeed;
 use terms::FITTED;
+use turn::TurnTime;
 use work::Work;
 
 /// Threads of a CPU that is slow for types that arithmetic limits; how many run is not known.
 const FEW_THREADS: f64 = 4.0;
-
-/// The bandwidth of assumed RAM may be this much higher or lower, a factor of two in all.
-const RAM_FACTOR: f64 = std::f64::consts::SQRT_2;
 
 /// The modelled speed of generation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,6 +84,10 @@ pub struct Speeds {
     pub start: Speed,
     /// With a full cache.
     pub full: Speed,
+    /// How fast a long prompt is read, or why there is no figure.
+    pub prompt: Result<PromptSpeed, String>,
+    /// How long the turn takes that was asked for, or why there is no figure.
+    pub turn: Option<Result<TurnTime, String>>,
 }
 
 impl Speeds {
@@ -86,7 +95,9 @@ impl Speeds {
     /// [`Speed::of`] has none.
     pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Self> {
         let at = |depth| Speed::of(model, machine, plan, depth);
-        Some(Self { start: at(depth)?, full: at(plan.settings.ctx_per_sequence.max(depth))? })
+        let prompt = PromptSpeed::of_plan(model, machine, plan);
+        let turn = plan.settings.turn.map(|turn| TurnTime::of(model, machine, plan, turn));
+        Some(Self { start: at(depth)?, full: at(plan.settings.ctx_per_sequence.max(depth))?, prompt, turn })
     }
 }
 
@@ -118,10 +129,8 @@ impl Speed {
             low = low.min(few_threads);
             reason = Some("the CPU's arithmetic may limit this quantisation, and its threads are not known".to_owned());
         }
-        if work.assumed {
-            low = low.min(per_second(&work.clone().with_ram(RAM_FACTOR.recip()), None)?);
-            high = high.max(per_second(&work.clone().with_ram(RAM_FACTOR), None)?);
-            reason = Some(format!("the bandwidth of RAM is assumed: {}, give or take 40 %", work::ASSUMED_RAM));
+        if let Some(ram) = work.assumed {
+            reason = Some(format!("the bandwidth of RAM is assumed: {}, {}", ram.bandwidth, ram.kind));
         }
         if let Some(disk) = work.disk {
             // what is read again is less certain than anything else
@@ -135,7 +144,7 @@ impl Speed {
         // the disk is the slower of the two
         let assumes = match work.disk {
             Some(disk) if disk.assumed => Some("the disk's speed"),
-            _ => work.assumed.then_some("RAM's bandwidth"),
+            _ => work.assumed.map(|_| "RAM's bandwidth"),
         };
         let confidence = if assumes.is_some() { Confidence::Assumed } else { Confidence::Modelled };
         Some(Self { depth, tokens_per_second, low, high, confidence, reason, assumes, terms: terms::of(work, &FITTED) })

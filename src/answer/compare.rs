@@ -11,6 +11,7 @@ use crate::machine::{DeviceKind, Machine};
 use crate::plan::{DevicePlan, Part, PartKind, Plan};
 use crate::settings::Release;
 use crate::settings::knob::Knob;
+use crate::speed::turn::{Seconds, TurnTime};
 use crate::speed::{SpeedRange, Speeds};
 use crate::units::{Bytes, Tokens};
 
@@ -181,15 +182,28 @@ pub fn compare(compared: &[Option<ComparedPlan<'_>>]) -> Vec<ComparisonGroup> {
         row("GPU memory", &|plan| ComparedValue::Size(plan.gpus().iter().map(|gpu| gpu.total).sum())),
         row("RAM", &|plan| ComparedValue::Size(plan.cpu().total)),
     ];
-    let speed = |name: &str, of: fn(&Speeds) -> SpeedRange| ComparisonRow {
+    let speed = |name: &str, of: fn(&Speeds) -> Option<SpeedRange>| ComparisonRow {
         name: name.to_owned(),
         figures: compared
             .iter()
-            .map(|one| one.and_then(|one| one.speeds).map_or(ComparedValue::Nothing, |it| ComparedValue::Speed(of(it))))
+            .map(|one| one.and_then(|one| of(one.speeds?)).map_or(ComparedValue::Nothing, ComparedValue::Speed))
             .collect(),
     };
-    let speeds =
-        vec![speed("at the start", |speeds| speeds.start.range()), speed("context full", |speeds| speeds.full.range())];
+    let turn = |name: &str, of: fn(&TurnTime) -> Seconds| ComparisonRow {
+        name: name.to_owned(),
+        figures: compared
+            .iter()
+            .map(|one| one.and_then(|one| one.speeds?.turn.as_ref()?.as_ref().ok()))
+            .map(|time| time.map_or(ComparedValue::Nothing, |time| words(&of(time).to_string())))
+            .collect(),
+    };
+    let mut speeds = vec![
+        speed("at the start", |speeds| Some(speeds.start.range())),
+        speed("context full", |speeds| Some(speeds.full.range())),
+        speed("prompt", |speeds| Some(speeds.prompt.as_ref().ok()?.range())),
+    ];
+    let turns = [turn("first token", |time| time.first), turn("last token", |time| time.last)];
+    speeds.extend(turns.into_iter().filter(|row| row.figures.iter().any(|figure| *figure != ComparedValue::Nothing)));
     vec![
         ComparisonGroup { title: "Speed, modelled", rows: speeds },
         ComparisonGroup { title: "Memory", rows: std::iter::once(layers).chain(memory).collect() },

@@ -11,6 +11,7 @@ use crate::gguf::FileType;
 use crate::machine::DeviceKind;
 use crate::plan::{DevicePlan, Headroom, Outcome, Plan, Totals, Verdict};
 use crate::settings::knob::Knob;
+use crate::speed::turn::TurnTime;
 use crate::speed::{SpeedRange, Speeds};
 use crate::units::{Bytes, Difference, Ratio};
 
@@ -55,6 +56,11 @@ pub struct PlanFigures {
     pub speed: Option<SpeedRange>,
     /// How fast it generates with a full cache.
     pub speed_at_full_context: Option<SpeedRange>,
+    /// How fast it reads a long prompt.
+    pub prompt_speed: Option<SpeedRange>,
+    /// How long the turn takes that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnTime>,
     /// GPUs in order, the CPU last.
     pub devices: Vec<DeviceSums>,
 }
@@ -106,6 +112,8 @@ impl PlanFigures {
             totals: plan.totals,
             speed: speeds.map(|speeds| speeds.start.range()),
             speed_at_full_context: speeds.map(|speeds| speeds.full.range()),
+            turn: speeds.and_then(|speeds| speeds.turn.as_ref()?.as_ref().ok().cloned()),
+            prompt_speed: speeds.and_then(|speeds| Some(speeds.prompt.as_ref().ok()?.range())),
             devices: plan.devices.iter().zip(plan.headrooms()).enumerate().map(device).collect(),
         }
     }

@@ -9,6 +9,7 @@ use crate::machine::budget::Basis;
 use crate::plan::{DevicePlan, Headroom, LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
 use crate::settings::knob::Knob;
+use crate::speed::turn::TurnTime;
 use crate::speed::{Speed, Speeds};
 use crate::units::{Bytes, Ratio, Tokens};
 
@@ -27,7 +28,7 @@ pub fn headline(plan: &Plan) -> String {
 
 /// The sentence after the headline; `limits` is `None` while they are being computed, `speeds` where no speed is known.
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
-    fits(plan, limits, speeds) + &without_pipeline(plan) + &beyond_training(plan)
+    fits(plan, limits, speeds) + &without_pipeline(plan) + &beyond_training(plan) + &prompts(speeds)
 }
 
 /// A sentence on a pipeline whose compute buffers do not fit.
@@ -89,6 +90,12 @@ fn fits(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> St
         }
         Outcome::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits, speeds)),
     }
+}
+
+/// A sentence on prompts; none where there is no honest figure.
+fn prompts(speeds: Option<&Speeds>) -> String {
+    let prompt = speeds.and_then(|speeds| speeds.prompt.as_ref().ok());
+    prompt.map_or_else(String::new, |prompt| format!(" Prompts are read at {} tok/s.", prompt.range()))
 }
 
 /// How fast it is, as the end of a clause.
@@ -333,6 +340,12 @@ pub struct FitSummary {
     pub context_on_gpu: Option<u64>,
     /// How fast it generates with an empty cache, where that can be known.
     pub speed: Option<Box<Speed>>,
+    /// How long the turn takes that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Box<TurnTime>>,
+    /// Whether it was asked for.
+    #[serde(skip)]
+    pub turn_asked: bool,
 }
 
 impl PlanRequest {
@@ -354,6 +367,11 @@ impl PlanRequest {
             context_in_vram: in_vram,
             context_on_gpu: on_gpu,
             speed: Speed::of(&self.model, &self.machine, plan, 0).map(Box::new),
+            turn_asked: self.settings.turn.is_some(),
+            turn: plan
+                .settings
+                .turn
+                .and_then(|turn| TurnTime::of(&self.model, &self.machine, plan, turn).ok().map(Box::new)),
         }
     }
 }

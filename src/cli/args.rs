@@ -192,6 +192,10 @@ pub(super) struct PlanArgs {
     /// remembered with the machine.
     #[arg(long, value_name = "TOKENS/S", value_parser = value::speed, help_heading = "Output")]
     pub(super) measured: Option<f64>,
+    /// Tokens of a prompt per second that you measured with this plan: tells how fast the link from RAM to the card is,
+    /// which is saved with a machine that has a name. With --turn, of its prompt; else of one of 4096 tokens.
+    #[arg(long, value_name = "TOKENS/S", value_parser = value::speed, help_heading = "Output")]
+    pub(super) measured_prompt: Option<f64>,
     /// Also show the compute graph that is not in use.
     #[arg(long, help_heading = "Output")]
     pub(super) verbose: bool,

@@ -236,11 +236,12 @@ fn name_width(style: &Style) -> usize {
 }
 
 /// The first line of the table; `judged` is the context that the user wants models judged by.
-pub(super) fn header(judged: Option<u64>, style: &Style) -> String {
+pub(super) fn header(judged: Option<u64>, turn: bool, style: &Style) -> String {
     let (width, parameters) = (name_width(style), parameters_width(style));
     let verdict = judged.map_or_else(|| "verdict".to_owned(), |tokens| format!("at {}", short(tokens)));
     let params = if parameters < 15 { "params" } else { "params (active)" };
-    let (best, size, context, speed) = ("best", "size", "VRAM ctx", "tok/s");
+    let speed = if turn { "turn" } else { "tok/s" };
+    let (best, size, context) = ("best", "size", "VRAM ctx");
     let head =
         format!("{:<width$}{params:>parameters$}  {best:<8}{size:>9}{context:>9}{speed:>10}  {verdict}", "Models");
     let mut page = Page::default();
@@ -362,7 +363,11 @@ fn line(row: &ListRow, width: usize, style: &Style, page: &mut Page) {
     let parameters_width = parameters_width(style);
     let model = &known.plan.model;
     let count = if parameters_width < 15 { parameters(model.parameters) } else { model.parameters_text() };
-    let speed = fit.speed.as_deref().map_or_else(|| "–".to_owned(), |speed| speed.range().to_string());
+    let speed = match (&fit.turn, &fit.speed) {
+        (Some(turn), _) => turn.last.to_string(),
+        (None, Some(speed)) if !fit.turn_asked => speed.range().to_string(),
+        (None, _) => "–".to_owned(),
+    };
     let (size, quantisation) = (known.bytes.to_string(), known.file_type.as_deref().unwrap_or("?"));
     // a space before each figure that no width takes away
     let figures = format!("{quantisation:<8} {size:>8} {fits:>8} {speed:>9}  ");

@@ -18,9 +18,11 @@ use crate::hardware::remembered::{Measurements, Remembered, RememberedRam, Saved
 use crate::hardware::{CollectorResult, Detected, Process};
 use crate::machine::budget::{Budget, DriverMemory};
 use crate::machine::presets::{self, Preset};
-use crate::machine::{Backend, CpuInstructions, DeviceKind, Drivers, Gpu, Machine, Origin, Os, file, short_name};
+use crate::machine::{Backend, CpuInstructions, DeviceKind, Drivers, Gpu, Link, Machine, Origin, Os, file, short_name};
 use crate::page::{Hue, Page, joined};
 use crate::plan::Plan;
+use crate::speed::prompt::work::PromptWork;
+use crate::speed::prompt::{LONG, link_bandwidth};
 use crate::speed::terms::ram_bandwidth;
 use crate::speed::work::Work;
 use crate::text;
@@ -59,6 +61,7 @@ pub(super) fn devices_text(detected: &Detected, style: &Style) -> String {
         let mut facts: Vec<_> = facts.map(|fact| format!("{} {}", fact.what, fact.value)).collect();
         facts.extend(device.compute.map(|compute| format!("compute capability {compute}")));
         facts.extend(driver(&machine.gpus, &device.id).map(|memory| memory.to_string()));
+        facts.extend(device.link.map(|link| format!("connected by {link}")));
         facts.push(format!("{} bytes free of {}", device.free.0, device.total.0));
         page.text_indented(&facts.join(" · "), 6, Hue::Text);
         let held = detected.processes.iter().filter(|process| process.device == device.id);
@@ -277,6 +280,38 @@ pub(super) fn apply(
     machine.ram.bandwidth = Some(found);
     let kept = keep(args, machine, found).map_err(cannot)?;
     plan.notes.push(format!("{tokens_per_second} tokens per second mean that RAM is read at {found}; {kept}"));
+    Ok(())
+}
+
+/// Sets the link that explains the measured speed of a prompt, and saves it with a machine that has a name. Says so in a
+/// note.
+pub(super) fn apply_prompt(
+    args: &PlanArgs,
+    ready: &mut ResolvedArgs,
+    model: &PreparedModel,
+    plan: &mut Plan,
+) -> Result<(), CliError> {
+    let Some(tokens_per_second) = args.measured_prompt else { return Ok(()) };
+    let cannot = |why: String| CliError::flag("--measured-prompt", &why);
+    let work = PromptWork::of(model, &ready.machine, plan).map_err(cannot)?;
+    let tokens = plan.settings.turn.map_or(LONG, |turn| turn.prompt).min(plan.settings.ctx_per_sequence).max(1);
+    let found = Link::Reached(link_bandwidth(&work, args.depth, tokens, tokens_per_second).map_err(cannot)?);
+    let connect = |machine: &mut Machine| {
+        machine.gpus.iter_mut().filter(|gpu| !gpu.integrated).for_each(|gpu| gpu.link = Some(found));
+    };
+    connect(Arc::make_mut(&mut ready.machine));
+    let described = &args.machine;
+    let kept = match described.machine.as_ref().filter(|name| !is_file(name) && described.gpu.is_empty()) {
+        Some(name) => {
+            let mut saved = SavedMachines::find(name).map_err(cannot)?;
+            connect(&mut saved);
+            SavedMachines::here().and_then(|all| all.save(name, &saved, true)).map_err(cannot)?;
+            format!("saved with the machine '{name}'")
+        }
+        None => format!("for later plans, use --link {}", found.to_string().replace(' ', "")),
+    };
+    plan.notes
+        .push(format!("{tokens_per_second} tokens of a prompt per second mean a link from RAM of {found}; {kept}"));
     Ok(())
 }
 

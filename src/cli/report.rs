@@ -2,6 +2,7 @@
 
 use super::style::{BarGlyphs, Style};
 use crate::answer::compare::OtherRelease;
+use crate::answer::ubatch::LargerUbatch;
 use crate::answer::verdict::capitalised;
 use crate::answer::{KnobLimits, verdict};
 use crate::machine::{DeviceKind, Origin, short_name};
@@ -11,6 +12,7 @@ use crate::plan::{
     Why,
 };
 use crate::speed::Speeds;
+use crate::speed::turn::{Reuse, TurnTime};
 use crate::units::{Bytes, Difference, Tokens, parameters};
 
 /// How much a report says.
@@ -69,6 +71,29 @@ pub(super) fn plan(
         }
     }
     style.report(&page)
+}
+
+/// Sentences on prompts: the turn that was asked for, what a larger ubatch would do, and what is assumed or not known.
+pub(super) fn prompts(
+    speeds: Option<&Speeds>,
+    turn: Option<&(Result<TurnTime, String>, Reuse)>,
+    larger: Option<&LargerUbatch>,
+) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some((time, reuse)) = turn {
+        sentences.push(match time {
+            Ok(time) => format!("Turn: {time}."),
+            Err(why) => format!("How long a turn takes is not said: {why}."),
+        });
+        sentences.push(format!("Prompts again: {}.", reuse.reason));
+    }
+    match speeds.map(|speeds| &speeds.prompt) {
+        Some(Ok(prompt)) => sentences.extend(prompt.reason.as_ref().map(|reason| format!("Prompts: {reason}."))),
+        Some(Err(why)) if turn.is_none() => sentences.push(format!("How fast prompts are read is not said: {why}.")),
+        _ => {}
+    }
+    sentences.extend(larger.map(|larger| format!("{}.", capitalised(&larger.to_string()))));
+    sentences
 }
 
 fn headline(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> Page {

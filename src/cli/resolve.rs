@@ -64,6 +64,7 @@ impl MachineSource {
             described = described.over(other.into());
         }
         (described.os, described.disk) = (machine.os.or(described.os), machine.disk.or(described.disk));
+        described.link = machine.link.or(described.link);
         described.cpu = machine.cpu.map(Cpu::with).or(described.cpu);
         described.drivers = Drivers { nvidia: machine.driver, jetpack: machine.jetpack }.or(described.drivers);
         for name in &machine.join {

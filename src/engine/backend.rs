@@ -248,6 +248,7 @@ mod tests {
             listed: crate::machine::Listed::default(),
             dedicated: None,
             driver_memory: None,
+            link: None,
         };
         let rules = of(Backend::Cuda);
         assert_eq!((rules.flash_ollama_024.supports(&gpu), rules.flash_ollama.supports(&gpu)), (until_024, from_030));

@@ -436,8 +436,9 @@ record! {
 
 const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,gpu,cpu,all";
 
-/// Weights in RAM of layers that count as on GPUs, and the speed at the start and with a full cache.
-const LAST_COLUMNS: &str = "parts_in_ram,tokens_per_second,tokens_per_second_at_full_context";
+/// Weights in RAM of layers that count as on GPUs, the speed at the start and with a full cache, and that of a prompt.
+const LAST_COLUMNS: &str = "parts_in_ram,tokens_per_second,tokens_per_second_at_full_context,\
+     prompt_tokens_per_second";
 
 /// One line per point: the value, `COLUMNS`, weights, cache, graph and free bytes of each device, then `LAST_COLUMNS`.
 pub fn sweep_csv(sweep: &Sweep) -> String {
@@ -479,10 +480,11 @@ pub fn matrix_csv(matrix: &Matrix) -> String {
 
 /// The fields of `LAST_COLUMNS`, empty without a plan or a speed.
 fn last_fields(figures: &Result<PlanFigures, String>) -> String {
-    let Ok(figures) = figures else { return ",,".to_owned() };
+    let Ok(figures) = figures else { return ",,,".to_owned() };
     let speed =
         |range: Option<SpeedRange>| range.map_or_else(String::new, |range| format!("{:.2}", range.tokens_per_second));
-    format!("{},{},{}", figures.parts_in_ram.0, speed(figures.speed), speed(figures.speed_at_full_context))
+    let [start, full, prompt] = [figures.speed, figures.speed_at_full_context, figures.prompt_speed].map(speed);
+    format!("{},{start},{full},{prompt}", figures.parts_in_ram.0)
 }
 
 /// The fields of `COLUMNS`; if there is no plan, the verdict is `refused` and the rest is empty.

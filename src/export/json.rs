@@ -17,6 +17,8 @@ use crate::plan::{
 };
 use crate::settings::{InEffect, Release};
 use crate::speed::Speed;
+use crate::speed::prompt::PromptSpeed;
+use crate::speed::turn::{Reuse, TurnTime};
 use crate::text;
 use crate::units::{Bytes, Difference};
 
@@ -52,6 +54,10 @@ pub fn json(plan: &Plan) -> serde_json::Result<String> {
 pub struct Besides<'a> {
     /// The modelled speed of the plan, if it can be known.
     pub speed: Option<&'a Speed>,
+    /// How fast it reads a prompt, or why there is no figure.
+    pub prompt: Option<&'a Result<PromptSpeed, String>>,
+    /// How long the turn takes that was asked for, or why there is no figure; and what its server keeps.
+    pub turn: Option<(&'a Result<TurnTime, String>, &'a Reuse)>,
     /// What it takes of RAM.
     pub ram: Option<&'a RamUse>,
     /// How Ollama starts llama-server for it.
@@ -65,9 +71,11 @@ pub struct Besides<'a> {
 /// # Errors
 /// As [`json`].
 pub fn json_with(plan: &Plan, besides: &Besides<'_>) -> serde_json::Result<String> {
-    let Besides { speed, ram, starts, releases } = *besides;
+    let Besides { speed, prompt, turn, ram, starts, releases } = *besides;
     let launch = starts.and_then(|all| Some(LaunchRecord::of(all.starts.first()?, &all.starts)));
-    text::json(&Object { speed, launch, ram, releases, ..Object::of(plan) })
+    let prompt = prompt.map(PromptRecord::of);
+    let turn = turn.map(|(time, reuse)| TurnRecord::of(time, reuse));
+    text::json(&Object { speed, prompt, turn, launch, ram, releases, ..Object::of(plan) })
 }
 
 /// The object of [`json`], to embed in another.
@@ -115,12 +123,44 @@ record! {
         #[serde(skip_serializing_if = "Option::is_none")]
         speed: Option<&'a Speed> = None,
         #[serde(skip_serializing_if = "Option::is_none")]
+        prompt: Option<PromptRecord<'a>> = None,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        turn: Option<TurnRecord<'a>> = None,
+        #[serde(skip_serializing_if = "Option::is_none")]
         launch: Option<LaunchRecord<'a>> = None,
         #[serde(skip_serializing_if = "Option::is_none")]
         ram: Option<&'a RamUse> = None,
         #[serde(skip_serializing_if = "Option::is_none")]
         releases: Option<&'a [OtherRelease]> = None,
         notes: &'a [String] = &plan.notes,
+    }
+}
+
+record! {
+    /// How fast a prompt is read; without a figure, `reason` says why.
+    PromptRecord<'a>(prompt: &'a Result<PromptSpeed, String>) {
+        tokens: Option<u64> = prompt.as_ref().ok().map(|prompt| prompt.tokens),
+        depth: Option<u64> = prompt.as_ref().ok().map(|prompt| prompt.depth),
+        tokens_per_second: Option<f64> = prompt.as_ref().ok().map(|prompt| prompt.tokens_per_second),
+        low: Option<f64> = prompt.as_ref().ok().map(|prompt| prompt.low),
+        high: Option<f64> = prompt.as_ref().ok().map(|prompt| prompt.high),
+        confidence: Option<Confidence> = prompt.as_ref().ok().map(|prompt| prompt.confidence),
+        reason: Option<&'a str> = match prompt {
+            Ok(prompt) => prompt.reason.as_deref(),
+            Err(why) => Some(why),
+        },
+        terms: &'a [crate::speed::Term] = prompt.as_ref().map_or(&[], |prompt| &prompt.terms),
+    }
+}
+
+record! {
+    /// How long a turn takes; without a figure, `reason` says why.
+    TurnRecord<'a>(time: &'a Result<TurnTime, String>, reuse: &'a Reuse) {
+        #[serde(flatten)]
+        time: Option<&'a TurnTime> = time.as_ref().ok(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<&'a str> = time.as_ref().err().map(String::as_str),
+        reuse: &'a Reuse = reuse,
     }
 }
 

@@ -12,7 +12,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::visible::{VisibilityRule, visible};
 use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe, Process, counted};
-use crate::machine::{Backend, Drivers, Gpu, Ram, drivers};
+use crate::machine::{Backend, Drivers, Gpu, Link, Ram, drivers};
 use crate::units::Bytes;
 
 /// A GPU or one of its MIG instances: index of the card, index among its instances.
@@ -241,9 +241,15 @@ fn describe(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gp
         integrated: shares_ram,
         compute,
         driver_major: cuda.and_then(|version| (version / 1000).try_into().ok()),
+        link: link(device).filter(|_| !shares_ram),
         ..Gpu::of(&device.name().unwrap_or_else(|_| unnamed()), Backend::Cuda, total)
     });
     NvmlGpu { uuid, gpu, facts, shares_ram, ..NvmlGpu::unresponsive(String::new()) }
+}
+
+/// Its link: the newest generation that card and board can do, as it falls while the card is idle, and the lanes in use.
+fn link(device: &Device<'_>) -> Option<Link> {
+    Link::pcie(device.max_pcie_link_gen().ok()?, device.current_pcie_link_width().ok()?).ok()
 }
 
 /// Compute and graphics processes on the GPU, each once, the largest first; none if the driver does not report them.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::visible::{VisibilityRule, visible};
 use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, counted};
-use crate::machine::{Backend, Gpu, Listed, Ram};
+use crate::machine::{Backend, Gpu, Link, Listed, Ram};
 use crate::units::Bytes;
 
 /// The sysfs tree to read.
@@ -110,6 +110,18 @@ impl DrmCard {
 
     fn bytes(&self, file: &str) -> Option<Vec<u8>> {
         fs::read(self.path(file)).ok()
+    }
+
+    /// Its link, as the kernel's `Documentation/ABI/testing/sysfs-bus-pci` describes it: the lanes in use, and the fastest
+    /// that card and port can do, for the link in use is slower while the card is idle.
+    fn link(&self) -> Option<Link> {
+        let rate = |file: &str| self.text(file)?.split_whitespace().next()?.parse::<f64>().ok();
+        let fastest = rate("max_link_speed").or_else(|| rate("current_link_speed"))?;
+        let port = rate("../max_link_speed").unwrap_or(fastest);
+        let lanes = self.text("current_link_width")?.parse().ok()?;
+        // gigatransfers a second double with every generation
+        let generation = ((fastest.min(port) / 2.5).log2().round() as u32).saturating_add(1);
+        Link::pcie(generation, lanes).ok()
     }
 
     fn hex(&self, file: &str) -> Option<u32> {
@@ -253,6 +265,7 @@ fn read_amd(card: &DrmCard) -> Result<FoundGpu, String> {
         integrated,
         dedicated: integrated.then_some(vram),
         listed: Listed { pci: card.pci.as_deref().map(Into::into), ..Listed::default() },
+        link: card.link().filter(|_| !integrated),
         ..Gpu::of(&name, Backend::Rocm, total)
     };
     Ok(FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) })
@@ -477,5 +490,24 @@ mod tests {
         let list = "# comment\n1.0.0\n73BF,\tC1,\tAMD Radeon RX 6800 XT\n73BF,\tC3,\tAMD Radeon RX 6800\n";
         assert_eq!(in_list(list, 0x73bf, 0xc3).as_deref(), Some("AMD Radeon RX 6800"));
         assert_eq!(in_list(list, 0x73bf, 0xc0), None);
+    }
+
+    #[test]
+    fn an_idle_link_is_what_card_and_port_can_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = folder.path().join("device");
+        fs::create_dir(&device).unwrap();
+        let link = |files: &[(&str, &str)]| {
+            for (file, text) in files {
+                fs::write(device.join(file), text).unwrap();
+            }
+            DrmCard::read("card0".to_owned(), device.clone()).link()
+        };
+        assert_eq!(link(&[]), None);
+        let idle = [("current_link_speed", "2.5 GT/s PCIe\n"), ("current_link_width", "8\n")];
+        assert_eq!(link(&idle), Link::pcie(1, 8).ok());
+        assert_eq!(link(&[("max_link_speed", "32.0 GT/s PCIe\n")]), Link::pcie(5, 8).ok());
+        assert_eq!(link(&[("../max_link_speed", "16.0 GT/s PCIe\n")]), Link::pcie(4, 8).ok());
+        assert_eq!(link(&[("current_link_width", "0\n")]), None);
     }
 }

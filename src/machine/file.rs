@@ -66,6 +66,8 @@ pub struct DeviceRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gfx: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pci: Option<&'a str>,
@@ -112,6 +114,7 @@ impl<'a> DeviceRecord<'a> {
             computer: None,
             vulkan: None,
             driver_memory: None,
+            link: None,
             bandwidth: ram.bandwidth,
             gfx: None,
             pci: None,
@@ -136,6 +139,7 @@ impl<'a> DeviceRecord<'a> {
             pci: gpu.listed.pci.as_deref(),
             also_vulkan: gpu.listed.also_vulkan.then_some(true),
             driver_memory: gpu.driver_memory,
+            link: gpu.link.map(|link| link.to_string()),
             ..Self::cpu(memory)
         }
     }
@@ -184,6 +188,7 @@ struct ReadDevice {
     computer: Option<String>,
     vulkan: Option<VulkanLimits>,
     driver_memory: Option<u64>,
+    link: Option<String>,
     /// In bytes a second; only read of main memory.
     bandwidth: Option<u64>,
     gfx: Option<String>,
@@ -261,6 +266,7 @@ impl ReadDevice {
                 also_vulkan: self.also_vulkan,
             },
             driver_memory: self.driver_memory.map(Bytes).filter(|bytes| *bytes <= memory.total),
+            link: self.link.as_deref().map(str::parse).transpose()?,
         })
     }
 }
@@ -292,6 +298,7 @@ mod tests {
             vulkan: None,
             listed: Listed::default(),
             driver_memory: None,
+            link: None,
         };
         let ram = Ram {
             total: Bytes::gib(64),

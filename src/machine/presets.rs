@@ -6,7 +6,7 @@ use serde::Deserialize;
 use strsim::levenshtein as distance;
 
 use super::budget::DriverRow;
-use super::{Backend, Gpu, Listed, Ram, budget};
+use super::{Backend, Gpu, Link, Listed, Ram, budget};
 use crate::units::Bytes;
 
 /// Share of a system's main memory that is free before a model is loaded. Assumed, not measured.
@@ -43,6 +43,14 @@ pub struct Preset {
     pub gfx: Option<String>,
     /// Memory bandwidth in GB/s (10^9 bytes a second), from the vendor.
     pub gbps: u32,
+    /// Multiplications and additions of dense f16 matrices, in 10^12 a second.
+    pub tflops: f64,
+    /// Whether a GPU of Apple has matrix units.
+    #[serde(default)]
+    pub matrix: bool,
+    /// Lanes of PCI Express, where it has fewer than sixteen.
+    #[serde(default)]
+    lanes: Option<u32>,
     /// Whether it shares its memory with the CPU.
     #[serde(default)]
     pub integrated: bool,
@@ -74,7 +82,22 @@ impl Preset {
             vulkan: None,
             listed: Listed::default(),
             driver_memory: None,
+            link: None,
         }
+    }
+
+    /// How the card is probably connected: with all its lanes. PCI Express 3 before 2020 and 4 since then, for few boards
+    /// offer more to a card that can do 5.
+    pub fn link(&self) -> Link {
+        let old = self.compute.is_some_and(|compute| compute < (8, 0)) || self.gfx.as_deref() == Some("gfx900");
+        Link::Pcie { generation: if old { 3 } else { 4 }, lanes: self.lanes.unwrap_or(16) }
+    }
+
+    /// Whether it came with or after boards for DDR5.
+    pub fn is_of_ddr5(&self) -> bool {
+        let gfx = self.gfx.as_deref().is_some_and(|gfx| gfx.starts_with("gfx11") || gfx.starts_with("gfx12"));
+        let intel = matches!(self.backend, Backend::Vulkan | Backend::Sycl);
+        gfx || intel || self.compute.is_some_and(|compute| compute >= (8, 9))
     }
 
     /// The main memory of a system, with the assumed free memory, at least what its GPU is assumed to have free of it;
@@ -239,6 +262,7 @@ mod tests {
             assert!(gpu.dedicated.is_none_or(|bytes| gpu.integrated && bytes <= gpu.total), "{}", preset.name);
             assert_eq!(preset.mib.is_none(), gpu.backend == Backend::Metal, "{}", preset.name);
             assert!((60..=8000).contains(&preset.gbps), "{}", preset.name);
+            assert!((2.0..3000.0).contains(&preset.tflops), "{}", preset.name);
             assert_eq!(find(&preset.name), Some(preset), "{} has a double", preset.name);
         }
     }

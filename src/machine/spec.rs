@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::budget::VulkanLimits;
-use super::{Backend, Cpu, Drivers, Gpu, Machine, Origin, Os, Ram, file, presets, rpc};
+use super::{Backend, Cpu, Drivers, Gpu, Link, Machine, Origin, Os, Ram, file, presets, rpc};
 use crate::text::one_line;
 use crate::units::{Bandwidth, Bytes, NotABandwidth};
 
@@ -16,6 +16,8 @@ pub struct MachineSpec {
     pub ram: Option<Ram>,
     /// How fast the disk is read.
     pub disk: Option<Bandwidth>,
+    /// How the cards are connected, all of them.
+    pub link: Option<Link>,
     /// The operating system, from a machine file.
     pub os: Option<Os>,
     /// The CPU.
@@ -35,6 +37,7 @@ impl From<Machine> for MachineSpec {
             ram: Some(machine.ram),
             os: Some(machine.os),
             disk: machine.disk,
+            link: None,
             cpu: Some(machine.cpu),
             drivers: machine.drivers,
             joined: Vec::new(),
@@ -117,7 +120,8 @@ impl MachineSpec {
         let joined = [earlier.joined, self.joined].concat();
         let drivers = self.drivers.or(earlier.drivers);
         let (gpus, ram) = (self.gpus.or(earlier.gpus), self.ram.or(earlier.ram));
-        Self { gpus, ram, disk: self.disk.or(earlier.disk), os, cpu, drivers, joined, notes }
+        let (disk, link) = (self.disk.or(earlier.disk), self.link.or(earlier.link));
+        Self { gpus, ram, disk, link, os, cpu, drivers, joined, notes }
     }
 
     /// Adds the GPUs of `machine` over RPC, under the name `computer`.
@@ -130,7 +134,11 @@ impl MachineSpec {
 
     /// The machine, with everything that was not given taken from `detected`.
     pub fn complete(&self, detected: Machine) -> Machine {
-        let stated = self.os.is_some() || self.disk.is_some() || self.cpu.is_some() || !self.drivers.is_unknown();
+        let stated = self.os.is_some()
+            || self.disk.is_some()
+            || self.link.is_some()
+            || self.cpu.is_some()
+            || !self.drivers.is_unknown();
         if self.gpus.is_none() && self.ram.is_none() && self.joined.is_empty() && !stated {
             return detected;
         }
@@ -139,7 +147,11 @@ impl MachineSpec {
         let assumed =
             || if self.ram.is_some() { Cpu::beside(self.gpus.as_deref().unwrap_or_default()) } else { detected.cpu };
         let cpu = self.cpu.unwrap_or_else(assumed);
-        let gpus = [self.gpus.clone().unwrap_or(detected.gpus), self.joined.clone()].concat();
+        let mut gpus = self.gpus.clone().unwrap_or(detected.gpus);
+        for gpu in gpus.iter_mut().filter(|gpu| !gpu.integrated) {
+            gpu.link = self.link.or(gpu.link);
+        }
+        gpus.extend(self.joined.iter().cloned());
         // what was detected says nothing of a described machine's drivers
         let known = if self.gpus.is_none() { detected.drivers } else { Drivers::default() };
         let drivers = self.drivers.or(known);
@@ -149,7 +161,7 @@ impl MachineSpec {
 }
 
 /// The keys of a GPU.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "total",
     "free",
@@ -163,6 +175,7 @@ const KEYS: [&str; 14] = [
     "max-buffer",
     "gfx",
     "pci",
+    "link",
     ALSO_VULKAN,
 ];
 
@@ -215,6 +228,9 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     }
     if let Some(compute) = pairs.take("compute") {
         gpu.compute = Some(capability(&compute)?);
+    }
+    if let Some(link) = pairs.take("link") {
+        gpu.link = Some(link.parse()?);
     }
     gpu.vulkan = vulkan_limits(&mut pairs, gpu.backend)?;
     let also_vulkan = pairs.take(ALSO_VULKAN).map(|text| yes(ALSO_VULKAN, &text)).transpose()?;
@@ -315,6 +331,7 @@ fn blank(total: Bytes) -> (Gpu, Option<String>) {
         vulkan: None,
         dedicated: None,
         driver_memory: None,
+        link: None,
         listed: crate::machine::Listed::default(),
     };
     (gpu, Some(assumed_free(presets::FREE_VRAM, "its memory")))
@@ -333,12 +350,28 @@ fn ram(text: &str) -> Result<Ram, String> {
     let total = size("total", &total)?;
     let free = pairs.take("free").map_or(Ok(total), |free| size("free", &free))?;
     let swap_free = pairs.take("swap").map_or(Ok(Bytes::ZERO), |swap| size("swap", &swap))?;
-    let bandwidth = pairs.take("bandwidth").map(|text| text.parse()).transpose();
-    let bandwidth = bandwidth.map_err(|error: NotABandwidth| format!("bandwidth: {error}"))?;
+    let bandwidth = pairs.take("bandwidth").map(|text| ram_bandwidth(&text)).transpose()?;
     if free > total {
         return Err(format!("free={} is more than total={}: lower free or raise total", free.0, total.0));
     }
     Ok(Ram { total, free, swap_free, bandwidth })
+}
+
+/// Parses a bandwidth of RAM: `80GB/s`, or channels × millions of transfers a second, `2x5600`. A channel has 64 bits.
+///
+/// # Errors
+/// One sentence.
+pub fn ram_bandwidth(text: &str) -> Result<Bandwidth, String> {
+    let number = |text: &str| {
+        let digits = text.trim().trim_start_matches(|c: char| !c.is_ascii_digit());
+        digits.parse::<u64>().ok().filter(|number| (1..100_000).contains(number))
+    };
+    let product = text.split_once(['x', '×', '*']).and_then(|(channels, rate)| {
+        let (channels, rate) = (number(channels)?, number(rate)?);
+        Bandwidth::checked(channels * rate * 8_000_000).ok()
+    });
+    let wrong = |error: NotABandwidth| format!("bandwidth: {error}, or channels x speed: 2x5600");
+    product.map_or_else(|| text.parse().map_err(wrong), Ok)
 }
 
 fn size(key: &str, text: &str) -> Result<Bytes, String> {
@@ -477,6 +510,7 @@ mod tests {
             listed: crate::machine::Listed::default(),
             dedicated: None,
             driver_memory: None,
+            link: None,
         };
         assert_eq!(gpu, expected);
         let ram = MachineSpec::read(&[], Some("total=68719476736,free=51539607552,swap=2147483648")).unwrap().ram;

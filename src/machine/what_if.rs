@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, rpc};
-use crate::units::Bytes;
+use super::{Backend, Gpu, Link, Machine, Origin, Os, Ram, file, rpc};
+use crate::units::{Bandwidth, Bytes};
 
 /// All changes; none by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +42,8 @@ pub struct GpuChange {
     pub desktop: Bytes,
     /// Part of the free memory reserved for another model.
     pub other: Bytes,
+    /// How it is connected.
+    pub link: Option<Link>,
 }
 
 /// Changes of main memory; `None` keeps a value.
@@ -53,6 +55,8 @@ pub struct RamChange {
     pub free: Option<Bytes>,
     /// Free swap space.
     pub swap: Option<Bytes>,
+    /// Bandwidth.
+    pub bandwidth: Option<Bandwidth>,
 }
 
 /// A GPU of the machine or an added one, whether used or switched off.
@@ -86,6 +90,7 @@ impl GpuChange {
         let mut gpu = self.card.as_ref().unwrap_or(gpu).clone();
         let free = self.free.map_or(gpu.free, |free| free.min(gpu.total));
         gpu.free = free - self.desktop - self.other;
+        gpu.link = self.link.or(gpu.link);
         (gpu, free)
     }
 }
@@ -95,7 +100,7 @@ impl RamChange {
         let total = self.total.unwrap_or(ram.total);
         // memory in use stays the same unless free memory is set
         let free = self.free.unwrap_or(total - (ram.total - ram.free)).min(total);
-        Ram { total, free, swap_free: self.swap.unwrap_or(ram.swap_free), bandwidth: ram.bandwidth }
+        Ram { total, free, swap_free: self.swap.unwrap_or(ram.swap_free), bandwidth: self.bandwidth.or(ram.bandwidth) }
     }
 }
 
@@ -256,6 +261,7 @@ mod tests {
             listed: crate::machine::Listed::default(),
             dedicated: None,
             driver_memory: None,
+            link: None,
         }
     }
 
@@ -381,7 +387,7 @@ mod tests {
             let mut what_if = WhatIf::default();
             let change = what_if.change(0, &found()).unwrap();
             (change.free, change.desktop, change.other) = (free.map(Bytes), Bytes(desktop), Bytes(other));
-            what_if.ram = RamChange { total: total.map(Bytes), free: stated.map(Bytes), swap: None };
+            what_if.ram = RamChange { total: total.map(Bytes), free: stated.map(Bytes), ..RamChange::default() };
             let machine = what_if.over(&found());
             prop_assert!(machine.gpus.iter().all(|gpu| gpu.free <= gpu.total));
             prop_assert!(machine.ram.free <= machine.ram.total);

@@ -9,10 +9,12 @@ use std::fmt::Display;
 
 use super::knob::MAX_VALUE;
 use super::placement;
+use super::turn::{percent, share};
 use super::{
     ALL_LAYERS, CacheType, Context, DeviceName, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice,
-    NearestRelease, Outputs, Release, Settings, TensorOverride,
+    NearestRelease, Outputs, Release, Settings, TensorOverride, Turn,
 };
+
 use crate::gguf::FileType;
 use crate::machine::Backend;
 use crate::units::Bytes;
@@ -301,6 +303,14 @@ flags! {
     RequireFull {
         names: &["require-full"], is_llama_cpp: false, help: "Refuse any plan without all layers on GPU",
         access: switch!(require_full),
+    }
+    Turn {
+        names: &["turn"], takes: Takes::Word("SENT,WRITTEN"), is_llama_cpp: false, access: optional!(turn, str::parse, Turn::to_string),
+        help: "Say how long an answer takes: tokens sent, with all that was said before, and tokens written, such as 32k,1k",
+    }
+    Cached {
+        names: &["cached"], takes: Takes::Word("PERCENT"), is_llama_cpp: false, access: optional!(cached, share, percent),
+        help: "The share of the tokens sent that the server still has in its cache, for --turn",
     }
     RawSettings {
         names: &["raw-settings"], is_llama_cpp: false, access: switch!(raw),
@@ -1014,6 +1024,8 @@ pub(crate) mod tests {
             Takes::Word("NAME") => "llama-cli",
             Takes::Word("MODE") => "mlock",
             Takes::Word("WxH") => "640x480",
+            Takes::Word("SENT,WRITTEN") => "32768,1024",
+            Takes::Word("PERCENT") => "90%",
             Takes::Word("GPU1|none" | "GPU,…") => "GPU1",
             Takes::Word("RELEASE") => "2026-08",
             other => panic!("{flag:?}: a sample for {other:?} is missing"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::knob::{Knob, one_type};
-use super::{CacheType, Flag, FlashAttn, LlamaProgram, LoadMode, Pooling, Release, Settings, VariableMeaning};
+use super::{CacheType, Flag, FlashAttn, LlamaProgram, LoadMode, Pooling, Release, Settings, Turn, VariableMeaning};
 use crate::units::Bytes;
 
 /// The knobs after the engine's rules.
@@ -79,6 +79,12 @@ pub struct InEffect {
     /// Checkpoints that llama-server keeps per sequence at most; none for engines without them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ctx_checkpoints: Option<u64>,
+    /// The turn whose time is said.
+    #[serde(skip)]
+    pub turn: Option<Turn>,
+    /// Weights in RAM are not copied to a GPU for prompts.
+    #[serde(skip)]
+    pub no_op_offload: bool,
     /// Who set a value, by its key, where it was not the request: `by VRAM, 24.0 GiB in all`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<&'static str, String>,

@@ -2,26 +2,52 @@
 
 use std::fmt;
 
+use super::family::Family;
 use super::terms::spread;
 use super::{Speed, SpeedRange, Speeds};
 use crate::named::named;
 use crate::units::Tokens;
 
+/// The share of measurements, of threads that a fit had not seen, that ranges are made to hold: more than the four fifths
+/// that are promised, for threads are few.
+pub const SHOWN: f64 = 0.85;
+
 named! {
     /// Plans whose errors are alike.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[allow(missing_docs, reason = "the names say it")]
     pub enum Class {
-        /// Everything on one GPU.
-        OneGpu = "one GPU",
+        /// Everything on one GPU, as in the next three.
+        Cuda = "CUDA, one GPU",
+        Metal = "Metal",
+        Vulkan = "Vulkan, one GPU",
+        Rocm = "ROCm and SYCL, one GPU",
         /// Everything on several GPUs.
         SeveralGpus = "several GPUs",
-        /// Weights or caches in RAM.
+        /// Weights or caches in RAM, whose bandwidth, or for prompts the link to it, is known.
         Ram = "layers or experts in RAM",
+        /// The same where it is assumed.
+        RamAssumed = "layers or experts in RAM, its speed assumed",
+        /// No GPU takes part.
+        Cpu = "CPU only",
     }
 }
 
 impl Class {
-    /// The range around `modelled` that covers about 80 % of measurements.
+    /// That of everything on one GPU of this family.
+    pub const fn of_one(family: Family) -> Self {
+        if family.is_cuda() {
+            Self::Cuda
+        } else if family.is_metal() {
+            Self::Metal
+        } else if family.is_vulkan() {
+            Self::Vulkan
+        } else {
+            Self::Rocm
+        }
+    }
+
+    /// The range around `modelled`.
     pub fn range(self, modelled: f64) -> (f64, f64) {
         let (low, high) = spread(self);
         (modelled * low, modelled * high)
@@ -45,6 +71,9 @@ impl fmt::Display for Speeds {
         let full = self.full.range().to_string();
         if full != self.start.range().to_string() {
             write!(f, ", {full} at full context")?;
+        }
+        if let Some(Ok(turn)) = &self.turn {
+            write!(f, ", {} to a first token and {} to the last", turn.first, turn.last)?;
         }
         self.start.assumes.map_or(Ok(()), |what| write!(f, " ({what} assumed)"))
     }
@@ -70,7 +99,7 @@ impl SpeedRange {
 }
 
 /// `0.43`, `4.3`, `43`, `430`
-fn two_digits(value: f64) -> String {
+pub(super) fn two_digits(value: f64) -> String {
     if value <= 0.0 || !value.is_finite() {
         return "0".to_owned();
     }

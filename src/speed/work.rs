@@ -1,19 +1,44 @@
 //! What every device does for one token, and what that takes.
 
+use super::family::{Family, known};
 use super::range::Class;
-use super::terms::{Constants, Family, known};
+use super::terms::Constants;
 use crate::engine::PreparedModel;
 use crate::engine::llama_cpp::hparams::Hparams;
 use crate::gguf::{GgmlType, Tensor};
-use crate::machine::{DeviceKind, Machine};
+use crate::machine::{DeviceKind, Machine, presets};
 use crate::model::{Model, TensorGroup};
 use crate::plan::Plan;
 use crate::settings::{CacheType, FlashAttn, InEffect};
-use crate::units::Bandwidth;
+use crate::units::{Bandwidth, Bytes};
 
-/// Assumed where the bandwidth of RAM is not stated: between two channels of DDR4-2666 (43 GB/s) and two of DDR5-5600
-/// (90 GB/s).
-pub const ASSUMED_RAM: Bandwidth = Bandwidth::gbps(60);
+/// RAM whose bandwidth is not stated, as machines of a kind and an age have it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AssumedRam {
+    /// Its bandwidth: channels × 8 bytes × transfers a second.
+    pub bandwidth: Bandwidth,
+    /// What it is assumed to be.
+    pub kind: &'static str,
+}
+
+impl AssumedRam {
+    /// A desktop has two channels; more than four cards, or more RAM than desktops take, are a server's or a workstation's
+    /// with eight. DDR5 came with the boards of 2022, as Ada, RDNA3 and Arc did.
+    pub fn of(machine: &Machine) -> Self {
+        let gpus = machine.gpus.iter().filter(|gpu| gpu.computer.is_none());
+        let presets: Vec<_> = gpus.filter_map(|gpu| presets::of_gpu(&gpu.name, gpu.total)).collect();
+        let is_large = presets.len() > 4 || machine.ram.total > Bytes::gib(256);
+        let is_new = presets.iter().any(|preset| preset.is_of_ddr5());
+        let (gbps, kind) = match (is_large, is_new) {
+            (false, false) if presets.is_empty() => (60, "between two channels of DDR4 and of DDR5"),
+            (false, false) => (51, "two channels of DDR4-3200, as with cards before 2022"),
+            (false, true) => (90, "two channels of DDR5-5600, as with cards since 2022"),
+            (true, false) => (205, "eight channels of DDR4-3200, as servers have"),
+            (true, true) => (307, "eight channels of DDR5-4800, as servers have"),
+        };
+        Self { bandwidth: Bandwidth::gbps(gbps), kind }
+    }
+}
 
 /// Assumed where the speed of the disk is not stated: between a SATA SSD (0.55 GB/s) and an `NVMe` drive with four lanes
 /// of PCI Express 4 (7 GB/s).
@@ -34,8 +59,8 @@ pub struct Work {
     pub hops: f64,
     /// Layers on GPUs whose experts, or other weights, are in RAM.
     pub synced: f64,
-    /// Whether the bandwidth of RAM matters and was assumed.
-    pub assumed: bool,
+    /// What RAM is assumed to be, where its bandwidth matters and is not known.
+    pub assumed: Option<AssumedRam>,
     /// What is read from disk, as RAM does not hold all weights that are mapped.
     pub disk: Option<DiskReads>,
 }
@@ -113,13 +138,14 @@ impl Work {
         let blocks = blocks(model, hparams, &plan.settings, depth);
         let shares = Shares::of(plan);
         let cpu = plan.devices.len().checked_sub(1)?;
+        let assumed = AssumedRam::of(machine);
         let mut work: Vec<DeviceWork> = Vec::with_capacity(plan.devices.len());
         let flash = plan.settings.flash_attn != FlashAttn::Off && plan.v_transposed != Some(true);
         for device in &plan.devices {
             work.push(DeviceWork {
                 id: device.id.clone(),
                 family: Family::Cpu,
-                bandwidth: ASSUMED_RAM,
+                bandwidth: assumed.bandwidth,
                 weights: Weights::default(),
                 cache: 0.0,
                 layers: 0.0,
@@ -155,9 +181,10 @@ impl Work {
         for (index, device) in work.iter_mut().enumerate() {
             let idle = device.weights.bytes == 0.0 && device.cache == 0.0;
             if plan.devices.get(index).is_some_and(|device| device.kind == DeviceKind::Gpu) && !idle {
-                (device.family, device.bandwidth) = known(machine.gpus.get(index)?)?;
+                let known = known(machine.gpus.get(index)?)?;
+                (device.family, device.bandwidth) = (known.family, known.bandwidth);
             } else {
-                device.bandwidth = ram.unwrap_or(ASSUMED_RAM);
+                device.bandwidth = ram.unwrap_or(assumed.bandwidth);
             }
         }
         let disk = DiskReads::of(plan, machine, work.get(cpu).map_or(0.0, |ram| ram.weights.bytes));
@@ -168,19 +195,20 @@ impl Work {
             devices: work,
             hops: gpus.saturating_sub(1) as f64,
             synced,
-            assumed: in_ram && ram.is_none(),
+            assumed: (in_ram && ram.is_none()).then_some(assumed),
             disk,
         })
     }
 
     /// The class of its errors.
     pub fn class(&self) -> Class {
-        if self.devices.iter().any(|device| device.family == Family::Cpu) {
-            Class::Ram
-        } else if self.devices.len() > 1 {
-            Class::SeveralGpus
-        } else {
-            Class::OneGpu
+        let on_gpus = self.devices.iter().find(|device| device.family != Family::Cpu);
+        match on_gpus {
+            None => Class::Cpu,
+            _ if self.assumed.is_some() => Class::RamAssumed,
+            Some(_) if self.devices.iter().any(|device| device.family == Family::Cpu) => Class::Ram,
+            Some(_) if self.devices.len() > 1 => Class::SeveralGpus,
+            Some(device) => Class::of_one(device.family),
         }
     }
 
@@ -188,7 +216,12 @@ impl Work {
     pub fn seconds(&self, constants: &Constants, threads: Option<f64>) -> f64 {
         let devices: f64 = self.devices.iter().map(|device| device.seconds(constants, threads)).sum();
         let disk = self.disk.as_ref().map_or(0.0, DiskReads::seconds);
-        devices + self.hops * constants.hop + self.synced * constants.sync + disk
+        devices + self.hops * self.hop(constants) + self.synced * constants.sync + disk
+    }
+
+    /// Seconds to hand a token from one card to the next.
+    pub fn hop(&self, constants: &Constants) -> f64 {
+        self.devices.first().map_or(0.0, |device| constants.of(device.family).hop)
     }
 
     /// The same where the disk costs the most time that it may, or the least.
@@ -248,15 +281,15 @@ impl DeviceWork {
 /// The bandwidth of RAM: as stated, or that of an integrated GPU.
 fn ram(machine: &Machine) -> Option<Bandwidth> {
     let shared = || {
-        let (family, bandwidth) = machine.gpus.iter().filter(|gpu| gpu.integrated).find_map(known)?;
-        Some(if family == Family::Metal { bandwidth.min(APPLE_CPU) } else { bandwidth })
+        let known = machine.gpus.iter().filter(|gpu| gpu.integrated).find_map(known)?;
+        Some(if known.family.is_metal() { known.bandwidth.min(APPLE_CPU) } else { known.bandwidth })
     };
     machine.ram.bandwidth.or_else(shared)
 }
 
 /// What a token reads of a block's weights on its device, and of the `elsewhere` bytes that are not there. Experts are
 /// the first to be elsewhere.
-fn split(block: &BlockReads, elsewhere: f64) -> (Weights, Weights) {
+pub(super) fn split(block: &BlockReads, elsewhere: f64) -> (Weights, Weights) {
     let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
     let experts = share(elsewhere, block.experts.bytes);
     let dense = share(elsewhere - block.experts.bytes, block.dense.bytes);
@@ -302,6 +335,8 @@ impl Shares {
 pub struct Weights {
     /// In bytes.
     pub bytes: f64,
+    /// How many numbers.
+    pub elements: f64,
     /// What their arithmetic takes one thread of a CPU, in seconds; zero for types that memory limits.
     pub thread_seconds: f64,
 }
@@ -313,6 +348,7 @@ impl Weights {
             let elements: f64 = tensor.dims.iter().map(|&dim| dim as f64).product();
             sum.plus(Self {
                 bytes: tensor.bytes.0 as f64,
+                elements,
                 thread_seconds: rate(tensor.ty).map_or(0.0, |rate| elements / (rate * 1e9)),
             })
         })
@@ -321,13 +357,17 @@ impl Weights {
     /// Both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { bytes: self.bytes + other.bytes, thread_seconds: self.thread_seconds + other.thread_seconds }
+        Self {
+            bytes: self.bytes + other.bytes,
+            elements: self.elements + other.elements,
+            thread_seconds: self.thread_seconds + other.thread_seconds,
+        }
     }
 
     /// This share of them.
     #[must_use]
     pub fn times(self, share: f64) -> Self {
-        Self { bytes: self.bytes * share, thread_seconds: self.thread_seconds * share }
+        Self { bytes: self.bytes * share, elements: self.elements * share, thread_seconds: self.thread_seconds * share }
     }
 }
 

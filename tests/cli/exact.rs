@@ -23,6 +23,7 @@ fn dev0() -> Gpu {
         listed: plimsoll::machine::Listed::default(),
         dedicated: None,
         driver_memory: None,
+        link: None,
     }
 }
 
@@ -37,10 +38,11 @@ fn expected(model: &str, machine: &Machine, settings: &Settings) -> serde_json::
     serde_json::from_str(&export::json(&plan).unwrap()).unwrap()
 }
 
-/// Without the notes, as the program adds its own and the file on disk has no weights, and without what it says of RAM.
+/// Without the notes, as the program adds its own and the file on disk has no weights, and without what it says of RAM and prompts.
 fn silent(mut plan: serde_json::Value) -> serde_json::Value {
     plan.as_object_mut().unwrap().remove("notes").unwrap();
     plan.as_object_mut().unwrap().remove("ram");
+    plan.as_object_mut().unwrap().remove("prompt");
     plan
 }
 

@@ -17,8 +17,9 @@ fn plan(sandbox: &Sandbox, arguments: &[&str]) -> Value {
     let mut command = sandbox.plimsoll();
     command.arg("plan").arg(sandbox.model("llama3.1-8b")).args(SMALL).args(arguments);
     let mut plan = json(&mut command);
-    // answers do not say what a plan takes of RAM
+    // answers do not say what a plan takes of RAM, and how it reads prompts
     plan.as_object_mut().unwrap().remove("ram");
+    plan.as_object_mut().unwrap().remove("prompt");
     plan
 }
 

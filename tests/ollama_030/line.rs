@@ -111,6 +111,7 @@ fn machine(question: &Json) -> Machine {
         },
         dedicated: None,
         driver_memory: None,
+        link: None,
     };
     let system = &question["system"];
     let os = match question["os"].as_str().unwrap() {

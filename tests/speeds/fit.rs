@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll::speed::terms::Family;
+use plimsoll::speed::family::Family;
 use plimsoll::speed::terms::{Constants, FamilyConstants};
 
 use super::cases::Case;
@@ -25,7 +25,6 @@ struct Parameter {
 enum Place {
     /// One for all of these families.
     Of(&'static [Family], Field),
-    Hop,
     Sync,
 }
 
@@ -35,7 +34,6 @@ impl Place {
     fn get(&self, constants: &Constants) -> f64 {
         match self {
             Self::Of(families, field) => *field(&mut constants.of(families[0]).clone()),
-            Self::Hop => constants.hop,
             Self::Sync => constants.sync,
         }
     }
@@ -47,44 +45,65 @@ impl Place {
                     *field(&mut constants.families[*family as usize]) = value;
                 }
             }
-            Self::Hop => constants.hop = value,
             Self::Sync => constants.sync = value,
         }
     }
 }
 
-const CUDA: &[Family] = &[Family::Ada, Family::Blackwell, Family::Turing, Family::Ampere, Family::Hopper];
-const EACH: [&[Family]; 13] = [
+const CUDA: &[Family] =
+    &[Family::Ada, Family::Blackwell, Family::Gb10, Family::Volta, Family::Turing, Family::Ampere, Family::Hopper];
+const METAL: &[Family] = &[Family::Metal, Family::MetalMatrix];
+const VULKAN: &[Family] = &[
+    Family::VulkanGcn,
+    Family::VulkanRdna2,
+    Family::VulkanRdna3,
+    Family::VulkanRdna35,
+    Family::VulkanRdna4,
+    Family::VulkanNvidia,
+    Family::VulkanIntel,
+    Family::Sycl,
+];
+const RADEON: &[Family] = &[Family::Gcn, Family::Rdna2, Family::Rdna3, Family::Rdna35, Family::Rdna4];
+/// Families that share their share of the bandwidth: one each, but for those that are in no measurement.
+const EACH: &[&[Family]] = &[
     &[Family::Pascal],
+    &[Family::Volta],
     &[Family::Turing],
     &[Family::Ampere],
     &[Family::Hopper],
     &[Family::Ada],
     &[Family::Blackwell],
+    &[Family::Gb10],
     &[Family::Metal],
-    &[Family::VulkanAmd],
+    &[Family::MetalMatrix],
+    &[Family::VulkanGcn],
+    &[Family::VulkanRdna2, Family::VulkanRdna3],
+    &[Family::VulkanRdna35],
+    &[Family::VulkanRdna4],
     &[Family::VulkanNvidia],
-    &[Family::Intel],
-    &[Family::Rdna],
-    &[Family::Cdna],
+    &[Family::VulkanIntel, Family::Sycl],
+    &[Family::Gcn],
+    &[Family::Rdna2, Family::Rdna3],
+    &[Family::Rdna35],
+    &[Family::Rdna4],
     &[Family::Cpu],
 ];
 /// Families with the same overheads, and what to expect of them in microseconds.
 const BACKENDS: [(&[Family], f64, f64); 6] = [
     (CUDA, 60.0, 20.0),
     (&[Family::Pascal], 100.0, 40.0),
-    (&[Family::Metal], 100.0, 30.0),
-    (&[Family::VulkanAmd, Family::VulkanNvidia, Family::Intel], 50.0, 30.0),
-    (&[Family::Rdna, Family::Cdna], 50.0, 30.0),
+    (METAL, 100.0, 30.0),
+    (VULKAN, 50.0, 30.0),
+    (RADEON, 50.0, 30.0),
     (&[Family::Cpu], 200.0, 30.0),
 ];
 
 fn parameters() -> Vec<Parameter> {
     let mut parameters = Vec::new();
     let mut add = |place, prior, pull, most| parameters.push(Parameter { place, prior, pull, most });
-    for families in EACH {
-        let prior = if families == [Family::Hopper] { 0.6 } else { 0.75 };
-        let pull = if ALIKE.contains(&families[0]) { 0.05 } else { 0.5 };
+    for &families in EACH {
+        let prior = if families[0] == Family::Hopper { 0.6 } else { 0.75 };
+        let pull = if is_alike(families[0]) { 0.05 } else { 1.5 };
         add(Place::Of(families, |one| &mut one.weights), prior, pull, 0.95);
     }
     for (families, layer, busy) in BACKENDS {
@@ -92,8 +111,8 @@ fn parameters() -> Vec<Parameter> {
         add(Place::Of(families, |one| &mut one.busy), busy * 1e-6, 0.1, 1.0);
         add(Place::Of(families, |one| &mut one.cache_flash), 0.7, 0.1, 1.0);
         add(Place::Of(families, |one| &mut one.cache_plain), 0.4, 0.1, 1.0);
+        add(Place::Of(families, |one| &mut one.hop), 0.3e-3, 0.1, 1.0);
     }
-    add(Place::Hop, 0.3e-3, 0.1, 1.0);
     add(Place::Sync, 0.2e-3, 0.1, 1.0);
     parameters
 }
@@ -115,23 +134,16 @@ pub fn cost(cases: &[&Case], constants: &Constants) -> f64 {
 
 fn pulls(parameters: &[Parameter], constants: &Constants) -> f64 {
     let own: f64 = parameters.iter().map(|one| one.pull * (one.place.get(constants) / one.prior).ln().powi(2)).sum();
-    let shares: Vec<f64> = ALIKE.iter().map(|family| constants.of(*family).weights.ln()).collect();
+    let shares: Vec<f64> =
+        EACH.iter().filter(|one| is_alike(one[0])).map(|one| constants.of(one[0]).weights.ln()).collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     own + shares.iter().map(|share| PULL_TOGETHER * (share - mean).powi(2)).sum::<f64>()
 }
 
 /// GPUs without HBM reach like shares of their bandwidth, so a family of few measurements is pulled to the others.
-const ALIKE: [Family; 9] = [
-    Family::Pascal,
-    Family::Turing,
-    Family::Ampere,
-    Family::Ada,
-    Family::Blackwell,
-    Family::Metal,
-    Family::VulkanAmd,
-    Family::VulkanNvidia,
-    Family::Intel,
-];
+fn is_alike(family: Family) -> bool {
+    !matches!(family, Family::Hopper | Family::Gcn | Family::VulkanGcn | Family::Cpu)
+}
 const PULL_TOGETHER: f64 = 0.5;
 
 /// log(measured / modelled)
@@ -143,8 +155,8 @@ pub fn error(case: &Case, constants: &Constants) -> f64 {
 pub fn fit(cases: &[&Case]) -> Constants {
     let parameters = parameters();
     let weights = weights(cases);
-    let nothing = FamilyConstants { weights: 1.0, cache_flash: 1.0, cache_plain: 1.0, layer: 1.0, busy: 1.0 };
-    let mut constants = Constants { families: [nothing; Family::ALL.len()], hop: 1.0, sync: 1.0 };
+    let nothing = FamilyConstants { weights: 1.0, cache_flash: 1.0, cache_plain: 1.0, layer: 1.0, busy: 1.0, hop: 1.0 };
+    let mut constants = Constants { families: [nothing; Family::ALL.len()], sync: 1.0 };
     for parameter in &parameters {
         parameter.place.set(&mut constants, parameter.prior);
     }

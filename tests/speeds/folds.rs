@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll::speed::range::Class;
+use plimsoll::speed::range::{Class, SHOWN};
 
 use super::cases::Case;
 use super::fit;
 
-const FOLDS: usize = 5;
+const FOLDS: usize = 10;
 
 /// The log errors of `cases`, each by constants fitted on the other folds.
 pub fn held_out(cases: &[&Case]) -> Vec<f64> {
@@ -46,14 +46,22 @@ fn folds(cases: &[&Case]) -> Vec<usize> {
 pub type Group = fn(&Case) -> bool;
 
 /// Groups of measurements in the table of errors.
-pub const GROUPS: [(&str, Group); 6] = [
+pub const GROUPS: [(&str, Group); 10] = [
     ("all", |_| true),
-    ("one GPU", |case| case.work.class() == Class::OneGpu),
-    ("one GPU, 4096 tokens and more", |case| case.work.class() == Class::OneGpu && case.depth >= 4096),
+    ("one GPU", is_one),
+    ("one GPU, 4096 tokens and more", |case| is_one(case) && case.depth >= 4096),
+    ("CUDA, one GPU", |case| case.work.class() == Class::Cuda),
+    ("Metal", |case| case.work.class() == Class::Metal),
+    ("Vulkan, one GPU", |case| case.work.class() == Class::Vulkan),
+    ("ROCm and SYCL, one GPU", |case| case.work.class() == Class::Rocm),
     ("several GPUs", |case| case.work.class() == Class::SeveralGpus),
-    ("layers or experts in RAM", |case| case.work.class() == Class::Ram && !case.cpu_only),
-    ("CPU only", |case| case.cpu_only),
+    ("layers or experts in RAM", |case| case.work.class() == Class::Ram),
+    ("CPU only", |case| case.work.class() == Class::Cpu),
 ];
+
+fn is_one(case: &Case) -> bool {
+    matches!(case.work.class(), Class::Cuda | Class::Metal | Class::Vulkan | Class::Rocm)
+}
 
 /// Errors of a group.
 pub struct Errors {
@@ -85,7 +93,7 @@ pub fn errors(cases: &[&Case], log_errors: &[f64], group: Group) -> Errors {
     }
 }
 
-/// Measured over modelled for a tenth and nine tenths of a class. Few threads have most of the lines, so this is the
+/// Measured over modelled, so that between the two are those of a class that ranges are made to hold. Few threads have most of the lines, so this is the
 /// wider of two counts: each line as one, and a thread of n lines as √n.
 pub fn spread(cases: &[&Case], log_errors: &[f64], class: Class) -> (f64, f64) {
     let of_class = cases.iter().zip(log_errors).filter(|(case, _)| case.work.class() == class);
@@ -95,8 +103,8 @@ pub fn spread(cases: &[&Case], log_errors: &[f64], class: Class) -> (f64, f64) {
     (by_line.0.min(by_thread.0), by_line.1.max(by_thread.1))
 }
 
-/// A tenth and nine tenths of weighted log errors, as ratios.
-fn quantiles(log_errors: &[f64], weights: &[f64]) -> (f64, f64) {
+/// What leaves out equally many weighted log errors below and above, as ratios.
+pub fn quantiles(log_errors: &[f64], weights: &[f64]) -> (f64, f64) {
     let mut weighted: Vec<(f64, f64)> = log_errors.iter().copied().zip(weights.iter().copied()).collect();
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let total: f64 = weights.iter().sum();
@@ -108,5 +116,5 @@ fn quantiles(log_errors: &[f64], weights: &[f64]) -> (f64, f64) {
         });
         found.unwrap().0.exp()
     };
-    (quantile(0.1), quantile(0.9))
+    (quantile((1.0 - SHOWN) / 2.0), quantile(f64::midpoint(1.0, SHOWN)))
 }

@@ -100,6 +100,7 @@ fn gpu_with(described: Option<&str>, name: &str, backend: Backend, (total, free)
         listed: crate::machine::Listed::default(),
         dedicated: None,
         driver_memory: None,
+        link: None,
     }
 }
 

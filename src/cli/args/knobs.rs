@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use super::super::value;
 use super::OllamaArgs;
 use crate::engine::EngineId;
-use crate::machine::{CpuInstructions, Os, drivers};
+use crate::machine::{CpuInstructions, Link, Os, drivers};
 use crate::settings::Settings;
 use crate::settings::flag::{Flag, Takes};
 use crate::units::Bandwidth;
@@ -156,12 +156,15 @@ impl TypedValueParser for FlagParser {
 #[command(next_help_heading = "Machine")]
 pub(in super::super) struct MachineArgs {
     /// A GPU, once per GPU: a card ("RTX 4090"), a size (24GiB),
-    /// name=…,total=…,free=…,backend=…,integrated=…,compute=…,gfx=…,pci=…,also-vulkan, or none. If given, GPUs are not detected.
+    /// name=…,total=…,free=…,backend=…,integrated=…,compute=…,gfx=…,pci=…,link=…,also-vulkan, or none. If given, GPUs are not detected.
     #[arg(long, value_name = "GPU", allow_hyphen_values = true)]
     pub(in super::super) gpu: Vec<String>,
     /// System RAM: a size, or total=…,free=…,swap=…,bandwidth=80GB/s. If given, RAM is not detected.
     #[arg(long, value_name = "RAM", allow_hyphen_values = true)]
     pub(in super::super) ram: Option<String>,
+    /// The link from RAM to the cards: 'pcie4 x8', or what copies reach, such as 25GB/s [default: detected or assumed].
+    #[arg(long, value_name = "LINK", value_parser = Link::from_str)]
+    pub(in super::super) link: Option<Link>,
     /// How fast the disk with the model is read, such as 3GB/s, where RAM cannot hold all of it [default: assumed].
     #[arg(long, value_name = "SPEED", value_parser = Bandwidth::from_str)]
     pub(in super::super) disk: Option<Bandwidth>,

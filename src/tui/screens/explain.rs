@@ -20,7 +20,7 @@ use crate::tui::view::layers::device_name;
 use crate::tui::view::{graph, peaks};
 use crate::tui::widget::page::Overlay;
 use crate::tui::widget::row_writer::capitalised;
-use crate::units::{Bytes, grouped};
+use crate::units::{Bytes, Tokens, grouped};
 
 /// Width of names.
 const NAMES: usize = 18;
@@ -341,7 +341,7 @@ fn beside(app: &App, plan: &Plan, page: &mut Page) {
 
 /// What a token's time consists of, on all devices: they work one after the other.
 fn on_speed(app: &App, page: &mut Page) {
-    let Some(Speeds { start, full }) = &app.speeds else { return };
+    let Some(Speeds { start, full, prompt, turn }) = &app.speeds else { return };
     for (title, speed) in [("Time of a token at the start, modelled", start), ("With the context full", full)] {
         page.heading(title);
         for part in &speed.terms {
@@ -353,6 +353,24 @@ fn on_speed(app: &App, page: &mut Page) {
     }
     if let Some(reason) = &start.reason {
         page.text(&capitalised(reason), Hue::Dim);
+    }
+    match prompt {
+        Ok(prompt) => {
+            page.heading(&format!("Time of a prompt of {} tokens, modelled", Tokens(prompt.tokens)));
+            for part in &prompt.terms {
+                page.pair(&part.name, 28, &format!("{:.0} ms", part.milliseconds), Hue::Text);
+                page.pair("", 2, &part.formula, Hue::Dim);
+            }
+            let whole: f64 = prompt.terms.iter().map(|part| part.milliseconds).sum();
+            page.pair("together", 28, &format!("{whole:.0} ms: {} tok/s", prompt.range()), Hue::Text.bold());
+            prompt.reason.iter().for_each(|reason| page.text(&capitalised(reason), Hue::Dim));
+        }
+        Err(why) => page.text(&format!("How fast prompts are read is not said: {why}."), Hue::Dim),
+    }
+    match turn {
+        Some(Ok(turn)) => page.text(&format!("{turn}."), Hue::Text),
+        Some(Err(why)) => page.text(&format!("How long a turn takes is not said: {why}."), Hue::Dim),
+        None => {}
     }
 }
 

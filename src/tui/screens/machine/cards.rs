@@ -92,7 +92,8 @@ impl CardPicker {
                 None => what_if.add(gpu, here),
             };
             if let (Ok(_), Some(ram)) = (&slot, described.ram) {
-                what_if.ram = RamChange { total: Some(ram.total), free: Some(ram.free), swap: Some(ram.swap_free) };
+                let (total, free, swap) = (Some(ram.total), Some(ram.free), Some(ram.swap_free));
+                what_if.ram = RamChange { total, free, swap, bandwidth: None };
             }
         });
         app.notice = assumed.filter(|_| slot.is_ok());

@@ -9,9 +9,11 @@ use super::{MachineRow, MachineScreen, Pane, notes, slots};
 use crate::engine::{EngineId, ReserveSetting};
 use crate::machine::file::MAX_MEMORY;
 use crate::machine::presets::{self, Preset};
+use crate::machine::spec::ram_bandwidth;
 use crate::machine::what_if::{self, GpuChange, GpuSlot, RamChange};
 use crate::machine::{Gpu, Origin};
 use crate::settings::Settings;
+use crate::speed::work::AssumedRam;
 use crate::tui::action::Command;
 use crate::tui::app::knobs::next_multiple;
 use crate::tui::app::{App, LiveMemory};
@@ -46,12 +48,16 @@ pub(super) enum DeviceSetting {
     Desktop,
     /// Memory reserved for another model.
     Other,
+    /// How it is connected.
+    Link,
     /// Total RAM.
     Total,
     /// Free RAM.
     RamFree,
     /// Free swap space.
     Swap,
+    /// Bandwidth of RAM.
+    Bandwidth,
     /// `OLLAMA_GPU_OVERHEAD`
     Overhead,
     /// `--fit-target`
@@ -61,11 +67,13 @@ pub(super) enum DeviceSetting {
 impl MachineRow {
     /// The settings of the row under `engine`.
     pub(super) fn lines(self, engine: EngineId) -> &'static [DeviceSetting] {
-        use DeviceSetting::{Card, Desktop, FitTarget, Free, Other, Overhead, RamFree, Swap, Total, Used};
+        use DeviceSetting::{
+            Bandwidth, Card, Desktop, FitTarget, Free, Link, Other, Overhead, RamFree, Swap, Total, Used,
+        };
         match self {
-            Self::Gpu(_) => &[Used, Card, Free, Desktop, Other],
+            Self::Gpu(_) => &[Used, Card, Free, Desktop, Other, Link],
             Self::Add => &[],
-            Self::Ram => &[Total, RamFree, Swap],
+            Self::Ram => &[Total, RamFree, Swap, Bandwidth],
             Self::Every => match engine.facts().reserve_setting {
                 ReserveSetting::FitTarget => &[FitTarget],
                 ReserveSetting::Overhead => &[Overhead],
@@ -120,6 +128,8 @@ impl DeviceSetting {
             Self::Other => "for other model",
             Self::Total => "total",
             Self::Swap => "free swap",
+            Self::Link => "link",
+            Self::Bandwidth => "bandwidth",
             Self::Overhead | Self::FitTarget => "kept free",
         }
     }
@@ -128,7 +138,7 @@ impl DeviceSetting {
     pub(super) fn size(self, app: &App, row: MachineRow) -> Option<Bytes> {
         let ram = app.machine.ram;
         match self {
-            Self::Used | Self::Card => None,
+            Self::Used | Self::Card | Self::Link | Self::Bandwidth => None,
             Self::Free => row.slot(app).map(|slot| slot.free),
             Self::Desktop => row.slot(app).map(|slot| slot.change.desktop),
             Self::Other => row.slot(app).map(|slot| slot.change.other),
@@ -152,7 +162,7 @@ impl DeviceSetting {
     /// Sets its size of `row` as one undo step.
     fn set(self, app: &mut App, row: MachineRow, size: Bytes) {
         match self {
-            Self::Used | Self::Card => {}
+            Self::Used | Self::Card | Self::Link | Self::Bandwidth => {}
             Self::Free => row.change(app, |change| change.free = Some(size)),
             Self::Desktop => row.change(app, |change| change.desktop = size),
             Self::Other => row.change(app, |change| change.other = size),
@@ -161,6 +171,31 @@ impl DeviceSetting {
             Self::Swap => app.change_machine(|what_if, _| what_if.ram.swap = Some(size)),
             Self::Overhead => app.change_settings(Settings { gpu_overhead: size, ..app.settings.clone() }),
             Self::FitTarget => app.change_settings(Settings { fit_target: Some(size), ..app.settings.clone() }),
+        }
+    }
+
+    /// Sets what was typed for `row`.
+    fn enter(self, app: &mut App, row: MachineRow, text: &str) -> Result<(), String> {
+        match self {
+            Self::Link => {
+                let link = text.parse()?;
+                row.change(app, |change| change.link = Some(link));
+            }
+            Self::Bandwidth => {
+                let bandwidth = ram_bandwidth(text)?;
+                app.change_machine(|what_if, _| what_if.ram.bandwidth = Some(bandwidth));
+            }
+            _ => self.set(app, row, what_if::size(self.title(), text, Some(self.max(app, row)))?),
+        }
+        Ok(())
+    }
+
+    /// What may be typed for it.
+    const fn example(self) -> &'static str {
+        match self {
+            Self::Link => "pcie4 x8, 25GB/s, …",
+            Self::Bandwidth => "2x5600, 80GB/s, …",
+            _ => "24GiB, 512MiB, …",
         }
     }
 
@@ -192,12 +227,25 @@ impl DeviceSetting {
                 };
                 (size, from)
             }
+            (Self::Link, Some(slot)) => match (slot.gpu.link, presets::of_gpu(&slot.gpu.name, slot.gpu.total)) {
+                _ if slot.gpu.integrated => ("none".to_owned(), "its memory is RAM".to_owned()),
+                (Some(link), _) => (link.to_string(), from(slot.change.link.is_some())),
+                (None, Some(preset)) => (preset.link().to_string(), "assumed".to_owned()),
+                (None, None) => ("unknown".to_owned(), String::new()),
+            },
+            (Self::Bandwidth, _) => app.machine.ram.bandwidth.map_or_else(
+                || {
+                    let assumed = AssumedRam::of(&app.machine);
+                    (assumed.bandwidth.to_string(), format!("assumed: {}", assumed.kind))
+                },
+                |bandwidth| (bandwidth.to_string(), from(ram.bandwidth.is_some())),
+            ),
             (Self::Total, _) => (size, from(ram.total.is_some())),
             (Self::RamFree, _) => (size, from(ram.free.is_some())),
             (Self::Swap, _) => (size, from(ram.swap.is_some())),
             (Self::Overhead, _) => (size, "OLLAMA_GPU_OVERHEAD, kept free on each GPU".to_owned()),
             (Self::FitTarget, _) => (size, "--fit-target, left free on each GPU".to_owned()),
-            (Self::Card | Self::Desktop | Self::Other | Self::Free, _) => (size, String::new()),
+            (Self::Card | Self::Desktop | Self::Other | Self::Free | Self::Link, _) => (size, String::new()),
         }
     }
 }
@@ -252,9 +300,8 @@ impl MachineScreen {
         let row = self.device(app);
         match (command, self.setting(app, row)) {
             (Command::Enter, Some(setting)) => {
-                match what_if::size(setting.title(), entry.input.value(), Some(setting.max(app, row))) {
-                    Ok(size) => setting.set(app, row, size),
-                    Err(wrong) => self.typing = Some(TextEntry { wrong: Some(wrong), ..entry }),
+                if let Err(wrong) = setting.enter(app, row, entry.input.value()) {
+                    self.typing = Some(TextEntry { wrong: Some(wrong), ..entry });
                 }
                 Response::STAY
             }
@@ -340,7 +387,7 @@ impl Details {
         if let Some(entry) = typing {
             writer.put(entry.input.value(), theme.bold(Hue::Focus));
             writer.put(" ", theme.ink(Hue::Text).add_modifier(Modifier::REVERSED));
-            writer.skip(1).put("24GiB, 512MiB, …", theme.ink(Hue::Dim));
+            writer.skip(1).put(setting.example(), theme.ink(Hue::Dim));
         } else {
             let (value, from) = setting.value(app, self.row, self.slot.as_ref());
             writer.put(&value, ink).skip(2).put(&from, theme.ink(Hue::Dim));
