@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use rayon::prelude::*;
+use serde::Serialize;
 
 use super::limits::Largest;
 use super::quality::{self, TRAINED_IN};
@@ -19,7 +20,9 @@ use crate::model::Model;
 use crate::named::named;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
-use crate::settings::{CacheType, Context, FlashAttn, Settings};
+use crate::settings::{CacheType, Context, FlashAttn, InEffect, Settings};
+use crate::speed::prompt::{self, PromptSpeed};
+use crate::speed::turn::Seconds;
 use crate::speed::{Speed, SpeedRange, Speeds};
 use crate::units::{Bytes, Difference, Tokens};
 
@@ -33,6 +36,8 @@ named! {
         Speed = "speed",
         /// The least loss by quantisation.
         Quality = "quality",
+        /// The most tokens of a prompt per second.
+        Prompts = "prompts",
         /// The longest context.
         Context = "context",
         /// All in VRAM with the largest margin.
@@ -123,7 +128,8 @@ impl PlanRequest {
         let search = BestSearch { request: self, plan: Cow::Borrowed(plan), question };
         let mut tried: Vec<Candidate> = Vec::new();
         for step in search.steps() {
-            tried.extend(step.take(&search));
+            let found = step.take(&search, &tried);
+            tried.extend(found);
         }
         search.cards(&tried)
     }
@@ -136,11 +142,12 @@ impl PlanRequest {
     ) -> impl Iterator<Item = Option<Vec<Card>>> + 'a {
         let search = BestSearch { request: self, plan: Cow::Owned(plan), question };
         let mut steps = search.steps().into_iter();
-        let mut tried = Vec::new();
+        let mut tried: Vec<Candidate> = Vec::new();
         let mut is_done = false;
         std::iter::from_fn(move || {
             if let Some(step) = steps.next() {
-                tried.extend(step.take(&search));
+                let found = step.take(&search, &tried);
+                tried.extend(found);
                 return Some(None);
             }
             (!std::mem::replace(&mut is_done, true)).then(|| Some(search.cards(&tried)))
@@ -169,12 +176,15 @@ enum Step {
     Balanced,
     /// The longest contexts of these.
     Longest(Box<PlanRequest>),
+    /// Larger ubatches of what was found until now.
+    Ubatches,
 }
 
 impl Step {
-    fn take(self, search: &BestSearch<'_>) -> Vec<Candidate> {
+    fn take(self, search: &BestSearch<'_>, tried: &[Candidate]) -> Vec<Candidate> {
         let of = |request: PlanRequest| Candidate::of(request, search.wanted());
         match self {
+            Self::Ubatches => search.larger_ubatches(tried).into_iter().filter_map(of).collect(),
             Self::Plans(requests) => requests.into_par_iter().filter_map(of).collect(),
             Self::Balanced => {
                 let balanced = search.balanced().and_then(of);
@@ -192,6 +202,8 @@ struct Candidate {
     speeds: Option<Speeds>,
     /// Tokens per second with the wanted context full, or with as much of it as there is.
     speed: Option<f64>,
+    /// Tokens of a long prompt per second.
+    prompts: Option<f64>,
     /// By weights and caches.
     loss: f64,
     /// Of the GPU that has least left.
@@ -206,9 +218,10 @@ impl Candidate {
         let depth = wanted.min(plan.settings.ctx_per_sequence);
         let speed = Speed::of(&request.model, &request.machine, &plan, depth).map(|speed| speed.tokens_per_second);
         let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
+        let prompts = prompts_of(&request, &plan).map(|speed| speed.tokens_per_second);
         let loss = quality::of_plan(&request.model, &plan);
         let margin = margin_of(&plan);
-        Some(Self { request, plan, speeds, speed, loss, margin, is_balanced: false })
+        Some(Self { request, plan, speeds, speed, prompts, loss, margin, is_balanced: false })
     }
 
     /// Whether it has the wanted context.
@@ -227,6 +240,7 @@ impl Candidate {
             Objective::Balanced => f64::from(u8::from(self.is_balanced)),
             Objective::Speed => self.speed.unwrap_or(0.0),
             Objective::Quality => -self.loss,
+            Objective::Prompts => self.prompts.unwrap_or(0.0),
             Objective::Context => self.plan.settings.ctx as f64,
             Objective::Safe => self.margin.map_or(f64::NEG_INFINITY, |margin| margin.0 as f64),
         }
@@ -236,7 +250,7 @@ impl Candidate {
     /// margin.
     fn compare(&self, other: &Self, objective: Objective) -> Ordering {
         let by = |objective| self.value(objective).total_cmp(&other.value(objective));
-        let others = [Objective::Quality, Objective::Speed, Objective::Context, Objective::Safe];
+        let others = [Objective::Quality, Objective::Speed, Objective::Context, Objective::Safe, Objective::Prompts];
         others.into_iter().fold(by(objective), |order, next| order.then_with(|| by(next)))
     }
 
@@ -256,6 +270,12 @@ fn is_good_type(to: FileType) -> bool {
 
 fn is_good(model: &Model) -> bool {
     quality::of_model(model) <= quality::of_weights(GOOD)
+}
+
+/// How fast a long prompt is read, or one of the whole context.
+fn prompts_of(request: &PlanRequest, plan: &Plan) -> Option<PromptSpeed> {
+    let tokens = prompt::LONG.min(plan.settings.ctx_per_sequence);
+    PromptSpeed::of(&request.model, &request.machine, plan, 0, tokens).ok()
 }
 
 /// What the fullest GPU has left above what must stay free.
@@ -288,6 +308,9 @@ impl BestSearch<'_> {
             let own = self.own_may_stay().then(|| self.request.clone());
             let narrowest = good.last().filter(|last| last.model.bytes < self.request.model.bytes || own.is_none());
             steps.extend(own.into_iter().chain(narrowest.cloned()).map(Box::new).map(Step::Longest));
+        }
+        if ![Knob::Ubatch, Knob::Batch].iter().any(|knob| self.question.holds(*knob)) {
+            steps.push(Step::Ubatches);
         }
         steps
     }
@@ -390,6 +413,15 @@ impl BestSearch<'_> {
         request.changed(|settings| settings.ctx = Context::Tokens(tokens))
     }
 
+    /// The balanced settings, and those with the fastest prompts until now, with a larger ubatch where that pays.
+    fn larger_ubatches(&self, tried: &[Candidate]) -> Vec<PlanRequest> {
+        let fastest =
+            self.eligible(Objective::Prompts, tried).into_iter().max_by(|a, b| a.compare(b, Objective::Prompts));
+        let balanced = tried.iter().find(|one| one.is_balanced);
+        let larger = fastest.into_iter().chain(balanced).filter_map(|one| one.request.larger_ubatch(&one.plan));
+        larger.map(|larger| larger.request).collect()
+    }
+
     /// The longest contexts for each type of the cache and each outcome, up to what the model was trained for.
     fn longest(&self, request: &PlanRequest) -> Vec<PlanRequest> {
         let limit = self.plan.model.context_train.filter(|trained| *trained > 0).unwrap_or(u64::MAX).max(self.wanted());
@@ -481,6 +513,7 @@ impl BestSearch<'_> {
         let must = |one: &&Candidate| match objective {
             Objective::Balanced => one.is_balanced,
             Objective::Speed => one.speed.is_some(),
+            Objective::Prompts => one.prompts.is_some(),
             Objective::Quality => true,
             Objective::Context => !self.question.holds(Knob::Context),
             Objective::Safe => self.is_safe(one),
@@ -500,7 +533,7 @@ impl BestSearch<'_> {
                 prefer(&|one| one.reaches(self.wanted()));
                 prefer(&Candidate::is_usable);
             }
-            Objective::Speed | Objective::Safe => {
+            Objective::Speed | Objective::Safe | Objective::Prompts => {
                 prefer(&|one| one.reaches(self.wanted()));
                 prefer(&|one| is_good(&one.request.model));
             }
@@ -537,6 +570,7 @@ impl Objective {
             Self::Safe => "Safe",
             Self::Context => "Longest context",
             Self::Speed => "Fastest",
+            Self::Prompts => "Fastest prompts",
             Self::Quality => "Best quality",
         }
     }
@@ -553,12 +587,52 @@ pub struct Card {
     pub plan: Plan,
     /// How fast it is, where that is known.
     pub speeds: Option<Speeds>,
+    /// When the first token of an answer comes, where that is known.
+    pub first_token: Option<FirstToken>,
     /// What weights and caches lose, in nats per token.
     pub loss: f64,
     /// What it gives up against the plan now, the gravest first.
     pub gives_up: Vec<Loss>,
     /// The knobs that it changes: their names with the values now and then.
     pub changes: Vec<KnobChange>,
+}
+
+/// When the first token of an answer comes, after a prompt of a useful context or all that there is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FirstToken {
+    /// Tokens of the prompt.
+    pub prompt: u64,
+    /// If all of it is read.
+    pub whole: Seconds,
+    /// If only its last [`NEW_TOKENS`] are, and the server still has the others.
+    pub cached: Option<Seconds>,
+}
+
+/// What is new in a turn of a long conversation, in tokens.
+pub const NEW_TOKENS: u64 = 1024;
+
+impl FirstToken {
+    fn of(request: &PlanRequest, plan: &Plan) -> Option<Self> {
+        let prompt = USEFUL.min(plan.settings.ctx_per_sequence);
+        let after = |depth: u64, tokens: u64| {
+            let speed = PromptSpeed::of(&request.model, &request.machine, plan, depth, tokens).ok()?;
+            let over = |per_second: f64| tokens as f64 / per_second;
+            Some(Seconds { seconds: over(speed.tokens_per_second), low: over(speed.high), high: over(speed.low) })
+        };
+        let cached = if prompt > 2 * NEW_TOKENS { after(prompt - NEW_TOKENS, NEW_TOKENS) } else { None };
+        Some(Self { prompt, whole: after(0, prompt)?, cached })
+    }
+}
+
+/// `first token after 30–52 s at 32 768 tokens, 1.1–2.0 s where all but 1 024 are cached`
+impl fmt::Display for FirstToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "first token after {} at {} tokens", self.whole, Tokens(self.prompt))?;
+        match self.cached {
+            Some(cached) => write!(f, ", {cached} where all but {} are cached", Tokens(NEW_TOKENS)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A knob that a card changes.
@@ -594,6 +668,13 @@ pub enum Loss {
         to: SpeedRange,
         /// Tokens in the cache.
         depth: u64,
+    },
+    /// Tokens of a prompt per second.
+    Prompts {
+        /// Now.
+        from: SpeedRange,
+        /// Then.
+        to: SpeedRange,
     },
     /// Tokens of context.
     Context {
@@ -633,6 +714,7 @@ impl Card {
             request: request.clone(),
             plan: plan.clone(),
             speeds: speeds.clone(),
+            first_token: FirstToken::of(request, plan),
             loss: *loss,
             gives_up: Loss::between((search.request, &search.plan), (request, plan)),
             changes: changes((search.request, &search.plan), (request, plan)),
@@ -667,7 +749,9 @@ impl Card {
             Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} run from RAM", in_ram(&self.plan)),
             _ => format!("{} of {} layers in RAM", self.plan.cpu().layers.len(), self.plan.layers.len()),
         };
-        self.speeds.as_ref().map_or_else(|| room.clone(), |speeds| format!("{room}; {speeds}"))
+        let speeds = self.speeds.as_ref().map(|speeds| format!("; {speeds}")).unwrap_or_default();
+        let first = self.first_token.map(|first| format!("; {first}")).unwrap_or_default();
+        format!("{room}{speeds}{first}")
     }
 
     /// `Gives up 16 384 of 32 768 tokens of context and precise weights: Q4_K_M instead of Q8_0.`
@@ -705,6 +789,9 @@ impl Card {
         if to.flash_attn != asked.flash_attn {
             options.push(format!("--flash-attn {}", to.flash_attn));
         }
+        for (flag, from, to) in [("--batch", asked.batch, to.batch), ("--ubatch", asked.ubatch, to.ubatch)] {
+            options.extend(to.filter(|_| from != to).map(|tokens| format!("{flag} {tokens}")));
+        }
         if to.quant != asked.quant {
             options.extend(to.quant.map(|quant| format!("--quant {quant}")));
         }
@@ -715,16 +802,28 @@ impl Card {
 /// Every knob that differs between two plans of requests, of those that cards move.
 fn changes(now: (&PlanRequest, &Plan), then: (&PlanRequest, &Plan)) -> Vec<KnobChange> {
     let (before, after) = (&now.1.settings, &then.1.settings);
-    let caches = |effect: &crate::settings::InEffect| match (effect.cache_type_k, effect.cache_type_v) {
+    let caches = |effect: &InEffect| match (effect.cache_type_k, effect.cache_type_v) {
         (k, v) if k == v => k.to_string(),
         (k, v) => format!("{k}/{v}"),
     };
     let quantisation = |plan: &Plan| plan.model.file_type.clone().unwrap_or_default();
+    // what merely follows a short context is no change
+    let batch = |of: (&PlanRequest, &Plan), tokens: fn(&InEffect) -> u64| {
+        let is_set = of.0.settings.batch.is_some() || of.0.settings.ubatch.is_some();
+        let is_set = is_set || now.0.settings.batch.is_some() || now.0.settings.ubatch.is_some();
+        if is_set || now.0.settings.ubatch != then.0.settings.ubatch {
+            Tokens(tokens(&of.1.settings)).to_string()
+        } else {
+            String::new()
+        }
+    };
     let rows = [
         (Knob::Context, Tokens(before.ctx).to_string(), Tokens(after.ctx).to_string()),
         (Knob::Quant, quantisation(now.1), quantisation(then.1)),
         (Knob::CacheType, caches(before), caches(after)),
         (Knob::FlashAttn, now.0.settings.flash_attn.to_string(), then.0.settings.flash_attn.to_string()),
+        (Knob::Batch, batch(now, |effect| effect.batch), batch(then, |effect| effect.batch)),
+        (Knob::Ubatch, batch(now, |effect| effect.ubatch), batch(then, |effect| effect.ubatch)),
     ];
     let bounds = now.0.bounds();
     let set = |knob: Knob| match knob {
@@ -762,6 +861,11 @@ impl Loss {
                 losses.push(Self::Speed { from: from.range(), to: to.range(), depth });
             }
         }
+        if let (Some(from), Some(to)) = (prompts_of(request_now, now), prompts_of(request_then, then))
+            && to.tokens_per_second < from.tokens_per_second * AS_FAST
+        {
+            losses.push(Self::Prompts { from: from.range(), to: to.range() });
+        }
         if after.ctx < before.ctx {
             losses.push(Self::Context { from: before.ctx, to: after.ctx });
         }
@@ -788,6 +892,7 @@ impl Loss {
             Self::Vram(_) => "vram",
             Self::Layers { .. } => "layers",
             Self::Speed { .. } => "speed",
+            Self::Prompts { .. } => "prompts",
             Self::Context { .. } => "ctx",
             Self::Quantisation { .. } => "quant",
             Self::CacheType { .. } => "kv-type",
@@ -808,6 +913,7 @@ impl fmt::Display for Loss {
             Self::Speed { from, to, depth } => {
                 write!(f, "speed at {} tokens: {to} instead of {from} tok/s", Tokens(*depth))
             }
+            Self::Prompts { from, to } => write!(f, "speed of prompts: {to} instead of {from} tok/s"),
             Self::Context { from, to } => write!(f, "{} of {} tokens of context", Tokens(from - to), Tokens(*from)),
             Self::Quantisation { from, to } => write!(f, "precise weights: {to} instead of {from}"),
             Self::CacheType { from, to } => write!(f, "a precise KV cache: {to} instead of {from}"),

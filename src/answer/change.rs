@@ -13,6 +13,7 @@ use crate::machine::{Gpu, Machine};
 use crate::plan::{Plan, headrooms};
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, MmprojDevice, Settings};
+use crate::speed::prompt::{self, PromptSpeed};
 use crate::units::{Bytes, Tokens};
 
 /// One change of one knob, of the model's quantisation, or of one GPU's memory.
@@ -98,34 +99,38 @@ impl Change {
         }
     }
 
-    /// What it costs the user who has `now` and then has `then`, after "costs"; none where the plans' speeds say it all.
-    pub fn cost(&self, now: &Plan, then: &Plan) -> Option<String> {
+    /// What it costs the user who has the plan `now` and then has `then`; none where the plans' speeds say it all.
+    pub fn cost(&self, now: (&PlanRequest, &Plan), then: (&PlanRequest, &Plan)) -> Option<String> {
+        let costs = [self.own_cost(now.1, then.1), slower_prompts(now, then)];
+        costs.into_iter().flatten().reduce(|one, other| format!("{one}, and {other}"))
+    }
+
+    fn own_cost(&self, now: &Plan, then: &Plan) -> Option<String> {
         let (before, after) = (&now.settings, &then.settings);
         match *self {
             Self::Context(_) => {
                 let lost = before.ctx.checked_sub(after.ctx).filter(|lost| *lost > 0)?;
-                Some(format!("{} of {} tokens of context", Tokens(lost), Tokens(before.ctx)))
+                Some(format!("{} of {} tokens of context are given up", Tokens(lost), Tokens(before.ctx)))
             }
             Self::Cache(ty) | Self::CacheWithFlash(ty) => {
                 let (k, v) = (before.cache_type_k, before.cache_type_v);
                 let [from, to] = [quality::of_caches(k, v), quality::of_caches(ty, ty)];
-                let much = if quality::is_small(to) { "some" } else { "much" };
-                (to > from).then(|| format!("{much} precision of the KV cache: {ty} instead of {k}"))
+                let much = if quality::is_small(to) { "a little" } else { "much" };
+                (to > from).then(|| format!("the KV cache is {much} less precise: {ty} instead of {k}"))
             }
-            Self::Parallel(to) => Some(format!("requests at once: {to} instead of {}", before.parallel)),
+            Self::Parallel(to) => Some(format!("{to} instead of {} requests at once", before.parallel)),
             Self::Batch(_) => {
-                let ubatch = (after.ubatch < before.ubatch).then(|| {
-                    format!("prompts are read {} tokens at a time instead of {}", after.ubatch, before.ubatch)
-                });
-                ubatch.map(|steps| format!("slower prompts: {steps}"))
+                let fewer = after.ubatch < before.ubatch;
+                fewer
+                    .then(|| format!("prompts are read {} tokens at a time instead of {}", after.ubatch, before.ubatch))
             }
             Self::Quantisation(to) => {
                 let name = now.model.file_type.as_deref()?;
                 let loss = quality::of_weights(to);
                 let resort = if quality::is_last_resort(loss) { ", a last resort" } else { "" };
-                Some(format!("precision of the weights: {to} instead of {name}{resort}"))
+                Some(format!("weights are less precise: {to} instead of {name}{resort}"))
             }
-            Self::ProjectorInRam => Some("slower images: the CPU reads them".to_owned()),
+            Self::ProjectorInRam => Some("images are read by the CPU".to_owned()),
             Self::FlashAttn | Self::GpuLayers(_) | Self::CpuMoe(_) | Self::Free { .. } | Self::MoreMemory { .. } => {
                 None
             }
@@ -176,6 +181,21 @@ impl fmt::Display for Change {
         }
     }
 }
+
+/// How much longer prompts take, where that is known and shows: `prompts take about 3.1 times as long`.
+fn slower_prompts(now: (&PlanRequest, &Plan), then: (&PlanRequest, &Plan)) -> Option<String> {
+    // the same prompt, which both contexts hold
+    let tokens = prompt::LONG.min(now.1.settings.ctx_per_sequence).min(then.1.settings.ctx_per_sequence);
+    let of = |(request, plan): (&PlanRequest, &Plan)| {
+        let speed = PromptSpeed::of(&request.model, &request.machine, plan, 0, tokens.max(1));
+        speed.ok().map(|speed| speed.tokens_per_second)
+    };
+    let times = of(now)? / of(then)?;
+    (times >= NOTABLY_SLOWER).then(|| format!("prompts take about {times:.1} times as long"))
+}
+
+/// From here on slower prompts are said.
+const NOTABLY_SLOWER: f64 = 1.1;
 
 /// The kinds of changes, in the order in which they are tried and shown: what costs least first.
 #[derive(Clone, Copy, Debug)]

@@ -499,7 +499,7 @@ impl PlanRequest {
                     let seconds = once.changes_of(kind, &plan_once, goal).into_iter();
                     found.extend(seconds.filter_map(|second| {
                         let remedy = once.remedy(&plan_once, second, goal)?;
-                        let costs = [first.cost(plan, &plan_once), remedy.cost].into_iter().flatten();
+                        let costs = [first.cost((self, plan), (&once, &plan_once)), remedy.cost].into_iter().flatten();
                         let cost = costs.reduce(|one, other| format!("{one}, and {other}"));
                         Some(Remedy { change: first, also: Some(second), cost, ..remedy })
                     }));
@@ -516,7 +516,7 @@ impl PlanRequest {
         let then = self.after(&change)?;
         let after = then.plan().ok().filter(|after| goal.is_met_by(after))?;
         let speed = Speed::of(&then.model, &then.machine, &after, 0).map(|speed| speed.range());
-        let cost = change.cost(plan, &after);
+        let cost = change.cost((self, plan), (&then, &after));
         Some(Remedy { change, also: None, cost, goal, then, on_gpus: after.on_gpus(), speed })
     }
 }

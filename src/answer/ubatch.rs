@@ -21,6 +21,8 @@ pub struct LargerUbatch {
     pub in_ram: (usize, usize),
     /// What the compute graph takes more.
     pub graph: Bytes,
+    /// The request with it.
+    pub request: PlanRequest,
     /// Its plan.
     pub plan: Plan,
 }
@@ -64,6 +66,7 @@ impl PlanRequest {
                 times: speed(&then)?.tokens_per_second / now,
                 in_ram: (in_ram(plan), in_ram(&then)),
                 graph: then.totals.graph - plan.totals.graph,
+                request,
                 plan: then,
             })
         });

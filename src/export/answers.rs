@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{object, record};
 use crate::answer::Remedy;
-use crate::answer::best::{BestRequest, Card, KnobChange, Loss};
+use crate::answer::best::{BestRequest, Card, FirstToken, KnobChange, Loss};
 use crate::answer::change::Change;
 use crate::answer::limits::{Cliff, CliffSide, Largest, LargestQuantisation};
 use crate::answer::parts::PartAnswer;
@@ -307,7 +307,7 @@ pub fn matrix_json(source: AnswerSource, matrix: &Matrix) -> serde_json::Result<
 }
 
 /// `{…,"held":["ctx"],"margin":N,"cards":[{"names":["safe"],"outcome","ctx","cache_type_k","cache_type_v","quant",
-/// "margin","loss","changes":[{"knob","from","to","was_set"}],"gives_up":[{"what","says"}],"options","plan"}]}`; `margin`
+/// "margin","first_token":{"prompt","whole","cached"},"loss","changes":[{"knob","from","to","was_set"}],"gives_up":[{"what","says"}],"options","plan"}]}`; `margin`
 /// is what the fullest GPU has left, `loss` what quantised weights and caches lose in nats per token, `options` are the command line options that turn `asked` into the card's settings.
 ///
 /// # Errors
@@ -338,6 +338,7 @@ record! {
         cache_type_v: &'static str = card.plan.settings.cache_type_v.name(),
         quant: Option<&'a str> = card.plan.model.file_type.as_deref(),
         margin: Option<Difference> = card.plan.tightest_gpu().map(|(_, headroom)| headroom.above()),
+        first_token: Option<FirstToken> = card.first_token,
         loss: f64 = card.loss,
         changes: Vec<ChangeRecord<'a>> = card.changes.iter().map(ChangeRecord::of).collect(),
         gives_up: Vec<LossRecord<'a>> = card.gives_up.iter().map(LossRecord::of).collect(),

@@ -144,7 +144,7 @@ pub fn remedies(plan: &Plan, changes: &[Remedy], speeds: Option<&Speeds>, page: 
         };
         let options = remedy.options().map_or_else(String::new, |options| format!(" ({options})"));
         let brings = if also.is_some() { brings.replacen("brings", "bring", 1) } else { brings };
-        let cost = cost.as_ref().map_or_else(String::new, |cost| format!("; it costs {cost}"));
+        let cost = cost.as_ref().map_or_else(String::new, |cost| format!("; {cost}"));
         let now = speeds.map(|speeds| speeds.start.range());
         let times = speed.and_then(|then| then.against(&now?)).map_or_else(String::new, |times| format!(", {times}"));
         let speed = speed.map_or_else(String::new, |speed| format!(": {speed} tok/s{times}"));

@@ -9,6 +9,7 @@ use plimsoll::plan::{Outcome, Plan};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::source::catalogue;
+use plimsoll::speed::prompt::PromptSpeed;
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -73,7 +74,20 @@ proptest! {
             prop_assert!(loads(&most.plan), "{} at {knob:?} {}", entry.name, most.value);
         }
         for remedy in request.remedies(plan.clone(), None).flatten() {
-            prop_assert!(loads(&remedy.then.plan().unwrap()), "{}: {}", entry.name, remedy.change);
+            let then = remedy.then.plan().unwrap();
+            prop_assert!(loads(&then), "{}: {}", entry.name, remedy.change);
+            // what it costs is said, and nothing else
+            let cost = remedy.cost.unwrap_or_default();
+            let (before, after) = (&plan.settings, &then.settings);
+            prop_assert_eq!(cost.contains("of context are given up"), after.ctx < before.ctx && remedy.change.knob() == "ctx");
+            prop_assert_eq!(cost.contains("weights are less precise"), then.model.bytes < plan.model.bytes);
+            let prompt = |request: &PlanRequest, plan: &Plan| {
+                let tokens = 4096.min(before.ctx_per_sequence).min(after.ctx_per_sequence);
+                let speed = PromptSpeed::of(&request.model, &request.machine, plan, 0, tokens).ok();
+                speed.map(|speed| speed.tokens_per_second)
+            };
+            let slower = prompt(&request, &plan).zip(prompt(&remedy.then, &then)).map(|(now, then)| now / then);
+            prop_assert_eq!(cost.contains("prompts take"), slower.is_some_and(|times| times >= 1.1), "{}", cost);
         }
         for card in request.best(&plan, &BestRequest { held: Vec::new(), margin: DEFAULT_MARGIN, floors: Floors::default() }) {
             prop_assert!(loads(&card.plan), "{}: {}", entry.name, card.headline());
