@@ -4,6 +4,10 @@ use crate::engine::PlanRequest;
 use crate::plan::{DevicePlan, Plan};
 use crate::speed::terms::FITTED;
 use crate::speed::work::{DeviceWork, Work};
+use crate::units::Bytes;
+
+/// Bytes that are worth a word.
+const LEAST: f64 = 1e6;
 
 /// One sentence on what makes `then` faster than `now`, both plans of `request`'s model and machine.
 pub(super) fn of(request: &PlanRequest, now: &Plan, then: &Plan) -> String {
@@ -17,61 +21,80 @@ pub(super) fn of(request: &PlanRequest, now: &Plan, then: &Plan) -> String {
         .map(|(gpu, _)| gpu.id.as_str())
         .collect();
     if !left_out.is_empty() {
-        let verb = if left_out.len() == 1 { "is" } else { "are" };
-        parts.push(format!("{} {verb} left out", list(&left_out)));
+        parts.push(format!("{} {} left out", list(&left_out), is(left_out.len())));
+    }
+    let added =
+        now.gpus().iter().zip(then.gpus()).filter(|(now, then)| now.layers.is_empty() && !then.layers.is_empty());
+    let added: Vec<&str> = added.map(|(gpu, _)| gpu.id.as_str()).collect();
+    if !added.is_empty() {
+        parts.push(format!("{} {} used too", list(&added), is(added.len())));
     }
     let in_ram = |plan: &Plan| plan.cpu().layers.len();
-    parts.extend(fewer(in_ram(now), in_ram(then), |count| format!("{count} {} in RAM", layers(count))));
-    let experts = |plan: &Plan| plan.layers.iter().filter(|layer| layer.elsewhere().0 > 0).count();
-    parts.extend(fewer(experts(now), experts(then), |count| format!("experts of {count} {} in RAM", layers(count))));
-    if let (Some(before), Some(after)) = (work(now), work(then)) {
-        parts.extend(reads(now, &before, &after));
-        let milliseconds = |work: &Work| work.seconds(&FITTED, None) * 1e3;
-        parts.push(format!("a token takes {:.1} ms, not {:.1}", milliseconds(&after), milliseconds(&before)));
+    match (in_ram(then), in_ram(now)) {
+        (0, 1..) => parts.push("no layer is in RAM any more".to_owned()),
+        (after, before) if after < before => parts.push(format!("{after} {} in RAM, not {before}", layers(after))),
+        _ => {}
     }
-    format!("It is faster because {}.", list(&parts.iter().map(String::as_str).collect::<Vec<_>>()))
+    let experts = |plan: &Plan| plan.layers.iter().filter(|layer| layer.elsewhere() > Bytes::ZERO).count();
+    match (experts(then), experts(now)) {
+        (0, 1..) => parts.push("no experts are in RAM any more".to_owned()),
+        (after, before) if after < before => {
+            let noun = if after == 1 { "layer" } else { "layers" };
+            parts.push(format!("experts of {after} {noun} are in RAM, not of {before}"));
+        }
+        _ => {}
+    }
+    let (Some(before), Some(after)) = (work(now), work(then)) else {
+        return sentence(&parts, "");
+    };
+    parts.extend(moved(now, &before, &after));
+    let milliseconds = |work: &Work| work.seconds(&FITTED, None) * 1e3;
+    sentence(&parts, &format!(": a token takes {:.1} ms, not {:.1}", milliseconds(&after), milliseconds(&before)))
 }
 
-/// What is read less of the device that the most time is saved on, and what is read more of another.
-fn reads(plan: &Plan, before: &Work, after: &Work) -> Option<String> {
+fn sentence(parts: &[String], end: &str) -> String {
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    if parts.is_empty() {
+        format!("It is faster{end}.")
+    } else {
+        format!("It is faster because {}{end}.", list(&parts))
+    }
+}
+
+/// What a token no longer reads of the device that this saves the most time on, and the device that more is read of.
+fn moved(plan: &Plan, before: &Work, after: &Work) -> Option<String> {
     let of = |work: &Work, id: &str| {
         let device = work.devices.iter().find(|device| device.id == id);
-        device.map_or((0.0, 0.0), |device| (bytes(device), device.weights_seconds(&FITTED, None) + device.cache_seconds(&FITTED)))
+        let seconds = |device: &DeviceWork| device.weights_seconds(&FITTED, None) + device.cache_seconds(&FITTED);
+        device.map_or((0.0, 0.0), |device| (device.weights.bytes + device.cache, seconds(device)))
     };
-    let saved = |device: &&DevicePlan| of(before, &device.id).1 - of(after, &device.id).1;
-    let most = plan.devices.iter().max_by(|a, b| saved(a).total_cmp(&saved(b)))?;
-    let ((then, _), (now, _)) = (of(before, &most.id), of(after, &most.id));
-    let bandwidth = |id: &str| {
-        let mut devices = before.devices.iter().chain(&after.devices);
-        devices.find(|device| device.id == id).map(|device| device.bandwidth)
+    let saved = |device: &DevicePlan| of(before, &device.id).1 - of(after, &device.id).1;
+    let more = |device: &DevicePlan| of(after, &device.id).0 - of(before, &device.id).0;
+    let from = plan.devices.iter().max_by(|a, b| saved(a).total_cmp(&saved(b)))?;
+    let to = plan.devices.iter().max_by(|a, b| more(a).total_cmp(&more(b)))?;
+    let named = |device: &DevicePlan| {
+        let bandwidth = before.devices.iter().chain(&after.devices).find(|work| work.id == device.id)?.bandwidth;
+        let name = device.backend.map_or_else(|| device.name.clone(), |_| format!("{} {}", device.id, device.name));
+        Some(format!("{name} ({bandwidth})"))
     };
-    if then - now < 1e6 {
+    let (less, more) = (-more(from), more(to));
+    if less < LEAST {
         return None;
     }
-    let gained = |device: &&DevicePlan| of(after, &device.id).0 - of(before, &device.id).0;
-    let other = plan.devices.iter().max_by(|a, b| gained(a).total_cmp(&gained(b))).filter(|other| gained(other) > 1e6);
-    let less = format!("{:.2} GB less per token is read of {} at {}", (then - now) / 1e9, named(most), bandwidth(&most.id)?);
-    Some(match other {
-        Some(other) => format!("{less}, and {:.2} GB more of {} at {}", gained(&other) / 1e9, named(other), bandwidth(&other.id)?),
-        None => less,
+    let amount = |bytes: f64| format!("{:.2} GB a token", bytes / 1e9);
+    Some(if more < LEAST {
+        format!("{} less is read from {}", amount(less), named(from)?)
+    } else {
+        format!("{} is read from {}, not from {}", amount(less.min(more)), named(to)?, named(from)?)
     })
-}
-
-fn bytes(device: &DeviceWork) -> f64 {
-    device.weights.bytes + device.cache
-}
-
-fn named(device: &DevicePlan) -> String {
-    if device.backend.is_some() { format!("{} ({})", device.id, device.name) } else { device.name.clone() }
 }
 
 const fn layers(count: usize) -> &'static str {
     if count == 1 { "layer is" } else { "layers are" }
 }
 
-/// `31 layers are in RAM, not 38`
-fn fewer(now: usize, then: usize, text: impl Fn(usize) -> String) -> Option<String> {
-    (then < now).then(|| if then == 0 { format!("no longer {}", text(now)) } else { format!("{}, not {now}", text(then)) })
+const fn is(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
 }
 
 /// `a, b and c`
