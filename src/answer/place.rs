@@ -89,13 +89,21 @@ impl PlanRequest {
     /// placement, speeds are not known, or the user has placed layers or tensors.
     pub fn placements(&self, plan: &Plan) -> impl Iterator<Item = Option<Placed>> + use<> {
         let mut search = PlaceSearch::new(self, plan);
-        let tasks = search.as_mut().map(PlaceSearch::tasks).unwrap_or_default();
+        let tasks = search.as_ref().map(PlaceSearch::tasks).unwrap_or_default();
         tasks.into_iter().map(move |task| search.as_mut()?.step(&task))
     }
 
     /// The fastest placement that is found; none where that of `plan`, this request's plan, is as fast.
     pub fn placed(&self, plan: &Plan) -> Option<Placed> {
         self.placements(plan).flatten().last()
+    }
+
+    /// How many times as fast as `plan`, this request's plan, any placement may be, as if compute buffers took no memory;
+    /// none where no speed is known.
+    pub fn may_gain(&self, plan: &Plan) -> Option<f64> {
+        let search = PlaceSearch::new(self, plan)?;
+        let now = search.before?.mean();
+        Some(search.tasks().iter().map(|(bound, _)| now / bound).fold(1.0, f64::max))
     }
 }
 
@@ -180,7 +188,7 @@ impl PlaceSearch {
     }
 
     /// What may be tried with a bound of its seconds, the most promising first.
-    fn tasks(&mut self) -> Vec<(f64, Task)> {
+    fn tasks(&self) -> Vec<(f64, Task)> {
         let has_experts = self.layers.0.iter().any(|layer| !layer.experts.is_empty());
         let ways: &[(bool, bool)] =
             if has_experts { &[(true, false), (true, true), (false, false)] } else { &[(false, false)] };

@@ -1,17 +1,18 @@
 //! A faster placement as JSON.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::AnswerSource;
 use crate::answer::place::Placed;
 use crate::answer::sweep::PlanFigures;
 use crate::plan::Plan;
-use crate::speed::{SpeedRange, Speeds};
+use crate::speed::Speeds;
 use crate::text;
 
-/// `{…,"now":{plan},"placed":{"command","remarks","settings":{"device":"CUDA0",…},"times","reason","plan","speed":{"start","full"}}}`:
-/// `placed` is null where nothing is faster, `settings` are options by their names, and `times` is null where there was no
-/// speed before.
+/// `{…,"now":{plan},"placed":{"command","remarks","settings":{"device":"CUDA0",…},"times","reason","plan"}}`: `placed` is
+/// null where nothing is faster, `settings` are options by their names, and `times` is null where there was no speed before.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -25,18 +26,16 @@ pub fn place_json(
         #[serde(flatten)]
         source: AnswerSource,
         now: PlanFigures,
-        speed: Option<SpeedRecord>,
         placed: Option<PlacedRecord<'a>>,
     }
     #[derive(Serialize)]
     struct PlacedRecord<'a> {
         command: &'a str,
         remarks: &'a [String],
-        settings: std::collections::BTreeMap<&'static str, String>,
+        settings: BTreeMap<&'static str, String>,
         times: Option<f64>,
         reason: &'a str,
         plan: PlanFigures,
-        speed: SpeedRecord,
     }
     let placed = placed.map(|(placed, command, remarks)| PlacedRecord {
         command,
@@ -45,21 +44,7 @@ pub fn place_json(
         times: placed.times(),
         reason: &placed.reason,
         plan: PlanFigures::of(&placed.plan, Some(&placed.after)),
-        speed: SpeedRecord::of(&placed.after),
     });
     let (source, now) = (AnswerSource::of(plan), PlanFigures::of(plan, speeds));
-    text::json(&Object { source, now, speed: speeds.map(SpeedRecord::of), placed })
-}
-
-/// Tokens per second at the start and at full context.
-#[derive(Serialize)]
-struct SpeedRecord {
-    start: SpeedRange,
-    full: SpeedRange,
-}
-
-impl SpeedRecord {
-    const fn of(speeds: &Speeds) -> Self {
-        Self { start: speeds.start.range(), full: speeds.full.range() }
-    }
+    text::json(&Object { source, now, placed })
 }
