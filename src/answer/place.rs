@@ -4,6 +4,7 @@
 //! are placed on its fastest GPU first, then on the next; where not all fit, the experts of as few blocks as possible are
 //! in RAM, or as few layers. What that takes is planned exactly, which tells what compute buffers leave to layers.
 
+mod cards;
 mod layout;
 mod reason;
 
@@ -12,14 +13,12 @@ use std::collections::BTreeMap;
 use crate::engine::{self, EngineId, PlanRequest};
 use crate::plan::{Outcome, Plan, Why};
 use crate::settings::{Context, DeviceName, Flag, GpuLayers, Settings, SplitMode};
-use crate::speed::terms::{FITTED, known};
+use crate::speed::terms::FITTED;
 use crate::speed::work::Work;
 use crate::speed::{Speed, Speeds};
 use crate::units::Bytes;
-use layout::{Layers, Layout, Task, signed, unsigned};
-
-/// All sets of so many GPUs are tried; of more GPUs each alone, and the fastest together.
-const FEW_GPUS: usize = 4;
+use cards::{Card, Cards};
+use layout::{Layers, Layout, Task, ToRam, signed, unsigned};
 
 /// The options that place a model, and the context that they are for.
 const OPTIONS: [Flag; 8] = [
@@ -71,7 +70,7 @@ impl Placed {
     pub fn headline(&self) -> String {
         match self.times() {
             Some(times) => format!("{} times as fast.", (times * 100.0).round() / 100.0),
-            None => "It fits so.".to_owned(),
+            None => "It fits.".to_owned(),
         }
     }
 
@@ -130,19 +129,6 @@ impl Seconds {
     }
 }
 
-/// A GPU that may be used.
-#[derive(Clone, Debug, PartialEq)]
-struct Card {
-    /// Its index in the machine.
-    gpu: usize,
-    /// Bytes that may be taken.
-    room: i64,
-    /// Bytes of weights that it reads in a second.
-    speed: f64,
-    /// Cards of one kind are tried once.
-    kind: usize,
-}
-
 /// The search for placements that are faster than that of a plan.
 struct PlaceSearch {
     /// With the context in effect, and no placement but what the user has set.
@@ -153,8 +139,7 @@ struct PlaceSearch {
     before: Option<Seconds>,
     /// The fastest so far.
     best: Option<Seconds>,
-    /// In the order of devices in effect.
-    cards: Vec<Card>,
+    cards: Cards,
     layers: Layers,
     /// The least that the card filled first was seen to take besides layers, and the least that others were.
     besides: [i64; 2],
@@ -173,7 +158,7 @@ impl PlaceSearch {
             return None;
         }
         let resolved = engine::of(request.engine).resolve(request.parts()).ok()??;
-        let cards = cards(request, now, &resolved.gpus)?;
+        let cards = Cards::new(request, now, &resolved.gpus)?;
         let layers = Layers::new(request, now, resolved.loaded.hparams.n_layer_all);
         let request = request.changed(|settings| {
             settings.no_fit = true;
@@ -181,7 +166,7 @@ impl PlaceSearch {
                 settings.ctx = Context::Tokens(now.settings.ctx_total);
             }
         });
-        let graphs = cards.iter().filter_map(|card| now.devices.get(card.gpu)).map(|device| signed(device.graph));
+        let graphs = cards.0.iter().filter_map(|card| now.devices.get(card.gpu)).map(|device| signed(device.graph));
         let besides = [graphs.min()?; 2];
         let before = speeds.as_ref().map(Seconds::of);
         Some(Self { request, now: now.clone(), speeds, before, best: before, cards, layers, besides })
@@ -190,15 +175,14 @@ impl PlaceSearch {
     /// What may be tried with a bound of its seconds, the most promising first.
     fn tasks(&self) -> Vec<(f64, Task)> {
         let has_experts = self.layers.0.iter().any(|layer| !layer.experts.is_empty());
-        let ways: &[(bool, bool)] =
-            if has_experts { &[(true, false), (true, true), (false, false)] } else { &[(false, false)] };
+        let ways: &[ToRam] =
+            if has_experts { &[ToRam::Experts, ToRam::ExpertsInPart, ToRam::Layers] } else { &[ToRam::Layers] };
         let caches: &[bool] = if self.request.settings.no_kv_offload { &[true] } else { &[false, true] };
         let mut tasks = Vec::new();
-        for (cards, from_output) in self.sets() {
-            for (&(experts, parts), &kv_in_ram) in ways.iter().flat_map(|way| caches.iter().map(move |ram| (way, ram)))
-            {
-                let task = Task { cards: cards.clone(), from_output, experts, parts, kv_in_ram };
-                let rooms: Vec<i64> = task.cards.iter().map(|card| self.cards[*card].room).collect();
+        for (cards, from_output) in self.cards.sets(self.request.settings.devices.is_some()) {
+            for (&first, &kv_in_ram) in ways.iter().flat_map(|way| caches.iter().map(move |in_ram| (way, in_ram))) {
+                let task = Task { cards: cards.clone(), from_output, first, kv_in_ram };
+                let rooms: Vec<i64> = task.cards.iter().map(|card| self.cards.0[*card].room).collect();
                 let bound = self.fill(&task, &rooms).and_then(|layout| self.sketch(&task, &layout));
                 let bound = bound.filter(|bound| self.before.is_none_or(|before| !bound.is_slower(before)));
                 tasks.extend(bound.map(|bound| (bound.mean(), task)));
@@ -206,49 +190,15 @@ impl PlaceSearch {
         }
         // a shorter command comes first
         let cost = |(bound, task): &(f64, Task)| {
-            bound * if task.parts || task.experts && task.from_output { BETTER } else { 1.0 }
+            let names_tensors = match task.first {
+                ToRam::Experts => task.from_output,
+                ToRam::ExpertsInPart => true,
+                ToRam::Layers => false,
+            };
+            if names_tensors { bound * BETTER } else { *bound }
         };
         tasks.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
         tasks
-    }
-
-    /// The sets of cards that are tried, the fastest card first, and whether they are filled from the output layer on; in
-    /// the user's order where devices are listed.
-    fn sets(&self) -> Vec<(Vec<usize>, bool)> {
-        let count = self.cards.len();
-        let all: Vec<usize> = (0..count).collect();
-        if self.request.settings.devices.is_some() {
-            return vec![(all.clone(), false), (all.into_iter().rev().collect(), true)];
-        }
-        let mut fastest = all;
-        fastest.sort_by(|a, b| self.cards[*b].speed.total_cmp(&self.cards[*a].speed));
-        let mut sets: Vec<Vec<usize>> = if count <= FEW_GPUS {
-            let has = |set: usize, at: usize| set >> at & 1 == 1;
-            (1..1 << count).map(|set| (0..count).filter(|at| has(set, *at)).map(|at| fastest[at]).collect()).collect()
-        } else {
-            let prefixes = (2..=count).map(|length| fastest[..length].to_vec());
-            fastest.iter().map(|card| vec![*card]).chain(prefixes).collect()
-        };
-        let mut known: Vec<Vec<usize>> = Vec::new();
-        sets.retain(|set| {
-            let kinds: Vec<usize> = set.iter().map(|card| self.cards[*card].kind).collect();
-            let is_new = !known.contains(&kinds);
-            known.push(kinds);
-            is_new
-        });
-        let orders = |set: Vec<usize>| {
-            let mut orders = vec![(set.clone(), false)];
-            if set.len() > 1 {
-                orders.push((set.clone(), true));
-            }
-            if set.len() > 2 {
-                // so the second fastest is the first device
-                let second_last = [&set[..1], &set[2..], &set[1..2]].concat();
-                orders.push((second_last, true));
-            }
-            orders
-        };
-        sets.into_iter().flat_map(orders).collect()
     }
 
     fn fill(&self, task: &Task, rooms: &[i64]) -> Option<Layout> {
@@ -270,7 +220,7 @@ impl PlaceSearch {
                 (layer.device, layer.why) = (cpu, Why::NotAskedFor);
                 continue;
             };
-            layer.device = self.cards[task.cards[card]].gpu;
+            layer.device = self.cards.0[task.cards[card]].gpu;
             let elsewhere = unsigned(self.layers.0[own].away(layout.away[own]) + self.layers.0[own].kept);
             layer.why = Why::InPart { needed: layer.weights + layer.cache - elsewhere, elsewhere };
             let device = plan.devices.get_mut(layer.device)?;
@@ -292,7 +242,7 @@ impl PlaceSearch {
     /// What prompts cost where a slower first device computes them with weights in RAM, as a factor.
     fn cost(&self, task: &Task, layout: &Layout) -> f64 {
         let first = if task.from_output { task.cards.last() } else { task.cards.first() };
-        let speed = |card: Option<&usize>| card.map_or(0.0, |card| self.cards[*card].speed);
+        let speed = |card: Option<&usize>| card.map_or(0.0, |card| self.cards.0[*card].speed);
         let is_slower = speed(first) < speed(Some(&0));
         let is_in_ram = layout.cards.contains(&None) || layout.away.iter().any(|matrices| *matrices > 0);
         if is_slower && is_in_ram { FIRST } else { 1.0 }
@@ -310,7 +260,7 @@ impl PlaceSearch {
         let mut tried: Vec<Layout> = Vec::new();
         let mut besides: Vec<i64> = (0..task.cards.len()).map(|at| self.besides[usize::from(at > 0)]).collect();
         while self.gains(*bound) && tried.len() < TRIES {
-            let rooms = task.cards.iter().zip(&besides).map(|(card, besides)| self.cards[*card].room - besides);
+            let rooms = task.cards.iter().zip(&besides).map(|(card, besides)| self.cards.0[*card].room - besides);
             let Some(layout) = self.fill(task, &rooms.collect::<Vec<_>>()) else { break };
             let is_promising = self
                 .sketch(task, &layout)
@@ -341,7 +291,7 @@ impl PlaceSearch {
     fn besides(&self, task: &Task, layout: &Layout, plan: &Plan) -> Vec<i64> {
         let mut besides: Vec<i64> = Vec::with_capacity(task.cards.len());
         for card in &task.cards {
-            let device = &plan.devices[self.cards[*card].gpu];
+            let device = &plan.devices[self.cards.0[*card].gpu];
             besides.push(signed(device.asked() + device.growth));
         }
         for (at, layer) in self.layers.0.iter().enumerate() {
@@ -361,7 +311,7 @@ impl PlaceSearch {
         };
         let outcome = plan.outcome();
         let runs = outcome < Outcome::FromDisk || outcome == Outcome::FromDisk && self.now.outcome() == outcome;
-        plan.refusal.is_none() && runs && self.cards.iter().all(keeps)
+        plan.refusal.is_none() && runs && self.cards.0.iter().all(keeps)
     }
 
     /// The plan of a layout, if the engine places layers so.
@@ -372,7 +322,7 @@ impl PlaceSearch {
         let plan = request.plan().ok()?;
         let (blocks, output) = (plan.layers.len() - 1, self.layers.0.len() - 1);
         let ram = plan.devices.len() - 1;
-        let device = |layer: usize| layout.cards[layer].map_or(ram, |card| self.cards[task.cards[card]].gpu);
+        let device = |layer: usize| layout.cards[layer].map_or(ram, |card| self.cards.0[task.cards[card]].gpu);
         let wanted = (0..blocks).chain([output]).map(device);
         let is_as_wanted = plan.layers.iter().map(|layer| layer.device).eq(wanted);
         is_as_wanted.then_some((request, plan))
@@ -388,9 +338,9 @@ impl PlaceSearch {
         // a list of devices is the user's, and so is its order
         if settings.devices.is_none() {
             order.retain(|card| on(*card) > 0);
-            let gpus: Vec<usize> = order.iter().map(|card| self.cards[task.cards[*card]].gpu).collect();
+            let gpus: Vec<usize> = order.iter().map(|card| self.cards.0[task.cards[*card]].gpu).collect();
             // those that are used anyway need no name
-            if gpus != self.cards.iter().map(|card| card.gpu).collect::<Vec<_>>() {
+            if gpus != self.cards.0.iter().map(|card| card.gpu).collect::<Vec<_>>() {
                 settings.devices = Some(gpus.into_iter().map(DeviceName::gpu).collect());
             }
         }
@@ -404,24 +354,4 @@ impl PlaceSearch {
         settings.no_kv_offload = task.kv_in_ram;
         self.layers.keep_experts(layout, settings)
     }
-}
-
-/// The GPUs among `used` with what the engine and the driver leave of them; none if the bandwidth of one is not known.
-fn cards(request: &PlanRequest, now: &Plan, used: &[usize]) -> Option<Vec<Card>> {
-    let headrooms = now.headrooms();
-    let mut cards: Vec<Card> = Vec::new();
-    for &gpu in used {
-        let card = request.machine.gpus.get(gpu)?;
-        let (family, bandwidth) = known(card)?;
-        let kept = headrooms.get(gpu)?;
-        let room = signed(now.devices.get(gpu)?.free) - signed(kept.kept.max(kept.driver));
-        let speed = bandwidth.per_second() * FITTED.of(family).weights;
-        let is_alike = |other: &&Card| {
-            let there = &request.machine.gpus[other.gpu];
-            (&there.name, there.backend, there.compute, other.room) == (&card.name, card.backend, card.compute, room)
-        };
-        let kind = cards.iter().find(is_alike).map_or(cards.len(), |same| same.kind);
-        cards.push(Card { gpu, room, speed, kind });
-    }
-    Some(cards)
 }

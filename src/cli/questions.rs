@@ -173,7 +173,10 @@ pub(super) fn place(args: &mut PlaceArgs) -> Result<String, CliError> {
         model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
     let placed = request.placed(&plan);
     let command = placed.as_ref().map(|placed| llama_server::of_placement(placed, &location)).transpose();
-    let command = command.map_err(CliError::Arguments)?;
+    let mut command = command.map_err(CliError::Arguments)?;
+    if let Some((_, remarks)) = &mut command {
+        remarks.extend(ready.notes.iter().cloned());
+    }
     let placed = placed.as_ref().zip(command.as_ref()).map(|(placed, (line, remarks))| (placed, &**line, &**remarks));
     let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
     if args.json {

@@ -255,22 +255,22 @@ fn the_best_settings_work_and_keep_what_is_given(#[case] engine: &str) {
 fn the_command_of_a_placement_plans_the_same() {
     let sandbox = Sandbox::new();
     let machine = ["--gpu", "RTX 3060", "--gpu", "RTX 4090", "--ram", "total=64GiB,free=60GiB"];
-    let place = |more: &[&str]| {
+    let place = || {
         let mut command = sandbox.plimsoll();
-        command.args(["place", "catalogue:qwen3-8b", "--ctx", "8192", "--no-mmproj"]).args(machine).args(more);
+        command.args(["place", "catalogue:qwen3-8b", "--ctx", "8192", "--no-mmproj"]).args(machine);
         command
     };
-    let answer = json(&mut place(&["--json"]));
+    let answer = json(&mut place());
     let placed = &answer["placed"];
     assert_eq!((&answer["engine"], &placed["settings"]["device"]), (&"llama.cpp".into(), &"CUDA1".into()));
     let line = placed["command"].as_str().unwrap();
     let mut again = sandbox.plimsoll();
-    again.args(["plan", "catalogue:qwen3-8b", "--json", "--command", line]).args(machine);
+    again.args(["plan", "catalogue:qwen3-8b", "--command", line]).args(machine);
     let again = json(&mut again);
     assert_eq!((&again["totals"], &again["offloaded"]), (&placed["plan"]["totals"], &placed["plan"]["offloaded"]));
     let speed = |plan: &Value| plan["speed"]["tokens_per_second"].as_f64().unwrap();
     assert!(speed(&placed["plan"]) > 1.2 * speed(&answer["now"]) && placed["times"].as_f64().unwrap() > 1.2);
-    let text = place(&[]).assert().success().get_output().stdout.clone();
+    let text = place().assert().success().get_output().stdout.clone();
     let text = String::from_utf8(text).unwrap();
     assert!(text.lines().any(|shown| shown.trim() == line), "{text}");
     let reason = placed["reason"].as_str().unwrap();

@@ -31,6 +31,17 @@ impl Layer {
     }
 }
 
+/// What goes to RAM first where not all fits on GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToRam {
+    /// The experts of whole blocks.
+    Experts,
+    /// The same, and of a block that is the first not to fit on a GPU some matrices.
+    ExpertsInPart,
+    /// Layers.
+    Layers,
+}
+
 /// A way to place layers within what room there is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Task {
@@ -38,10 +49,8 @@ pub(super) struct Task {
     pub cards: Vec<usize>,
     /// They are filled from the output layer on instead of from the first block.
     pub from_output: bool,
-    /// Experts go to RAM before layers do.
-    pub experts: bool,
-    /// A layer that does not fit as a whole may be on a GPU with some matrices of its experts in RAM.
-    pub parts: bool,
+    /// What goes to RAM first.
+    pub first: ToRam,
     /// All caches are in RAM.
     pub kv_in_ram: bool,
 }
@@ -106,7 +115,7 @@ impl Layers {
                 (in_ram, in_ram)
             }
         };
-        let all = if task.experts { count } else { 0 };
+        let all = if task.first == ToRam::Layers { 0 } else { count };
         let fits = |in_ram: usize, experts: usize| self.lay_out(task, rooms, in_ram, experts).is_some();
         let in_ram = first(least, most, |in_ram| fits(in_ram, all))?;
         let experts = first(0, all, |experts| fits(in_ram, experts))?;
@@ -127,7 +136,7 @@ impl Layers {
             let all = layer.experts.len();
             let least = if step < experts { all } else { 0 };
             loop {
-                let most = if task.parts && least < all { all - 1 } else { least };
+                let most = if task.first == ToRam::ExpertsInPart && least < all { all - 1 } else { least };
                 let away = (least..=most).find(|away| layer.here(*away, task.kv_in_ram) <= room);
                 if let Some(away) = away {
                     room -= layer.here(away, task.kv_in_ram);

@@ -1,7 +1,8 @@
 //! Why a placement is faster: what a token reads where, before and now.
 
 use crate::engine::PlanRequest;
-use crate::plan::{DevicePlan, Plan};
+use crate::machine::DeviceKind;
+use crate::plan::{DevicePlan, Outcome, Plan};
 use crate::speed::terms::FITTED;
 use crate::speed::work::{DeviceWork, Work};
 use crate::units::Bytes;
@@ -11,28 +12,25 @@ const LEAST: f64 = 1e6;
 
 /// One sentence on what makes `then` faster than `now`, both plans of `request`'s model and machine.
 pub(super) fn of(request: &PlanRequest, now: &Plan, then: &Plan) -> String {
-    let work = |plan: &Plan| Work::of(&request.model, &request.machine, plan, 0);
-    let mut parts = Vec::new();
-    let left_out: Vec<&str> = now
-        .gpus()
-        .iter()
-        .zip(then.gpus())
-        .filter(|(now, then)| !now.layers.is_empty() && then.layers.is_empty())
-        .map(|(gpu, _)| gpu.id.as_str())
-        .collect();
-    if !left_out.is_empty() {
-        parts.push(format!("{} {} left out", list(&left_out), is(left_out.len())));
+    if now.outcome() == Outcome::DoesNotFit {
+        return "As it is, the model does not fit; placed so, it does.".to_owned();
     }
-    let added =
-        now.gpus().iter().zip(then.gpus()).filter(|(now, then)| now.layers.is_empty() && !then.layers.is_empty());
-    let added: Vec<&str> = added.map(|(gpu, _)| gpu.id.as_str()).collect();
-    if !added.is_empty() {
-        parts.push(format!("{} {} used too", list(&added), is(added.len())));
+    let mut parts = Vec::new();
+    for (from, to, what) in [(now, then, "left out"), (then, now, "used too")] {
+        let gpus = from.gpus().iter().zip(to.gpus());
+        let gpus = gpus.filter(|(from, to)| !from.layers.is_empty() && to.layers.is_empty());
+        let names: Vec<String> = gpus.map(|(gpu, _)| named(gpu)).collect();
+        if let Some((last, others)) = names.split_last() {
+            let verb = if others.is_empty() { "is" } else { "are" };
+            let others = if others.is_empty() { String::new() } else { format!("{} and ", others.join(", ")) };
+            parts.push(format!("{others}{last} {verb} {what}"));
+        }
     }
     let in_ram = |plan: &Plan| plan.cpu().layers.len();
     match (in_ram(then), in_ram(now)) {
         (0, 1..) => parts.push("no layer is in RAM any more".to_owned()),
-        (after, before) if after < before => parts.push(format!("{after} {} in RAM, not {before}", layers(after))),
+        (1, before) if before > 1 => parts.push(format!("1 layer is in RAM, not {before}")),
+        (after, before) if after < before => parts.push(format!("{after} layers are in RAM, not {before}")),
         _ => {}
     }
     let experts = |plan: &Plan| plan.layers.iter().filter(|layer| layer.elsewhere() > Bytes::ZERO).count();
@@ -44,6 +42,7 @@ pub(super) fn of(request: &PlanRequest, now: &Plan, then: &Plan) -> String {
         }
         _ => {}
     }
+    let work = |plan: &Plan| Work::of(&request.model, &request.machine, plan, 0);
     let (Some(before), Some(after)) = (work(now), work(then)) else {
         return sentence(&parts, "");
     };
@@ -53,12 +52,12 @@ pub(super) fn of(request: &PlanRequest, now: &Plan, then: &Plan) -> String {
 }
 
 fn sentence(parts: &[String], end: &str) -> String {
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    if parts.is_empty() {
-        format!("It is faster{end}.")
-    } else {
-        format!("It is faster because {}{end}.", list(&parts))
-    }
+    let because = match parts {
+        [] => String::new(),
+        [one] => format!(" because {one}"),
+        [others @ .., last] => format!(" because {}, and {last}", others.join(", ")),
+    };
+    format!("It is faster{because}{end}.")
 }
 
 /// What a token no longer reads of the device that this saves the most time on, and the device that more is read of.
@@ -72,10 +71,9 @@ fn moved(plan: &Plan, before: &Work, after: &Work) -> Option<String> {
     let more = |device: &DevicePlan| of(after, &device.id).0 - of(before, &device.id).0;
     let from = plan.devices.iter().max_by(|a, b| saved(a).total_cmp(&saved(b)))?;
     let to = plan.devices.iter().max_by(|a, b| more(a).total_cmp(&more(b)))?;
-    let named = |device: &DevicePlan| {
-        let bandwidth = before.devices.iter().chain(&after.devices).find(|work| work.id == device.id)?.bandwidth;
-        let name = device.backend.map_or_else(|| device.name.clone(), |_| format!("{} {}", device.id, device.name));
-        Some(format!("{name} ({bandwidth})"))
+    let with_bandwidth = |device: &DevicePlan| {
+        let work = before.devices.iter().chain(&after.devices).find(|work| work.id == device.id)?;
+        Some(format!("{} ({})", named(device), work.bandwidth))
     };
     let (less, more) = (-more(from), more(to));
     if less < LEAST {
@@ -83,25 +81,13 @@ fn moved(plan: &Plan, before: &Work, after: &Work) -> Option<String> {
     }
     let amount = |bytes: f64| format!("{:.2} GB a token", bytes / 1e9);
     Some(if more < LEAST {
-        format!("{} less is read from {}", amount(less), named(from)?)
+        format!("{} less is read from {}", amount(less), with_bandwidth(from)?)
     } else {
-        format!("{} is read from {}, not from {}", amount(less.min(more)), named(to)?, named(from)?)
+        format!("{} is read from {}, not from {}", amount(less.min(more)), with_bandwidth(to)?, with_bandwidth(from)?)
     })
 }
 
-const fn layers(count: usize) -> &'static str {
-    if count == 1 { "layer is" } else { "layers are" }
-}
-
-const fn is(count: usize) -> &'static str {
-    if count == 1 { "is" } else { "are" }
-}
-
-/// `a, b and c`
-fn list(parts: &[&str]) -> String {
-    match parts {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [others @ .., last] => format!("{} and {last}", others.join(", ")),
-    }
+/// `GPU0 RTX 3090`, `RAM`
+fn named(device: &DevicePlan) -> String {
+    if device.kind == DeviceKind::Gpu { format!("{} {}", device.id, device.name) } else { device.name.clone() }
 }

@@ -3,15 +3,15 @@
 use super::source;
 use crate::answer::place::Placed;
 use crate::answer::verdict;
-use crate::page::{Column, Hue, Narrow, Page, Span};
+use crate::page::{Hue, Page, Span};
 use crate::plan::Plan;
 use crate::speed::Speeds;
 
-/// A placement that is faster than that of `plan`, with its command and what that cannot express; or that there is none.
+/// A placement that is faster than that of `plan`, with its command and remarks on that; or that there is none.
 /// `speeds` are those of `plan`.
 pub fn place(plan: &Plan, speeds: Option<&Speeds>, placed: Option<(&Placed, &str, &[String])>) -> Page {
     let mut page = Page::default();
-    let Some((placed, command, comments)) = placed else {
+    let Some((placed, command, remarks)) = placed else {
         page.text(nothing(speeds), Hue::Text);
         source(plan, &mut page);
         return page;
@@ -20,15 +20,17 @@ pub fn place(plan: &Plan, speeds: Option<&Speeds>, placed: Option<(&Placed, &str
     page.blank();
     page.verbatim(&format!("  {command}"), Hue::Text);
     page.blank();
-    let speed = |speeds: Option<&Speeds>| speeds.map_or_else(|| "does not fit".to_owned(), ToString::to_string);
-    let row = |name: &str, plan: &Plan, speeds: Option<&Speeds>| {
-        vec![name.into(), Span::new(&verdict::headline(plan), Hue::Text), speed(speeds).into()]
-    };
-    let rows = vec![row("now", plan, speeds), row("placed", &placed.plan, Some(&placed.after))];
-    let width = rows.iter().map(|row| row[1].text.chars().count()).max().unwrap_or(0);
-    page.table(vec![Column::left("", 6), Column::left("", width), Column::left("", 0)], rows, Narrow::Cut(2));
+    for (name, plan, speeds) in [("as it is", plan, speeds), ("placed", &placed.plan, Some(&placed.after))] {
+        let what = match speeds {
+            Some(speeds) => format!("{speeds}: {}", verdict::headline(plan)),
+            None => verdict::headline(plan),
+        };
+        page.pair(name, 8, &what, Hue::Text);
+    }
     source(&placed.plan, &mut page);
-    comments.iter().for_each(|comment| page.item(comment));
+    for remark in remarks {
+        page.item(remark);
+    }
     page
 }
 
