@@ -18,7 +18,7 @@ use crate::speed::work::Work;
 use crate::speed::{Speed, Speeds};
 use crate::units::Bytes;
 use cards::{Card, Cards};
-use layout::{Layers, Layout, Task, ToRam, signed, unsigned};
+use layout::{Layer, Layers, Layout, Task, ToRam, signed, unsigned};
 
 /// The options that place a model, and the context that they are for.
 const OPTIONS: [Flag; 8] = [
@@ -244,7 +244,8 @@ impl PlaceSearch {
         let first = if task.from_output { task.cards.last() } else { task.cards.first() };
         let speed = |card: Option<&usize>| card.map_or(0.0, |card| self.cards.0[*card].speed);
         let is_slower = speed(first) < speed(Some(&0));
-        let is_in_ram = layout.cards.contains(&None) || layout.away.iter().any(|matrices| *matrices > 0);
+        let is_away = |(layer, away): (&Layer, &usize)| layer.kept > 0 || *away > 0;
+        let is_in_ram = layout.cards.contains(&None) || self.layers.0.iter().zip(&layout.away).any(is_away);
         if is_slower && is_in_ram { FIRST } else { 1.0 }
     }
 
@@ -270,10 +271,11 @@ impl PlaceSearch {
             }
             tried.push(layout.clone());
             let Some((request, plan)) = self.plan(task, &layout) else { break };
-            besides = self.besides(task, &layout, &plan);
-            for (at, besides) in besides.iter().enumerate() {
+            for (at, taken) in self.besides(task, &layout, &plan).into_iter().enumerate() {
+                let Some(taken) = taken else { continue };
+                besides[at] = taken;
                 let least = &mut self.besides[usize::from(at > 0)];
-                *least = (*least).min(*besides);
+                *least = taken.min(*least);
             }
             let speeds = Speeds::of(&request.model, &request.machine, &plan, 0).filter(|_| self.fits(&plan));
             let Some(after) = speeds else { continue };
@@ -287,19 +289,16 @@ impl PlaceSearch {
         found
     }
 
-    /// What each card of a task takes besides its layers: compute buffers, a draft, a projector.
-    fn besides(&self, task: &Task, layout: &Layout, plan: &Plan) -> Vec<i64> {
-        let mut besides: Vec<i64> = Vec::with_capacity(task.cards.len());
-        for card in &task.cards {
-            let device = &plan.devices[self.cards.0[*card].gpu];
-            besides.push(signed(device.asked() + device.growth));
-        }
-        for (at, layer) in self.layers.0.iter().enumerate() {
-            if let Some(card) = layout.cards[at] {
-                besides[card] -= layer.here(layout.away[at], task.kv_in_ram);
-            }
-        }
-        besides
+    /// What each card of a task takes besides its layers, if it has some: compute buffers, a draft, a projector.
+    fn besides(&self, task: &Task, layout: &Layout, plan: &Plan) -> Vec<Option<i64>> {
+        let layers = self.layers.0.iter().enumerate();
+        let of_card = |(at, card): (usize, &usize)| {
+            let device = plan.devices.get(self.cards.0[*card].gpu)?;
+            let here = layers.clone().filter(|(layer, _)| layout.cards[*layer] == Some(at));
+            let here: i64 = here.map(|(index, layer)| layer.here(layout.away[index], task.kv_in_ram)).sum();
+            (!device.layers.is_empty()).then(|| signed(device.asked() + device.growth) - here)
+        };
+        task.cards.iter().enumerate().map(of_card).collect()
     }
 
     /// Whether `plan` keeps what the fit's keeps, and reads nothing from disk unless that does.
