@@ -1,6 +1,6 @@
 //! Questions answered by planning: the largest value of a knob that fits, why a layer is in RAM and what would bring it
-//! back, where the plan changes along a knob, the best settings, how plans differ, and which models can be loaded
-//! together.
+//! back, where the plan changes along a knob, the best settings, a faster placement, how plans differ, and which models
+//! can be loaded together.
 //!
 //! Every answer rests on plans made by the engine; nothing here computes memory.
 
@@ -10,6 +10,7 @@ pub mod check;
 pub mod compare;
 pub mod limits;
 pub mod parts;
+pub mod place;
 pub mod quality;
 pub mod ram;
 mod search;

@@ -4,6 +4,7 @@ mod held_knobs;
 mod margins;
 mod one_outcome;
 mod one_pool;
+mod place;
 mod ram;
 mod tensors;
 mod together;

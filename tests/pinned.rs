@@ -29,7 +29,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// The options of a command.
-fn options(command: &str) -> Settings {
+pub fn options(command: &str) -> Settings {
     let line = command.lines().find(|line| !line.starts_with('#')).unwrap();
     let mut settings = Settings::default();
     let mut words = words(line).into_iter().skip(1);
@@ -55,7 +55,8 @@ fn figures(device: &DevicePlan) -> String {
     format!("{id}: {} {} {} {}, layers {layers:?}\n", weights.0, cache.0, graph.0, growth.0)
 }
 
-fn assert_same(plan: &Plan, again: &Plan, what: &str) {
+/// That two plans place the same bytes on the same devices.
+pub fn assert_same(plan: &Plan, again: &Plan, what: &str) {
     let devices = |plan: &Plan| plan.devices.iter().map(figures).collect::<String>();
     assert!(devices(plan) == devices(again), "{what}{}and again\n{}", devices(plan), devices(again));
     let effect = |plan: &Plan| InEffect { gpu_layers: 0, override_tensor: Vec::new(), ..plan.settings.clone() };

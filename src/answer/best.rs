@@ -16,7 +16,7 @@ use crate::answer::verdict::{COMFORTABLE, capitalised, headline, in_ram, margin}
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::Machine;
-use crate::model::Model;
+use crate::model::{Model, TensorGroup};
 use crate::named::named;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
@@ -126,8 +126,10 @@ impl PlanRequest {
     /// objective without a card cannot be served: no settings are safe, or no speed is known.
     pub fn best(&self, plan: &Plan, question: &BestRequest) -> Vec<Card> {
         let search = BestSearch { request: self, plan: Cow::Borrowed(plan), question };
-        let mut tried: Vec<Candidate> = Vec::new();
-        for step in search.steps() {
+        let (first, last): (Vec<Step>, Vec<Step>) = search.steps().into_iter().partition(Step::is_alone);
+        let mut tried: Vec<Candidate> =
+            first.into_par_iter().with_max_len(1).flat_map_iter(|step| step.take(&search, &[])).collect();
+        for step in last {
             let found = step.take(&search, &tried);
             tried.extend(found);
         }
@@ -168,29 +170,62 @@ struct BestSearch<'a> {
     question: &'a BestRequest,
 }
 
+/// The model's weights as they are, or in a type.
+#[derive(Clone, Copy, PartialEq)]
+enum Type {
+    AsItIs,
+    Quantised(FileType),
+}
+
+/// Types of weights, the widest first.
+#[derive(Default)]
+struct Types {
+    /// Good without a word.
+    good: Vec<Type>,
+    /// Narrower ones that may be suggested.
+    narrower: Vec<Type>,
+    /// Where nothing else runs.
+    last_resorts: Vec<Type>,
+}
+
 /// A part of the search.
 enum Step {
-    /// These settings.
-    Plans(Vec<PlanRequest>),
+    /// The settings as they are.
+    Now,
+    /// Weights of this type with each type of the cache.
+    Type(Type),
     /// The balanced settings.
     Balanced,
-    /// The longest contexts of these.
-    Longest(Box<PlanRequest>),
+    /// The longest contexts with weights of this type.
+    Longest(Type),
     /// Larger ubatches of what was found until now.
     Ubatches,
 }
 
 impl Step {
+    /// Whether it needs nothing of what was found before.
+    const fn is_alone(&self) -> bool {
+        !matches!(self, Self::Ubatches)
+    }
+
     fn take(self, search: &BestSearch<'_>, tried: &[Candidate]) -> Vec<Candidate> {
         let of = |request: PlanRequest| Candidate::of(request, search.wanted());
         match self {
             Self::Ubatches => search.larger_ubatches(tried).into_iter().filter_map(of).collect(),
-            Self::Plans(requests) => requests.into_par_iter().filter_map(of).collect(),
+            Self::Now => of(search.request.clone()).into_iter().collect(),
+            Self::Type(to) => {
+                let request = search.in_type(to).map(|request| search.with_context(&request, search.wanted()));
+                let types = request.map(|request| search.cache_types(&request)).unwrap_or_default();
+                types.into_iter().filter_map(of).collect()
+            }
             Self::Balanced => {
                 let balanced = search.balanced().and_then(of);
                 balanced.map(|found| Candidate { is_balanced: true, ..found }).into_iter().collect()
             }
-            Self::Longest(request) => search.longest(&request).into_iter().filter_map(of).collect(),
+            Self::Longest(to) => {
+                let longest = search.in_type(to).map(|request| search.longest(&request)).unwrap_or_default();
+                longest.into_iter().filter_map(of).collect()
+            }
         }
     }
 }
@@ -297,17 +332,16 @@ impl BestSearch<'_> {
 
     /// Everything that is tried, a part after the other.
     fn steps(&self) -> Vec<Step> {
-        let mut plans = vec![vec![self.request.clone()]];
-        let (good, narrower) = self.quantisations();
-        for request in good.iter().chain(&narrower) {
-            plans.push(self.cache_types(&self.with_context(request, self.wanted())));
-        }
-        let mut steps: Vec<Step> = plans.into_iter().map(Step::Plans).collect();
+        let types = self.types();
+        let mut steps = vec![Step::Now];
+        let found = types.good.iter().chain(&types.narrower);
+        steps.extend(found.chain(self.last_resorts(&types)).copied().map(Step::Type));
         steps.push(Step::Balanced);
         if !self.question.holds(Knob::Context) {
-            let own = self.own_may_stay().then(|| self.request.clone());
-            let narrowest = good.last().filter(|last| last.model.bytes < self.request.model.bytes || own.is_none());
-            steps.extend(own.into_iter().chain(narrowest.cloned()).map(Box::new).map(Step::Longest));
+            let own = self.own_may_stay().then_some(Type::AsItIs);
+            let narrowest = types.good.last().copied();
+            let is_narrower = |to: &Type| own.is_none() || self.bytes(*to) < Some(self.request.model.bytes);
+            steps.extend(own.into_iter().chain(narrowest.filter(is_narrower)).map(Step::Longest));
         }
         if ![Knob::Ubatch, Knob::Batch].iter().any(|knob| self.question.holds(*knob)) {
             steps.push(Step::Ubatches);
@@ -315,32 +349,54 @@ impl BestSearch<'_> {
         steps
     }
 
-    /// The request in the quantisations that may be suggested, the widest first: good ones, and narrower ones. If none of
-    /// them runs, those that are a last resort.
-    fn quantisations(&self) -> (Vec<PlanRequest>, Vec<PlanRequest>) {
-        let as_it_is = || (vec![self.request.clone()], Vec::new());
-        if self.question.holds(Knob::Quant) {
-            return as_it_is();
-        }
+    /// The types of weights that may be suggested, the widest first.
+    fn types(&self) -> Types {
+        let as_it_is = Types { good: vec![Type::AsItIs], ..Types::default() };
         let own = quality::own_type(&self.request.model);
         let opened = quality::own_type(&self.request.opened);
         // nothing is gained by other types for a model that was trained in its own
-        if opened.is_some_and(|opened| TRAINED_IN.contains(&opened)) && own == opened {
-            return as_it_is();
+        let is_trained_in = opened.is_some_and(|opened| TRAINED_IN.contains(&opened)) && own == opened;
+        if self.question.holds(Knob::Quant) || is_trained_in {
+            return as_it_is;
         }
         let room = self.room();
-        let with = |to: FileType| self.quantised(to).filter(|request| request.model.bytes <= room);
-        let allowed = |to: &FileType| self.question.floors.allow(*to);
-        let (good, narrower): (Vec<FileType>, Vec<FileType>) =
-            quality::ladder().filter(allowed).partition(|to| is_good_type(*to));
-        let found: (Vec<_>, Vec<_>) =
-            (good.into_iter().filter_map(with).collect(), narrower.into_iter().filter_map(with).collect());
-        let runs = |request: &PlanRequest| request.meets(Goal::AtLeast(0));
-        let any_runs = || found.0.iter().chain(&found.1).rev().any(runs);
-        if self.question.floors.quant.is_some() || any_runs() {
-            return found;
+        let mut types = Types::default();
+        for to in quality::ladder() {
+            let of = if own == Some(to) { Type::AsItIs } else { Type::Quantised(to) };
+            if self.bytes(of).is_none_or(|bytes| bytes > room) {
+                continue;
+            }
+            match (self.question.floors.allow(to), is_good_type(to)) {
+                (true, true) => types.good.push(of),
+                (true, false) => types.narrower.push(of),
+                (false, _) if self.question.floors.quant.is_none() => types.last_resorts.push(of),
+                (false, _) => {}
+            }
         }
-        (Vec::new(), quality::ladder().filter(|to| !allowed(to)).filter_map(with).collect())
+        types
+    }
+
+    /// The types that are a last resort, if no other one runs.
+    fn last_resorts<'t>(&self, types: &'t Types) -> &'t [Type] {
+        let narrowest = types.narrower.last().or(types.good.last());
+        let runs = |to: &Type| self.in_type(*to).is_some_and(|request| request.meets(Goal::AtLeast(0)));
+        if narrowest.is_some_and(runs) { &[] } else { &types.last_resorts }
+    }
+
+    /// What weights take in a type.
+    fn bytes(&self, to: Type) -> Option<Bytes> {
+        match to {
+            Type::AsItIs => Some(self.request.model.bytes),
+            Type::Quantised(to) => self.request.opened.quantised_bytes(to).ok(),
+        }
+    }
+
+    /// The request with the model's weights in a type.
+    fn in_type(&self, to: Type) -> Option<PlanRequest> {
+        match to {
+            Type::AsItIs => Some(self.request.clone()),
+            Type::Quantised(to) => self.request.quantised(to),
+        }
     }
 
     /// Memory for weights, on all devices.
@@ -358,52 +414,70 @@ impl BestSearch<'_> {
 
     /// See [`PlanRequest::balanced`].
     fn balanced(&self) -> Option<PlanRequest> {
-        let (good, narrower) = self.quantisations();
-        let useful = |request: &&PlanRequest| {
-            quality::of_model(&request.model) >= quality::of_weights(WIDEST_USEFUL) || good.len() == 1
+        let Types { good, narrower, last_resorts } = self.types();
+        let is_useful = |to: &Type| match to {
+            Type::AsItIs => good.len() == 1 || quality::of_model(&self.request.model) >= quality::of_weights(WIDEST_USEFUL),
+            Type::Quantised(to) => quality::of_weights(*to) >= quality::of_weights(WIDEST_USEFUL),
         };
-        let good: Vec<&PlanRequest> = good.iter().filter(useful).collect();
-        let narrowest: Vec<&PlanRequest> = good.last().copied().into_iter().collect();
-        let narrower: Vec<&PlanRequest> = narrower.iter().collect();
+        let useful: Vec<Type> = good.iter().copied().filter(is_useful).collect();
+        let narrowest: Vec<Type> = useful.last().copied().into_iter().collect();
         let in_vram = Goal::VramWith(self.question.margin);
-        let of_experts = if self.request.model.hyper.experts.is_some() { narrowest.clone() } else { Vec::new() };
-        let fast = Some(FAST_ENOUGH);
-        self.first(&good, in_vram, fast)
-            .or_else(|| self.first(&of_experts, Goal::AllLayers, fast))
+        let of_experts: &[Type] = if self.request.model.hyper.experts.is_some() { &narrowest } else { &[] };
+        let (fast, usable) = (Some(FAST_ENOUGH), Some(USABLE));
+        self.first(&useful, in_vram, fast)
+            .or_else(|| self.first(of_experts, Goal::AllLayers, fast))
             .or_else(|| self.shorter(&narrowest, in_vram, SHORT))
             .or_else(|| self.first(&narrowest, Goal::AtLeast(0), fast))
-            .or_else(|| self.first(&good, in_vram, None))
+            .or_else(|| self.first(&useful, in_vram, None))
             .or_else(|| self.first(&narrower, in_vram, fast))
             .or_else(|| self.shorter(&narrower, in_vram, LEAST))
-            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), Some(USABLE)))
-            .or_else(|| self.first(&narrower, Goal::AtLeast(0), Some(USABLE)))
+            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), usable))
+            .or_else(|| self.first(&narrower, Goal::AtLeast(0), usable))
             .or_else(|| self.first(&narrowest, Goal::AtLeast(0), None))
             .or_else(|| self.first(&narrower, Goal::AtLeast(0), None))
             .or_else(|| self.shorter(&narrowest, Goal::AtLeast(0), 1))
+            .or_else(|| self.first(&last_resorts, in_vram, None))
+            .or_else(|| self.first(&last_resorts, Goal::AtLeast(0), None))
             .or_else(|| self.request.meets(Goal::AtLeast(0)).then(|| self.request.clone()))
     }
 
-    /// The first of `requests` that meets `goal` with the wanted context and one of the types of the cache, the widest
+    /// The first of `types` that meets `goal` with the wanted context and one of the types of the cache, the widest
     /// first, and is as fast as asked.
-    fn first(&self, requests: &[&PlanRequest], goal: Goal, least: Option<f64>) -> Option<PlanRequest> {
-        let tokens = self.wanted();
+    fn first(&self, types: &[Type], goal: Goal, least: Option<f64>) -> Option<PlanRequest> {
         let is_fast = |request: &PlanRequest| {
             let Some(least) = least else { return true };
             let Ok(plan) = request.plan() else { return false };
             let speed = Speed::of(&request.model, &request.machine, &plan, 0);
             speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed.tokens_per_second >= least)
         };
-        let with = requests.iter().flat_map(|request| self.cache_types(&self.with_context(request, tokens)));
-        with.into_iter().find(|request| request.meets(goal) && is_fast(request))
+        types.iter().filter(|to| self.has_room(**to, goal)).find_map(|to| {
+            let request = self.with_context(&self.in_type(*to)?, self.wanted());
+            self.cache_types(&request).into_iter().find(|request| request.meets(goal) && is_fast(request))
+        })
     }
 
-    /// The first of `requests` that meets `goal` with a shorter context, of `least` at least: the longest.
-    fn shorter(&self, requests: &[&PlanRequest], goal: Goal, least: u64) -> Option<PlanRequest> {
-        let tokens = self.wanted();
-        requests.iter().find_map(|request| {
-            let reached = self.cache_types(request).into_iter().filter_map(|one| self.shorten(&one, goal, tokens));
+    /// The first of `types` that meets `goal` with a shorter context, of `least` at least: the longest.
+    fn shorter(&self, types: &[Type], goal: Goal, least: u64) -> Option<PlanRequest> {
+        if self.question.holds(Knob::Context) {
+            return None;
+        }
+        types.iter().filter(|to| self.has_room(**to, goal)).find_map(|to| {
+            let of_types = self.cache_types(&self.in_type(*to)?);
+            let reached = of_types.into_iter().filter_map(|one| self.shorten(&one, goal, self.wanted()));
             reached.max_by_key(context_of).filter(|request| context_of(request) >= least.min(self.wanted()))
         })
+    }
+
+    /// Whether weights of a type alone leave a goal open; most that cannot meet it are told without a plan.
+    fn has_room(&self, to: Type, goal: Goal) -> bool {
+        let vram: Bytes = self.request.machine.gpus.iter().map(|gpu| gpu.free).sum();
+        let bytes = self.bytes(to).unwrap_or_default();
+        // what looks rows up, and a part that is split off, may be in RAM
+        let embeddings: Bytes = self.request.model.tensors(TensorGroup::Input).map(|tensor| tensor.bytes).sum();
+        match goal {
+            Goal::Vram | Goal::VramWith(_) => bytes - embeddings <= vram,
+            _ => true,
+        }
     }
 
     fn with_context(&self, request: &PlanRequest, tokens: u64) -> PlanRequest {
@@ -472,14 +546,6 @@ impl BestSearch<'_> {
         let allowed = |ty: &CacheType| self.question.floors.allow_cache(*ty);
         let found: Vec<_> = CACHE_CHOICES.into_iter().filter(allowed).filter_map(with).collect();
         if found.is_empty() { vec![request.clone()] } else { found }
-    }
-
-    /// The request with the model in `to`, which may be its own quantisation; `None` if that may not change.
-    fn quantised(&self, to: FileType) -> Option<PlanRequest> {
-        if quality::own_type(&self.request.model) == Some(to) {
-            return Some(self.request.clone());
-        }
-        if self.question.holds(Knob::Quant) { None } else { self.request.quantised(to) }
     }
 
     /// The best of `tried` for each objective, without those that another one beats in everything.

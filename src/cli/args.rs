@@ -58,6 +58,7 @@ impl Cli {
             Some(Commands::Max(args)) => &mut args.asked.knobs,
             Some(Commands::Why(args)) => &mut args.asked.knobs,
             Some(Commands::Best(args)) => &mut args.asked.knobs,
+            Some(Commands::Place(args)) => &mut args.asked.knobs,
             Some(Commands::Together(args)) => &mut args.knobs,
             Some(Commands::Check(args)) => &mut args.knobs,
             Some(Commands::Sweep(args)) => &mut args.asked.knobs,
@@ -90,6 +91,10 @@ pub(super) enum Commands {
     /// precise KV cache. Knobs that are given stay as they are.
     #[command(after_help = examples::BEST_EXAMPLES)]
     Best(Box<BestArgs>),
+    /// Find a faster placement for llama-server than its fit decides: which GPUs, in which order, with which layers, and
+    /// whose experts are in RAM. Prints the command. What is given stays as it is.
+    #[command(after_help = examples::PLACE_EXAMPLES)]
+    Place(Box<PlaceArgs>),
     /// Check whether several models can be loaded at once, what remains free, and which would be unloaded.
     #[command(after_help = examples::TOGETHER_EXAMPLES)]
     Together(Box<TogetherArgs>),
@@ -446,6 +451,15 @@ pub(super) struct BestArgs {
     pub(super) margin: Option<Bytes>,
     #[command(flatten)]
     pub(super) floors: FloorArgs,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlaceArgs {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,

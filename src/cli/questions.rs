@@ -1,12 +1,12 @@
-//! `plimsoll max`, `why`, `sweep`, `matrix`, `best`, `together` and `export`.
+//! `plimsoll max`, `why`, `sweep`, `matrix`, `best`, `place`, `together` and `export`.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
 use super::args::{
-    BestArgs, ExportArgs, KnobArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, TogetherArgs,
-    WhyArgs,
+    BestArgs, ExportArgs, KnobArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, PlaceArgs, QueryArgs, SweepArgs,
+    TogetherArgs, WhyArgs,
 };
 use super::error::{self, CliError};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
@@ -15,8 +15,9 @@ use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
 use crate::answer::sweep::Axis;
 use crate::answer::together::{LoadOutcome, LoadRequest, load_together};
 use crate::answer::{Goal, parts, verdict, why};
-use crate::engine::PlanRequest;
+use crate::engine::{EngineId, PlanRequest};
 use crate::export::answers::{self as export_answers, AnswerSource};
+use crate::export::llama_server;
 use crate::export::svg;
 use crate::export::{Caption, ExportFormat, ExportInput, ModelLocation};
 use crate::gguf::FileType;
@@ -160,6 +161,32 @@ pub(super) fn best(args: &BestArgs) -> Result<String, CliError> {
         return json(export_answers::best_json(&plan, &request.settings, &question, &cards));
     }
     Ok(Style::of_stdout().page(&answers::best(&plan, &request.settings, &question, &cards, args.objective)))
+}
+
+/// A faster placement for llama-server.
+pub(super) fn place(args: &mut PlaceArgs) -> Result<String, CliError> {
+    let knobs = &mut args.asked.knobs;
+    if *knobs.engine.get_or_insert(EngineId::LlamaCpp) != EngineId::LlamaCpp {
+        let sentence = "only llama-server can be told a placement: leave --engine out, or use --engine llama.cpp";
+        return Err(CliError::flag("--engine", sentence));
+    }
+    let (ready, opened) = ready(&args.asked)?;
+    let request = ready.request(&opened.model);
+    let plan = ready.plan(&opened.model)?;
+    let location =
+        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
+    let placed = request.placed(&plan);
+    let command = placed.as_ref().map(|placed| llama_server::of_placement(placed, &location)).transpose();
+    let mut command = command.map_err(CliError::Arguments)?;
+    if let Some((_, remarks)) = &mut command {
+        remarks.extend(ready.notes.iter().cloned());
+    }
+    let placed = placed.as_ref().zip(command.as_ref()).map(|(placed, (line, remarks))| (placed, &**line, &**remarks));
+    let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
+    if args.json {
+        return json(export_answers::place_json(&plan, speeds.as_ref(), placed));
+    }
+    Ok(Style::of_stdout().page(&answers::place(&plan, speeds.as_ref(), placed)))
 }
 
 /// The knobs given as options, in the order of the screen.

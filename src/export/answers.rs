@@ -1,6 +1,10 @@
 //! Answers as JSON and as CSV; keys and columns are stable. Sizes are integers in bytes. Each answer in JSON begins with
 //! `engine`, `release` (null for an engine that does not run llama.cpp) and `confidence` (null if there is no plan).
 
+mod place;
+
+pub use place::place_json;
+
 use std::fmt;
 
 use serde::Serialize;

@@ -3,6 +3,7 @@
 
 use super::{ExportInput, ModelLocation};
 use super::{comment, word};
+use crate::answer::place::Placed;
 use crate::answer::verdict;
 use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId, Launch, ServerCommand};
@@ -140,6 +141,18 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     lines += &words.join(" ");
     lines.push('\n');
     Ok(lines)
+}
+
+/// The command of a placement on one line, and what it cannot express.
+///
+/// # Errors
+/// As [`command`].
+pub fn of_placement(placed: &Placed, location: &ModelLocation) -> Result<(String, Vec<String>), String> {
+    let Placed { request, plan, .. } = placed;
+    let text = command(&ExportInput { request, plan, location, minimal: false, pinned: false })?;
+    let (comments, words): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with('#'));
+    let comments = comments.into_iter().map(|line| line.trim_start_matches(['#', ' ']).to_owned());
+    Ok((words.concat(), comments.collect()))
 }
 
 /// Options that place layers as an estimating engine placed them.

@@ -1,5 +1,9 @@
 //! The answers as pages: what the command line prints, and what the planner's overlays show.
 
+mod place;
+
+pub use place::place;
+
 use super::layout::joined;
 use super::{Block, Column, Hue, Narrow, Page, Span, Table};
 use crate::answer::best::{BestRequest, Card, Objective};

@@ -10,10 +10,11 @@ mod support;
 mod fixtures;
 
 use divan::Bencher;
-use fixtures::{model, server};
+use fixtures::{machine, model, server};
 use plimsoll::answer::Goal;
 use plimsoll::engine::EngineId;
 use plimsoll::engine::PlanRequest;
+use plimsoll::machine::{Machine, Ram, presets};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::units::Bytes;
@@ -59,4 +60,16 @@ fn cliffs_along_the_context(bencher: Bencher<'_, '_>, (engine, name, gpus, gib):
     let settings = Settings::default();
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     bencher.bench(|| request.cliffs(Knob::Context));
+}
+
+/// The fastest placement of a model with experts, most of them in RAM, on four cards of different speeds. Target: 2 s.
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn placement_on_uneven_cards(bencher: Bencher<'_, '_>) {
+    let gpus = ["RTX 4090", "RTX 3090", "RTX 3060", "RTX 4070"].map(|name| presets::find(name).unwrap().gpu());
+    let ram = Ram { total: Bytes::gib(192), free: Bytes::gib(180), swap_free: Bytes::ZERO, bandwidth: None };
+    let machine = Machine { ram, ..machine(gpus.to_vec()) };
+    let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
+    let request = PlanRequest::new(EngineId::LlamaCpp, model("qwen3-235b-a22b"), machine, settings);
+    let plan = request.plan().unwrap();
+    bencher.bench(|| request.placed(&plan));
 }

@@ -47,7 +47,7 @@ fn no_command_prints_what_is_not_printable() {
     );
     let machine = ["--gpu", "name=a\u{1b}[31m\u{202e}b,total=2GiB", "--ram", "64GiB", "--engine", "llama.cpp"];
     let mut runs: Vec<Vec<&str>> = Vec::new();
-    for command in ["plan", "max", "why", "best", "sweep", "matrix", "together"] {
+    for command in ["plan", "max", "why", "best", "place", "sweep", "matrix", "together"] {
         runs.push(vec![command, file]);
         runs.push(vec![command, file, "--json"]);
     }

@@ -1,4 +1,4 @@
-//! `max`, `why`, `best`, `together`, `sweep` and `matrix`, as text and JSON.
+//! `max`, `why`, `best`, `place`, `together`, `sweep` and `matrix`, as text and JSON.
 
 use rstest::rstest;
 use serde_json::Value;
@@ -250,6 +250,45 @@ fn the_best_settings_work_and_keep_what_is_given(#[case] engine: &str) {
     }
     assert_eq!(cards[0]["names"][0], "balanced");
     assert!(!cards.is_empty() && cards[0]["margin"].as_u64() >= best["margin"].as_u64(), "{best:#}");
+}
+
+#[test]
+fn the_command_of_a_placement_plans_the_same() {
+    let sandbox = Sandbox::new();
+    let machine = ["--gpu", "RTX 3060", "--gpu", "RTX 4090", "--ram", "total=64GiB,free=60GiB"];
+    let place = || {
+        let mut command = sandbox.plimsoll();
+        command.args(["place", "catalogue:qwen3-8b", "--ctx", "8192", "--no-mmproj"]).args(machine);
+        command
+    };
+    let answer = json(&mut place());
+    let placed = &answer["placed"];
+    assert_eq!((&answer["engine"], &placed["settings"]["device"]), (&"llama.cpp".into(), &"CUDA1".into()));
+    let line = placed["command"].as_str().unwrap();
+    let mut again = sandbox.plimsoll();
+    again.args(["plan", "catalogue:qwen3-8b", "--command", line]).args(machine);
+    let again = json(&mut again);
+    assert_eq!((&again["totals"], &again["offloaded"]), (&placed["plan"]["totals"], &placed["plan"]["offloaded"]));
+    let speed = |plan: &Value| plan["speed"]["tokens_per_second"].as_f64().unwrap();
+    assert!(speed(&placed["plan"]) > 1.2 * speed(&answer["now"]) && placed["times"].as_f64().unwrap() > 1.2);
+    let text = place().assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.lines().any(|shown| shown.trim() == line), "{text}");
+    let reason = placed["reason"].as_str().unwrap();
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(reason), "{text}");
+    assert!(text.contains("times as fast"), "{text}");
+}
+
+#[test]
+fn only_llama_server_is_told_a_placement() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.args(["place", "catalogue:qwen3-8b", "--engine", "ollama"]).args(SMALL);
+    assert!(refused(&mut command, 2).contains("only llama-server can be told a placement"));
+    let mut command = sandbox.plimsoll();
+    let one_card = command.args(["place", "catalogue:qwen3-8b"]).args(SMALL).assert().success();
+    let text = String::from_utf8(one_card.get_output().stdout.clone()).unwrap();
+    assert!(text.contains("No placement was found"), "{text}");
 }
 
 #[test]

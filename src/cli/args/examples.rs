@@ -68,6 +68,14 @@ Examples:
   plimsoll best model.gguf --ctx 32768 --gpu \"RTX 3060\"     with this context
   plimsoll best model.gguf --for ctx --parallel 4 --json | jq .wishes";
 
+pub(super) const PLACE_EXAMPLES: &str = "\
+Examples:
+  plimsoll place model.gguf --ctx 32768
+  plimsoll place model.gguf --gpu \"RTX 4090\" --gpu \"RTX 3060\" --ram total=64GiB,bandwidth=80GB/s
+  plimsoll place model.gguf --json | jq -r .placed.command
+
+Speeds are those of generation, over a context that fills up. What the fit leaves free stays free.";
+
 pub(super) const TOGETHER_EXAMPLES: &str = "\
 Examples:
   plimsoll together llama3.1:8b nomic-embed-text
