@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use rayon::prelude::*;
@@ -40,6 +41,8 @@ named! {
         Prompts = "prompts",
         /// The longest context.
         Context = "context",
+        /// Layers and experts where they are read fastest, rather than where the engine puts them.
+        Placement = "placement",
         /// All in VRAM with the largest margin.
         Safe = "safe",
     }
@@ -200,17 +203,20 @@ enum Step {
     Longest(Type),
     /// Larger ubatches of what was found until now.
     Ubatches,
+    /// Faster placements of what was found until now.
+    Placements,
 }
 
 impl Step {
     /// Whether it needs nothing of what was found before.
     const fn is_alone(&self) -> bool {
-        !matches!(self, Self::Ubatches)
+        !matches!(self, Self::Ubatches | Self::Placements)
     }
 
     fn take(self, search: &BestSearch<'_>, tried: &[Candidate]) -> Vec<Candidate> {
         let of = |request: PlanRequest| Candidate::of(request, search.wanted());
         match self {
+            Self::Placements => search.placements(tried),
             Self::Ubatches => search.larger_ubatches(tried).into_iter().filter_map(of).collect(),
             Self::Now => of(search.request.clone()).into_iter().collect(),
             Self::Type(to) => {
@@ -244,6 +250,17 @@ struct Candidate {
     /// Of the GPU that has least left.
     margin: Option<Difference>,
     is_balanced: bool,
+    /// Why its placement is faster than the engine's, and the options that make it.
+    placement: Option<Placement>,
+}
+
+/// A placement that is faster than the engine's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// Why, in one sentence.
+    pub reason: String,
+    /// The options that make it, by their names here.
+    pub options: BTreeMap<&'static str, String>,
 }
 
 impl Candidate {
@@ -256,7 +273,7 @@ impl Candidate {
         let prompts = prompts_of(&request, &plan).map(|speed| speed.tokens_per_second);
         let loss = quality::of_plan(&request.model, &plan);
         let margin = margin_of(&plan);
-        Some(Self { request, plan, speeds, speed, prompts, loss, margin, is_balanced: false })
+        Some(Self { request, plan, speeds, speed, prompts, loss, margin, is_balanced: false, placement: None })
     }
 
     /// Whether it has the wanted context.
@@ -273,6 +290,7 @@ impl Candidate {
     fn value(&self, objective: Objective) -> f64 {
         match objective {
             Objective::Balanced => f64::from(u8::from(self.is_balanced)),
+            Objective::Placement => self.speed.filter(|_| self.placement.is_some()).unwrap_or(0.0),
             Objective::Speed => self.speed.unwrap_or(0.0),
             Objective::Quality => -self.loss,
             Objective::Prompts => self.prompts.unwrap_or(0.0),
@@ -291,7 +309,7 @@ impl Candidate {
 
     /// Whether it is as good as `other` in everything, and better in something.
     fn beats(&self, other: &Self) -> bool {
-        let served = &Objective::ALL[1..];
+        let served = [Objective::Speed, Objective::Quality, Objective::Prompts, Objective::Context, Objective::Safe];
         served.iter().all(|objective| self.value(*objective) >= other.value(*objective))
             && served.iter().any(|objective| self.value(*objective) > other.value(*objective))
             && self.plan.outcome() <= other.plan.outcome()
@@ -345,6 +363,11 @@ impl BestSearch<'_> {
         }
         if ![Knob::Ubatch, Knob::Batch].iter().any(|knob| self.question.holds(*knob)) {
             steps.push(Step::Ubatches);
+        }
+        let placing = [Knob::GpuLayers, Knob::CpuMoe, Knob::TensorSplit];
+        let context_stays = self.question.holds(Knob::Context) && self.request.settings.ctx == Context::Auto;
+        if !context_stays && !placing.iter().any(|knob| self.question.holds(*knob)) {
+            steps.push(Step::Placements);
         }
         steps
     }
@@ -416,7 +439,9 @@ impl BestSearch<'_> {
     fn balanced(&self) -> Option<PlanRequest> {
         let Types { good, narrower, last_resorts } = self.types();
         let is_useful = |to: &Type| match to {
-            Type::AsItIs => good.len() == 1 || quality::of_model(&self.request.model) >= quality::of_weights(WIDEST_USEFUL),
+            Type::AsItIs => {
+                good.len() == 1 || quality::of_model(&self.request.model) >= quality::of_weights(WIDEST_USEFUL)
+            }
             Type::Quantised(to) => quality::of_weights(*to) >= quality::of_weights(WIDEST_USEFUL),
         };
         let useful: Vec<Type> = good.iter().copied().filter(is_useful).collect();
@@ -485,6 +510,18 @@ impl BestSearch<'_> {
             return request.clone();
         }
         request.changed(|settings| settings.ctx = Context::Tokens(tokens))
+    }
+
+    /// The settings as they are, and the balanced ones, placed faster where that can be.
+    fn placements(&self, tried: &[Candidate]) -> Vec<Candidate> {
+        let balanced = tried.iter().find(|one| one.is_balanced);
+        let now = tried.iter().find(|one| one.request == *self.request);
+        let placed = now.into_iter().chain(balanced).filter_map(|one| {
+            let placed = one.request.placed(&one.plan)?;
+            let placement = Placement { options: placed.options(), reason: placed.reason };
+            Some(Candidate { placement: Some(placement), ..Candidate::of(placed.request, self.wanted())? })
+        });
+        placed.collect()
     }
 
     /// The balanced settings, and those with the fastest prompts until now, with a larger ubatch where that pays.
@@ -560,6 +597,7 @@ impl BestSearch<'_> {
         for (objective, one) in &mut chosen {
             let better = |other: &&&Candidate| match objective {
                 Objective::Balanced => other.beats(one),
+                Objective::Placement => other.placement.is_some() && other.compare(one, *objective).is_gt(),
                 Objective::Safe => self.is_safe(other) && other.compare(one, *objective).is_gt(),
                 _ => other.compare(one, *objective).is_gt(),
             };
@@ -578,6 +616,7 @@ impl BestSearch<'_> {
     fn eligible<'t>(&self, objective: Objective, tried: &'t [Candidate]) -> Vec<&'t Candidate> {
         let must = |one: &&Candidate| match objective {
             Objective::Balanced => one.is_balanced,
+            Objective::Placement => one.placement.is_some(),
             Objective::Speed => one.speed.is_some(),
             Objective::Prompts => one.prompts.is_some(),
             Objective::Quality => true,
@@ -594,6 +633,7 @@ impl BestSearch<'_> {
         let fastest = |left: &[&Candidate]| left.iter().filter_map(|one| one.speed).fold(0.0, f64::max);
         match objective {
             Objective::Balanced => {}
+            Objective::Placement => prefer(&|one| one.reaches(self.wanted())),
             Objective::Context => prefer(&Candidate::is_usable),
             Objective::Quality => {
                 prefer(&|one| one.reaches(self.wanted()));
@@ -634,6 +674,7 @@ impl Objective {
         match self {
             Self::Balanced => "Balanced",
             Self::Safe => "Safe",
+            Self::Placement => "Faster placement",
             Self::Context => "Longest context",
             Self::Speed => "Fastest",
             Self::Prompts => "Fastest prompts",
@@ -655,6 +696,8 @@ pub struct Card {
     pub speeds: Option<Speeds>,
     /// When the first token of an answer comes, where that is known.
     pub first_token: Option<FirstToken>,
+    /// Its placement, where it is not the engine's.
+    pub placement: Option<Placement>,
     /// What weights and caches lose, in nats per token.
     pub loss: f64,
     /// What it gives up against the plan now, the gravest first.
@@ -781,6 +824,7 @@ impl Card {
             plan: plan.clone(),
             speeds: speeds.clone(),
             first_token: FirstToken::of(request, plan),
+            placement: found.placement.clone(),
             loss: *loss,
             gives_up: Loss::between((search.request, &search.plan), (request, plan)),
             changes: changes((search.request, &search.plan), (request, plan)),
@@ -843,9 +887,11 @@ impl Card {
     /// The command line options that turn `asked` into these settings.
     pub fn options(&self, asked: &Settings) -> String {
         let to = &self.request.settings;
-        let mut options = Vec::new();
+        let placing = self.placement.iter().flat_map(|placement| &placement.options);
+        let mut options: Vec<String> = placing.map(|(name, value)| option(name, value)).collect();
         if let Context::Tokens(tokens) = to.ctx
             && to.ctx != asked.ctx
+            && self.placement.is_none()
         {
             options.push(format!("--ctx {tokens}"));
         }
@@ -862,6 +908,15 @@ impl Card {
             options.extend(to.quant.map(|quant| format!("--quant {quant}")));
         }
         options.join(" ")
+    }
+}
+
+/// An option as it is typed.
+fn option(name: &str, value: &str) -> String {
+    match value {
+        "" => format!("--{name}"),
+        value if value.contains(['|', '(', '\\', '*', ' ']) => format!("--{name} '{value}'"),
+        value => format!("--{name} {value}"),
     }
 }
 

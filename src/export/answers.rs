@@ -311,7 +311,7 @@ pub fn matrix_json(source: AnswerSource, matrix: &Matrix) -> serde_json::Result<
 }
 
 /// `{…,"held":["ctx"],"margin":N,"cards":[{"names":["safe"],"outcome","ctx","cache_type_k","cache_type_v","quant",
-/// "margin","first_token":{"prompt","whole","cached"},"loss","changes":[{"knob","from","to","was_set"}],"gives_up":[{"what","says"}],"options","plan"}]}`; `margin`
+/// "margin","first_token":{"prompt","whole","cached"},"placement","loss","changes":[{"knob","from","to","was_set"}],"gives_up":[{"what","says"}],"options","plan"}]}`; `margin`
 /// is what the fullest GPU has left, `loss` what quantised weights and caches lose in nats per token, `options` are the command line options that turn `asked` into the card's settings.
 ///
 /// # Errors
@@ -343,6 +343,7 @@ record! {
         quant: Option<&'a str> = card.plan.model.file_type.as_deref(),
         margin: Option<Difference> = card.plan.tightest_gpu().map(|(_, headroom)| headroom.above()),
         first_token: Option<FirstToken> = card.first_token,
+        placement: Option<&'a str> = card.placement.as_ref().map(|placement| placement.reason.as_str()),
         loss: f64 = card.loss,
         changes: Vec<ChangeRecord<'a>> = card.changes.iter().map(ChangeRecord::of).collect(),
         gives_up: Vec<LossRecord<'a>> = card.gives_up.iter().map(LossRecord::of).collect(),

@@ -46,6 +46,7 @@ pub fn cards(cards: &[Card], asked: &Settings, page: &mut Page) {
     for card in cards {
         page.choice(Block::Heading(Span::new(&card.title(), Hue::Text.bold())));
         page.item(&format!("{}; {}. {}", card.headline(), card.room_and_speed(), card.gives_up_text()));
+        card.placement.iter().for_each(|placement| page.item(&placement.reason));
         card.changes_text().iter().for_each(|changes| page.item(changes));
         let options = card.options(asked);
         if !options.is_empty() {
@@ -59,7 +60,10 @@ pub fn best(plan: &Plan, asked: &Settings, question: &BestRequest, found: &[Card
     let mut page = Page::default();
     let names: Vec<&str> = question.held.iter().map(|knob| knob.title()).collect();
     let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
-    page.text(&format!("Each was planned. Safe and balanced leave {} on every GPU.{held}", question.margin), Hue::Text);
+    page.text(
+        &format!("Each was planned. Safe, and balanced in VRAM, leave {} on every GPU.{held}", question.margin),
+        Hue::Text,
+    );
     cards(found, asked, &mut page);
     if only.is_none_or(|only| only == Objective::Safe) {
         nothing_is_safe(question, found, &mut page);

@@ -3,7 +3,8 @@
 use super::layout::signed;
 use crate::engine::PlanRequest;
 use crate::plan::Plan;
-use crate::speed::terms::{FITTED, known};
+use crate::speed::family::known;
+use crate::speed::terms::FITTED;
 
 /// All sets of so many GPUs are tried; of more GPUs each alone, and the fastest together.
 const FEW_GPUS: usize = 4;
@@ -32,10 +33,10 @@ impl Cards {
         let mut cards: Vec<Card> = Vec::new();
         for &gpu in used {
             let card = request.machine.gpus.get(gpu)?;
-            let (family, bandwidth) = known(card)?;
+            let found = known(card)?;
             let kept = headrooms.get(gpu)?;
             let room = signed(now.devices.get(gpu)?.free) - signed(kept.kept.max(kept.driver));
-            let speed = bandwidth.per_second() * FITTED.of(family).weights;
+            let speed = found.bandwidth.per_second() * FITTED.of(found.family).weights;
             let is_alike = |other: &&Card| {
                 let there = &request.machine.gpus[other.gpu];
                 (&there.name, there.backend, there.compute, other.room)
