@@ -446,7 +446,8 @@ pub(super) struct BestArgs {
     /// Only this card.
     #[arg(long = "for", value_name = "CARD", value_parser = value::objectives(), help_heading = "Question")]
     pub(super) objective: Option<Objective>,
-    /// What safe and balanced cards leave on every GPU besides what the engine keeps free [default: 512MiB].
+    /// What the safe card leaves on every GPU besides what the engine keeps free, and the balanced one where good weights
+    /// allow it [default: 512MiB].
     #[arg(long, value_name = "SIZE", help_heading = "Question")]
     pub(super) margin: Option<Bytes>,
     #[command(flatten)]

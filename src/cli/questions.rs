@@ -88,14 +88,17 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
     }
     let memory_users = why::memory_users(&plan);
     let beside = parts::of(&request, &plan);
+    let placed = (plan.outcome() > Outcome::Tight).then(|| request.placed(&plan)).flatten();
     if args.json {
-        return json(export_answers::why_json(&plan, &layers, &changes, &memory_users, &beside));
+        let answer = export_answers::why_json(&plan, &layers, &changes, placed.as_ref(), &memory_users, &beside);
+        return json(answer);
     }
     let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
     let explained = WhyAnswer {
         layers: &layers,
         one: asked.is_some(),
         changes: &changes,
+        placed: placed.as_ref(),
         memory_users: &memory_users,
         beside: &beside,
         speeds: speeds.as_ref(),

@@ -5,6 +5,7 @@ mod place;
 
 pub use place::place_json;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -15,6 +16,7 @@ use crate::answer::best::{BestRequest, Card, FirstToken, KnobChange, Loss};
 use crate::answer::change::Change;
 use crate::answer::limits::{Cliff, CliffSide, Largest, LargestQuantisation};
 use crate::answer::parts::PartAnswer;
+use crate::answer::place::Placed;
 use crate::answer::sweep::{Axis, Matrix, PlanFigures, Point, Sweep};
 use crate::answer::together::{LoadOutcome, LoadedModels};
 use crate::answer::why::{LayerAnswer, MemoryUser};
@@ -124,7 +126,7 @@ fn largest_json(
     text::json(&Object { source, knob, value, next, held, plan: plan.map(object) })
 }
 
-/// `{…,"layers":[{"index","device","reason","needed","available",…}],"changes":[{"knob","value","brings",…}],"takers":[…]}`.
+/// `{…,"layers":[{"index","device","reason","needed","available",…}],"changes":[{"knob","value","brings",…}],"placement":{"times","reason","settings"},"takers":[…]}`.
 /// `brings` is `all`, or the layer: `layer 12`. `with` is a second knob that has to change too.
 ///
 /// # Errors
@@ -133,6 +135,7 @@ pub fn why_json(
     plan: &Plan,
     layers: &[LayerAnswer],
     changes: &[Remedy],
+    placed: Option<&Placed>,
     takers: &[MemoryUser],
     beside: &[PartAnswer],
 ) -> serde_json::Result<String> {
@@ -144,6 +147,7 @@ pub fn why_json(
         refused: Option<&'a str>,
         layers: &'a [LayerAnswer],
         changes: Vec<Proposal<'a>>,
+        placement: Option<FasterPlacement<'a>>,
         takers: &'a [MemoryUser],
         beside: &'a [PartAnswer],
     }
@@ -153,9 +157,19 @@ pub fn why_json(
         refused: plan.refusal.as_deref(),
         layers,
         changes: changes.iter().map(Proposal::of).collect(),
+        placement: placed.map(FasterPlacement::of),
         takers,
         beside,
     })
+}
+
+record! {
+    /// A placement that is faster than the engine's.
+    FasterPlacement<'a>(placed: &'a Placed) {
+        times: Option<f64> = placed.times(),
+        reason: &'a str = &placed.reason,
+        settings: BTreeMap<&'static str, String> = placed.options(),
+    }
 }
 
 record! {

@@ -10,6 +10,7 @@ use crate::answer::best::{BestRequest, Card, Objective};
 use crate::answer::limits::Largest;
 use crate::answer::limits::LargestQuantisation;
 use crate::answer::parts::PartAnswer;
+use crate::answer::place::Placed;
 use crate::answer::sweep::Matrix;
 use crate::answer::sweep::{PlanFigures, Sweep};
 use crate::answer::together::{LoadOutcome, LoadedModels};
@@ -61,7 +62,10 @@ pub fn best(plan: &Plan, asked: &Settings, question: &BestRequest, found: &[Card
     let names: Vec<&str> = question.held.iter().map(|knob| knob.title()).collect();
     let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
     page.text(
-        &format!("Each was planned. Safe, and balanced in VRAM, leave {} on every GPU.{held}", question.margin),
+        &format!(
+            "Each was planned. Safe leaves {} on every GPU, balanced where good weights allow it.{held}",
+            question.margin
+        ),
         Hue::Text,
     );
     cards(found, asked, &mut page);
@@ -86,8 +90,10 @@ pub struct WhyAnswer<'a> {
     pub layers: &'a [LayerAnswer],
     /// Whether one layer was requested.
     pub one: bool,
-    /// Single changes that help.
+    /// Changes that help.
     pub changes: &'a [Remedy],
+    /// A placement that is faster, where something is in RAM.
+    pub placed: Option<&'a Placed>,
     /// What uses memory on GPUs.
     pub memory_users: &'a [MemoryUser],
     /// What is loaded beside the model.
@@ -118,6 +124,10 @@ pub fn why(plan: &Plan, explained: &WhyAnswer<'_>) -> Page {
         });
     }
     remedies(plan, explained.changes, explained.speeds, &mut page);
+    if let Some(placed) = explained.placed {
+        page.heading("Another placement of the same (plimsoll place)");
+        page.item(&format!("{} {}", placed.headline(), placed.reason));
+    }
     source(plan, &mut page);
     page
 }

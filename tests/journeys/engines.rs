@@ -32,7 +32,7 @@ fn an_engine_is_chosen_with_its_release() {
     assert_eq!(plan(&harness).settings.release, Some(Release::August2026));
     assert_eq!((plan(&harness).totals.weights, plan(&harness).totals.cache), (newest.weights, newest.cache));
     assert_ne!(plan(&harness).totals.graph, newest.graph, "releases differ in what they compute with");
-    harness.press("Tab Tab i");
+    harness.press("Tab Tab i End");
     assert!(harness.text().contains("llama.cpp · 2026-08"), "a figure names its release\n{}", harness.text());
     harness.press("Esc e End Enter");
     assert_eq!((harness.host.app.engine, harness.host.app.settings.release), (EngineId::Ollama011, None));

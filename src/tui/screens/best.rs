@@ -92,7 +92,7 @@ fn page(app: &App, source: &str, best: &BestPage) -> Page {
     let mut page = Page::default();
     let question = app.best_request();
     let safe = format!(
-        "Safe, and balanced in VRAM, leave {} on every GPU. Enter applies the selected card, u undoes it.",
+        "Safe leaves {} on every GPU, balanced where good weights allow it. Enter applies the selected card, u undoes it.",
         question.margin
     );
     page.text(&safe, Hue::Dim);
