@@ -1,0 +1,522 @@
+//! The settings that are tried around one plan, and which of them serve an objective.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use super::card::{Card, Placement};
+use super::loss::{AS_FAST, margin_of, prompts_of};
+use super::{BestRequest, Objective};
+use crate::answer::change::width;
+use crate::answer::limits::Largest;
+use crate::answer::quality::{self, TRAINED_IN};
+use crate::answer::{Change, Goal};
+use crate::engine::PlanRequest;
+use crate::gguf::FileType;
+use crate::machine::Machine;
+use crate::model::{Model, TensorGroup};
+use crate::plan::{Outcome, Plan};
+use crate::settings::knob::{CACHE_CHOICES, Knob};
+use crate::settings::{CacheType, Context, FlashAttn};
+use crate::speed::{Speed, Speeds};
+use crate::units::{Bytes, Difference};
+
+/// The narrowest quantisation that is good without a word.
+const GOOD: FileType = FileType::Q4KM;
+/// A wider one than this holds nothing that shows.
+const WIDEST_USEFUL: FileType = FileType::Q8_0;
+/// A context that most uses are served by, in tokens.
+pub(super) const USEFUL: u64 = 32_768;
+/// A shorter context than this is no compromise for better weights.
+const SHORT: u64 = 8192;
+/// A shorter context than this is not suggested, unless it is wanted.
+const LEAST: u64 = 4096;
+
+/// Tokens per second that are comfortable to read along with.
+const FAST_ENOUGH: f64 = 10.0;
+/// Tokens per second below which few would wait.
+const USABLE: f64 = 5.0;
+
+/// Each of these is only tried if none before it can be met.
+const GOALS: [Goal; 3] = [Goal::Vram, Goal::AllLayers, Goal::AtLeast(0)];
+
+/// The search for cards around one plan.
+pub(super) struct BestSearch<'a> {
+    pub request: &'a PlanRequest,
+    pub plan: Cow<'a, Plan>,
+    pub question: &'a BestRequest,
+}
+
+/// The model's weights as they are, or in a type.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Type {
+    AsItIs,
+    Quantised(FileType),
+}
+
+/// Types of weights, the widest first.
+#[derive(Default)]
+struct Types {
+    /// Good without a word.
+    good: Vec<Type>,
+    /// Narrower ones that may be suggested.
+    narrower: Vec<Type>,
+    /// Where nothing else runs.
+    last_resorts: Vec<Type>,
+}
+
+/// A part of the search.
+pub(super) enum Step {
+    /// The settings as they are.
+    Now,
+    /// Weights of this type with each type of the cache.
+    Type(Type),
+    /// The balanced settings.
+    Balanced,
+    /// The longest contexts with weights of this type.
+    Longest(Type),
+    /// Larger ubatches of what was found until now.
+    Ubatches,
+    /// Faster placements of what was found until now.
+    Placements,
+}
+
+impl Step {
+    /// Whether it needs nothing of what was found before.
+    pub const fn is_alone(&self) -> bool {
+        !matches!(self, Self::Ubatches | Self::Placements)
+    }
+
+    pub fn take(self, search: &BestSearch<'_>, tried: &[Candidate]) -> Vec<Candidate> {
+        let of = |request: PlanRequest| Candidate::of(request, search.wanted());
+        match self {
+            Self::Placements => search.placements(tried),
+            Self::Ubatches => search.larger_ubatches(tried).into_iter().filter_map(of).collect(),
+            Self::Now => of(search.request.clone()).into_iter().collect(),
+            Self::Type(to) => {
+                let request = search.in_type(to).map(|request| search.with_context(&request, search.wanted()));
+                let types = request.map(|request| search.cache_types(&request)).unwrap_or_default();
+                types.into_iter().filter_map(of).collect()
+            }
+            Self::Balanced => {
+                let balanced = search.balanced().and_then(of);
+                balanced.map(|found| Candidate { is_balanced: true, ..found }).into_iter().collect()
+            }
+            Self::Longest(to) => {
+                let longest = search.in_type(to).map(|request| search.longest(&request)).unwrap_or_default();
+                longest.into_iter().filter_map(of).collect()
+            }
+        }
+    }
+}
+
+/// Settings that were planned and run.
+pub(super) struct Candidate {
+    pub request: PlanRequest,
+    pub plan: Plan,
+    pub speeds: Option<Speeds>,
+    /// Tokens per second with the wanted context full, or with as much of it as there is.
+    pub speed: Option<f64>,
+    /// Tokens of a long prompt per second.
+    pub prompts: Option<f64>,
+    /// By weights and caches.
+    pub loss: f64,
+    /// Of the GPU that has least left.
+    pub margin: Option<Difference>,
+    pub is_balanced: bool,
+    /// Why its placement is faster than the engine's, and the options that make it.
+    pub placement: Option<Placement>,
+}
+
+impl Candidate {
+    /// None if it cannot be planned or does not fit.
+    fn of(request: PlanRequest, wanted: u64) -> Option<Self> {
+        let plan = request.plan().ok().filter(|plan| Goal::AtLeast(0).is_met_by(plan))?;
+        let depth = wanted.min(plan.settings.ctx_per_sequence);
+        let speed = Speed::of(&request.model, &request.machine, &plan, depth).map(|speed| speed.tokens_per_second);
+        let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
+        let prompts = prompts_of(&request, &plan).map(|speed| speed.tokens_per_second);
+        let loss = quality::of_plan(&request.model, &plan);
+        let margin = margin_of(&plan);
+        Some(Self { request, plan, speeds, speed, prompts, loss, margin, is_balanced: false, placement: None })
+    }
+
+    /// Whether it has the wanted context.
+    fn reaches(&self, wanted: u64) -> bool {
+        self.plan.settings.ctx >= wanted
+    }
+
+    /// Whether few would find it too slow; what runs in VRAM is fast where no speed is known.
+    fn is_usable(&self) -> bool {
+        self.speed.map_or(self.plan.outcome() <= Outcome::Tight, |speed| speed >= USABLE)
+    }
+
+    /// How well it serves `objective`; the greater the better.
+    fn value(&self, objective: Objective) -> f64 {
+        match objective {
+            Objective::Balanced => f64::from(u8::from(self.is_balanced)),
+            Objective::Placement => self.speed.filter(|_| self.placement.is_some()).unwrap_or(0.0),
+            Objective::Speed => self.speed.unwrap_or(0.0),
+            Objective::Quality => -self.loss,
+            Objective::Prompts => self.prompts.unwrap_or(0.0),
+            Objective::Context => self.plan.settings.ctx as f64,
+            Objective::Safe => self.margin.map_or(f64::NEG_INFINITY, |margin| margin.0 as f64),
+        }
+    }
+
+    /// By `objective` first; among equals what loses least, is fastest, and has the longest context and the largest
+    /// margin.
+    fn compare(&self, other: &Self, objective: Objective) -> Ordering {
+        let by = |objective| self.value(objective).total_cmp(&other.value(objective));
+        let others = [Objective::Quality, Objective::Speed, Objective::Context, Objective::Safe, Objective::Prompts];
+        others.into_iter().fold(by(objective), |order, next| order.then_with(|| by(next)))
+    }
+
+    /// Whether it is as good as `other` in everything, and better in something.
+    fn beats(&self, other: &Self) -> bool {
+        let served = [Objective::Speed, Objective::Quality, Objective::Prompts, Objective::Context, Objective::Safe];
+        served.iter().all(|objective| self.value(*objective) >= other.value(*objective))
+            && served.iter().any(|objective| self.value(*objective) > other.value(*objective))
+            && self.plan.outcome() <= other.plan.outcome()
+    }
+}
+
+/// Whether weights of this type are good without a word.
+fn is_good_type(to: FileType) -> bool {
+    quality::of_weights(to) <= quality::of_weights(GOOD)
+}
+
+fn is_good(model: &Model) -> bool {
+    quality::of_model(model) <= quality::of_weights(GOOD)
+}
+
+impl BestSearch<'_> {
+    /// The context that is wanted: as it is now, or a useful one where the engine chose it.
+    fn wanted(&self) -> u64 {
+        let now = self.plan.settings.ctx;
+        match (self.request.settings.ctx, self.plan.model.context_train) {
+            (Context::Auto, _) if self.question.holds(Knob::Context) => now,
+            (Context::Auto, Some(trained)) if trained > 0 => USEFUL.min(trained),
+            (Context::Auto, _) => USEFUL.min(now),
+            _ => now,
+        }
+    }
+
+    /// Everything that is tried, a part after the other.
+    pub fn steps(&self) -> Vec<Step> {
+        let types = self.types();
+        let mut steps = vec![Step::Now];
+        let found = types.good.iter().chain(&types.narrower);
+        steps.extend(found.chain(self.last_resorts(&types)).copied().map(Step::Type));
+        steps.push(Step::Balanced);
+        if !self.question.holds(Knob::Context) {
+            let own = self.own_may_stay().then_some(Type::AsItIs);
+            let narrowest = types.good.last().copied();
+            let is_narrower = |to: &Type| own.is_none() || self.bytes(*to) < Some(self.request.model.bytes);
+            steps.extend(own.into_iter().chain(narrowest.filter(is_narrower)).map(Step::Longest));
+        }
+        if ![Knob::Ubatch, Knob::Batch].iter().any(|knob| self.question.holds(*knob)) {
+            steps.push(Step::Ubatches);
+        }
+        let placing = [Knob::GpuLayers, Knob::CpuMoe, Knob::TensorSplit];
+        let context_stays = self.question.holds(Knob::Context) && self.request.settings.ctx == Context::Auto;
+        if !context_stays && !placing.iter().any(|knob| self.question.holds(*knob)) {
+            steps.push(Step::Placements);
+        }
+        steps
+    }
+
+    /// The types of weights that may be suggested, the widest first.
+    fn types(&self) -> Types {
+        let as_it_is = Types { good: vec![Type::AsItIs], ..Types::default() };
+        let own = quality::own_type(&self.request.model);
+        let opened = quality::own_type(&self.request.opened);
+        // nothing is gained by other types for a model that was trained in its own
+        let is_trained_in = opened.is_some_and(|opened| TRAINED_IN.contains(&opened)) && own == opened;
+        if self.question.holds(Knob::Quant) || is_trained_in {
+            return as_it_is;
+        }
+        let room = self.room();
+        let mut types = Types::default();
+        for to in quality::ladder() {
+            let of = if own == Some(to) { Type::AsItIs } else { Type::Quantised(to) };
+            if self.bytes(of).is_none_or(|bytes| bytes > room) {
+                continue;
+            }
+            match (self.question.floors.allow(to), is_good_type(to)) {
+                (true, true) => types.good.push(of),
+                (true, false) => types.narrower.push(of),
+                (false, _) if self.question.floors.quant.is_none() => types.last_resorts.push(of),
+                (false, _) => {}
+            }
+        }
+        types
+    }
+
+    /// The types that are a last resort, if no other one runs.
+    fn last_resorts<'t>(&self, types: &'t Types) -> &'t [Type] {
+        let narrowest = types.narrower.last().or(types.good.last());
+        let runs = |to: &Type| self.in_type(*to).is_some_and(|request| request.meets(Goal::AtLeast(0)));
+        if narrowest.is_some_and(runs) { &[] } else { &types.last_resorts }
+    }
+
+    /// What weights take in a type.
+    fn bytes(&self, to: Type) -> Option<Bytes> {
+        match to {
+            Type::AsItIs => Some(self.request.model.bytes),
+            Type::Quantised(to) => self.request.opened.quantised_bytes(to).ok(),
+        }
+    }
+
+    /// The request with the model's weights in a type.
+    fn in_type(&self, to: Type) -> Option<PlanRequest> {
+        match to {
+            Type::AsItIs => Some(self.request.clone()),
+            Type::Quantised(to) => self.request.quantised(to),
+        }
+    }
+
+    /// Memory for weights, on all devices.
+    fn room(&self) -> Bytes {
+        let Machine { gpus, ram, .. } = &*self.request.machine;
+        gpus.iter().map(|gpu| gpu.free).sum::<Bytes>() + ram.free
+    }
+
+    /// Whether the model's own weights are good, and no floor is above them.
+    fn own_may_stay(&self) -> bool {
+        let own = quality::own_type(&self.request.model);
+        let may = own.is_none_or(|own| TRAINED_IN.contains(&own) || self.question.floors.allow(own));
+        may && is_good(&self.request.model) || self.question.holds(Knob::Quant)
+    }
+
+    /// See [`PlanRequest::balanced`].
+    pub fn balanced(&self) -> Option<PlanRequest> {
+        let Types { good, narrower, last_resorts } = self.types();
+        let is_useful = |to: &Type| match to {
+            Type::AsItIs => {
+                good.len() == 1 || quality::of_model(&self.request.model) >= quality::of_weights(WIDEST_USEFUL)
+            }
+            Type::Quantised(to) => quality::of_weights(*to) >= quality::of_weights(WIDEST_USEFUL),
+        };
+        let useful: Vec<Type> = good.iter().copied().filter(is_useful).collect();
+        let narrowest: Vec<Type> = useful.last().copied().into_iter().collect();
+        let in_vram = Goal::VramWith(self.question.margin);
+        let of_experts: &[Type] = if self.request.model.hyper.experts.is_some() { &narrowest } else { &[] };
+        let (fast, usable) = (Some(FAST_ENOUGH), Some(USABLE));
+        self.first(&useful, in_vram, fast)
+            .or_else(|| self.first(of_experts, Goal::AllLayers, fast))
+            .or_else(|| self.shorter(&narrowest, in_vram, SHORT))
+            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), fast))
+            .or_else(|| self.first(&useful, in_vram, None))
+            .or_else(|| self.first(&narrower, in_vram, fast))
+            .or_else(|| self.shorter(&narrower, in_vram, LEAST))
+            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), usable))
+            .or_else(|| self.first(&narrower, Goal::AtLeast(0), usable))
+            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), None))
+            .or_else(|| self.first(&narrower, Goal::AtLeast(0), None))
+            .or_else(|| self.shorter(&narrowest, Goal::AtLeast(0), 1))
+            .or_else(|| self.first(&last_resorts, in_vram, None))
+            .or_else(|| self.first(&last_resorts, Goal::AtLeast(0), None))
+            .or_else(|| self.request.meets(Goal::AtLeast(0)).then(|| self.request.clone()))
+    }
+
+    /// The first of `types` that meets `goal` with the wanted context and one of the types of the cache, the widest
+    /// first, and is as fast as asked.
+    fn first(&self, types: &[Type], goal: Goal, least: Option<f64>) -> Option<PlanRequest> {
+        let is_fast = |request: &PlanRequest| {
+            let Some(least) = least else { return true };
+            let Ok(plan) = request.plan() else { return false };
+            let speed = Speed::of(&request.model, &request.machine, &plan, 0);
+            speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed.tokens_per_second >= least)
+        };
+        types.iter().filter(|to| self.has_room(**to, goal)).find_map(|to| {
+            let request = self.with_context(&self.in_type(*to)?, self.wanted());
+            self.cache_types(&request).into_iter().find(|request| request.meets(goal) && is_fast(request))
+        })
+    }
+
+    /// The first of `types` that meets `goal` with a shorter context, of `least` at least: the longest.
+    fn shorter(&self, types: &[Type], goal: Goal, least: u64) -> Option<PlanRequest> {
+        if self.question.holds(Knob::Context) {
+            return None;
+        }
+        types.iter().filter(|to| self.has_room(**to, goal)).find_map(|to| {
+            let of_types = self.cache_types(&self.in_type(*to)?);
+            let reached = of_types.into_iter().filter_map(|one| self.shorten(&one, goal, self.wanted()));
+            reached.max_by_key(context_of).filter(|request| context_of(request) >= least.min(self.wanted()))
+        })
+    }
+
+    /// Whether weights of a type alone leave a goal open; most that cannot meet it are told without a plan.
+    fn has_room(&self, to: Type, goal: Goal) -> bool {
+        let vram: Bytes = self.request.machine.gpus.iter().map(|gpu| gpu.free).sum();
+        let bytes = self.bytes(to).unwrap_or_default();
+        // what looks rows up, and a part that is split off, may be in RAM
+        let embeddings: Bytes = self.request.model.tensors(TensorGroup::Input).map(|tensor| tensor.bytes).sum();
+        match goal {
+            Goal::Vram | Goal::VramWith(_) => bytes - embeddings <= vram,
+            _ => true,
+        }
+    }
+
+    fn with_context(&self, request: &PlanRequest, tokens: u64) -> PlanRequest {
+        if self.question.holds(Knob::Context) || request.settings.ctx == Context::Tokens(tokens) {
+            return request.clone();
+        }
+        request.changed(|settings| settings.ctx = Context::Tokens(tokens))
+    }
+
+    /// The settings as they are, and the balanced ones, placed faster where that can be.
+    fn placements(&self, tried: &[Candidate]) -> Vec<Candidate> {
+        let balanced = tried.iter().find(|one| one.is_balanced);
+        let now = tried.iter().find(|one| one.request == *self.request);
+        let placed = now.into_iter().chain(balanced).filter_map(|one| {
+            let placed = one.request.placed(&one.plan)?;
+            let placement = Placement { options: placed.options(), reason: placed.reason };
+            Some(Candidate { placement: Some(placement), ..Candidate::of(placed.request, self.wanted())? })
+        });
+        placed.collect()
+    }
+
+    /// The balanced settings, and those with the fastest prompts until now, with a larger ubatch where that pays.
+    fn larger_ubatches(&self, tried: &[Candidate]) -> Vec<PlanRequest> {
+        let fastest =
+            self.eligible(Objective::Prompts, tried).into_iter().max_by(|a, b| a.compare(b, Objective::Prompts));
+        let balanced = tried.iter().find(|one| one.is_balanced);
+        let larger = fastest.into_iter().chain(balanced).filter_map(|one| one.request.larger_ubatch(&one.plan));
+        larger.map(|larger| larger.request).collect()
+    }
+
+    /// The longest contexts for each type of the cache and each outcome, up to what the model was trained for.
+    fn longest(&self, request: &PlanRequest) -> Vec<PlanRequest> {
+        let limit = self.plan.model.context_train.filter(|trained| *trained > 0).unwrap_or(u64::MAX).max(self.wanted());
+        let mut found = Vec::new();
+        let types = self.cache_types(request);
+        for goal in GOALS {
+            found.extend(types.iter().filter_map(|one| self.shorten(one, goal, limit)));
+            if found.iter().any(|longest| context_of(longest) >= limit) {
+                break;
+            }
+        }
+        found
+    }
+
+    /// `request` with `tokens` of context, or the most below that meets `goal`.
+    fn shorten(&self, request: &PlanRequest, goal: Goal, tokens: u64) -> Option<PlanRequest> {
+        let whole = self.with_context(request, tokens);
+        if tokens < u64::MAX && whole.meets(goal) {
+            return Some(whole);
+        }
+        if self.question.holds(Knob::Context) {
+            return None;
+        }
+        let Largest { value, .. } = request.largest_below(Knob::Context, goal, tokens)?;
+        (value >= LEAST.min(self.wanted())).then(|| self.with_context(request, value))
+    }
+
+    /// `request` with each type of the cache that may be suggested, the widest first; as it is if the type is held.
+    fn cache_types(&self, request: &PlanRequest) -> Vec<PlanRequest> {
+        if self.question.holds(Knob::CacheType) || self.plan.totals.cache == Bytes::ZERO {
+            return vec![request.clone()];
+        }
+        let effect = &self.plan.settings;
+        let flash = effect.flash_attn != FlashAttn::On && !self.question.holds(Knob::FlashAttn);
+        let with = |ty: CacheType| {
+            let as_is = (effect.cache_type_k, effect.cache_type_v) == (ty, ty);
+            if as_is {
+                return Some(request.clone());
+            }
+            let change = if flash && width(ty) < 16 { Change::CacheWithFlash(ty) } else { Change::Cache(ty) };
+            let (mut settings, mut machine) = (request.settings.clone(), Machine::clone(&request.machine));
+            change.apply(&mut settings, &mut machine);
+            let changed = request.with(settings);
+            let taken = changed.preflight().ok().flatten().map(|known| known.settings);
+            let taken = taken.or_else(|| Some(changed.plan().ok()?.settings))?;
+            ((taken.cache_type_k, taken.cache_type_v) == (ty, ty)).then_some(changed)
+        };
+        let allowed = |ty: &CacheType| self.question.floors.allow_cache(*ty);
+        let found: Vec<_> = CACHE_CHOICES.into_iter().filter(allowed).filter_map(with).collect();
+        if found.is_empty() { vec![request.clone()] } else { found }
+    }
+
+    /// The best of `tried` for each objective, without those that another one beats in everything.
+    pub fn cards(&self, tried: &[Candidate]) -> Vec<Card> {
+        let mut chosen: Vec<(Objective, &Candidate)> = Vec::new();
+        for objective in Objective::ALL {
+            let best = self.eligible(objective, tried).into_iter().max_by(|a, b| a.compare(b, objective));
+            chosen.extend(best.map(|one| (objective, one)));
+        }
+        // a card that another one beats in what it is named for gives its name to that one
+        let shown: Vec<&Candidate> = chosen.iter().map(|(_, one)| *one).collect();
+        for (objective, one) in &mut chosen {
+            let better = |other: &&&Candidate| match objective {
+                Objective::Balanced => other.beats(one),
+                Objective::Placement => other.placement.is_some() && other.compare(one, *objective).is_gt(),
+                Objective::Safe => self.is_safe(other) && other.compare(one, *objective).is_gt(),
+                _ => other.compare(one, *objective).is_gt(),
+            };
+            if let Some(better) = shown.iter().filter(better).max_by(|a, b| a.compare(b, *objective)) {
+                *one = better;
+            }
+        }
+        let mut cards: Vec<Card> = Vec::new();
+        for (objective, one) in chosen {
+            Card::new(objective, one, self).join(&mut cards);
+        }
+        cards
+    }
+
+    /// What may serve `objective`.
+    fn eligible<'t>(&self, objective: Objective, tried: &'t [Candidate]) -> Vec<&'t Candidate> {
+        let must = |one: &&Candidate| match objective {
+            Objective::Balanced => one.is_balanced,
+            Objective::Placement => one.placement.is_some(),
+            Objective::Speed => one.speed.is_some(),
+            Objective::Prompts => one.prompts.is_some(),
+            Objective::Quality => true,
+            Objective::Context => !self.question.holds(Knob::Context),
+            Objective::Safe => self.is_safe(one),
+        };
+        let mut left: Vec<&Candidate> = tried.iter().filter(must).collect();
+        // each of these only if any has it
+        let mut prefer = |wish: &dyn Fn(&Candidate) -> bool| {
+            if left.iter().any(|one| wish(one)) {
+                left.retain(|one| wish(one));
+            }
+        };
+        let fastest = |left: &[&Candidate]| left.iter().filter_map(|one| one.speed).fold(0.0, f64::max);
+        match objective {
+            Objective::Balanced => {}
+            Objective::Placement => prefer(&|one| one.reaches(self.wanted())),
+            Objective::Context => prefer(&Candidate::is_usable),
+            Objective::Quality => {
+                prefer(&|one| one.reaches(self.wanted()));
+                prefer(&Candidate::is_usable);
+            }
+            Objective::Speed | Objective::Safe | Objective::Prompts => {
+                prefer(&|one| one.reaches(self.wanted()));
+                prefer(&|one| is_good(&one.request.model));
+            }
+        }
+        if objective == Objective::Speed {
+            // a speed that is the same is no reason to give up anything
+            let least = fastest(&left) * AS_FAST;
+            left.retain(|one| one.speed.is_some_and(|speed| speed >= least));
+            left.sort_by(|a, b| a.compare(b, Objective::Quality));
+            left.drain(..left.len().saturating_sub(1));
+        }
+        left
+    }
+
+    fn is_safe(&self, one: &Candidate) -> bool {
+        let weights = quality::of_model(&one.request.model);
+        !quality::is_last_resort(weights) && Goal::VramWith(self.question.margin).is_met_by(&one.plan)
+    }
+}
+
+/// The context of a request that has one set.
+fn context_of(request: &PlanRequest) -> u64 {
+    match request.settings.ctx {
+        Context::Tokens(tokens) => tokens,
+        _ => request.plan().map_or(0, |plan| plan.settings.ctx),
+    }
+}

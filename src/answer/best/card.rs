@@ -1,0 +1,242 @@
+//! A card: settings that serve an objective, with what they bring and what they change.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::candidates::{BestSearch, Candidate, USEFUL};
+use super::{Loss, Objective};
+use crate::answer::quality;
+use crate::answer::verdict::{capitalised, headline, in_ram, margin};
+use crate::engine::PlanRequest;
+use crate::plan::{Outcome, Plan};
+use crate::settings::knob::Knob;
+use crate::settings::{Context, FlashAttn, InEffect, Settings};
+use crate::speed::Speeds;
+use crate::speed::prompt::PromptSpeed;
+use crate::speed::turn::Seconds;
+use crate::units::Tokens;
+
+/// Settings that serve an objective.
+#[derive(Clone, Debug)]
+pub struct Card {
+    /// What they serve better than other settings.
+    pub objectives: Vec<Objective>,
+    /// The request with these settings, in their quantisation.
+    pub request: PlanRequest,
+    /// Its plan.
+    pub plan: Plan,
+    /// How fast it is, where that is known.
+    pub speeds: Option<Speeds>,
+    /// When the first token of an answer comes, where that is known.
+    pub first_token: Option<FirstToken>,
+    /// Its placement, where it is not the engine's.
+    pub placement: Option<Placement>,
+    /// What weights and caches lose, in nats per token.
+    pub loss: f64,
+    /// What it gives up against the plan now, the gravest first.
+    pub gives_up: Vec<Loss>,
+    /// The knobs that it changes: their names with the values now and then.
+    pub changes: Vec<KnobChange>,
+}
+
+/// When the first token of an answer comes, after a prompt of a useful context or all that there is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FirstToken {
+    /// Tokens of the prompt.
+    pub prompt: u64,
+    /// If all of it is read.
+    pub whole: Seconds,
+    /// If only its last [`NEW_TOKENS`] are, and the server still has the others.
+    pub cached: Option<Seconds>,
+}
+
+/// What is new in a turn of a long conversation, in tokens.
+pub const NEW_TOKENS: u64 = 1024;
+
+impl FirstToken {
+    fn of(request: &PlanRequest, plan: &Plan) -> Option<Self> {
+        let prompt = USEFUL.min(plan.settings.ctx_per_sequence);
+        let after = |depth: u64, tokens: u64| {
+            let speed = PromptSpeed::of(&request.model, &request.machine, plan, depth, tokens).ok()?;
+            let over = |per_second: f64| tokens as f64 / per_second;
+            Some(Seconds { seconds: over(speed.tokens_per_second), low: over(speed.high), high: over(speed.low) })
+        };
+        let cached = if prompt > 2 * NEW_TOKENS { after(prompt - NEW_TOKENS, NEW_TOKENS) } else { None };
+        Some(Self { prompt, whole: after(0, prompt)?, cached })
+    }
+}
+
+/// `first token after 30–52 s at 32 768 tokens, 1.1–2.0 s where all but 1 024 are cached`
+impl fmt::Display for FirstToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "first token after {} at {} tokens", self.whole, Tokens(self.prompt))?;
+        match self.cached {
+            Some(cached) => write!(f, ", {cached} where all but {} are cached", Tokens(NEW_TOKENS)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A knob that a card changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnobChange {
+    /// The knob.
+    pub knob: Knob,
+    /// Its value in effect now.
+    pub from: String,
+    /// The value suggested.
+    pub to: String,
+    /// Whether the user had set it.
+    pub was_set: bool,
+}
+
+/// A placement that is faster than the engine's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// Why, in one sentence.
+    pub reason: String,
+    /// The options that make it, by their names here.
+    pub options: BTreeMap<&'static str, String>,
+}
+
+impl Card {
+    pub(super) fn new(objective: Objective, found: &Candidate, search: &BestSearch<'_>) -> Self {
+        let Candidate { request, plan, speeds, loss, .. } = found;
+        Self {
+            objectives: vec![objective],
+            request: request.clone(),
+            plan: plan.clone(),
+            speeds: speeds.clone(),
+            first_token: FirstToken::of(request, plan),
+            placement: found.placement.clone(),
+            loss: *loss,
+            gives_up: Loss::between((search.request, &search.plan), (request, plan)),
+            changes: changes((search.request, &search.plan), (request, plan)),
+        }
+    }
+
+    /// Adds it to `cards`, or its objectives to the card with the same plan.
+    pub(super) fn join(self, cards: &mut Vec<Self>) {
+        match cards.iter_mut().find(|other| other.plan == self.plan) {
+            Some(same) => same.objectives.extend(self.objectives),
+            None => cards.push(self),
+        }
+    }
+
+    /// Its name: `Fastest, safe`.
+    pub fn title(&self) -> String {
+        let titles = self.objectives.iter().map(|objective| objective.title().to_lowercase());
+        capitalised(&titles.collect::<Vec<_>>().join(", "))
+    }
+
+    /// `All in VRAM at 32 768 tokens, f16 KV, Q4_K_M`
+    pub fn headline(&self) -> String {
+        let quantisation = self.plan.model.file_type.as_deref().map_or_else(String::new, |name| format!(", {name}"));
+        let last_resort = if quality::is_last_resort(self.loss) { ", a last resort" } else { "" };
+        format!("{}{quantisation}{last_resort}", headline(&self.plan))
+    }
+
+    /// `1.4 GiB above the 1 GiB kept free; 28–34 tok/s`
+    pub fn room_and_speed(&self) -> String {
+        let room = match self.plan.outcome() {
+            Outcome::Vram | Outcome::Tight => margin(&self.plan),
+            Outcome::PartsInRam | Outcome::ExpertsInRam => format!("{} run from RAM", in_ram(&self.plan)),
+            _ => format!("{} of {} layers in RAM", self.plan.cpu().layers.len(), self.plan.layers.len()),
+        };
+        let speeds = self.speeds.as_ref().map(|speeds| format!("; {speeds}")).unwrap_or_default();
+        let first = self.first_token.map(|first| format!("; {first}")).unwrap_or_default();
+        format!("{room}{speeds}{first}")
+    }
+
+    /// `Gives up 16 384 of 32 768 tokens of context and precise weights: Q4_K_M instead of Q8_0.`
+    pub fn gives_up_text(&self) -> String {
+        let losses: Vec<String> = self.gives_up.iter().map(ToString::to_string).collect();
+        match losses.as_slice() {
+            [] => "Gives up nothing.".to_owned(),
+            [one] => format!("Gives up {one}."),
+            [all @ .., last] => format!("Gives up {}; and {last}.", all.join("; ")),
+        }
+    }
+
+    /// `Changes context 8 192 → 32 768.`; none if it is the plan now.
+    pub fn changes_text(&self) -> Option<String> {
+        let each = self.changes.iter().map(|KnobChange { knob, from, to, was_set }| {
+            let set = if *was_set { ", which was set" } else { "" };
+            format!("{} {from} → {to}{set}", knob.title())
+        });
+        let each: Vec<String> = each.collect();
+        (!each.is_empty()).then(|| format!("Changes {}.", each.join("; ")))
+    }
+
+    /// The command line options that turn `asked` into these settings.
+    pub fn options(&self, asked: &Settings) -> String {
+        let to = &self.request.settings;
+        let placing = self.placement.iter().flat_map(|placement| &placement.options);
+        let mut options: Vec<String> = placing.map(|(name, value)| option(name, value)).collect();
+        if let Context::Tokens(tokens) = to.ctx
+            && to.ctx != asked.ctx
+            && self.placement.is_none()
+        {
+            options.push(format!("--ctx {tokens}"));
+        }
+        if (to.cache_type_k, to.cache_type_v) != (asked.cache_type_k, asked.cache_type_v) {
+            options.extend(to.cache_type_k.map(|ty| format!("--kv-type {ty}")));
+        }
+        if to.flash_attn != asked.flash_attn {
+            options.push(format!("--flash-attn {}", to.flash_attn));
+        }
+        for (flag, from, to) in [("--batch", asked.batch, to.batch), ("--ubatch", asked.ubatch, to.ubatch)] {
+            options.extend(to.filter(|_| from != to).map(|tokens| format!("{flag} {tokens}")));
+        }
+        if to.quant != asked.quant {
+            options.extend(to.quant.map(|quant| format!("--quant {quant}")));
+        }
+        options.join(" ")
+    }
+}
+
+/// An option as it is typed.
+fn option(name: &str, value: &str) -> String {
+    match value {
+        "" => format!("--{name}"),
+        value if value.contains(['|', '(', '\\', '*', ' ']) => format!("--{name} '{value}'"),
+        value => format!("--{name} {value}"),
+    }
+}
+
+/// Every knob that differs between two plans of requests, of those that cards move.
+fn changes(now: (&PlanRequest, &Plan), then: (&PlanRequest, &Plan)) -> Vec<KnobChange> {
+    let (before, after) = (&now.1.settings, &then.1.settings);
+    let caches = |effect: &InEffect| match (effect.cache_type_k, effect.cache_type_v) {
+        (k, v) if k == v => k.to_string(),
+        (k, v) => format!("{k}/{v}"),
+    };
+    let quantisation = |plan: &Plan| plan.model.file_type.clone().unwrap_or_default();
+    // what merely follows a short context is no change
+    let batch = |of: (&PlanRequest, &Plan), tokens: fn(&InEffect) -> u64| {
+        let is_set = of.0.settings.batch.is_some() || of.0.settings.ubatch.is_some();
+        let is_set = is_set || now.0.settings.batch.is_some() || now.0.settings.ubatch.is_some();
+        if is_set || now.0.settings.ubatch != then.0.settings.ubatch {
+            Tokens(tokens(&of.1.settings)).to_string()
+        } else {
+            String::new()
+        }
+    };
+    let rows = [
+        (Knob::Context, Tokens(before.ctx).to_string(), Tokens(after.ctx).to_string()),
+        (Knob::Quant, quantisation(now.1), quantisation(then.1)),
+        (Knob::CacheType, caches(before), caches(after)),
+        (Knob::FlashAttn, now.0.settings.flash_attn.to_string(), then.0.settings.flash_attn.to_string()),
+        (Knob::Batch, batch(now, |effect| effect.batch), batch(then, |effect| effect.batch)),
+        (Knob::Ubatch, batch(now, |effect| effect.ubatch), batch(then, |effect| effect.ubatch)),
+    ];
+    let bounds = now.0.bounds();
+    let set = |knob: Knob| match knob {
+        Knob::FlashAttn => now.0.settings.flash_attn != FlashAttn::Auto,
+        knob => knob.chosen(&now.0.settings, &bounds).is_some(),
+    };
+    let differ = rows.into_iter().filter(|(_, from, to)| from != to);
+    differ.map(|(knob, from, to)| KnobChange { knob, from, to, was_set: set(knob) }).collect()
+}

@@ -1,0 +1,169 @@
+//! What a card gives up against the plan now.
+
+use std::fmt;
+
+use crate::answer::quality;
+use crate::answer::verdict::COMFORTABLE;
+use crate::engine::PlanRequest;
+use crate::plan::{Outcome, Plan};
+use crate::settings::CacheType;
+use crate::speed::prompt::{self, PromptSpeed};
+use crate::speed::{Speed, SpeedRange};
+use crate::units::{Bytes, Difference, Tokens};
+
+/// What a card gives up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// All of a token's weights on GPUs.
+    Vram(Outcome),
+    /// Layers on GPUs.
+    Layers {
+        /// On GPUs now.
+        from: usize,
+        /// On GPUs then.
+        to: usize,
+    },
+    /// Tokens per second.
+    Speed {
+        /// Now.
+        from: SpeedRange,
+        /// Then.
+        to: SpeedRange,
+        /// Tokens in the cache.
+        depth: u64,
+    },
+    /// Tokens of a prompt per second.
+    Prompts {
+        /// Now.
+        from: SpeedRange,
+        /// Then.
+        to: SpeedRange,
+    },
+    /// Tokens of context.
+    Context {
+        /// Tokens in effect now.
+        from: u64,
+        /// Tokens suggested.
+        to: u64,
+    },
+    /// Bits of the weights.
+    Quantisation {
+        /// The quantisation now.
+        from: String,
+        /// The one suggested.
+        to: String,
+    },
+    /// Bits of the KV cache.
+    CacheType {
+        /// The type in effect now.
+        from: CacheType,
+        /// The type suggested.
+        to: CacheType,
+    },
+    /// A comfortable margin: so much is left.
+    Margin {
+        /// Left now.
+        from: Difference,
+        /// Left then.
+        to: Difference,
+    },
+}
+
+/// A margin that shrinks by less is as large as before.
+const NOTABLE: Bytes = Bytes::mib(32);
+
+/// A slower speed than this share of the other is a loss.
+pub(super) const AS_FAST: f64 = 0.97;
+
+impl Loss {
+    /// All losses of `then` against `now`, the gravest first.
+    pub(super) fn between(now: (&PlanRequest, &Plan), then: (&PlanRequest, &Plan)) -> Vec<Self> {
+        let ((request_now, now), (request_then, then)) = (now, then);
+        let (before, after) = (&now.settings, &then.settings);
+        let mut losses = Vec::new();
+        if then.outcome() > now.outcome() {
+            losses.push(Self::Vram(then.outcome()));
+        }
+        if then.on_gpus() < now.on_gpus() {
+            losses.push(Self::Layers { from: now.on_gpus(), to: then.on_gpus() });
+        }
+        let both = before.ctx_per_sequence.min(after.ctx_per_sequence);
+        for depth in [0, both] {
+            let of = |request: &PlanRequest, plan: &Plan| Speed::of(&request.model, &request.machine, plan, depth);
+            let Some((from, to)) = of(request_now, now).zip(of(request_then, then)) else { continue };
+            let is_slower = to.tokens_per_second < from.tokens_per_second * AS_FAST;
+            if is_slower && !losses.iter().any(|loss| matches!(loss, Self::Speed { .. })) {
+                losses.push(Self::Speed { from: from.range(), to: to.range(), depth });
+            }
+        }
+        if let (Some(from), Some(to)) = (prompts_of(request_now, now), prompts_of(request_then, then))
+            && to.tokens_per_second < from.tokens_per_second * AS_FAST
+        {
+            losses.push(Self::Prompts { from: from.range(), to: to.range() });
+        }
+        if after.ctx < before.ctx {
+            losses.push(Self::Context { from: before.ctx, to: after.ctx });
+        }
+        if quality::of_model(&request_then.model) > quality::of_model(&request_now.model) {
+            let name = |plan: &Plan| plan.model.file_type.clone().unwrap_or_default();
+            losses.push(Self::Quantisation { from: name(now), to: name(then) });
+        }
+        let types = [(before.cache_type_k, after.cache_type_k), (before.cache_type_v, after.cache_type_v)];
+        let narrower =
+            |&(from, to): &(CacheType, CacheType)| quality::of_caches(to, to) > quality::of_caches(from, from);
+        losses.extend(types.into_iter().find(narrower).map(|(from, to)| Self::CacheType { from, to }));
+        if let (Some(from), Some(to)) = (margin_of(now), margin_of(then))
+            && from.left() - to.left() >= NOTABLE
+            && to.left() < COMFORTABLE
+        {
+            losses.push(Self::Margin { from, to });
+        }
+        losses
+    }
+
+    /// Its name in JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Vram(_) => "vram",
+            Self::Layers { .. } => "layers",
+            Self::Speed { .. } => "speed",
+            Self::Prompts { .. } => "prompts",
+            Self::Context { .. } => "ctx",
+            Self::Quantisation { .. } => "quant",
+            Self::CacheType { .. } => "kv-type",
+            Self::Margin { .. } => "margin",
+        }
+    }
+}
+
+/// After "gives up".
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vram(outcome) => {
+                write!(f, "running from VRAM alone: {}", outcome.headline().to_lowercase().replace("ram", "RAM"))
+            }
+            Self::Layers { from, to } => write!(f, "layers on GPU: {to} instead of {from}"),
+            Self::Speed { from, to, depth: 0 } => write!(f, "speed: {to} instead of {from} tok/s"),
+            Self::Speed { from, to, depth } => {
+                write!(f, "speed at {} tokens: {to} instead of {from} tok/s", Tokens(*depth))
+            }
+            Self::Prompts { from, to } => write!(f, "speed of prompts: {to} instead of {from} tok/s"),
+            Self::Context { from, to } => write!(f, "{} of {} tokens of context", Tokens(from - to), Tokens(*from)),
+            Self::Quantisation { from, to } => write!(f, "precise weights: {to} instead of {from}"),
+            Self::CacheType { from, to } => write!(f, "a precise KV cache: {to} instead of {from}"),
+            Self::Margin { from, to } => write!(f, "margin: {to} instead of {from} left"),
+        }
+    }
+}
+
+/// How fast a long prompt is read, or one of the whole context.
+pub(super) fn prompts_of(request: &PlanRequest, plan: &Plan) -> Option<PromptSpeed> {
+    let tokens = prompt::LONG.min(plan.settings.ctx_per_sequence);
+    PromptSpeed::of(&request.model, &request.machine, plan, 0, tokens).ok()
+}
+
+/// What the fullest GPU has left above what must stay free.
+pub(super) fn margin_of(plan: &Plan) -> Option<Difference> {
+    plan.tightest_gpu().map(|(_, headroom)| headroom.above())
+}
