@@ -136,9 +136,12 @@ impl PlanRequest {
     }
 
     /// What an expert would take: good weights and a good cache all in VRAM with the margin and a useful context; else
-    /// experts in RAM, a shorter context, or layers in RAM, as far as that is fast enough; else narrower weights.
-    pub fn balanced(&self, plan: &Plan, question: &BestRequest) -> Option<Self> {
-        BestSearch { request: self, plan: Cow::Borrowed(plan), question }.balanced()
+    /// experts in RAM, a shorter context, or layers in RAM, as far as that is fast enough; else narrower weights. With its
+    /// plan.
+    pub fn balanced(&self, plan: &Plan, question: &BestRequest) -> Option<(Self, Plan)> {
+        let (found, known) = BestSearch { request: self, plan: Cow::Borrowed(plan), question }.balanced()?;
+        let planned = known.or_else(|| if found == *self { Some(plan.clone()) } else { found.plan().ok() })?;
+        Some((found, planned))
     }
 }
 

@@ -135,8 +135,8 @@ fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots, whole: bo
         // as `best` chooses with every other knob held
         let held = Knob::ALL.into_iter().filter(|knob| *knob != Knob::Quant).collect();
         let best = BestRequest { held, margin: DEFAULT_MARGIN, floors: question.floors };
-        if let Some(balanced) = request.balanced(usual, &best).filter(|balanced| *balanced != request) {
-            (plan, request) = (balanced.plan(), balanced);
+        if let Some((balanced, its_plan)) = request.balanced(usual, &best) {
+            (request, plan) = (balanced, Ok(its_plan));
         }
     }
     let plan = plan.map_err(|error| error.to_string())?;

@@ -98,7 +98,7 @@ impl Step {
                 types.into_iter().filter_map(of).collect()
             }
             Self::Balanced => {
-                let balanced = search.balanced().and_then(of);
+                let balanced = search.balanced().and_then(|(request, _)| of(request));
                 balanced.map(|found| Candidate { is_balanced: true, ..found }).into_iter().collect()
             }
             Self::Longest(to) => {
@@ -106,6 +106,40 @@ impl Step {
                 longest.into_iter().filter_map(of).collect()
             }
         }
+    }
+}
+
+/// Settings that were found, with their plan where it is known.
+pub(super) type Found = (PlanRequest, Option<Plan>);
+
+/// Settings on the way to the balanced ones, planned at most once.
+struct Tried {
+    request: PlanRequest,
+    /// None until it is asked for; none within if it cannot be planned.
+    planned: Option<Option<(Plan, Option<f64>)>>,
+}
+
+impl Tried {
+    const fn new(request: PlanRequest) -> Self {
+        Self { request, planned: None }
+    }
+
+    /// The request if it meets `goal` and is as fast as asked; what runs in VRAM is fast where no speed is known.
+    fn serves(&mut self, goal: Goal, least: Option<f64>) -> Option<Found> {
+        let asks_for_vram = matches!(goal, Goal::Vram | Goal::VramWith(_));
+        // whether all is in VRAM is often told without a plan
+        if asks_for_vram && self.planned.is_none() && !self.request.meets(goal) {
+            return None;
+        }
+        let request = &self.request;
+        let planned = self.planned.get_or_insert_with(|| {
+            let plan = request.plan().ok()?;
+            let speed = Speed::of(&request.model, &request.machine, &plan, 0).map(|speed| speed.tokens_per_second);
+            Some((plan, speed))
+        });
+        let (plan, speed) = planned.as_ref()?;
+        let is_fast = |least: f64| speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed >= least);
+        (goal.is_met_by(plan) && least.is_none_or(is_fast)).then(|| (self.request.clone(), Some(plan.clone())))
     }
 }
 
@@ -289,7 +323,7 @@ impl BestSearch<'_> {
     }
 
     /// See [`PlanRequest::balanced`].
-    pub fn balanced(&self) -> Option<PlanRequest> {
+    pub fn balanced(&self) -> Option<Found> {
         let Types { good, narrower, last_resorts } = self.types();
         let is_useful = |to: &Type| match to {
             Type::AsItIs => {
@@ -301,48 +335,60 @@ impl BestSearch<'_> {
         let narrowest: Vec<Type> = useful.last().copied().into_iter().collect();
         let in_vram = Goal::VramWith(self.question.margin);
         let of_experts: &[Type] = if self.request.model.hyper.experts.is_some() { &narrowest } else { &[] };
-        let (fast, usable) = (Some(FAST_ENOUGH), Some(USABLE));
-        self.first(&useful, in_vram, fast)
-            .or_else(|| self.first(of_experts, Goal::AllLayers, fast))
-            .or_else(|| self.shorter(&narrowest, in_vram, SHORT))
-            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), fast))
-            .or_else(|| self.first(&useful, in_vram, None))
-            .or_else(|| self.first(&narrower, in_vram, fast))
-            .or_else(|| self.shorter(&narrower, in_vram, LEAST))
-            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), usable))
-            .or_else(|| self.first(&narrower, Goal::AtLeast(0), usable))
-            .or_else(|| self.first(&narrowest, Goal::AtLeast(0), None))
-            .or_else(|| self.first(&narrower, Goal::AtLeast(0), None))
-            .or_else(|| self.shorter(&narrowest, Goal::AtLeast(0), 1))
-            .or_else(|| self.first(&last_resorts, in_vram, None))
-            .or_else(|| self.first(&last_resorts, Goal::AtLeast(0), None))
-            .or_else(|| self.request.meets(Goal::AtLeast(0)).then(|| self.request.clone()))
+        let (fast, usable, any) = (Some(FAST_ENOUGH), Some(USABLE), Goal::AtLeast(0));
+        let mut known = Vec::new();
+        let mut first = |types: &[Type], goal: Goal, least: Option<f64>| self.first(&mut known, types, goal, least);
+        let mut found = first(&useful, in_vram, fast).or_else(|| first(of_experts, Goal::AllLayers, fast));
+        found = found.or_else(|| self.shorter(&narrowest, in_vram, SHORT));
+        found = found.or_else(|| first(&narrowest, any, fast)).or_else(|| first(&useful, in_vram, None));
+        found = found.or_else(|| first(&narrower, in_vram, fast));
+        found = found.or_else(|| self.shorter(&narrower, in_vram, LEAST));
+        found = found.or_else(|| first(&narrowest, any, usable));
+        // where the narrowest is too slow, wider ones are
+        let last = narrower.last().map(std::slice::from_ref).unwrap_or_default();
+        let is_slow = found.is_none() && first(last, any, usable).is_none();
+        let usable_ones: &[Type] = if is_slow { &[] } else { &narrower };
+        found = found.or_else(|| first(usable_ones, any, usable));
+        found = found.or_else(|| first(&narrowest, any, None)).or_else(|| first(&narrower, any, None));
+        found = found.or_else(|| self.shorter(&narrowest, any, 1));
+        found = found.or_else(|| first(&last_resorts, in_vram, None)).or_else(|| first(&last_resorts, any, None));
+        found.or_else(|| self.request.meets(any).then(|| (self.request.clone(), None)))
     }
 
     /// The first of `types` that meets `goal` with the wanted context and one of the types of the cache, the widest
-    /// first, and is as fast as asked.
-    fn first(&self, types: &[Type], goal: Goal, least: Option<f64>) -> Option<PlanRequest> {
-        let is_fast = |request: &PlanRequest| {
-            let Some(least) = least else { return true };
-            let Ok(plan) = request.plan() else { return false };
-            let speed = Speed::of(&request.model, &request.machine, &plan, 0);
-            speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed.tokens_per_second >= least)
-        };
-        types.iter().filter(|to| self.has_room(**to, goal)).find_map(|to| {
-            let request = self.with_context(&self.in_type(*to)?, self.wanted());
-            self.cache_types(&request).into_iter().find(|request| request.meets(goal) && is_fast(request))
-        })
+    /// first, and is as fast as asked. What was planned stays in `known`.
+    fn first(
+        &self,
+        known: &mut Vec<(Type, Vec<Tried>)>,
+        types: &[Type],
+        goal: Goal,
+        least: Option<f64>,
+    ) -> Option<Found> {
+        for &to in types.iter().filter(|to| self.has_room(**to, goal)) {
+            let at = known.iter().position(|(known, _)| *known == to).unwrap_or_else(|| {
+                let request = self.in_type(to).map(|request| self.with_context(&request, self.wanted()));
+                let requests = request.map(|request| self.cache_types(&request)).unwrap_or_default();
+                known.push((to, requests.into_iter().map(Tried::new).collect()));
+                known.len() - 1
+            });
+            if let Some(found) = known[at].1.iter_mut().find_map(|tried| tried.serves(goal, least)) {
+                return Some(found);
+            }
+        }
+        None
     }
 
     /// The first of `types` that meets `goal` with a shorter context, of `least` at least: the longest.
-    fn shorter(&self, types: &[Type], goal: Goal, least: u64) -> Option<PlanRequest> {
+    fn shorter(&self, types: &[Type], goal: Goal, least: u64) -> Option<Found> {
         if self.question.holds(Knob::Context) {
             return None;
         }
         types.iter().filter(|to| self.has_room(**to, goal)).find_map(|to| {
             let of_types = self.cache_types(&self.in_type(*to)?);
             let reached = of_types.into_iter().filter_map(|one| self.shorten(&one, goal, self.wanted()));
-            reached.max_by_key(context_of).filter(|request| context_of(request) >= least.min(self.wanted()))
+            let longest = reached.max_by_key(context_of);
+            let request = longest.filter(|request| context_of(request) >= least.min(self.wanted()))?;
+            Some((request, None))
         })
     }
 
