@@ -1,6 +1,7 @@
 //! The settings that are tried around one plan, and which of them serve an objective.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 
 use super::card::{Card, Placement};
@@ -115,24 +116,24 @@ pub(super) type Found = (PlanRequest, Option<Plan>);
 /// Settings on the way to the balanced ones, planned at most once.
 struct Tried {
     request: PlanRequest,
-    /// None until it is asked for; none within if it cannot be planned.
-    planned: Option<Option<(Plan, Option<f64>)>>,
+    /// Its plan with its speed, once that is asked for; none within if it cannot be planned.
+    planned: OnceCell<Option<(Plan, Option<f64>)>>,
 }
 
 impl Tried {
     const fn new(request: PlanRequest) -> Self {
-        Self { request, planned: None }
+        Self { request, planned: OnceCell::new() }
     }
 
     /// The request if it meets `goal` and is as fast as asked; what runs in VRAM is fast where no speed is known.
-    fn serves(&mut self, goal: Goal, least: Option<f64>) -> Option<Found> {
+    fn serves(&self, goal: Goal, least: Option<f64>) -> Option<Found> {
         let asks_for_vram = matches!(goal, Goal::Vram | Goal::VramWith(_));
         // whether all is in VRAM is often told without a plan
-        if asks_for_vram && self.planned.is_none() && !self.request.meets(goal) {
+        if asks_for_vram && self.planned.get().is_none() && !self.request.meets(goal) {
             return None;
         }
         let request = &self.request;
-        let planned = self.planned.get_or_insert_with(|| {
+        let planned = self.planned.get_or_init(|| {
             let plan = request.plan().ok()?;
             let speed = Speed::of(&request.model, &request.machine, &plan, 0).map(|speed| speed.tokens_per_second);
             Some((plan, speed))
@@ -371,7 +372,7 @@ impl BestSearch<'_> {
                 known.push((to, requests.into_iter().map(Tried::new).collect()));
                 known.len() - 1
             });
-            if let Some(found) = known[at].1.iter_mut().find_map(|tried| tried.serves(goal, least)) {
+            if let Some(found) = known[at].1.iter().find_map(|tried| tried.serves(goal, least)) {
                 return Some(found);
             }
         }
