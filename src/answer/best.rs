@@ -48,7 +48,8 @@ named! {
 pub struct BestRequest {
     /// Knobs that stay as they are.
     pub held: Vec<Knob>,
-    /// What safe and balanced cards leave on every GPU besides what the engine keeps free.
+    /// What the safe card leaves on every GPU besides what the engine keeps free, and the balanced one where good weights
+    /// allow it.
     pub margin: Bytes,
     /// The narrowest types that are suggested.
     pub floors: Floors,

@@ -45,7 +45,7 @@ impl PlanRequest {
     /// what it takes is there: the smallest within a tenth of the fastest.
     pub fn larger_ubatch(&self, plan: &Plan) -> Option<LargerUbatch> {
         let tokens = prompt::LONG.min(plan.settings.ctx_per_sequence);
-        let speed = |plan: &Plan| PromptSpeed::of(&self.model, &self.machine, plan, 0, tokens).ok();
+        let speed = |plan: &Plan| PromptSpeed::of_plan(&self.model, &self.machine, plan).ok();
         let now = speed(plan)?.tokens_per_second;
         let in_ram = |plan: &Plan| plan.layers.iter().filter(|layer| layer.elsewhere() > Bytes::ZERO).count();
         let larger = UBATCHES.into_iter().filter(|ubatch| *ubatch > plan.settings.ubatch && *ubatch <= tokens);

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Speed;
 use super::prompt::PromptSpeed;
+use super::{Speed, SpeedRange};
 use crate::engine::PreparedModel;
 use crate::machine::Machine;
 use crate::plan::{Confidence, Plan};
@@ -38,6 +38,19 @@ pub struct TurnTime {
     pub confidence: Confidence,
 }
 
+impl Seconds {
+    /// For `tokens` at a speed.
+    pub fn of(tokens: u64, speed: SpeedRange) -> Self {
+        let over = |per_second: f64| tokens as f64 / per_second;
+        Self { seconds: over(speed.tokens_per_second), low: over(speed.high), high: over(speed.low) }
+    }
+
+    /// And then `other`.
+    fn then(self, other: Self) -> Self {
+        Self { seconds: self.seconds + other.seconds, low: self.low + other.low, high: self.high + other.high }
+    }
+}
+
 impl TurnTime {
     /// The time of `turn` with `plan`, a plan of `model` on `machine`.
     ///
@@ -53,17 +66,8 @@ impl TurnTime {
         let prompt = PromptSpeed::of(model, machine, plan, kept, read)?;
         let speed = Speed::of(model, machine, plan, turn.prompt + turn.answer / 2);
         let speed = speed.ok_or("how fast it generates is not known")?;
-        let over = |tokens: u64, per_second: f64| tokens as f64 / per_second;
-        let first = Seconds {
-            seconds: over(read, prompt.tokens_per_second),
-            low: over(read, prompt.high),
-            high: over(read, prompt.low),
-        };
-        let last = Seconds {
-            seconds: first.seconds + over(turn.answer, speed.tokens_per_second),
-            low: first.low + over(turn.answer, speed.high),
-            high: first.high + over(turn.answer, speed.low),
-        };
+        let first = Seconds::of(read, prompt.range());
+        let last = first.then(Seconds::of(turn.answer, speed.range()));
         Ok(Self { turn, first, last, confidence: prompt.confidence.max(speed.confidence) })
     }
 }

@@ -7,7 +7,7 @@ use plimsoll::speed::range::{Class, SHOWN};
 use super::cases::Case;
 use super::fit;
 
-const FOLDS: usize = 10;
+pub const FOLDS: usize = 10;
 
 /// The log errors of `cases`, each by constants fitted on the other folds.
 pub fn held_out(cases: &[&Case]) -> Vec<f64> {
@@ -24,11 +24,15 @@ pub fn held_out(cases: &[&Case]) -> Vec<f64> {
     errors
 }
 
-/// The fold of each case: threads from the largest to the smallest, each into the smallest fold.
 fn folds(cases: &[&Case]) -> Vec<usize> {
+    of_threads(&cases.iter().map(|case| case.thread.as_str()).collect::<Vec<_>>())
+}
+
+/// The fold of each row by its thread: threads from the largest to the smallest, each into the smallest fold.
+pub fn of_threads(rows: &[&str]) -> Vec<usize> {
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
-    for case in cases {
-        *sizes.entry(&case.thread).or_default() += 1;
+    for thread in rows {
+        *sizes.entry(thread).or_default() += 1;
     }
     let mut threads: Vec<_> = sizes.into_iter().collect();
     threads.sort_by_key(|&(thread, size)| (std::cmp::Reverse(size), thread));
@@ -39,7 +43,7 @@ fn folds(cases: &[&Case]) -> Vec<usize> {
         filled[fold] += size;
         of.insert(thread, fold);
     }
-    cases.iter().map(|case| of[case.thread.as_str()]).collect()
+    rows.iter().map(|thread| of[thread]).collect()
 }
 
 /// Whether a measurement is of a group.

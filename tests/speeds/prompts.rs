@@ -14,9 +14,7 @@ use plimsoll::speed::prompt::work::Parts;
 use plimsoll::speed::range::Class;
 
 use super::cases::Prompt;
-use super::folds::quantiles;
-
-const FOLDS: usize = 10;
+use super::folds::{FOLDS, of_threads, quantiles};
 
 /// A group of families with one row of constants.
 struct Row {
@@ -188,25 +186,14 @@ fn descend(prompts: &[&Prompt], weights: &[f64], constants: &mut PromptConstants
 /// The log errors of `prompts`, each by constants fitted on the other folds: whole threads, from the largest to the
 /// smallest, each into the smallest fold.
 pub fn held_out(prompts: &[&Prompt]) -> Vec<f64> {
-    let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
-    for prompt in prompts {
-        *sizes.entry(&prompt.thread).or_default() += 1;
-    }
-    let mut threads: Vec<_> = sizes.into_iter().collect();
-    threads.sort_by_key(|&(thread, size)| (std::cmp::Reverse(size), thread));
-    let mut filled = [0; FOLDS];
-    let mut of: BTreeMap<&str, usize> = BTreeMap::new();
-    for (thread, size) in threads {
-        let fold = (0..FOLDS).min_by_key(|fold| filled[*fold]).unwrap();
-        filled[fold] += size;
-        of.insert(thread, fold);
-    }
+    let folds = of_threads(&prompts.iter().map(|prompt| prompt.thread.as_str()).collect::<Vec<_>>());
     let mut errors = vec![0.0; prompts.len()];
     for held in 0..FOLDS {
-        let seen: Vec<&Prompt> = prompts.iter().filter(|prompt| of[prompt.thread.as_str()] != held).copied().collect();
+        let outside = prompts.iter().zip(&folds).filter(|(_, fold)| **fold != held);
+        let seen: Vec<&Prompt> = outside.map(|(prompt, _)| *prompt).collect();
         let constants = fit_unaware(&seen);
         for (error_of, prompt) in
-            errors.iter_mut().zip(prompts).filter(|(_, prompt)| of[prompt.thread.as_str()] == held)
+            errors.iter_mut().zip(prompts).zip(&folds).filter_map(|(one, fold)| (*fold == held).then_some(one))
         {
             *error_of = error(prompt, &constants);
         }

@@ -37,7 +37,7 @@ const FAST_ENOUGH: f64 = 10.0;
 /// Tokens per second below which few would wait.
 const USABLE: f64 = 5.0;
 
-/// Each of these is only tried if none before it can be met.
+/// What the longest contexts are searched for, the best outcome first.
 const GOALS: [Goal; 3] = [Goal::Vram, Goal::AllLayers, Goal::AtLeast(0)];
 
 /// The search for cards around one plan.
@@ -89,9 +89,10 @@ impl Step {
 
     pub fn take(self, search: &BestSearch<'_>, tried: &[Candidate]) -> Vec<Candidate> {
         let of = |request: PlanRequest| Candidate::of(request, search.wanted());
+        let planned = |request: PlanRequest, plan: Plan| Candidate::of_plan(request, plan, search.wanted());
         match self {
             Self::Placements => search.placements(tried),
-            Self::Ubatches => search.larger_ubatches(tried).into_iter().filter_map(of).collect(),
+            Self::Ubatches => search.larger_ubatches(tried),
             Self::Now => of(search.request.clone()).into_iter().collect(),
             Self::Type(to) => {
                 let request = search.in_type(to).map(|request| search.with_context(&request, search.wanted()));
@@ -99,7 +100,10 @@ impl Step {
                 types.into_iter().filter_map(of).collect()
             }
             Self::Balanced => {
-                let balanced = search.balanced().and_then(|(request, _)| of(request));
+                let balanced = search.balanced().and_then(|found| match found {
+                    (request, Some(plan)) => planned(request, plan),
+                    (request, None) => of(request),
+                });
                 balanced.map(|found| Candidate { is_balanced: true, ..found }).into_iter().collect()
             }
             Self::Longest(to) => {
@@ -165,7 +169,15 @@ pub(super) struct Candidate {
 impl Candidate {
     /// None if it cannot be planned or does not fit.
     fn of(request: PlanRequest, wanted: u64) -> Option<Self> {
-        let plan = request.plan().ok().filter(|plan| Goal::AtLeast(0).is_met_by(plan))?;
+        let plan = request.plan().ok()?;
+        Self::of_plan(request, plan, wanted)
+    }
+
+    /// The same where the plan is known.
+    fn of_plan(request: PlanRequest, plan: Plan, wanted: u64) -> Option<Self> {
+        if !Goal::AtLeast(0).is_met_by(&plan) {
+            return None;
+        }
         let depth = wanted.min(plan.settings.ctx_per_sequence);
         let speed = Speed::of(&request.model, &request.machine, &plan, depth).map(|speed| speed.tokens_per_second);
         let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
@@ -419,18 +431,19 @@ impl BestSearch<'_> {
         let placed = now.into_iter().chain(balanced).filter_map(|one| {
             let placed = one.request.placed(&one.plan)?;
             let placement = Placement { options: placed.options(), reason: placed.reason };
-            Some(Candidate { placement: Some(placement), ..Candidate::of(placed.request, self.wanted())? })
+            let candidate = Candidate::of_plan(placed.request, placed.plan, self.wanted())?;
+            Some(Candidate { placement: Some(placement), ..candidate })
         });
         placed.collect()
     }
 
     /// The balanced settings, and those with the fastest prompts until now, with a larger ubatch where that pays.
-    fn larger_ubatches(&self, tried: &[Candidate]) -> Vec<PlanRequest> {
+    fn larger_ubatches(&self, tried: &[Candidate]) -> Vec<Candidate> {
         let fastest =
             self.eligible(Objective::Prompts, tried).into_iter().max_by(|a, b| a.compare(b, Objective::Prompts));
         let balanced = tried.iter().find(|one| one.is_balanced);
         let larger = fastest.into_iter().chain(balanced).filter_map(|one| one.request.larger_ubatch(&one.plan));
-        larger.map(|larger| larger.request).collect()
+        larger.filter_map(|larger| Candidate::of_plan(larger.request, larger.plan, self.wanted())).collect()
     }
 
     /// The longest contexts for each type of the cache and each outcome, up to what the model was trained for.

@@ -60,8 +60,7 @@ impl FirstToken {
         let prompt = USEFUL.min(plan.settings.ctx_per_sequence);
         let after = |depth: u64, tokens: u64| {
             let speed = PromptSpeed::of(&request.model, &request.machine, plan, depth, tokens).ok()?;
-            let over = |per_second: f64| tokens as f64 / per_second;
-            Some(Seconds { seconds: over(speed.tokens_per_second), low: over(speed.high), high: over(speed.low) })
+            Some(Seconds::of(tokens, speed.range()))
         };
         let cached = if prompt > 2 * NEW_TOKENS { after(prompt - NEW_TOKENS, NEW_TOKENS) } else { None };
         Some(Self { prompt, whole: after(0, prompt)?, cached })
@@ -215,22 +214,16 @@ fn changes(now: (&PlanRequest, &Plan), then: (&PlanRequest, &Plan)) -> Vec<KnobC
     };
     let quantisation = |plan: &Plan| plan.model.file_type.clone().unwrap_or_default();
     // what merely follows a short context is no change
-    let batch = |of: (&PlanRequest, &Plan), tokens: fn(&InEffect) -> u64| {
-        let is_set = of.0.settings.batch.is_some() || of.0.settings.ubatch.is_some();
-        let is_set = is_set || now.0.settings.batch.is_some() || now.0.settings.ubatch.is_some();
-        if is_set || now.0.settings.ubatch != then.0.settings.ubatch {
-            Tokens(tokens(&of.1.settings)).to_string()
-        } else {
-            String::new()
-        }
-    };
+    let sets_batch = |request: &PlanRequest| request.settings.batch.is_some() || request.settings.ubatch.is_some();
+    let is_set = sets_batch(now.0) || sets_batch(then.0);
+    let batch = |tokens: u64| if is_set { Tokens(tokens).to_string() } else { String::new() };
     let rows = [
         (Knob::Context, Tokens(before.ctx).to_string(), Tokens(after.ctx).to_string()),
         (Knob::Quant, quantisation(now.1), quantisation(then.1)),
         (Knob::CacheType, caches(before), caches(after)),
         (Knob::FlashAttn, now.0.settings.flash_attn.to_string(), then.0.settings.flash_attn.to_string()),
-        (Knob::Batch, batch(now, |effect| effect.batch), batch(then, |effect| effect.batch)),
-        (Knob::Ubatch, batch(now, |effect| effect.ubatch), batch(then, |effect| effect.ubatch)),
+        (Knob::Batch, batch(before.batch), batch(after.batch)),
+        (Knob::Ubatch, batch(before.ubatch), batch(after.ubatch)),
     ];
     let bounds = now.0.bounds();
     let set = |knob: Knob| match knob {

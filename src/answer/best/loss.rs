@@ -7,7 +7,7 @@ use crate::answer::verdict::COMFORTABLE;
 use crate::engine::PlanRequest;
 use crate::plan::{Outcome, Plan};
 use crate::settings::CacheType;
-use crate::speed::prompt::{self, PromptSpeed};
+use crate::speed::prompt::PromptSpeed;
 use crate::speed::{Speed, SpeedRange};
 use crate::units::{Bytes, Difference, Tokens};
 
@@ -159,8 +159,7 @@ impl fmt::Display for Loss {
 
 /// How fast a long prompt is read, or one of the whole context.
 pub(super) fn prompts_of(request: &PlanRequest, plan: &Plan) -> Option<PromptSpeed> {
-    let tokens = prompt::LONG.min(plan.settings.ctx_per_sequence);
-    PromptSpeed::of(&request.model, &request.machine, plan, 0, tokens).ok()
+    PromptSpeed::of_plan(&request.model, &request.machine, plan).ok()
 }
 
 /// What the fullest GPU has left above what must stay free.
