@@ -34,7 +34,7 @@ use crate::hardware::remembered::Remembered;
 use crate::hardware::remembered::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
-use crate::settings::{Context, Flag};
+use crate::settings::{Context, Flag, Turn};
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
@@ -195,7 +195,7 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
     let (style, mut last_source) = (Style::of_stdout(), "");
     let mut out = io::stdout().lock();
     let mut written_so_far =
-        out.write_all(shown(&list::header(judged, ready.settings.turn.is_some(), &style)).as_bytes());
+        out.write_all(shown(&list::header(judged, Turn::asked(&ready.settings).is_some(), &style)).as_bytes());
     let rows = list::rows(&mut ready, &wanted, &mut |row| {
         if written_so_far.is_ok() {
             written_so_far = out.write_all(shown(&list::text(row, &mut last_source, &style)).as_bytes());

@@ -243,7 +243,7 @@ pub fn plan(
 fn planned(engine: EngineId, request: RequestParts<'_>) -> Result<Plan, EngineError> {
     let settings = request.settings;
     let mut plan = of(engine).plan(request)?;
-    plan.settings.turn = settings.turn.map(|turn| Turn { cached: settings.cached.unwrap_or(0.0), ..turn });
+    plan.settings.turn = Turn::asked(settings);
     plan.settings.no_op_offload = engine == EngineId::LlamaCpp && settings.no_op_offload;
     Ok(plan)
 }

@@ -4,6 +4,7 @@
 //! A driver may take seconds to wake up: do not call [`detect`] on a user interface's thread.
 
 mod apple;
+mod modules;
 mod nvidia;
 mod ram;
 pub mod remembered;

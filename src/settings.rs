@@ -110,9 +110,11 @@ pub struct Settings {
     pub spread: bool,
     /// Refuse anything less than every layer on GPUs.
     pub require_full: bool,
-    /// The turn whose time is said; its share of the cache is `cached`.
-    pub turn: Option<Turn>,
-    /// The share of a turn's prompt that the server still has.
+    /// Tokens sent in the turn whose time is said, with all that was said before.
+    pub prompt_tokens: Option<u64>,
+    /// Tokens written in it.
+    pub answer_tokens: Option<u64>,
+    /// The share of the tokens sent that the server still has.
     pub cached: Option<f64>,
     /// Layers whose experts stay in RAM; [`ALL_LAYERS`] for all.
     pub n_cpu_moe: Option<u64>,

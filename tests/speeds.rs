@@ -294,11 +294,13 @@ fn where_no_figure_is_honest_there_is_a_reason() {
 
 #[test]
 fn a_turn_takes_its_prompt_and_its_answer() {
+    const LONG: (u64, u64) = (32_768, 1024);
     let llama = model("llama3.1-8b", FileType::Q4KM);
     let machine = machine(vec![card("RTX 4090")], None);
-    let with = |turn: &str, cached| Settings {
+    let with = |turn: (u64, u64), cached| Settings {
         ctx: Context::Tokens(65_536),
-        turn: Some(turn.parse().unwrap()),
+        prompt_tokens: Some(turn.0),
+        answer_tokens: Some(turn.1),
         cached: Some(cached),
         ..settings(GpuLayers::All, None)
     };
@@ -306,17 +308,17 @@ fn a_turn_takes_its_prompt_and_its_answer() {
         let plan = plan(&llama, &machine, &with(turn, cached));
         Speeds::of(&llama, &machine, &plan, 0).unwrap().turn.unwrap()
     };
-    let whole = time("32k,1k", 0.0).unwrap();
-    let read = prompt(&llama, &machine, &with("32k,1k", 0.0), 32_768).unwrap();
-    let written = speed(&llama, &machine, &with("32k,1k", 0.0), 32_768 + 512);
+    let whole = time(LONG, 0.0).unwrap();
+    let read = prompt(&llama, &machine, &with(LONG, 0.0), 32_768).unwrap();
+    let written = speed(&llama, &machine, &with(LONG, 0.0), 32_768 + 512);
     let first = 32_768.0 / read.tokens_per_second;
     assert!((whole.first.seconds / first - 1.0).abs() < 1e-9);
     assert!((whole.last.seconds - first - 1024.0 / written.tokens_per_second).abs() < 1e-6);
     assert!(whole.first.low < whole.first.seconds && whole.last.seconds < whole.last.high);
-    let most_kept = time("32k,1k", 0.9).unwrap();
+    let most_kept = time(LONG, 0.9).unwrap();
     assert!(most_kept.first.seconds < whole.first.seconds / 3.0, "{most_kept}");
     assert!(most_kept.to_string().contains(&format!("{} of them still in the cache", Tokens(29_491))), "{most_kept}");
-    assert!(time("64k,1k", 0.0).unwrap_err().contains("does not hold it"));
+    assert!(time((65_536, 1024), 0.0).unwrap_err().contains("does not hold it"));
 }
 
 #[test]

@@ -54,7 +54,10 @@ impl KnobMaxima {
             | Knob::Draft
             | Knob::DraftMax
             | Knob::LoadMode
-            | Knob::CacheRam => None,
+            | Knob::CacheRam
+            | Knob::PromptTokens
+            | Knob::AnswerTokens
+            | Knob::Cached => None,
         }
     }
 }

@@ -166,6 +166,7 @@ impl RulesInEffect {
             Knob::FlashAttn => effect.flash_attn = FlashAttn::Auto,
             Knob::LoadMode => effect.load_mode = None,
             Knob::CacheRam => effect.cache_ram = None,
+            Knob::PromptTokens | Knob::AnswerTokens | Knob::Cached => effect.turn = None,
             Knob::Context
             | Knob::Quant
             | Knob::CacheType

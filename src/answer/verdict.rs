@@ -367,7 +367,7 @@ impl PlanRequest {
             context_in_vram: in_vram,
             context_on_gpu: on_gpu,
             speed: Speed::of(&self.model, &self.machine, plan, 0).map(Box::new),
-            turn_asked: self.settings.turn.is_some(),
+            turn_asked: plan.settings.turn.is_some(),
             turn: plan
                 .settings
                 .turn

@@ -90,7 +90,7 @@ enum KnobColumn {
 /// The knobs in screen order, and when llama.cpp, an Ollama that starts llama-server and one that estimates offer them.
 /// Ollama's batch is also llama-server's ubatch, and it has no option for outputs; llama-server reads the others from its
 /// environment.
-const KNOBS: [(Knob, [KnobCondition; 3]); 20] = [
+const KNOBS: [(Knob, [KnobCondition; 3]); 23] = [
     (Knob::Context, [Always, Always, Always]),
     (Knob::Parallel, [Always, Always, Always]),
     (Knob::Quant, [Always, Always, Always]),
@@ -111,6 +111,9 @@ const KNOBS: [(Knob, [KnobCondition; 3]); 20] = [
     (Knob::DraftMax, [Draft, Never, Never]),
     (Knob::LoadMode, [Always, Always, Never]),
     (Knob::CacheRam, [Generates, Generates, Never]),
+    (Knob::PromptTokens, [Generates, Generates, Generates]),
+    (Knob::AnswerTokens, [Generates, Generates, Generates]),
+    (Knob::Cached, [Generates, Generates, Generates]),
 ];
 
 /// llama-server.

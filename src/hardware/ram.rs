@@ -86,6 +86,16 @@ fn query(system: &mut System) -> RamInfo {
         format!("{source} does not report the amount of memory")
     };
     let mut tried = vec![CollectorResult { collector: "ram", outcome: asked }];
+    let mut ram = ram;
+    let outcome = match super::modules::bandwidth() {
+        Ok((bandwidth, channels)) => {
+            ram.bandwidth = Some(bandwidth);
+            fact("memory channels", channels.clone());
+            format!("{bandwidth}: {channels}, as the firmware lists its modules")
+        }
+        Err(why) => format!("bandwidth not known: {why}"),
+    };
+    tried.push(CollectorResult { collector: "memory modules", outcome });
     if cfg!(target_os = "linux") {
         let outcome = match limit {
             Some(limit) if limit.total < host.total.0 => {

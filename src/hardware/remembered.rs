@@ -150,7 +150,8 @@ impl Remembered {
     /// Applies the measurements to `machine`; none if the file cannot be read.
     pub fn apply_to(&self, machine: &mut Machine) {
         let Measurements { drivers, ram } = self.list().unwrap_or_default();
-        machine.ram.bandwidth = machine.ram.bandwidth.or(ram.and_then(|ram| ram.bandwidth_of(&machine.ram)));
+        // what was measured stands over what its modules could do
+        machine.ram.bandwidth = ram.and_then(|ram| ram.bandwidth_of(&machine.ram)).or(machine.ram.bandwidth);
         for gpu in &mut machine.gpus {
             let entry = drivers.iter().find(|entry| entry.is_of(&gpu.name, gpu.backend));
             gpu.driver_memory = entry.map(|entry| Bytes(entry.bytes)).filter(|bytes| *bytes < gpu.total);

@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use super::{DevicePlan, Outcome, Part, PartKind, Plan, Verdict};
 use crate::machine::DeviceKind;
-use crate::settings::knob::{CACHE_CHOICES, CACHE_TYPES, Knob, QUANTISATIONS, in_mib, percent_of_first, place};
+use crate::settings::knob::{
+    CACHE_CHOICES, CACHE_TYPES, Knob, QUANTISATIONS, in_mib, in_percent, percent_of_first, place,
+};
 use crate::settings::{FlashAttn, InEffect, LoadMode, SpecType};
 use crate::units::Bytes;
 
@@ -127,6 +129,9 @@ impl Knob {
             Self::DraftMax => effect.spec_draft_n_max.unwrap_or_else(|| self.least()),
             Self::LoadMode => effect.load_mode.and_then(|mode| place(&LoadMode::ALL, &mode)).unwrap_or(0),
             Self::CacheRam => effect.cache_ram.map_or(0, in_mib),
+            Self::PromptTokens => effect.turn.map_or(0, |turn| turn.prompt),
+            Self::AnswerTokens => effect.turn.map_or(0, |turn| turn.answer),
+            Self::Cached => effect.turn.map_or(0, |turn| in_percent(turn.cached)),
         }
     }
 }

@@ -9,10 +9,10 @@ use std::fmt::Display;
 
 use super::knob::MAX_VALUE;
 use super::placement;
-use super::turn::{percent, share};
+use super::turn::{percent, share, turn};
 use super::{
     ALL_LAYERS, CacheType, Context, DeviceName, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice,
-    NearestRelease, Outputs, Release, Settings, TensorOverride, Turn,
+    NearestRelease, Outputs, Release, Settings, TensorOverride,
 };
 
 use crate::gguf::FileType;
@@ -305,12 +305,29 @@ flags! {
         access: switch!(require_full),
     }
     Turn {
-        names: &["turn"], takes: Takes::Word("SENT,WRITTEN"), is_llama_cpp: false, access: optional!(turn, str::parse, Turn::to_string),
+        names: &["turn"], takes: Takes::Word("SENT,WRITTEN"), is_llama_cpp: false,
         help: "Say how long an answer takes: tokens sent, with all that was said before, and tokens written, such as 32k,1k",
+        access: Access {
+            write: |_| None,
+            read: |settings, text| {
+                let (prompt, answer) = turn(text)?;
+                (settings.prompt_tokens, settings.answer_tokens) = (Some(prompt), Some(answer));
+                Ok(())
+            },
+            copy: |from, to| (to.prompt_tokens, to.answer_tokens) = (from.prompt_tokens, from.answer_tokens),
+        },
+    }
+    PromptTokens {
+        names: &["prompt-tokens"], takes: Takes::Number("N"), is_llama_cpp: false, conflicts: &["turn"],
+        help: "Tokens sent, as in --turn [default: 2048]", access: optional!(prompt_tokens, count, u64::to_string),
+    }
+    AnswerTokens {
+        names: &["answer-tokens"], takes: Takes::Number("N"), is_llama_cpp: false, conflicts: &["turn"],
+        help: "Tokens written, as in --turn [default: 512]", access: optional!(answer_tokens, count, u64::to_string),
     }
     Cached {
         names: &["cached"], takes: Takes::Word("PERCENT"), is_llama_cpp: false, access: optional!(cached, share, percent),
-        help: "The share of the tokens sent that the server still has in its cache, for --turn",
+        help: "The share of the tokens sent that the server still has in its cache [default: 0%]",
     }
     RawSettings {
         names: &["raw-settings"], is_llama_cpp: false, access: switch!(raw),

@@ -227,6 +227,23 @@ knobs! {
         description: "What saved prompts may take of RAM while llama-server runs (--cache-ram); 0 for none. It is in \
                       no figure of the plan: i on RAM shows what a prompt takes.",
     }
+    /// Tokens sent in a turn.
+    PromptTokens {
+        name: "prompt-tokens", title: "prompt", least: 1, fine: 256,
+        description: "Tokens sent in a turn, with all that was said before. With it, answer or cached set, the verdict \
+                      says how long the answer takes. It moves no memory.",
+    }
+    /// Tokens written in a turn.
+    AnswerTokens {
+        name: "answer-tokens", title: "answer", least: 1, fine: 64,
+        description: "Tokens written in a turn, which the verdict then says the time of. It moves no memory.",
+    }
+    /// What the server still has of a turn's prompt, in percent.
+    Cached {
+        name: "cached", title: "cached", least: 0, fine: 1,
+        description: "The share of a turn's prompt that the server still has in its cache and does not read again. It \
+                      moves no memory.",
+    }
 }
 
 /// What a knob's range depends on.
@@ -253,7 +270,17 @@ impl Default for Bounds {
 impl Knob {
     /// Whether a plan's figures follow from it; if not, only what is said of RAM does.
     pub const fn moves_plans(self) -> bool {
-        !matches!(self, Self::LoadMode | Self::CacheRam)
+        !matches!(self, Self::LoadMode | Self::CacheRam) && !self.is_of_a_turn()
+    }
+
+    /// Whether it describes a turn, whose time is said.
+    pub const fn is_of_a_turn(self) -> bool {
+        matches!(self, Self::PromptTokens | Self::AnswerTokens | Self::Cached)
+    }
+
+    /// Whether its values are shares in percent.
+    const fn is_percent(self) -> bool {
+        matches!(self, Self::TensorSplit | Self::Cached)
     }
 
     /// The names of the choices of a knob without numbers; its values are indices into them.
@@ -315,6 +342,9 @@ impl Knob {
             Self::DraftMax => (1..=16).collect(),
             Self::LoadMode => choices(LoadMode::ALL.len()),
             Self::CacheRam => std::iter::once(0).chain((9..=16).map(|n| 1 << n)).collect(),
+            Self::PromptTokens => doubling(256, bounds.context.max(1024)).chain([bounds.context.max(1024)]).collect(),
+            Self::AnswerTokens => doubling(64, 8192).collect(),
+            Self::Cached => (0..=20).map(|step| 5 * step).collect(),
         })
     }
 
@@ -401,7 +431,8 @@ impl Knob {
     pub fn show(self, value: u64) -> String {
         match self.choices() {
             Some(words) => words.get(value as usize).copied().unwrap_or("?").to_owned(),
-            None if self == Self::TensorSplit => format!("{value}\u{2009}%"),
+            None if self.is_percent() => format!("{value}\u{2009}%"),
+            None if self.is_of_a_turn() && value == 0 => "–".to_owned(),
             None if self == Self::CacheRam && value > 0 => Bytes::mib(value).to_string(),
             None if self == Self::CacheRam => "off".to_owned(),
             None => grouped(value, '\u{2009}'),
@@ -486,7 +517,7 @@ impl Knob {
         }
         // overflow is reported as out of range
         let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).unwrap_or(u64::MAX);
-        let (least, most) = (self.least(), if self == Self::TensorSplit { 100 } else { MAX_VALUE });
+        let (least, most) = (self.least(), if self.is_percent() { 100 } else { MAX_VALUE });
         if value < least || value > most {
             return Err(format!("{text} is out of range for {}: use {least} to {most}", self.title()));
         }
@@ -547,6 +578,9 @@ impl Knob {
             Self::DraftMax => settings.draft.n_max,
             Self::LoadMode => place(&LoadMode::ALL, &settings.load_mode?),
             Self::CacheRam => Some(in_mib(settings.cache_ram?)),
+            Self::PromptTokens => settings.prompt_tokens,
+            Self::AnswerTokens => settings.answer_tokens,
+            Self::Cached => Some(in_percent(settings.cached?)),
         }
     }
 
@@ -580,6 +614,9 @@ impl Knob {
             Self::DraftMax => settings.draft.n_max = Some(value),
             Self::LoadMode => settings.load_mode = LoadMode::ALL.get(at).copied(),
             Self::CacheRam => settings.cache_ram = Some(Bytes::mib(value)),
+            Self::PromptTokens => settings.prompt_tokens = Some(value),
+            Self::AnswerTokens => settings.answer_tokens = Some(value),
+            Self::Cached => settings.cached = Some(value.min(100) as f64 / 100.0),
         }
     }
 
@@ -604,6 +641,11 @@ pub(in crate::settings) fn one_type(k: Option<CacheType>, v: Option<CacheType>) 
 /// Whole MiB, as llama-server's option has them.
 pub(crate) const fn in_mib(bytes: Bytes) -> u64 {
     bytes.0.div_ceil(1 << 20)
+}
+
+/// A share in whole percent.
+pub(crate) fn in_percent(share: f64) -> u64 {
+    (share * 100.0).round() as u64
 }
 
 /// The first of `shares` in percent of their sum; `None` if there are none or all are zero.

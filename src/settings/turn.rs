@@ -1,9 +1,9 @@
 //! A turn of a conversation, as `--turn` and `--cached` describe it.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::Serialize;
+
+use super::Settings;
+use super::flag::count;
 
 /// What is sent and written in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -16,28 +16,28 @@ pub struct Turn {
     pub cached: f64,
 }
 
-/// Reads `32k,1k`.
-impl FromStr for Turn {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is not a turn: use the tokens sent and written, such as 32k,1k");
-        let (prompt, answer) = text.split_once(',').ok_or_else(wrong)?;
-        let tokens = |text: &str| {
-            let text = text.trim().to_ascii_lowercase();
-            let (digits, unit) = text.strip_suffix('k').map_or((text.as_str(), 1), |digits| (digits, 1024));
-            digits.parse::<u64>().ok()?.checked_mul(unit).filter(|tokens| (1..=1 << 30).contains(tokens))
-        };
-        let (prompt, answer) = tokens(prompt).zip(tokens(answer)).ok_or_else(wrong)?;
-        Ok(Self { prompt, answer, cached: 0.0 })
+impl Turn {
+    /// The turn that `settings` ask for, if they say anything of one; what they do not say is a short question.
+    pub fn asked(settings: &Settings) -> Option<Self> {
+        let Settings { prompt_tokens, answer_tokens, cached, .. } = *settings;
+        let is_asked = prompt_tokens.is_some() || answer_tokens.is_some() || cached.is_some();
+        is_asked.then(|| Self {
+            prompt: prompt_tokens.unwrap_or(2048),
+            answer: answer_tokens.unwrap_or(512),
+            cached: cached.unwrap_or(0.0),
+        })
     }
 }
 
-/// `32768,1024`
-impl fmt::Display for Turn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{},{}", self.prompt, self.answer)
-    }
+/// Tokens sent and written: `32k,1k`.
+///
+/// # Errors
+/// One clause with an example.
+pub(super) fn turn(text: &str) -> Result<(u64, u64), String> {
+    let wrong = || format!("'{text}' is not a turn: use the tokens sent and written, such as 32k,1k");
+    let (prompt, answer) = text.split_once(',').ok_or_else(wrong)?;
+    let tokens = |text: &str| count(text).map_err(|_| wrong());
+    Ok((tokens(prompt)?, tokens(answer)?))
 }
 
 /// A share, in percent: `90%`, `90`.
@@ -62,10 +62,19 @@ mod tests {
 
     #[test]
     fn turns_are_read_and_refused() {
-        assert_eq!("32k,1k".parse(), Ok(Turn { prompt: 32_768, answer: 1024, cached: 0.0 }));
-        assert_eq!("3000, 500".parse(), Ok(Turn { prompt: 3000, answer: 500, cached: 0.0 }));
-        for text in ["32k", "0,1", "a,b", "", "1,99999999999"] {
-            assert!(text.parse::<Turn>().unwrap_err().contains("is not a turn"), "{text}");
+        assert_eq!(turn("32k,1k"), Ok((32_768, 1024)));
+        assert_eq!(turn("3000, 500"), Ok((3000, 500)));
+        for text in ["32k", "0,1", "a,b", "", "1,99999999999999"] {
+            assert!(turn(text).unwrap_err().contains("is not a turn"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_turn_is_asked_for_by_any_part_of_it() {
+        assert_eq!(Turn::asked(&Settings::default()), None);
+        let cached = Settings { cached: Some(0.5), ..Settings::default() };
+        assert_eq!(Turn::asked(&cached), Some(Turn { prompt: 2048, answer: 512, cached: 0.5 }));
+        let long = Settings { prompt_tokens: Some(30_000), ..Settings::default() };
+        assert_eq!(Turn::asked(&long), Some(Turn { prompt: 30_000, answer: 512, cached: 0.0 }));
     }
 }

@@ -36,19 +36,19 @@ fn only_effective_knobs_are_shown() {
     assert!(!recurrent.contains(&Knob::CacheType) && !recurrent.contains(&Knob::FlashAttn));
     // Ollama's batch is also llama-server's ubatch
     assert!(!knobs(EngineId::Ollama, "llama3.1-8b", 1).contains(&Knob::Ubatch));
-    assert_eq!(knobs(EngineId::Ollama024, "gpt-oss-20b", 2).len(), 7);
+    assert_eq!(knobs(EngineId::Ollama024, "gpt-oss-20b", 2).len(), 10);
 }
 
 #[test]
 fn hidden_knobs_scroll_into_view() {
     let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (60, 20));
-    assert!(harness.text().contains("1-6 of 14") && !harness.text().contains("GPU split"), "{}", harness.text());
+    assert!(harness.text().contains("1-6 of 17") && !harness.text().contains("GPU split"), "{}", harness.text());
     let first = harness.host.app.knob_row(Knob::Parallel);
     harness.press("↓ ↓ ↓ ↓ ↓");
     assert_eq!(harness.host.app.knob_row(Knob::Parallel), first, "nothing moves while the knob is in sight");
     harness.press("↓ ↓ ↓ ↓ ↓ ↓");
     assert_eq!(harness.host.app.knobs.focus, Knob::TensorSplit);
-    assert!(harness.text().contains("7-12 of 14") && harness.text().contains("▸ GPU split"), "{}", harness.text());
+    assert!(harness.text().contains("7-12 of 17") && harness.text().contains("▸ GPU split"), "{}", harness.text());
     harness.resize(140, 60);
     assert_eq!(harness.host.app.knobs.first, 0, "where all have room none is hidden");
     assert!(harness.text().contains("GPU split") && harness.text().contains("context"), "{}", harness.text());

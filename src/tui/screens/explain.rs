@@ -9,6 +9,7 @@ use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table};
 use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, Headroom, OwnCache, Plan, Term};
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
+use crate::speed::turn::Reuse;
 use crate::tui::action::Command;
 use crate::tui::app::{App, KnownLimits};
 use crate::tui::keymap::Scope;
@@ -145,6 +146,10 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
         page.pair("shares", NAMES, &knob.typed(&app.settings, first), text);
     }
     page.pair("in effect", NAMES, &knob.show(knob.in_effect(plan)), text);
+    if let Some(request) = app.plan_request().filter(|_| knob.is_of_a_turn()) {
+        let reuse = Reuse::of(&request.model, plan, app.settings.swa_full);
+        page.text(&capitalised(&format!("{}.", reuse.reason)), text);
+    }
     if let Some(words) = knob.choices() {
         page.pair("choices", NAMES, &words.join(", "), text);
     } else {
