@@ -92,6 +92,7 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
         Some(Commands::Why(args)) => print(&questions::why(&args)?)?,
         Some(Commands::Best(args)) => print(&questions::best(&args)?)?,
         Some(Commands::Place(mut args)) => print(&questions::place(&mut args)?)?,
+        Some(Commands::Need(args)) => print(&questions::need(&args)?)?,
         Some(Commands::Check(args)) => return check::run(&args),
         Some(Commands::Together(args)) => print(&questions::together(&args)?)?,
         Some(Commands::Sweep(args)) => print(&questions::sweep(&args)?)?,

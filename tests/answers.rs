@@ -2,6 +2,7 @@
 
 mod held_knobs;
 mod margins;
+mod need;
 mod one_outcome;
 mod one_pool;
 mod place;

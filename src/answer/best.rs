@@ -10,14 +10,14 @@ use std::borrow::Cow;
 use rayon::prelude::*;
 
 use super::quality;
-use crate::engine::PlanRequest;
+use crate::engine::{EngineError, PlanRequest};
 use crate::gguf::FileType;
 use crate::named::named;
 use crate::plan::Plan;
 use crate::settings::CacheType;
 use crate::settings::knob::Knob;
 use crate::units::Bytes;
-use candidates::{BestSearch, Candidate, Step};
+use candidates::{BestSearch, Candidate, Step, WIDEST_USEFUL};
 
 pub use card::{Card, FirstToken, KnobChange, NEW_TOKENS, Placement};
 pub use loss::Loss;
@@ -143,6 +143,26 @@ impl PlanRequest {
         let (found, known) = BestSearch { request: self, plan: Cow::Borrowed(plan), question }.balanced()?;
         let planned = known.or_else(|| if found == *self { Some(plan.clone()) } else { found.plan().ok() })?;
         Some((found, planned))
+    }
+}
+
+impl PlanRequest {
+    /// The balanced settings of a model that can be had in any type, of which no plan is known yet: the first one is made
+    /// in the type that is tried first.
+    ///
+    /// # Errors
+    /// As [`PlanRequest::plan`].
+    pub fn balanced_in_any(&self, question: &BestRequest) -> Result<(Self, Plan), EngineError> {
+        let vram: Bytes = self.machine.gpus.iter().map(|gpu| gpu.free).sum();
+        let is_trained_in = quality::own_type(&self.opened).is_some_and(|own| quality::TRAINED_IN.contains(&own));
+        let wide = if is_trained_in { None } else { self.quantised(WIDEST_USEFUL) };
+        let wide = wide.filter(|wide| wide.model.bytes <= vram);
+        let first = wide.and_then(|wide| Some((wide.plan().ok()?, wide)));
+        if let Some(found) = first.and_then(|(plan, wide)| wide.balanced(&plan, question)) {
+            return Ok(found);
+        }
+        let plan = self.plan()?;
+        Ok(self.balanced(&plan, question).unwrap_or_else(|| (self.clone(), plan)))
     }
 }
 

@@ -175,6 +175,18 @@ impl PlanRequest {
         self.largest_on(knob, goal, KnobRange::of(knob, &bounds), &bounds)
     }
 
+    /// The largest context with which `goal` is met while the other knobs stay, in tokens: [`PlanRequest::largest`] for
+    /// callers that ask many models at once, and so plan nothing ahead.
+    pub(super) fn largest_context(&self, goal: Goal) -> Option<u64> {
+        let bounds = self.bounds();
+        let range = KnobRange::of(Knob::Context, &bounds);
+        let mut search = KnobSearch::for_goal(self.clone(), Knob::Context, goal, range).without_look_ahead();
+        let place = search.last_met(&range.samples(self, Knob::Context, &bounds))?;
+        let in_effect = search.at(place).settings.as_ref().map(|settings| settings.ctx);
+        // the engine may lower what the end of the range asks for
+        Some(in_effect.filter(|_| place == range.last()).unwrap_or(u64::MAX).min(range.value(place)))
+    }
+
     /// The smallest value of `knob` with which `goal` is met while the other knobs stay: for [`Knob::CpuMoe`], which
     /// frees GPU memory as it grows. At 0 the engine may choose the value, so the search starts at 1 and tries 0 last.
     pub fn smallest(&self, knob: Knob, goal: Goal) -> Option<u64> {

@@ -192,13 +192,20 @@ pub(in crate::answer) struct KnobSearch {
     planned: HashMap<u64, Planned>,
     /// Preflights and the outcomes planned for them.
     alike: Vec<(Preflight, Planned)>,
+    /// Plans of places that may be asked for next are made beside, for other cores are idle.
+    looks_ahead: bool,
 }
 
 impl KnobSearch {
     /// Only whether places meet `goal` is exact: where it is not met, the number of layers may be unknown.
     pub fn for_goal(request: PlanRequest, knob: Knob, goal: Goal, range: KnobRange) -> Self {
         let (preflights, planned, alike) = Default::default();
-        Self { request, knob, goal, range, fit_goal: None, preflights, planned, alike }
+        Self { request, knob, goal, range, fit_goal: None, preflights, planned, alike, looks_ahead: true }
+    }
+
+    /// The same where every core has work.
+    pub fn without_look_ahead(self) -> Self {
+        Self { looks_ahead: false, ..self }
     }
 
     /// The full outcome at each place.
@@ -319,7 +326,7 @@ impl Search for KnobSearch {
 
     fn look_ahead(&mut self, places: &[u64]) {
         // without a preflight, plans are as cheap as waking threads
-        if !self.has_no_preflight() {
+        if self.looks_ahead && !self.has_no_preflight() {
             self.plan_all(places);
         }
     }

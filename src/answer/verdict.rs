@@ -8,7 +8,6 @@ use crate::machine::DeviceKind;
 use crate::machine::budget::Basis;
 use crate::plan::{DevicePlan, Headroom, LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
-use crate::settings::knob::Knob;
 use crate::speed::turn::TurnTime;
 use crate::speed::{Speed, Speeds};
 use crate::units::{Bytes, Ratio, Tokens};
@@ -332,12 +331,10 @@ pub struct FitSummary {
     pub on_gpu: Ratio,
     /// Weights in RAM of layers that count as on GPUs; zero if a whole layer is in RAM.
     pub parts_in_ram: Bytes,
-    /// The largest context that fits in GPUs and RAM together, in tokens.
-    pub context_fits: Option<u64>,
     /// The largest context with all in VRAM, in tokens.
     pub context_in_vram: Option<u64>,
-    /// The largest context with every layer assigned to a GPU, experts in RAM or not, in tokens.
-    pub context_on_gpu: Option<u64>,
+    /// The largest context that fits in RAM, in tokens, on a machine without GPUs.
+    pub context_in_ram: Option<u64>,
     /// How fast it generates with an empty cache, where that can be known.
     pub speed: Option<Box<Speed>>,
     /// How long the turn takes that was asked for.
@@ -349,23 +346,20 @@ pub struct FitSummary {
 }
 
 impl PlanRequest {
-    /// Summarises `plan`, this request's plan, and finds the largest contexts with the other knobs held.
+    /// Summarises `plan`, this request's plan, and finds the largest context with the other knobs held.
     pub fn fit_summary(&self, plan: &Plan) -> FitSummary {
-        let most = |goal| self.largest(Knob::Context, goal).map(|most| most.value);
-        let gpus = !self.machine.gpus.is_empty();
-        let in_vram = if gpus { most(Goal::Vram) } else { None };
-        let experts = gpus && self.model.hyper.experts.is_some() && in_vram < plan.model.context_train;
-        let on_gpu = if experts { most(Goal::AllLayers) } else { in_vram };
-        // the training context is the upper end of the range: layers in RAM cannot extend it
-        let all = on_gpu.filter(|_| on_gpu >= plan.model.context_train);
+        let (in_vram, in_ram) = if self.machine.gpus.is_empty() {
+            (None, self.largest_context(Goal::AtLeast(0)))
+        } else {
+            (self.largest_context(Goal::Vram), None)
+        };
         FitSummary {
             verdict: plan.verdict,
             outcome: plan.outcome(),
             on_gpu: plan.totals.gpu.share_of(plan.totals.all),
             parts_in_ram: plan.parts_in_ram(),
-            context_fits: all.or_else(|| most(Goal::AtLeast(0))),
             context_in_vram: in_vram,
-            context_on_gpu: on_gpu,
+            context_in_ram: in_ram,
             speed: Speed::of(&self.model, &self.machine, plan, 0).map(Box::new),
             turn_asked: plan.settings.turn.is_some(),
             turn: plan

@@ -59,6 +59,7 @@ impl Cli {
             Some(Commands::Why(args)) => &mut args.asked.knobs,
             Some(Commands::Best(args)) => &mut args.asked.knobs,
             Some(Commands::Place(args)) => &mut args.asked.knobs,
+            Some(Commands::Need(args)) => &mut args.asked.knobs,
             Some(Commands::Together(args)) => &mut args.knobs,
             Some(Commands::Check(args)) => &mut args.knobs,
             Some(Commands::Sweep(args)) => &mut args.asked.knobs,
@@ -95,6 +96,9 @@ pub(super) enum Commands {
     /// whose experts are in RAM. Prints the command. What is given stays as it is.
     #[command(after_help = examples::PLACE_EXAMPLES)]
     Place(Box<PlaceArgs>),
+    /// Say which known cards and systems run a model with these settings: one card, two of it, or with RAM beside.
+    #[command(after_help = examples::NEED_EXAMPLES)]
+    Need(Box<NeedArgs>),
     /// Check whether several models can be loaded at once, what remains free, and which would be unloaded.
     #[command(after_help = examples::TOGETHER_EXAMPLES)]
     Together(Box<TogetherArgs>),
@@ -464,6 +468,21 @@ pub(super) struct PlaceArgs {
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NeedArgs {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
+    /// Tokens per second that it must generate with the context full [default: 5].
+    #[arg(long, value_name = "N", value_parser = value::speed, help_heading = "Question")]
+    pub(super) speed: Option<f64>,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, conflicts_with = "csv", help_heading = "Output")]
+    pub(super) json: bool,
+    /// Print comma-separated values.
+    #[arg(long, help_heading = "Output")]
+    pub(super) csv: bool,
 }
 
 #[derive(Debug, Args)]

@@ -345,11 +345,7 @@ fn line(row: &ListRow, width: usize, style: &Style, page: &mut Page) {
         name = format!("{name} {}", if words.len() < room { words } else { letters });
     }
     let ListedModel { fit, .. } = known;
-    let fits = match (fit.context_in_vram, fit.context_fits) {
-        (Some(tokens), _) => short(tokens),
-        (None, Some(tokens)) => format!("({})", short(tokens)),
-        (None, None) => "–".to_owned(),
-    };
+    let fits = fit.context_in_vram.or(fit.context_in_ram).map_or_else(|| "–".to_owned(), short);
     let outcome = fit.outcome;
     let (word, hue) = match outcome {
         _ if known.is_trained_for_less() => {

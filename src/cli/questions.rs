@@ -5,13 +5,14 @@ use std::io::Write;
 use std::path::Path;
 
 use super::args::{
-    BestArgs, ExportArgs, KnobArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, PlaceArgs, QueryArgs, SweepArgs,
-    TogetherArgs, WhyArgs,
+    BestArgs, ExportArgs, KnobArgs, KnobOrQuant, MachineArgs, MatrixArgs, MaxArgs, NeedArgs, Output, PlaceArgs,
+    QueryArgs, SweepArgs, TogetherArgs, WhyArgs,
 };
 use super::error::{self, CliError};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
+use crate::answer::need::{BESIDE_CARDS, NeedRequest, USABLE};
 use crate::answer::sweep::Axis;
 use crate::answer::together::{LoadOutcome, LoadRequest, load_together};
 use crate::answer::{Goal, parts, verdict, why};
@@ -190,6 +191,27 @@ pub(super) fn place(args: &mut PlaceArgs) -> Result<String, CliError> {
         return json(export_answers::place_json(&plan, speeds.as_ref(), placed));
     }
     Ok(Style::of_stdout().page(&answers::place(&plan, speeds.as_ref(), placed)))
+}
+
+/// The machines that run a model.
+pub(super) fn need(args: &NeedArgs) -> Result<String, CliError> {
+    let MachineArgs { gpu, machine, join, .. } = &args.asked.machine;
+    let given = [("--gpu", !gpu.is_empty()), ("--machine", machine.is_some()), ("--join", !join.is_empty())];
+    if let Some((flag, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(CliError::flag(flag, "every known card is tried: leave it out"));
+    }
+    let (ready, opened) = ready(&args.asked)?;
+    let request = ready.request(&opened.model);
+    let ram = if args.asked.machine.ram.is_some() { ready.machine.ram } else { BESIDE_CARDS };
+    let question = NeedRequest { ram, speed: args.speed.unwrap_or(USABLE) };
+    let found = request.needed(&question);
+    if args.json {
+        return json(export_answers::need_json(&request, &question, &found));
+    }
+    if args.csv {
+        return Ok(export_answers::need_csv(&found));
+    }
+    Ok(Style::of_stdout().page(&answers::need(&question, &found)))
 }
 
 /// The knobs given as options, in the order of the screen.

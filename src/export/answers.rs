@@ -1,8 +1,10 @@
 //! Answers as JSON and as CSV; keys and columns are stable. Sizes are integers in bytes. Each answer in JSON begins with
 //! `engine`, `release` (null for an engine that does not run llama.cpp) and `confidence` (null if there is no plan).
 
+mod need;
 mod place;
 
+pub use need::{need_csv, need_json};
 pub use place::place_json;
 
 use std::collections::BTreeMap;

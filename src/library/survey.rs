@@ -75,7 +75,7 @@ impl ModelStatus {
     }
 }
 
-/// Plans all `items` in order on all cores, then plans them again with their largest contexts. `report` is called on
+/// Plans all `items` in order on all cores, then plans them again with their largest context. `report` is called on
 /// the worker threads with each item's index and status, and returns whether to go on.
 pub fn survey(
     items: &[Arc<Item>],
@@ -129,17 +129,14 @@ fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots, whole: bo
     let request = PlanRequest::new(question.engine, model, machine, settings);
     // a model of the catalogue can be had in any quantisation
     let any = item.origin == ModelOrigin::Catalogue && question.quant.is_none();
-    let mut plan = request.plan();
-    let mut request = request;
-    if let (true, Ok(usual)) = (any, &plan) {
+    let planned = if any {
         // as `best` chooses with every other knob held
         let held = Knob::ALL.into_iter().filter(|knob| *knob != Knob::Quant).collect();
-        let best = BestRequest { held, margin: DEFAULT_MARGIN, floors: question.floors };
-        if let Some((balanced, its_plan)) = request.balanced(usual, &best) {
-            (request, plan) = (balanced, Ok(its_plan));
-        }
-    }
-    let plan = plan.map_err(|error| error.to_string())?;
+        request.balanced_in_any(&BestRequest { held, margin: DEFAULT_MARGIN, floors: question.floors })
+    } else {
+        request.plan().map(|plan| (request, plan))
+    };
+    let (request, plan) = planned.map_err(|error| error.to_string())?;
     Ok(if whole {
         let summary = request.fit_summary(&plan);
         ModelStatus::Complete(Arc::new(plan), summary)

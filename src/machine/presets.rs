@@ -25,6 +25,9 @@ pub struct Preset {
     /// Other names of the same machine.
     #[serde(default)]
     pub also: Vec<String>,
+    /// All its names as they are compared, its own first.
+    #[serde(skip)]
+    compact: Vec<String>,
     /// Total memory in MiB, as the driver reports it; none for Macs, where it follows from main memory.
     #[serde(default)]
     mib: Option<u64>,
@@ -143,7 +146,12 @@ pub fn all() -> &'static [Preset] {
 #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
 fn asset() -> &'static Asset {
     static ASSET: LazyLock<Asset> = LazyLock::new(|| {
-        toml::from_str(include_str!("../../assets/gpus.toml")).expect("assets/gpus.toml is well formed")
+        let text = include_str!("../../assets/gpus.toml");
+        let mut asset: Asset = toml::from_str(text).expect("assets/gpus.toml is well formed");
+        for card in &mut asset.cards {
+            card.compact = names(card).map(compact).collect();
+        }
+        asset
     });
     &ASSET
 }
@@ -152,9 +160,9 @@ fn asset() -> &'static Asset {
 /// `NVIDIA GeForce RTX 4090`, `rtx4090` and `4090` are the same card.
 pub fn find(text: &str) -> Option<&'static Preset> {
     let wanted = compact(text);
-    let exact = all().iter().find(|preset| names(preset).any(|name| compact(name) == wanted));
+    let exact = all().iter().find(|preset| preset.compact.contains(&wanted));
     let only = |like: &dyn Fn(&str) -> bool| {
-        let mut like = all().iter().filter(|preset| names(preset).any(|name| like(&compact(name))));
+        let mut like = all().iter().filter(|preset| preset.compact.iter().any(|name| like(name)));
         like.next().filter(|_| like.next().is_none())
     };
     let bare = |name: &str| without_series(name) == wanted;
@@ -177,8 +185,7 @@ pub fn of_gpu(name: &str, total: Bytes) -> Option<&'static Preset> {
     let bare = bare.join(" ");
     let wanted = compact(&bare);
     let sized = |preset: &&Preset| {
-        let rest = compact(&preset.name);
-        let size = rest.strip_prefix(&wanted).and_then(|rest| rest.strip_suffix("gb"));
+        let size = preset.compact[0].strip_prefix(&wanted).and_then(|rest| rest.strip_suffix("gb"));
         size.is_some_and(|size| (1..=3).contains(&size.len()) && size.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let of_size = || all().iter().filter(sized).min_by_key(|preset| preset.total().0.abs_diff(total.0));
@@ -196,7 +203,7 @@ pub fn matching(text: &str) -> Vec<&'static Preset> {
     let mut found: Vec<_> = all()
         .iter()
         .filter_map(|preset| {
-            let scattered = names(preset).map(compact).filter_map(|name| {
+            let scattered = preset.compact.iter().filter_map(|name| {
                 let mut letters = name.chars();
                 let matches = wanted.chars().all(|wanted| letters.any(|letter| letter == wanted));
                 matches.then_some(!name.contains(&wanted))

@@ -1,7 +1,9 @@
 //! The answers as pages: what the command line prints, and what the planner's overlays show.
 
+mod need;
 mod place;
 
+pub use need::need;
 pub use place::place;
 
 use super::layout::joined;
@@ -25,6 +27,12 @@ use crate::units::{Bytes, Tokens, grouped};
 
 /// Adds the model, the engine with its confidence, and the notes.
 fn source(plan: &Plan, page: &mut Page) {
+    source_line(plan, page);
+    plan.notes.iter().for_each(|note| page.item(note));
+}
+
+/// Adds the model and the engine with its confidence.
+fn source_line(plan: &Plan, page: &mut Page) {
     let parts = [
         plan.model.name.clone(),
         plan.source(),
@@ -34,7 +42,6 @@ fn source(plan: &Plan, page: &mut Page) {
     ];
     page.blank();
     page.text(&joined(parts), Hue::Text);
-    plan.notes.iter().for_each(|note| page.item(note));
 }
 
 /// The verdict on a plan, its sign and headline in colour.

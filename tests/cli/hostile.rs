@@ -73,6 +73,11 @@ fn no_command_prints_what_is_not_printable() {
         assert_clean(&format!("{run:?}"), &output.stdout);
         assert_clean(&format!("{run:?}"), &output.stderr);
     }
+    for run in [vec!["need", file], vec!["need", file, "--json"], vec!["need", file, "--csv"]] {
+        let output = sandbox.plimsoll().args(&run).args(["--ram", "64GiB"]).output().unwrap();
+        assert!(!output.stdout.is_empty(), "{run:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_clean(&format!("{run:?}"), &output.stdout);
+    }
     for run in [vec!["check", log, "--model", file], vec!["check", log, "--model", file, "--json"], vec!["check", log]]
     {
         let output = sandbox.plimsoll().args(&run).output().unwrap();

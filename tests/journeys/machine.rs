@@ -83,7 +83,7 @@ fn the_model_list_follows_large_changes_of_free_memory() {
     let (mut harness, machine) = live();
     harness.fakes.library = vec![("llama", library::ModelOrigin::Catalogue, Ok(harness::package("llama3.1-8b")))];
     harness.press("b");
-    let fits = |harness: &Harness| harness.host.app.library.rows[0].status.fit_summary().unwrap().context_on_gpu;
+    let fits = |harness: &Harness| harness.host.app.library.rows[0].status.fit_summary().unwrap().context_in_vram;
     let before = fits(&harness);
     harness.act(moved(with_free(&machine, 9), &[]));
     let after = fits(&harness);

@@ -24,7 +24,7 @@ use crate::units::{Bytes, Difference};
 /// The narrowest quantisation that is good without a word.
 const GOOD: FileType = FileType::Q4KM;
 /// A wider one than this holds nothing that shows.
-const WIDEST_USEFUL: FileType = FileType::Q8_0;
+pub(super) const WIDEST_USEFUL: FileType = FileType::Q8_0;
 /// A context that most uses are served by, in tokens.
 pub(super) const USEFUL: u64 = 32_768;
 /// A shorter context than this is no compromise for better weights.
@@ -93,7 +93,7 @@ impl Step {
         match self {
             Self::Placements => search.placements(tried),
             Self::Ubatches => search.larger_ubatches(tried),
-            Self::Now => of(search.request.clone()).into_iter().collect(),
+            Self::Now => planned(search.request.clone(), Plan::clone(&search.plan)).into_iter().collect(),
             Self::Type(to) => {
                 let request = search.in_type(to).map(|request| search.with_context(&request, search.wanted()));
                 let types = request.map(|request| search.cache_types(&request)).unwrap_or_default();
@@ -125,10 +125,6 @@ struct Tried {
 }
 
 impl Tried {
-    const fn new(request: PlanRequest) -> Self {
-        Self { request, planned: OnceCell::new() }
-    }
-
     /// The request if it meets `goal` and is as fast as asked; what runs in VRAM is fast where no speed is known.
     fn serves(&self, goal: Goal, least: Option<f64>) -> Option<Found> {
         let asks_for_vram = matches!(goal, Goal::Vram | Goal::VramWith(_));
@@ -137,15 +133,17 @@ impl Tried {
             return None;
         }
         let request = &self.request;
-        let planned = self.planned.get_or_init(|| {
-            let plan = request.plan().ok()?;
-            let speed = Speed::of(&request.model, &request.machine, &plan, 0).map(|speed| speed.tokens_per_second);
-            Some((plan, speed))
-        });
+        let planned = self.planned.get_or_init(|| Some(with_speed(request, request.plan().ok()?)));
         let (plan, speed) = planned.as_ref()?;
         let is_fast = |least: f64| speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed >= least);
         (goal.is_met_by(plan) && least.is_none_or(is_fast)).then(|| (self.request.clone(), Some(plan.clone())))
     }
+}
+
+/// A plan with its tokens per second at the start.
+fn with_speed(request: &PlanRequest, plan: Plan) -> (Plan, Option<f64>) {
+    let speed = Speed::of(&request.model, &request.machine, &plan, 0).map(|speed| speed.tokens_per_second);
+    (plan, speed)
 }
 
 /// Settings that were planned and run.
@@ -381,7 +379,7 @@ impl BestSearch<'_> {
             let at = known.iter().position(|(known, _)| *known == to).unwrap_or_else(|| {
                 let request = self.in_type(to).map(|request| self.with_context(&request, self.wanted()));
                 let requests = request.map(|request| self.cache_types(&request)).unwrap_or_default();
-                known.push((to, requests.into_iter().map(Tried::new).collect()));
+                known.push((to, requests.into_iter().map(|request| self.tried(request)).collect()));
                 known.len() - 1
             });
             if let Some(found) = known[at].1.iter().find_map(|tried| tried.serves(goal, least)) {
@@ -415,6 +413,12 @@ impl BestSearch<'_> {
             Goal::Vram | Goal::VramWith(_) => bytes - embeddings <= vram,
             _ => true,
         }
+    }
+
+    /// Settings to try, with the plan where they are those that the search began with.
+    fn tried(&self, request: PlanRequest) -> Tried {
+        let known = (request == *self.request).then(|| Some(with_speed(&request, Plan::clone(&self.plan))));
+        Tried { request, planned: known.map_or_else(OnceCell::new, OnceCell::from) }
     }
 
     fn with_context(&self, request: &PlanRequest, tokens: u64) -> PlanRequest {

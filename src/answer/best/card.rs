@@ -118,7 +118,12 @@ impl Card {
 
     /// Adds it to `cards`, or its objectives to the card with the same plan.
     pub(super) fn join(self, cards: &mut Vec<Self>) {
-        match cards.iter_mut().find(|other| other.plan == self.plan) {
+        // notes may say who asked
+        let is_same = |one: &Plan, other: &Plan| {
+            (&one.model, &one.settings, &one.devices, &one.layers)
+                == (&other.model, &other.settings, &other.devices, &other.layers)
+        };
+        match cards.iter_mut().find(|other| is_same(&other.plan, &self.plan)) {
             Some(same) => same.objectives.extend(self.objectives),
             None => cards.push(self),
         }

@@ -251,11 +251,7 @@ fn verdict(plan: &Plan, need: Option<u64>) -> (String, Hue) {
     (format!("{sign} {}{share}", plan.in_ram_short()), hue)
 }
 
-/// The largest context with all in VRAM, or in brackets the largest with layers in RAM.
+/// The largest context with all in VRAM, or in RAM where there are no GPUs.
 fn fits(summary: &FitSummary) -> String {
-    match (summary.context_in_vram, summary.context_fits) {
-        (Some(tokens), _) => short(tokens),
-        (None, Some(tokens)) => format!("({})", short(tokens)),
-        (None, None) => "–".to_owned(),
-    }
+    summary.context_in_vram.or(summary.context_in_ram).map_or_else(|| "–".to_owned(), short)
 }

@@ -37,7 +37,7 @@ impl ListColumn {
             }
             Self::Fits => {
                 let summary = summary?;
-                summary.context_in_vram.map_or(summary.context_fits.unwrap_or(0), |tokens| tokens | GPU)
+                summary.context_in_vram.map_or(summary.context_in_ram.unwrap_or(0), |tokens| tokens | GPU)
             }
             // rounded to thousandths
             Self::Speed => (summary?.speed.as_ref()?.tokens_per_second * 1e3) as u64,

@@ -1,0 +1,113 @@
+//! Which cards and systems run a model: every preset alone, and two of a card.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::engine::PlanRequest;
+use crate::machine::presets::{self, Preset};
+use crate::machine::spec::MachineSpec;
+use crate::machine::{Cpu, Drivers, Machine, Origin, Os, Ram};
+use crate::plan::{Outcome, Plan};
+use crate::speed::Speed;
+use crate::units::Bytes;
+
+/// Most cards of one kind that are tried.
+const MOST_CARDS: usize = 2;
+
+/// Fewer tokens per second are not running, unless they are asked for.
+pub const USABLE: f64 = 5.0;
+
+/// RAM beside cards, unless it is stated.
+pub const BESIDE_CARDS: Ram =
+    Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
+
+/// What the machines must do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NeedRequest {
+    /// RAM beside cards; systems have their own.
+    pub ram: Ram,
+    /// Tokens per second that are generated with the context full.
+    pub speed: f64,
+}
+
+/// A machine that does it.
+#[derive(Clone, Debug)]
+pub struct NeededMachine {
+    /// `RTX 3090`
+    pub preset: &'static Preset,
+    /// How many.
+    pub count: usize,
+    /// Memory of its GPUs together.
+    pub memory: Bytes,
+    /// The plan there.
+    pub plan: Plan,
+    /// With the context full.
+    pub speed: Speed,
+}
+
+impl NeededMachine {
+    /// `2 × RTX 3090`
+    pub fn name(&self) -> String {
+        if self.count == 1 { self.preset.name.clone() } else { format!("{} × {}", self.count, self.preset.name) }
+    }
+
+    /// Whether it is a card, which goes into a computer.
+    pub fn is_card(&self) -> bool {
+        self.preset.ram().is_none()
+    }
+
+    /// Whether nothing runs from RAM.
+    pub fn is_in_vram(&self) -> bool {
+        self.plan.outcome() <= Outcome::Vram
+    }
+}
+
+impl PlanRequest {
+    /// The presets that run this model with these settings as fast as asked, those with the least memory first. Where one
+    /// card holds all in VRAM, two of it are not tried.
+    pub fn needed(&self, question: &NeedRequest) -> Vec<NeededMachine> {
+        let of_preset = |preset: &'static Preset| -> Vec<NeededMachine> {
+            let most = if preset.ram().is_some() { 1 } else { MOST_CARDS };
+            let mut found: Vec<NeededMachine> = Vec::new();
+            for count in 1..=most {
+                if !found.iter().any(NeededMachine::is_in_vram) {
+                    found.extend(self.needed_of(preset, count, question));
+                }
+            }
+            found
+        };
+        let all: Vec<&'static Preset> = presets::all().iter().collect();
+        let mut found: Vec<NeededMachine> = all.into_par_iter().with_max_len(1).flat_map_iter(of_preset).collect();
+        found.sort_by(|a, b| {
+            let cost = |one: &NeededMachine| (one.memory, one.count, one.plan.cpu().asked());
+            cost(a).cmp(&cost(b)).then_with(|| b.speed.tokens_per_second.total_cmp(&a.speed.tokens_per_second))
+        });
+        found
+    }
+
+    /// `count` of a preset, if it does what is asked.
+    fn needed_of(&self, preset: &'static Preset, count: usize, question: &NeedRequest) -> Option<NeededMachine> {
+        let spec = MachineSpec::read(&vec![preset.name.clone(); count], None).ok()?;
+        let machine = spec.complete(Machine {
+            disk: None,
+            os: Os::Linux,
+            cpu: Cpu::beside(&[]),
+            gpus: Vec::new(),
+            ram: question.ram,
+            origin: Origin::Described,
+            drivers: Drivers::default(),
+        });
+        let memory: Bytes = machine.gpus.iter().map(|gpu| gpu.total).sum();
+        // weights that no place is left for need no plan
+        if self.model.bytes > memory + machine.ram.free {
+            return None;
+        }
+        let request = Self { machine: Arc::new(machine), ..self.clone() };
+        let plan = request.plan().ok()?;
+        let runs = plan.outcome() < Outcome::FromDisk && plan.outcome() != Outcome::Tight;
+        let speed = Speed::of(&request.model, &request.machine, &plan, plan.settings.ctx_per_sequence)
+            .filter(|speed| runs && speed.tokens_per_second >= question.speed)?;
+        Some(NeededMachine { preset, count, memory, plan, speed })
+    }
+}
