@@ -216,11 +216,12 @@ fn entry_like(json: &str, architecture: &str, tensors: &BTreeMap<String, Vec<u64
         ("rope_factors", holds("rope_factors")),
         ("two_norms", holds("attn_norm_2")),
         ("qkv_biases", holds("attn_q.bias")),
+        ("classifier", holds("cls.weight")),
     ];
     let marks: Vec<_> = marks.into_iter().filter(|(_, has)| *has).map(|(mark, _)| mark).collect();
     let vocab = tensors["token_embd.weight"][1];
     serde_json::from_value(serde_json::json!({
-        "name": architecture, "title": architecture, "architecture": architecture,
+        "name": architecture, "title": architecture, "for": ["chat"], "architecture": architecture,
         "vocab": vocab, "marks": marks, "keys": keys,
     }))
     .unwrap()

@@ -14,7 +14,7 @@ use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderLimits, HeaderOnly, read};
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError, Projector};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -41,9 +41,22 @@ pub struct CatalogueEntry {
     pub name: String,
     /// Official name: `Qwen3 8B`.
     pub title: String,
+    /// The month in which it was published: `2025-04`; none if that is not known.
+    #[serde(default)]
+    pub released: Option<String>,
+    /// What people use it for, the first thing first; never empty. It sees images if [`Use::Vision`] is among them, and
+    /// hears sounds if [`Use::Audio`] is, whether or not its projector is known.
+    #[serde(rename = "for")]
+    pub uses: Vec<Use>,
+    /// Mebibytes of its published projector, if the catalogue has no header of it.
+    #[serde(default)]
+    projector_mib: Option<u64>,
     /// Names in Ollama's library: `qwen3:8b`, and `qwen3` if that is its `latest` tag.
     #[serde(default)]
     pub tags: Vec<String>,
+    /// Repositories on Hugging Face that hold files with exactly its tensors: `unsloth/Qwen3.8-27B-GGUF`.
+    #[serde(default)]
+    pub hf: Vec<String>,
     /// The entry with a newer conversion of the same model, if this is an older one.
     #[serde(default)]
     newer: Option<String>,
@@ -59,6 +72,60 @@ pub struct CatalogueEntry {
     pub quantisation: FileType,
     /// Its hyperparameters; the keys lack the architecture's prefix.
     keys: BTreeMap<String, Json>,
+}
+
+/// What a model is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Use {
+    /// Conversation and instructions.
+    Chat,
+    /// Writing programs.
+    Code,
+    /// Thinking before it answers.
+    Reasoning,
+    /// Looking at images.
+    Vision,
+    /// Vectors for search.
+    Embedding,
+    /// Ordering the results of a search.
+    Reranking,
+    /// From one language into another.
+    Translation,
+    /// Reading documents.
+    Ocr,
+    /// Listening to sounds.
+    Audio,
+}
+
+impl Use {
+    /// Every use, in the order in which they are listed.
+    pub const ALL: [Self; 9] = [
+        Self::Chat,
+        Self::Code,
+        Self::Reasoning,
+        Self::Vision,
+        Self::Embedding,
+        Self::Reranking,
+        Self::Translation,
+        Self::Ocr,
+        Self::Audio,
+    ];
+
+    /// Its name, as in the catalogue.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Code => "code",
+            Self::Reasoning => "reasoning",
+            Self::Vision => "vision",
+            Self::Embedding => "embedding",
+            Self::Reranking => "reranking",
+            Self::Translation => "translation",
+            Self::Ocr => "ocr",
+            Self::Audio => "audio",
+        }
+    }
 }
 
 fn default_quantisation() -> FileType {
