@@ -185,7 +185,10 @@ fn files_of_a_model_differ_by_their_tensors_alone() {
             let Some(bytes) = file.bytes else { continue };
             let tensors = model(entry, file.quant.parse().unwrap()).bytes.0;
             let header = (bytes as u64).checked_sub(tensors);
-            headers.entry(&file.repo).or_default().push(header.unwrap_or_else(|| panic!("{} {}", facts.name, file.quant)));
+            headers
+                .entry(&file.repo)
+                .or_default()
+                .push(header.unwrap_or_else(|| panic!("{} {}", facts.name, file.quant)));
         }
         for (repo, headers) in headers {
             let (least, most) = (headers.iter().min().unwrap(), headers.iter().max().unwrap());
