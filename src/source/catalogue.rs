@@ -182,7 +182,7 @@ pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
 /// The entry that a name of another place means, and the quantisation in it: `qwen3:8b-q8_0`, `hf://Qwen/Qwen3-8B-GGUF:Q8_0`,
 /// `https://…/Qwen3-8B-Q8_0.gguf`.
 pub fn described_by(reference: &str) -> Option<(&'static CatalogueEntry, Option<FileType>)> {
-    Some((*names::named(reference).first()?, names::quantisation_in(reference)))
+    Some((names::meant(reference)?, names::quantisation_in(reference)))
 }
 
 /// The model with this name, in its usual quantisation.

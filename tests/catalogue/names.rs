@@ -45,6 +45,15 @@ fn several_entries_of_a_name_are_files_of_one_model() {
     assert_eq!(names("DeepSeek-R1-0528-Qwen3-8B-Q4_K_M.gguf"), ["deepseek-r1-0528-qwen3-8b"]);
 }
 
+/// A model that was trained on from one of the catalogue has its shape, but the catalogue does not have it.
+#[test]
+fn what_was_trained_on_is_not_offered() {
+    assert_eq!(meant("NousResearch/Hermes-3-Llama-3.1-8B-GGUF"), Some("llama3.1-8b"));
+    assert_eq!(catalogue::described_by("hf://NousResearch/Hermes-3-Llama-3.1-8B-GGUF:Q4_K_M"), None);
+    let offered = catalogue::described_by("hf://bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M");
+    assert_eq!(offered.map(|(entry, _)| entry.name.as_str()), Some("llama3.1-8b"));
+}
+
 /// The numbers before `b` and `m` in a name, as byte ranges: `8` in `qwen3-8b`.
 fn sizes(name: &str) -> Vec<(usize, usize)> {
     let is_digit = |c: char| c.is_ascii_digit() || c == '.';

@@ -48,6 +48,12 @@ const OTHER_KINDS: [&str; 34] = [
     "vl",
 ];
 
+/// Words that say nothing of another model: how it was trained on, by whom it was packaged.
+const SAY_LITTLE: [&str; 18] = [
+    "base", "chat", "exp", "google", "gguf", "hf", "i1", "instruct", "it", "latest", "meta", "nvidia", "org",
+    "preview", "think", "thinking", "ud", "zai",
+];
+
 /// Words about the block that predicts further tokens, which some packagers leave out of a file.
 const ABOUT_MTP: [&str; 2] = ["mtp", "nomtp"];
 
@@ -215,14 +221,25 @@ impl Known {
         &KNOWN
     }
 
-    fn fit(&self, asked: &Name) -> Option<Fit> {
+    fn fit(&self, asked: &Name) -> Option<(Fit, Range<usize>)> {
         let stems = self.stems.iter().filter(|_| !asked.has_size()).map(|stem| (false, stem));
         let names = self.names.iter().map(|(whole, name)| (*whole, name)).chain(stems);
         let fits = names.filter_map(|(whole, name)| {
             let at = asked.position(name)?;
-            self.may_have(asked, &at).then_some((at.len(), whole))
+            self.may_have(asked, &at).then_some(((at.len(), whole), at))
         });
-        fits.max()
+        fits.max_by_key(|(fit, _)| *fit)
+    }
+
+    /// Whether the words of `asked` besides the name, which stands `at`, say little.
+    fn is_all_of(&self, asked: &Name, at: &Range<usize>) -> bool {
+        let words = asked.words().into_iter();
+        let mut rest = words.filter(|word| word.end <= at.start || word.start >= at.end);
+        rest.all(|word| {
+            let text = asked.text(word.clone());
+            let counts = asked.is_size(word) || text.chars().all(|c| c.is_ascii_digit());
+            counts || SAY_LITTLE.contains(&text.as_str()) || self.words.contains(&text)
+        })
     }
 
     /// Whether what `asked` has besides the name of the entry, which stands `at`, may be said of it.
@@ -254,36 +271,59 @@ impl Known {
 
 /// The entries that a name of another place may mean, the best first, and how well they fit. Different sizes, versions and
 /// kinds of a model are never among them.
-fn fitting(name: &str) -> Vec<(Fit, &'static Known)> {
+fn fitting(name: &str) -> Vec<Fitting> {
     let asked = Name::read(name);
     let undated = asked.without(Name::is_date);
-    let fits = |known: &Known| known.fit(&asked).max(known.fit(&undated));
-    let mut found: Vec<_> = Known::all().iter().filter_map(|known| Some((fits(known)?, known))).collect();
-    found.sort_by_key(|&(fit, _)| std::cmp::Reverse(fit));
+    let fits = |known: &'static Known| {
+        let fits = [&asked, &undated].into_iter().filter_map(|asked| Some((asked, known.fit(asked)?)));
+        let (asked, (fit, at)) = fits.max_by_key(|(_, (fit, _))| *fit)?;
+        Some(Fitting { fit, known, is_all: known.is_all_of(asked, &at) })
+    };
+    let mut found: Vec<_> = Known::all().iter().filter_map(fits).collect();
+    found.sort_by_key(|found| std::cmp::Reverse(found.fit));
     found
 }
 
+struct Fitting {
+    fit: Fit,
+    known: &'static Known,
+    /// Whether the name says nothing else.
+    is_all: bool,
+}
+
 /// The entries that a name of another place may mean, the best first: one model in one size, and its files with and without
-/// a block that predicts further tokens. Empty if the name could mean two models.
+/// a block that predicts further tokens. What was trained on from a model is taken for it. Empty if the name could mean two
+/// models.
 pub fn named(name: &str) -> Vec<&'static CatalogueEntry> {
+    search(name).map(|(entries, _)| entries).unwrap_or_default()
+}
+
+/// The entry that a name of another place means, if it names nothing else.
+pub(super) fn meant(name: &str) -> Option<&'static CatalogueEntry> {
+    search(name).filter(|(_, is_all)| *is_all)?.0.first().copied()
+}
+
+/// The entries, and whether the name says nothing else.
+fn search(name: &str) -> Option<(Vec<&'static CatalogueEntry>, bool)> {
     if let Some(entry) = all().iter().find(|entry| entry.hf.iter().any(|own| in_repository(name, own))) {
-        return vec![entry];
+        return Some((vec![entry], true));
     }
     let last = last_part(name);
     let (base, _) = split_quantisation(last);
     let found = fitting(base);
-    let best = found.first().map(|&(fit, _)| fit);
-    let mut of_best = found.iter().filter(|(fit, _)| Some(*fit) == best).map(|(_, known)| known.entry);
+    let best = found.first().map(|found| found.fit);
+    let mut of_best = found.iter().filter(|found| Some(found.fit) == best);
     // some tags of Ollama's have a quantisation in them
     let tagged = all().iter().find(|entry| entry.names().any(|own| own.eq_ignore_ascii_case(last)));
-    let exact = tagged.or_else(|| same(base));
-    let entry = match (exact, of_best.next(), of_best.next()) {
-        (Some(entry), ..) | (None, Some(entry), None) => entry,
-        _ => return Vec::new(),
+    let (entry, is_all) = match (tagged.or_else(|| same(base)), of_best.next(), of_best.next()) {
+        (Some(entry), ..) => (entry, true),
+        (None, Some(found), None) => (found.known.entry, found.is_all),
+        _ => return None,
     };
     let plain = Known::all().iter().find(|known| known.entry.name == entry.name).map(|known| &known.plain);
-    let others = found.iter().filter(|(_, known)| known.entry.name != entry.name && Some(&known.plain) == plain);
-    std::iter::once(entry).chain(others.map(|(_, known)| known.entry)).collect()
+    let known = found.iter().map(|found| found.known);
+    let others = known.filter(|known| known.entry.name != entry.name && Some(&known.plain) == plain);
+    Some((std::iter::once(entry).chain(others.map(|known| known.entry)).collect(), is_all))
 }
 
 fn is_about_mtp(name: &Name, word: Range<usize>) -> bool {
