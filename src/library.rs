@@ -10,7 +10,7 @@ pub mod verify;
 use std::sync::OnceLock;
 
 use crate::gguf::FileType;
-use crate::model::Modalities;
+use crate::model::{MissingProjector, Modalities};
 use crate::plan::Plan;
 use crate::source::catalogue::{self, CatalogueEntry};
 use crate::source::roots::Recent;
@@ -170,6 +170,20 @@ impl Item {
             HeaderLocation::BuiltIn(entry, _) => entry.projector().map(|it| it.modalities()).unwrap_or_default(),
             _ => self.known().map(Package::modalities).unwrap_or_default(),
         }
+    }
+
+    /// The projector that it would need to read more than text, if that is known to be missing.
+    pub fn missing_projector(&self) -> Option<MissingProjector> {
+        match &self.header {
+            HeaderLocation::BuiltIn(entry, _) => entry.missing_projector(),
+            _ => self.known().filter(|known| known.projector.is_none()).and_then(|known| known.model.missing_projector),
+        }
+    }
+
+    /// The mark in a list for what it reads besides text, or for that it is planned as text only; and the same for narrow
+    /// columns.
+    pub fn mark(&self) -> Option<(&'static str, &'static str)> {
+        self.modalities().words().or_else(|| self.missing_projector().map(|_| MissingProjector::MARK))
     }
 
     /// Its size on disk if it is in a store, or why it cannot be opened.

@@ -12,7 +12,7 @@ use hyper::TensorGroups;
 pub use hyper::ModelSummary;
 pub use hyper::TensorGroup;
 pub use hyper::{Experts, Hyperparameters, Ssm};
-pub use projector::{Modalities, Projector};
+pub use projector::{MissingProjector, Modalities, Projector};
 
 /// Upper limit of the number of blocks: over a hundred times that of the largest published models.
 pub const MAX_BLOCKS: u64 = 1 << 14;
@@ -38,6 +38,9 @@ pub struct Model {
     pub file_bytes: Bytes,
     /// Hyperparameters.
     pub hyper: Hyperparameters,
+    /// The projector that it would need to read more than text; none if it has one or needs none, or if its source does
+    /// not say.
+    pub missing_projector: Option<MissingProjector>,
     groups: TensorGroups,
 }
 
@@ -103,8 +106,14 @@ impl Model {
             bytes,
             file_bytes,
             hyper,
+            missing_projector: None,
             groups,
         })
+    }
+
+    /// That it is planned as text only, unless `projector` is there.
+    pub(crate) fn note_on_projector(&self, projector: Option<&Projector>) -> Option<String> {
+        self.missing_projector.filter(|_| projector.is_none()).map(|missing| missing.to_string())
     }
 
     /// Number of blocks.

@@ -1,5 +1,6 @@
 //! The built-in catalogue: every entry builds a complete header, and the headers match published files.
 
+mod names;
 mod projectors;
 pub mod published;
 
@@ -10,7 +11,7 @@ use plimsoll::gguf::{FileType, GgmlType, Tensor, Value};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::settings::{Context, GpuLayers, Settings};
-use plimsoll::source::catalogue::{self, CatalogueEntry};
+use plimsoll::source::catalogue::{self, CatalogueEntry, Use};
 use plimsoll::source::{self, Roots, SourceError};
 use plimsoll::units::Bytes;
 use rstest::rstest;
@@ -34,7 +35,7 @@ fn the_catalogue_is_as_old_as_it_says() {
         .concat()
         .iter()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    let known = 0x3b9a_a77f_091f_3e48;
+    let known = 0x7b4f_fa6b_8d43_a09b;
     assert_eq!(hash, known, "the catalogue has changed: set catalogue::DATE to the day, and `known` to {hash:#018x}");
 }
 
@@ -60,8 +61,11 @@ fn every_entry_builds_a_complete_model() {
         for block in 0..model.block_count() {
             assert!(names.iter().any(|name| name.starts_with(&format!("blk.{block}."))), "{}: {block}", entry.name);
         }
-        engine::plan(EngineId::default(), &model.into(), &machine, &Settings::default())
-            .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+        let model = PreparedModel::from(model);
+        for engine in [EngineId::Ollama, EngineId::LlamaCpp] {
+            engine::plan(engine, &model, &machine, &Settings::default())
+                .unwrap_or_else(|error| panic!("{} by {engine}: {error}", entry.name));
+        }
     }
 }
 
@@ -83,6 +87,30 @@ fn every_architecture_is_planned_by_every_engine() {
             assert!(plan.totals.weights >= Bytes(model.bytes.0 / 10 * 9), "{}", entry.name);
             assert!(plan.totals.graph > Bytes::ZERO, "{}", entry.name);
         }
+    }
+}
+
+#[test]
+fn every_entry_says_what_it_is_for() {
+    for entry in catalogue::all() {
+        let uses: BTreeSet<_> = entry.uses.iter().collect();
+        assert!(!uses.is_empty() && uses.len() == entry.uses.len(), "{}: {:?}", entry.name, entry.uses);
+        let is_month = |text: &String| {
+            matches!(text.split_once('-'), Some((year, month))
+            if year.len() == 4 && year.parse::<u32>().is_ok() && matches!(month.parse(), Ok(1..=12)))
+        };
+        assert!(entry.released.as_ref().is_none_or(is_month), "{}: {:?}", entry.name, entry.released);
+        let kind = |wanted: &str| entry.name.contains(wanted);
+        assert_eq!(uses.contains(&Use::Reranking), kind("reranker"), "{}", entry.name);
+        assert!(uses.contains(&Use::Embedding) || !(kind("embed") || kind("bert")), "{}", entry.name);
+        assert!(uses.contains(&Use::Code) || !(kind("coder") || kind("code")), "{}", entry.name);
+        assert!(uses.contains(&Use::Vision) || !(kind("-vl-") || kind("vl-")), "{}", entry.name);
+    }
+    let unknown = catalogue::all().iter().filter(|entry| entry.released.is_none()).count();
+    assert!(unknown <= 30, "{unknown}");
+    for used in Use::ALL {
+        assert!(catalogue::all().iter().any(|entry| entry.uses.contains(&used)), "{}", used.name());
+        assert_eq!(serde_json::to_value(used).unwrap(), used.name());
     }
 }
 
@@ -216,11 +244,12 @@ fn entry_like(json: &str, architecture: &str, tensors: &BTreeMap<String, Vec<u64
         ("rope_factors", holds("rope_factors")),
         ("two_norms", holds("attn_norm_2")),
         ("qkv_biases", holds("attn_q.bias")),
+        ("classifier", holds("cls.weight")),
     ];
     let marks: Vec<_> = marks.into_iter().filter(|(_, has)| *has).map(|(mark, _)| mark).collect();
     let vocab = tensors["token_embd.weight"][1];
     serde_json::from_value(serde_json::json!({
-        "name": architecture, "title": architecture, "architecture": architecture,
+        "name": architecture, "title": architecture, "for": ["chat"], "architecture": architecture,
         "vocab": vocab, "marks": marks, "keys": keys,
     }))
     .unwrap()

@@ -20,7 +20,7 @@ use crate::engine::EngineVersion;
 use crate::gguf::FileType;
 use crate::library;
 use crate::library::{Item, ModelFilter, ModelStatus, SurveyRequest};
-use crate::model::Modalities;
+use crate::model::{MissingProjector, Modalities};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Confidence, Outcome, Plan};
 use crate::settings::{Context, Release};
@@ -63,6 +63,9 @@ struct ListedModel {
     context_train: Option<u64>,
     #[serde(flatten)]
     modalities: Modalities,
+    /// The projector that it lacks to read more than text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_projector: Option<MissingProjector>,
     /// The context that it is judged by, in tokens per sequence.
     ctx: u64,
     confidence: Confidence,
@@ -186,6 +189,7 @@ fn row(item: &Item, status: ModelStatus) -> ListRow {
                 bytes: model.bytes,
                 context_train: model.context_train,
                 modalities: item.modalities(),
+                missing_projector: item.missing_projector(),
                 ctx: plan.settings.ctx,
                 confidence: plan.confidence,
                 plan,
@@ -275,9 +279,14 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
             "best: of the catalogue's models, the quantisation that best calls balanced, with the other knobs as they are. "
         }
     };
-    let marked = rows.iter().any(|row| row.known.as_ref().is_some_and(|known| known.modalities.words().is_some()));
-    let modalities = if marked {
+    let marked = |what: &dyn Fn(&ListedModel) -> bool| rows.iter().any(|row| row.known.as_ref().is_some_and(what));
+    let modalities = if marked(&|known| known.modalities.words().is_some()) {
         " vision, audio (V, A): the model reads images or sounds, and its projector is planned with it."
+    } else {
+        ""
+    };
+    let text_only = if marked(&|known| known.missing_projector.is_some()) {
+        " text only (T): it reads images or sounds too, but its projector is not in the catalogue."
     } else {
         ""
     };
@@ -285,7 +294,7 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
         &format!(
             "{best}VRAM ctx: the largest context with all in VRAM, or in brackets with layers in RAM. experts, parts: all \
              layers are assigned to GPU, but experts or other parts of them run from RAM; the share is of all memory on \
-             GPU. tok/s: modelled, with an empty cache.{modalities}"
+             GPU. tok/s: modelled, with an empty cache.{modalities}{text_only}"
         ),
         Hue::Text,
     );
@@ -340,7 +349,8 @@ fn line(row: &ListRow, width: usize, style: &Style, page: &mut Page) {
         page.spans(&first, vec![row.error.as_deref().unwrap_or_default().into()]);
         return;
     };
-    if let Some((words, letters)) = known.modalities.words() {
+    let missing = known.missing_projector.map(|_| MissingProjector::MARK);
+    if let Some((words, letters)) = known.modalities.words().or(missing) {
         let room = if style.is_narrow() { style.width } else { width }.saturating_sub(display_width(&name) + 1);
         name = format!("{name} {}", if words.len() < room { words } else { letters });
     }

@@ -101,7 +101,8 @@ pub fn find(load: &Load, roots: &Roots) -> Result<FoundModel, String> {
         None => (by_shape(&model).ok_or_else(|| unknown(&names))?, "by its shape"),
     };
     let types = model.file_type.as_deref().and_then(file_type);
-    let quant = types.or_else(|| names.iter().find_map(|name| type_in(name))).unwrap_or(entry.quantisation);
+    let quant =
+        types.or_else(|| names.iter().find_map(|name| catalogue::quantisation_in(name))).unwrap_or(entry.quantisation);
     let built = entry.model(quant).map_err(|error| error.to_string())?;
     let how = format!("{how}: {} of the catalogue, as {quant}", entry.title);
     let package = Package { projector: entry.projector().cloned(), ..built.into() };
@@ -136,20 +137,12 @@ fn is_stored(entry: &StoreEntry, name: &str) -> bool {
     whole && (file || tagged)
 }
 
-/// The entry with the longest name in `name`, if nothing that the log says of the model speaks against it.
+/// The entry that `name` means, if nothing that the log says of the model speaks against it.
 fn by_name(name: &str, model: &ObservedModel) -> Option<&'static CatalogueEntry> {
-    if let Some(entry) = catalogue::find(name).filter(|entry| may_be(entry, model)) {
-        return Some(entry);
-    }
-    let plain = |text: &str| -> String {
-        text.chars().filter(char::is_ascii_alphanumeric).flat_map(char::to_lowercase).collect()
-    };
-    let wanted = plain(base(name));
-    let found = catalogue::all().iter().filter(|entry| may_be(entry, model)).flat_map(|entry| {
-        let names = entry.names().chain([entry.title.as_str()]).map(plain);
-        names.filter(|own| own.len() >= 5 && wanted.contains(own.as_str())).map(move |own| (own.len(), entry))
-    });
-    found.max_by_key(|&(length, _)| length).map(|(_, entry)| entry)
+    let found = catalogue::named(name);
+    let mut fitting = found.iter().copied().filter(|entry| may_be(entry, model)).peekable();
+    let first = fitting.peek().copied();
+    fitting.find(|entry| model.blocks.is_none_or(|blocks| blocks == entry.blocks())).or(first)
 }
 
 /// The only entry with this architecture, number of blocks and number of parameters.
@@ -195,15 +188,6 @@ fn file_type(text: &str) -> Option<FileType> {
     name.parse().ok()
 }
 
-/// A type in a file's name, between dashes, dots or a colon: `llama-3.1-8b-instruct-q5_K_M.gguf`.
-fn type_in(name: &str) -> Option<FileType> {
-    let words = base(name).split(['-', '.', ':', ' ', '@']);
-    words.rev().find_map(|word| {
-        let word = word.to_ascii_uppercase();
-        word.parse().ok().or_else(|| word.strip_suffix("_XL").and_then(|start| format!("{start}_M").parse().ok()))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,15 +197,15 @@ mod tests {
         assert_eq!(file_type("Q4_K - Medium"), Some(FileType::Q4KM));
         assert_eq!(file_type("(guessed) Q8_0"), "Q8_0".parse().ok());
         assert_eq!(file_type("IQ4_XS - 4.25 bpw"), "IQ4_XS".parse().ok());
-        assert_eq!(type_in("/models/Qwen3.5-9B-MTP-UD-Q4_K_XL.gguf"), Some(FileType::Q4KM));
-        assert_eq!(type_in("deepseek-coder-v2:16b-lite-instruct-q5_K_M"), "Q5_K_M".parse().ok());
+        assert_eq!(catalogue::quantisation_in("/models/Qwen3.5-9B-MTP-UD-Q4_K_XL.gguf"), Some(FileType::Q4KM));
+        assert_eq!(catalogue::quantisation_in("deepseek-coder-v2:16b-lite-instruct-q5_K_M"), "Q5_K_M".parse().ok());
     }
 
     #[test]
     fn models_are_found_by_name_and_shape() {
         let any = ObservedModel::default();
         let named = |name| by_name(name, &any).map(|entry| entry.name.as_str());
-        assert_eq!(named("C:\\models\\Qwen3.5-9B-MTP-UD-Q4_K_XL.gguf"), Some("qwen3.5-9b"));
+        assert_eq!(named("C:\\models\\Qwen3.5-9B-MTP-UD-Q4_K_XL.gguf"), Some("qwen3.5-9b-mtp"));
         assert_eq!(named("unsloth/Qwen3-Coder-Next-GGUF"), Some("qwen3-coder-next"));
         assert_eq!(named("llama3.1:8b"), Some("llama3.1-8b"));
         assert_eq!(named("my-own-model.gguf"), None);

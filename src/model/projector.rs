@@ -1,6 +1,7 @@
 //! A projector's file: the vision or audio encoder that is loaded beside a model (`--mmproj`),
 //! or inside the model's file.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -32,6 +33,36 @@ impl Modalities {
             (false, true) => Some(("audio", "A")),
             (false, false) => None,
         }
+    }
+}
+
+/// The projector of a model that reads more than text, where nothing but its size is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingProjector {
+    /// What it reads.
+    #[serde(flatten)]
+    pub reads: Modalities,
+    /// About how large it is, if that is known of it or of a relative.
+    pub about: Option<Bytes>,
+}
+
+impl MissingProjector {
+    /// The mark of such a model in a list, and the same for narrow columns.
+    pub const MARK: (&str, &str) = ("text only", "T");
+}
+
+impl fmt::Display for MissingProjector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reads = match (self.reads.vision, self.reads.audio) {
+            (true, true) => "images and sounds",
+            (_, false) => "images",
+            (false, true) => "sounds",
+        };
+        write!(f, "text only: the projector that reads {reads} is not in the catalogue")?;
+        if let Some(about) = self.about {
+            write!(f, "; it adds about {about}")?;
+        }
+        write!(f, " (--mmproj takes its file)")
     }
 }
 

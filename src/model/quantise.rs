@@ -93,6 +93,7 @@ impl Model {
             active_parameters: self.active_parameters,
             bytes,
             hyper: self.hyper.clone(),
+            missing_projector: self.missing_projector,
             groups: self.groups.clone(),
         })
     }

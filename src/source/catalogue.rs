@@ -2,28 +2,33 @@
 //!
 //! - `assets/catalogue.jsonl`: one model per line.
 //! - `assets/architectures.txt`: the tensors of each architecture; parsed by `template`.
-//! - `assets/projectors.jsonl`: the projectors that belong to models; published headers, blocks that repeat
-//!   written once; one per line.
+//! - `assets/projectors.jsonl`: the projectors that belong to models, one per line: published headers, blocks that
+//!   repeat written once, and what others have besides the header of a relative (`like`).
 //! - `words`: the values of a template's words in one block of one model.
 //!
 //! A header is written as that of an F32 file, parsed, and quantised by llama.cpp's rules. Of the tokens only their
 //! number is kept.
 
+mod names;
+
 use crate::engine::PreparedModel;
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderLimits, HeaderOnly, read};
 use crate::model::quantise::QuantiseError;
-use crate::model::{Model, ModelError, Projector};
-use serde::Deserialize;
+use crate::model::{MissingProjector, Modalities, Model, ModelError, Projector};
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
+
+pub use names::{named, quantisation_in};
 
 /// Prefix of references to the catalogue.
 pub const PREFIX: &str = "catalogue:";
 
 /// The day on which the catalogue's models or projectors last changed.
-pub const DATE: &str = "2026-11-25";
+pub const DATE: &str = "2026-11-26";
 
 /// The catalogue with its day, for captions.
 pub fn dated() -> String {
@@ -41,9 +46,22 @@ pub struct CatalogueEntry {
     pub name: String,
     /// Official name: `Qwen3 8B`.
     pub title: String,
+    /// The month in which it was published: `2025-04`; none if that is not known.
+    #[serde(default)]
+    pub released: Option<String>,
+    /// What people use it for, the first thing first; never empty. It sees images if [`Use::Vision`] is among them, and
+    /// hears sounds if [`Use::Audio`] is, whether or not its projector is known.
+    #[serde(rename = "for")]
+    pub uses: Vec<Use>,
+    /// Mebibytes of its published projector, if the catalogue has no header of it.
+    #[serde(default)]
+    projector_mib: Option<u64>,
     /// Names in Ollama's library: `qwen3:8b`, and `qwen3` if that is its `latest` tag.
     #[serde(default)]
     pub tags: Vec<String>,
+    /// Repositories on Hugging Face that hold files with exactly its tensors: `unsloth/Qwen3.8-27B-GGUF`.
+    #[serde(default)]
+    pub hf: Vec<String>,
     /// The entry with a newer conversion of the same model, if this is an older one.
     #[serde(default)]
     newer: Option<String>,
@@ -59,6 +77,60 @@ pub struct CatalogueEntry {
     pub quantisation: FileType,
     /// Its hyperparameters; the keys lack the architecture's prefix.
     keys: BTreeMap<String, Json>,
+}
+
+/// What a model is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Use {
+    /// Conversation and instructions.
+    Chat,
+    /// Writing programs.
+    Code,
+    /// Thinking before it answers.
+    Reasoning,
+    /// Looking at images.
+    Vision,
+    /// Vectors for search.
+    Embedding,
+    /// Ordering the results of a search.
+    Reranking,
+    /// From one language into another.
+    Translation,
+    /// Reading documents.
+    Ocr,
+    /// Listening to sounds.
+    Audio,
+}
+
+impl Use {
+    /// Every use, in the order in which they are listed.
+    pub const ALL: [Self; 9] = [
+        Self::Chat,
+        Self::Code,
+        Self::Reasoning,
+        Self::Vision,
+        Self::Embedding,
+        Self::Reranking,
+        Self::Translation,
+        Self::Ocr,
+        Self::Audio,
+    ];
+
+    /// Its name, as in the catalogue.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Code => "code",
+            Self::Reasoning => "reasoning",
+            Self::Vision => "vision",
+            Self::Embedding => "embedding",
+            Self::Reranking => "reranking",
+            Self::Translation => "translation",
+            Self::Ocr => "ocr",
+            Self::Audio => "audio",
+        }
+    }
 }
 
 fn default_quantisation() -> FileType {
@@ -104,23 +176,13 @@ pub fn all() -> &'static [CatalogueEntry] {
 pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
     // names that differ in punctuation alone may mean two: deepseek-v2:lite is the file in Ollama's library
     let exactly = || all().iter().find(|entry| entry.names().any(|own| own.eq_ignore_ascii_case(name)));
-    let wanted = plain(name);
-    exactly().or_else(|| all().iter().find(|entry| entry.names().any(|name| plain(name) == wanted)))
+    exactly().or_else(|| names::same(name))
 }
 
 /// The entry that a name of another place means, and the quantisation in it: `qwen3:8b-q8_0`, `hf://Qwen/Qwen3-8B-GGUF:Q8_0`,
 /// `https://…/Qwen3-8B-Q8_0.gguf`.
 pub fn described_by(reference: &str) -> Option<(&'static CatalogueEntry, Option<FileType>)> {
-    let last = reference.rsplit('/').next()?;
-    let last = last.strip_suffix(".gguf").unwrap_or(last);
-    let without_format = |name: &str| find(name.strip_suffix("-GGUF").or(name.strip_suffix("-gguf")).unwrap_or(name));
-    if let Some(entry) = without_format(last) {
-        return Some((entry, None));
-    }
-    last.match_indices([':', '-', '.']).find_map(|(at, _)| {
-        let quantisation = last.get(at + 1..)?.parse().ok()?;
-        Some((without_format(last.get(..at)?)?, Some(quantisation)))
-    })
+    Some((names::meant(reference)?, names::quantisation_in(reference)))
 }
 
 /// The model with this name, in its usual quantisation.
@@ -211,7 +273,36 @@ impl CatalogueEntry {
         let bytes = write(&self.header_spec()?, Encoding::default());
         let mut header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
         header.notes.extend(self.conversion());
-        Ok(Model::from_header(header, &self.title)?.quantised(quantisation)?)
+        let mut model = Model::from_header(header, &self.title)?;
+        model.missing_projector = self.missing_projector();
+        Ok(model.quantised(quantisation)?)
+    }
+
+    /// What it reads besides text, with its projector.
+    pub fn reads(&self) -> Modalities {
+        Modalities { vision: self.uses.contains(&Use::Vision), audio: self.uses.contains(&Use::Audio) }
+    }
+
+    /// Its projector, if it needs one that the catalogue lacks.
+    pub fn missing_projector(&self) -> Option<MissingProjector> {
+        let reads = self.reads();
+        let lacks = reads != Modalities::default() && !projectors().contains_key(self.name.as_str());
+        lacks.then(|| MissingProjector { reads, about: self.about_projector() })
+    }
+
+    /// The published size of its projector, or else that of the model with the same first word in its name that reads the
+    /// same and whose embeddings are nearest in length.
+    fn about_projector(&self) -> Option<Bytes> {
+        let width = |entry: &Self| entry.number("embedding_length", 0).unwrap_or(0);
+        let family = |entry: &Self| entry.name.split(|c: char| !c.is_alphabetic()).next().map(str::to_owned);
+        let relatives = all().iter().filter(|entry| entry.reads() == self.reads() && family(entry) == family(self));
+        let known = relatives.filter_map(|entry| Some((width(entry).abs_diff(width(self)), entry.projector_bytes()?)));
+        self.projector_bytes().or_else(|| known.min_by_key(|(apart, _)| *apart).map(|(_, bytes)| bytes))
+    }
+
+    fn projector_bytes(&self) -> Option<Bytes> {
+        let published = self.projector_mib.map(Bytes::mib);
+        published.or_else(|| self.projector().map(|projector| projector.tensor_bytes))
     }
 
     fn header_spec(&self) -> Result<HeaderSpec, CatalogueError> {
@@ -587,8 +678,17 @@ impl CatalogueEntry {
 struct ProjectorEntry {
     /// The model in the catalogue that it belongs to.
     model: String,
+    /// Other models that it belongs to.
+    #[serde(default)]
+    also: Vec<String>,
     /// `general.name`.
     name: String,
+    /// The model whose projector it equals but for the keys and tensors given here.
+    #[serde(default)]
+    like: Option<String>,
+    /// Whether its header follows from published sizes and configurations, instead of a published header.
+    #[serde(default)]
+    made: bool,
     /// The architecture that Ollama's converter gives the model, which it writes into one file with what reads images;
     /// none where Ollama's library has the projector as a file of its own, made by llama.cpp's converter.
     #[serde(default)]
@@ -596,8 +696,6 @@ struct ProjectorEntry {
     /// Its other keys; those without `general.` lack the prefix `clip.`.
     keys: BTreeMap<String, Json>,
     tensors: Vec<TensorLine>,
-    #[serde(skip)]
-    built: OnceLock<Arc<Projector>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -616,31 +714,50 @@ enum TensorLine {
 #[derive(Debug, Deserialize)]
 struct TensorEntry(String, String, Vec<u64>);
 
-/// Every projector, by the name of its model.
-fn projectors() -> &'static BTreeMap<String, ProjectorEntry> {
-    static PROJECTORS: LazyLock<BTreeMap<String, ProjectorEntry>> = LazyLock::new(|| {
+/// A projector, and the same built for one model.
+#[derive(Debug)]
+struct ProjectorOf {
+    entry: &'static ProjectorEntry,
+    built: OnceLock<Arc<Projector>>,
+}
+
+/// Every projector, by the names of its models.
+fn projectors() -> &'static BTreeMap<&'static str, ProjectorOf> {
+    static ENTRIES: LazyLock<Vec<ProjectorEntry>> = LazyLock::new(|| {
         let lines = include_str!("../../assets/projectors.jsonl").lines();
         #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests build every projector")]
-        let read = |line| serde_json::from_str(line).expect("assets/projectors.jsonl is well formed");
-        lines.map(read).map(|entry: ProjectorEntry| (entry.model.clone(), entry)).collect()
+        lines.map(|line| serde_json::from_str(line).expect("assets/projectors.jsonl is well formed")).collect()
+    });
+    static PROJECTORS: LazyLock<BTreeMap<&'static str, ProjectorOf>> = LazyLock::new(|| {
+        let models = |entry: &'static ProjectorEntry| {
+            let names = std::iter::once(&entry.model).chain(&entry.also);
+            names.map(move |name| (name.as_str(), ProjectorOf { entry, built: OnceLock::new() }))
+        };
+        ENTRIES.iter().flat_map(models).collect()
     });
     &PROJECTORS
 }
 
 impl CatalogueEntry {
-    /// Its projector, if it has one whose header was published.
+    /// Its projector, if it has one whose header was published or follows from published facts.
     ///
     /// # Panics
     /// Never: the asset is part of the program and a test reads all of it.
     #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests build every projector")]
     pub fn projector(&self) -> Option<&'static Arc<Projector>> {
-        let entry = projectors().get(&self.name)?;
-        Some(entry.built.get_or_init(|| entry.projector().expect("assets/projectors.jsonl describes projectors")))
+        let of = projectors().get(self.name.as_str())?;
+        let built = || of.entry.projector(&self.name).expect("assets/projectors.jsonl describes projectors");
+        Some(of.built.get_or_init(built))
+    }
+
+    /// Whether its projector's header was published, instead of made from the header of a relative or from sizes.
+    pub fn projector_is_published(&self) -> bool {
+        projectors().get(self.name.as_str()).is_some_and(|of| of.entry.like.is_none() && !of.entry.made)
     }
 }
 
 impl ProjectorEntry {
-    fn projector(&self) -> Result<Arc<Projector>, CatalogueError> {
+    fn projector(&self, model: &str) -> Result<Arc<Projector>, CatalogueError> {
         let text = |text: &str| ValueSpec::String(text.to_owned());
         let mut spec = HeaderSpec {
             metadata: vec![
@@ -650,27 +767,45 @@ impl ProjectorEntry {
             ],
             tensors: Vec::new(),
         };
-        for (key, value) in &self.keys {
+        let like = self.like.as_ref().and_then(|name| projectors().get(name.as_str())).map(|of| of.entry);
+        let inherited = like.into_iter().flat_map(|like| &like.keys).filter(|(key, _)| !self.keys.contains_key(*key));
+        for (key, value) in self.keys.iter().chain(inherited) {
             let value = value_spec(value).ok_or_else(|| CatalogueError::Key(key.clone()))?;
             let prefix = if key.starts_with("general.") { "" } else { "clip." };
             spec.metadata.push((format!("{prefix}{key}"), value));
         }
-        for line in &self.tensors {
-            match line {
-                TensorLine::One(tensor) => spec.tensors.push(tensor.named(tensor.0.clone())?),
-                TensorLine::Repeated { repeat, blocks, tensors } => {
-                    for block in 0..*blocks {
-                        for tensor in tensors {
-                            spec.tensors.push(tensor.named(format!("{repeat}.{block}.{}", tensor.0))?);
-                        }
-                    }
+        spec.tensors = expanded(like.map_or(&self.tensors, |like| &like.tensors))?;
+        if like.is_some() {
+            for own in expanded(&self.tensors)? {
+                match spec.tensors.iter_mut().find(|(name, ..)| *name == own.0) {
+                    Some(theirs) => *theirs = own,
+                    None => spec.tensors.push(own),
                 }
             }
         }
         let header = read(&mut HeaderOnly(&write(&spec, Encoding::default())), &HeaderLimits::default())?;
-        let projector = Projector::new(format!("{PREFIX}{}", self.model), header);
-        Ok(Arc::new(Projector { inside: self.inside.clone(), ..Projector::clone(&projector) }))
+        let projector = Projector::new(format!("{PREFIX}{model}"), header);
+        let inside = self.inside.clone().or_else(|| like?.inside.clone());
+        Ok(Arc::new(Projector { inside, ..Projector::clone(&projector) }))
     }
+}
+
+/// Each tensor of `lines`, those of blocks by block.
+fn expanded(lines: &[TensorLine]) -> Result<Vec<(String, GgmlType, Vec<u64>)>, CatalogueError> {
+    let mut tensors = Vec::new();
+    for line in lines {
+        match line {
+            TensorLine::One(tensor) => tensors.push(tensor.named(tensor.0.clone())?),
+            TensorLine::Repeated { repeat, blocks, tensors: each } => {
+                for block in 0..*blocks {
+                    for tensor in each {
+                        tensors.push(tensor.named(format!("{repeat}.{block}.{}", tensor.0))?);
+                    }
+                }
+            }
+        }
+    }
+    Ok(tensors)
 }
 
 impl TensorEntry {

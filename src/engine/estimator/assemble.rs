@@ -173,6 +173,7 @@ fn notes(case: &Case<'_>, placement: &Placement, totals: &Totals, why_not_mapped
 
     let mut notes = case.effect.notes.clone();
     notes.extend_from_slice(&case.model.header.notes);
+    notes.extend(case.model.note_on_projector(case.settings.projector.as_deref()));
     if !older {
         notes.append(&mut ignored);
     }

@@ -301,6 +301,7 @@ impl PlanBuilder<'_> {
 
     fn notes(&self, uncertainties: &[Uncertainty]) -> Vec<String> {
         let mut notes = self.model.header.notes.clone();
+        notes.extend(self.model.note_on_projector(self.placed.settings.projector.as_deref()));
         notes.push(format!(
             "llama.cpp release {} ({})",
             self.placed.loaded.release.name, self.placed.loaded.release.package

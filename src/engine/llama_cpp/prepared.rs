@@ -102,7 +102,9 @@ impl PreparedModel {
         for key in keys {
             key.apply(&mut header);
         }
-        let changed = Self::from(Model::from_header(header, &self.model.name)?);
+        let mut model = Model::from_header(header, &self.model.name)?;
+        model.missing_projector = self.model.missing_projector;
+        let changed = Self::from(model);
         Ok(Self { draft: self.draft.clone(), dated: self.dated.clone(), ..changed })
     }
 

@@ -178,7 +178,7 @@ fn name(row: &ModelRow, broken: bool, mark: &str, ink: Style, theme: Theme, writ
     let (sign, hue) = origin(row.item.origin);
     writer.put(mark, ink).put(sign, theme.ink(hue)).skip(1);
     let room = writer.room().saturating_sub(width(name) + 1);
-    if let Some((words, letters)) = row.item.modalities().words().filter(|_| !broken) {
+    if let Some((words, letters)) = row.item.mark().filter(|_| !broken) {
         let mark = if width(words) <= room { words } else { letters };
         writer.right(&format!(" {mark}"), theme.ink(Hue::Dim));
     }

@@ -25,7 +25,8 @@ pub(super) fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut B
     rule(app, row, plan.map(AsRef::as_ref), place, buffer);
     let body = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1), ..place };
     if let Some(plan) = plan {
-        picture(app, plan, row.and_then(|row| row.item.conversion()), body, buffer);
+        let text_only = |row: &ModelRow| row.item.missing_projector().map(|missing| missing.to_string());
+        picture(app, plan, row.and_then(|row| row.item.conversion().or_else(|| text_only(row))), body, buffer);
         return;
     }
     sentence(&words(row, browse), body, app.theme.ink(Hue::Dim), buffer);
@@ -55,14 +56,14 @@ fn rule(app: &App, row: Option<&ModelRow>, plan: Option<&Plan>, place: Rect, buf
     }
 }
 
-/// `conversion` says which one it is, of a model that is listed twice.
-fn picture(app: &App, plan: &Plan, conversion: Option<String>, body: Rect, buffer: &mut Buffer) {
+/// `remark` says which one it is, of a model that is listed twice, or that it is planned as text only.
+fn picture(app: &App, plan: &Plan, remark: Option<String>, body: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let verdict_rows = if body.height >= 8 { 2 } else { 1 };
     // what is loaded beside the model, or which conversion it is, where the layers keep two rows
     let beside_model = Some(parts::sentences(plan).join(". ")).filter(|text| !text.is_empty());
     let beside_model = beside_model.map(|text| format!("With its {text}."));
-    let remark = conversion.map(|text| format!("{}.", verdict::capitalised(&text))).or(beside_model);
+    let remark = remark.map(|text| format!("{}.", verdict::capitalised(&text))).or(beside_model);
     let part_rows = u16::from(remark.is_some() && body.height >= verdict_rows + 3);
     let above = Rect { height: body.height.saturating_sub(verdict_rows + part_rows), ..body };
     let beside = body.width >= WIDE && above.height >= 3;

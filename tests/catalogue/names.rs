@@ -1,0 +1,95 @@
+//! What names of other places mean: `names.tsv` has those of public repositories and files.
+
+use std::collections::BTreeSet;
+
+use plimsoll::source::catalogue;
+use proptest::prelude::*;
+
+use super::entry;
+
+fn meant(name: &str) -> Option<&'static str> {
+    catalogue::named(name).first().map(|entry| entry.name.as_str())
+}
+
+#[test]
+fn a_name_means_its_own_model_or_none() {
+    let rows = include_str!("names.tsv").lines().filter(|line| !line.starts_with('#'));
+    let mut found = BTreeSet::new();
+    for row in rows {
+        let [name, wanted, quantisation] = row.split('\t').collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!(meant(name).unwrap_or("-"), wanted, "{name}");
+        let read = catalogue::quantisation_in(name).map_or_else(|| "-".to_owned(), |it| it.to_string());
+        assert_eq!(read, quantisation, "{name}");
+        found.extend(meant(name));
+    }
+    assert!(found.len() >= 90, "{}", found.len());
+}
+
+#[test]
+fn every_entry_is_meant_by_its_own_names() {
+    for entry in catalogue::all() {
+        for name in entry.names().chain(entry.hf.iter().map(String::as_str)) {
+            assert_eq!(meant(name), Some(entry.name.as_str()), "{name}");
+        }
+        assert_eq!(meant(&format!("{}-UD-Q4_K_XL.gguf", entry.name)), Some(entry.name.as_str()));
+    }
+}
+
+/// A file without a block that predicts tokens may stand beside the same with one; nothing else may.
+#[test]
+fn several_entries_of_a_name_are_files_of_one_model() {
+    let names = |name| catalogue::named(name).into_iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>();
+    assert_eq!(names("Qwen3.5-9B-UD-Q4_K_XL.gguf"), ["qwen3.5-9b", "qwen3.5-9b-mtp"]);
+    assert_eq!(names("Qwen3.8-27B-Q8_0.gguf"), ["qwen3.8-27b", "qwen3.8-27b-nomtp"]);
+    assert_eq!(names("ggml-org/Qwen3.8-27B-GGUF:Q8_0"), ["qwen3.8-27b-nomtp"]);
+    assert_eq!(names("DeepSeek-R1-0528-Qwen3-8B-Q4_K_M.gguf"), ["deepseek-r1-0528-qwen3-8b"]);
+}
+
+/// A model that was trained on from one of the catalogue has its shape, but the catalogue does not have it.
+#[test]
+fn what_was_trained_on_is_not_offered() {
+    assert_eq!(meant("NousResearch/Hermes-3-Llama-3.1-8B-GGUF"), Some("llama3.1-8b"));
+    assert_eq!(catalogue::described_by("hf://NousResearch/Hermes-3-Llama-3.1-8B-GGUF:Q4_K_M"), None);
+    let offered = catalogue::described_by("hf://bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M");
+    assert_eq!(offered.map(|(entry, _)| entry.name.as_str()), Some("llama3.1-8b"));
+}
+
+/// The numbers before `b` and `m` in a name, as byte ranges: `8` in `qwen3-8b`.
+fn sizes(name: &str) -> Vec<(usize, usize)> {
+    let is_digit = |c: char| c.is_ascii_digit() || c == '.';
+    let ends = name.match_indices(['b', 'm']).map(|(at, _)| at);
+    let numbers = ends.filter_map(|end| {
+        let start = name[..end].rfind(|c| !is_digit(c)).map_or(0, |at| at + 1);
+        let is_whole = name[end + 1..].chars().next().is_none_or(|c| !c.is_alphanumeric());
+        (start < end && is_whole).then_some((start, end))
+    });
+    numbers.collect()
+}
+
+proptest! {
+    #[test]
+    fn no_entry_is_meant_by_its_name_with_another_size(
+        index in any::<prop::sample::Index>(),
+        which in any::<prop::sample::Index>(),
+        number in 1_u32..2000,
+    ) {
+        let entry = index.get(catalogue::all());
+        let sizes = sizes(&entry.name);
+        prop_assume!(!sizes.is_empty());
+        let (start, end) = *which.get(&sizes);
+        let own: f64 = entry.name[start..end].parse().unwrap();
+        let ratio = f64::from(number) / own;
+        prop_assume!(!(0.6..=1.6).contains(&ratio));
+        for ending in ["", "-Instruct-2507-UD-Q4_K_XL.gguf", ".Q8_0.gguf", ":q4_K_M"] {
+            let changed = format!("{}{number}{}{ending}", &entry.name[..start], &entry.name[end..]);
+            prop_assert!(catalogue::named(&changed).iter().all(|found| found.name != entry.name), "{changed}");
+            prop_assert!(catalogue::find(&changed).is_none_or(|found| found.name != entry.name), "{changed}");
+        }
+    }
+}
+
+#[test]
+fn sizes_and_versions_are_no_punctuation() {
+    assert_eq!(catalogue::find("Qwen3.8B").map(|entry| entry.name.as_str()), None);
+    assert_eq!(catalogue::find("gemma-4:e4b"), Some(entry("gemma4-e4b")));
+}
