@@ -180,34 +180,31 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
         max: args.max.or(typed.max),
         fits: args.fits,
         reads: Modalities { vision: args.vision || typed.reads.vision, audio: args.audio || typed.reads.audio },
+        uses: typed.uses,
+        min_speed: args.min_tps,
     };
     let wanted = list::Wanted {
         words: &words,
         filter,
         quant: args.knobs.settings.quant,
         floors: args.floors.over(ready.config.preferences.floors),
+        sort: args.sort,
+        limit: args.limit,
     };
+    let rows = list::rows(&mut ready, &wanted);
     if args.json {
-        let rows = list::rows(&mut ready, &wanted, &mut |_| true);
         return print(&error::json("models", list::json(&ready, &rows))?);
     }
-    let judged = list::needed(&ready);
-    // print each line as soon as it is planned: all of them take a while
+    if args.csv {
+        return print(&list::csv(&rows));
+    }
     let (style, mut last_source) = (Style::of_stdout(), "");
-    let mut out = io::stdout().lock();
-    let mut written_so_far =
-        out.write_all(shown(&list::header(judged, Turn::asked(&ready.settings).is_some(), &style)).as_bytes());
-    let rows = list::rows(&mut ready, &wanted, &mut |row| {
-        if written_so_far.is_ok() {
-            written_so_far = out.write_all(shown(&list::text(row, &mut last_source, &style)).as_bytes());
-        }
-        written_so_far.is_ok()
-    });
-    written(
-        written_so_far
-            .and_then(|()| out.write_all(shown(&list::footer(&ready, &wanted, &rows, &style)).as_bytes()))
-            .and_then(|()| out.flush()),
-    )
+    let mut text = list::header(list::needed(&ready), Turn::asked(&ready.settings).is_some(), &style);
+    for row in &rows {
+        text += &list::text(row, &mut last_source, &style);
+    }
+    text += &list::footer(&ready, &wanted, &rows, &style);
+    print(&text)
 }
 
 fn devices(args: &DevicesArgs) -> Result<(), CliError> {

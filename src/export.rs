@@ -227,16 +227,6 @@ impl fmt::Display for Caption {
     }
 }
 
-/// `word` as one printable word of a POSIX shell, quoted if necessary.
-fn word(word: &str) -> String {
-    let word = &*one_line(word);
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 /// `text` as a comment of one line for a shell.
 fn comment(text: &str) -> String {
     format!("# {}\n", one_line(text))
@@ -257,14 +247,6 @@ mod tests {
         assert_eq!(location(file), ModelLocation::Url(file.into()));
         assert_eq!(location("models/a.gguf"), ModelLocation::File("models/a.gguf".into()));
         assert_eq!(location("catalogue:qwen3-8b@q8_0"), ModelLocation::Unknown("qwen3-8b@q8_0".into()));
-    }
-
-    #[test]
-    fn words_are_quoted_only_if_necessary() {
-        assert_eq!(word("models/a-1.gguf"), "models/a-1.gguf");
-        assert_eq!(word("my model.gguf"), "'my model.gguf'");
-        assert_eq!(word("it's; rm -rf"), r"'it'\''s; rm -rf'");
-        assert_eq!(word(""), "''");
     }
 
     #[test]

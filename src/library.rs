@@ -4,9 +4,11 @@
 //! and `plimsoll list`.
 
 pub mod filter;
+pub mod order;
 pub mod survey;
 pub mod verify;
 
+use std::cmp::Reverse;
 use std::sync::OnceLock;
 
 use crate::gguf::FileType;
@@ -16,9 +18,11 @@ use crate::source::catalogue::{self, CatalogueEntry};
 use crate::source::roots::Recent;
 use crate::source::store::{self, EntryState, Store};
 use crate::source::{self, OpenedModel, Package, Roots, SourceError};
+use crate::text::shell_word;
 use crate::units::Bytes;
 
 pub use filter::{ModelFilter, parameters};
+pub use order::{SortBy, Standing};
 pub use survey::{ModelStatus, SurveyRequest, inspect, survey};
 
 /// Where a model comes from.
@@ -164,6 +168,37 @@ impl Item {
         }
     }
 
+    /// What the catalogue says of it: its own entry, or the one that its name means.
+    pub fn entry(&self) -> Option<&'static CatalogueEntry> {
+        match &self.header {
+            HeaderLocation::BuiltIn(entry, _) => Some(entry),
+            _ => catalogue::described_by(&self.name).map(|(entry, _)| entry),
+        }
+    }
+
+    /// What to type to have it, or to run it where it is here already, in the quantisation of `plan`; none if no place is
+    /// known that has it so.
+    pub fn pull(&self, plan: Option<&Plan>) -> Option<String> {
+        let quantisation = plan.and_then(|plan| plan.model.file_type.as_deref());
+        match &self.header {
+            HeaderLocation::BuiltIn(entry, _) => {
+                let is_usual = quantisation == Some(entry.quantisation.name());
+                entry.tags.first().filter(|_| is_usual).map(|tag| format!("ollama pull {tag}"))
+            }
+            HeaderLocation::Stored(entry) if entry.store == Store::Ollama => Some(format!("ollama run {}", self.name)),
+            HeaderLocation::Stored(_) => Some(format!("llama-server -m {}", shell_word(&self.reference))),
+            HeaderLocation::Reference { asks_servers: true } => Some(format!("ollama run {}", self.name)),
+            HeaderLocation::Reference { .. } | HeaderLocation::Fixed(_) => None,
+        }
+    }
+
+    /// What it reads besides text, with a projector that may have to be fetched.
+    pub fn can_read(&self) -> Modalities {
+        let Modalities { vision, audio } = self.modalities();
+        let missing = self.missing_projector().map(|missing| missing.reads).unwrap_or_default();
+        Modalities { vision: vision || missing.vision, audio: audio || missing.audio }
+    }
+
     /// What it reads besides text; nothing as long as that is not known.
     pub fn modalities(&self) -> Modalities {
         match &self.header {
@@ -237,7 +272,10 @@ fn packaged(opened: Result<OpenedModel, SourceError>) -> Result<Package, String>
 /// in `quant`, or each in its default quantisation.
 pub fn local_models(roots: &Roots, quant: Option<FileType>) -> Vec<Item> {
     let stored: Vec<Item> = store::list(roots).into_iter().map(Item::stored).collect();
-    let built_in: Vec<Item> = catalogue::all().iter().map(|entry| Item::built_in(entry, quant)).collect();
+    // the newest first: people look for these
+    let mut entries: Vec<_> = catalogue::all().iter().collect();
+    entries.sort_by_key(|entry| Reverse(entry.released.as_deref()));
+    let built_in: Vec<Item> = entries.into_iter().map(|entry| Item::built_in(entry, quant)).collect();
     let recent = roots.recent.as_deref().map(|file| Recent::new(file).list()).unwrap_or_default();
     let listed = |reference: &str| stored.iter().chain(&built_in).any(|item| item.reference == reference);
     let recent: Vec<Item> = recent.into_iter().filter(|reference| !listed(reference)).map(Item::recent).collect();

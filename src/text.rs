@@ -44,6 +44,16 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// `word` as one printable word of a POSIX shell, quoted if necessary.
+pub fn shell_word(word: &str) -> String {
+    let word = &*one_line(word);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// The lines of `text` as they may be printed: line breaks and tabs stay, with `colours` those of a terminal
 /// (`\e[1;31m`) too, and of the rest what is printable.
 pub fn shown(text: &str, colours: bool) -> Cow<'_, str> {
@@ -103,6 +113,14 @@ mod tests {
         let controls = ('\0'..='\u{1f}').chain('\u{7f}'..='\u{9f}');
         let marks = ['\u{61c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}'];
         controls.chain(marks).chain('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}')
+    }
+
+    #[test]
+    fn words_are_quoted_only_if_necessary() {
+        assert_eq!(shell_word("models/a-1.gguf"), "models/a-1.gguf");
+        assert_eq!(shell_word("my model.gguf"), "'my model.gguf'");
+        assert_eq!(shell_word("it's; rm -rf"), r"'it'\''s; rm -rf'");
+        assert_eq!(shell_word(""), "''");
     }
 
     #[test]

@@ -8,8 +8,9 @@ use crate::machine::DeviceKind;
 use crate::machine::budget::Basis;
 use crate::plan::{DevicePlan, Headroom, LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
+use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::TurnTime;
-use crate::speed::{Speed, Speeds};
+use crate::speed::{Speed, SpeedRange, Speeds};
 use crate::units::{Bytes, Ratio, Tokens};
 
 /// A margin that takes in what a driver or a desktop may do.
@@ -337,8 +338,9 @@ pub struct FitSummary {
     pub context_in_ram: Option<u64>,
     /// How fast it generates with an empty cache, where that can be known.
     pub speed: Option<Box<Speed>>,
+    /// Tokens that it reads per second, of a model that writes none.
+    pub reading: Option<SpeedRange>,
     /// How long the turn takes that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<Box<TurnTime>>,
     /// Whether it was asked for.
     #[serde(skip)]
@@ -361,6 +363,11 @@ impl PlanRequest {
             context_in_vram: in_vram,
             context_in_ram: in_ram,
             speed: Speed::of(&self.model, &self.machine, plan, 0).map(Box::new),
+            reading: if self.model.generates() {
+                None
+            } else {
+                PromptSpeed::of_plan(&self.model, &self.machine, plan).ok().map(|speed| speed.range())
+            },
             turn_asked: plan.settings.turn.is_some(),
             turn: plan
                 .settings

@@ -16,6 +16,7 @@ use crate::answer::best::{Floors, Objective};
 use crate::engine::EngineId;
 use crate::export::ExportFormat;
 use crate::gguf::FileType;
+use crate::library::SortBy;
 use crate::plan::Outcome;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
@@ -244,8 +245,8 @@ pub(super) struct ListArgs {
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
-    /// Only models whose name has all of these words; 'moe', 'dense', 'vision',
-    /// 'audio', '>7b' and '<120b' limit kind and size.
+    /// Only models whose name has all of these words; 'moe', 'dense', 'vision', 'audio', 'coding', 'reasoning', 'embedding',
+    /// 'reranking', 'translation', 'ocr', '>7b' and '<120b' limit kind, use and size.
     pub(super) words: Vec<String>,
     /// Judge by this context instead of the one that each model would get.
     #[arg(long, value_name = "N", value_parser = value::context, conflicts_with = "ctx", help_heading = "Models")]
@@ -272,11 +273,25 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "vram|experts|split", value_parser = value::ways_to_fit(), hide_possible_values = true, num_args = 0..=1,
           default_missing_value = "split", help_heading = "Models")]
     pub(super) fits: Option<Outcome>,
+    /// Only models that write this many tokens per second, or read them where they write nothing.
+    #[arg(long, value_name = "N", value_parser = value::speed, help_heading = "Models")]
+    pub(super) min_tps: Option<f64>,
     #[command(flatten)]
     pub(super) floors: FloorArgs,
+    /// The order: best (what runs well first, of that the most capable by size and age), name, released, params, size,
+    /// context or speed.
+    #[arg(long, value_name = "ORDER", value_parser = value::orders(), hide_possible_values = true, default_value = "best",
+          help_heading = "Output")]
+    pub(super) sort: SortBy,
+    /// List at most this many.
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub(super) limit: Option<usize>,
     /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub(super) json: bool,
+    /// Print comma-separated values.
+    #[arg(long, help_heading = "Output")]
+    pub(super) csv: bool,
 }
 
 #[derive(Debug, Args)]

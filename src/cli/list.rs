@@ -1,11 +1,9 @@
 //! `plimsoll list`: the models on this machine and in the catalogue, and how each would fit.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -19,71 +17,63 @@ use crate::answer::best::Floors;
 use crate::engine::EngineVersion;
 use crate::gguf::FileType;
 use crate::library;
-use crate::library::{Item, ModelFilter, ModelStatus, SurveyRequest};
-use crate::model::{MissingProjector, Modalities};
+use crate::library::{Item, ModelFilter, ModelOrigin, ModelStatus, SortBy, Standing, SurveyRequest};
+use crate::model::MissingProjector;
 use crate::page::{Hue, Page, Span};
-use crate::plan::{Confidence, Outcome, Plan};
+use crate::plan::{Confidence, Outcome, Plan, Verdict};
 use crate::settings::{Context, Release};
+use crate::source::catalogue::Use;
 use crate::source::{Progress, Roots};
-use crate::units::{Bytes, Tokens, parameters, short};
+use crate::speed::turn::TurnTime;
+use crate::speed::{Speed, SpeedRange};
+use crate::units::{Bytes, Ratio, Tokens, parameters, short};
 
 /// Timeout for listing the models of a running Ollama.
 const OLLAMA_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A model of the list.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct ListRow {
-    /// Name of the model.
-    name: String,
+    item: Arc<Item>,
     /// The reference that opens it.
     reference: String,
-    /// Where it comes from: a store on this machine, a running Ollama, or the catalogue.
-    source: &'static str,
-    /// Which conversion it is, of a model of the catalogue that is listed in two.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conversion: Option<String>,
-    /// Whether that is the older one.
-    #[serde(skip)]
-    older: bool,
-    #[serde(flatten)]
-    known: Option<ListedModel>,
-    /// Why it has no plan.
-    error: Option<String>,
+    /// What to type to have it or to run it.
+    pull: Option<String>,
+    /// Its plan, or why it has none.
+    planned: Result<ListedModel, String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct ListedModel {
-    title: String,
-    architecture: String,
-    parameters: u64,
-    active_parameters: u64,
-    experts: Option<u64>,
-    file_type: Option<String>,
-    bytes: Bytes,
-    context_train: Option<u64>,
-    #[serde(flatten)]
-    modalities: Modalities,
-    /// The projector that it lacks to read more than text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing_projector: Option<MissingProjector>,
-    /// The context that it is judged by, in tokens per sequence.
-    ctx: u64,
-    confidence: Confidence,
-    #[serde(skip)]
     plan: Arc<Plan>,
-    #[serde(flatten)]
     fit: FitSummary,
     /// Whether the model was trained for the context that is needed; none if no context was named.
     trained_for_need: Option<bool>,
 }
 
 impl ListedModel {
+    /// The largest context with all in VRAM, or in RAM where there are no GPUs.
+    fn context(&self) -> Option<u64> {
+        self.fit.context_in_vram.or(self.fit.context_in_ram)
+    }
+
+    /// What it writes, or reads where it writes nothing, in a second; or how long the turn takes that was asked for.
+    fn speed(&self) -> String {
+        match &self.fit {
+            FitSummary { turn: Some(turn), .. } => turn.last.to_string(),
+            FitSummary { turn_asked: true, .. } => "–".to_owned(),
+            FitSummary { speed: Some(speed), .. } => speed.range().to_string(),
+            FitSummary { reading: Some(reading), .. } => format!("{} read", short(reading.tokens_per_second as u64)),
+            _ => "–".to_owned(),
+        }
+    }
+
     fn is_trained_for_less(&self) -> bool {
         self.trained_for_need == Some(false)
     }
 }
 
-/// Which models to list.
+/// Which models to list, and how.
 pub(super) struct Wanted<'a> {
     /// All of these are part of a model's name.
     pub words: &'a [String],
@@ -93,56 +83,99 @@ pub(super) struct Wanted<'a> {
     pub quant: Option<FileType>,
     /// The narrowest types that are chosen.
     pub floors: Floors,
+    /// The order, among those of one source.
+    pub sort: SortBy,
+    /// The most that are listed.
+    pub limit: Option<usize>,
 }
 
-/// The models that are `wanted`, those on this machine first. Calls `report` with each row in order, as soon as it is
-/// planned, and stops when that returns false.
-pub(super) fn rows(
-    ready: &mut ResolvedArgs,
-    wanted: &Wanted<'_>,
-    report: &mut dyn FnMut(&ListRow) -> bool,
-) -> Vec<ListRow> {
+/// The models that are `wanted`, those on this machine first.
+pub(super) fn rows(ready: &mut ResolvedArgs, wanted: &Wanted<'_>) -> Vec<ListRow> {
     let roots = Roots::of_this_machine();
-    let (quant, filter) = (wanted.quant, &wanted.filter);
-    let (request, need) = (ready.survey_request(quant, wanted.floors), needed(ready));
-    let items = library::local_models(&roots, quant).into_iter().filter(|item| item.is_named(wanted.words));
+    let (request, need) = (ready.survey_request(wanted.quant, wanted.floors), needed(ready));
+    let items = library::local_models(&roots, wanted.quant).into_iter().filter(|item| item.is_named(wanted.words));
     let items: Vec<_> = items.map(Arc::new).collect();
-    let (here, built_in): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.origin.is_here());
-    let mut rows = Vec::new();
-    let mut take = |mut row: ListRow| {
-        if let Some(known) = &mut row.known {
-            known.trained_for_need = need.map(|tokens| known.plan.model.is_trained_for(tokens));
-        }
-        let kept = match &row.known {
-            Some(known) => filter.keeps(&known.plan.model, known.modalities, known.plan.mainly(), need),
-            None => !filter.any(),
-        };
-        let go_on = !kept || report(&row);
-        rows.extend(kept.then_some(row));
-        go_on
-    };
-    thread::scope(|scope| {
+    let here: Vec<_> = items.iter().filter(|item| item.origin.is_here()).cloned().collect();
+    let (mut rows, from_ollama) = thread::scope(|scope| {
         let ollama = scope.spawn(|| running(&roots, &here));
-        let mut local_rows = Ordered::start(scope, [here.as_slice(), &built_in].concat(), &request, &roots);
-        if !local_rows.by_ref().take(here.len()).all(&mut take) {
-            return;
-        }
-        let from_ollama = ollama.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        if here.is_empty() && from_ollama.as_ref().map_or(true, Vec::is_empty) {
-            ready.notes.push(no_local_models(&roots));
-        }
-        match from_ollama {
-            Ok(mut items) => {
-                items.retain(|item| item.is_named(wanted.words));
-                if !Ordered::start(scope, items, &request, &roots).all(&mut take) {
-                    return;
-                }
-            }
-            Err(why) => ready.notes.push(why),
-        }
-        local_rows.all(take);
+        let rows = planned(&items, &request, &roots);
+        (rows, ollama.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    rows
+    if here.is_empty() && from_ollama.as_ref().map_or(true, Vec::is_empty) {
+        ready.notes.push(no_local_models(&roots));
+    }
+    match from_ollama {
+        Ok(mut items) => {
+            items.retain(|item| item.is_named(wanted.words));
+            rows.extend(planned(&items, &request, &roots));
+        }
+        Err(why) => ready.notes.push(why),
+    }
+    rows.retain_mut(|row| match &mut row.planned {
+        Ok(known) => {
+            known.trained_for_need = need.map(|tokens| known.plan.model.is_trained_for(tokens));
+            wanted.filter.keeps(&row.item, &known.plan, Some(&known.fit), need)
+        }
+        Err(_) => !wanted.filter.any(),
+    });
+    sorted(rows, wanted)
+}
+
+/// `rows` by source, and of one source in the order that is wanted.
+fn sorted(rows: Vec<ListRow>, wanted: &Wanted<'_>) -> Vec<ListRow> {
+    let place = |row: &ListRow| match row.item.origin {
+        ModelOrigin::Catalogue => 2,
+        ModelOrigin::Running => 1,
+        ModelOrigin::Recent | ModelOrigin::Store(_) => 0,
+    };
+    let mut rows: Vec<(Standing, ListRow)> = rows.into_iter().map(|row| (row.standing(), row)).collect();
+    let known = |row: &ListRow, of: &dyn Fn(&ListedModel) -> u64| row.planned.as_ref().map_or(0, of);
+    rows.sort_by(|(a_stands, a), (b_stands, b)| {
+        let most = |of: &dyn Fn(&ListedModel) -> u64| known(b, of).cmp(&known(a, of));
+        let order = match wanted.sort {
+            SortBy::Best => Ordering::Equal,
+            SortBy::Name => a.item.name.to_lowercase().cmp(&b.item.name.to_lowercase()),
+            SortBy::Released => b.released().cmp(&a.released()),
+            SortBy::Parameters => most(&|known| known.plan.model.parameters),
+            SortBy::Size => most(&|known| known.plan.model.bytes.0),
+            SortBy::Context => most(&|known| known.context().unwrap_or(0)),
+            SortBy::Speed => b_stands.speed().total_cmp(&a_stands.speed()),
+        };
+        place(a).cmp(&place(b)).then(order).then_with(|| a_stands.compare(b_stands))
+    });
+    rows.into_iter().map(|(_, row)| row).take(wanted.limit.unwrap_or(usize::MAX)).collect()
+}
+
+/// Plans `items` on all cores.
+fn planned(items: &[Arc<Item>], request: &SurveyRequest, roots: &Roots) -> Vec<ListRow> {
+    let statuses: Vec<OnceLock<ModelStatus>> = items.iter().map(|_| OnceLock::new()).collect();
+    library::inspect(items, request, roots, &|index, status| {
+        statuses.get(index).is_some_and(|slot| slot.set(status).is_ok())
+    });
+    let status = |slot: OnceLock<ModelStatus>| slot.into_inner().unwrap_or(ModelStatus::Pending);
+    items.iter().zip(statuses).map(|(item, slot)| ListRow::of(item, status(slot))).collect()
+}
+
+impl ListRow {
+    fn of(item: &Arc<Item>, status: ModelStatus) -> Self {
+        let planned = match status {
+            ModelStatus::Complete(plan, fit) => Ok(ListedModel { plan, fit, trained_for_need: None }),
+            ModelStatus::Failed(reason) => Err(reason),
+            ModelStatus::Pending | ModelStatus::Planned(_) => Err("it was not planned".to_owned()),
+        };
+        let plan = planned.as_ref().ok().map(|known| &*known.plan);
+        let (reference, pull) = (item.reference_in(plan), item.pull(plan));
+        Self { item: Arc::clone(item), reference, pull, planned }
+    }
+
+    fn standing(&self) -> Standing {
+        let known = self.planned.as_ref().ok();
+        Standing::of(self.item.entry(), known.map(|known| &*known.plan), known.map(|known| &known.fit))
+    }
+
+    fn released(&self) -> Option<&'static str> {
+        self.item.entry()?.released.as_deref()
+    }
 }
 
 /// The context that every model must have, in tokens.
@@ -173,57 +206,145 @@ fn running(roots: &Roots, known: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String>
     library::running(roots, &names, &mut watch).map(|items| items.into_iter().map(Arc::new).collect())
 }
 
-fn row(item: &Item, status: ModelStatus) -> ListRow {
-    let mut reference = item.reference.clone();
-    let (known, error) = match status {
-        ModelStatus::Complete(plan, fit) => {
-            let model = plan.model.clone();
-            reference = item.reference_in(Some(&plan));
-            let known = ListedModel {
-                title: model.name,
-                architecture: model.architecture,
-                parameters: model.parameters,
-                active_parameters: model.active_parameters,
-                experts: model.experts,
-                file_type: model.file_type,
-                bytes: model.bytes,
-                context_train: model.context_train,
-                modalities: item.modalities(),
-                missing_projector: item.missing_projector(),
-                ctx: plan.settings.ctx,
-                confidence: plan.confidence,
-                plan,
-                fit,
-                trained_for_need: None,
-            };
-            (Some(known), None)
-        }
-        ModelStatus::Failed(reason) => (None, Some(reason)),
-        ModelStatus::Pending | ModelStatus::Planned(_) => (None, Some("it was not planned".to_owned())),
-    };
-    let (conversion, older) = (item.conversion(), item.is_older_conversion());
-    ListRow { name: item.name.clone(), reference, source: item.origin.name(), conversion, older, known, error }
+/// A row in JSON: the keys are the same whether a value is known or null.
+#[derive(Serialize)]
+struct Record<'a> {
+    name: &'a str,
+    reference: &'a str,
+    /// Where it comes from: a store on this machine, a running Ollama, or the catalogue.
+    source: &'static str,
+    pull: Option<&'a str>,
+    released: Option<&'static str>,
+    #[serde(rename = "for")]
+    uses: Option<&'static [Use]>,
+    conversion: Option<String>,
+    title: Option<&'a str>,
+    architecture: Option<&'a str>,
+    parameters: Option<u64>,
+    active_parameters: Option<u64>,
+    experts: Option<u64>,
+    file_type: Option<&'a str>,
+    bytes: Option<Bytes>,
+    context_train: Option<u64>,
+    vision: Option<bool>,
+    audio: Option<bool>,
+    missing_projector: Option<MissingProjector>,
+    /// The context that it is judged by.
+    ctx: Option<u64>,
+    confidence: Option<Confidence>,
+    verdict: Option<Verdict>,
+    outcome: Option<Outcome>,
+    on_gpu: Option<Ratio>,
+    parts_in_ram: Option<Bytes>,
+    context_in_vram: Option<u64>,
+    context_in_ram: Option<u64>,
+    speed: Option<&'a Speed>,
+    reading: Option<SpeedRange>,
+    turn: Option<&'a TurnTime>,
+    trained_for_need: Option<bool>,
+    error: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct Object<'a> {
-    plimsoll: &'static str,
-    engine: &'static str,
-    release: Option<Release>,
-    models: &'a [ListRow],
-    notes: &'a [String],
+impl<'a> From<&'a ListRow> for Record<'a> {
+    fn from(row: &'a ListRow) -> Self {
+        let ListRow { item, reference, pull, planned } = row;
+        let known = planned.as_ref().ok();
+        let (model, fit) = (known.map(|known| &known.plan.model), known.map(|known| &known.fit));
+        let reads = known.map(|_| item.modalities());
+        Self {
+            name: &item.name,
+            reference,
+            source: item.origin.name(),
+            pull: pull.as_deref(),
+            released: row.released(),
+            uses: item.entry().map(|entry| entry.uses.as_slice()),
+            conversion: item.conversion(),
+            title: model.map(|model| &*model.name),
+            architecture: model.map(|model| &*model.architecture),
+            parameters: model.map(|model| model.parameters),
+            active_parameters: model.map(|model| model.active_parameters),
+            experts: model.and_then(|model| model.experts),
+            file_type: model.and_then(|model| model.file_type.as_deref()),
+            bytes: model.map(|model| model.bytes),
+            context_train: model.and_then(|model| model.context_train),
+            vision: reads.map(|reads| reads.vision),
+            audio: reads.map(|reads| reads.audio),
+            missing_projector: item.missing_projector(),
+            ctx: known.map(|known| known.plan.settings.ctx),
+            confidence: known.map(|known| known.plan.confidence),
+            verdict: fit.map(|fit| fit.verdict),
+            outcome: fit.map(|fit| fit.outcome),
+            on_gpu: fit.map(|fit| fit.on_gpu),
+            parts_in_ram: fit.map(|fit| fit.parts_in_ram),
+            context_in_vram: fit.and_then(|fit| fit.context_in_vram),
+            context_in_ram: fit.and_then(|fit| fit.context_in_ram),
+            speed: fit.and_then(|fit| fit.speed.as_deref()),
+            reading: fit.and_then(|fit| fit.reading),
+            turn: fit.and_then(|fit| fit.turn.as_deref()),
+            trained_for_need: known.and_then(|known| known.trained_for_need),
+            error: planned.as_ref().err().map(String::as_str),
+        }
+    }
 }
 
 /// The list as one JSON object.
 pub(super) fn json(ready: &ResolvedArgs, rows: &[ListRow]) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        plimsoll: &'static str,
+        engine: &'static str,
+        release: Option<Release>,
+        models: Vec<Record<'a>>,
+        notes: &'a [String],
+    }
     let EngineVersion { engine, release } = EngineVersion::of(ready.engine, &ready.settings);
     crate::text::json(&Object {
         plimsoll: env!("CARGO_PKG_VERSION"),
         engine: engine.name(),
         release,
-        models: rows,
+        models: rows.iter().map(Record::from).collect(),
         notes: &ready.notes,
     })
+}
+
+/// The list as comma-separated values; what is not known is empty.
+pub(super) fn csv(rows: &[ListRow]) -> String {
+    let cell = |text: &str| {
+        let text = one_line(text);
+        if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    };
+    let number = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
+    let columns = |row| {
+        let record = Record::from(row);
+        [
+            ("name", cell(record.name)),
+            ("reference", cell(record.reference)),
+            ("source", record.source.to_owned()),
+            ("released", record.released.unwrap_or_default().to_owned()),
+            ("parameters", number(record.parameters)),
+            ("active_parameters", number(record.active_parameters)),
+            ("file_type", record.file_type.map_or_else(String::new, cell)),
+            ("bytes", number(record.bytes.map(|bytes| bytes.0))),
+            ("context_train", number(record.context_train)),
+            ("ctx", number(record.ctx)),
+            ("outcome", record.outcome.map_or("", Outcome::name).to_owned()),
+            ("context_in_vram", number(record.context_in_vram)),
+            (
+                "tokens_per_second",
+                record.speed.map_or_else(String::new, |speed| format!("{:.2}", speed.tokens_per_second)),
+            ),
+            ("pull", record.pull.map_or_else(String::new, cell)),
+        ]
+    };
+    let mut out = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        let (names, cells): (Vec<_>, Vec<_>) = columns(row).into_iter().unzip();
+        if at == 0 {
+            out = names.join(",") + "\n";
+        }
+        out += &(cells.join(",") + "\n");
+    }
+    out
 }
 
 /// Width of all columns but the name and the parameters.
@@ -236,7 +357,15 @@ fn parameters_width(style: &Style) -> usize {
 
 /// Width of the name column; on a narrow terminal the name is on a line of its own.
 fn name_width(style: &Style) -> usize {
-    if style.is_narrow() { 4 } else { style.width - FIGURES - parameters_width(style) }
+    if style.is_narrow() { 4 } else { style.width.min(WIDEST) - FIGURES - parameters_width(style) }
+}
+
+/// The widest table without what to type.
+const WIDEST: usize = 104;
+
+/// Whether there is room for what to type at the end of a row.
+const fn shows_pull(style: &Style) -> bool {
+    style.width >= WIDEST + 32
 }
 
 /// The first line of the table; `judged` is the context that the user wants models judged by.
@@ -246,8 +375,11 @@ pub(super) fn header(judged: Option<u64>, turn: bool, style: &Style) -> String {
     let params = if parameters < 15 { "params" } else { "params (active)" };
     let speed = if turn { "turn" } else { "tok/s" };
     let (best, size, context) = ("best", "size", "VRAM ctx");
-    let head =
-        format!("{:<width$}{params:>parameters$}  {best:<8}{size:>9}{context:>9}{speed:>10}  {verdict}", "Models");
+    let pull = if shows_pull(style) { "to have it" } else { "" };
+    let head = format!(
+        "{:<width$}{params:>parameters$}  {best:<8}{size:>9}{context:>9}{speed:>10}  {verdict:<14}{pull}",
+        "Models"
+    );
     let mut page = Page::default();
     page.heading(head.trim_end());
     style.report(&page)
@@ -256,8 +388,9 @@ pub(super) fn header(judged: Option<u64>, turn: bool, style: &Style) -> String {
 /// A row of the table, preceded by a heading if its source differs from `last_source`.
 pub(super) fn text(row: &ListRow, last_source: &mut &'static str, style: &Style) -> String {
     let mut page = Page::default();
-    if row.source != std::mem::replace(last_source, row.source) {
-        page.line(vec![Span::new(row.source, Hue::Dim)]);
+    let source = row.item.origin.name();
+    if source != std::mem::replace(last_source, source) {
+        page.line(vec![Span::new(source, Hue::Dim)]);
     }
     line(row, name_width(style), style, &mut page);
     style.report(&page)
@@ -279,40 +412,49 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
             "best: of the catalogue's models, the quantisation that best calls balanced, with the other knobs as they are. "
         }
     };
-    let marked = |what: &dyn Fn(&ListedModel) -> bool| rows.iter().any(|row| row.known.as_ref().is_some_and(what));
-    let modalities = if marked(&|known| known.modalities.words().is_some()) {
+    let marked = |what: &dyn Fn(&Item) -> bool| rows.iter().any(|row| what(&row.item));
+    let modalities = if marked(&|item| item.modalities().words().is_some()) {
         " vision, audio (V, A): the model reads images or sounds, and its projector is planned with it."
     } else {
         ""
     };
-    let text_only = if marked(&|known| known.missing_projector.is_some()) {
+    let text_only = if marked(&|item| item.missing_projector().is_some()) {
         " text only (T): it reads images or sounds too, but its projector is not in the catalogue."
     } else {
         ""
     };
+    let order = match wanted.sort {
+        SortBy::Best => {
+            "Order: what runs at 5 tok/s or more first, of that the most capable by size and age (twice the size counts as \
+             half a year), then by outcome and speed. "
+        }
+        _ => "",
+    };
+    let reads = |row: &ListRow| row.planned.as_ref().is_ok_and(|known| known.fit.reading.is_some());
+    let reading = if rows.iter().any(reads) { " read: tokens that an encoder reads." } else { "" };
     page.text(
         &format!(
-            "{best}VRAM ctx: the largest context with all in VRAM, or in brackets with layers in RAM. experts, parts: all \
+            "{best}{order}VRAM ctx: the largest context with all in VRAM. experts, parts: all \
              layers are assigned to GPU, but experts or other parts of them run from RAM; the share is of all memory on \
-             GPU. tok/s: modelled, with an empty cache.{modalities}{text_only}"
+             GPU. tok/s: modelled, with an empty cache.{reading}{modalities}{text_only}"
         ),
         Hue::Text,
     );
-    let older = rows.iter().filter(|row| row.older);
-    let older = older.filter_map(|row| Some(format!("{}: {}", row.name, row.conversion.as_ref()?)));
+    let older = rows.iter().filter(|row| row.item.is_older_conversion());
+    let older = older.filter_map(|row| Some(format!("{}: {}", row.item.name, row.item.conversion()?)));
     older.chain(ready.notes.iter().cloned()).for_each(|note| page.item(&note));
     style.report(&page)
 }
 
 /// A sentence on the context that the models are judged by.
 fn judged_by(ready: &ResolvedArgs, rows: &[ListRow]) -> String {
-    let contexts = || rows.iter().filter_map(|row| row.known.as_ref()).map(|known| known.ctx);
+    let contexts = || rows.iter().filter_map(|row| row.planned.as_ref().ok()).map(|known| known.plan.settings.ctx);
     let (Some(least), Some(most)) = (contexts().min(), contexts().max()) else { return String::new() };
     let range = if least == most { Tokens(most).to_string() } else { format!("{} to {}", Tokens(least), Tokens(most)) };
     match ready.settings.ctx {
         Context::Tokens(need) => {
             let short =
-                rows.iter().filter(|row| row.known.as_ref().is_some_and(ListedModel::is_trained_for_less)).count();
+                rows.iter().filter(|row| row.planned.as_ref().is_ok_and(ListedModel::is_trained_for_less)).count();
             let short = match short {
                 0 => String::new(),
                 1 => " One was trained for less and does not count as fitting.".to_owned(),
@@ -328,59 +470,69 @@ fn judged_by(ready: &ResolvedArgs, rows: &[ListRow]) -> String {
 
 /// A sentence on the confidence of the figures.
 fn confidence_sentence(rows: &[ListRow]) -> String {
+    /// More names than these say less than their number.
+    const MOST_NAMES: usize = 6;
     let of = |confidence: Confidence| {
-        let known = |row: &&ListRow| row.known.as_ref().is_some_and(|known| known.confidence == confidence);
-        rows.iter().filter(known).map(|row| one_line(&row.name)).collect::<Vec<_>>()
+        let known = |row: &&ListRow| row.planned.as_ref().is_ok_and(|known| known.plan.confidence == confidence);
+        rows.iter().filter(known).map(|row| one_line(&row.item.name)).collect::<Vec<_>>()
     };
     let mut sentence = format!("Figures are exact for {} of them.", of(Confidence::Exact).len());
     for confidence in [Confidence::Modelled, Confidence::Assumed] {
-        let names = of(confidence);
-        if !names.is_empty() {
-            sentence += &format!(" They are {confidence} for {}.", names.join(", "));
+        match of(confidence).as_slice() {
+            [] => {}
+            few if few.len() <= MOST_NAMES => sentence += &format!(" They are {confidence} for {}.", few.join(", ")),
+            many => sentence += &format!(" They are {confidence} for {}.", many.len()),
         }
     }
     sentence
 }
 
+/// Width of the verdict where something follows.
+const VERDICT: usize = 14;
+
+/// A row; what to type stands at its end where there is room.
 fn line(row: &ListRow, width: usize, style: &Style, page: &mut Page) {
-    let mut name = one_line(&row.name);
-    let Some(known) = &row.known else {
-        let first = beside(&name, width, style, page) + " ";
-        page.spans(&first, vec![row.error.as_deref().unwrap_or_default().into()]);
-        return;
+    let mut name = one_line(&row.item.name);
+    let known = match &row.planned {
+        Ok(known) => known,
+        Err(why) => {
+            let first = beside(&name, width, style, page) + " ";
+            page.spans(&first, vec![why.as_str().into()]);
+            return;
+        }
     };
-    let missing = known.missing_projector.map(|_| MissingProjector::MARK);
-    if let Some((words, letters)) = known.modalities.words().or(missing) {
+    if let Some((words, letters)) = row.item.mark() {
         let room = if style.is_narrow() { style.width } else { width }.saturating_sub(display_width(&name) + 1);
         name = format!("{name} {}", if words.len() < room { words } else { letters });
     }
-    let ListedModel { fit, .. } = known;
-    let fits = fit.context_in_vram.or(fit.context_in_ram).map_or_else(|| "–".to_owned(), short);
+    let ListedModel { fit, plan, .. } = known;
+    let fits = known.context().map_or_else(|| "–".to_owned(), short);
     let outcome = fit.outcome;
     let (word, hue) = match outcome {
         _ if known.is_trained_for_less() => {
-            (format!("trained {}", known.context_train.map_or_else(String::new, short)), Hue::Over)
+            (format!("trained {}", plan.model.context_train.map_or_else(String::new, short)), Hue::Over)
         }
         Outcome::LayersInRam | Outcome::ExpertsInRam | Outcome::PartsInRam => {
-            (format!("{} {}", known.plan.in_ram_short(), fit.on_gpu), Hue::of(outcome))
+            (format!("{} {}", plan.in_ram_short(), fit.on_gpu), Hue::of(outcome))
         }
         _ => (outcome.short().to_owned(), Hue::of(outcome)),
     };
     let parameters_width = parameters_width(style);
-    let model = &known.plan.model;
+    let model = &plan.model;
     let count = if parameters_width < 15 { parameters(model.parameters) } else { model.parameters_text() };
-    let speed = match (&fit.turn, &fit.speed) {
-        (Some(turn), _) => turn.last.to_string(),
-        (None, Some(speed)) if !fit.turn_asked => speed.range().to_string(),
-        (None, _) => "–".to_owned(),
-    };
-    let (size, quantisation) = (known.bytes.to_string(), known.file_type.as_deref().unwrap_or("?"));
+    let speed = known.speed();
+    let (size, quantisation) = (model.bytes.to_string(), model.file_type.as_deref().unwrap_or("?"));
     // a space before each figure that no width takes away
     let figures = format!("{quantisation:<8} {size:>8} {fits:>8} {speed:>9}  ");
     let count = format!("{count:>parameters_width$}");
     let indent = count.len() - count.trim_start().len();
     let name = beside(&name, width + indent, style, page);
-    page.line(vec![format!("{name}{}  {figures}", &count[indent..]).into(), Span::new(&word, hue)]);
+    let mut spans = vec![format!("{name}{}  {figures}", &count[indent..]).into(), Span::new(&word, hue)];
+    if let Some(pull) = row.pull.as_deref().filter(|_| shows_pull(style)) {
+        let gap = " ".repeat(VERDICT.saturating_sub(display_width(&word)).max(2));
+        spans.push(Span::new(&format!("{gap}{}", one_line(pull)), Hue::Dim));
+    }
+    page.line(spans);
 }
 
 /// `name` in a column of `width`; if that leaves no space behind it, on a line of its own and the column is blank.
@@ -391,52 +543,6 @@ fn beside(name: &str, width: usize, style: &Style, page: &mut Page) -> String {
         return " ".repeat(width);
     }
     format!("{name}{}", " ".repeat(width - cells))
-}
-
-/// Iterator over rows planned on other threads, in the order of the models.
-struct Ordered {
-    items: std::vec::IntoIter<Arc<Item>>,
-    results: Receiver<(usize, ModelStatus)>,
-    /// Results received before their turn.
-    early: BTreeMap<usize, ModelStatus>,
-    turn: usize,
-}
-
-impl Ordered {
-    /// Starts to plan `items`; stops when the iterator is dropped.
-    fn start<'s>(
-        scope: &'s Scope<'s, '_>,
-        items: Vec<Arc<Item>>,
-        request: &'s SurveyRequest,
-        roots: &'s Roots,
-    ) -> Self {
-        let (sender, results) = mpsc::channel();
-        let to_plan = items.clone();
-        scope.spawn(move || {
-            library::inspect(&to_plan, request, roots, &|index, status| sender.send((index, status)).is_ok());
-        });
-        Self { items: items.into_iter(), results, early: BTreeMap::new(), turn: 0 }
-    }
-}
-
-impl Iterator for Ordered {
-    type Item = ListRow;
-
-    fn next(&mut self) -> Option<ListRow> {
-        let item = self.items.next()?;
-        let status = loop {
-            if let Some(status) = self.early.remove(&self.turn) {
-                break status;
-            }
-            // threads may finish out of order
-            match self.results.recv() {
-                Ok((index, status)) => drop(self.early.insert(index, status)),
-                Err(_) => break ModelStatus::Pending,
-            }
-        };
-        self.turn += 1;
-        Some(row(&item, status))
-    }
 }
 
 #[cfg(test)]
@@ -455,47 +561,5 @@ mod tests {
         assert_eq!(at("qwen2", 6), "qwen2 7.6 B\n");
         assert_eq!(at("qwen25", 6), "qwen25\n      7.6 B\n", "a name that fills the column");
         assert_eq!(at("六四五", 7), "六四五 7.6 B\n", "by cells, not by letters");
-    }
-}
-
-#[cfg(test)]
-mod ordered_tests {
-    use std::thread;
-
-    use super::*;
-    use crate::engine::EngineId;
-    use crate::machine::{Machine, Origin, Os, Ram};
-    use crate::settings::Settings;
-    use crate::source::{ExplicitKnobs, catalogue};
-    use crate::units::Bytes;
-
-    #[test]
-    fn rows_are_in_order_even_if_later_models_are_planned_first() {
-        // the first, with 405 billion weights, takes longer to plan than the two after it
-        let entries = catalogue::all().iter().skip(2).take(3);
-        let items: Vec<_> = entries.map(|entry| Arc::new(Item::built_in(entry, None))).collect();
-        let names: Vec<_> = items.iter().map(|item| item.name.clone()).collect();
-        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
-        let machine = Machine {
-            disk: None,
-            os: Os::Linux,
-            cpu: crate::machine::Cpu::default(),
-            gpus: Vec::new(),
-            ram,
-            origin: Origin::Described,
-            drivers: crate::machine::Drivers::default(),
-        };
-        let request = SurveyRequest {
-            engine: EngineId::Ollama024,
-            machine: Arc::new(machine),
-            settings: Settings::default(),
-            held: ExplicitKnobs::default(),
-            quant: None,
-            floors: Floors::default(),
-        };
-        let roots = Roots::default();
-        let rows: Vec<_> = thread::scope(|scope| Ordered::start(scope, items, &request, &roots).collect());
-        assert_eq!(rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>(), names);
-        assert!(rows.iter().all(|row| row.known.is_some()), "{rows:?}");
     }
 }

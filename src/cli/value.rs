@@ -11,7 +11,7 @@ use super::args::{Interval, KnobOrQuant, PageChoice};
 use crate::answer::best::Objective;
 use crate::engine::EngineId;
 use crate::export::ExportFormat;
-use crate::library;
+use crate::library::{self, SortBy};
 use crate::machine::Os;
 use crate::plan::Outcome;
 use crate::settings::knob::Knob;
@@ -161,6 +161,15 @@ pub(super) fn pages() -> Listed<PageChoice> {
 
 pub(super) fn ways_to_fit() -> Listed<Outcome> {
     Listed { parse: fits, names: vec!["vram", "experts", "split"] }
+}
+
+pub(super) fn orders() -> Listed<SortBy> {
+    Listed { parse: order, names: SortBy::ALL.map(SortBy::name).to_vec() }
+}
+
+fn order(text: &str) -> Result<SortBy, String> {
+    let named = SortBy::ALL.into_iter().find(|order| order.name() == text.trim());
+    named.ok_or_else(|| format!("'{text}' is not an order: use {}", SortBy::ALL.map(SortBy::name).join(", ")))
 }
 
 pub(super) fn objectives() -> Listed<Objective> {

@@ -1,8 +1,8 @@
 //! A llama-server command that reproduces a plan: what the user set, and what else makes a difference.
 //! Options: `common/arg.cpp`, 0.1.161.
 
+use super::comment;
 use super::{ExportInput, ModelLocation};
-use super::{comment, word};
 use crate::answer::place::Placed;
 use crate::answer::verdict;
 use crate::engine::PlanRequest;
@@ -10,6 +10,7 @@ use crate::engine::{self, EngineId, Launch, ServerCommand};
 use crate::machine::{Machine, rpc};
 use crate::plan::Plan;
 use crate::settings::{Context, Flag, GpuLayers, InEffect, MmprojDevice, Outputs, Settings};
+use crate::text::shell_word;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,10 +46,11 @@ fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
     }
     let argument = |argument: &String| match places.iter().find(|(place, _)| argument == place) {
         Some((_, name)) => (*name).to_owned(),
-        None if argument == "MODEL" => word(&model),
-        None => word(argument),
+        None if argument == "MODEL" => shell_word(&model),
+        None => shell_word(argument),
     };
-    let mut words: Vec<String> = server.env.iter().map(|(name, value)| format!("{name}={}", word(value))).collect();
+    let mut words: Vec<String> =
+        server.env.iter().map(|(name, value)| format!("{name}={}", shell_word(value))).collect();
     words.push("llama-server".to_owned());
     words.extend(server.args.iter().map(argument));
     lines + &words.join(" ") + "\n"
@@ -109,7 +111,7 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     if let Some(each) = verdict::context_of_each(&server_plan.settings) {
         lines += &comment(&each);
     }
-    let mut words = vec![settings.program.to_string(), place.to_owned(), word(&name)];
+    let mut words = vec![settings.program.to_string(), place.to_owned(), shell_word(&name)];
     // from a repository, llama-server takes the projector beside the model by itself
     let is_repository = matches!(input.location, ModelLocation::HuggingFace(_));
     if let Some(projector) = options.projector.as_ref().filter(|_| !is_repository) {
@@ -117,14 +119,14 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         if !projector.is_file() {
             lines += &comment("replace mmproj.gguf with the file of the model's projector");
         }
-        words.extend(["--mmproj".to_owned(), word(file)]);
+        words.extend(["--mmproj".to_owned(), shell_word(file)]);
     }
     // devices are looked up as their options are read, which those of --rpc have to stand before
     if !computers.is_empty() {
         let servers: Vec<String> = computers.iter().map(|computer| rpc::address(computer)).collect();
-        words.extend(["--rpc".to_owned(), word(&servers.join(","))]);
+        words.extend(["--rpc".to_owned(), shell_word(&servers.join(","))]);
     }
-    words.extend(arguments(&options.by_own_names(machine, &launch.gpus)).iter().map(|argument| word(argument)));
+    words.extend(arguments(&options.by_own_names(machine, &launch.gpus)).iter().map(|argument| shell_word(argument)));
     if options.devices.is_none() {
         words.extend(devices(machine, &launch));
     }
@@ -136,7 +138,7 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         if !is_file {
             lines += &comment(&format!("replace draft.gguf with the file of {}", draft.file));
         }
-        words.extend(["-md".to_owned(), word(if is_file { &draft.file } else { "draft.gguf" })]);
+        words.extend(["-md".to_owned(), shell_word(if is_file { &draft.file } else { "draft.gguf" })]);
     }
     lines += &words.join(" ");
     lines.push('\n');

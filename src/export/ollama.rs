@@ -7,9 +7,10 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
-use super::{ExportInput, ModelLocation, comment, word};
+use super::{ExportInput, ModelLocation, comment};
 use crate::settings::{FlashAttn, GpuLayers, llama_server_variables};
 use crate::text::is_printable;
+use crate::text::shell_word;
 use crate::units::Bytes;
 
 /// The variable for the context, which a request can override.
@@ -82,7 +83,7 @@ fn caveats(input: &ExportInput<'_>) -> Vec<String> {
 pub fn shell(input: &ExportInput<'_>) -> String {
     let mut lines = String::new();
     for Variable { name, value } in variables(input) {
-        lines += &format!("export {name}={}\n", word(&value));
+        lines += &format!("export {name}={}\n", shell_word(&value));
     }
     lines += &comments(input);
     lines

@@ -15,6 +15,8 @@ use std::time::SystemTime;
 
 use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
+use crate::text::shell_word;
+
 /// A variable and its accepted values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VisibilityRule<'a> {
@@ -151,17 +153,12 @@ pub fn servers() -> Vec<ServerProcess> {
                 return None;
             }
             let pid = process.pid().as_u32();
-            let command = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+            let command = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
             Some(ServerProcess { pid, command, log: log(pid) })
         })
         .collect();
     found.sort_by_key(|server| server.pid);
     found
-}
-
-/// A word, quoted for a shell if it needs that.
-fn quoted(word: &str) -> String {
-    if word.contains([' ', '"']) { format!("'{word}'") } else { word.to_owned() }
 }
 
 /// The file that standard error or output of a process is redirected to, where the system reports it.

@@ -1,10 +1,13 @@
 //! Which models to list. The same words and limits hold on the command line and in the browser.
 
-use crate::model::{Modalities, ModelSummary};
-use crate::plan::Outcome;
+use super::Item;
+use crate::answer::FitSummary;
+use crate::model::Modalities;
+use crate::plan::{Outcome, Plan};
+use crate::source::catalogue::Use;
 
 /// Limits on the models of a list; each is off by default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelFilter {
     /// Only models with experts, or only models without.
     pub experts: Option<bool>,
@@ -14,12 +17,39 @@ pub struct ModelFilter {
     pub max: Option<u64>,
     /// Only models with this outcome or a faster one.
     pub fits: Option<Outcome>,
-    /// Only models that read all of this.
+    /// Only models that read all of this, with a projector that may have to be fetched.
     pub reads: Modalities,
+    /// Only models that are for all of this.
+    pub uses: Vec<Use>,
+    /// Only models that write, or read where they write nothing, this many tokens per second; those of which no speed is
+    /// known are kept out.
+    pub min_speed: Option<f64>,
 }
 
+/// Words for what a model is for.
+const USES: [(&str, Use); 17] = [
+    ("chat", Use::Chat),
+    ("code", Use::Code),
+    ("coding", Use::Code),
+    ("programming", Use::Code),
+    ("reasoning", Use::Reasoning),
+    ("embed", Use::Embedding),
+    ("embedding", Use::Embedding),
+    ("embeddings", Use::Embedding),
+    ("rerank", Use::Reranking),
+    ("reranker", Use::Reranking),
+    ("reranking", Use::Reranking),
+    ("translate", Use::Translation),
+    ("translation", Use::Translation),
+    ("translating", Use::Translation),
+    ("ocr", Use::Ocr),
+    ("documents", Use::Ocr),
+    ("speech", Use::Audio),
+];
+
 impl ModelFilter {
-    /// Takes `moe`, `dense`, `vision`, `audio`, `>7b` and `<120b` out of typed words; returns the words that are left.
+    /// Takes `moe`, `dense`, `vision`, `audio`, `coding`, `embedding` and other uses, `>7b` and `<120b` out of typed words;
+    /// returns the words that are left.
     pub fn typed(words: &str) -> (Self, String) {
         let mut filter = Self::default();
         let mut rest = Vec::new();
@@ -30,6 +60,9 @@ impl ModelFilter {
                 "dense" => filter.experts = Some(false),
                 "vision" => filter.reads.vision = true,
                 "audio" => filter.reads.audio = true,
+                other if USES.iter().any(|(name, _)| *name == other) => {
+                    filter.uses.extend(USES.iter().filter(|(name, _)| *name == other).map(|(_, use_)| *use_));
+                }
                 _ => match (limit('>'), limit('<')) {
                     (Some(min), _) => filter.min = Some(min),
                     (_, Some(max)) => filter.max = Some(max),
@@ -45,9 +78,16 @@ impl ModelFilter {
         *self != Self::default()
     }
 
-    /// Whether a model that reads `modalities` is listed with this outcome. One that was not trained for the context
-    /// that is needed fits in no way.
-    pub fn keeps(&self, model: &ModelSummary, modalities: Modalities, outcome: Outcome, need: Option<u64>) -> bool {
+    /// Whether `item` is listed with this plan and, where that is known, this summary. One that was not trained for the
+    /// context that is needed fits in no way.
+    pub fn keeps(&self, item: &Item, plan: &Plan, summary: Option<&FitSummary>, need: Option<u64>) -> bool {
+        let (model, outcome) = (&plan.model, plan.mainly());
+        let speed = |summary: &FitSummary| {
+            let writes = summary.speed.as_ref().map(|speed| speed.tokens_per_second);
+            writes.or(summary.reading.map(|reading| reading.tokens_per_second))
+        };
+        let is_fast = |least: f64| summary.is_none_or(|summary| speed(summary).is_some_and(|speed| speed >= least));
+        let is_for = |use_: &Use| item.entry().is_some_and(|entry| entry.uses.contains(use_));
         let fits = match self.fits {
             None => true,
             Some(_) if need.is_some_and(|tokens| !model.is_trained_for(tokens)) => false,
@@ -55,7 +95,9 @@ impl ModelFilter {
             Some(Outcome::LayersInRam) => outcome < Outcome::FromDisk,
             Some(most) => outcome <= most,
         };
-        fits && modalities.include(self.reads)
+        fits && item.can_read().include(self.reads)
+            && self.uses.iter().all(is_for)
+            && self.min_speed.is_none_or(is_fast)
             && self.experts.is_none_or(|experts| experts == model.experts.is_some())
             && self.min.is_none_or(|min| model.parameters >= min)
             && self.max.is_none_or(|max| model.parameters <= max)
@@ -95,6 +137,7 @@ mod tests {
             max: Some(40_000_000_000),
             fits: None,
             reads: Modalities { vision: true, audio: false },
+            ..ModelFilter::default()
         };
         assert_eq!(filter, expected);
         assert_eq!(

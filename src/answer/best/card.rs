@@ -16,6 +16,7 @@ use crate::settings::{Context, FlashAttn, InEffect, Settings};
 use crate::speed::Speeds;
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::Seconds;
+use crate::text::shell_word;
 use crate::units::Tokens;
 
 /// Settings that serve an objective.
@@ -205,8 +206,7 @@ impl Card {
 fn option(name: &str, value: &str) -> String {
     match value {
         "" => format!("--{name}"),
-        value if value.contains(['|', '(', '\\', '*', ' ']) => format!("--{name} '{value}'"),
-        value => format!("--{name} {value}"),
+        value => format!("--{name} {}", shell_word(value)),
     }
 }
 

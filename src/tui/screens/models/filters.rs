@@ -15,7 +15,7 @@ use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::units::short;
 
 /// Which models are filtered out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct BrowseFilter {
     /// Models beyond these limits.
     pub limits: ModelFilter,
@@ -65,7 +65,7 @@ impl BrowseFilter {
 
 /// Whether `limits` keep a model where the context `need` is needed; one that is not planned yet is kept.
 pub(super) fn keeps(limits: &ModelFilter, row: &ModelRow, need: Option<u64>) -> bool {
-    row.status.plan().is_none_or(|plan| limits.keeps(&plan.model, row.item.modalities(), plan.mainly(), need))
+    row.status.plan().is_none_or(|plan| limits.keeps(&row.item, plan, row.status.fit_summary(), need))
 }
 
 /// Whether a model can be opened without downloading its header.
@@ -138,7 +138,7 @@ impl ModelBrowser {
             RowWriter::new(buffer, rest, 0).right(&format!("{} hidden", self.hidden), theme.ink(Hue::Cache));
             return;
         }
-        let description = ["context: max on GPU, (max with layers in RAM)", "(in brackets: with RAM)"];
+        let description = ["context: the most with all in VRAM"];
         if let Some(description) = description.into_iter().find(|description| width(description) <= rest.width) {
             RowWriter::new(buffer, rest, 0).right(description, theme.ink(Hue::Dim));
         }

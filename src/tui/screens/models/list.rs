@@ -19,7 +19,7 @@ use crate::units::{parameters, short};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ListColumn {
     Name,
-    /// Sorted by it: recent models, local models, the catalogue; while searching, the best match first.
+    /// Sorted by it: recent models, local models, the catalogue with the best first; while searching, the best match first.
     #[default]
     Origin,
     Parameters,
@@ -78,12 +78,12 @@ impl ListColumn {
             // with the active ones
             Self::Parameters if wide >= 90 => (16, 0),
             Self::Parameters => (9, 64),
-            Self::Quantisation => (10, 74),
+            Self::Quantisation => (10, 84),
             Self::Size => (10, 0),
-            Self::Trained => (9, 84),
+            Self::Trained => (9, 94),
             Self::Verdict => (17, 0),
             Self::Fits => (8, 0),
-            Self::Speed => (11, 118),
+            Self::Speed => (10, 76),
         }
     }
 
@@ -218,8 +218,11 @@ fn text(row: &ModelRow, column: ListColumn, (old, need): (bool, Option<u64>), ce
         }
         (ListColumn::Fits, Some(_)) => summary.map_or_else(|| dim("…"), |summary| (fits(summary), None)),
         (ListColumn::Speed, Some(_)) => {
-            let speed = summary.and_then(|summary| summary.speed.as_deref());
-            (speed.map_or_else(|| "–".to_owned(), |speed| speed.range().to_string()), None)
+            let reading =
+                |summary: &FitSummary| Some(format!("{} read", short(summary.reading?.tokens_per_second as u64)));
+            let speed = |summary: &FitSummary| Some(summary.speed.as_ref()?.range().to_string());
+            let text = summary.and_then(|summary| speed(summary).or_else(|| reading(summary)));
+            (text.unwrap_or_else(|| "–".to_owned()), None)
         }
     }
 }

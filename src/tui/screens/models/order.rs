@@ -1,13 +1,11 @@
 //! The order of the model list, and what a search finds.
 
-use std::cmp::Reverse;
-
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::filters::{BrowseFilter, keeps};
 use super::list::ListColumn;
-use crate::library::ModelFilter;
+use crate::library::{ModelFilter, ModelOrigin, Standing};
 use crate::tui::app::library::ModelRow;
 
 /// Added to a context that fits on GPUs, so that it sorts before any that needs RAM.
@@ -45,6 +43,13 @@ impl ListColumn {
     }
 }
 
+/// Where a model of the catalogue stands; none for the others, which come first and keep their order.
+fn standing(row: &ModelRow) -> Option<Standing> {
+    let is_offered = row.item.origin == ModelOrigin::Catalogue;
+    let plan = row.status.plan().map(AsRef::as_ref);
+    is_offered.then(|| Standing::of(row.item.entry(), plan, row.status.fit_summary()))
+}
+
 /// What rows are sorted by.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum SortKey {
@@ -75,7 +80,16 @@ pub(super) fn arranged(
         .filter_map(|(index, row)| Some((score(row)?, sort.key(row, need), index)))
         .collect();
     if sort == ListColumn::Origin {
-        found.sort_by_key(|&(score, ..)| Reverse(score));
+        // of the catalogue's models what runs well and is most capable comes first
+        let standings: Vec<Option<Standing>> = rows.iter().map(standing).collect();
+        let standing = |index: usize| standings.get(index).copied().flatten();
+        found.sort_by(|&(a_score, _, a), &(b_score, _, b)| {
+            let best = match (standing(a), standing(b)) {
+                (Some(a), Some(b)) => a.compare(&b),
+                (a, b) => a.is_some().cmp(&b.is_some()),
+            };
+            b_score.cmp(&a_score).then(best)
+        });
         if reversed {
             found.reverse();
         }

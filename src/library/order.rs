@@ -1,0 +1,116 @@
+//! The order in which people look for models: what runs well first, and of that what is likely to be most capable.
+
+use std::cmp::Ordering;
+
+use crate::answer::FitSummary;
+use crate::named::named;
+use crate::plan::{Outcome, Plan};
+use crate::source::catalogue::{CatalogueEntry, Use};
+
+named! {
+    /// What a list is sorted by.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum SortBy {
+        /// What runs well first, and of that what is likely to be most capable.
+        #[default]
+        Best = "best",
+        /// By name.
+        Name = "name",
+        /// The newest first.
+        Released = "released",
+        /// The most weights first.
+        Parameters = "params",
+        /// The largest first.
+        Size = "size",
+        /// The longest context first.
+        Context = "context",
+        /// The fastest first.
+        Speed = "speed",
+    }
+}
+
+/// Fewer tokens per second are not called running well.
+const USABLE: f64 = 5.0;
+
+/// Months in which models of one size are taken to become as capable as models of twice that size were. A rule of thumb:
+/// Xiao et al., "Densing law of LLMs", 2024, find about a hundred days; half of that pace is taken.
+const MONTHS_TO_HALVE: f64 = 6.0;
+
+/// The month that a model of unknown age is taken to be of.
+const UNKNOWN_AGE: f64 = 2023.0 * 12.0;
+
+/// Where a model stands in the list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    /// Whether it runs well; none as long as that is not known.
+    runs: Option<bool>,
+    /// Whether it writes text, as most that is looked for does.
+    generates: bool,
+    /// By size and age.
+    merit: f64,
+    outcome: Outcome,
+    /// Tokens per second.
+    speed: f64,
+}
+
+impl Standing {
+    /// By what is known of a model: its entry in the catalogue, its plan, and its speed.
+    pub fn of(entry: Option<&CatalogueEntry>, plan: Option<&Plan>, fit: Option<&FitSummary>) -> Self {
+        let speed = fit.and_then(|fit| Some(fit.speed.as_ref()?.tokens_per_second));
+        let runs = plan.map(|plan| match speed {
+            Some(speed) => plan.outcome() < Outcome::FromDisk && speed >= USABLE,
+            // most that is not all in VRAM is slow
+            None => plan.outcome() <= Outcome::ExpertsInRam || plan.outcome() == Outcome::Cpu,
+        });
+        let text = [Use::Chat, Use::Code, Use::Reasoning, Use::Vision];
+        Self {
+            runs,
+            generates: entry.is_none_or(|entry| entry.uses.iter().any(|use_| text.contains(use_))),
+            merit: plan.map_or(0.0, |plan| merit(plan, entry)),
+            outcome: plan.map_or(Outcome::DoesNotFit, Plan::outcome),
+            speed: speed.unwrap_or(0.0),
+        }
+    }
+
+    /// Tokens per second; zero where they are not known.
+    pub const fn speed(&self) -> f64 {
+        self.speed
+    }
+
+    /// The better one is less.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        // what is not planned yet stands between what runs and what does not
+        let runs = |one: &Self| one.runs.map_or(1, |runs| if runs { 0 } else { 2 });
+        (runs(self), !self.generates)
+            .cmp(&(runs(other), !other.generates))
+            .then(other.merit.total_cmp(&self.merit))
+            .then(self.outcome.cmp(&other.outcome))
+            .then(other.speed.total_cmp(&self.speed))
+    }
+}
+
+/// How capable a model is expected to be: a step for each doubling of its size, which for experts is the geometric mean of
+/// all weights and the active ones, and one for each half year.
+fn merit(plan: &Plan, entry: Option<&CatalogueEntry>) -> f64 {
+    let weights = (plan.model.parameters as f64 * plan.model.active_parameters as f64).sqrt();
+    let released = entry.and_then(|entry| month(entry.released.as_deref()?));
+    weights.max(1.0).log2() + released.unwrap_or(UNKNOWN_AGE) / MONTHS_TO_HALVE
+}
+
+/// `2025-04` in months.
+fn month(released: &str) -> Option<f64> {
+    let (year, month) = released.split_once('-')?;
+    Some(year.parse::<f64>().ok()?.mul_add(12.0, month.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_are_counted_over_years() {
+        assert_eq!(month("2025-04"), Some(24_304.0));
+        assert_eq!(month("2026-01").unwrap() - month("2025-12").unwrap(), 1.0);
+        assert_eq!(month("2025"), None);
+    }
+}
