@@ -9,7 +9,7 @@ pub mod verify;
 
 use std::sync::OnceLock;
 
-use crate::gguf::FileType;
+use crate::model::mixture::Quantisation;
 use crate::model::Modalities;
 use crate::plan::Plan;
 use crate::source::catalogue::{self, CatalogueEntry};
@@ -71,7 +71,7 @@ pub struct Item {
 enum HeaderLocation {
     Stored(store::StoreEntry),
     /// The built-in catalogue, in this quantisation.
-    BuiltIn(&'static CatalogueEntry, FileType),
+    BuiltIn(&'static CatalogueEntry, Quantisation),
     /// Its reference, without access to servers unless `asks_servers`.
     Reference {
         asks_servers: bool,
@@ -94,12 +94,12 @@ impl Item {
     }
 
     /// An entry of the catalogue, in `quant` or else in its default quantisation.
-    pub fn built_in(entry: &'static CatalogueEntry, quant: Option<FileType>) -> Self {
+    pub fn built_in(entry: &'static CatalogueEntry, quant: Option<Quantisation>) -> Self {
         let reference = match quant {
             Some(quant) => format!("catalogue:{}@{quant}", entry.name),
             None => format!("catalogue:{}", entry.name),
         };
-        let header = HeaderLocation::BuiltIn(entry, quant.unwrap_or(entry.quantisation));
+        let header = HeaderLocation::BuiltIn(entry, quant.unwrap_or(entry.quantisation.into()));
         let aliases = entry.tags.iter().chain([&entry.title]).cloned().collect();
         Self { aliases, ..Self::new(entry.name.clone(), reference, ModelOrigin::Catalogue, header) }
     }
@@ -221,7 +221,7 @@ fn packaged(opened: Result<OpenedModel, SourceError>) -> Result<Package, String>
 
 /// The models known without asking a server: recently opened, then in stores, then the catalogue. Catalogue entries are
 /// in `quant`, or each in its default quantisation.
-pub fn local_models(roots: &Roots, quant: Option<FileType>) -> Vec<Item> {
+pub fn local_models(roots: &Roots, quant: Option<Quantisation>) -> Vec<Item> {
     let stored: Vec<Item> = store::list(roots).into_iter().map(Item::stored).collect();
     let built_in: Vec<Item> = catalogue::all().iter().map(|entry| Item::built_in(entry, quant)).collect();
     let recent = roots.recent.as_deref().map(|file| Recent::new(file).list()).unwrap_or_default();

@@ -90,7 +90,7 @@ pub fn of_model(model: &Model) -> f64 {
         Some(own) if TRAINED_IN.contains(&own) => 0.0,
         Some(own) => of_weights(own),
         None => {
-            let no_wider = |to: &FileType| model.quantised_bytes(*to).is_ok_and(|bytes| bytes <= model.bytes);
+            let no_wider = |to: &FileType| model.bytes_in(*to).is_ok_and(|bytes| bytes <= model.bytes);
             ladder().find(no_wider).map_or(f64::INFINITY, of_weights)
         }
     }

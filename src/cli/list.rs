@@ -17,7 +17,7 @@ use super::style::Style;
 use crate::answer::FitSummary;
 use crate::answer::best::Floors;
 use crate::engine::EngineVersion;
-use crate::gguf::FileType;
+use crate::model::mixture::Quantisation;
 use crate::library;
 use crate::library::{Item, ModelFilter, ModelStatus, SurveyRequest};
 use crate::model::Modalities;
@@ -87,7 +87,7 @@ pub(super) struct Wanted<'a> {
     /// Limits; a model that cannot be planned is listed without any.
     pub filter: ModelFilter,
     /// The quantisation to plan in, instead of each model's best.
-    pub quant: Option<FileType>,
+    pub quant: Option<Quantisation>,
     /// The narrowest types that are chosen.
     pub floors: Floors,
 }
