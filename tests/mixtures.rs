@@ -47,7 +47,7 @@ fn print() {
     for one in compared() {
         if one.known {
             by.entry(one.file.edition.recipe.name).or_default().push(one.error);
-            if one.error.abs() > 0.001 {
+            if one.error.abs() > 0.001 && std::env::var("ONLY").is_ok_and(|only| one.file.edition.repository.contains(&only)) {
                 println!("{} {} {} {:.4}", one.file.edition.recipe.name, one.file.edition.repository, one.file.name, one.error);
             }
         }
@@ -57,5 +57,41 @@ fn print() {
         errors.sort_by(f64::total_cmp);
         let exact = errors.iter().filter(|error| **error <= 0.001).count();
         println!("{name}: {exact} of {} exact, median {:.4}, worst {:.4}", errors.len(), errors[errors.len() / 2], errors.last().unwrap());
+    }
+}
+
+/// Ratios of files without a recipe: name, whether of experts, the published size by that of a plain type.
+#[test]
+#[ignore = "prints"]
+fn print_ratios() {
+    let plain = ["IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_M", "Q2_K", "IQ3_XXS", "Q3_K_S", "Q3_K_M", "Q4_K_S", "Q4_K_M", "Q5_K_M", "Q6_K", "Q8_0"];
+    let mut by: BTreeMap<(bool, &str), BTreeMap<&str, Vec<f64>>> = BTreeMap::new();
+    for edition in mixture::editions() {
+        let experts = match edition.recipe.name {
+            "unsloth" | "unsloth-delta" | "unsloth-delta-2026-03" | "unsloth-gemma4" => false,
+            "unsloth-experts" | "unsloth-experts-2026-03" => true,
+            _ => continue,
+        };
+        let Some(model) = base(edition) else { continue };
+        if model.hyper.experts.is_some() != experts { continue; }
+        let plain: Vec<(&str, u64)> = plain.iter().map(|name| (*name, edition.recipe.tensor_bytes(name.parse().unwrap(), &model).unwrap())).collect();
+        for (name, _) in &edition.sizes {
+            let file = edition.file(name).unwrap();
+            if edition.recipe.knows(file.quantisation().unwrap()) { continue; }
+            for (to, bytes) in &plain {
+                by.entry((experts, name)).or_default().entry(to).or_default().push(file.tensor_bytes() as f64 / *bytes as f64);
+            }
+        }
+    }
+    for ((experts, name), to) in by {
+        let mut best: Option<(f64, &str, Vec<f64>)> = None;
+        for (to, mut ratios) in to {
+            ratios.sort_by(f64::total_cmp);
+            let median = ratios[ratios.len() / 2];
+            let spread = ratios.iter().map(|ratio| (ratio / median - 1.0).abs()).sum::<f64>() / ratios.len() as f64;
+            if ratios.len() > 3 && median.ln().abs() < 0.25 && best.as_ref().is_none_or(|best| spread < best.0) { best = Some((spread, to, ratios)); }
+        }
+        let Some((spread, to, ratios)) = best else { continue };
+        println!("RATIO {name} {experts} {to} {:.3} {:.3} {:.3} {} {:.4}", ratios[ratios.len()/2], ratios[0], ratios[ratios.len()-1], ratios.len(), spread);
     }
 }

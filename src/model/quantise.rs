@@ -179,8 +179,8 @@ pub(super) struct Method<'a> {
     pub to: FileType,
     /// Whether there is an importance matrix.
     pub importance: bool,
-    /// Types that stand over the mix's.
-    pub other: Option<Box<dyn Fn(&Tensor) -> Option<GgmlType> + 'a>>,
+    /// Types that stand over the mix's, of tensors that llama-quantize leaves as they are (true) and of others.
+    pub other: Option<Box<dyn Fn(&Tensor, bool) -> Option<GgmlType> + 'a>>,
 }
 
 impl Method<'_> {
@@ -232,9 +232,13 @@ fn types(model: &Model, method: &Method<'_>) -> Result<Types, QuantiseError> {
     let mut chooser = TypeChooser::new(model, &kinds, method)?;
 
     let mut formats: Vec<GgmlType> = tensors.iter().map(|tensor| tensor.ty).collect();
+    if let Some(other) = &method.other {
+        let kept = tensors.iter().zip(&kinds).map(|(tensor, kind)| other(tensor, true).filter(|_| kind.kept));
+        formats.iter_mut().zip(kept).for_each(|(ty, kept)| *ty = kept.unwrap_or(*ty));
+    }
     let (mut fallbacks, mut importance) = (0, false);
     for (index, tensor, kind) in in_quantiser_order(tensors, &kinds) {
-        let wanted = match method.other.as_ref().and_then(|other| other(tensor)) {
+        let wanted = match method.other.as_ref().and_then(|other| other(tensor, false)) {
             Some(ty) => ty,
             None => chooser.wanted(tensor, kind)?,
         };

@@ -28,6 +28,7 @@ pub struct Recipe {
     /// Types that hold for every name.
     always: &'static [TypeRule],
     rows: &'static [RecipeRow],
+    is_known: bool,
     /// Files that were compared with it.
     pub files: u64,
     /// Half of them were within this, in thousandths of a percent of the file.
@@ -61,14 +62,20 @@ struct TypeRule {
     ty: GgmlType,
     /// Whether it is only for models with an output matrix of its own.
     untied: bool,
+    /// Whether it is for tensors that llama-quantize leaves as they are.
+    kept: bool,
 }
 
 const fn of(part: &'static str, ty: GgmlType) -> TypeRule {
-    TypeRule { part, ty, untied: false }
+    TypeRule { part, ty, untied: false, kept: false }
 }
 
 const fn untied(part: &'static str, ty: GgmlType) -> TypeRule {
     TypeRule { untied: true, ..of(part, ty) }
+}
+
+const fn kept(part: &'static str, ty: GgmlType) -> TypeRule {
+    TypeRule { kept: true, ..of(part, ty) }
 }
 
 const fn row(names: &'static [&'static str], base: FileType, rules: &'static [TypeRule]) -> RecipeRow {
@@ -96,20 +103,64 @@ const BARTOWSKI: &[RecipeRow] = {
     ]
 };
 
-/// Dense models with delta nets: their output gets more bits, and the fused Q, K and V is no V.
+/// Dense models with delta nets: their output gets more bits.
 const UNSLOTH_DELTA: &[RecipeRow] = &[
     row(&["Q3_K_S"], FileType::Q3KS, &[of("ssm_out", Q4K)]),
-    row(&["Q3_K_M"], FileType::Q3KM, &[of("ssm_out", Q4K), of("attn_qkv", Q4K)]),
-    row(&["Q3_K_L"], FileType::Q3KL, &[of("ssm_out", Q4K), of("attn_qkv", Q4K)]),
-    row(&["IQ3_M"], FileType::Iq3M, &[of("attn_qkv", Q4K)]),
+    row(&["Q3_K_M"], FileType::Q3KM, &[of("ssm_out", Q4K)]),
+    row(&["Q3_K_L"], FileType::Q3KL, &[of("ssm_out", Q4K)]),
     row(&["IQ4_XS"], FileType::Iq4Xs, &[untied(EMBEDDING, Q4K), of("ssm_out", Q5K)]),
     row(&["IQ4_NL"], FileType::Iq4Nl, &[of("ssm_out", Q5K)]),
     row(&["Q4_0"], FileType::Q4_0, &[of("ssm_out", Q5K)]),
     row(&["Q4_K_S"], FileType::Q4KS, &[of("ssm_out", Q5K)]),
+    row(&["Q4_K_M"], FileType::Q4KM, &[of("ssm_out", Q5K)]),
+    row(&["Q5_K_S"], FileType::Q5KS, &[of("ssm_out", Q6K)]),
+    row(&["Q5_K_M"], FileType::Q5KM, &[of("ssm_out", Q6K)]),
+];
+
+/// The same of March 2026, with a fused Q, K and V that is no V.
+const UNSLOTH_DELTA_2026_03: &[RecipeRow] = &[
+    row(&["Q3_K_S"], FileType::Q3KS, &[of("ssm_out", Q4K)]),
+    row(&["Q3_K_M"], FileType::Q3KM, &[of("ssm_out", Q4K), of("attn_qkv", Q4K)]),
+    row(&["Q3_K_L"], FileType::Q3KL, &[of("ssm_out", Q4K), of("attn_qkv", Q4K)]),
+    row(&["IQ3_M"], FileType::Iq3M, &[of("attn_qkv", Q4K)]),
+    row(&["IQ4_XS"], FileType::Iq4Xs, &[untied(EMBEDDING, Q4K), of("ssm_out", Q5K), of("attn_qkv", Iq4Xs)]),
+    row(&["IQ4_NL"], FileType::Iq4Nl, &[of("ssm_out", Q5K), of("attn_qkv", Iq4Nl)]),
+    row(&["Q4_0"], FileType::Q4_0, &[of("ssm_out", Q5K)]),
+    row(&["Q4_K_S"], FileType::Q4KS, &[of("ssm_out", Q5K), of("attn_qkv", Q4K)]),
     row(&["Q4_K_M"], FileType::Q4KM, &[of("ssm_out", Q5K), of("attn_qkv", Q5K)]),
     row(&["Q5_K_S"], FileType::Q5KS, &[of("ssm_out", Q6K)]),
     row(&["Q5_K_M"], FileType::Q5KM, &[of("ssm_out", Q6K), of("attn_qkv", Q6K)]),
 ];
+
+/// Gemma 4: the embeddings are no output matrix, though they are that too.
+const UNSLOTH_GEMMA4: &[RecipeRow] = &[
+    row(&["Q3_K_S"], FileType::Q3KS, &[of(EMBEDDING, Q3K)]),
+    row(&["Q3_K_M"], FileType::Q3KM, &[of(EMBEDDING, Q3K)]),
+    row(&["IQ4_XS"], FileType::Iq4Xs, &[of(EMBEDDING, Q4K)]),
+    row(&["IQ4_NL"], FileType::Iq4Nl, &[of(EMBEDDING, Iq4Nl)]),
+    row(&["Q4_0"], FileType::Q4_0, &[of(EMBEDDING, Q4_0)]),
+    row(&["Q4_K_S"], FileType::Q4KS, &[of(EMBEDDING, Q4K)]),
+    row(&["Q4_K_M"], FileType::Q4KM, &[of(EMBEDDING, Q4K)]),
+    row(&["Q5_K_S"], FileType::Q5KS, &[of(EMBEDDING, Q5K)]),
+    row(&["Q5_K_M"], FileType::Q5KM, &[of(EMBEDDING, Q5K)]),
+];
+
+/// Gemma 4 with embeddings per layer.
+const UNSLOTH_GEMMA4_PER_LAYER: &[RecipeRow] = {
+    const NARROW: &[TypeRule] = &[of("per_layer_token_embd", Q4K), of(EMBEDDING, Q5K), kept("per_layer_model_proj", Bf16)];
+    const USUAL: &[TypeRule] = &[of("per_layer_token_embd", Q5K), kept("per_layer_model_proj", Bf16)];
+    &[
+        row(&["Q3_K_S"], FileType::Q3KS, NARROW),
+        row(&["Q3_K_M"], FileType::Q3KM, NARROW),
+        row(&["IQ4_XS"], FileType::Iq4Xs, USUAL),
+        row(&["IQ4_NL"], FileType::Iq4Nl, USUAL),
+        row(&["Q4_0"], FileType::Q4_0, USUAL),
+        row(&["Q4_K_S"], FileType::Q4KS, USUAL),
+        row(&["Q4_K_M"], FileType::Q4KM, USUAL),
+        row(&["Q5_K_S"], FileType::Q5KS, USUAL),
+        row(&["Q5_K_M"], FileType::Q5KM, USUAL),
+    ]
+};
 
 /// Models with experts: all else is wide, and experts have a type by name. A few blocks get more bits.
 macro_rules! with_experts {
@@ -153,6 +204,7 @@ const WITH_MATRIX: Recipe = Recipe {
     experts: None,
     always: &[],
     rows: &[],
+    is_known: true,
     files: 0,
     half_within: 0,
     all_within: 0,
@@ -175,7 +227,7 @@ pub const RECIPES: &[Recipe] = &[
         name: "unsloth-delta-2026-03",
         title: "Unsloth's recipe for delta nets of March 2026",
         always: WIDE_DELTA,
-        rows: UNSLOTH_DELTA,
+        rows: UNSLOTH_DELTA_2026_03,
         ..WITH_MATRIX
     },
     Recipe {
@@ -185,6 +237,27 @@ pub const RECIPES: &[Recipe] = &[
         rows: UNSLOTH_EXPERTS,
         ..WITH_MATRIX
     },
+    Recipe {
+        name: "unsloth-gemma4",
+        title: "Unsloth's recipe for Gemma 4",
+        rows: UNSLOTH_GEMMA4,
+        ..WITH_MATRIX
+    },
+    Recipe {
+        name: "unsloth-gemma4-per-layer",
+        title: "Unsloth's recipe for Gemma 4 with embeddings per layer",
+        rows: UNSLOTH_GEMMA4_PER_LAYER,
+        ..WITH_MATRIX
+    },
+    // some of what is outside the experts is narrower; which is not known
+    Recipe {
+        name: "unsloth-experts-and-convolutions",
+        title: "Unsloth's recipe for experts",
+        rows: UNSLOTH_EXPERTS,
+        ..WITH_MATRIX
+    },
+    // the importance matrix decides
+    Recipe { name: "not-known", title: "an importance matrix", is_known: false, ..WITH_MATRIX },
     Recipe {
         name: "unsloth-experts-2026-03",
         title: "Unsloth's recipe for experts of March 2026",
@@ -234,6 +307,7 @@ pub fn named(name: &str) -> Option<&'static Recipe> {
 pub fn usual(packager: Packager, model: &Model) -> Option<&'static Recipe> {
     let has_delta = model.header.tensors.iter().any(|tensor| tensor.name.ends_with("ssm_alpha.weight"));
     named(match packager {
+        Packager::Bartowski if model.hyper.experts.is_some() => "not-known",
         Packager::Bartowski => "bartowski",
         Packager::Mradermacher | Packager::GgmlOrg => "static",
         Packager::Unsloth if model.hyper.experts.is_some() => "unsloth-experts",
@@ -256,8 +330,11 @@ impl Recipe {
 
     /// Whether it says the type of every tensor of a file with this name.
     pub fn knows(&self, name: Quantisation) -> bool {
-        let is_plain = name.name().parse::<FileType>().is_ok();
-        self.row(name).is_some() || is_plain && (self.experts.is_none() || self.keeps_experts(name))
+        let plain = name.name().parse::<FileType>();
+        // who has an importance matrix makes these by a recipe too
+        let is_plain = plain.is_ok_and(|plain| plain != FileType::Mxfp4 || !self.importance || self.experts.is_some());
+        let is_plain = is_plain && (self.experts.is_none() || self.keeps_experts(name));
+        self.is_known && (self.row(name).is_some() || is_plain)
     }
 
     fn row(&self, name: Quantisation) -> Option<&'static RecipeRow> {
@@ -273,10 +350,10 @@ impl Recipe {
         // what holds for all quantised files does not for plain Q8_0 and wider ones
         let always = if row.is_some() { self.always } else { &[] };
         let tied = model.tensor(OUTPUT).is_none();
-        let other = move |tensor: &Tensor| {
-            let is_expert = tensor.name.contains("_exps.");
+        let other = move |tensor: &Tensor, kept: bool| {
+            let is_expert = !kept && tensor.name.contains("_exps.");
             let ruled = || {
-                let fits = |rule: &&TypeRule| rule.matches(&tensor.name) && !(rule.untied && tied);
+                let fits = |rule: &&TypeRule| rule.kept == kept && rule.matches(&tensor.name) && !(rule.untied && tied);
                 always.iter().chain(rules).find(fits).map(|rule| rule.ty)
             };
             experts.filter(|_| is_expert).or_else(ruled)
