@@ -9,8 +9,8 @@ pub mod verify;
 
 use std::sync::OnceLock;
 
-use crate::model::mixture::Quantisation;
 use crate::model::Modalities;
+use crate::model::mixture::Quantisation;
 use crate::plan::Plan;
 use crate::source::catalogue::{self, CatalogueEntry};
 use crate::source::roots::Recent;

@@ -18,9 +18,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::gguf::GgmlType;
-use crate::model::mixture::Quantisation;
 use crate::machine::Machine;
 use crate::model::Projector;
+use crate::model::mixture::Quantisation;
 use crate::named::named;
 use crate::units::Bytes;
 

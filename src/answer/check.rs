@@ -19,9 +19,9 @@ use serde::Serialize;
 
 use crate::engine::llama_cpp::Reservation;
 use crate::engine::{EngineError, EngineId, PlanRequest, PreparedModel};
-use crate::model::mixture::Quantisation;
 use crate::machine::spec::MachineSpec;
 use crate::model::Projector;
+use crate::model::mixture::Quantisation;
 use crate::observed::{Load, Mib};
 use crate::settings::{Release, Settings};
 

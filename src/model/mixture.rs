@@ -13,7 +13,7 @@ mod published;
 mod ratio;
 mod recipe;
 
-use crate::gguf::{FileType, Tensor};
+use crate::gguf::{FileType, GgmlType, Tensor};
 use crate::units::Bytes;
 
 use super::Model;
@@ -22,7 +22,7 @@ use super::quantise::{Method, QuantiseError};
 pub use name::{NotAQuantisation, Packager, Quantisation};
 pub use published::{Edition, PublishedFile, all as editions, file as published_file, of_model, of_name};
 pub use ratio::{RATIOS, Ratio};
-pub use recipe::{RECIPES, Recipe};
+pub use recipe::{RECIPES, Recipe, RecipeError};
 
 /// A recipe's size that differs by less than one part of this from the published one is the published one: headers of a
 /// repository differ by some bytes.
@@ -153,7 +153,8 @@ impl Model {
         let Some(ratio) = Ratio::of(to, self.hyper.experts.is_some()) else {
             return Err(QuantiseError::NotKnown { name: to, nearest });
         };
-        let plain = recipe.filter(|recipe| recipe.knows(ratio.to.into())).map(|recipe| recipe.method(ratio.to.into(), self));
+        let plain =
+            recipe.filter(|recipe| recipe.knows(ratio.to.into())).map(|recipe| recipe.method(ratio.to.into(), self));
         let method = plain.unwrap_or_else(|| Method::of(ratio.to));
         let (mut tensors, notes) = self.quantised_tensors(&method)?;
         let size = u128::from(total(&tensors)) * u128::from(ratio.usual) / 1000;
@@ -193,7 +194,8 @@ impl Recipe {
 
     /// Whose it is, and how far such answers were off.
     fn said(&self) -> String {
-        if self.files == 0 {
+        let RecipeError { files, half_within, all_within } = self.error;
+        if files == 0 {
             return format!("the types are those of {}, which was compared with no file", self.title);
         }
         let percent = |thousandths: u64| match thousandths {
@@ -203,9 +205,9 @@ impl Recipe {
         format!(
             "the types are those of {}; of {} published files it gave half to {} %, and all to {} %",
             self.title,
-            self.files,
-            percent(self.half_within),
-            percent(self.all_within)
+            files,
+            percent(half_within),
+            percent(all_within)
         )
     }
 }
@@ -219,12 +221,12 @@ fn percent(to: u64, from: u64) -> String {
     format!("{:+.1} %", (to as f64 / from.max(1) as f64 - 1.0) * 100.0)
 }
 
-/// Gives the quantised tensors of blocks more or fewer bytes, all by the same factor, so that the sum is `wanted`. Their
+/// Gives the matrices of blocks more or fewer bytes, all by the same factor, so that the sum is `wanted`. Their
 /// types stay.
 fn scale(tensors: &mut [Tensor], wanted: u64) {
     /// Tensors begin at multiples of this.
     const STEP: u128 = 32;
-    let in_block = |tensor: &Tensor| tensor.ty.block() > 1 && tensor.name.starts_with("blk.");
+    let in_block = |tensor: &Tensor| tensor.ty != GgmlType::F32 && tensor.name.starts_with("blk.");
     let all = total(tensors);
     let layers = tensors.iter().filter(|tensor| in_block(tensor)).fold(0, |sum, tensor| sum + tensor.bytes.0);
     let (Some(goal), true) = ((layers + wanted).checked_sub(all), layers > 0) else { return };

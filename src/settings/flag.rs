@@ -15,8 +15,8 @@ use super::{
     NearestRelease, Outputs, Release, Settings, TensorOverride, Turn,
 };
 
-use crate::model::mixture::{NotAQuantisation, Quantisation};
 use crate::machine::Backend;
+use crate::model::mixture::{NotAQuantisation, Quantisation};
 use crate::units::Bytes;
 
 /// What is known of an option.

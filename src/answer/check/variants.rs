@@ -342,11 +342,7 @@ impl<'a> Base<'a> {
 
     /// The quantisation whose weights are those in the log, if the model is not the file itself and its own are not:
     /// what llama-quantize makes, or a file that was published. With the request and its plan.
-    fn quantisation(
-        &self,
-        placed: &PlanRequest,
-        rows: &[Compared],
-    ) -> Option<(Quantisation, (PlanRequest, Planned))> {
+    fn quantisation(&self, placed: &PlanRequest, rows: &[Compared]) -> Option<(Quantisation, (PlanRequest, Planned))> {
         /// The sizes next to the log's are planned.
         const NEXT: usize = 4;
         /// A published file that agrees in total but not by device may have other types in some layers.
@@ -361,9 +357,9 @@ impl<'a> Base<'a> {
             weights().filter(|row| row.observed.is_some()).filter_map(|row| row.planned).map(|mib| mib.0).sum();
         let own = placed.model.bytes.0 as f64;
         let off = |bytes: u64| (bytes as f64 / own * planned - seen).abs();
-        let types = FileType::ALL.iter().filter_map(|to| {
-            Some((off(placed.opened.quantised_bytes(*to).ok()?.0), WeightsTried::Type(*to)))
-        });
+        let types = FileType::ALL
+            .iter()
+            .filter_map(|to| Some((off(placed.opened.quantised_bytes(*to).ok()?.0), WeightsTried::Type(*to))));
         let files = placed.opened.published_files();
         let files = files.map(|file| (off(file.tensor_bytes()), WeightsTried::File(file)));
         let mut tried: Vec<(f64, WeightsTried)> = types.collect();
@@ -396,8 +392,7 @@ impl<'a> Base<'a> {
         };
         let found = plans.iter().position(|(_, (_, plan))| same(plan));
         let is_published = |name: Quantisation| name.file_type().is_none();
-        let found = found
-            .or_else(|| plans.iter().position(|(name, (_, plan))| is_published(*name) && same_sum(plan)));
+        let found = found.or_else(|| plans.iter().position(|(name, (_, plan))| is_published(*name) && same_sum(plan)));
         found.and_then(|at| plans.into_iter().nth(at))
     }
 }

@@ -133,7 +133,8 @@ impl Quantisation {
             let name = plain(name);
             text.match_indices(&name).any(|(at, _)| {
                 let (before, after) = (text.get(..at), text.get(at + name.len()..));
-                ends(before.and_then(|text| text.chars().next_back())) && ends(after.and_then(|text| text.chars().next()))
+                ends(before.and_then(|text| text.chars().next_back()))
+                    && ends(after.and_then(|text| text.chars().next()))
             })
         };
         let found = OWN_NAMES.into_iter().map(|(name, _)| name).filter(|name| is_in(name));

@@ -133,9 +133,8 @@ pub fn file<'e>(
     editions: impl IntoIterator<Item = &'static Edition> + 'e,
     quantisation: Quantisation,
 ) -> Option<PublishedFile> {
-    let is_wanted = |edition: &&Edition| {
-        quantisation.packager().is_none_or(|packager| edition.packager() == Some(packager))
-    };
+    let is_wanted =
+        |edition: &&Edition| quantisation.packager().is_none_or(|packager| edition.packager() == Some(packager));
     editions.into_iter().filter(is_wanted).find_map(|edition| edition.file(quantisation.name()))
 }
 

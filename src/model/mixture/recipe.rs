@@ -29,7 +29,14 @@ pub struct Recipe {
     always: &'static [TypeRule],
     rows: &'static [RecipeRow],
     is_known: bool,
-    /// Files that were compared with it.
+    /// How far it was off.
+    pub error: RecipeError,
+}
+
+/// How far the sizes by a recipe were off those of published files; `tests/mixtures.rs` computes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecipeError {
+    /// Files that were compared.
     pub files: u64,
     /// Half of them were within this, in thousandths of a percent of the file.
     pub half_within: u64,
@@ -80,6 +87,10 @@ const fn kept(part: &'static str, ty: GgmlType) -> TypeRule {
 
 const fn row(names: &'static [&'static str], base: FileType, rules: &'static [TypeRule]) -> RecipeRow {
     RecipeRow { names, base, rules }
+}
+
+const fn within(files: u64, half_within: u64, all_within: u64) -> RecipeError {
+    RecipeError { files, half_within, all_within }
 }
 
 const EMBEDDING: &str = "token_embd.weight";
@@ -147,7 +158,8 @@ const UNSLOTH_GEMMA4: &[RecipeRow] = &[
 
 /// Gemma 4 with embeddings per layer.
 const UNSLOTH_GEMMA4_PER_LAYER: &[RecipeRow] = {
-    const NARROW: &[TypeRule] = &[of("per_layer_token_embd", Q4K), of(EMBEDDING, Q5K), kept("per_layer_model_proj", Bf16)];
+    const NARROW: &[TypeRule] =
+        &[of("per_layer_token_embd", Q4K), of(EMBEDDING, Q5K), kept("per_layer_model_proj", Bf16)];
     const USUAL: &[TypeRule] = &[of("per_layer_token_embd", Q5K), kept("per_layer_model_proj", Bf16)];
     &[
         row(&["Q3_K_S"], FileType::Q3KS, NARROW),
@@ -205,22 +217,33 @@ const WITH_MATRIX: Recipe = Recipe {
     always: &[],
     rows: &[],
     is_known: true,
-    files: 0,
-    half_within: 0,
-    all_within: 0,
+    error: within(20, 1, 1),
 };
 
 /// All recipes.
 pub const RECIPES: &[Recipe] = &[
-    Recipe { name: "static", title: "llama-quantize", importance: false, ..WITH_MATRIX },
+    Recipe { name: "static", title: "llama-quantize", importance: false, error: within(46, 1, 231), ..WITH_MATRIX },
     WITH_MATRIX,
-    Recipe { name: "bartowski", title: "bartowski's usual recipe", rows: BARTOWSKI, ..WITH_MATRIX },
-    Recipe { name: "unsloth", title: "Unsloth's usual recipe", rows: UNSLOTH, ..WITH_MATRIX },
+    Recipe {
+        name: "bartowski",
+        title: "bartowski's usual recipe",
+        rows: BARTOWSKI,
+        error: within(18, 1, 1),
+        ..WITH_MATRIX
+    },
+    Recipe {
+        name: "unsloth",
+        title: "Unsloth's usual recipe",
+        rows: UNSLOTH,
+        error: within(238, 1, 3053),
+        ..WITH_MATRIX
+    },
     Recipe {
         name: "unsloth-delta",
         title: "Unsloth's recipe for delta nets",
         always: PRECISE_DELTA,
         rows: UNSLOTH_DELTA,
+        error: within(13, 1, 1),
         ..WITH_MATRIX
     },
     Recipe {
@@ -228,6 +251,7 @@ pub const RECIPES: &[Recipe] = &[
         title: "Unsloth's recipe for delta nets of March 2026",
         always: WIDE_DELTA,
         rows: UNSLOTH_DELTA_2026_03,
+        error: within(32, 1, 1),
         ..WITH_MATRIX
     },
     Recipe {
@@ -235,18 +259,21 @@ pub const RECIPES: &[Recipe] = &[
         title: "Unsloth's recipe for experts",
         always: PRECISE_DELTA,
         rows: UNSLOTH_EXPERTS,
+        error: within(94, 528, 2847),
         ..WITH_MATRIX
     },
     Recipe {
         name: "unsloth-gemma4",
         title: "Unsloth's recipe for Gemma 4",
         rows: UNSLOTH_GEMMA4,
+        error: within(18, 1, 1),
         ..WITH_MATRIX
     },
     Recipe {
         name: "unsloth-gemma4-per-layer",
         title: "Unsloth's recipe for Gemma 4 with embeddings per layer",
         rows: UNSLOTH_GEMMA4_PER_LAYER,
+        error: within(18, 337, 1730),
         ..WITH_MATRIX
     },
     // some of what is outside the experts is narrower; which is not known
@@ -254,15 +281,17 @@ pub const RECIPES: &[Recipe] = &[
         name: "unsloth-experts-and-convolutions",
         title: "Unsloth's recipe for experts",
         rows: UNSLOTH_EXPERTS,
+        error: within(14, 1985, 3111),
         ..WITH_MATRIX
     },
     // the importance matrix decides
-    Recipe { name: "not-known", title: "an importance matrix", is_known: false, ..WITH_MATRIX },
+    Recipe { name: "not-known", title: "an importance matrix", is_known: false, error: within(0, 0, 0), ..WITH_MATRIX },
     Recipe {
         name: "unsloth-experts-2026-03",
         title: "Unsloth's recipe for experts of March 2026",
         always: WIDE_DELTA,
         rows: UNSLOTH_EXPERTS,
+        error: within(51, 1, 1153),
         ..WITH_MATRIX
     },
     Recipe {
@@ -275,6 +304,7 @@ pub const RECIPES: &[Recipe] = &[
             row(&["UD-Q6_K_XL"], FileType::Q6K, &[]),
             row(&["UD-Q8_K_XL"], FileType::Q8_0, &[of(EMBEDDING, Bf16), of(OUTPUT, Bf16)]),
         ],
+        error: within(25, 1, 257),
         ..WITH_MATRIX
     },
     Recipe {
@@ -282,6 +312,7 @@ pub const RECIPES: &[Recipe] = &[
         title: "the usual recipe of experts that are trained in MXFP4",
         experts: Some(Experts { ty: Mxfp4, always: false }),
         rows: TRAINED_IN_FOUR_BITS,
+        error: within(4, 10, 13),
         ..WITH_MATRIX
     },
     Recipe {
@@ -289,14 +320,13 @@ pub const RECIPES: &[Recipe] = &[
         title: "the usual recipe of experts that are trained in 4 bits",
         experts: Some(Experts { ty: Q4_0, always: false }),
         rows: TRAINED_IN_FOUR_BITS,
+        error: within(1, 1, 1),
         ..WITH_MATRIX
     },
 ];
 
-const TRAINED_IN_FOUR_BITS: &[RecipeRow] = &[
-    row(&["UD-Q4_K_XL"], FileType::Q8_0, &[]),
-    row(&["UD-Q8_K_XL"], FileType::Bf16, &[]),
-];
+const TRAINED_IN_FOUR_BITS: &[RecipeRow] =
+    &[row(&["UD-Q4_K_XL"], FileType::Q8_0, &[]), row(&["UD-Q8_K_XL"], FileType::Bf16, &[])];
 
 /// The recipe with this name.
 pub fn named(name: &str) -> Option<&'static Recipe> {
