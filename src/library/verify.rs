@@ -107,12 +107,11 @@ pub fn find(load: &Load, roots: &Roots) -> Result<FoundModel, String> {
     let types = model.file_type.as_deref().and_then(file_type).map(Quantisation::from);
     let plain = types.or_else(|| names.iter().find_map(|name| type_in(name)));
     let of_packager = own_name.and_then(|name| Some((name, named(entry, name, &model)?)));
-    let (quant, built) = match of_packager {
-        Some(found) => found,
-        None => {
-            let quant = plain.unwrap_or_else(|| entry.quantisation.into());
-            (quant, entry.model(quant).map_err(|error| error.to_string())?)
-        }
+    let (quant, built) = if let Some(found) = of_packager {
+        found
+    } else {
+        let quant = plain.unwrap_or_else(|| entry.quantisation.into());
+        (quant, entry.model(quant).map_err(|error| error.to_string())?)
     };
     let how = format!("{how}: {} of the catalogue, as {quant}", entry.title);
     let package = Package { projector: entry.projector().cloned(), ..built.into() };

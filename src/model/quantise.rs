@@ -180,8 +180,11 @@ pub(super) struct Method<'a> {
     /// Whether there is an importance matrix.
     pub importance: bool,
     /// Types that stand over the mix's, of tensors that llama-quantize leaves as they are (true) and of others.
-    pub other: Option<Box<dyn Fn(&Tensor, bool) -> Option<GgmlType> + 'a>>,
+    pub other: Option<OtherTypes<'a>>,
 }
+
+/// The type of a tensor that has another one than the mix's.
+pub(super) type OtherTypes<'a> = Box<dyn Fn(&Tensor, bool) -> Option<GgmlType> + 'a>;
 
 impl Method<'_> {
     /// As llama-quantize without an importance matrix.

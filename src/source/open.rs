@@ -304,6 +304,16 @@ impl Package {
     /// # Errors
     /// If the quantiser would refuse.
     pub fn quantised(&self, to: impl Into<Quantisation>) -> Result<Self, QuantiseError> {
+        let to = to.into();
+        let name = self.reference.as_deref().and_then(|reference| reference.strip_prefix(catalogue::PREFIX));
+        let name = name.map(|name| name.split_once('@').map_or(name, |(name, _)| name));
+        if let Some((entry, file)) = name.and_then(|name| catalogue::published(name, to))
+            && let Ok(model) = entry.published(to, &file)
+        {
+            // published with other blocks than the catalogue's own model has
+            let model = PreparedModel::from(model).with_date(&catalogue::dated());
+            return Ok(Self { model: model.with_draft(self.model.draft().cloned()).into(), ..self.clone() });
+        }
         Ok(Self { model: self.model.requantised(to)?.into(), ..self.clone() })
     }
 }

@@ -145,7 +145,7 @@ pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
         && let Some((entry, file)) = catalogue::published(name, *quantisation)
     {
         let model = entry.published(*quantisation, &file).map_err(|error| refused(error.to_string()))?;
-        return Ok(of_catalogue(model, file.edition.model_name(), format!("{name}@{quantisation}")));
+        return Ok(of_catalogue(model, file.edition.model_name(), &format!("{name}@{quantisation}")));
     }
     let entry = catalogue::find(name)
         .ok_or_else(|| SourceError::NoEntry { name: name.to_owned(), near: shortened(&catalogue::nearest(name)) })?;
@@ -156,10 +156,10 @@ pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
     let model = entry.model(quantisation).map_err(|error| refused(error.to_string()))?;
     let own = quantisation == entry.quantisation.into();
     let name = if own { entry.name.clone() } else { format!("{}@{quantisation}", entry.name) };
-    Ok(OpenedModel { remote_projector: entry.projector().cloned(), ..of_catalogue(model, &entry.title, name) })
+    Ok(OpenedModel { remote_projector: entry.projector().cloned(), ..of_catalogue(model, &entry.title, &name) })
 }
 
-fn of_catalogue(model: Model, title: &str, name: String) -> OpenedModel {
+fn of_catalogue(model: Model, title: &str, name: &str) -> OpenedModel {
     let Model { header, entry, mixture, .. } = model;
     OpenedModel {
         reference: Some(format!("{CATALOGUE}{name}")),
