@@ -145,7 +145,9 @@ pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
         && let Some((entry, file)) = catalogue::published(name, *quantisation)
     {
         let model = entry.published(*quantisation, &file).map_err(|error| refused(error.to_string()))?;
-        return Ok(of_catalogue(model, file.edition.model_name(), &format!("{name}@{quantisation}")));
+        let opened = of_catalogue(model, file.edition.model_name(), &format!("{name}@{quantisation}"));
+        let remote_projector = catalogue::find(name).and_then(CatalogueEntry::projector).cloned();
+        return Ok(OpenedModel { remote_projector, ..opened });
     }
     let entry = catalogue::find(name)
         .ok_or_else(|| SourceError::NoEntry { name: name.to_owned(), near: shortened(&catalogue::nearest(name)) })?;
