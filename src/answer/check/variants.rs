@@ -359,7 +359,7 @@ impl<'a> Base<'a> {
         let off = |bytes: u64| (bytes as f64 / own * planned - seen).abs();
         let types = FileType::ALL
             .iter()
-            .filter_map(|to| Some((off(placed.opened.quantised_bytes(*to).ok()?.0), WeightsTried::Type(*to))));
+            .filter_map(|to| Some((off(placed.opened.bytes_in(*to).ok()?.0), WeightsTried::Type(*to))));
         let files = placed.opened.published_files();
         let files = files.map(|file| (off(file.tensor_bytes()), WeightsTried::File(file)));
         let mut tried: Vec<(f64, WeightsTried)> = types.collect();
@@ -409,7 +409,7 @@ impl WeightsTried {
     /// The request with these weights.
     fn request(&self, placed: &PlanRequest) -> Option<(Quantisation, PlanRequest)> {
         let (name, model) = match self {
-            Self::Type(to) => (Quantisation::from(*to), placed.opened.quantised(*to).ok()?),
+            Self::Type(to) => (Quantisation::from(*to), placed.opened.in_quantisation(*to).ok()?),
             Self::File(file) => {
                 let name = file.quantisation()?;
                 (name, placed.opened.as_published(name, file).ok()?)
