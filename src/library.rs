@@ -11,7 +11,7 @@ pub mod verify;
 use std::cmp::Reverse;
 use std::sync::OnceLock;
 
-use crate::gguf::FileType;
+use crate::model::mixture::{self, Quantisation};
 use crate::model::{MissingProjector, Modalities};
 use crate::plan::Plan;
 use crate::source::catalogue::{self, CatalogueEntry};
@@ -75,7 +75,7 @@ pub struct Item {
 enum HeaderLocation {
     Stored(store::StoreEntry),
     /// The built-in catalogue, in this quantisation.
-    BuiltIn(&'static CatalogueEntry, FileType),
+    BuiltIn(&'static CatalogueEntry, Quantisation),
     /// Its reference, without access to servers unless `asks_servers`.
     Reference {
         asks_servers: bool,
@@ -98,12 +98,12 @@ impl Item {
     }
 
     /// An entry of the catalogue, in `quant` or else in its default quantisation.
-    pub fn built_in(entry: &'static CatalogueEntry, quant: Option<FileType>) -> Self {
+    pub fn built_in(entry: &'static CatalogueEntry, quant: Option<Quantisation>) -> Self {
         let reference = match quant {
             Some(quant) => format!("catalogue:{}@{quant}", entry.name),
             None => format!("catalogue:{}", entry.name),
         };
-        let header = HeaderLocation::BuiltIn(entry, quant.unwrap_or(entry.quantisation));
+        let header = HeaderLocation::BuiltIn(entry, quant.unwrap_or(entry.quantisation.into()));
         let aliases = entry.tags.iter().chain([&entry.title]).cloned().collect();
         Self { aliases, ..Self::new(entry.name.clone(), reference, ModelOrigin::Catalogue, header) }
     }
@@ -183,7 +183,12 @@ impl Item {
         match &self.header {
             HeaderLocation::BuiltIn(entry, _) => {
                 let is_usual = quantisation == Some(entry.quantisation.name());
-                entry.tags.first().filter(|_| is_usual).map(|tag| format!("ollama pull {tag}"))
+                let of_ollama = entry.tags.first().filter(|_| is_usual).map(|tag| format!("ollama pull {tag}"));
+                of_ollama.or_else(|| {
+                    let editions = mixture::of_name(&entry.name).filter(|edition| edition.header == entry.name);
+                    let file = editions.filter_map(|edition| edition.file(quantisation?)).next()?;
+                    Some(format!("llama-server -hf {}:{}", file.edition.repository, file.name))
+                })
             }
             HeaderLocation::Stored(entry) if entry.store == Store::Ollama => Some(format!("ollama run {}", self.name)),
             HeaderLocation::Stored(_) => Some(format!("llama-server -m {}", shell_word(&self.reference))),
@@ -270,7 +275,7 @@ fn packaged(opened: Result<OpenedModel, SourceError>) -> Result<Package, String>
 
 /// The models known without asking a server: recently opened, then in stores, then the catalogue. Catalogue entries are
 /// in `quant`, or each in its default quantisation.
-pub fn local_models(roots: &Roots, quant: Option<FileType>) -> Vec<Item> {
+pub fn local_models(roots: &Roots, quant: Option<Quantisation>) -> Vec<Item> {
     let stored: Vec<Item> = store::list(roots).into_iter().map(Item::stored).collect();
     // the newest first: people look for these
     let mut entries: Vec<_> = catalogue::all().iter().collect();

@@ -1,6 +1,7 @@
 //! A [`Model`] from a header: hyperparameters, weights per layer, architecture and quantisation.
 
 mod hyper;
+pub mod mixture;
 mod projector;
 pub mod quantise;
 
@@ -8,6 +9,7 @@ use crate::gguf::{Header, Tensor, Value, file_type_name};
 use crate::text;
 use crate::units::Bytes;
 use hyper::TensorGroups;
+use mixture::Mixture;
 
 pub use hyper::ModelSummary;
 pub use hyper::TensorGroup;
@@ -24,6 +26,10 @@ pub struct Model {
     pub header: Header,
     /// `general.name`, or else the name from its source.
     pub name: String,
+    /// Its name in the catalogue, if it comes from there.
+    pub entry: Option<Box<str>>,
+    /// What is known of its tensors' sizes, if they are not those of a header or of llama-quantize.
+    pub mixture: Option<Mixture>,
     /// `general.architecture`.
     pub architecture: String,
     /// The quantisation, `Q4_K_M`; none if the header lacks it.
@@ -99,6 +105,8 @@ impl Model {
         Ok(Self {
             header,
             name,
+            entry: None,
+            mixture: None,
             architecture,
             file_type,
             parameters,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::engine::id::EngineId;
 use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Gpu, Machine, Origin, Ram};
-use crate::model::ModelSummary;
+use crate::model::{Model, ModelSummary};
 use crate::settings::InEffect;
 use crate::units::Bytes;
 
@@ -208,6 +208,12 @@ pub struct Uncertainty {
 }
 
 impl Uncertainty {
+    /// Why the sizes of a model's tensors are not exact.
+    pub fn of_weights(model: &Model) -> Option<Self> {
+        let reason = model.mixture.as_ref()?.uncertainty()?.to_owned();
+        Some(Self { confidence: Confidence::Modelled, reason })
+    }
+
     /// The confidence that all these reasons leave.
     pub fn worst(uncertainties: &[Self]) -> Confidence {
         uncertainties.iter().map(|uncertainty| uncertainty.confidence).max().unwrap_or(Confidence::Exact)

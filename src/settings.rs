@@ -17,9 +17,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::gguf::{FileType, GgmlType};
+use crate::gguf::GgmlType;
 use crate::machine::Machine;
 use crate::model::Projector;
+use crate::model::mixture::Quantisation;
 use crate::named::named;
 use crate::units::Bytes;
 
@@ -124,7 +125,7 @@ pub struct Settings {
     pub draft: DraftSettings,
     /// Quantisation to plan for; `None` keeps that of the opened file. Engines ignore it: the caller requantises the
     /// model before planning.
-    pub quant: Option<FileType>,
+    pub quant: Option<Quantisation>,
     /// What only Ollama is asked.
     pub ollama: OllamaSettings,
     /// Release of llama.cpp; `None` for the engine's own: the newest, or the nearest to what this version of Ollama ships.

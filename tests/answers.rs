@@ -185,7 +185,7 @@ proptest! {
                 let (mut settings, mut machine) = (settings.clone(), machine.clone());
                 change.apply(&mut settings, &mut machine);
                 let model = match *change {
-                    Change::Quantisation(to) => &model.quantised(to).unwrap().into(),
+                    Change::Quantisation(to) => &model.in_quantisation(to).unwrap().into(),
                     _ => model,
                 };
                 let changed = engine::plan(engine, model, &machine, &settings).unwrap();
@@ -204,7 +204,7 @@ proptest! {
     ) {
         let request = request(engine, model, &machine, &settings);
         let meets = |to| {
-            let model = model.quantised(to).unwrap().into();
+            let model = model.in_quantisation(to).unwrap().into();
             engine::plan(engine, &model, &machine, &settings).is_ok_and(|plan| goal.is_met_by(&plan))
         };
         let sizes = model.quantisations();
@@ -276,7 +276,7 @@ proptest! {
         let matrix = request.matrix(Axis::Knob(Knob::Context, vec![4096, 10_000]), rows);
         prop_assert_eq!(matrix.cells.len(), 2 * to.len());
         for (column, &to) in to.iter().enumerate() {
-            let there = request.with_model(model.quantised(to).unwrap());
+            let there = request.with_model(model.in_quantisation(to).unwrap());
             let there = there.changed(|settings| settings.ctx = Context::Tokens(10_000));
             let figures = PlanFigures::of_request(&there).map_err(|error| error.to_string());
             prop_assert_eq!(matrix.cell(1, column), Some(&figures));

@@ -353,7 +353,7 @@ fn names_of_other_places_mean_entries() {
     let found =
         |reference| catalogue::described_by(reference).map(|(entry, quantisation)| (entry.name.as_str(), quantisation));
     for reference in ["qwen3:8b-q8_0", "hf://Qwen/Qwen3-8B-GGUF:Q8_0", "https://here/Qwen3-8B-Q8_0.gguf"] {
-        assert_eq!(found(reference), Some(("qwen3-8b", Some(FileType::Q8_0))), "{reference}");
+        assert_eq!(found(reference), Some(("qwen3-8b", Some(FileType::Q8_0.into()))), "{reference}");
     }
     assert_eq!(found("hf.co/Qwen/Qwen3-8B-GGUF"), Some(("qwen3-8b", None)));
     assert_eq!(found("hf://me/nothing-GGUF:Q8_0"), None);

@@ -1,5 +1,6 @@
 //! Plans beside real logs.
 
 mod besides;
+mod published;
 mod samples;
 mod several;

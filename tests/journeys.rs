@@ -79,7 +79,7 @@ fn every_knob_turns_and_is_undone() {
     let fresh = harness.host.app.settings.clone();
     harness.press("↓ → ↓ → ↓ → ↓ → ↓ → ↓ ←");
     assert_eq!(harness.host.app.settings.parallel, Some(2));
-    assert_eq!(harness.host.app.settings.quant, Some(FileType::Q4_1));
+    assert_eq!(harness.host.app.settings.quant, Some(FileType::Q4_1.into()));
     assert_eq!(harness.host.app.settings.cache_type_k, Some(CacheType::Q8_0));
     assert_eq!(harness.host.app.settings.cache_type_v, Some(CacheType::Q8_0));
     assert_eq!(harness.host.app.settings.flash_attn, FlashAttn::On);

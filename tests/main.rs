@@ -14,6 +14,7 @@ mod harness;
 mod journeys;
 mod laws;
 mod llama_cpp;
+mod mixtures;
 mod model;
 #[cfg(feature = "net")]
 mod net;

@@ -141,7 +141,7 @@ fn the_slider_covers_small_to_large() {
         let passed = model.quantisations();
         assert!(passed.len() >= 30, "{name}");
         assert!(passed.is_sorted_by_key(|&(_, bytes)| bytes), "{name}");
-        assert!(passed.iter().all(|&(to, bytes)| model.quantised(to).unwrap().bytes == bytes), "{name}");
+        assert!(passed.iter().all(|&(to, bytes)| model.requantised(to).unwrap().bytes == bytes), "{name}");
         assert_eq!(passed.iter().any(|&(to, _)| to == FileType::Mxfp4), model.hyper.experts.is_some(), "{name}");
         assert_eq!(passed.last().map(|&(to, _)| to), Some(FileType::F32), "{name}");
     }

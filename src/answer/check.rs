@@ -19,9 +19,9 @@ use serde::Serialize;
 
 use crate::engine::llama_cpp::Reservation;
 use crate::engine::{EngineError, EngineId, PlanRequest, PreparedModel};
-use crate::gguf::FileType;
 use crate::machine::spec::MachineSpec;
 use crate::model::Projector;
+use crate::model::mixture::Quantisation;
 use crate::observed::{Load, Mib};
 use crate::settings::{Release, Settings};
 
@@ -57,7 +57,7 @@ pub struct Check {
     /// Which release was planned, and why; none for an engine that runs no llama.cpp.
     pub release: Option<ReleaseChoice>,
     /// The quantisation that was planned instead of the model's own, as its weights are those in the log.
-    pub quantisation: Option<FileType>,
+    pub quantisation: Option<Quantisation>,
     /// Every figure of either side.
     pub rows: Vec<Compared>,
     /// Layers on GPUs, where the log tells them.

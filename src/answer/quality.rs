@@ -51,7 +51,7 @@ const OTHERS: [(FileType, f64); 9] = [
 ];
 
 /// Types that models are trained in, so that they lose nothing, and a larger one holds nothing more.
-pub(super) const TRAINED_IN: [FileType; 6] =
+pub const TRAINED_IN: [FileType; 6] =
     [FileType::Mxfp4, FileType::Nvfp4, FileType::Tq1_0, FileType::Tq2_0, FileType::Q1_0, FileType::Q2_0];
 
 /// What loses more is a last resort: the measured perplexity grows by more than a third.
@@ -90,7 +90,7 @@ pub fn of_model(model: &Model) -> f64 {
         Some(own) if TRAINED_IN.contains(&own) => 0.0,
         Some(own) => of_weights(own),
         None => {
-            let no_wider = |to: &FileType| model.quantised_bytes(*to).is_ok_and(|bytes| bytes <= model.bytes);
+            let no_wider = |to: &FileType| model.bytes_in(*to).is_ok_and(|bytes| bytes <= model.bytes);
             ladder().find(no_wider).map_or(f64::INFINITY, of_weights)
         }
     }

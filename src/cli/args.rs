@@ -444,7 +444,7 @@ pub(super) struct WhyArgs {
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct FloorArgs {
     /// Suggest no quantisation that loses more than this one [default: none under IQ3_XXS, unless nothing else runs].
-    #[arg(long, value_name = "TYPE", value_parser = value::quantisation, help_heading = "Question")]
+    #[arg(long, value_name = "TYPE", value_parser = value::file_type, help_heading = "Question")]
     pub(super) min_quant: Option<FileType>,
     /// Suggest no KV cache that loses more than this type [default: q8_0].
     #[arg(long, value_name = "TYPE", help_heading = "Question")]

@@ -274,7 +274,7 @@ static KEYS: [Key; 12] = [
         example: "\"Q4_K_M\"",
         variable: None,
         default: || "none under IQ3_XXS, unless nothing else runs".to_owned(),
-        set: |config, text| put(&mut config.preferences.floors.quant, value::quantisation(text)),
+        set: |config, text| put(&mut config.preferences.floors.quant, value::file_type(text)),
     },
     Key {
         name: "min-kv",

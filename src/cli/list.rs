@@ -15,10 +15,10 @@ use super::style::Style;
 use crate::answer::FitSummary;
 use crate::answer::best::Floors;
 use crate::engine::EngineVersion;
-use crate::gguf::FileType;
 use crate::library;
 use crate::library::{Item, ModelFilter, ModelOrigin, ModelStatus, SortBy, Standing, SurveyRequest};
 use crate::model::MissingProjector;
+use crate::model::mixture::Quantisation;
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Confidence, Outcome, Plan, Verdict};
 use crate::settings::{Context, Release};
@@ -80,7 +80,7 @@ pub(super) struct Wanted<'a> {
     /// Limits; a model that cannot be planned is listed without any.
     pub filter: ModelFilter,
     /// The quantisation to plan in, instead of each model's best.
-    pub quant: Option<FileType>,
+    pub quant: Option<Quantisation>,
     /// The narrowest types that are chosen.
     pub floors: Floors,
     /// The order, among those of one source.
@@ -425,8 +425,8 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
     };
     let order = match wanted.sort {
         SortBy::Best => {
-            "Order: what runs at 5 tok/s or more first, of that the most capable by size and age (twice the size counts as \
-             half a year), then by outcome and speed. "
+            "Order: what runs at 10 tok/s or more first, of that the most capable by size and age (half a year counts as \
+             twice the size) and by what its quantisation loses. "
         }
         _ => "",
     };

@@ -22,6 +22,7 @@ use crate::export::llama_server;
 use crate::export::svg;
 use crate::export::{Caption, ExportFormat, ExportInput, ModelLocation};
 use crate::gguf::FileType;
+use crate::model::mixture::Quantisation;
 use crate::page::answers::{self, OutOfReach, WhyAnswer};
 use crate::plan::{Outcome, Plan};
 use crate::settings::Settings;
@@ -300,7 +301,7 @@ pub(super) fn export(args: &ExportArgs) -> Result<(), CliError> {
 }
 
 /// Where Ollama or llama-server finds the model `named`.
-pub(super) fn model_location(named: &Path, quant: Option<FileType>) -> ModelLocation {
+pub(super) fn model_location(named: &Path, quant: Option<Quantisation>) -> ModelLocation {
     if let Some(quant) = quant {
         // a file in this quantisation may not exist
         return ModelLocation::Unknown(format!("{} as {quant}", named.display()));

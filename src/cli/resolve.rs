@@ -13,13 +13,13 @@ use super::surroundings::ProgressLine;
 use crate::answer::KnobLimits;
 use crate::answer::best::Floors;
 use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, RequestParts, ServerStarts};
-use crate::gguf::FileType;
 use crate::hardware::remembered::SavedMachines;
 use crate::hardware::{CollectorResult, DetectOptions, Detected, watch};
 use crate::library::SurveyRequest;
 use crate::machine::spec::MachineSpec;
 use crate::machine::{Cpu, Drivers, Machine};
 use crate::model::Model;
+use crate::model::mixture::Quantisation;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::settings::{Context, Flag, Settings};
@@ -283,7 +283,7 @@ pub(super) struct ResolvedArgs {
 
 impl ResolvedArgs {
     /// The request of a survey over many models.
-    pub(super) fn survey_request(&self, quant: Option<FileType>, floors: Floors) -> SurveyRequest {
+    pub(super) fn survey_request(&self, quant: Option<Quantisation>, floors: Floors) -> SurveyRequest {
         let (machine, settings) = (Arc::clone(&self.machine), self.settings.clone());
         SurveyRequest { engine: self.engine, machine, settings, held: self.held, quant, floors }
     }

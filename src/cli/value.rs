@@ -11,13 +11,19 @@ use super::args::{Interval, KnobOrQuant, PageChoice};
 use crate::answer::best::Objective;
 use crate::engine::EngineId;
 use crate::export::ExportFormat;
+use crate::gguf::{FileType, NotAFileType};
 use crate::library::{self, SortBy};
 use crate::machine::Os;
 use crate::plan::Outcome;
 use crate::settings::knob::Knob;
 use crate::teach::Page;
 
-pub(super) use crate::settings::flag::{context, count, layers, mebibytes, quantisation};
+pub(super) use crate::settings::flag::{context, count, layers, mebibytes};
+
+/// A file type of llama.cpp.
+pub(super) fn file_type(text: &str) -> Result<FileType, String> {
+    text.parse().map_err(|error: NotAFileType| error.to_string())
+}
 
 /// Tokens per second.
 pub(super) fn speed(text: &str) -> Result<f64, String> {

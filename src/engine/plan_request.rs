@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::id::EngineId;
 use super::llama_cpp::PreparedModel;
-use crate::gguf::FileType;
 use crate::machine::Machine;
+use crate::model::mixture::Quantisation;
 use crate::settings::Settings;
 
 /// Engine, model, machine and settings. Cheap to clone.
@@ -78,14 +78,16 @@ impl PlanRequest {
     }
 
     /// The same with the model requantised; `None` if that is not possible.
-    pub fn quantised(&self, to: FileType) -> Option<Self> {
+    pub fn quantised(&self, to: impl Into<Quantisation>) -> Option<Self> {
+        let to = to.into();
         let model = self.opened.requantised(to).ok()?.into();
         Some(self.quantised_as(to, model))
     }
 
     /// The same with `model`, which is the opened one requantised to `quant`.
     #[must_use]
-    pub fn quantised_as(&self, quant: FileType, model: Arc<PreparedModel>) -> Self {
+    pub fn quantised_as(&self, quant: impl Into<Quantisation>, model: Arc<PreparedModel>) -> Self {
+        let quant = quant.into();
         self.with_model(model).changed(|settings| settings.quant = Some(quant))
     }
 }

@@ -226,6 +226,13 @@ impl fmt::Display for FileType {
 #[error("'{0}' is not a llama.cpp quantisation: use one of {names}", names = names())]
 pub struct NotAFileType(String);
 
+impl NotAFileType {
+    /// The error for this text.
+    pub(crate) fn of(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 fn names() -> String {
     FileType::ALL.iter().map(|file_type| file_type.name()).collect::<Vec<_>>().join(" ")
 }

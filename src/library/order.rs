@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::answer::FitSummary;
+use crate::answer::quality::{self, TRAINED_IN};
 use crate::named::named;
 use crate::plan::{Outcome, Plan};
 use crate::source::catalogue::{CatalogueEntry, Use};
@@ -29,8 +30,8 @@ named! {
     }
 }
 
-/// Fewer tokens per second are not called running well.
-const USABLE: f64 = 5.0;
+/// Fewer tokens per second are not called running well: few read slower.
+const USABLE: f64 = 10.0;
 
 /// Months in which models of one size are taken to become as capable as models of twice that size were. A rule of thumb:
 /// Xiao et al., "Densing law of LLMs", 2024, find about a hundred days; half of that pace is taken.
@@ -89,17 +90,24 @@ impl Standing {
     }
 }
 
+/// What a quantisation may lose, in nats per token, that counts as half the size. A rule of thumb: a model of 70 billion
+/// weights in two bits is about as good as one of a fourth of its size.
+const LOSS_TO_HALVE: f64 = 0.15;
+
 /// How capable a model is expected to be: a step for each doubling of its size, which for experts is the geometric mean of
-/// all weights and the active ones, and one for each half year.
+/// all weights and the active ones, and one for each half year, less what its quantisation loses.
 fn merit(plan: &Plan, entry: Option<&CatalogueEntry>) -> f64 {
     let weights = (plan.model.parameters as f64 * plan.model.active_parameters as f64).sqrt();
     let released = entry.and_then(|entry| month(entry.released.as_deref()?));
-    weights.max(1.0).log2() + released.unwrap_or(UNKNOWN_AGE) / MONTHS_TO_HALVE
+    let quantised = plan.model.file_type.as_ref().and_then(|name| name.parse().ok());
+    // experts that were trained in their type lose nothing
+    let loss = quantised.filter(|to| !TRAINED_IN.contains(to)).map_or(0.0, quality::of_weights);
+    weights.max(1.0).log2() + released.unwrap_or(UNKNOWN_AGE) / MONTHS_TO_HALVE - loss / LOSS_TO_HALVE
 }
 
-/// `2025-04` in months.
+/// `2025-04` in months; the middle of the year where the month is not known.
 fn month(released: &str) -> Option<f64> {
-    let (year, month) = released.split_once('-')?;
+    let (year, month) = released.split_once('-').unwrap_or((released, "06"));
     Some(year.parse::<f64>().ok()?.mul_add(12.0, month.parse().ok()?))
 }
 
@@ -111,6 +119,7 @@ mod tests {
     fn months_are_counted_over_years() {
         assert_eq!(month("2025-04"), Some(24_304.0));
         assert_eq!(month("2026-01").unwrap() - month("2025-12").unwrap(), 1.0);
-        assert_eq!(month("2025"), None);
+        assert_eq!(month("2025"), month("2025-06"));
+        assert_eq!(month("soon"), None);
     }
 }

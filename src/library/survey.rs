@@ -10,8 +10,8 @@ use crate::answer::FitSummary;
 use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Floors};
 use crate::engine::EngineId;
 use crate::engine::PlanRequest;
-use crate::gguf::FileType;
 use crate::machine::Machine;
+use crate::model::mixture::Quantisation;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
@@ -30,7 +30,7 @@ pub struct SurveyRequest {
     pub held: ExplicitKnobs,
     /// Convert every model to this quantisation; without it, models of the catalogue are planned in the one that is
     /// best for the machine, or else in their usual one.
-    pub quant: Option<FileType>,
+    pub quant: Option<Quantisation>,
     /// The narrowest types that are chosen.
     pub floors: Floors,
 }

@@ -8,6 +8,8 @@ use crate::answer::check::{Check, CheckRequest, check};
 use crate::engine::PreparedModel;
 use crate::gguf::FileType;
 use crate::machine::spec::MachineSpec;
+use crate::model::Model;
+use crate::model::mixture::Quantisation;
 use crate::observed::{Load, Observation, ObservedModel, Program};
 use crate::source::catalogue::CatalogueEntry;
 use crate::source::store::{EntryState, Store, StoreEntry};
@@ -100,13 +102,31 @@ pub fn find(load: &Load, roots: &Roots) -> Result<FoundModel, String> {
         Some(entry) => (entry, "by its name"),
         None => (by_shape(&model).ok_or_else(|| unknown(&names))?, "by its shape"),
     };
-    let types = model.file_type.as_deref().and_then(file_type);
-    let quant =
-        types.or_else(|| names.iter().find_map(|name| catalogue::quantisation_in(name))).unwrap_or(entry.quantisation);
-    let built = entry.model(quant).map_err(|error| error.to_string())?;
+    // a packager's files are of the nearest type by their own headers
+    let own_name = names.iter().find_map(|name| Quantisation::own_name_in(base(name)));
+    let types = model.file_type.as_deref().and_then(file_type).map(Quantisation::from);
+    let plain = types.or_else(|| names.iter().find_map(|name| catalogue::quantisation_in(name)));
+    let of_packager = own_name.and_then(|name| Some((name, named(entry, name, &model)?)));
+    let (quant, built) = if let Some(found) = of_packager {
+        found
+    } else {
+        let quant = plain.unwrap_or_else(|| entry.quantisation.into());
+        (quant, entry.model(quant).map_err(|error| error.to_string())?)
+    };
     let how = format!("{how}: {} of the catalogue, as {quant}", entry.title);
     let package = Package { projector: entry.projector().cloned(), ..built.into() };
     Ok(FoundModel { package, is_same_file: false, how })
+}
+
+/// The entry's model as a packager makes it; of one that was published without its last block, that one if the log has
+/// as many blocks.
+fn named(entry: &CatalogueEntry, name: Quantisation, seen: &ObservedModel) -> Option<Model> {
+    if let Some((other, file)) = catalogue::published(&entry.name, name)
+        && seen.blocks.is_none_or(|blocks| blocks == other.blocks())
+    {
+        return other.published(name, &file).ok();
+    }
+    entry.model(name).ok()
 }
 
 fn unknown(names: &[String]) -> String {
@@ -197,7 +217,7 @@ mod tests {
         assert_eq!(file_type("Q4_K - Medium"), Some(FileType::Q4KM));
         assert_eq!(file_type("(guessed) Q8_0"), "Q8_0".parse().ok());
         assert_eq!(file_type("IQ4_XS - 4.25 bpw"), "IQ4_XS".parse().ok());
-        assert_eq!(catalogue::quantisation_in("/models/Qwen3.5-9B-MTP-UD-Q4_K_XL.gguf"), Some(FileType::Q4KM));
+        assert_eq!(catalogue::quantisation_in("/models/Qwen3.5-9B-MTP-UD-Q4_K_XL.gguf"), "UD-Q4_K_XL".parse().ok());
         assert_eq!(catalogue::quantisation_in("deepseek-coder-v2:16b-lite-instruct-q5_K_M"), "Q5_K_M".parse().ok());
     }
 

@@ -1,7 +1,7 @@
 //! Tensor types and sizes that `llama-quantize` would give a model.
 //!
 //! The quantiser decides by names, shapes and a few hyperparameters, never by weights, so a header is enough.
-//! Importance matrices are not modelled.
+//! What an importance matrix changes is a parameter, and packagers' own types stand over the mix's (`super::mixture`).
 //!
 //! - `category`: category of a tensor by its name, and tensors that are never quantised.
 //! - `mix`: the types that each file type uses per category.
@@ -19,6 +19,7 @@ use PositionRule::*;
 use crate::gguf::GgmlType::*;
 use crate::gguf::{FileType, GgmlType, Header, Metadata, Tensor, Value};
 use crate::model::Model;
+use crate::model::mixture::Quantisation;
 use crate::units::Bytes;
 
 /// `general.quantization_version`: `GGML_QNT_VERSION` in ggml/include/ggml.h (llama-cpp-sys-2 0.1.161).
@@ -54,6 +55,17 @@ pub enum QuantiseError {
         /// The type that the file type asks for.
         wanted: GgmlType,
     },
+    /// No file of this name is known, and no rule for one.
+    #[error(
+        "which tensor has which type in {name} of this model is not known: use the file itself, or a type that \
+         llama-quantize makes, such as {nearest}"
+    )]
+    NotKnown {
+        /// The name.
+        name: Quantisation,
+        /// The type with tensors of about the same types.
+        nearest: FileType,
+    },
     /// A tensor that would take more than 2^64 bytes.
     #[error("tensor '{tensor}' would take more than 2^64 bytes as {ty}: the header describes no real model")]
     TooLarge {
@@ -74,7 +86,12 @@ impl Model {
     /// # Errors
     /// If the quantiser itself would refuse.
     pub fn quantised(&self, to: FileType) -> Result<Self, QuantiseError> {
-        let (tensors, notes) = self.quantised_tensors(to)?;
+        let (tensors, notes) = self.quantised_tensors(&Method::of(to))?;
+        Ok(self.with_tensors(to, tensors, notes))
+    }
+
+    /// The model with other tensors, of this file type, and more notes.
+    pub(super) fn with_tensors(&self, to: FileType, tensors: Vec<Tensor>, notes: Vec<String>) -> Self {
         let bytes = tensors.iter().map(|tensor| tensor.bytes).sum();
         let header = Header {
             version: self.header.version,
@@ -83,10 +100,12 @@ impl Model {
             data_start: self.header.data_start,
             notes: self.header.notes.iter().cloned().chain(notes).collect(),
         };
-        Ok(Self {
+        Self {
             file_bytes: header.file_bytes(),
             header,
             name: self.name.clone(),
+            entry: self.entry.clone(),
+            mixture: None,
             architecture: self.architecture.clone(),
             file_type: Some(to.name()),
             parameters: self.parameters,
@@ -95,15 +114,16 @@ impl Model {
             hyper: self.hyper.clone(),
             missing_projector: self.missing_projector,
             groups: self.groups.clone(),
-        })
+        }
     }
 
-    /// [`Model::quantised`], with a note if the model was quantised before.
+    /// [`Model::in_quantisation`], with a note if the model was quantised before.
     ///
     /// # Errors
-    /// If the quantiser itself would refuse.
-    pub fn requantised(&self, to: FileType) -> Result<Self, QuantiseError> {
-        let mut model = self.quantised(to)?;
+    /// If the quantiser itself would refuse, or nothing is known of such files.
+    pub fn requantised(&self, to: impl Into<Quantisation>) -> Result<Self, QuantiseError> {
+        let to = to.into();
+        let mut model = self.in_quantisation(to)?;
         if self.is_quantised() {
             model.header.notes.push(format!("requantised: the size of the original weights as {to}"));
         }
@@ -115,7 +135,7 @@ impl Model {
     /// # Errors
     /// If the quantiser itself would refuse.
     pub fn quantised_bytes(&self, to: FileType) -> Result<Bytes, QuantiseError> {
-        let types = types(self, to)?;
+        let types = types(self, &Method::of(to))?;
         self.header.tensors.iter().zip(types.formats).map(|(tensor, ty)| bytes(tensor, ty)).sum()
     }
 
@@ -132,7 +152,7 @@ impl Model {
             _ => true,
         };
         let suitable = FileType::ALL.iter().copied().filter(|&to| suits(to));
-        let mut sizes: Vec<_> = suitable.filter_map(|to| Some((to, self.quantised_bytes(to).ok()?))).collect();
+        let mut sizes: Vec<_> = suitable.filter_map(|to| Some((to, self.bytes_in(to).ok()?))).collect();
         sizes.sort_by_key(|&(_, bytes)| bytes);
         sizes
     }
@@ -142,8 +162,9 @@ impl Model {
         self.header.tensors.iter().any(|tensor| tensor.ty.block() > 1)
     }
 
-    fn quantised_tensors(&self, to: FileType) -> Result<(Vec<Tensor>, Vec<String>), QuantiseError> {
-        let Types { formats, notes } = types(self, to)?;
+    /// The tensors that a method gives the model, and notes.
+    pub(super) fn quantised_tensors(&self, method: &Method<'_>) -> Result<(Vec<Tensor>, Vec<String>), QuantiseError> {
+        let Types { formats, notes } = types(self, method)?;
         let described = self.header.tensors.iter().zip(formats).map(|(tensor, ty)| {
             let bytes = bytes(tensor, ty)?;
             let old_mxfp4 = tensor.old_mxfp4 && ty == tensor.ty;
@@ -153,10 +174,35 @@ impl Model {
     }
 }
 
-fn bytes(tensor: &Tensor, ty: GgmlType) -> Result<Bytes, QuantiseError> {
-    if ty == tensor.ty {
-        return Ok(tensor.bytes);
+/// How tensors get their types.
+pub(super) struct Method<'a> {
+    /// The mix.
+    pub to: FileType,
+    /// Whether there is an importance matrix.
+    pub importance: bool,
+    /// Types that stand over the mix's, of tensors that llama-quantize leaves as they are (true) and of others.
+    pub other: Option<OtherTypes<'a>>,
+}
+
+/// The type of a tensor that has another one than the mix's.
+pub(super) type OtherTypes<'a> = Box<dyn Fn(&Tensor, bool) -> Option<GgmlType> + 'a>;
+
+impl Method<'_> {
+    /// As llama-quantize without an importance matrix.
+    pub fn of(to: FileType) -> Self {
+        Self { to, importance: false, other: None }
     }
+}
+
+/// Bits per weight of the type that most tensors of a file type have.
+pub(super) fn bits(to: FileType) -> f64 {
+    mix(to).map_or(4.0, |mix| match mix.scheme {
+        Scheme::Experts(ty) => ty.block_bytes() as f64 * 8.0 / ty.block() as f64,
+        _ => mix.base.block_bytes() as f64 * 8.0 / mix.base.block() as f64,
+    })
+}
+
+fn bytes(tensor: &Tensor, ty: GgmlType) -> Result<Bytes, QuantiseError> {
     let elements = tensor.dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim));
     elements
         .and_then(|elements| ty.bytes(elements))
@@ -182,16 +228,24 @@ struct Types {
     notes: Vec<String>,
 }
 
-fn types(model: &Model, to: FileType) -> Result<Types, QuantiseError> {
+fn types(model: &Model, method: &Method<'_>) -> Result<Types, QuantiseError> {
+    let to = method.to;
     let tensors = &model.header.tensors;
     let mut kinds = TensorKinds::new(QuantFamily::of(&model.architecture));
     let kinds: Vec<TensorKind> = tensors.iter().map(|tensor| kinds.of(&tensor.name)).collect();
-    let mut chooser = TypeChooser::new(model, &kinds, to)?;
+    let mut chooser = TypeChooser::new(model, &kinds, method)?;
 
     let mut formats: Vec<GgmlType> = tensors.iter().map(|tensor| tensor.ty).collect();
+    if let Some(other) = &method.other {
+        let kept = tensors.iter().zip(&kinds).map(|(tensor, kind)| other(tensor, true).filter(|_| kind.kept));
+        formats.iter_mut().zip(kept).for_each(|(ty, kept)| *ty = kept.unwrap_or(*ty));
+    }
     let (mut fallbacks, mut importance) = (0, false);
     for (index, tensor, kind) in in_quantiser_order(tensors, &kinds) {
-        let wanted = chooser.wanted(tensor, kind)?;
+        let wanted = match method.other.as_ref().and_then(|other| other(tensor, false)) {
+            Some(ty) => ty,
+            None => chooser.wanted(tensor, kind)?,
+        };
         let row = row(tensor);
         let ty = fitting(wanted, row);
         let ty = ty.ok_or_else(|| QuantiseError::Row { tensor: tensor.name.to_string(), row, wanted })?;
@@ -208,7 +262,7 @@ fn types(model: &Model, to: FileType) -> Result<Types, QuantiseError> {
              {fallbacks}."
         ));
     }
-    if importance {
+    if importance && !method.importance {
         notes.push(format!(
             "llama.cpp produces {to} only with an importance matrix, which may change the size slightly: it is \
              modelled."
@@ -247,9 +301,12 @@ struct TypeChooser {
 }
 
 impl TypeChooser {
-    fn new(model: &Model, kinds: &[TensorKind], to: FileType) -> Result<Self, QuantiseError> {
-        let traits = QuantTraits::of(model);
-        let mix = Mix::of(to, &traits).ok_or(QuantiseError::NotMade(to))?;
+    fn new(model: &Model, kinds: &[TensorKind], method: &Method<'_>) -> Result<Self, QuantiseError> {
+        let (traits, to) = (QuantTraits::of(model), method.to);
+        let mut mix = Mix::of(to, &traits).ok_or(QuantiseError::NotMade(to))?;
+        if method.importance {
+            mix.adjust_to_importance(to);
+        }
         let values = kinds.iter().filter(|kind| kind.category == TensorCategory::Value).count() as u64;
         let counters = TensorCounters::new(values, &mix, &traits);
         Ok(Self { mix, traits, counters })
@@ -548,6 +605,21 @@ impl Mix {
             TensorCategory::AttnOutput => self.attn_output,
             TensorCategory::FfnUp | TensorCategory::FfnGate => self.ffn_gate_and_up,
             TensorCategory::FfnDown => self.ffn_down,
+        }
+    }
+
+    /// With an importance matrix some types need no wider one in the first blocks (`has_imatrix` in src/llama-quant.cpp,
+    /// llama-cpp-sys-2 0.1.161).
+    const fn adjust_to_importance(&mut self, to: FileType) {
+        match to {
+            FileType::Iq4Xs | FileType::Iq4Nl => self.ffn_down = &[],
+            FileType::Q4_0 => self.ffn_down = &[(FirstPart(8), Q4_1)],
+            FileType::Q5_0 => self.ffn_down = &[(FirstPart(8), Q5_1)],
+            FileType::Iq3Xxs => {
+                self.ffn_down = &[];
+                self.value = &[(SharedHeads, Q4K)];
+            }
+            _ => {}
         }
     }
 

@@ -15,8 +15,8 @@ use super::{
     NearestRelease, Outputs, Release, Settings, TensorOverride,
 };
 
-use crate::gguf::FileType;
 use crate::machine::Backend;
+use crate::model::mixture::{NotAQuantisation, Quantisation};
 use crate::units::Bytes;
 
 /// What is known of an option.
@@ -764,8 +764,8 @@ flags! {
         },
     }
     Quant {
-        names: &["quant"], takes: Takes::Word("TYPE"), help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, IQ4_XS, MXFP4, …",
-        access: optional!(quant, quantisation, FileType::to_string),
+        names: &["quant"], takes: Takes::Word("TYPE"), help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, MXFP4, …, or as a packager publishes it: UD-Q4_K_XL, bartowski:Q4_K_L, …",
+        access: optional!(quant, quantisation, Quantisation::to_string),
     }
 }
 
@@ -895,8 +895,8 @@ fn size(text: &str) -> Result<Bytes, String> {
 ///
 /// # Errors
 /// One sentence with an example.
-pub fn quantisation(text: &str) -> Result<FileType, String> {
-    text.parse().map_err(|error: crate::gguf::NotAFileType| error.to_string())
+pub fn quantisation(text: &str) -> Result<Quantisation, String> {
+    text.parse().map_err(|error: NotAQuantisation| error.to_string())
 }
 
 /// A number of tokens, `max` or `auto`; the engine decides what 0 means.

@@ -545,7 +545,7 @@ impl Knob {
             Self::Parallel => settings.parallel,
             Self::Batch => settings.batch,
             Self::Ubatch => settings.ubatch,
-            Self::Quant => place(&QUANTISATIONS, &settings.quant?),
+            Self::Quant => place(&QUANTISATIONS, &settings.quant?.nearest()),
             Self::CacheType => place(&CACHE_CHOICES, &settings.cache_type_k?),
             Self::CacheTypeK => place(&CACHE_TYPES, &settings.cache_type_k?),
             Self::CacheTypeV => place(&CACHE_TYPES, &settings.cache_type_v?),
@@ -593,7 +593,7 @@ impl Knob {
             Self::Parallel => settings.parallel = Some(value),
             Self::Batch => settings.batch = Some(value),
             Self::Ubatch => settings.ubatch = Some(value),
-            Self::Quant => settings.quant = QUANTISATIONS.get(at).copied(),
+            Self::Quant => settings.quant = QUANTISATIONS.get(at).copied().map(Into::into),
             Self::CacheType => {
                 let ty = CACHE_CHOICES.get(at).copied();
                 (settings.cache_type_k, settings.cache_type_v) = (ty, ty);

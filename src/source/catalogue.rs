@@ -13,7 +13,8 @@ mod names;
 
 use crate::engine::PreparedModel;
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
-use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderLimits, HeaderOnly, read};
+use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderLimits, HeaderOnly, Value, read};
+use crate::model::mixture::{self, PublishedFile, Quantisation};
 use crate::model::quantise::QuantiseError;
 use crate::model::{MissingProjector, Modalities, Model, ModelError, Projector};
 use crate::units::Bytes;
@@ -46,7 +47,7 @@ pub struct CatalogueEntry {
     pub name: String,
     /// Official name: `Qwen3 8B`.
     pub title: String,
-    /// The month in which it was published: `2025-04`; none if that is not known.
+    /// The month in which it was published: `2025-04`; the year where the month is not known.
     #[serde(default)]
     pub released: Option<String>,
     /// What people use it for, the first thing first; never empty. It sees images if [`Use::Vision`] is among them, and
@@ -181,8 +182,18 @@ pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
 
 /// The entry that a name of another place means, and the quantisation in it: `qwen3:8b-q8_0`, `hf://Qwen/Qwen3-8B-GGUF:Q8_0`,
 /// `https://…/Qwen3-8B-Q8_0.gguf`.
-pub fn described_by(reference: &str) -> Option<(&'static CatalogueEntry, Option<FileType>)> {
+pub fn described_by(reference: &str) -> Option<(&'static CatalogueEntry, Option<Quantisation>)> {
     Some((names::meant(reference)?, names::quantisation_in(reference)))
+}
+
+/// A file that was published under this name of a model and of a quantisation, with the entry that has its tensors, if
+/// that is not the one of this name: of Qwen3.6 27B most files lack the MTP block.
+pub fn published(name: &str, quantisation: Quantisation) -> Option<(&'static CatalogueEntry, PublishedFile)> {
+    let own = find(name).map_or(name, |entry| entry.name.as_str());
+    quantisation.file_type().is_none().then_some(())?;
+    let file = mixture::published_file(mixture::of_name(own), quantisation)?;
+    let entry = find(file.edition.header)?;
+    (entry.name != own).then_some((entry, file))
 }
 
 /// The model with this name, in its usual quantisation.
@@ -265,17 +276,36 @@ impl CatalogueEntry {
         number("attention.head_count_kv") * (number("attention.key_length") + value)
     }
 
-    /// The model that llama.cpp's quantiser would produce.
+    /// The model that llama.cpp's quantiser would produce, or that a packager publishes under this name.
     ///
     /// # Errors
-    /// If the quantiser would refuse; the tests rule out invalid entries.
-    pub fn model(&self, quantisation: FileType) -> Result<Model, CatalogueError> {
+    /// If the quantiser would refuse, or nothing is known of such files; the tests rule out invalid entries.
+    pub fn model(&self, quantisation: impl Into<Quantisation>) -> Result<Model, CatalogueError> {
+        Ok(self.unquantised()?.in_quantisation(quantisation)?)
+    }
+
+    /// The model as a file that was published.
+    ///
+    /// # Errors
+    /// As [`Self::model`].
+    pub fn published(&self, quantisation: Quantisation, file: &PublishedFile) -> Result<Model, CatalogueError> {
+        let own_name = file.edition.model_name();
+        let (name, entry) = (own_name.replace('-', " "), Some(own_name.into()));
+        let mut model = self.unquantised()?.from_catalogue(entry, None);
+        model.name.clone_from(&name);
+        model.header.metadata.set("general.name", Value::String(name.into()));
+        Ok(model.as_published(quantisation, file)?)
+    }
+
+    /// The model before it is quantised.
+    fn unquantised(&self) -> Result<Model, CatalogueError> {
         let bytes = write(&self.header_spec()?, Encoding::default());
         let mut header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
         header.notes.extend(self.conversion());
-        let mut model = Model::from_header(header, &self.title)?;
+        let entry = Some(self.name.as_str().into());
+        let mut model = Model::from_header(header, &self.title)?.from_catalogue(entry, None);
         model.missing_projector = self.missing_projector();
-        Ok(model.quantised(quantisation)?)
+        Ok(model)
     }
 
     /// What it reads besides text, with its projector.

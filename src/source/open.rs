@@ -12,7 +12,8 @@ use super::{Progress, ProgressCallback, ProgressSource, SourceError};
 use crate::engine::llama_cpp::projector::{Encoder, LoadedProjector};
 use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::read::{Shard, ShardName, join};
-use crate::gguf::{FileType, GgufError, Header, HeaderLimits, read};
+use crate::gguf::{GgufError, Header, HeaderLimits, read};
+use crate::model::mixture::{Mixture, Quantisation};
 use crate::model::quantise::QuantiseError;
 use crate::model::{Modalities, Model, ModelError, Projector, TensorGroup};
 use crate::settings::{KvOverride, OllamaVersion, Release, Settings};
@@ -41,6 +42,10 @@ pub struct OpenedModel {
     pub ollama: Option<OllamaVersion>,
     /// An unambiguous reference to open it again, if the one that was given could later mean another model.
     pub reference: Option<String>,
+    /// Its name in the catalogue, if it comes from there.
+    pub entry: Option<Box<str>>,
+    /// What is known of its tensors' sizes, if they are those of a published file.
+    pub mixture: Option<Mixture>,
 }
 
 impl OpenedModel {
@@ -57,6 +62,8 @@ impl OpenedModel {
             knobs: TagParameters::default(),
             ollama: None,
             reference: None,
+            entry: None,
+            mixture: None,
         }
     }
 
@@ -196,7 +203,7 @@ impl OpenedModel {
         let path = self.paths.first().map(|path| path.display().to_string());
         let model = Model::from_header(self.header, &self.name)
             .map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;
-        let mut model = PreparedModel::from(model);
+        let mut model = PreparedModel::from(model.from_catalogue(self.entry, self.mixture));
         let written = self.paths.first().and_then(|path| path.metadata().ok()?.modified().ok());
         let from_catalogue =
             self.reference.as_deref().is_some_and(|reference| reference.starts_with(catalogue::PREFIX));
@@ -296,7 +303,17 @@ impl Package {
     ///
     /// # Errors
     /// If the quantiser would refuse.
-    pub fn quantised(&self, to: FileType) -> Result<Self, QuantiseError> {
+    pub fn quantised(&self, to: impl Into<Quantisation>) -> Result<Self, QuantiseError> {
+        let to = to.into();
+        let name = self.reference.as_deref().and_then(|reference| reference.strip_prefix(catalogue::PREFIX));
+        let name = name.map(|name| name.split_once('@').map_or(name, |(name, _)| name));
+        if let Some((entry, file)) = name.and_then(|name| catalogue::published(name, to))
+            && let Ok(model) = entry.published(to, &file)
+        {
+            // published with other blocks than the catalogue's own model has
+            let model = PreparedModel::from(model).with_date(&catalogue::dated());
+            return Ok(Self { model: model.with_draft(self.model.draft().cloned()).into(), ..self.clone() });
+        }
         Ok(Self { model: self.model.requantised(to)?.into(), ..self.clone() })
     }
 }

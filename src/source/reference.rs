@@ -13,8 +13,8 @@ use super::remote;
 use super::roots::{Roots, without_secrets};
 use super::store::{beside, ollama};
 use super::{ProgressCallback, SourceError, no_progress};
-use crate::gguf::NotAFileType;
-use crate::model::Projector;
+use crate::model::mixture::{NotAQuantisation, Quantisation};
+use crate::model::{Model, Projector};
 
 /// Opens the model that `reference` names: a path (`~/` is the home folder), a name such as `llama3.1:8b` in one of the
 /// Ollama stores of `roots` or on its servers, or an entry of the catalogue (`catalogue:qwen3-8b@q4_K_M`; the prefix is
@@ -136,32 +136,46 @@ pub fn projector(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<
 /// # Errors
 /// If the catalogue has no such model, or the quantiser refuses.
 pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
+    let refused = |reason: String| SourceError::Broken { name: format!("{CATALOGUE}{reference}"), reason };
     let (name, quantisation) = match reference.rsplit_once('@') {
-        Some((name, quantisation)) => (name, Some(quantisation)),
+        Some((name, text)) => (name, Some(text.parse::<Quantisation>())),
         None => (reference, None),
     };
+    if let Some(Ok(quantisation)) = &quantisation
+        && let Some((entry, file)) = catalogue::published(name, *quantisation)
+    {
+        let model = entry.published(*quantisation, &file).map_err(|error| refused(error.to_string()))?;
+        let opened = of_catalogue(model, file.edition.model_name(), &format!("{name}@{quantisation}"));
+        let remote_projector = catalogue::find(name).and_then(CatalogueEntry::projector).cloned();
+        return Ok(OpenedModel { remote_projector, ..opened });
+    }
     let entry = catalogue::find(name)
         .ok_or_else(|| SourceError::NoEntry { name: name.to_owned(), near: shortened(&catalogue::nearest(name)) })?;
-    let refused = |reason: String| SourceError::Broken { name: format!("{CATALOGUE}{reference}"), reason };
     let quantisation = match quantisation {
-        Some(text) => text.parse().map_err(|error: NotAFileType| refused(error.to_string()))?,
-        None => entry.quantisation,
+        Some(read) => read.map_err(|error: NotAQuantisation| refused(error.to_string()))?,
+        None => entry.quantisation.into(),
     };
     let model = entry.model(quantisation).map_err(|error| refused(error.to_string()))?;
-    let own = quantisation == entry.quantisation;
+    let own = quantisation == entry.quantisation.into();
     let name = if own { entry.name.clone() } else { format!("{}@{quantisation}", entry.name) };
-    Ok(OpenedModel {
+    Ok(OpenedModel { remote_projector: entry.projector().cloned(), ..of_catalogue(model, &entry.title, &name) })
+}
+
+fn of_catalogue(model: Model, title: &str, name: &str) -> OpenedModel {
+    let Model { header, entry, mixture, .. } = model;
+    OpenedModel {
         reference: Some(format!("{CATALOGUE}{name}")),
-        remote_projector: entry.projector().cloned(),
-        ..OpenedModel::new(model.header, entry.title.clone())
-    })
+        entry,
+        mixture,
+        ..OpenedModel::new(header, title.to_owned())
+    }
 }
 
 /// `error` with the catalogue's own name of the model, if it has the model.
 fn with_offer(error: SourceError, reference: &str) -> SourceError {
     match catalogue::described_by(reference) {
         Some((entry, quantisation)) if !matches!(error, SourceError::Cancelled) => {
-            let offer = match quantisation.filter(|quantisation| *quantisation != entry.quantisation) {
+            let offer = match quantisation.filter(|quantisation| *quantisation != entry.quantisation.into()) {
                 Some(quantisation) => format!("{CATALOGUE}{}@{quantisation}", entry.name),
                 None => format!("{CATALOGUE}{}", entry.name),
             };

@@ -2,6 +2,7 @@
 //! once.
 
 use plimsoll::engine::{self, EngineId, PreparedModel};
+use plimsoll::gguf::FileType;
 use plimsoll::machine::presets::{self, Preset};
 use plimsoll::machine::{Backend, Machine, Ram};
 use plimsoll::plan::{Outcome, Plan};
@@ -90,7 +91,7 @@ fn plan_of(
     change: impl FnOnce(&mut Settings),
 ) -> (Machine, PreparedModel, Plan) {
     let machine = machine(presets::find(preset).unwrap());
-    let model: PreparedModel = catalogue::find(name).unwrap().model(quant.parse().unwrap()).unwrap().into();
+    let model: PreparedModel = catalogue::find(name).unwrap().model(quant.parse::<FileType>().unwrap()).unwrap().into();
     let mut settings = Settings { ctx: Context::Tokens(4096), parallel: Some(1), ..Settings::default() };
     change(&mut settings);
     let plan = engine::plan(EngineId::LlamaCpp, &model, &machine, &settings).unwrap();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plimsoll::engine::EngineId;
 use plimsoll::gguf::FileType;
+use plimsoll::model::mixture::Quantisation;
 use plimsoll::plan::{Plan, Verdict};
 use plimsoll::settings::Settings;
 use plimsoll::settings::knob::Knob;
@@ -27,7 +28,7 @@ fn each_step_replans_and_undo_restores_the_same_model() {
     assert_eq!(harness.host.app.knobs.focus, Knob::Quant);
     assert_eq!(
         (plan(&harness).model.file_type.as_deref(), harness.host.app.settings.quant),
-        (Some("Q4_1"), Some(FileType::Q4_1))
+        (Some("Q4_1"), Some(FileType::Q4_1.into()))
     );
     assert!(plan(&harness).totals.weights > first);
     // the same model as with --quant
@@ -45,7 +46,7 @@ fn each_step_replans_and_undo_restores_the_same_model() {
     harness.press("Enter Back Back Back Back Back Back");
     harness.write("q8_0");
     harness.press("Enter");
-    assert_eq!(harness.host.app.settings.quant, Some(FileType::Q8_0));
+    assert_eq!(harness.host.app.settings.quant, Some(FileType::Q8_0.into()));
     harness.press("r");
     assert!(Arc::ptr_eq(harness.host.app.model.as_ref().unwrap(), &opened));
 }
@@ -65,11 +66,11 @@ fn m_finds_the_largest_value_that_fits() {
 fn another_model_opens_unquantised_and_a_matrix_cell_sets_the_knob() {
     let mut harness = on(24);
     harness.press("↓ ↓ End");
-    assert_eq!(harness.host.app.settings.quant, Some(FileType::F32));
+    assert_eq!(harness.host.app.settings.quant, Some(FileType::F32.into()));
     harness.press("W Tab Tab");
     harness.think();
     harness.press("End Enter");
-    let quant = harness.host.app.settings.quant.map(FileType::name);
+    let quant = harness.host.app.settings.quant.map(Quantisation::name);
     assert!(quant.is_some() && quant == plan(&harness).model.file_type.as_deref(), "{quant:?}");
     let notes = &harness.host.app.model.as_ref().unwrap().header.notes;
     assert_eq!(notes.iter().filter(|note| note.contains("original weights")).count(), 1, "{notes:?}");
@@ -78,7 +79,7 @@ fn another_model_opens_unquantised_and_a_matrix_cell_sets_the_knob() {
     harness.rest();
     assert_eq!((harness.host.app.settings.quant, plan(&harness).model.file_type.as_deref()), (None, Some("Q4_K_M")));
     harness.press("u");
-    assert_eq!(harness.host.app.settings.quant.map(FileType::name), quant);
+    assert_eq!(harness.host.app.settings.quant.map(Quantisation::name), quant);
 }
 
 #[test]

@@ -6,6 +6,11 @@ use super::check_table;
 use crate::catalogue::published::{Check, checks};
 
 #[test]
+fn the_table_of_recipes_is_current() {
+    check_table("assets/README.md", "recipes", &crate::mixtures::table());
+}
+
+#[test]
 fn the_table_of_the_catalogue_is_current() {
     let checks = checks();
     let count = |of: fn(&&Check) -> bool| checks.iter().filter(of).count();

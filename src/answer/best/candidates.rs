@@ -308,7 +308,7 @@ impl BestSearch<'_> {
     fn bytes(&self, to: Type) -> Option<Bytes> {
         match to {
             Type::AsItIs => Some(self.request.model.bytes),
-            Type::Quantised(to) => self.request.opened.quantised_bytes(to).ok(),
+            Type::Quantised(to) => self.request.opened.bytes_in(to).ok(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Block, Case};
 use crate::engine::EngineId;
 use crate::machine::{Backend, Os, Ram};
 use crate::plan::{
-    Confidence, DevicePlan, Estimate, GraphPlan, LayerPlan, Part, Plan, Reserve, Term, Totals, Verdict, Why,
+    DevicePlan, Estimate, GraphPlan, LayerPlan, Part, Plan, Reserve, Term, Totals, Uncertainty, Verdict, Why,
 };
 use crate::units::Bytes;
 
@@ -100,10 +100,11 @@ pub(super) fn plan(case: Case<'_>, mut placement: Placement) -> Plan {
     let notes = notes(&case, &placement, &totals, why_not_mapped);
     let Placement { offloaded, graph, refusal, estimate, .. } = placement;
     let refusal = refusal.map(|refusal| refusal.to_string());
+    let uncertainties: Vec<Uncertainty> = Uncertainty::of_weights(case.model).into_iter().collect();
     Plan {
         engine: case.facts.release.engine(),
-        confidence: Confidence::Exact,
-        uncertainties: Vec::new(),
+        confidence: Uncertainty::worst(&uncertainties),
+        uncertainties,
         origin: case.machine.origin,
         model: case.model.summary(),
         settings: case.effect.settings,

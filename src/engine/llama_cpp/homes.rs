@@ -214,7 +214,7 @@ pub struct Layouts {
 impl Layouts {
     /// Bytes that `weight` takes in a layout of its own as the weight of `op`; none if it stays as it is in the file.
     pub(super) fn bytes(self, op: Op, weight: &Weight) -> Option<u64> {
-        self.layout(op, weight.ty, weight.ne)
+        self.layout(op, weight.ty, weight.ne).map(|bytes| weight.in_layout(bytes))
     }
 
     /// Whether experts that are in RAM get a layout of the CPU's own.

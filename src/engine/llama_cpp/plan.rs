@@ -176,6 +176,7 @@ impl PlanBuilder<'_> {
         let gpus = params.gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
         let architecture = &self.model.architecture;
         let mut found = confidence::uncertainties(loaded, architecture, machine.os, gpus);
+        found.extend(Uncertainty::of_weights(self.model));
         if self.placed.settings.split_mode == SplitMode::Row {
             let reason = "how a split by rows divides matrices is modelled as one by layers".to_owned();
             found.push(Uncertainty { confidence: Confidence::Modelled, reason });

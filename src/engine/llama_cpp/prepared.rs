@@ -12,7 +12,8 @@ use super::release::ReleaseTraits;
 use super::speculation::Speculation;
 use super::weights::{LlmTensor, Weights};
 use crate::engine::id::EngineError;
-use crate::gguf::{FileType, Header, Value};
+use crate::gguf::{Header, Value};
+use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
 use crate::settings::{KvOverride, Release, SpecType};
@@ -87,8 +88,8 @@ impl PreparedModel {
     /// The same in another quantisation, with what is beside it as it was.
     ///
     /// # Errors
-    /// If the quantiser would refuse.
-    pub fn requantised(&self, to: FileType) -> Result<Self, QuantiseError> {
+    /// If the quantiser would refuse, or nothing is known of such files.
+    pub fn requantised(&self, to: impl Into<Quantisation>) -> Result<Self, QuantiseError> {
         let changed = Self::from(self.model.requantised(to)?);
         Ok(Self { draft: self.draft.clone(), dated: self.dated.clone(), ..changed })
     }
@@ -102,9 +103,10 @@ impl PreparedModel {
         for key in keys {
             key.apply(&mut header);
         }
-        let mut model = Model::from_header(header, &self.model.name)?;
-        model.missing_projector = self.model.missing_projector;
-        let changed = Self::from(model);
+        let Model { name, entry, mixture, missing_projector, .. } = &self.model;
+        let model = Model::from_header(header, name)?.from_catalogue(entry.clone(), mixture.clone());
+        let mut changed = Self::from(model);
+        changed.model.missing_projector = *missing_projector;
         Ok(Self { draft: self.draft.clone(), dated: self.dated.clone(), ..changed })
     }
 

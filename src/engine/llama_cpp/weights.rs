@@ -343,9 +343,14 @@ pub struct Weight {
 }
 
 impl Weight {
+    /// Bytes in a layout that has so many for this type and shape: more, or fewer, if the file does.
+    pub fn in_layout(&self, bytes: u64) -> u64 {
+        bytes.saturating_add(self.bytes).saturating_sub(Tensor::new(self.ty, self.ne).bytes())
+    }
+
     /// Bytes on a device of this kind.
     pub fn on(&self, backend: &dyn Backend) -> u64 {
-        backend.align(backend.bytes(&Tensor::new(self.ty, self.ne)))
+        backend.align(self.in_layout(backend.bytes(&Tensor::new(self.ty, self.ne))))
     }
 }
 
@@ -384,7 +389,7 @@ impl Weights {
             if let (Some((slot, part)), Some(row)) = (role, weights.table.get_mut(row)) {
                 row[slot as usize][part as usize] = index as u32;
             }
-            let bytes = Tensor::new(tensor.ty, ne).bytes();
+            let bytes = tensor.bytes.0;
             weights.all.push(Weight { block, role, index, ty: tensor.ty, ne, bytes, file: 0, start });
             start = (start + bytes).next_multiple_of(alignment);
         }

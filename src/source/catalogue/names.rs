@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use super::{CatalogueEntry, all};
 use crate::gguf::FileType;
+use crate::model::mixture::Quantisation;
 
 /// Words that make another model of one with the same name and size, unless its own names have them.
 const OTHER_KINDS: [&str; 34] = [
@@ -380,9 +381,10 @@ fn last_part(name: &str) -> &str {
     last.strip_suffix("-GGUF").or(last.strip_suffix("-gguf")).unwrap_or(last)
 }
 
-/// The quantisation in a name: `Q6_K` in `Devstral-Small-2507-UD-Q6_K_XL.gguf`. Hyphens may stand for underscores.
-pub fn quantisation_in(name: &str) -> Option<FileType> {
-    split_quantisation(last_part(name)).1
+/// The quantisation in a name: `UD-Q6_K_XL` in `Devstral-Small-2507-UD-Q6_K_XL.gguf`. Hyphens may stand for underscores.
+pub fn quantisation_in(name: &str) -> Option<Quantisation> {
+    let last = last_part(name);
+    Quantisation::own_name_in(last).or_else(|| split_quantisation(last).1.map(Quantisation::from))
 }
 
 /// A name without its quantisation and what follows that, and the quantisation.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::App;
 use crate::engine::{DraftFile, PreparedModel};
 use crate::export::ModelLocation;
-use crate::gguf::FileType;
+use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
 use crate::settings::{Context, GpuLayers, Settings};
 use crate::source::{ExplicitKnobs, Package, Progress};
@@ -215,11 +215,11 @@ impl App {
 #[derive(Debug, Default)]
 pub(crate) struct QuantisedModels {
     of: Option<Arc<PreparedModel>>,
-    models: Vec<(FileType, Arc<PreparedModel>)>,
+    models: Vec<(Quantisation, Arc<PreparedModel>)>,
 }
 
 impl QuantisedModels {
-    fn get(&mut self, opened: &Arc<PreparedModel>, to: FileType) -> Result<Arc<PreparedModel>, QuantiseError> {
+    fn get(&mut self, opened: &Arc<PreparedModel>, to: Quantisation) -> Result<Arc<PreparedModel>, QuantiseError> {
         if !self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, opened)) {
             *self = Self { of: Some(Arc::clone(opened)), models: Vec::new() };
         }
@@ -234,7 +234,7 @@ impl QuantisedModels {
 
 impl App {
     /// Sets the quantisation as one undo step, unless it is none.
-    pub fn set_quantisation(&mut self, quant: Option<FileType>) {
+    pub fn set_quantisation(&mut self, quant: Option<Quantisation>) {
         if quant.is_some() {
             self.change_settings(Settings { quant, ..self.settings.clone() });
         }
@@ -243,7 +243,7 @@ impl App {
     /// The opened model requantised to `quant`, or unchanged.
     pub(crate) fn in_quantisation(
         &mut self,
-        quant: Option<FileType>,
+        quant: Option<Quantisation>,
     ) -> Result<Option<Arc<PreparedModel>>, QuantiseError> {
         match (&self.opened, quant) {
             (Some(opened), Some(to)) => self.quantised.get(opened, to).map(Some),

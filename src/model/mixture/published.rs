@@ -1,0 +1,146 @@
+//! Sizes of published files: `assets/mixtures.tsv`.
+
+use std::sync::LazyLock;
+
+use crate::model::Model;
+
+use super::name::{Packager, Quantisation};
+use super::recipe::{self, Recipe};
+
+/// The files of a repository on a day.
+#[derive(Debug)]
+pub struct Edition {
+    /// `unsloth/Qwen3.6-27B-GGUF`
+    pub repository: &'static str,
+    /// The model of the catalogue that has the same tensors.
+    pub header: &'static str,
+    names: Vec<&'static str>,
+    /// What its files follow.
+    pub recipe: &'static Recipe,
+    /// Bytes of a file before its tensors, and whether they are known.
+    pub before_tensors: (u64, bool),
+    /// The day on which the sizes were read.
+    pub day: &'static str,
+    /// Names of files, and their bytes.
+    pub sizes: Vec<(&'static str, u64)>,
+}
+
+/// One published file.
+#[derive(Clone, Copy, Debug)]
+pub struct PublishedFile {
+    /// Where it is.
+    pub edition: &'static Edition,
+    /// Its name among quantisations.
+    pub name: &'static str,
+    /// Bytes of the whole file.
+    pub bytes: u64,
+}
+
+impl PublishedFile {
+    /// Its name with that of its packager.
+    pub fn quantisation(&self) -> Option<Quantisation> {
+        format!("{}:{}", self.edition.packager()?.owner(), self.name).parse().ok()
+    }
+
+    /// Bytes of its tensors.
+    pub fn tensor_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.edition.before_tensors.0)
+    }
+}
+
+/// Every edition, the newest of a repository first.
+///
+/// # Panics
+/// Never: the asset is part of the program and a test reads it.
+#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
+pub fn all() -> &'static [Edition] {
+    static EDITIONS: LazyLock<Vec<Edition>> = LazyLock::new(|| {
+        let lines = include_str!("../../../assets/mixtures.tsv").lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| Edition::read(line).expect("assets/mixtures.tsv is well formed")).collect()
+    });
+    &EDITIONS
+}
+
+impl Edition {
+    fn read(line: &'static str) -> Option<Self> {
+        let mut columns = line.split('\t');
+        let mut next = || columns.next();
+        let (repository, header, names) = (next()?, next()?, next()?);
+        let recipe = recipe::named(next()?)?;
+        let before = next()?;
+        let exact = before.strip_prefix('~');
+        let day = next()?;
+        let size = |text: &'static str| {
+            let (name, bytes) = text.split_once('=')?;
+            Some((name, bytes.parse().ok()?))
+        };
+        let sizes = next()?.split(' ').filter(|text| !text.is_empty()).map(size).collect::<Option<Vec<_>>>()?;
+        let before_tensors = match exact.unwrap_or(before) {
+            "-" => (0, false),
+            number => (number.parse().ok()?, exact.is_none()),
+        };
+        Some(Self { repository, header, names: names.split(',').collect(), recipe, before_tensors, day, sizes })
+    }
+
+    /// Who made it.
+    pub fn packager(&self) -> Option<Packager> {
+        Packager::by_owner(self.repository.split('/').next()?)
+    }
+
+    /// The repository's name without its owner and format: `Qwen3.6-27B`.
+    pub fn model_name(&self) -> &'static str {
+        let own = self.repository.rsplit('/').next().unwrap_or(self.repository);
+        own.strip_suffix("-GGUF").unwrap_or(own)
+    }
+
+    /// Whether this is a name of its model. Letter case and punctuation do not matter.
+    pub fn is_named(&self, name: &str) -> bool {
+        let wanted = plain(name);
+        !wanted.is_empty() && self.names.iter().copied().chain([self.model_name()]).any(|own| plain(own) == wanted)
+    }
+
+    fn is_architecture(&self, architecture: &str) -> bool {
+        self.names.iter().any(|name| name.strip_prefix("architecture:") == Some(architecture))
+    }
+
+    /// The file with this name.
+    pub fn file(&'static self, name: &str) -> Option<PublishedFile> {
+        let (name, bytes) = self.sizes.iter().find(|(own, _)| *own == name)?;
+        Some(PublishedFile { edition: self, name, bytes: *bytes })
+    }
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// The editions of a model by its name in the catalogue or in its header.
+pub fn of_name(name: &str) -> impl Iterator<Item = &'static Edition> {
+    all().iter().filter(move |edition| edition.is_named(name))
+}
+
+/// The editions of `model`.
+pub fn of_model(model: &Model) -> impl Iterator<Item = &'static Edition> {
+    let is_of = |edition: &&Edition| {
+        let by_entry = model.entry.as_deref().is_some_and(|entry| edition.is_named(entry));
+        by_entry || edition.is_named(&model.name)
+    };
+    all().iter().filter(is_of)
+}
+
+/// The newest file of these editions with this name; that of the packager, if one is named.
+pub fn file<'e>(
+    editions: impl IntoIterator<Item = &'static Edition> + 'e,
+    quantisation: Quantisation,
+) -> Option<PublishedFile> {
+    let is_wanted =
+        |edition: &&Edition| quantisation.packager().is_none_or(|packager| edition.packager() == Some(packager));
+    editions.into_iter().filter(is_wanted).find_map(|edition| edition.file(quantisation.name()))
+}
+
+/// The recipe of a model whose experts are trained in 4 bits.
+pub fn trained_in_four_bits(model: &Model) -> Option<&'static Recipe> {
+    let is_of = |edition: &&Edition| edition.is_architecture(&model.architecture);
+    let known = of_model(model).chain(all().iter().filter(is_of));
+    known.map(|edition| edition.recipe).find(|recipe| recipe.has_own_experts())
+}
