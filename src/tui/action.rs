@@ -77,6 +77,7 @@ pub enum Command {
     Sort,
     Reverse,
     OnlyFitting,
+    CopyPull,
     OnlyKind,
     OnlyModality,
     UseAsDraft,

@@ -15,6 +15,8 @@ pub struct Edition {
     /// The model of the catalogue that has the same tensors.
     pub header: &'static str,
     names: Vec<&'static str>,
+    /// The same and the repository's, as names are compared.
+    plain: Vec<String>,
     /// What its files follow.
     pub recipe: &'static Recipe,
     /// Bytes of a file before its tensors, and whether they are known.
@@ -79,7 +81,9 @@ impl Edition {
             "-" => (0, false),
             number => (number.parse().ok()?, exact.is_none()),
         };
-        Some(Self { repository, header, names: names.split(',').collect(), recipe, before_tensors, day, sizes })
+        let names: Vec<&'static str> = names.split(',').collect();
+        let plain = names.iter().copied().chain([model_name(repository)]).map(plain).collect();
+        Some(Self { repository, header, names, plain, recipe, before_tensors, day, sizes })
     }
 
     /// Who made it.
@@ -89,14 +93,12 @@ impl Edition {
 
     /// The repository's name without its owner and format: `Qwen3.6-27B`.
     pub fn model_name(&self) -> &'static str {
-        let own = self.repository.rsplit('/').next().unwrap_or(self.repository);
-        own.strip_suffix("-GGUF").unwrap_or(own)
+        model_name(self.repository)
     }
 
-    /// Whether this is a name of its model. Letter case and punctuation do not matter.
-    pub fn is_named(&self, name: &str) -> bool {
-        let wanted = plain(name);
-        !wanted.is_empty() && self.names.iter().copied().chain([self.model_name()]).any(|own| plain(own) == wanted)
+    /// Whether one of these, as names are compared, is a name of its model.
+    fn is_one_of(&self, wanted: &[String]) -> bool {
+        self.plain.iter().any(|own| wanted.contains(own))
     }
 
     fn is_architecture(&self, architecture: &str) -> bool {
@@ -110,22 +112,29 @@ impl Edition {
     }
 }
 
+fn model_name(repository: &'static str) -> &'static str {
+    let own = repository.rsplit('/').next().unwrap_or(repository);
+    own.strip_suffix("-GGUF").unwrap_or(own)
+}
+
+/// A name as it is compared: letter case and punctuation do not matter.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// The editions of a model by its name in the catalogue or in its header.
 pub fn of_name(name: &str) -> impl Iterator<Item = &'static Edition> {
-    all().iter().filter(move |edition| edition.is_named(name))
+    of_names([Some(name), None])
 }
 
 /// The editions of `model`.
 pub fn of_model(model: &Model) -> impl Iterator<Item = &'static Edition> {
-    let is_of = |edition: &&Edition| {
-        let by_entry = model.entry.as_deref().is_some_and(|entry| edition.is_named(entry));
-        by_entry || edition.is_named(&model.name)
-    };
-    all().iter().filter(is_of)
+    of_names([model.entry.as_deref(), Some(&model.name)])
+}
+
+fn of_names(names: [Option<&str>; 2]) -> impl Iterator<Item = &'static Edition> {
+    let wanted: Vec<String> = names.into_iter().flatten().map(plain).filter(|name| !name.is_empty()).collect();
+    all().iter().filter(move |edition| edition.is_one_of(&wanted))
 }
 
 /// The newest file of these editions with this name; that of the packager, if one is named.

@@ -86,6 +86,7 @@ pub const KEYS: &[Binding] = table! {
     Models: Enter = [key(KeyCode::Enter)] "open this model", footer 0 "open";
     Models: UseAsDraft = [ctrl('d')] "use this model as the draft of the open one (llama.cpp)", footer 3 "draft";
     Models: Complete = [key(KeyCode::Tab)] "complete the typed path", footer 2 "complete";
+    Models: CopyPull = [ctrl('y')] "copy what to type to have this model, or to run it", footer 3 "copy";
     Models: OnlyFitting = [ctrl('f')] "show models that fit: with layers in RAM, experts in RAM, all in VRAM / all";
     Models: OnlyKind = [ctrl('x')] "show models with experts / without / all";
     Models: OnlyModality = [ctrl('p')] "show models that read images / sounds / all";

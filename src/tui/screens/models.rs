@@ -302,6 +302,17 @@ impl Screen for ModelBrowser {
                 Ok(effects) => return Response::Close(effects),
                 Err(wrong) => self.wrong = Some(wrong),
             },
+            Command::CopyPull => {
+                let plan = |row: &ModelRow| row.item.pull(row.status.plan().map(AsRef::as_ref));
+                match self.chosen(&app.library).map(plan) {
+                    Some(Some(pull)) => {
+                        app.notice = Some(format!("Copied: {pull}"));
+                        return Response::Stay(vec![Effect::Copy(pull)]);
+                    }
+                    Some(None) => self.wrong = Some("No place is known that has it in this quantisation.".to_owned()),
+                    None => self.wrong = Some("Select a model first.".to_owned()),
+                }
+            }
             Command::Renew => {
                 app.library.renew();
                 self.due = Pending::List;

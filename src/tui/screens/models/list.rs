@@ -221,8 +221,8 @@ fn text(row: &ModelRow, column: ListColumn, (old, need): (bool, Option<u64>), ce
             let reading =
                 |summary: &FitSummary| Some(format!("{} read", short(summary.reading?.tokens_per_second as u64)));
             let speed = |summary: &FitSummary| Some(summary.speed.as_ref()?.range().to_string());
-            let text = summary.and_then(|summary| speed(summary).or_else(|| reading(summary)));
-            (text.unwrap_or_else(|| "–".to_owned()), None)
+            let known = |summary| speed(summary).or_else(|| reading(summary)).unwrap_or_else(|| "–".to_owned());
+            summary.map_or_else(|| dim("…"), |summary| (known(summary), None))
         }
     }
 }
