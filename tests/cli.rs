@@ -11,6 +11,7 @@ mod explain;
 mod exports;
 mod hostile;
 mod list;
+mod list_order;
 mod machines;
 mod manual;
 pub(crate) mod nvidia;

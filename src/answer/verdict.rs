@@ -339,7 +339,7 @@ pub struct FitSummary {
     /// How fast it generates with an empty cache, where that can be known.
     pub speed: Option<Box<Speed>>,
     /// Tokens that it reads per second, of a model that writes none.
-    pub reading: Option<SpeedRange>,
+    pub reading: Option<Box<SpeedRange>>,
     /// How long the turn takes that was asked for.
     pub turn: Option<Box<TurnTime>>,
     /// Whether it was asked for.
@@ -366,7 +366,7 @@ impl PlanRequest {
             reading: if self.model.generates() {
                 None
             } else {
-                PromptSpeed::of_plan(&self.model, &self.machine, plan).ok().map(|speed| speed.range())
+                PromptSpeed::of_plan(&self.model, &self.machine, plan).ok().map(|speed| Box::new(speed.range()))
             },
             turn_asked: plan.settings.turn.is_some(),
             turn: plan

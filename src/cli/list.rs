@@ -149,7 +149,7 @@ fn sorted(rows: Vec<ListRow>, wanted: &Wanted<'_>) -> Vec<ListRow> {
 /// Plans `items` on all cores.
 fn planned(items: &[Arc<Item>], request: &SurveyRequest, roots: &Roots) -> Vec<ListRow> {
     let statuses: Vec<OnceLock<ModelStatus>> = items.iter().map(|_| OnceLock::new()).collect();
-    library::inspect(items, request, roots, &|index, status| {
+    library::survey(items, request, roots, &|index, status| {
         statuses.get(index).is_some_and(|slot| slot.set(status).is_ok())
     });
     let status = |slot: OnceLock<ModelStatus>| slot.into_inner().unwrap_or(ModelStatus::Pending);
@@ -161,7 +161,7 @@ impl ListRow {
         let planned = match status {
             ModelStatus::Complete(plan, fit) => Ok(ListedModel { plan, fit, trained_for_need: None }),
             ModelStatus::Failed(reason) => Err(reason),
-            ModelStatus::Pending | ModelStatus::Planned(_) => Err("it was not planned".to_owned()),
+            ModelStatus::Pending => Err("it was not planned".to_owned()),
         };
         let plan = planned.as_ref().ok().map(|known| &*known.plan);
         let (reference, pull) = (item.reference_in(plan), item.pull(plan));
@@ -239,7 +239,7 @@ struct Record<'a> {
     context_in_vram: Option<u64>,
     context_in_ram: Option<u64>,
     speed: Option<&'a Speed>,
-    reading: Option<SpeedRange>,
+    reading: Option<&'a SpeedRange>,
     turn: Option<&'a TurnTime>,
     trained_for_need: Option<bool>,
     error: Option<&'a str>,
@@ -279,7 +279,7 @@ impl<'a> From<&'a ListRow> for Record<'a> {
             context_in_vram: fit.and_then(|fit| fit.context_in_vram),
             context_in_ram: fit.and_then(|fit| fit.context_in_ram),
             speed: fit.and_then(|fit| fit.speed.as_deref()),
-            reading: fit.and_then(|fit| fit.reading),
+            reading: fit.and_then(|fit| fit.reading.as_deref()),
             turn: fit.and_then(|fit| fit.turn.as_deref()),
             trained_for_need: known.and_then(|known| known.trained_for_need),
             error: planned.as_ref().err().map(String::as_str),

@@ -1,4 +1,4 @@
-//! Plans many models for one machine: first all plans, then the largest contexts.
+//! Plans many models for one machine.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -40,8 +40,6 @@ pub struct SurveyRequest {
 pub enum ModelStatus {
     /// Nothing yet.
     Pending,
-    /// Its plan.
-    Planned(Arc<Plan>),
     /// Its plan and fit summary.
     Complete(Arc<Plan>, FitSummary),
     /// Why it has no plan.
@@ -52,7 +50,7 @@ impl ModelStatus {
     /// The plan, if available.
     pub const fn plan(&self) -> Option<&Arc<Plan>> {
         match self {
-            Self::Planned(plan) | Self::Complete(plan, _) => Some(plan),
+            Self::Complete(plan, _) => Some(plan),
             Self::Pending | Self::Failed(_) => None,
         }
     }
@@ -62,43 +60,22 @@ impl ModelStatus {
         if let Self::Complete(_, summary) = self { Some(summary) } else { None }
     }
 
-    /// Replaces it by `news`, unless it is already complete: threads may finish out of order.
-    pub fn learn(&mut self, news: Self) {
-        if !matches!((&*self, &news), (Self::Complete(..), Self::Planned(_))) {
-            *self = news;
-        }
-    }
-
     /// Whether more results follow.
     pub const fn is_open(&self) -> bool {
-        matches!(self, Self::Pending | Self::Planned(_))
+        matches!(self, Self::Pending)
     }
 }
 
-/// Plans all `items` in order on all cores, then plans them again with their largest context. `report` is called on
-/// the worker threads with each item's index and status, and returns whether to go on.
+/// Plans all `items` in order on all cores. `report` is called on the worker threads with each item's index and status,
+/// and returns whether to go on.
 pub fn survey(
     items: &[Arc<Item>],
     question: &SurveyRequest,
     roots: &Roots,
     report: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
 ) {
-    let passes = || [false, true].into_iter().flat_map(|whole| items.iter().enumerate().map(move |at| (whole, at)));
-    let turns: Vec<_> = passes().collect();
-    on_all_cores(turns.len(), &|turn| {
-        turns.get(turn).is_some_and(|&(whole, (index, item))| report(index, plan_item(item, question, roots, whole)))
-    });
-}
-
-/// [`survey`] in one pass, for callers that show nothing until all is done: each status is complete.
-pub fn inspect(
-    items: &[Arc<Item>],
-    question: &SurveyRequest,
-    roots: &Roots,
-    report: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
-) {
     on_all_cores(items.len(), &|index| {
-        items.get(index).is_some_and(|item| report(index, plan_item(item, question, roots, true)))
+        items.get(index).is_some_and(|item| report(index, plan_item(item, question, roots)))
     });
 }
 
@@ -114,12 +91,18 @@ fn on_all_cores(turns: usize, work: &(dyn Fn(usize) -> bool + Sync)) {
     });
 }
 
-/// The plan of one item; with `whole` also its largest contexts.
-pub fn plan_item(item: &Item, question: &SurveyRequest, roots: &Roots, whole: bool) -> ModelStatus {
-    try_plan_item(item, question, roots, whole).unwrap_or_else(ModelStatus::Failed)
+/// The plan of one item, with its largest context.
+pub fn plan_item(item: &Item, question: &SurveyRequest, roots: &Roots) -> ModelStatus {
+    match try_plan_item(item, question, roots) {
+        Ok((request, plan)) => {
+            let summary = request.fit_summary(&plan);
+            ModelStatus::Complete(Arc::new(plan), summary)
+        }
+        Err(why) => ModelStatus::Failed(why),
+    }
 }
 
-fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots, whole: bool) -> Result<ModelStatus, String> {
+fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots) -> Result<(PlanRequest, Plan), String> {
     let package = item.package(roots)?;
     let quantised = question.quant.map(|to| package.quantised(to)).transpose().map_err(|error| error.to_string())?;
     let package = quantised.as_ref().unwrap_or(package);
@@ -136,11 +119,5 @@ fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots, whole: bo
     } else {
         request.plan().map(|plan| (request, plan))
     };
-    let (request, plan) = planned.map_err(|error| error.to_string())?;
-    Ok(if whole {
-        let summary = request.fit_summary(&plan);
-        ModelStatus::Complete(Arc::new(plan), summary)
-    } else {
-        ModelStatus::Planned(Arc::new(plan))
-    })
+    planned.map_err(|error| error.to_string())
 }

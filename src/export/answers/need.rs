@@ -56,7 +56,7 @@ pub fn need_json(request: &PlanRequest, question: &NeedRequest, found: &[NeededM
     text::json(&Object {
         source: AnswerSource::of_request(request),
         model: request.model.name.as_str(),
-        file_type: request.model.file_type.map(|name| name.to_string()),
+        file_type: request.model.file_type.as_ref().map(ToString::to_string),
         speed: question.speed,
         ram: question.ram.free,
         machines: found.iter().map(Machine::from).collect(),

@@ -19,14 +19,8 @@ pub fn need(question: &NeedRequest, found: &[NeededMachine]) -> Page {
         return page;
     }
     page.text(&format!("Asked for: {asked}. Those with the least memory come first."), Hue::Text);
-    let kinds: [(&str, &dyn Fn(&NeededMachine) -> bool); 4] = [
-        ("One card", &|one| one.is_card() && one.is_in_vram() && one.count == 1),
-        ("Two cards", &|one| one.is_card() && one.is_in_vram() && one.count > 1),
-        ("Cards with RAM", &|one| one.is_card() && !one.is_in_vram()),
-        ("Systems", &|one| !one.is_card()),
-    ];
-    for (title, is_of) in kinds {
-        let of_kind: Vec<&NeededMachine> = found.iter().filter(|one| is_of(one)).collect();
+    for title in ["One card", "Two cards", "Cards with RAM", "Systems"] {
+        let of_kind: Vec<&NeededMachine> = found.iter().filter(|one| kind(one) == title).collect();
         if of_kind.is_empty() {
             continue;
         }
@@ -56,6 +50,16 @@ pub fn need(question: &NeedRequest, found: &[NeededMachine]) -> Page {
         source_line(&first.plan, &mut page);
     }
     page
+}
+
+/// The title under which it is listed.
+fn kind(one: &NeededMachine) -> &'static str {
+    match one.count {
+        _ if !one.is_card() => "Systems",
+        _ if !one.is_in_vram() => "Cards with RAM",
+        1 => "One card",
+        _ => "Two cards",
+    }
 }
 
 /// `all in VRAM`, `experts of 12.4 GiB in RAM`

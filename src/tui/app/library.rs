@@ -104,7 +104,7 @@ impl Library {
         let row = self.rows.iter_mut().find(|row| Arc::ptr_eq(&row.item, item));
         let Some(row) = row.filter(|_| id == self.id) else { return };
         if row.asked == id {
-            row.status.learn(status);
+            row.status = status;
         } else {
             (row.status, row.asked) = (status, id);
         }

@@ -85,6 +85,16 @@ struct Filter {
     command: Command,
 }
 
+impl Filter {
+    /// Its width; without a word, that of its key.
+    fn cells(&self) -> u16 {
+        if self.word.is_empty() {
+            return width(self.key);
+        }
+        width(self.key) + 1 + 2 * u16::from(self.on.is_some()) + width(&self.word)
+    }
+}
+
 impl ModelBrowser {
     /// The filters, from left to right, and their places in the bar `row`.
     fn filters(&self, row: Rect) -> [(Filter, Rect); 7] {
@@ -110,9 +120,18 @@ impl ModelBrowser {
             filter("^G", family, Some(only.family.is_some()), Command::OnlyFamily),
             filter("^S", order, None, Command::Sort),
         ];
+        let mut filters = filters;
+        // where there is no room for all, what is off keeps its key alone, so that what is set is never hidden
+        for at in (0..filters.len()).rev() {
+            let whole: u16 = filters.iter().map(|filter| filter.cells() + 2).sum();
+            let is_default = filters[at].command == Command::Sort && self.sort == ListColumn::Origin && !self.reversed;
+            if whole > row.width + 2 && (filters[at].on == Some(false) || is_default) {
+                filters[at].word.clear();
+            }
+        }
         let mut x = row.x;
         filters.map(|filter| {
-            let cells = width(filter.key) + 1 + 2 * u16::from(filter.on.is_some()) + width(&filter.word);
+            let cells = filter.cells();
             let place = Rect { x, width: cells, ..row }.intersection(row);
             x = x.saturating_add(cells + 2);
             (filter, place)
@@ -130,7 +149,11 @@ impl ModelBrowser {
         for (Filter { key, word, on, .. }, place) in self.filters(row) {
             let ink = if on == Some(true) { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
             let sign = on.map_or("", |on| if on { "● " } else { "○ " });
-            RowWriter::new(buffer, place, 0).put(key, theme.ink(Hue::Text)).skip(1).put(sign, ink).put(&word, ink);
+            let mut writer = RowWriter::new(buffer, place, 0);
+            writer.put(key, theme.ink(Hue::Text));
+            if !word.is_empty() {
+                writer.skip(1).put(sign, ink).put(&word, ink);
+            }
             end = place.right().saturating_add(2);
         }
         let rest = Rect { x: end, width: row.right().saturating_sub(end), ..row };

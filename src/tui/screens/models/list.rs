@@ -218,8 +218,9 @@ fn text(row: &ModelRow, column: ListColumn, (old, need): (bool, Option<u64>), ce
         }
         (ListColumn::Fits, Some(_)) => summary.map_or_else(|| dim("…"), |summary| (fits(summary), None)),
         (ListColumn::Speed, Some(_)) => {
-            let reading =
-                |summary: &FitSummary| Some(format!("{} read", short(summary.reading?.tokens_per_second as u64)));
+            let reading = |summary: &FitSummary| {
+                Some(format!("{} read", short(summary.reading.as_ref()?.tokens_per_second as u64)))
+            };
             let speed = |summary: &FitSummary| Some(summary.speed.as_ref()?.range().to_string());
             let known = |summary| speed(summary).or_else(|| reading(summary)).unwrap_or_else(|| "–".to_owned());
             summary.map_or_else(|| dim("…"), |summary| (known(summary), None))
