@@ -146,6 +146,7 @@ Examples:
   plimsoll list --gpu \"RTX 4090\" --need 32k        how all of them would fit on another machine
   plimsoll list --moe --max 40b --fits vram         models with experts that run from VRAM alone
   plimsoll list --vision --fits vram                models that read images, and run from VRAM alone
+  plimsoll list coding --min-tps 30 --limit 10      the ten most capable coders that are fast here
   plimsoll list --quant Q8_0 --gpu 24GiB --json     in another quantisation, for scripts
 
 Catalogue models are planned from built-in descriptions: nothing is downloaded.";
