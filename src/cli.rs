@@ -35,6 +35,7 @@ use crate::hardware::remembered::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::{Context, Flag, Turn};
+use crate::source::{self, Roots};
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
@@ -172,7 +173,10 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
     let preferred = parsed.config.preferences.need.filter(|_| !args.knobs.is_given(Flag::Context)).map(Context::Tokens);
     parsed.judge_by(args.need.or(preferred));
     let mut ready = parsed.complete();
-    let (typed, words) = ModelFilter::typed(&args.words.join(" "));
+    let roots = Roots::of_this_machine();
+    let (repositories, words): (Vec<String>, Vec<String>) =
+        args.words.iter().cloned().partition(|word| source::is_repository(word, &roots));
+    let (typed, words) = ModelFilter::typed(&words.join(" "));
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let filter = ModelFilter {
         experts: args.moe.then_some(true).or(args.dense.then_some(false)).or(typed.experts),
@@ -184,6 +188,7 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
         min_speed: args.min_tps,
     };
     let wanted = list::Wanted {
+        repositories: &repositories,
         words: &words,
         filter,
         quant: args.knobs.settings.quant,
@@ -191,7 +196,7 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
         sort: args.sort,
         limit: args.limit,
     };
-    let rows = list::rows(&mut ready, &wanted);
+    let rows = list::rows(&mut ready, &wanted)?;
     if args.json {
         return print(&error::json("models", list::json(&ready, &rows))?);
     }

@@ -10,6 +10,7 @@ pub mod catalogue;
 mod file;
 #[cfg(feature = "net")]
 pub mod http;
+mod hub;
 #[cfg(feature = "net")]
 mod hugging_face;
 mod open;
@@ -34,9 +35,10 @@ use crate::text;
 
 pub use catalogue::CatalogueError;
 pub use file::LocalFile;
+pub use hub::{HfReference, Repository, RepositoryFile};
 pub use open::Package;
 pub use open::{OpenedModel, open, stored};
-pub use reference::{load, projector};
+pub use reference::{Listed, is_repository, load, projector, repository};
 #[cfg(feature = "net")]
 pub use remote::{Network, ago};
 pub use roots::Roots;

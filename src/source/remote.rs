@@ -12,8 +12,10 @@ use super::cache::{Cache, CacheInfo};
 use super::http::{
     CancelHandle, Client, Document, HttpRequest, RemoteFile, Secret, Timeouts, Url, WireError, cancellable,
 };
-use super::hugging_face::{self, HfReference};
+use super::hub::{HfReference, Repository};
+use super::hugging_face;
 use super::open::OpenedModel;
+use super::roots::HUB;
 use super::store::ollama::OllamaName;
 use super::{Progress, ProgressCallback, Roots, SourceError, registry, running};
 use crate::gguf::read::{Shard, ShardName, join};
@@ -50,7 +52,7 @@ impl Default for Network {
     fn default() -> Self {
         Self {
             registry: "https://registry.ollama.ai".to_owned(),
-            hugging_face: "https://huggingface.co".to_owned(),
+            hugging_face: HUB.to_owned(),
             hf_token: None,
             ollama: None,
             ollama_is_named: false,
@@ -157,6 +159,17 @@ pub(super) fn load(
         return Err(SourceError::NotThere { reference: reference.to_owned(), reason });
     };
     Ok(finish(session, opened))
+}
+
+/// Lists a repository.
+pub(super) fn repository(
+    wanted: &HfReference,
+    roots: &Roots,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<Repository, SourceError> {
+    let mut session = RemoteSession::new(network(&wanted.to_string(), roots)?);
+    let Repository { files, opened } = hugging_face::repository(&mut session, wanted, on_progress)?;
+    Ok(Repository { files, opened: finish(session, opened) })
 }
 
 /// Opens the model `name` of the running Ollama, or else of the registry.
