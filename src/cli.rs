@@ -30,12 +30,13 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::answer::ram::{self, RamUse};
+use crate::export::{Besides, ModelSource};
 use crate::hardware::remembered::Remembered;
 use crate::hardware::remembered::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::{Context, Flag, Turn};
-use crate::source::{self, Roots};
+use crate::source::{self, Roots, roots};
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
@@ -118,6 +119,8 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let start = ParsedArgs::read(&args.knobs, &args.machine)?;
     let opened = resolve::package(args.model.as_deref().unwrap_or(Path::new("")), &args.knobs)?;
     let mut ready = start.with(&opened).complete();
+    let named = args.model.as_deref().unwrap_or(Path::new("")).to_string_lossy();
+    ready.notes.extend(opened.notes_on_source(&named));
     let mut plan = ready.plan(&opened.model)?;
     machines::apply(args, &mut ready, &opened.model, &mut plan)?;
     machines::apply_prompt(args, &mut ready, &opened.model, &mut plan)?;
@@ -135,7 +138,14 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
         let prompt = PromptSpeed::of_plan(&opened.model, &ready.machine, &plan);
         let starts = ready.starts(&opened.model)?;
         let ram = RamUse::of(&ready.request(&opened.model), &plan);
-        let besides = crate::export::Besides {
+        let reference = opened.reference.clone().unwrap_or_else(|| roots::reference(&named));
+        let source = ModelSource {
+            source: opened.read_from.name(),
+            reference: source::without_secrets(&reference),
+            exact_after: opened.exact_after(),
+        };
+        let besides = Besides {
+            source: Some(&source),
             speed: speed.as_ref(),
             prompt: Some(&prompt),
             turn: turn.as_ref().map(|(time, reuse)| (time, reuse)),

@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::source::catalogue::{self, CatalogueEntry};
 use crate::source::roots::Recent;
 use crate::source::store::{self, EntryState, Store};
-use crate::source::{self, OpenedModel, Package, Roots, SourceError};
+use crate::source::{self, OpenedModel, Package, ReadFrom, Roots, SourceError};
 use crate::text::shell_word;
 use crate::units::Bytes;
 use repository::RepositoryRow;
@@ -266,7 +266,8 @@ impl Item {
             },
             HeaderLocation::BuiltIn(entry, quant) => {
                 let package = entry.model(*quant).map(Package::from).map_err(|error| error.to_string())?;
-                Ok(Package { projector: entry.projector().cloned(), ..package })
+                let read_from = ReadFrom::Catalogue { stands_for: None };
+                Ok(Package { projector: entry.projector().cloned(), read_from, ..package })
             }
             HeaderLocation::Reference { asks_servers } => {
                 let roots = if *asks_servers { roots.clone() } else { roots.clone().offline() };

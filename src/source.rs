@@ -14,6 +14,7 @@ mod hub;
 #[cfg(feature = "net")]
 mod hugging_face;
 mod open;
+mod read_from;
 mod reference;
 #[cfg(feature = "net")]
 mod registry;
@@ -38,6 +39,7 @@ pub use file::LocalFile;
 pub use hub::{HfReference, Repository, RepositoryFile};
 pub use open::Package;
 pub use open::{OpenedModel, open, stored};
+pub use read_from::ReadFrom;
 pub use reference::{Listed, is_repository, load, projector, repository};
 #[cfg(feature = "net")]
 pub use remote::{Network, ago};

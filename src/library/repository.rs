@@ -49,7 +49,7 @@ impl RepositoryRow {
             Some(dated) => model.with_date(dated),
             None => model,
         };
-        Ok(Package { model: model.into(), reference: None, ..opened.clone() })
+        Ok(Package { model: model.into(), reference: Some(self.file.reference.clone()), ..opened.clone() })
     }
 }
 

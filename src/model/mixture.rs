@@ -1,5 +1,6 @@
 //! Files as published: the tensors that packagers give a model under the names of their files.
 //!
+//! - `header`: what the header of a file would say, and how large it is.
 //! - `name`: names of quantisations and packagers.
 //! - `recipe`: which tensor has which type, a row per recipe.
 //! - `published`: sizes in bytes of published files, by repository and day.
@@ -9,6 +10,7 @@
 //! In this order: the published size, its layers by the recipe, scaled where the recipe gives another size; the recipe
 //! alone; the ratio to a plain type; nothing. A name of a packager is never taken for the plain type.
 
+mod header;
 mod name;
 mod published;
 mod ratio;
@@ -21,6 +23,7 @@ use crate::units::Bytes;
 use super::Model;
 use super::quantise::{Method, QuantiseError};
 
+pub use header::{BYTES_PER_TOKEN, ExactAfter};
 pub use name::{NotAQuantisation, Packager, Quantisation};
 pub use published::{Edition, PublishedFile, all as editions, file as published_file, of_model, of_name};
 pub use ratio::{RATIOS, Ratio};

@@ -8,6 +8,7 @@ use super::http::{Document, HttpRequest, Url, WireError};
 use super::hub::files::{self, RepoModel, groups};
 use super::hub::{HfReference, Repository, RepositoryFile};
 use super::open::OpenedModel;
+use super::read_from::ReadFrom;
 use super::remote::{FileLocation, RemoteSession};
 use super::store::projector_of;
 use super::{ProgressCallback, SourceError};
@@ -125,6 +126,7 @@ fn read(
     let header = session.open(&location(file), &sibling, on_progress).map_err(refused)?;
     let name = file.rsplit('/').next().unwrap_or(file);
     let mut opened = OpenedModel::new(header, name.strip_suffix(".gguf").unwrap_or(name).to_owned());
+    opened.read_from = ReadFrom::Repository;
     let files = match files {
         Some(files) => files.to_vec(),
         // only list the repository after the named file was opened, as its own errors are more helpful

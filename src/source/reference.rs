@@ -9,6 +9,7 @@ use tracing::{info, warn};
 use super::catalogue::{self, CatalogueEntry, PREFIX as CATALOGUE};
 use super::hub::{HfReference, Repository, local};
 use super::open::{OpenedModel, open, stored};
+use super::read_from::ReadFrom;
 #[cfg(feature = "net")]
 use super::remote;
 use super::roots::{Roots, without_secrets};
@@ -81,6 +82,9 @@ fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) 
     };
     match built_in(reference) {
         Ok(mut found) => {
+            // a name that a server does not know can be fetched nowhere
+            let stands_for = Some(reference.to_owned()).filter(|_| !matches!(unknown, SourceError::Unknown { .. }));
+            found.read_from = ReadFrom::Catalogue { stands_for };
             found.header.notes.push(format!("Planned from the catalogue's description: {unknown}"));
             Ok(found)
         }
@@ -232,6 +236,7 @@ fn of_catalogue(model: Model, title: &str, name: &str) -> OpenedModel {
         reference: Some(format!("{CATALOGUE}{name}")),
         entry,
         mixture,
+        read_from: ReadFrom::Catalogue { stands_for: None },
         ..OpenedModel::new(header, title.to_owned())
     }
 }

@@ -15,6 +15,7 @@ use super::http::{
 use super::hub::{HfReference, Repository};
 use super::hugging_face;
 use super::open::OpenedModel;
+use super::read_from::ReadFrom;
 use super::roots::HUB;
 use super::store::ollama::OllamaName;
 use super::{Progress, ProgressCallback, Roots, SourceError, registry, running};
@@ -223,7 +224,8 @@ fn address(
     let location = |url: Url| FileLocation { request: HttpRequest::get(url), digest: None };
     let header = session.open(&location(url.clone()), &|name| location(url.beside(name)), on_progress)?;
     let name = url.file_name().to_owned();
-    Ok(OpenedModel::new(header, name.strip_suffix(".gguf").unwrap_or(&name).to_owned()))
+    let opened = OpenedModel::new(header, name.strip_suffix(".gguf").unwrap_or(&name).to_owned());
+    Ok(OpenedModel { read_from: ReadFrom::Address, ..opened })
 }
 
 fn network<'r>(reference: &str, roots: &'r Roots) -> Result<&'r Network, SourceError> {

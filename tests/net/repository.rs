@@ -261,3 +261,41 @@ fn repositories_are_read_from_every_store_without_a_network() {
     assert!(listed["models"].as_array().unwrap().iter().all(|row| row["confidence"] == "exact"));
     assert!(listed["notes"].to_string().contains("cannot be reached"), "{}", listed["notes"]);
 }
+
+#[test]
+fn a_plan_says_which_source_answered_and_what_would_be_exact() {
+    let (bytes, model) = header();
+    let (server, home) = (hub(usual_files(&model), bytes), tempfile::tempdir().unwrap());
+    fill_stores(home.path(), &header().0);
+    let of = |url: &str, reference: &str| {
+        let mut command = plimsoll(home.path(), url, &["plan", reference, "--json"]);
+        json_of(command.env("OLLAMA_MODELS", home.path().join("ollama")).args(MACHINE))
+    };
+    let nowhere = "http://127.0.0.1:9";
+    for (url, named, source, reference) in [
+        (server.url.as_str(), "hf://o/r:Q4_K_M", "huggingface.co", "hf://o/r:Q4_K_M"),
+        (nowhere, "m:1b", "Ollama", "m:1b"),
+        (nowhere, "catalogue:qwen3-8b", "catalogue", "catalogue:qwen3-8b"),
+        (nowhere, "qwen3:8b", "catalogue", "catalogue:qwen3-8b"),
+        (nowhere, "qwen3-8b", "catalogue", "catalogue:qwen3-8b"),
+    ] {
+        let plan = of(url, named);
+        assert_eq!((&plan["source"], &plan["reference"]), (&json!(source), &json!(reference)), "{named}");
+        let is_sure = !["qwen3:8b", "qwen3-8b"].contains(&named);
+        assert_eq!(plan["exact_after"].is_null(), is_sure, "{named}: {}", plan["exact_after"]);
+    }
+    let file = home.path().join("m.gguf");
+    fs::write(&file, header().0).unwrap();
+    let plan = of(nowhere, "m.gguf");
+    assert_eq!((&plan["source"], &plan["reference"]), (&json!("file"), &json!(file.canonicalize().unwrap())));
+
+    // the catalogue stands in for a server, or has a published size alone
+    let after = |named: &str| of(nowhere, named)["exact_after"].clone();
+    assert_eq!(after("qwen3:8b")["reference"], "qwen3:8b");
+    let scaled = after("catalogue:qwen3.5-9b@UD-Q4_K_XL");
+    assert_eq!(scaled, json!({ "reference": "hf://unsloth/Qwen3.5-9B-GGUF:UD-Q4_K_XL", "header_bytes": 10_968_032 }));
+    let said =
+        plimsoll(home.path(), nowhere, &["plan", "qwen3:8b"]).args(MACHINE).assert().success().get_output().clone();
+    let said = String::from_utf8(said.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("exact after fetching the header: about 6.5 MiB, by 'plimsoll plan qwen3:8b'"), "{said}");
+}
