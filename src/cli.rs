@@ -30,11 +30,13 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::answer::ram::{self, RamUse};
+use crate::export::{Besides, ModelSource};
 use crate::hardware::remembered::Remembered;
 use crate::hardware::remembered::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::{Context, Flag, Turn};
+use crate::source::{self, Roots, roots};
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
@@ -117,6 +119,8 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let start = ParsedArgs::read(&args.knobs, &args.machine)?;
     let opened = resolve::package(args.model.as_deref().unwrap_or(Path::new("")), &args.knobs)?;
     let mut ready = start.with(&opened).complete();
+    let named = args.model.as_deref().unwrap_or(Path::new("")).to_string_lossy();
+    ready.notes.extend(opened.notes_on_source(&named));
     let mut plan = ready.plan(&opened.model)?;
     machines::apply(args, &mut ready, &opened.model, &mut plan)?;
     machines::apply_prompt(args, &mut ready, &opened.model, &mut plan)?;
@@ -134,7 +138,14 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
         let prompt = PromptSpeed::of_plan(&opened.model, &ready.machine, &plan);
         let starts = ready.starts(&opened.model)?;
         let ram = RamUse::of(&ready.request(&opened.model), &plan);
-        let besides = crate::export::Besides {
+        let reference = opened.reference.clone().unwrap_or_else(|| roots::reference(&named));
+        let source = ModelSource {
+            source: opened.read_from.name(),
+            reference: source::without_secrets(&reference),
+            exact_after: opened.exact_after(),
+        };
+        let besides = Besides {
+            source: Some(&source),
             speed: speed.as_ref(),
             prompt: Some(&prompt),
             turn: turn.as_ref().map(|(time, reuse)| (time, reuse)),
@@ -172,7 +183,10 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
     let preferred = parsed.config.preferences.need.filter(|_| !args.knobs.is_given(Flag::Context)).map(Context::Tokens);
     parsed.judge_by(args.need.or(preferred));
     let mut ready = parsed.complete();
-    let (typed, words) = ModelFilter::typed(&args.words.join(" "));
+    let roots = Roots::of_this_machine();
+    let (repositories, words): (Vec<String>, Vec<String>) =
+        args.words.iter().cloned().partition(|word| source::is_repository(word, &roots));
+    let (typed, words) = ModelFilter::typed(&words.join(" "));
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let filter = ModelFilter {
         experts: args.moe.then_some(true).or(args.dense.then_some(false)).or(typed.experts),
@@ -184,6 +198,7 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
         min_speed: args.min_tps,
     };
     let wanted = list::Wanted {
+        repositories: &repositories,
         words: &words,
         filter,
         quant: args.knobs.settings.quant,
@@ -191,7 +206,7 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
         sort: args.sort,
         limit: args.limit,
     };
-    let rows = list::rows(&mut ready, &wanted);
+    let rows = list::rows(&mut ready, &wanted)?;
     if args.json {
         return print(&error::json("models", list::json(&ready, &rows))?);
     }

@@ -20,7 +20,7 @@ use crate::plan::Plan;
 use crate::text::one_line;
 
 pub(crate) use json::record;
-pub use json::{Besides, json, json_with, object};
+pub use json::{Besides, ModelSource, json, json_with, object};
 
 /// What is exported: a plan, its request, and where the model is found.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,12 @@
-//! The models to choose from: recently opened, in local stores, in a running Ollama, and in the built-in catalogue.
+//! The models to choose from: recently opened, in local stores, in a running Ollama, in a repository on Hugging Face, and in
+//! the built-in catalogue.
 //!
 //! The model of an [`Item`] is loaded lazily. [`survey()`] plans all of them for a machine, for the planner's screen
 //! and `plimsoll list`.
 
 pub mod filter;
 pub mod order;
+mod repository;
 pub mod survey;
 pub mod verify;
 
@@ -17,12 +19,14 @@ use crate::plan::Plan;
 use crate::source::catalogue::{self, CatalogueEntry};
 use crate::source::roots::Recent;
 use crate::source::store::{self, EntryState, Store};
-use crate::source::{self, OpenedModel, Package, Roots, SourceError};
+use crate::source::{self, OpenedModel, Package, ReadFrom, Roots, SourceError};
 use crate::text::shell_word;
 use crate::units::Bytes;
+use repository::RepositoryRow;
 
 pub use filter::{ModelFilter, parameters};
 pub use order::{SortBy, Standing};
+pub use repository::{RepositoryList, repository};
 pub use survey::{ModelStatus, SurveyRequest, survey};
 
 /// Where a model comes from.
@@ -34,6 +38,8 @@ pub enum ModelOrigin {
     Store(Store),
     /// A running Ollama, local or remote.
     Running,
+    /// A repository on Hugging Face.
+    Repository,
     /// The built-in catalogue.
     Catalogue,
 }
@@ -45,6 +51,7 @@ impl ModelOrigin {
             Self::Recent => "recent",
             Self::Store(store) => store.name(),
             Self::Running => "running Ollama",
+            Self::Repository => "huggingface.co",
             Self::Catalogue => "catalogue",
         }
     }
@@ -80,6 +87,8 @@ enum HeaderLocation {
     Reference {
         asks_servers: bool,
     },
+    /// A repository, of which one header was read.
+    InRepository(RepositoryRow),
     /// Nowhere: it was given as loaded, or with the error.
     Fixed(Result<(), String>),
 }
@@ -193,6 +202,7 @@ impl Item {
             HeaderLocation::Stored(entry) if entry.store == Store::Ollama => Some(format!("ollama run {}", self.name)),
             HeaderLocation::Stored(_) => Some(format!("llama-server -m {}", shell_word(&self.reference))),
             HeaderLocation::Reference { asks_servers: true } => Some(format!("ollama run {}", self.name)),
+            HeaderLocation::InRepository(row) => Some(row.file.pull.clone()),
             HeaderLocation::Reference { .. } | HeaderLocation::Fixed(_) => None,
         }
     }
@@ -256,12 +266,14 @@ impl Item {
             },
             HeaderLocation::BuiltIn(entry, quant) => {
                 let package = entry.model(*quant).map(Package::from).map_err(|error| error.to_string())?;
-                Ok(Package { projector: entry.projector().cloned(), ..package })
+                let read_from = ReadFrom::Catalogue { stands_for: None };
+                Ok(Package { projector: entry.projector().cloned(), read_from, ..package })
             }
             HeaderLocation::Reference { asks_servers } => {
                 let roots = if *asks_servers { roots.clone() } else { roots.clone().offline() };
                 packaged(source::load(&self.reference, &roots, &mut source::no_progress))
             }
+            HeaderLocation::InRepository(row) => row.package(),
             HeaderLocation::Fixed(known) => Err(known.as_ref().err().cloned().unwrap_or_default()),
         }
     }

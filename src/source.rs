@@ -10,9 +10,11 @@ pub mod catalogue;
 mod file;
 #[cfg(feature = "net")]
 pub mod http;
+mod hub;
 #[cfg(feature = "net")]
 mod hugging_face;
 mod open;
+mod read_from;
 mod reference;
 #[cfg(feature = "net")]
 mod registry;
@@ -34,9 +36,11 @@ use crate::text;
 
 pub use catalogue::CatalogueError;
 pub use file::LocalFile;
+pub use hub::{HfReference, Repository, RepositoryFile};
 pub use open::Package;
 pub use open::{OpenedModel, open, stored};
-pub use reference::{load, projector};
+pub use read_from::ReadFrom;
+pub use reference::{Listed, is_repository, load, projector, repository};
 #[cfg(feature = "net")]
 pub use remote::{Network, ago};
 pub use roots::Roots;

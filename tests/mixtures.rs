@@ -378,3 +378,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn headers_are_about_as_large_as_their_vocabularies_say() {
+    let known = |edition: &&Edition| edition.before_tensors.1;
+    let per_token = |edition: &Edition| {
+        let tokens = catalogue::model(edition.header)?.hyper.vocabulary?;
+        Some(edition.before_tensors.0 / tokens)
+    };
+    let mut all: Vec<u64> = mixture::editions().iter().filter(known).filter_map(per_token).collect();
+    all.sort_unstable();
+    let median = all[all.len() / 2];
+    assert!(all.len() > 50 && median.abs_diff(mixture::BYTES_PER_TOKEN) <= 5, "{median} of {}", all.len());
+    let near = all.iter().filter(|bytes| (mixture::BYTES_PER_TOKEN / 2..mixture::BYTES_PER_TOKEN * 2).contains(bytes));
+    assert!(near.count() * 10 > all.len() * 9, "{all:?}");
+}

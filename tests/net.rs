@@ -7,6 +7,7 @@ mod hugging_face;
 mod ranges;
 mod raw;
 mod registry;
+mod repository;
 mod running;
 mod server;
 mod sign_in;

@@ -12,6 +12,7 @@ use textwrap::core::display_width;
 use super::error::one_line;
 use super::resolve::ResolvedArgs;
 use super::style::Style;
+use super::surroundings::ProgressLine;
 use crate::answer::FitSummary;
 use crate::answer::best::Floors;
 use crate::engine::EngineVersion;
@@ -23,7 +24,7 @@ use crate::page::{Hue, Page, Span};
 use crate::plan::{Confidence, Outcome, Plan, Verdict};
 use crate::settings::{Context, Release};
 use crate::source::catalogue::Use;
-use crate::source::{Progress, Roots};
+use crate::source::{Progress, Roots, SourceError};
 use crate::speed::turn::TurnTime;
 use crate::speed::{Speed, SpeedRange};
 use crate::units::{Bytes, Ratio, Tokens, parameters, short};
@@ -75,6 +76,8 @@ impl ListedModel {
 
 /// Which models to list, and how.
 pub(super) struct Wanted<'a> {
+    /// List these repositories on Hugging Face, instead of all models that are known.
+    pub repositories: &'a [String],
     /// All of these are part of a model's name.
     pub words: &'a [String],
     /// Limits; a model that cannot be planned is listed without any.
@@ -89,28 +92,53 @@ pub(super) struct Wanted<'a> {
     pub limit: Option<usize>,
 }
 
-/// The models that are `wanted`, those on this machine first.
-pub(super) fn rows(ready: &mut ResolvedArgs, wanted: &Wanted<'_>) -> Vec<ListRow> {
+/// The models that are `wanted`: those of the repositories, or those on this machine and then all others.
+///
+/// # Errors
+/// If a repository cannot be listed.
+pub(super) fn rows(ready: &mut ResolvedArgs, wanted: &Wanted<'_>) -> Result<Vec<ListRow>, SourceError> {
     let roots = Roots::of_this_machine();
-    let (request, need) = (ready.survey_request(wanted.quant, wanted.floors), needed(ready));
-    let items = library::local_models(&roots, wanted.quant).into_iter().filter(|item| item.is_named(wanted.words));
+    let request = ready.survey_request(wanted.quant, wanted.floors);
+    let rows = if wanted.repositories.is_empty() {
+        everywhere(ready, wanted, &request, &roots)
+    } else {
+        let mut items = Vec::new();
+        for repository in wanted.repositories {
+            let mut line = ProgressLine::on_stderr();
+            let listed = library::repository(repository, &roots, &mut |progress: Progress| line.show(progress))?;
+            ready.notes.extend(listed.notes);
+            items.extend(listed.items.into_iter().filter(|item| item.is_named(wanted.words)).map(Arc::new));
+        }
+        planned(&items, &request, &roots)
+    };
+    Ok(kept(rows, needed(ready), wanted))
+}
+
+/// The models that are known, without limits.
+fn everywhere(ready: &mut ResolvedArgs, wanted: &Wanted<'_>, request: &SurveyRequest, roots: &Roots) -> Vec<ListRow> {
+    let items = library::local_models(roots, wanted.quant).into_iter().filter(|item| item.is_named(wanted.words));
     let items: Vec<_> = items.map(Arc::new).collect();
     let here: Vec<_> = items.iter().filter(|item| item.origin.is_here()).cloned().collect();
     let (mut rows, from_ollama) = thread::scope(|scope| {
-        let ollama = scope.spawn(|| running(&roots, &here));
-        let rows = planned(&items, &request, &roots);
+        let ollama = scope.spawn(|| running(roots, &here));
+        let rows = planned(&items, request, roots);
         (rows, ollama.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
     if here.is_empty() && from_ollama.as_ref().map_or(true, Vec::is_empty) {
-        ready.notes.push(no_local_models(&roots));
+        ready.notes.push(no_local_models(roots));
     }
     match from_ollama {
         Ok(mut items) => {
             items.retain(|item| item.is_named(wanted.words));
-            rows.extend(planned(&items, &request, &roots));
+            rows.extend(planned(&items, request, roots));
         }
         Err(why) => ready.notes.push(why),
     }
+    rows
+}
+
+/// Those of `rows` that are wanted, in order.
+fn kept(mut rows: Vec<ListRow>, need: Option<u64>, wanted: &Wanted<'_>) -> Vec<ListRow> {
     rows.retain_mut(|row| match &mut row.planned {
         Ok(known) => {
             known.trained_for_need = need.map(|tokens| known.plan.model.is_trained_for(tokens));
@@ -126,7 +154,7 @@ fn sorted(rows: Vec<ListRow>, wanted: &Wanted<'_>) -> Vec<ListRow> {
     let place = |row: &ListRow| match row.item.origin {
         ModelOrigin::Catalogue => 2,
         ModelOrigin::Running => 1,
-        ModelOrigin::Recent | ModelOrigin::Store(_) => 0,
+        ModelOrigin::Recent | ModelOrigin::Store(_) | ModelOrigin::Repository => 0,
     };
     let mut rows: Vec<(Standing, ListRow)> = rows.into_iter().map(|row| (row.standing(), row)).collect();
     let known = |row: &ListRow, of: &dyn Fn(&ListedModel) -> u64| row.planned.as_ref().map_or(0, of);
@@ -408,6 +436,7 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
     page.text(&confidence_sentence(rows), Hue::Text);
     let best = match wanted.quant {
         Some(_) => "",
+        None if !wanted.repositories.is_empty() => "",
         None => {
             "best: of the catalogue's models, the quantisation that best calls balanced, with the other knobs as they are. "
         }

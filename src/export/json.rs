@@ -10,6 +10,7 @@ use crate::engine::{ServerStart, ServerStarts};
 use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Origin};
 use crate::model::ModelSummary;
+use crate::model::mixture::ExactAfter;
 use crate::plan::{
     Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, Headroom, LargestBuffer,
     LayerKind, LayerPlan, OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, RamPool, Reserve, Symbol,
@@ -49,9 +50,22 @@ pub fn json(plan: &Plan) -> serde_json::Result<String> {
     text::json(&object(plan))
 }
 
+/// Where a model was read.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelSource {
+    /// Which source answered, as in lists: `catalogue`.
+    pub source: &'static str,
+    /// The reference that opens it again.
+    pub reference: String,
+    /// What its weights would be exact after, if they are not.
+    pub exact_after: Option<ExactAfter>,
+}
+
 /// What an object has besides its plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Besides<'a> {
+    /// Where the model was read.
+    pub source: Option<&'a ModelSource>,
     /// The modelled speed of the plan, if it can be known.
     pub speed: Option<&'a Speed>,
     /// How fast it reads a prompt, or why there is no figure.
@@ -71,11 +85,11 @@ pub struct Besides<'a> {
 /// # Errors
 /// As [`json`].
 pub fn json_with(plan: &Plan, besides: &Besides<'_>) -> serde_json::Result<String> {
-    let Besides { speed, prompt, turn, ram, starts, releases } = *besides;
+    let Besides { source, speed, prompt, turn, ram, starts, releases } = *besides;
     let launch = starts.and_then(|all| Some(LaunchRecord::of(all.starts.first()?, &all.starts)));
     let prompt = prompt.map(PromptRecord::of);
     let turn = turn.map(|(time, reuse)| TurnRecord::of(time, reuse));
-    text::json(&Object { speed, prompt, turn, launch, ram, releases, ..Object::of(plan) })
+    text::json(&Object { source, speed, prompt, turn, launch, ram, releases, ..Object::of(plan) })
 }
 
 /// The object of [`json`], to embed in another.
@@ -91,6 +105,8 @@ record! {
         confidence: Confidence = plan.confidence,
         confidence_reasons: &'a [Uncertainty] = &plan.uncertainties,
         origin: Origin = plan.origin,
+        #[serde(flatten)]
+        source: Option<&'a ModelSource> = None,
         model: &'a ModelSummary = &plan.model,
         settings: &'a InEffect = &plan.settings,
         devices: Vec<DeviceRecord<'a>> = {

@@ -1,17 +1,21 @@
 //! Files as published: the tensors that packagers give a model under the names of their files.
 //!
+//! - `header`: what the header of a file would say, and how large it is.
 //! - `name`: names of quantisations and packagers.
 //! - `recipe`: which tensor has which type, a row per recipe.
 //! - `published`: sizes in bytes of published files, by repository and day.
+//! - `repository`: files of any repository, by the header of one of them.
 //! - `ratio`: sizes of files without a recipe against those of a plain type.
 //!
 //! In this order: the published size, its layers by the recipe, scaled where the recipe gives another size; the recipe
 //! alone; the ratio to a plain type; nothing. A name of a packager is never taken for the plain type.
 
+mod header;
 mod name;
 mod published;
 mod ratio;
 mod recipe;
+mod repository;
 
 use crate::gguf::{FileType, GgmlType, Tensor};
 use crate::units::Bytes;
@@ -19,10 +23,14 @@ use crate::units::Bytes;
 use super::Model;
 use super::quantise::{Method, QuantiseError};
 
+pub use header::{BYTES_PER_TOKEN, ExactAfter};
 pub use name::{NotAQuantisation, Packager, Quantisation};
 pub use published::{Edition, PublishedFile, all as editions, file as published_file, of_model, of_name};
 pub use ratio::{RATIOS, Ratio};
 pub use recipe::{RECIPES, Recipe, RecipeError};
+pub use repository::{Beside, BesideError};
+
+use repository::Sized;
 
 /// A recipe's size that differs by less than one part of this from the published one is the published one: headers of a
 /// repository differ by some bytes.
@@ -116,24 +124,29 @@ impl Model {
     pub fn as_published(&self, to: Quantisation, file: &PublishedFile) -> Result<Self, QuantiseError> {
         let PublishedFile { edition, .. } = file;
         let method = edition.recipe.method(to, self);
-        let (mut tensors, notes) = self.quantised_tensors(&method)?;
-        let (made, published) = (total(&tensors), file.tensor_bytes());
-        let known = edition.recipe.knows(to);
-        let where_from = format!("{} of {}, as of {}", to.name(), edition.repository, edition.day);
-        let (basis, reason) = if known && made.abs_diff(published) <= published / SAME {
-            let reason = format!("{where_from}: {} gives its size to the byte or nearly so", edition.recipe.title);
-            (Basis::Published, reason)
+        let tensors = self.quantised_tensors(&method)?;
+        let is_known = edition.recipe.knows(to);
+        let by = if is_known { edition.recipe.title.to_owned() } else { format!("{} of llama-quantize", method.to) };
+        let said = format!("{} of {}, as of {}", to.name(), edition.repository, edition.day);
+        Ok(self.sized(method.to, tensors, file.tensor_bytes(), &Sized { to, is_known, by, said }))
+    }
+
+    /// The model with these tensors and notes, scaled to the size of a file.
+    fn sized(&self, like: FileType, made: (Vec<Tensor>, Vec<String>), published: u64, file: &Sized) -> Self {
+        let ((mut tensors, notes), Sized { to, is_known, by, said }) = (made, file);
+        let made = total(&tensors);
+        let (basis, reason) = if *is_known && made.abs_diff(published) <= published / SAME {
+            (Basis::Published, format!("{said}: {by} gives its size to the byte or nearly so"))
         } else {
             scale(&mut tensors, published);
-            let by = if known { edition.recipe.title.to_owned() } else { format!("{} of llama-quantize", method.to) };
             let reason = format!(
-                "{where_from}: the size is the published one; which layers have how much of it is not known, here it \
+                "{said}: the size is the published one; which layers have how much of it is not known, here it \
                  is that of {by} scaled by {}",
                 percent(published, made)
             );
             (Basis::Scaled, reason)
         };
-        Ok(self.with_mixture(method.to, tensors, notes, Mixture { quantisation: to, basis, reason }))
+        self.with_mixture(like, tensors, notes, Mixture { quantisation: *to, basis, reason })
     }
 
     /// The model by a recipe or a ratio.
@@ -229,7 +242,8 @@ fn scale(tensors: &mut [Tensor], wanted: u64) {
     let in_block = |tensor: &Tensor| tensor.ty != GgmlType::F32 && tensor.name.starts_with("blk.");
     let all = total(tensors);
     let layers = tensors.iter().filter(|tensor| in_block(tensor)).fold(0, |sum, tensor| sum + tensor.bytes.0);
-    let (Some(goal), true) = ((layers + wanted).checked_sub(all), layers > 0) else { return };
+    let goal = layers.checked_add(wanted).and_then(|sum| sum.checked_sub(all));
+    let (Some(goal), true) = (goal, layers > 0) else { return };
     let mut last = None;
     for (at, tensor) in tensors.iter_mut().enumerate().filter(|(_, tensor)| in_block(tensor)) {
         let share = u128::from(tensor.bytes.0) * u128::from(goal) / u128::from(layers);

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::catalogue;
 use super::file::LocalFile;
+use super::read_from::ReadFrom;
 use super::store::{EntryState, StoreEntry};
 use super::tag::{ExplicitKnobs, TagParameters};
 use super::{Progress, ProgressCallback, ProgressSource, SourceError};
@@ -13,7 +14,7 @@ use crate::engine::llama_cpp::projector::{Encoder, LoadedProjector};
 use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, read};
-use crate::model::mixture::{Mixture, Quantisation};
+use crate::model::mixture::{ExactAfter, Mixture, Quantisation};
 use crate::model::quantise::QuantiseError;
 use crate::model::{Modalities, Model, ModelError, Projector, TensorGroup};
 use crate::settings::{KvOverride, OllamaVersion, Release, Settings};
@@ -46,6 +47,8 @@ pub struct OpenedModel {
     pub entry: Option<Box<str>>,
     /// What is known of its tensors' sizes, if they are those of a published file.
     pub mixture: Option<Mixture>,
+    /// Which source it was read from.
+    pub read_from: ReadFrom,
 }
 
 impl OpenedModel {
@@ -64,6 +67,7 @@ impl OpenedModel {
             reference: None,
             entry: None,
             mixture: None,
+            read_from: ReadFrom::default(),
         }
     }
 
@@ -127,6 +131,7 @@ pub fn stored(entry: &StoreEntry, on_progress: &mut ProgressCallback<'_>) -> Res
             projector: projector.clone(),
             adapters: adapters.clone(),
             knobs: *knobs,
+            read_from: ReadFrom::Store(entry.store),
             ..open(&entry.path, on_progress)?
         }),
         EntryState::Broken(reason) => Err(SourceError::Broken { name: entry.name.clone(), reason: reason.clone() }),
@@ -165,6 +170,8 @@ pub struct Package {
     pub ollama: Option<Box<FromOllama>>,
     /// As [`OpenedModel::reference`].
     pub reference: Option<String>,
+    /// Which source it was read from.
+    pub read_from: ReadFrom,
 }
 
 /// What Ollama says of a model.
@@ -221,10 +228,10 @@ impl OpenedModel {
                 None
             }
         });
-        let Self { knobs, ollama, reference, .. } = self;
+        let Self { knobs, ollama, reference, read_from, .. } = self;
         let known = FromOllama { version: ollama, blob };
         let ollama = Some(known).filter(|known| *known != FromOllama::default()).map(Box::new);
-        Ok(Package { model: model.into(), adapters, projector, knobs, ollama, reference })
+        Ok(Package { model: model.into(), adapters, projector, knobs, ollama, reference, read_from })
     }
 }
 
@@ -254,6 +261,7 @@ impl From<Model> for Package {
             knobs: TagParameters::default(),
             ollama: None,
             reference: None,
+            read_from: ReadFrom::default(),
         }
     }
 }
@@ -272,6 +280,29 @@ impl Package {
             notes.push(format!("planned for Ollama {version}, which runs here"));
         }
         notes
+    }
+
+    /// Notes on where it was read, if `named` does not say that, and on what its weights would be exact after.
+    pub fn notes_on_source(&self, named: &str) -> Vec<String> {
+        let said = self.read_from.said().filter(|_| !named.contains("://"));
+        said.into_iter().chain(self.exact_after().map(|after| after.to_string())).collect()
+    }
+
+    /// What its weights would be exact after, if they are not.
+    pub fn exact_after(&self) -> Option<ExactAfter> {
+        if let ReadFrom::Catalogue { stands_for: Some(name) } = &self.read_from {
+            let header_bytes = self.model.header_bytes()?;
+            return Some(ExactAfter { reference: Some(name.clone()), header_bytes });
+        }
+        let after = self.model.exact_after()?;
+        match (&self.read_from, &self.reference) {
+            // of which another header was read
+            (ReadFrom::Repository, Some(reference)) => {
+                let header_bytes = Bytes(self.model.header.data_start);
+                Some(ExactAfter { reference: Some(reference.clone()), header_bytes })
+            }
+            _ => Some(after),
+        }
     }
 
     /// What the model reads besides text: by its projector, or by the encoders in its own file.

@@ -7,18 +7,21 @@ use std::time::Instant;
 use tracing::{info, warn};
 
 use super::catalogue::{self, CatalogueEntry, PREFIX as CATALOGUE};
+use super::hub::{HfReference, Repository, local};
 use super::open::{OpenedModel, open, stored};
+use super::read_from::ReadFrom;
 #[cfg(feature = "net")]
 use super::remote;
 use super::roots::{Roots, without_secrets};
-use super::store::{beside, ollama};
+use super::store::{self, StoreEntry, beside, ollama};
 use super::{ProgressCallback, SourceError, no_progress};
 use crate::model::mixture::{NotAQuantisation, Quantisation};
 use crate::model::{Model, Projector};
 
 /// Opens the model that `reference` names: a path (`~/` is the home folder), a name such as `llama3.1:8b` in one of the
 /// Ollama stores of `roots` or on its servers, or an entry of the catalogue (`catalogue:qwen3-8b@q4_K_M`; the prefix is
-/// optional). Files are tried first, then local stores, folders, servers, and the catalogue last.
+/// optional). Files are tried first, then local stores, folders, servers, and the catalogue last. The name of a file in a
+/// store is one too; a file of Hugging Face is read from a store where the server cannot be asked.
 ///
 /// # Errors
 /// If no model has this name or it cannot be opened; [`SourceError::Cancelled`] if `on_progress` cancels.
@@ -51,8 +54,14 @@ fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) 
     if let Some(entry) = reference.strip_prefix(CATALOGUE) {
         return built_in(entry);
     }
+    if let Some(found) = store::named(reference, roots).filter(|_| !path.exists()) {
+        return stored(&found, on_progress);
+    }
     if remote::is_remote(reference) {
-        return remote::load(reference, roots, on_progress).map_err(|error| with_offer(error, reference));
+        return match remote::load(reference, roots, on_progress) {
+            Err(error) if !matches!(error, SourceError::Cancelled) => kept(reference, roots, error, on_progress),
+            found => found,
+        };
     }
     if let (None, Some((kind, _))) = (&name, reference.split_once("://")) {
         let reason = format!(
@@ -73,6 +82,9 @@ fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) 
     };
     match built_in(reference) {
         Ok(mut found) => {
+            // a name that a server does not know can be fetched nowhere
+            let stands_for = Some(reference.to_owned()).filter(|_| !matches!(unknown, SourceError::Unknown { .. }));
+            found.read_from = ReadFrom::Catalogue { stands_for };
             found.header.notes.push(format!("Planned from the catalogue's description: {unknown}"));
             Ok(found)
         }
@@ -82,6 +94,55 @@ fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) 
         Err(SourceError::NoEntry { near, .. }) if near.is_empty() => Err(unknown),
         Err(SourceError::NoEntry { near, .. }) => Err(SourceError::Near { error: Box::new(unknown), near }),
         Err(error) => Err(error),
+    }
+}
+
+/// The file of a repository that another program keeps on this machine, after `error` from its server.
+fn kept(
+    reference: &str,
+    roots: &Roots,
+    error: SourceError,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<OpenedModel, SourceError> {
+    let entry = HfReference::parse(reference, roots.hub()).and_then(|wanted| local::find(&wanted, roots));
+    let Some(entry) = entry else { return Err(with_offer(error, reference)) };
+    let mut opened = stored(&entry, on_progress)?;
+    opened.header.notes.push(format!("the file is that of {} on this machine: {error}", entry.store));
+    Ok(opened)
+}
+
+/// What is known of a repository.
+#[derive(Debug)]
+pub enum Listed {
+    /// Its models, by the server.
+    Repository(Box<Repository>),
+    /// Those of its files that are on this machine, and why no server says more.
+    Local(Vec<StoreEntry>, SourceError),
+}
+
+/// Whether `reference` names a repository on Hugging Face.
+pub fn is_repository(reference: &str, roots: &Roots) -> bool {
+    !Path::new(reference).exists() && HfReference::parse(reference, roots.hub()).is_some()
+}
+
+/// Lists the models of a repository on Hugging Face, and reads the header of the one that [`load`] would open.
+///
+/// # Errors
+/// If neither the server nor a store on this machine has it; [`SourceError::Cancelled`] if `on_progress` cancels.
+pub fn repository(
+    reference: &str,
+    roots: &Roots,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<Listed, SourceError> {
+    let wanted = HfReference::parse(reference, roots.hub())
+        .ok_or_else(|| SourceError::Unknown { reference: reference.to_owned() })?;
+    match remote::repository(&wanted, roots, on_progress) {
+        Ok(found) => Ok(Listed::Repository(Box::new(found))),
+        Err(SourceError::Cancelled) => Err(SourceError::Cancelled),
+        Err(error) => match local::list(&wanted, roots) {
+            none if none.is_empty() => Err(with_offer(error, reference)),
+            files => Ok(Listed::Local(files, error)),
+        },
     }
 }
 
@@ -95,7 +156,7 @@ fn file(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedMod
 /// Stubs for builds without the network.
 #[cfg(not(feature = "net"))]
 mod remote {
-    use super::{OpenedModel, ProgressCallback, Roots, SourceError, ollama};
+    use super::{HfReference, OpenedModel, ProgressCallback, Repository, Roots, SourceError, ollama};
 
     pub(super) fn is_remote(reference: &str) -> bool {
         ["http://", "https://", "hf://", "hf.co/", "huggingface.co/"].iter().any(|scheme| reference.starts_with(scheme))
@@ -103,6 +164,14 @@ mod remote {
 
     pub(super) fn load(reference: &str, _: &Roots, _: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
         Err(SourceError::Remote { reference: reference.to_owned() })
+    }
+
+    pub(super) fn repository(
+        wanted: &HfReference,
+        _: &Roots,
+        _: &mut ProgressCallback<'_>,
+    ) -> Result<Repository, SourceError> {
+        Err(SourceError::Remote { reference: wanted.to_string() })
     }
 
     pub(super) fn name(
@@ -167,6 +236,7 @@ fn of_catalogue(model: Model, title: &str, name: &str) -> OpenedModel {
         reference: Some(format!("{CATALOGUE}{name}")),
         entry,
         mixture,
+        read_from: ReadFrom::Catalogue { stands_for: None },
         ..OpenedModel::new(header, title.to_owned())
     }
 }

@@ -17,6 +17,7 @@ use serde::Deserialize;
 
 use super::http::{Document, HttpRequest, Secret, Url, WireError};
 use super::open::{OpenedModel, tensor_bytes};
+use super::read_from::ReadFrom;
 use super::remote::{FileLocation, RemoteSession};
 use super::store::ollama::{HOSTS, Manifest, ManifestLayer, OllamaName};
 use super::tag::TagParameters;
@@ -68,6 +69,7 @@ pub(super) fn open(
     let header = session.open(&first, &|_| first.clone(), on_progress)?;
     let mut opened = OpenedModel::new(header, short.clone());
     opened.knobs = knobs;
+    opened.read_from = ReadFrom::Registry;
     if let Some(layer) = manifest.of_kind("projector").next() {
         let header = session.header(&location(layer)?, on_progress)?;
         opened.remote_projector = Some(Projector::new(Projector::UNNAMED.to_owned(), header));

@@ -12,8 +12,11 @@ use super::cache::{Cache, CacheInfo};
 use super::http::{
     CancelHandle, Client, Document, HttpRequest, RemoteFile, Secret, Timeouts, Url, WireError, cancellable,
 };
-use super::hugging_face::{self, HfReference};
+use super::hub::{HfReference, Repository};
+use super::hugging_face;
 use super::open::OpenedModel;
+use super::read_from::ReadFrom;
+use super::roots::HUB;
 use super::store::ollama::OllamaName;
 use super::{Progress, ProgressCallback, Roots, SourceError, registry, running};
 use crate::gguf::read::{Shard, ShardName, join};
@@ -50,7 +53,7 @@ impl Default for Network {
     fn default() -> Self {
         Self {
             registry: "https://registry.ollama.ai".to_owned(),
-            hugging_face: "https://huggingface.co".to_owned(),
+            hugging_face: HUB.to_owned(),
             hf_token: None,
             ollama: None,
             ollama_is_named: false,
@@ -159,6 +162,17 @@ pub(super) fn load(
     Ok(finish(session, opened))
 }
 
+/// Lists a repository.
+pub(super) fn repository(
+    wanted: &HfReference,
+    roots: &Roots,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<Repository, SourceError> {
+    let mut session = RemoteSession::new(network(&wanted.to_string(), roots)?);
+    let Repository { files, opened } = hugging_face::repository(&mut session, wanted, on_progress)?;
+    Ok(Repository { files, opened: finish(session, opened) })
+}
+
 /// Opens the model `name` of the running Ollama, or else of the registry.
 pub(super) fn name(
     reference: &str,
@@ -210,7 +224,8 @@ fn address(
     let location = |url: Url| FileLocation { request: HttpRequest::get(url), digest: None };
     let header = session.open(&location(url.clone()), &|name| location(url.beside(name)), on_progress)?;
     let name = url.file_name().to_owned();
-    Ok(OpenedModel::new(header, name.strip_suffix(".gguf").unwrap_or(&name).to_owned()))
+    let opened = OpenedModel::new(header, name.strip_suffix(".gguf").unwrap_or(&name).to_owned());
+    Ok(OpenedModel { read_from: ReadFrom::Address, ..opened })
 }
 
 fn network<'r>(reference: &str, roots: &'r Roots) -> Result<&'r Network, SourceError> {

@@ -51,6 +51,19 @@ impl Roots {
         self
     }
 
+    /// The address of Hugging Face.
+    #[cfg(feature = "net")]
+    pub(super) fn hub(&self) -> &str {
+        self.network.as_ref().map_or(HUB, |network| &network.hugging_face)
+    }
+
+    /// The address of Hugging Face.
+    #[cfg(not(feature = "net"))]
+    #[expect(clippy::unused_self, reason = "as with a network")]
+    pub(super) const fn hub(&self) -> &str {
+        HUB
+    }
+
     /// The folders named in an environment, else the default ones under `home` and `cache`.
     ///
     /// Ollama: `envconfig.Models` and the Linux service's home (docs/faq, Ollama 0.24), which is in /var/lib on Arch,
@@ -81,6 +94,9 @@ impl Roots {
         }
     }
 }
+
+/// Hugging Face, unless a mirror is named.
+pub(super) const HUB: &str = "https://huggingface.co";
 
 /// Stores of Ollama's Linux services.
 const SERVICE_STORES: &[&str] = if cfg!(target_os = "linux") {

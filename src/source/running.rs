@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 
 use super::http::{HttpRequest, Url};
 use super::open::OpenedModel;
+use super::read_from::ReadFrom;
 use super::remote::{Network, RemoteSession};
 use super::store::ollama::OllamaName;
 use super::tag::TagParameters;
@@ -97,6 +98,7 @@ pub(super) fn open(
     let header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())
         .map_err(|error| SourceError::Header { path: short.clone().into(), error })?;
     let mut opened = OpenedModel::new(header, short);
+    opened.read_from = ReadFrom::RunningOllama;
     opened.knobs = TagParameters::of_text(shown.parameters.as_deref().unwrap_or_default());
     opened.ollama = version(session, server, on_progress);
     Ok(Some(opened))

@@ -104,6 +104,18 @@ pub fn list(roots: &Roots) -> Vec<StoreEntry> {
     entries
 }
 
+/// The file of this name in a store, as [`list`] names it; Ollama's models are found by [`ollama::find`].
+pub(super) fn named(name: &str, roots: &Roots) -> Option<StoreEntry> {
+    // folders are only read for what can be a file's name
+    let lower = name.to_ascii_lowercase();
+    let can_be = (lower.ends_with(".gguf") || lower.contains(".gguf@")) && !lower.contains("://");
+    let is_path = name.starts_with(['/', '.', '~']) || name.contains('\\');
+    if !can_be || is_path {
+        return None;
+    }
+    list(roots).into_iter().find(|entry| entry.store != Store::Ollama && entry.name == name)
+}
+
 fn same_file(a: &StoreEntry, b: &StoreEntry) -> bool {
     let place = |entry: &StoreEntry| entry.path.canonicalize().unwrap_or_else(|_| entry.path.clone());
     place(a) == place(b)

@@ -62,6 +62,8 @@ fn every_key_is_present(#[case] model: &str, #[case] machine: &[&str], #[case] v
             ("plimsoll", Text),
             ("engine", Text),
             ("confidence", Text),
+            ("source", Text),
+            ("reference", Text),
             ("model", Object),
             ("settings", Object),
             ("devices", List),
