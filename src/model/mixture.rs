@@ -84,6 +84,8 @@ impl Model {
     pub fn in_quantisation(&self, to: impl Into<Quantisation>) -> Result<Self, QuantiseError> {
         let to = to.into();
         let native = published::trained_in_four_bits(self).filter(|recipe| recipe.keeps_experts(to));
+        // of experts that were trained in MXFP4, llama-quantize's MXFP4 is the file that their makers publish
+        let native = native.filter(|recipe| to.file_type() != Some(FileType::Mxfp4) || !recipe.trains_in_mxfp4());
         match to.file_type() {
             // what llama-quantize would make of experts trained in 4 bits is not what anybody publishes
             Some(file_type) if native.is_none() => self.quantised(file_type),

@@ -18,7 +18,7 @@ fn a_name_means_its_own_model_or_none() {
     for row in rows {
         let [name, wanted, quantisation] = row.split('\t').collect::<Vec<_>>().try_into().unwrap();
         assert_eq!(meant(name).unwrap_or("-"), wanted, "{name}");
-        let read = catalogue::quantisation_in(name).map_or_else(|| "-".to_owned(), |it| it.to_string());
+        let read = catalogue::quantisation_in(name).map_or_else(|| "-".to_owned(), |it| it.nearest().to_string());
         assert_eq!(read, quantisation, "{name}");
         found.extend(meant(name));
     }

@@ -352,6 +352,11 @@ impl Recipe {
         self.experts.is_some()
     }
 
+    /// Whether it is for experts that are trained in MXFP4.
+    pub fn trains_in_mxfp4(&self) -> bool {
+        self.experts.is_some_and(|experts| experts.ty == GgmlType::Mxfp4)
+    }
+
     /// Whether experts are trained in a type that files of this name keep.
     pub fn keeps_experts(&self, name: Quantisation) -> bool {
         let is_narrow = || quantise::bits(name.nearest()) < 4.0;

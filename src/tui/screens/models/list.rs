@@ -74,13 +74,13 @@ impl ListColumn {
     const fn cells(self, wide: u16) -> (u16, u16) {
         match self {
             Self::Name => (0, 0),
-            Self::Origin => (16, 108),
+            Self::Origin => (16, 118),
             // with the active ones
-            Self::Parameters if wide >= 90 => (16, 0),
+            Self::Parameters if wide >= 92 => (16, 0),
             Self::Parameters => (9, 64),
             Self::Quantisation => (10, 84),
             Self::Size => (10, 0),
-            Self::Trained => (9, 94),
+            Self::Trained => (9, 102),
             Self::Verdict => (17, 0),
             Self::Fits => (8, 0),
             Self::Speed => (10, 76),
