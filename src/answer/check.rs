@@ -27,7 +27,7 @@ use crate::settings::{Release, Settings};
 
 pub use log::override_kv;
 pub use reason::Reason;
-pub use rows::{CPU, SplitCheck};
+pub use rows::{ALL, CPU, SplitCheck};
 
 /// What a load is compared with, besides what its text tells.
 pub struct CheckRequest<'a> {
@@ -112,6 +112,8 @@ pub enum CheckedTerm {
     State,
     /// LoRA adapters.
     Lora,
+    /// What the fit expects on all GPUs.
+    Projected,
     /// Weights of all blocks, of an estimate.
     RepeatingWeights,
     /// Weights of the output layer, of an estimate.
@@ -134,7 +136,7 @@ pub enum CheckedTerm {
 
 impl CheckedTerm {
     /// The terms of programs' own buffers, in the order of a report.
-    pub const BUFFERS: [Self; 9] = [
+    pub const BUFFERS: [Self; 10] = [
         Self::Model,
         Self::Repacked,
         Self::Kv,
@@ -144,6 +146,7 @@ impl CheckedTerm {
         Self::Output,
         Self::State,
         Self::Lora,
+        Self::Projected,
     ];
 
     /// Its name on the screen.
@@ -158,6 +161,7 @@ impl CheckedTerm {
             Self::Output => "output",
             Self::State => "compressor state",
             Self::Lora => "LoRA",
+            Self::Projected => "expected by the fit",
             Self::RepeatingWeights => "weights of the blocks",
             Self::OutputWeights => "weights of the output",
             Self::AllWeights => "all weights",
@@ -221,6 +225,8 @@ pub struct Compared {
     pub tolerance: Mib,
     /// How the log's figure is printed.
     pub precision: Precision,
+    /// Whether the log's figure is that of a mapped file.
+    pub is_mapped: bool,
     /// Why a difference does not count.
     pub uncounted: Option<Uncounted>,
     /// Why they differ, where a reason is known.

@@ -19,6 +19,8 @@ const ASSUMED_RAM: Bytes = Bytes::gib(1024);
 
 /// The first build that may reserve logits of one token per sequence only; `--fit` and its lines are older.
 const OUTPUTS_SINCE: u64 = 9_200;
+/// Builds since then all reserve logits of one token per sequence, unless they are asked for more.
+const LAST_UNSURE: u64 = 9_885;
 /// Lines of before this build are mostly of builds that are nearest to release 2026-08.
 const OLD_LINES: u64 = 10_300;
 
@@ -169,6 +171,7 @@ fn gpu(load: &Load, name: &str, count: usize, free_known: &mut bool) -> Gpu {
     let free = device.and_then(|device| device.free).map(Mib::bytes);
     let free = free.or_else(|| whole(i64::try_from(fitted?.used).ok()? + fitted?.left));
     let free = free.or_else(|| row.filter(|_| before).and_then(|row| whole(row.free?)));
+    let free = free.or_else(|| load.free_before.get(name).and_then(|&mib| whole(mib)));
     let free = free.or_else(|| load.fit.free.filter(|_| count == 1).map(Bytes::mib));
     *free_known &= free.is_some();
 
@@ -178,7 +181,8 @@ fn gpu(load: &Load, name: &str, count: usize, free_known: &mut bool) -> Gpu {
     let (backend, remote) = backend(name);
     let known = gpu_with(described, name, backend, (total.max(free.unwrap_or_default()), free.unwrap_or(total)));
     // several that are used together get layers alike
-    Gpu { integrated: known.integrated && count == 1, computer: remote.then(|| name.into()), ..known }
+    let computer = remote.then(|| described.unwrap_or(name).into());
+    Gpu { integrated: known.integrated && count == 1, computer, ..known }
 }
 
 fn ram(load: &Load) -> Ram {
@@ -317,6 +321,14 @@ pub fn settings(load: &Load, engine: EngineId) -> Settings {
     }
 }
 
+/// The devices that were given, in their order; as GPUs of other computers come first otherwise.
+pub fn devices(load: &Load, names: &[String]) -> Option<Vec<DeviceName>> {
+    let given: Vec<&str> = load.settings.device.as_deref()?.split(',').map(str::trim).collect();
+    let used = names.iter().enumerate().filter(|(_, name)| given.contains(&name.as_str()));
+    let used: Vec<DeviceName> = used.map(|(at, _)| DeviceName::gpu(at)).collect();
+    (used.len() == given.len()).then_some(used)
+}
+
 /// What only its command tells. Files that it names are not here.
 fn untold(load: &Load) -> Settings {
     let mut settings = Settings::default();
@@ -368,9 +380,12 @@ pub fn settings_of_estimate(load: &Load, seen: &OllamaEstimate) -> Settings {
     }
 }
 
-/// The program of llama.cpp that its command names; a server where it names none that is known.
+/// The program of llama.cpp that its command names, whatever stands around it (`llama-server-cuda`); a server where it
+/// names none that is known.
 fn program(load: &Load) -> LlamaProgram {
-    load.command.as_ref().and_then(|command| command.program.parse().ok()).unwrap_or_default()
+    let named = load.command.as_ref().map(|command| command.program.as_str()).unwrap_or_default();
+    let within = || LlamaProgram::ALL.into_iter().find(|program| named.contains(program.name()));
+    named.parse().ok().or_else(within).unwrap_or_default()
 }
 
 /// Whether the target's context gave its pipeline up; none where no compute buffer of the load is told.
@@ -398,6 +413,17 @@ fn outputs(load: &Load) -> Outputs {
         None if load.older_than.is_some_and(|build| build <= OUTPUTS_SINCE) || embeds(load) => Outputs::Ubatch,
         None => Outputs::Parallel,
     }
+}
+
+/// Whether nothing says that logits are reserved for one token of each sequence only, as they are since mid-2026.
+pub fn may_compute_all(load: &Load) -> bool {
+    load.settings.n_outputs_max.is_none() && printed_build(load).is_none_or(|build| build < LAST_UNSURE)
+}
+
+/// Releases that what ran may be like: those beside the nearest one, where that is known.
+pub fn possible_releases(load: &Load) -> impl Iterator<Item = Release> + use<> {
+    let nearest = printed_build(load).map(|build| Release::nearest_to_build(build) as usize);
+    Release::ALL.into_iter().filter(move |release| nearest.is_none_or(|at| at.abs_diff(*release as usize) <= 1))
 }
 
 /// Whether no build tells how many outputs are reserved.

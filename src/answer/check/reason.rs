@@ -5,9 +5,9 @@ use std::fmt;
 
 use super::rows::Planned;
 use super::variants::is_open;
-use super::{CheckedTerm, Compared, Part, Uncounted, log};
+use super::{CPU, CheckedTerm, Compared, Part, Uncounted, log};
 use crate::engine::PlanRequest;
-use crate::observed::{Event, FitResult, Load, Mib, Program, TablePhase};
+use crate::observed::{Event, FitResult, Load, Mib, Program, TablePhase, Term};
 use crate::settings::{Release, SplitMode};
 
 /// A reason that was tried or that the log tells. Displayed as one sentence without a full stop.
@@ -25,6 +25,8 @@ pub enum Reason {
     Setting(String),
     /// It agrees if what the backend needs besides results is not part of the buffer, as in older builds.
     NothingBesides,
+    /// It agrees if every copy of a pipeline has the inputs that nothing reads, as in builds after release 2026-09.
+    UnreadInputs,
     /// Two backends of the CPU print the same buffer each.
     TwiceOnCpu,
     /// It agrees with as many layers on each device as its caches show.
@@ -61,6 +63,9 @@ const OTHER_SHAPE: Reason = told(
     "the file's caches have another shape than those of the model that was found by its name, as those of an older \
      conversion may: give the file with --model",
 );
+
+/// The first build that is known to have masks of 2 bytes a cell.
+const NARROW_MASKS: u64 = 10_016;
 
 impl Reason {
     /// This one on top of others that hold already.
@@ -196,77 +201,220 @@ pub struct Evidence<'a> {
     pub other_file: bool,
 }
 
+/// A reason that the log tells: what must hold in it and in the plan of a row, and what is said then.
+struct Row {
+    holds: fn(&Evidence<'_>, &Compared) -> bool,
+    says: fn(&Evidence<'_>, &Compared) -> Reason,
+}
+
+/// In order of evidence: the first that holds is said.
+const ROWS: &[Row] = &[
+    Row {
+        holds: |of, row| row.observed.is_none() && of.failed(),
+        says: |_, _| told("the load failed before this was complete"),
+    },
+    Row {
+        holds: |_, row| row.observed.is_none(),
+        says: |_, _| told("its line is not in the log: give the whole output, until the model is loaded"),
+    },
+    Row { holds: |of, row| is_model(row) && is_trial(of.load) && !of.asked_for_all, says: |_, _| Reason::FitTrial },
+    Row { holds: |of, _| of.other_model().is_some(), says: |of, _| of.other_model().unwrap_or(OTHER_SHAPE) },
+    Row {
+        holds: |of, row| of.same_in_total.contains(&row.term),
+        says: |_, _| told("all devices together hold as much as planned: layers are on other devices"),
+    },
+    Row { holds: |of, row| is_model(row) && of.knows_layers() && of.other_file, says: |_, _| MIXTURE },
+    Row {
+        holds: |of, row| is_model(row) && of.knows_layers(),
+        says: |_, _| {
+            told("the log's weights are not those of the file that was given: another file was loaded, or another \
+                  quantisation")
+        },
+    },
+    Row {
+        holds: |of, row| (is_model(row) || is_cache(row)) && !of.told_layers && !of.decided && !of.one_device,
+        says: |_, _| told("the log does not tell which layers are on GPUs"),
+    },
+    Row {
+        // context and types are told, so only the shape is left
+        holds: |of, row| is_cache(row) && of.other_file && of.told_layers && of.cells() && of.assumed.is_empty(),
+        says: |_, _| OTHER_SHAPE,
+    },
+    Row {
+        holds: |of, row| {
+            of.load.settings.override_tensor.is_some() && of.placed.settings.override_tensor.is_empty() && !is_cache(row)
+        },
+        says: |_, _| told("--override-tensor puts tensors on devices that the log does not tell"),
+    },
+    Row {
+        holds: |of, _| of.placed.settings.split_mode != SplitMode::Layer,
+        says: |of, _| sentence(format!("what --split-mode {} takes on each GPU is modelled", of.placed.settings.split_mode)),
+    },
+    Row {
+        holds: |of, _| of.split_mode().is_some(),
+        says: |of, _| {
+            let mode = of.split_mode().unwrap_or_default();
+            sentence(format!("--split-mode {mode} splits every layer over the GPUs; a plan has whole layers"))
+        },
+    },
+    Row { holds: |of, _| of.failed(), says: |_, _| told("the load failed before this was complete") },
+    Row {
+        holds: |of, _| of.other_layers().is_some(),
+        says: |of, _| other_layers(of.other_layers().unwrap_or_default(), of.plan.layers.0),
+    },
+    Row {
+        holds: |of, _| of.own_code().is_some(),
+        says: |of, _| {
+            let program = of.own_code().unwrap_or_default();
+            sentence(format!("{program} has code of its own here"))
+        },
+    },
+    Row {
+        holds: |of, _| is_trial(of.load) && !of.placed.machine.gpus.is_empty(),
+        says: |_, _| Reason::FitTrial,
+    },
+    Row {
+        holds: |of, row| of.wide_masks(row),
+        says: |_, row| {
+            let mib = row.difference();
+            sentence(format!("masks have 4 bytes a cell in builds before about b10000, and 2 since: {mib} more"))
+        },
+    },
+    Row {
+        holds: |of, row| is_compute(row) && log::is_older(of.load) && of.placed.settings.release.is_some(),
+        says: |of, _| older_build(of.load),
+    },
+    Row {
+        holds: |of, row| !of.moved_by(row).is_empty() && !is_model(row),
+        says: |of, row| {
+            let assumed = of.moved_by(row).join(", ");
+            sentence(format!("it depends on {assumed}, which the log does not tell; none of the usual values agrees"))
+        },
+    },
+    Row {
+        holds: |of, row| is_compute(row) && of.placed.machine.gpus.iter().any(|gpu| gpu.computer.is_some()),
+        says: |_, _| told("the log does not tell the backend of the other computer's device"),
+    },
+    Row {
+        holds: |of, row| is_compute(row) && of.uncertain().is_some(),
+        says: |of, _| {
+            let why = of.uncertain().unwrap_or_default();
+            sentence(format!("the planned figure is not exact: {why}"))
+        },
+    },
+    Row {
+        holds: |of, row| is_compute(row) && of.placed.settings.release.is_some(),
+        says: |of, _| {
+            let known = "not known: no release of llama.cpp that is known here agrees";
+            match log::build(of.load) {
+                Some(build) => sentence(format!("{known} with b{build}")),
+                None => sentence(format!("{known}; the program's first lines, with its build, would tell more")),
+            }
+        },
+    },
+    Row {
+        holds: |_, _| true,
+        says: |_, _| told("not known: the command and the program's first lines would tell more"),
+    },
+];
+
+fn is_model(row: &Compared) -> bool {
+    matches!(row.term, CheckedTerm::Model | CheckedTerm::Repacked)
+}
+
+fn is_cache(row: &Compared) -> bool {
+    matches!(row.term, CheckedTerm::Kv | CheckedTerm::Rs)
+}
+
+fn is_compute(row: &Compared) -> bool {
+    row.term == CheckedTerm::Compute
+}
+
 impl Evidence<'_> {
     /// Gives each open row the first reason that holds.
     pub fn explain(&self, rows: &mut [Compared]) {
         // compute buffers last, as another shape of caches moves them too
         for compute in [false, true] {
             let other_shape = compute && rows.iter().any(|row| row.reason == Some(OTHER_SHAPE));
-            for row in rows.iter_mut().filter(|row| is_open(row) && (row.term == CheckedTerm::Compute) == compute) {
-                row.reason = Some(if other_shape { OTHER_SHAPE } else { self.reason(row) });
+            for row in rows.iter_mut().filter(|row| is_open(row) && is_compute(row) == compute) {
+                row.reason = if other_shape && row.observed.is_some() {
+                    Some(OTHER_SHAPE)
+                } else {
+                    ROWS.iter().find(|reason| (reason.holds)(self, row)).map(|reason| (reason.says)(self, row))
+                };
             }
         }
     }
 
-    /// Conditions and sentences, in order of evidence.
-    fn reason(&self, row: &Compared) -> Reason {
-        let &Self { load, placed, plan, told_layers, one_device, other_file, .. } = self;
-        let model = row.term == CheckedTerm::Model;
-        let cache = matches!(row.term, CheckedTerm::Kv | CheckedTerm::Rs);
-        let compute = row.term == CheckedTerm::Compute;
-        let cells = load.contexts.first().is_some_and(|context| !context.caches.is_empty());
+    /// Whether it is known which weights are in RAM.
+    fn knows_layers(&self) -> bool {
+        self.told_layers || self.one_device
+    }
+
+    fn failed(&self) -> bool {
         let failed = |event: &Event| matches!(event, Event::Failed(_) | Event::OutOfMemory { .. });
-        let split_mode = load.settings.split_mode.as_deref().filter(|mode| ["row", "tensor", "graph"].contains(mode));
-        let layers = load.layers_on_gpus().map(|(on, _)| on).filter(|&on| on != plan.layers.0 as u64);
-        let own_code = load.program.filter(|of| matches!(of, Program::IkLlamaCpp | Program::KoboldCpp));
-        // the ubatch moves compute buffers, and caches only where windows slide
-        let moves = |setting: &&'static str| self.assumed.len() == 1 || compute || *setting != "the ubatch";
-        let assumed: Vec<&str> = self.assumed.iter().copied().filter(moves).collect();
-        let uncertain = || placed.plan().ok()?.uncertainties.into_iter().next();
-        if model && is_trial(load) && !self.asked_for_all {
-            Reason::FitTrial
-        } else if self.same_in_total.contains(&row.term) {
-            told("all devices together hold as much as planned: layers are on other devices")
-        } else if model && (told_layers || one_device) {
-            let other = "the log's weights are not those of the file that was given: another file was loaded, or another quantisation";
-            if other_file { MIXTURE } else { told(other) }
-        } else if (model || cache) && !told_layers && !self.decided && !one_device {
-            told("the log does not tell which layers are on GPUs")
-        } else if cache && other_file && cells && told_layers {
-            // context and types are told, so only the shape is left
-            OTHER_SHAPE
-        } else if load.settings.override_tensor.is_some() && placed.settings.override_tensor.is_empty() && !cache {
-            told("--override-tensor puts tensors on devices that the log does not tell")
-        } else if placed.settings.split_mode != SplitMode::Layer {
-            sentence(format!("what --split-mode {} takes on each GPU is modelled", placed.settings.split_mode))
-        } else if let Some(mode) = split_mode {
-            sentence(format!("--split-mode {mode} splits every layer over the GPUs; a plan has whole layers"))
-        } else if load.events.iter().any(failed) {
-            told("the load failed before this was complete")
-        } else if let Some(on) = layers {
-            other_layers(on, plan.layers.0)
-        } else if let Some(program) = own_code {
-            sentence(format!("{program} has code of its own here"))
-        } else if is_trial(load) && !placed.machine.gpus.is_empty() {
-            Reason::FitTrial
-        } else if compute && log::is_older(load) && placed.settings.release.is_some() {
-            older_build(load)
-        } else if !assumed.is_empty() && !model {
-            let assumed = assumed.join(", ");
-            sentence(format!("it depends on {assumed}, which the log does not tell; none of the usual values agrees"))
-        } else if compute && placed.machine.gpus.iter().any(|gpu| gpu.computer.is_some()) {
-            told("the log does not tell the backend of the other computer's device")
-        } else if let Some(uncertainty) = compute.then(uncertain).flatten() {
-            sentence(format!("the planned figure is not exact: {}", uncertainty.reason))
-        } else if compute && placed.settings.release.is_some() {
-            let known = "no release of llama.cpp that is known here agrees";
-            match log::build(load) {
-                Some(build) => sentence(format!("{known} with b{build}")),
-                None => sentence(format!("{known}, and the log names no build")),
-            }
-        } else {
-            told("no usual setting and no release known here explains it")
-        }
+        !self.load.has_all_buffers() && self.load.events.iter().any(failed)
+    }
+
+    /// Whether the log tells how long its caches are.
+    fn cells(&self) -> bool {
+        self.load.contexts.first().is_some_and(|context| !context.caches.is_empty())
+    }
+
+    /// The log is of a model with other blocks: caches of windows and of the whole context have each block once.
+    fn other_model(&self) -> Option<Reason> {
+        let caches = self.load.contexts.first()?.caches.iter().filter(|cache| cache.term == Term::Kv);
+        let of: Vec<(u64, u64)> = caches.map(|cache| (cache.cells, cache.layers)).collect();
+        let of_log = match of[..] {
+            [(whole, first), (window, second)] if whole != window => first + second,
+            _ => of.iter().map(|(_, layers)| *layers).max()?,
+        };
+        let blocks = self.placed.model.block_count() as u64;
+        let says = || {
+            sentence(format!(
+                "the log is of another model: its caches are of {of_log} blocks, and this one has {blocks}: give the \
+                 file with --model"
+            ))
+        };
+        (of_log > blocks).then(says)
+    }
+
+    /// A mode that splits every layer.
+    fn split_mode(&self) -> Option<&str> {
+        self.load.settings.split_mode.as_deref().filter(|mode| ["row", "tensor", "graph"].contains(mode))
+    }
+
+    /// Layers on GPUs in the log, where the plan has others there.
+    fn other_layers(&self) -> Option<u64> {
+        let on = self.load.layers_on_gpus().map(|(on, _)| on)?;
+        (!self.one_device && on != self.plan.layers.0 as u64).then_some(on)
+    }
+
+    /// A program with code of its own.
+    fn own_code(&self) -> Option<&str> {
+        let known = self.load.program.filter(|of| matches!(of, Program::IkLlamaCpp | Program::KoboldCpp));
+        known.map(Program::name)
+    }
+
+    /// Whether a buffer in RAM is larger by what masks of 4 bytes a cell take.
+    fn wide_masks(&self, row: &Compared) -> bool {
+        let Ok(plan) = self.placed.plan() else { return false };
+        let settings = &plan.settings;
+        let of_masks = (settings.ctx_total * settings.ubatch * 2) as f64 / f64::from(1 << 20);
+        let is_recent = log::build(self.load).is_some_and(|build| build >= NARROW_MASKS);
+        let copies = [1.0, 4.0].map(|copies| Mib(row.difference().0 - copies * of_masks));
+        is_compute(row) && row.device == CPU && !is_recent && copies.into_iter().any(|rest| row.is_within(rest))
+    }
+
+    /// Settings that the log does not tell and that move a row: the ubatch moves compute buffers, and caches only where
+    /// windows slide.
+    fn moved_by(&self, row: &Compared) -> Vec<&'static str> {
+        let moves = |setting: &&'static str| self.assumed.len() == 1 || is_compute(row) || *setting != "the ubatch";
+        self.assumed.iter().copied().filter(moves).collect()
+    }
+
+    fn uncertain(&self) -> Option<String> {
+        self.placed.plan().ok()?.uncertainties.into_iter().next().map(|uncertainty| uncertainty.reason.to_string())
     }
 }
 
@@ -299,6 +447,9 @@ impl fmt::Display for Reason {
             }
             Self::NothingBesides => f.write_str(
                 "it agrees without what the backend needs besides results, which is not part of this build's buffer",
+            ),
+            Self::UnreadInputs => f.write_str(
+                "each of the pipeline's copies has the inputs that nothing reads, as in builds after release 2026-09",
             ),
             Self::TwiceOnCpu => {
                 f.write_str("the CPU and its BLAS backend each reserve this buffer, as planned for one")

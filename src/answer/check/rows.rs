@@ -8,7 +8,7 @@ use crate::answer::why;
 use crate::engine::llama_cpp::homes::WeightsInRam;
 use crate::engine::llama_cpp::{RequestBuffers, Reservation};
 use crate::engine::{EngineError, PlanRequest, of};
-use crate::observed::{Load, Mib, Program, TablePhase, Term, device_name, is_gpu, is_repacked};
+use crate::observed::{FitResult, Load, Mib, Program, TablePhase, Term, device_name, is_gpu, is_repacked};
 use crate::plan::{DevicePlan, PartKind};
 use crate::settings::SplitMode;
 use crate::units::Bytes;
@@ -87,12 +87,18 @@ impl Figures {
     fn add(&mut self, device: &str, term: CheckedTerm, mib: f64, rounding: Rounding, of: Reservation) {
         let repacked = term == CheckedTerm::Model && is_repacked(device);
         let term = if repacked { CheckedTerm::Repacked } else { term };
-        let figure = self.by_term.entry((place(device), term)).or_default();
+        self.add_to(&place(device), term, mib, rounding, of);
+        if let Some(figure) = self.by_term.get_mut(&(place(device), term)) {
+            figure.mapped |= device.ends_with("_Mapped");
+        }
+    }
+
+    fn add_to(&mut self, place: &str, term: CheckedTerm, mib: f64, rounding: Rounding, of: Reservation) {
+        let figure = self.by_term.entry((place.to_owned(), term)).or_default();
         figure.of = of;
         figure.mib += mib;
         figure.tolerance += rounding.of(Mib(mib)).0;
         figure.precision = rounding.precision;
-        figure.mapped |= device.ends_with("_Mapped");
     }
 
     fn has(&self, device: &str, term: CheckedTerm) -> bool {
@@ -149,7 +155,9 @@ impl Observed {
             }
         }
         observed.add_trial(load);
+        observed.add_sizes(load);
         observed.add_table(load);
+        observed.add_projected(load);
         if let Some(mib) = load.projector {
             observed.others.push((String::new(), Part::Projector, CheckedTerm::Model, mib));
         }
@@ -164,6 +172,31 @@ impl Observed {
             for cache in context.caches.iter().filter(|cache| cache.term == Term::Kv) {
                 self.target.add(gpu, CheckedTerm::Kv, cache.size.0, LINE, Reservation::Measured);
             }
+        }
+    }
+
+    /// Caches of which only the sizes are there, over all devices.
+    fn add_sizes(&mut self, load: &Load) {
+        let Some(context) = load.contexts.first() else { return };
+        for (of, term) in [(Term::Kv, CheckedTerm::Kv), (Term::Rs, CheckedTerm::Rs)] {
+            if self.target.tells(term) || load.is_trial {
+                continue;
+            }
+            for cache in context.caches.iter().filter(|cache| cache.term == of && cache.size.0 > 0.0) {
+                self.target.add_to(ALL, term, cache.size.0, LINE, Reservation::Loaded);
+            }
+        }
+    }
+
+    /// What the fit expected over all GPUs, where nothing tells it by device.
+    fn add_projected(&mut self, load: &Load) {
+        let changed = load.fit.context.is_some() || !load.fit.layers.is_empty();
+        let gives_up = load.fit.margin.is_none() && load.fit.result != Some(FitResult::Fits);
+        if !self.target.by_term.is_empty() || !load.fit.devices.is_empty() || changed || gives_up {
+            return;
+        }
+        if let Some(mib) = load.fit.projected {
+            self.target.add_to(ALL, CheckedTerm::Projected, mib as f64, WHOLE, Reservation::Measured);
         }
     }
 
@@ -220,11 +253,17 @@ impl Observed {
                 let split =
                     matches!(term, CheckedTerm::Kv | CheckedTerm::Rs) && self.target.has(device, CheckedTerm::Context);
                 let of = seen.map(|figure| figure.of).unwrap_or_default();
-                let plans = planned.of(device, term, of).filter(|_| !split);
+                // the log has the term over all devices only
+                let summed = device != ALL && self.target.has(ALL, term);
+                let plans = planned.of(device, term, of).filter(|_| !split && !summed);
+                let spans = |figure: &Figure| {
+                    let span = planned.span.filter(|_| device == CPU && term == CheckedTerm::Model && figure.mapped);
+                    span.is_some_and(|span| (figure.mib - span.0).abs() <= figure.tolerance + 1e-9)
+                };
                 let told = self.target.tells(term) && term != CheckedTerm::Context;
                 let row = match (plans, seen) {
                     (None, None) => continue,
-                    (Some(_), None) if !told || term == CheckedTerm::Output => continue,
+                    (Some(_), None) if !told || term == CheckedTerm::Output || device == ALL => continue,
                     // zero MiB in a table
                     (None, Some(figure)) if figure.mib <= figure.tolerance => continue,
                     (plans, seen) => Compared {
@@ -236,7 +275,8 @@ impl Observed {
                         observed: seen.map(|figure| Mib(figure.mib)),
                         tolerance: Mib(seen.map_or(HUNDREDTH, |figure| figure.tolerance)),
                         precision: seen.map_or(Precision::default(), |figure| figure.precision),
-                        uncounted: seen.is_some_and(|figure| figure.mapped).then_some(Uncounted::Mapped),
+                        is_mapped: seen.is_some_and(|figure| figure.mapped),
+                        uncounted: seen.is_some_and(spans).then_some(Uncounted::Mapped),
                         reason: None,
                     },
                 };
@@ -254,6 +294,7 @@ impl Observed {
                 observed: Some(Mib(mib)),
                 tolerance: Mib(tolerance),
                 precision: Precision::default(),
+                is_mapped: false,
                 uncounted: plans.is_none().then_some(Uncounted::NotPlanned),
                 reason: None,
             }
@@ -274,6 +315,8 @@ impl Observed {
 
 /// The name of RAM among the devices of a comparison.
 pub const CPU: &str = "CPU";
+/// The name of all devices together.
+pub const ALL: &str = "all";
 
 /// Memory by device and term, with the layers on GPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -284,6 +327,8 @@ pub struct Planned {
     pub measured: BTreeMap<String, Mib>,
     /// What is loaded beside it, where the log shows that.
     pub beside: Beside,
+    /// From the first to the last of the weights in RAM in the mapped files, where they are mapped.
+    pub span: Option<Mib>,
     /// Layers on GPUs, and in all, the output's included.
     pub layers: (usize, usize),
     /// Tokens of context over all sequences.
@@ -330,12 +375,14 @@ pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineEr
             put(&mut terms, &device, &of_device);
         }
         let repacked = Bytes(buffers.in_ram.repacked);
+        let maps = request.settings.load_mode.unwrap_or_default().maps();
         let output = buffers.outputs.unwrap_or_default();
         put(&mut terms, CPU, &[(CheckedTerm::Repacked, repacked), (CheckedTerm::Output, output)]);
         return Ok(Planned {
             terms,
             measured,
             beside: Beside::new(),
+            span: maps.then(|| Mib::of(Bytes(buffers.in_ram.span))),
             layers: (buffers.offloaded, buffers.layers),
             tokens: buffers.n_ctx,
         });
@@ -351,6 +398,7 @@ pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineEr
         terms,
         measured: BTreeMap::new(),
         beside: Beside::new(),
+        span: None,
         layers: (plan.offloaded, plan.layers.len()),
         tokens: plan.settings.ctx_total,
     })
@@ -421,9 +469,19 @@ impl Planned {
     pub fn of(&self, device: &str, term: CheckedTerm, of: Reservation) -> Option<Mib> {
         let measured = || self.measured.get(device).copied();
         match of {
+            _ if device == ALL => self.over_all(term),
             Reservation::Measured if term == CheckedTerm::Compute => measured().or_else(|| self.get(device, term)),
             _ => self.get(device, term),
         }
+    }
+
+    /// A term over all devices; of what the fit expects, all terms over the GPUs.
+    fn over_all(&self, term: CheckedTerm) -> Option<Mib> {
+        let projected = term == CheckedTerm::Projected;
+        let is_of = |(device, of): &&(String, CheckedTerm)| if projected { device != CPU } else { *of == term };
+        let of = |(device, term): &(String, CheckedTerm)| self.of(device, *term, Reservation::Measured);
+        let figures = self.terms.keys().filter(is_of).filter_map(of);
+        figures.map(|mib| mib.0).reduce(|a, b| a + b).map(Mib)
     }
 
     /// What the plan has for a row of the target.
@@ -458,9 +516,10 @@ pub struct SplitCheck {
 }
 
 impl SplitCheck {
-    /// Compares the layers in `load` with a plan of `own`, the request without the log's placement, else with `placed`.
-    pub fn of(load: &Load, own: Option<&PlanRequest>, placed: &Planned) -> Option<Self> {
-        let (observed, of) = load.layers_on_gpus()?;
+    /// Compares layers on GPUs, and in all, with a plan of `own`, the request without the log's placement, else with
+    /// `placed`.
+    pub fn of(seen: Option<(u64, u64)>, own: Option<&PlanRequest>, placed: &Planned) -> Option<Self> {
+        let (observed, of) = seen?;
         let plan = own.and_then(|own| own.plan().ok());
         let planned = plan.as_ref().map(|plan| plan.offloaded as u64);
         let inequality = own.and_then(Self::inequality);

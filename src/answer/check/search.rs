@@ -4,10 +4,11 @@
 use super::reason::{Reason, is_trial};
 use super::rows::{Planned, Shown, plan};
 use super::variants::is_open;
-use super::{CPU, CheckedTerm, Compared, Part};
+use super::{CPU, CheckedTerm, Compared, Part, log};
 use crate::engine::PlanRequest;
 use crate::machine::{Backend, Machine};
 use crate::observed::{Load, Mib};
+use crate::plan::Plan;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
 
 /// A change of a request.
@@ -24,6 +25,8 @@ const UBATCHES: [u64; 4] = [512, 1024, 2048, 4096];
 pub struct Search<'a> {
     load: &'a Load,
     shown: Shown<'a>,
+    /// Knobs that the user gave, over defaults.
+    given: &'a Settings,
     /// Whether the log tells how many layers are on GPUs.
     told_layers: bool,
     /// Whether the log tells caches.
@@ -55,14 +58,14 @@ pub struct Found {
 impl<'a> Search<'a> {
     /// Begins with the request that was compared; only reasons that `allowed` accepts are tried.
     pub fn new(
-        (load, shown): (&'a Load, Shown<'a>),
+        (load, shown, given): (&'a Load, Shown<'a>, &'a Settings),
         (placed, plan): (&PlanRequest, &Planned),
         told_layers: bool,
         allowed: &'a dyn Fn(&Reason) -> bool,
         plans: Plans,
     ) -> Self {
         let (now, plan) = (placed.clone(), plan.clone());
-        Self { load, shown, told_layers, has_caches: false, allowed, now, plan, held: Vec::new(), plans }
+        Self { load, shown, given, told_layers, has_caches: false, allowed, now, plan, held: Vec::new(), plans }
     }
 
     /// The plan of a request, made once.
@@ -88,7 +91,9 @@ impl<'a> Search<'a> {
             if !rows.iter().any(is_open) {
                 break;
             }
-            let Some(found) = left.iter().position(|trial| self.keep(trial, rows)) else { break };
+            // one of a group holds
+            let mut holds = |search: &mut Self, group: &Vec<Trial>| group.iter().any(|trial| search.keep(trial, rows));
+            let Some(found) = left.iter().position(|group| holds(&mut self, group)) else { break };
             drop(left.remove(found));
         }
         if let Some(placement) = self.placement(rows) {
@@ -106,6 +111,9 @@ impl<'a> Search<'a> {
             return false;
         }
         let Some(tried) = self.plan_of(&request) else { return false };
+        if rows.iter().any(|row| agrees(row, &self.plan) && !agrees(row, &tried)) {
+            return false;
+        }
         let because = reason.clone().with(&self.held);
         let agreeing = |row: &&mut Compared| is_open(row) && row.part == Part::Model && agrees(row, &tried);
         let mut any = rows.iter_mut().filter(agreeing).any(|row| is_evidence(row));
@@ -179,36 +187,74 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Changes of the request that a log does not always tell, the likeliest first.
-    fn trials(&self) -> Vec<Trial> {
-        let mut trials: Vec<Trial> = Vec::new();
+    /// Changes of the request that a log does not always tell, the likeliest first; of each group one holds.
+    fn trials(&self) -> Vec<Vec<Trial>> {
         let seen = &self.load.settings;
         let unwritten = self.load.command.is_none();
-        let sequences = if seen.n_seq_max.is_none() && unwritten { &[1, 2, 4, 8][..] } else { &[] };
-        for &sequences in sequences {
-            let change = setting(move |settings| settings.parallel = Some(sequences));
-            trials.push((Reason::Setting(format!("--parallel {sequences}")), change));
+        let mut groups: Vec<Vec<Trial>> = Vec::new();
+        if seen.n_seq_max.is_none() && unwritten && self.given.parallel.is_none() {
+            let sequences = |sequences| {
+                let change = setting(move |settings| settings.parallel = Some(sequences));
+                (Reason::Setting(format!("--parallel {sequences}")), change)
+            };
+            groups.push([1, 2, 4, 8].map(sequences).into());
         }
-        if seen.cache_type_k.is_none() && unwritten {
-            trials.extend([CacheType::Q8_0, CacheType::Q4_0, CacheType::Bf16, CacheType::F32].map(cache_type));
+        if self.is_type_open() {
+            groups.push([CacheType::Q8_0, CacheType::Q4_0, CacheType::Bf16, CacheType::F32].map(cache_type).into());
         }
-        trials.push((Reason::FullSizeWindows, setting(|settings| settings.swa_full = true)));
-        trials.retain(|(reason, _)| (self.allowed)(reason));
-        trials.extend(self.of_compute().into_iter().flatten());
-        trials
+        if unwritten && !self.given.swa_full {
+            groups.push(vec![(Reason::FullSizeWindows, setting(|settings| settings.swa_full = true))]);
+        }
+        for group in &mut groups {
+            group.retain(|(reason, _)| (self.allowed)(reason));
+        }
+        let (releases, others) = self.of_compute();
+        // what the log's program is stands before what its user chose
+        let mut all = releases;
+        all.extend(self.experts());
+        all.extend(groups);
+        all.extend(others);
+        all
     }
 
-    /// Changes that move compute buffers; of each group one holds.
-    fn of_compute(&self) -> Vec<Vec<Trial>> {
-        let seen = &self.load.settings;
-        let runs = !self.now.engine.facts().releases.is_empty();
-        let mut groups: Vec<Vec<Trial>> = Vec::new();
-        if runs {
-            let release = |release| (Reason::Release(release), setting(move |s| s.release = Some(release)));
-            groups.push(Release::ALL.into_iter().map(release).collect());
+    /// Whether nothing tells the type of the caches.
+    fn is_type_open(&self) -> bool {
+        let given = self.given.cache_type_k.is_some() || self.given.cache_type_v.is_some();
+        self.load.settings.cache_type_k.is_none() && self.load.command.is_none() && !given
+    }
+
+    /// Blocks whose experts are in RAM, as the graph of a token shows: it goes to RAM and back for each of them.
+    fn experts(&self) -> Option<Vec<Trial>> {
+        let splits = self.load.contexts.first()?.splits_of_a_token?;
+        let told = self.now.settings.n_cpu_moe.is_some() || self.load.command.is_some();
+        if told || self.shown.names.is_empty() || self.now.model.summary().experts.is_none() {
+            return None;
         }
-        if runs && seen.n_outputs_max.is_none() {
-            groups.push(vec![(Reason::AllOutputs, setting(|settings| settings.outputs = Outputs::Ubatch))]);
+        let straight = 1 + self.shown.names.len() as u64;
+        let away = splits.checked_sub(straight).filter(|&more| more > 0)? / 2;
+        // the first blocks may have none
+        let with_experts = self.now.model.header.tensors.iter().filter(|tensor| tensor.name.contains("_exps."));
+        let block = |name: &str| name.strip_prefix("blk.")?.split('.').next()?.parse::<u64>().ok();
+        let count = away + with_experts.filter_map(|tensor| block(&tensor.name)).min()?;
+        let change = setting(move |settings| {
+            (settings.n_cpu_moe, settings.gpu_layers) = (Some(count), GpuLayers::All);
+        });
+        Some(vec![(Reason::Setting(format!("--n-cpu-moe {count}")), change)])
+    }
+
+    /// Changes that move compute buffers, of each group one holds: those of the program, and those of its user.
+    fn of_compute(&self) -> (Vec<Vec<Trial>>, Vec<Vec<Trial>>) {
+        let seen = &self.load.settings;
+        let (unwritten, given) = (self.load.command.is_none(), self.given);
+        let runs = !self.now.engine.facts().releases.is_empty();
+        let mut programs: Vec<Vec<Trial>> = Vec::new();
+        let mut users: Vec<Vec<Trial>> = Vec::new();
+        if runs && given.release.is_none() {
+            let release = |release| (Reason::Release(release), setting(move |s| s.release = Some(release)));
+            programs.push(log::possible_releases(self.load).map(release).collect());
+        }
+        if runs && given.outputs == Outputs::default() && log::may_compute_all(self.load) {
+            programs.push(vec![(Reason::AllOutputs, setting(|settings| settings.outputs = Outputs::Ubatch))]);
         }
         if runs && self.load.build.is_none_or(|build| Release::nearest_to_build(build) != Release::default()) {
             let plain = |request: &PlanRequest| {
@@ -216,9 +262,12 @@ impl<'a> Search<'a> {
                 machine.gpus.iter_mut().for_each(|gpu| gpu.backend = Backend::Plain);
                 request.on_machine(machine)
             };
-            groups.push(vec![(Reason::NothingBesides, Box::new(plain))]);
+            programs.push(vec![(Reason::NothingBesides, Box::new(plain))]);
         }
-        if seen.n_ubatch.is_none() && self.load.command.is_none() {
+        if runs && self.load.contexts.first().is_some_and(|context| context.settings.sched_copies > Some(1)) {
+            programs.push(vec![(Reason::UnreadInputs, setting(|settings| settings.unread_inputs = Some(true)))]);
+        }
+        if seen.n_ubatch.is_none() && unwritten && given.ubatch.is_none() {
             let ubatch = |ubatch: u64| {
                 let change = setting(move |settings| {
                     settings.ubatch = Some(ubatch);
@@ -228,22 +277,22 @@ impl<'a> Search<'a> {
             };
             // without one it is 512
             let planned = self.now.settings.ubatch.unwrap_or(UBATCHES[0]);
-            groups.push(UBATCHES.into_iter().filter(|&other| other != planned).map(ubatch).collect());
+            users.push(UBATCHES.into_iter().filter(|&other| other != planned).map(ubatch).collect());
         }
-        if seen.flash_attn_in_use.is_none() {
+        let asked = [seen.flash_attn, Some(given.flash_attn)].contains(&Some(FlashAttn::On));
+        if seen.flash_attn_in_use.is_none() && !asked {
             let why = self.load.flash_attention_off().map(str::to_owned);
             let off = setting(|settings| settings.flash_attn = FlashAttn::Off);
-            groups.push(vec![(Reason::FlashAttentionOff(why), off)]);
+            users.push(vec![(Reason::FlashAttentionOff(why), off)]);
         }
-        if !self.has_caches && seen.cache_type_k.is_none() && self.load.command.is_none() {
-            let types = [CacheType::Q8_0, CacheType::Q4_0].map(cache_type);
-            groups.push(types.into_iter().collect());
+        if !self.has_caches && self.is_type_open() {
+            users.push([CacheType::Q8_0, CacheType::Q4_0].map(cache_type).into());
         }
-        for group in &mut groups {
-            group.retain(|(reason, _)| (self.allowed)(reason));
+        for groups in [&mut programs, &mut users] {
+            groups.iter_mut().for_each(|group| group.retain(|(reason, _)| (self.allowed)(reason)));
+            groups.retain(|group| !group.is_empty());
         }
-        groups.retain(|group| !group.is_empty());
-        groups
+        (programs, users)
     }
 
     /// The layers of each GPU that its caches show, where the log tells no split.
@@ -251,19 +300,24 @@ impl<'a> Search<'a> {
         if self.shown.names.len() < 2 || !self.now.settings.tensor_split.is_empty() {
             return None;
         }
-        let term = [CheckedTerm::Kv, CheckedTerm::Context].into_iter().find(|term| {
+        let is_open_sum = |term: &CheckedTerm| {
             rows.iter().any(|row| row.term == *term && is_open(row))
                 && is_same_sum(rows, |row| self.plan.of_row(row), *term)
-        })?;
+        };
+        if ![CheckedTerm::Kv, CheckedTerm::Context].iter().any(is_open_sum) {
+            return None;
+        }
         let held = |name: &String| {
-            let row = rows.iter().find(|row| row.term == term && row.part == Part::Model && row.device == *name)?;
-            row.observed.map(|mib| mib.0)
+            let is_cache = |row: &&Compared| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Rs | CheckedTerm::Context);
+            let own = rows.iter().filter(is_cache).filter(|row| row.part == Part::Model && row.device == *name);
+            let held: Vec<f64> = own.filter_map(|row| row.observed).map(|mib| mib.0).collect();
+            (!held.is_empty()).then(|| held.iter().sum::<f64>())
         };
         let held: Vec<f64> = self.shown.names.iter().map(held).collect::<Option<_>>()?;
-        let (all, blocks) = (held.iter().sum::<f64>(), self.plan.layers.1.saturating_sub(1) as f64);
-        let mut counts: Vec<f64> = held.iter().map(|mib| (mib / all * blocks).round()).collect();
-        // the output is on the last
-        *counts.last_mut()? += 1.0;
+        let counts = layers_of(&held, &self.now.plan().ok()?);
+        if self.given.tensor_split != Settings::default().tensor_split {
+            return None;
+        }
         let text = counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let change = setting(move |settings| settings.tensor_split.clone_from(&counts));
         Some((Reason::CachesShowLayers(text), change))
@@ -311,7 +365,8 @@ impl<'a> Search<'a> {
         }
         // without a word of it in the log, no flash attention together with others would often agree by chance
         let told = |trial: &Trial| !matches!(trial.0, Reason::FlashAttentionOff(None));
-        let groups: Vec<Vec<Trial>> = self.of_compute().into_iter().filter(|group| group.iter().all(told)).collect();
+        let (programs, users) = self.of_compute();
+        let groups: Vec<Vec<Trial>> = programs.into_iter().chain(users).filter(|group| group.iter().all(told)).collect();
         let mut best: Option<(usize, Vec<Reason>, PlanRequest, Planned)> = None;
         'choices: for number in 0..groups.iter().map(|group| group.len() + 1).product::<usize>() {
             let (mut rest, mut request, mut reasons) = (number, self.now.clone(), self.held.clone());
@@ -331,6 +386,9 @@ impl<'a> Search<'a> {
                 request = changed;
             }
             let Some(plan) = self.plan_of(&request) else { continue };
+            if rows.iter().any(|row| agrees(row, &self.plan) && !agrees(row, &plan)) {
+                continue;
+            }
             let explained = rows.iter().filter(is_wanted).filter(|row| agrees(row, &plan) || is_twice(row, &plan));
             let count = explained.count();
             let better =
@@ -353,6 +411,22 @@ impl<'a> Search<'a> {
         }
         (self.now, self.plan, self.held) = (request, plan, reasons);
     }
+}
+
+/// Layers of each device whose caches come to what it holds, the rest and the output on the last.
+fn layers_of(held: &[f64], plan: &Plan) -> Vec<f64> {
+    let caches: Vec<f64> = plan.layers.iter().map(|layer| Mib::of(layer.cache).0).collect();
+    let (mut at, mut counts) = (0, Vec::with_capacity(held.len()));
+    for mib in held.iter().take(held.len().saturating_sub(1)) {
+        let (first, mut sum) = (at, 0.0);
+        while let Some(cache) = caches.get(at).filter(|cache| sum + **cache <= mib + 0.5 + mib * 1e-4 && sum + 0.5 < *mib) {
+            sum += cache;
+            at += 1;
+        }
+        counts.push((at - first) as f64);
+    }
+    counts.push((caches.len() - at) as f64);
+    counts
 }
 
 /// Another type of K and V.
