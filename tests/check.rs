@@ -3,3 +3,4 @@
 mod besides;
 mod samples;
 mod several;
+mod unseen;

@@ -122,7 +122,13 @@ fn names(load: &Load) -> Vec<String> {
     let command = load.command.as_ref().and_then(|command| command.model.clone());
     let path = model.and_then(|model| model.path.clone());
     let name = model.and_then(|model| model.name.clone());
-    [path, command, load.asked.clone(), name].into_iter().flatten().collect()
+    let told = [path, command, load.asked.clone(), name].into_iter().flatten();
+    // Ollama names its own registry and the tag that stands for none
+    let plain = |name: String| {
+        let plain = name.strip_prefix("registry.ollama.ai/library/").map(|name| name.trim_end_matches(":latest"));
+        plain.map_or_else(|| name.clone(), str::to_owned)
+    };
+    told.map(plain).collect()
 }
 
 /// The last part of a path of any system.

@@ -23,7 +23,7 @@ pub struct CommandLine {
 }
 
 /// Programs whose arguments are llama.cpp's, and KoboldCpp, whose own differ.
-const PROGRAMS: [&str; 12] = [
+pub const PROGRAMS: [&str; 12] = [
     "llama-server",
     "llama-cli",
     "llama-completion",

@@ -93,7 +93,8 @@ pub(super) const ROWS: &[Row] = patterns! {
     };
     /// llama_model_load: error loading model: unable to allocate CUDA0 buffer
     /// main: failed to load model '/m/q.gguf'
-    "error loading model" | "failed to load model" =>
+    /// error: invalid argument: --no-mmap
+    "error loading model" | "failed to load model" | "error: invalid argument" =>
         Kind::Other, |now, line| now.add_event(Event::Failed(clip(line, 256)));
     /// clip_ctx: CLIP using CUDA0 backend
     "CLIP using {} backend" (backend: Words<64>) => Kind::Other, |now| now.add_event(Event::ProjectorOn(backend.0));

@@ -300,7 +300,8 @@ impl LoadUnderWay {
         let models = &mut self.load.models;
         let weighed = models.last().is_some_and(|model| !model.observed.is_empty());
         // a file's weights are in one buffer of each type, but for mappings of several files
-        let again = !device.ends_with("_Mapped") && models.last().is_some_and(|model| model.observed.contains_key(device));
+        let again =
+            !device.ends_with("_Mapped") && models.last().is_some_and(|model| model.observed.contains_key(device));
         if (weighed && self.context_since || again) && models.len() < limits::PARTS {
             models.push(ObservedModel::default());
         }
@@ -472,8 +473,7 @@ impl LoadUnderWay {
             let terms = self.load.contexts.iter().flat_map(|context| context.observed.values());
             terms.filter_map(|terms| terms.get(&Term::Kv)).any(|kv| kv.0 > mib)
         };
-        self.load.is_trial =
-            self.no_alloc || self.weighs_nothing() || self.tried && any_cache(-1.0) && !any_cache(0.0);
+        self.load.is_trial = self.no_alloc || self.weighs_nothing() || self.tried && any_cache(-1.0) && !any_cache(0.0);
         let llama_cpp = self.load.models.iter().any(|model| !model.observed.is_empty()) || any_cache(-1.0);
         let settings = self.settings_in_effect();
         let load = &mut self.load;

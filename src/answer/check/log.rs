@@ -5,8 +5,8 @@ use crate::machine::presets::{self, Preset};
 use crate::machine::spec::MachineSpec;
 use crate::machine::{Backend, Cpu, Gpu, Machine, Origin, Os, Ram, short_name};
 use crate::observed::{
-    CacheSize, Event, Fit, FitResult, Load, Mib, ObservedContext, ObservedDevice, OllamaEstimate, Program, TablePhase,
-    Term, device_name, is_gpu,
+    CacheSize, Event, Fit, FitLayers, FitResult, Load, Mib, ObservedContext, ObservedDevice, OllamaEstimate, PROGRAMS,
+    Program, TablePhase, TableRow, Term, device_name, is_gpu,
 };
 use crate::settings::{
     self, BUILDS, Context, DeviceName, DraftSettings, Flag, FlashAttn, GpuLayers, KvOverride, LlamaProgram,
@@ -388,11 +388,17 @@ fn program(load: &Load) -> LlamaProgram {
     named.parse().ok().or_else(within).unwrap_or_default()
 }
 
+/// Whether a name has that of a program of llama.cpp in it.
+pub fn is_known_program(name: &str) -> bool {
+    LlamaProgram::ALL.into_iter().any(|program| name.contains(program.name())) || PROGRAMS.contains(&name)
+}
+
 /// Whether the target's context gave its pipeline up; none where no compute buffer of the load is told.
 fn gave_up_pipeline(load: &Load) -> Option<bool> {
     let told = load.contexts.first().is_some_and(ObservedContext::computes) && !load.is_trial;
     let gave_up = match load.contexts.first() {
-        Some(context) => context.gave_up_pipeline,
+        // one copy on several GPUs is none, for whatever reason
+        Some(context) => context.gave_up_pipeline || context.settings.sched_copies == Some(1),
         None => load.events.contains(&Event::PipelineGivenUp),
     };
     (told || gave_up).then_some(gave_up)
@@ -476,6 +482,14 @@ pub fn is_fitted(load: &Load) -> bool {
     !(asked || gave_up || load.settings.fit == Some(false) || old && !fitted)
 }
 
+/// What the fit came to on the only GPU, if its table is of that.
+pub fn fitted(load: &Load) -> Option<FitLayers> {
+    let mut devices = load.fit.layers.iter();
+    let (name, fitted) = devices.next().filter(|_| load.fit.result == Some(FitResult::Fits))?;
+    let is_of_it = |row: &TableRow| row.own.abs_diff(i64::try_from(fitted.used).unwrap_or(0)) <= 1;
+    (devices.next().is_none() && load.table.get(name).is_none_or(is_of_it)).then_some(*fitted)
+}
+
 /// The placement that the log tells, where it tells one: layers on GPUs, and their shares per GPU in the order of
 /// `names`.
 pub fn placement(load: &Load, names: &[String]) -> Option<(GpuLayers, Vec<f64>)> {
@@ -486,6 +500,7 @@ pub fn placement(load: &Load, names: &[String]) -> Option<(GpuLayers, Vec<f64>)>
     match load.layers_on_gpus() {
         Some((on, all)) if on == all => Some((GpuLayers::All, shares)),
         Some((on, _)) => Some((GpuLayers::Count(on), shares)),
+        None if fitted(load).is_some() => fitted(load).map(|fitted| (GpuLayers::Count(fitted.layers), shares)),
         None if unchanged => Some((GpuLayers::All, shares)),
         None => None,
     }

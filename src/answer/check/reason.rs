@@ -27,6 +27,8 @@ pub enum Reason {
     NothingBesides,
     /// It agrees if every copy of a pipeline has the inputs that nothing reads, as in builds after release 2026-09.
     UnreadInputs,
+    /// It agrees without the copies of a pipeline.
+    NoPipeline,
     /// Two backends of the CPU print the same buffer each.
     TwiceOnCpu,
     /// It agrees with as many layers on each device as its caches show.
@@ -87,6 +89,8 @@ impl Reason {
             Self::CachesShowLayers(split) => format!("--tensor-split {split}"),
             Self::AllOutputs => "--outputs ubatch".to_owned(),
             Self::Release(release) => format!("--release {release}"),
+            Self::UnreadInputs => "copies of unread inputs".to_owned(),
+            Self::NoPipeline => "no pipeline".to_owned(),
             other => other.to_string(),
         }
     }
@@ -125,7 +129,7 @@ pub fn of_row(row: &Compared, load: &Load) -> Option<Reason> {
 
 /// Whether the table is of a trial of the fit that may not be its result.
 pub fn is_trial(load: &Load) -> bool {
-    let chosen = load.settings.gpu_layers.is_some() || load.layers_on_gpus().is_some();
+    let chosen = load.settings.gpu_layers.is_some() || load.layers_on_gpus().is_some() || log::fitted(load).is_some();
     load.table_phase == Some(TablePhase::Fit) && !chosen && load.fit.result != Some(FitResult::Fits)
 }
 
@@ -199,6 +203,10 @@ pub struct Evidence<'a> {
     pub one_device: bool,
     /// Whether the model was found by its name.
     pub other_file: bool,
+    /// Whether a buffer shows masks of 4 bytes a cell.
+    pub has_wide_masks: bool,
+    /// Whether the plan has weights of blocks in RAM, and the log others.
+    pub has_other_weights: bool,
 }
 
 /// A reason that the log tells: what must hold in it and in the plan of a row, and what is said then.
@@ -217,18 +225,31 @@ const ROWS: &[Row] = &[
         holds: |_, row| row.observed.is_none(),
         says: |_, _| told("its line is not in the log: give the whole output, until the model is loaded"),
     },
+    Row {
+        holds: |of, row| has_wide_masks(row, of.plan, of.load),
+        says: |_, row| {
+            let mib = row.difference();
+            sentence(format!("masks have 4 bytes a cell in builds before about b10000, and 2 since: {mib} more"))
+        },
+    },
     Row { holds: |of, row| is_model(row) && is_trial(of.load) && !of.asked_for_all, says: |_, _| Reason::FitTrial },
     Row { holds: |of, _| of.other_model().is_some(), says: |of, _| of.other_model().unwrap_or(OTHER_SHAPE) },
     Row {
         holds: |of, row| of.same_in_total.contains(&row.term),
         says: |_, _| told("all devices together hold as much as planned: layers are on other devices"),
     },
+    Row {
+        holds: |_, row| row.term == CheckedTerm::Projected,
+        says: |_, _| told("a sum does not tell what differs: the table of the fit, or the buffers' lines, would"),
+    },
     Row { holds: |of, row| is_model(row) && of.knows_layers() && of.other_file, says: |_, _| MIXTURE },
     Row {
         holds: |of, row| is_model(row) && of.knows_layers(),
         says: |_, _| {
-            told("the log's weights are not those of the file that was given: another file was loaded, or another \
-                  quantisation")
+            told(
+                "the log's weights are not those of the file that was given: another file was loaded, or another \
+                  quantisation",
+            )
         },
     },
     Row {
@@ -242,13 +263,17 @@ const ROWS: &[Row] = &[
     },
     Row {
         holds: |of, row| {
-            of.load.settings.override_tensor.is_some() && of.placed.settings.override_tensor.is_empty() && !is_cache(row)
+            of.load.settings.override_tensor.is_some()
+                && of.placed.settings.override_tensor.is_empty()
+                && !is_cache(row)
         },
         says: |_, _| told("--override-tensor puts tensors on devices that the log does not tell"),
     },
     Row {
         holds: |of, _| of.placed.settings.split_mode != SplitMode::Layer,
-        says: |of, _| sentence(format!("what --split-mode {} takes on each GPU is modelled", of.placed.settings.split_mode)),
+        says: |of, _| {
+            sentence(format!("what --split-mode {} takes on each GPU is modelled", of.placed.settings.split_mode))
+        },
     },
     Row {
         holds: |of, _| of.split_mode().is_some(),
@@ -270,19 +295,22 @@ const ROWS: &[Row] = &[
         },
     },
     Row {
-        holds: |of, _| is_trial(of.load) && !of.placed.machine.gpus.is_empty(),
-        says: |_, _| Reason::FitTrial,
-    },
-    Row {
-        holds: |of, row| of.wide_masks(row),
-        says: |_, row| {
-            let mib = row.difference();
-            sentence(format!("masks have 4 bytes a cell in builds before about b10000, and 2 since: {mib} more"))
+        holds: |of, row| is_compute(row) && of.other_program().is_some(),
+        says: |of, _| {
+            let program = of.other_program().unwrap_or_default();
+            sentence(format!("{program} is none of llama.cpp's programs, and may reserve otherwise"))
         },
     },
+    Row { holds: |of, _| is_trial(of.load) && !of.placed.machine.gpus.is_empty(), says: |_, _| Reason::FitTrial },
+    Row { holds: |of, row| is_compute(row) && of.is_older(), says: |of, _| older_build(of.load) },
     Row {
-        holds: |of, row| is_compute(row) && log::is_older(of.load) && of.placed.settings.release.is_some(),
-        says: |of, _| older_build(of.load),
+        holds: |of, row| of.copies_other_weights(row),
+        says: |_, _| {
+            told(
+                "weights in RAM are copied here for a prompt, and the file's are not those of the model that was found by \
+                  its name: give the file with --model",
+            )
+        },
     },
     Row {
         holds: |of, row| !of.moved_by(row).is_empty() && !is_model(row),
@@ -317,6 +345,14 @@ const ROWS: &[Row] = &[
         says: |_, _| told("not known: the command and the program's first lines would tell more"),
     },
 ];
+
+/// Whether a buffer in RAM is larger by what masks of 4 bytes a cell take.
+pub fn has_wide_masks(row: &Compared, plan: &Planned, load: &Load) -> bool {
+    let is_recent = log::build(load).is_some_and(|build| build >= NARROW_MASKS);
+    let rest = |copies: f64| Mib(row.difference().0 - copies * plan.masks.0);
+    let both = row.planned.is_some() && row.observed.is_some() && plan.masks.0 >= 1.0;
+    is_compute(row) && row.device == CPU && both && !is_recent && [1.0, 4.0].iter().any(|&of| row.is_within(rest(of)))
+}
 
 fn is_model(row: &Compared) -> bool {
     matches!(row.term, CheckedTerm::Model | CheckedTerm::Repacked)
@@ -396,14 +432,20 @@ impl Evidence<'_> {
         known.map(Program::name)
     }
 
-    /// Whether a buffer in RAM is larger by what masks of 4 bytes a cell take.
-    fn wide_masks(&self, row: &Compared) -> bool {
-        let Ok(plan) = self.placed.plan() else { return false };
-        let settings = &plan.settings;
-        let of_masks = (settings.ctx_total * settings.ubatch * 2) as f64 / f64::from(1 << 20);
-        let is_recent = log::build(self.load).is_some_and(|build| build >= NARROW_MASKS);
-        let copies = [1.0, 4.0].map(|copies| Mib(row.difference().0 - copies * of_masks));
-        is_compute(row) && row.device == CPU && !is_recent && copies.into_iter().any(|rest| row.is_within(rest))
+    /// Whether the build is older than every release that is known here, by what it says or by its masks.
+    fn is_older(&self) -> bool {
+        self.placed.settings.release.is_some() && (log::is_older(self.load) || self.has_wide_masks)
+    }
+
+    /// Whether weights in RAM are not those that are planned, which are copied to a GPU for a prompt.
+    fn copies_other_weights(&self, row: &Compared) -> bool {
+        is_compute(row) && row.device != CPU && self.has_other_weights && !self.placed.settings.no_op_offload
+    }
+
+    /// A program of which only the name is like those of llama.cpp.
+    fn other_program(&self) -> Option<&str> {
+        let name = self.load.command.as_ref().map(|command| command.program.as_str())?;
+        (name.starts_with("llama-") && !log::is_known_program(name)).then_some(name)
     }
 
     /// Settings that the log does not tell and that move a row: the ubatch moves compute buffers, and caches only where
@@ -451,6 +493,9 @@ impl fmt::Display for Reason {
             Self::UnreadInputs => f.write_str(
                 "each of the pipeline's copies has the inputs that nothing reads, as in builds after release 2026-09",
             ),
+            Self::NoPipeline => {
+                f.write_str("it agrees without a pipeline over the GPUs, of which the log does not tell")
+            }
             Self::TwiceOnCpu => {
                 f.write_str("the CPU and its BLAS backend each reserve this buffer, as planned for one")
             }

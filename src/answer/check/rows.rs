@@ -182,7 +182,8 @@ impl Observed {
             if self.target.tells(term) || load.is_trial {
                 continue;
             }
-            for cache in context.caches.iter().filter(|cache| cache.term == of && cache.size.0 > 0.0) {
+            let tabled = !load.table.is_empty() || !load.fit.printed.is_empty();
+            for cache in context.caches.iter().filter(|cache| !tabled && cache.term == of && cache.size.0 > 0.0) {
                 self.target.add_to(ALL, term, cache.size.0, LINE, Reservation::Loaded);
             }
         }
@@ -333,6 +334,8 @@ pub struct Planned {
     pub layers: (usize, usize),
     /// Tokens of context over all sequences.
     pub tokens: u64,
+    /// What the masks of a ubatch over the whole context take, at 2 bytes a cell.
+    pub masks: Mib,
 }
 
 /// What a log shows of its devices and figures.
@@ -385,6 +388,7 @@ pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineEr
             span: maps.then(|| Mib::of(Bytes(buffers.in_ram.span))),
             layers: (buffers.offloaded, buffers.layers),
             tokens: buffers.n_ctx,
+            masks: Mib::of(Bytes(2 * buffers.n_ctx * buffers.n_ubatch)),
         });
     }
     let plan = request.plan()?;
@@ -401,6 +405,7 @@ pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineEr
         span: None,
         layers: (plan.offloaded, plan.layers.len()),
         tokens: plan.settings.ctx_total,
+        masks: Mib::default(),
     })
 }
 

@@ -21,6 +21,9 @@ const SUMMED: [CheckedTerm; 4] = [CheckedTerm::Model, CheckedTerm::Kv, CheckedTe
 /// Physical batches that people choose.
 const UBATCHES: [u64; 4] = [512, 1024, 2048, 4096];
 
+/// As many coarse figures that agree at once are no chance.
+const SEVERAL: usize = 3;
+
 /// What is searched, and what was found so far.
 pub struct Search<'a> {
     load: &'a Load,
@@ -51,6 +54,8 @@ pub struct Found {
     pub plan: Planned,
     /// The changes.
     pub held: Vec<Reason>,
+    /// Whether the log shows one of them by itself.
+    pub is_shown: bool,
     /// Every plan that was made.
     pub plans: Plans,
 }
@@ -83,6 +88,7 @@ impl<'a> Search<'a> {
         let told = |row: &Compared| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context);
         self.has_caches = rows.iter().any(told);
         self.find_context(rows);
+        let is_shown = self.experts().is_some_and(|experts| self.keep_shown(&experts, rows));
         let mut left = self.trials();
         loop {
             if let Some(split) = self.split(rows) {
@@ -100,7 +106,7 @@ impl<'a> Search<'a> {
             self.keep(&placement, rows);
         }
         self.combine(rows);
-        Found { request: self.now, plan: self.plan, held: self.held, plans: self.plans }
+        Found { request: self.now, plan: self.plan, held: self.held, is_shown, plans: self.plans }
     }
 
     /// Plans a change on top of those that are kept, and keeps it if rows agree with it that did not, or if all devices
@@ -116,7 +122,9 @@ impl<'a> Search<'a> {
         }
         let because = reason.clone().with(&self.held);
         let agreeing = |row: &&mut Compared| is_open(row) && row.part == Part::Model && agrees(row, &tried);
-        let mut any = rows.iter_mut().filter(agreeing).any(|row| is_evidence(row));
+        // small figures of whole MiB agree by chance one by one
+        let mut any = rows.iter_mut().filter(agreeing).any(|row| is_evidence(row))
+            || rows.iter_mut().filter(agreeing).count() >= SEVERAL;
         if any {
             rows.iter_mut().filter(agreeing).for_each(|row| row.reason = Some(because.clone()));
         }
@@ -211,7 +219,6 @@ impl<'a> Search<'a> {
         let (releases, others) = self.of_compute();
         // what the log's program is stands before what its user chose
         let mut all = releases;
-        all.extend(self.experts());
         all.extend(groups);
         all.extend(others);
         all
@@ -224,14 +231,14 @@ impl<'a> Search<'a> {
     }
 
     /// Blocks whose experts are in RAM, as the graph of a token shows: it goes to RAM and back for each of them.
-    fn experts(&self) -> Option<Vec<Trial>> {
+    fn experts(&self) -> Option<Trial> {
         let splits = self.load.contexts.first()?.splits_of_a_token?;
         let told = self.now.settings.n_cpu_moe.is_some() || self.load.command.is_some();
         if told || self.shown.names.is_empty() || self.now.model.summary().experts.is_none() {
             return None;
         }
         let straight = 1 + self.shown.names.len() as u64;
-        let away = splits.checked_sub(straight).filter(|&more| more > 0)? / 2;
+        let away = splits.checked_sub(straight).filter(|&more| more > 1)? / 2;
         // the first blocks may have none
         let with_experts = self.now.model.header.tensors.iter().filter(|tensor| tensor.name.contains("_exps."));
         let block = |name: &str| name.strip_prefix("blk.")?.split('.').next()?.parse::<u64>().ok();
@@ -239,7 +246,23 @@ impl<'a> Search<'a> {
         let change = setting(move |settings| {
             (settings.n_cpu_moe, settings.gpu_layers) = (Some(count), GpuLayers::All);
         });
-        Some(vec![(Reason::Setting(format!("--n-cpu-moe {count}")), change)])
+        Some((Reason::Setting(format!("--n-cpu-moe {count}")), change))
+    }
+
+    /// Keeps a change that the log shows, whatever else differs, if weights are nearer with it and nothing is lost.
+    fn keep_shown(&mut self, (reason, change): &Trial, rows: &[Compared]) -> bool {
+        let request = change(&self.now);
+        let Some(tried) = self.plan_of(&request) else { return false };
+        let off = |plan: &Planned| -> f64 {
+            let weights = rows.iter().filter(|row| row.term == CheckedTerm::Model && row.part == Part::Model);
+            weights.filter_map(|row| Some((row.observed?.0 - plan.of_row(row).unwrap_or_default().0).abs())).sum()
+        };
+        if off(&tried) >= off(&self.plan) || rows.iter().any(|row| agrees(row, &self.plan) && !agrees(row, &tried)) {
+            return false;
+        }
+        self.held.push(reason.clone());
+        (self.now, self.plan) = (request, tried);
+        true
     }
 
     /// Changes that move compute buffers, of each group one holds: those of the program, and those of its user.
@@ -266,6 +289,10 @@ impl<'a> Search<'a> {
         }
         if runs && self.load.contexts.first().is_some_and(|context| context.settings.sched_copies > Some(1)) {
             programs.push(vec![(Reason::UnreadInputs, setting(|settings| settings.unread_inputs = Some(true)))]);
+        }
+        if runs && self.shown.names.len() > 1 && self.now.settings.pipeline_refused.is_none() {
+            let change = setting(|settings| settings.pipeline_refused = Some(true));
+            programs.push(vec![(Reason::NoPipeline, change)]);
         }
         if seen.n_ubatch.is_none() && unwritten && given.ubatch.is_none() {
             let ubatch = |ubatch: u64| {
@@ -308,13 +335,14 @@ impl<'a> Search<'a> {
             return None;
         }
         let held = |name: &String| {
-            let is_cache = |row: &&Compared| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Rs | CheckedTerm::Context);
+            let is_cache =
+                |row: &&Compared| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Rs | CheckedTerm::Context);
             let own = rows.iter().filter(is_cache).filter(|row| row.part == Part::Model && row.device == *name);
             let held: Vec<f64> = own.filter_map(|row| row.observed).map(|mib| mib.0).collect();
             (!held.is_empty()).then(|| held.iter().sum::<f64>())
         };
         let held: Vec<f64> = self.shown.names.iter().map(held).collect::<Option<_>>()?;
-        let counts = layers_of(&held, &self.now.plan().ok()?);
+        let counts = layers_of(&held, &self.now.plan().ok()?, self.plan.layers.1);
         if self.given.tensor_split != Settings::default().tensor_split {
             return None;
         }
@@ -366,7 +394,8 @@ impl<'a> Search<'a> {
         // without a word of it in the log, no flash attention together with others would often agree by chance
         let told = |trial: &Trial| !matches!(trial.0, Reason::FlashAttentionOff(None));
         let (programs, users) = self.of_compute();
-        let groups: Vec<Vec<Trial>> = programs.into_iter().chain(users).filter(|group| group.iter().all(told)).collect();
+        let groups: Vec<Vec<Trial>> =
+            programs.into_iter().chain(users).filter(|group| group.iter().all(told)).collect();
         let mut best: Option<(usize, Vec<Reason>, PlanRequest, Planned)> = None;
         'choices: for number in 0..groups.iter().map(|group| group.len() + 1).product::<usize>() {
             let (mut rest, mut request, mut reasons) = (number, self.now.clone(), self.held.clone());
@@ -414,18 +443,20 @@ impl<'a> Search<'a> {
 }
 
 /// Layers of each device whose caches come to what it holds, the rest and the output on the last.
-fn layers_of(held: &[f64], plan: &Plan) -> Vec<f64> {
+fn layers_of(held: &[f64], plan: &Plan, layers: usize) -> Vec<f64> {
     let caches: Vec<f64> = plan.layers.iter().map(|layer| Mib::of(layer.cache).0).collect();
     let (mut at, mut counts) = (0, Vec::with_capacity(held.len()));
     for mib in held.iter().take(held.len().saturating_sub(1)) {
         let (first, mut sum) = (at, 0.0);
-        while let Some(cache) = caches.get(at).filter(|cache| sum + **cache <= mib + 0.5 + mib * 1e-4 && sum + 0.5 < *mib) {
+        while let Some(cache) =
+            caches.get(at).filter(|cache| sum + **cache <= mib + 0.5 + mib * 1e-4 && sum + 0.5 < *mib)
+        {
             sum += cache;
             at += 1;
         }
         counts.push((at - first) as f64);
     }
-    counts.push((caches.len() - at) as f64);
+    counts.push(layers.saturating_sub(at) as f64);
     counts
 }
 

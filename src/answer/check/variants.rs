@@ -131,8 +131,18 @@ impl<'a> Base<'a> {
     /// The request with the placement that the log tells.
     fn told_placement(&self) -> Option<PlanRequest> {
         let (layers, shares) = log::placement(self.load, &self.names)?;
+        let summary = self.request.model.summary();
+        let fitted = log::fitted(self.load).filter(|_| summary.experts.is_some());
+        let overflowing = fitted.map(|fitted| fitted.overflowing).filter(|&blocks| blocks > 0);
+        // blocks that draft may be counted by one side only
+        let has_all = |on: u64| on as usize > summary.layers.saturating_sub(summary.nextn_layers);
+        let layers = match layers {
+            GpuLayers::Count(on) if self.load.layers_on_gpus().is_none() && has_all(on) => GpuLayers::All,
+            layers => layers,
+        };
         Some(self.request.changed(|settings| {
             settings.gpu_layers = layers;
+            settings.n_cpu_moe = settings.n_cpu_moe.or(overflowing);
             if settings.tensor_split.is_empty() {
                 settings.tensor_split = shares;
             }
@@ -150,7 +160,8 @@ impl<'a> Base<'a> {
         let told = self.told_placement();
         let seen = self.layers_on_gpus();
         let mut places: Vec<PlanRequest> = own.cloned().into_iter().chain(told).collect();
-        let trial = self.load.table_phase == Some(TablePhase::Fit) && seen.is_none();
+        let trial =
+            self.load.table_phase == Some(TablePhase::Fit) && seen.is_none() && log::fitted(self.load).is_none();
         if places.is_empty() || trial {
             // the fit begins with all layers on GPUs; so does llama.cpp where it has room
             places.push(self.request.changed(|settings| settings.gpu_layers = GpuLayers::All));
@@ -192,7 +203,8 @@ impl<'a> Base<'a> {
     fn score(&self, plan: &Planned, seen: Option<(u64, u64)>) -> (bool, usize, i64) {
         let rows = self.observed.beside(plan, &self.names);
         let layers = seen.is_none_or(|(on, _)| on == plan.layers.0 as u64);
-        let exact = rows.iter().filter(|row| row.is_same()).count();
+        let counts = |row: &&Compared| row.is_same() || reason::has_wide_masks(row, plan, self.load);
+        let exact = rows.iter().filter(counts).count();
         let off: f64 = rows.iter().filter(|row| !row.agrees()).map(|row| row.difference().0.abs()).sum();
         (layers, exact, -(off.min(1e9) as i64))
     }
@@ -231,8 +243,9 @@ impl<'a> Base<'a> {
         let untold = |reason: &Reason| self.is_untold(reason);
         let mut found = Search::new(texts, (&placed, &plan), told_layers, &untold, Plans::new()).explain(&mut tried);
         let plans = std::mem::take(&mut found.plans);
-        let now = self.observed.beside(&found.plan, &self.names);
-        if !found.held.is_empty() && same(&now) > same(rows) {
+        let beside = plan.beside.clone();
+        let now = self.observed.beside(&Planned { beside, ..found.plan.clone() }, &self.names);
+        if found.is_shown || !found.held.is_empty() && same(&now) > same(rows) {
             (placed, plan) = self.adopt(rows, &tried, &found);
             inferred = found.held;
         }
@@ -245,7 +258,10 @@ impl<'a> Base<'a> {
     fn explain_rest(&self, rows: &mut [Compared], placed: &PlanRequest, plan: &Planned) {
         let load = self.load;
         let told = self.layers_on_gpus().is_some() || log::placement(load, &self.names).is_some();
-        let all_on_gpus = plan.layers.0 == plan.layers.1 && shows_all_on_gpus(rows);
+        let blocks_in_ram = blocks_in_ram(placed, plan);
+        let told = told || placed.settings.n_cpu_moe.is_some();
+        let all_on_gpus = plan.layers.0 == plan.layers.1 && !blocks_in_ram && shows_all_on_gpus(rows);
+        let other_in_ram = |row: &Compared| row.term == CheckedTerm::Model && row.device == CPU && is_open(row);
         let evidence = Evidence {
             load,
             placed,
@@ -257,6 +273,8 @@ impl<'a> Base<'a> {
             decided: self.own_placement().is_some(),
             one_device: self.names.is_empty(),
             other_file: !self.asked.is_same_file,
+            has_wide_masks: rows.iter().any(|row| reason::has_wide_masks(row, plan, load)),
+            has_other_weights: !self.asked.is_same_file && told && blocks_in_ram && rows.iter().any(other_in_ram),
         };
         Self::explain_whole_mapping(rows, plan);
         explain_other_order(rows);
@@ -313,7 +331,7 @@ impl<'a> Base<'a> {
         match reason {
             Reason::Setting(_) | Reason::CachesShowLayers(_) => true,
             Reason::AllOutputs => log::outputs_untold(self.load),
-            Reason::UnreadInputs => true,
+            Reason::UnreadInputs | Reason::NoPipeline => true,
             Reason::Release(_) => {
                 let is_told = log::release(self.load).is_some_and(|(release, _)| release.is_some());
                 self.asked.release.is_none() && !is_told
@@ -395,8 +413,16 @@ fn with_estimate(mut check: Check, estimate: EstimateCheck) -> Check {
     check
 }
 
-/// Whether no weights are in RAM that the plan, with all layers on GPUs, has not there: RAM has no more than planned, or
-/// the GPUs no less.
+/// Whether a plan has weights of blocks in RAM beside GPUs: more than all others are.
+fn blocks_in_ram(placed: &PlanRequest, plan: &Planned) -> bool {
+    let others = placed.model.header.tensors.iter().filter(|tensor| !tensor.name.starts_with("blk."));
+    let others = Mib::of(others.map(|tensor| tensor.bytes).sum());
+    let in_ram = plan.get(CPU, CheckedTerm::Model).unwrap_or_default();
+    !placed.machine.gpus.is_empty() && in_ram.0 > others.0 + 0.01
+}
+
+/// Whether no weights are in RAM that the plan, with all layers on GPUs, has not there: RAM has as much as planned, or the
+/// GPUs no less.
 fn shows_all_on_gpus(rows: &[Compared]) -> bool {
     let sums = |in_ram: bool| {
         let of = rows.iter().filter(|row| row.term == CheckedTerm::Model && row.part == Part::Model);
@@ -405,7 +431,7 @@ fn shows_all_on_gpus(rows: &[Compared]) -> bool {
         let seen = of.iter().map(|row| row.observed.map(|mib| mib.0)).sum::<Option<f64>>().filter(|_| !of.is_empty());
         Some((seen?, of.iter().filter_map(|row| row.planned).map(|mib| mib.0).sum::<f64>(), off))
     };
-    sums(true).is_some_and(|(seen, planned, off)| seen <= planned + off)
+    sums(true).is_some_and(|(seen, planned, off)| (seen - planned).abs() <= off)
         || sums(false).is_some_and(|(seen, planned, off)| seen + off >= planned)
 }
 
