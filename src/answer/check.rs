@@ -5,6 +5,7 @@
 //! plan agrees with the log.
 
 pub mod estimate;
+mod evidence;
 mod log;
 mod reason;
 mod rows;
@@ -112,8 +113,6 @@ pub enum CheckedTerm {
     State,
     /// LoRA adapters.
     Lora,
-    /// What the fit expects on all GPUs.
-    Projected,
     /// Weights of all blocks, of an estimate.
     RepeatingWeights,
     /// Weights of the output layer, of an estimate.
@@ -136,7 +135,7 @@ pub enum CheckedTerm {
 
 impl CheckedTerm {
     /// The terms of programs' own buffers, in the order of a report.
-    pub const BUFFERS: [Self; 10] = [
+    pub const BUFFERS: [Self; 9] = [
         Self::Model,
         Self::Repacked,
         Self::Kv,
@@ -146,7 +145,6 @@ impl CheckedTerm {
         Self::Output,
         Self::State,
         Self::Lora,
-        Self::Projected,
     ];
 
     /// Its name on the screen.
@@ -161,7 +159,6 @@ impl CheckedTerm {
             Self::Output => "output",
             Self::State => "compressor state",
             Self::Lora => "LoRA",
-            Self::Projected => "expected by the fit",
             Self::RepeatingWeights => "weights of the blocks",
             Self::OutputWeights => "weights of the output",
             Self::AllWeights => "all weights",

@@ -78,7 +78,7 @@ fn is_image(word: &str) -> bool {
 
 /// Whether a command's model is a file of a model, or a repository.
 fn is_model(name: &str) -> bool {
-    name.ends_with(".gguf") || name.contains('/') && !name.contains(' ')
+    name.to_lowercase().ends_with(".gguf") || name.contains('/') && !name.contains(' ')
 }
 
 /// Options that variables in front of a command stand for: `-e LLAMA_ARG_CTX_SIZE=8192`.
@@ -270,10 +270,9 @@ fn set(settings: &mut ObservedSettings, flag: Flag, value: &str) -> bool {
 /// Applies an option that names the model or other machines.
 fn set_file(command: &mut CommandLine, kind: ListedKind, value: &str) {
     match kind {
-        ListedKind::Model => command.model = text(value),
+        // of a repository's file the name says which quantisation it is
+        ListedKind::Model | ListedKind::RepositoryFile => command.model = text(value),
         ListedKind::Repository => command.model = command.model.take().or(text(value)),
-        // the file says which quantisation it is
-        ListedKind::RepositoryFile => command.model = text(value),
         ListedKind::OtherMachines => command.settings.rpc = text(value),
         _ => {}
     }

@@ -122,7 +122,6 @@ fn no_sentence_is_said_that_was_found_to_be_false() {
 #[case("lg-33", "CUDA3", "model", "the file's weights are not those")]
 #[case("lg-33", "CUDA3", "kv", "--tensor-split 55,9,8,8")]
 #[case("lg-33", "CUDA0", "compute", "weights in RAM are copied here")]
-#[case("lg-30", "CPU", "compute", "without a pipeline")]
 fn reasons_are_those_of_the_log(#[case] id: &str, #[case] device: &str, #[case] term: &str, #[case] says: &str) {
     let check = LOGS[id].2.as_ref().unwrap();
     let row = check.rows.iter().find(|row| row.device == device && name(&row.term) == term).unwrap();
@@ -138,7 +137,7 @@ fn reasons_are_those_of_the_log(#[case] id: &str, #[case] device: &str, #[case] 
 #[case("lg-15", 3)]
 #[case("lg-18", 3)]
 #[case("lg-22", 1)]
-#[case("lg-30", 7)]
+#[case("lg-30", 4)]
 #[case("lg-33", 9)]
 #[case("lg-43b", 7)]
 fn figures_agree(#[case] id: &str, #[case] same: usize) {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::estimate::{self, EstimateCheck};
+use super::evidence::{Evidence, has_wide_masks};
 use super::log::{self, ObservedMachine};
-use super::reason::{self, Evidence, Reason};
+use super::reason::{self, Reason};
 use super::rows::{self, Observed, Planned, Shown, SplitCheck};
 use super::search::{Found, Plans, Search, same_in_total};
 use super::{CPU, Check, CheckRequest, CheckedTerm, Compared, Part, ReleaseChoice, Uncounted, WhyRelease};
@@ -203,7 +204,7 @@ impl<'a> Base<'a> {
     fn score(&self, plan: &Planned, seen: Option<(u64, u64)>) -> (bool, usize, i64) {
         let rows = self.observed.beside(plan, &self.names);
         let layers = seen.is_none_or(|(on, _)| on == plan.layers.0 as u64);
-        let counts = |row: &&Compared| row.is_same() || reason::has_wide_masks(row, plan, self.load);
+        let counts = |row: &&Compared| row.is_same() || has_wide_masks(row, plan, self.load);
         let exact = rows.iter().filter(counts).count();
         let off: f64 = rows.iter().filter(|row| !row.agrees()).map(|row| row.difference().0.abs()).sum();
         (layers, exact, -(off.min(1e9) as i64))
@@ -273,7 +274,7 @@ impl<'a> Base<'a> {
             decided: self.own_placement().is_some(),
             one_device: self.names.is_empty(),
             other_file: !self.asked.is_same_file,
-            has_wide_masks: rows.iter().any(|row| reason::has_wide_masks(row, plan, load)),
+            has_wide_masks: rows.iter().any(|row| has_wide_masks(row, plan, load)),
             has_other_weights: !self.asked.is_same_file && told && blocks_in_ram && rows.iter().any(other_in_ram),
         };
         Self::explain_whole_mapping(rows, plan);
@@ -329,9 +330,8 @@ impl<'a> Base<'a> {
     /// Whether a log leaves open what a reason is about.
     fn is_untold(&self, reason: &Reason) -> bool {
         match reason {
-            Reason::Setting(_) | Reason::CachesShowLayers(_) => true,
+            Reason::Setting(_) | Reason::CachesShowLayers(_) | Reason::UnreadInputs | Reason::NoPipeline => true,
             Reason::AllOutputs => log::outputs_untold(self.load),
-            Reason::UnreadInputs | Reason::NoPipeline => true,
             Reason::Release(_) => {
                 let is_told = log::release(self.load).is_some_and(|(release, _)| release.is_some());
                 self.asked.release.is_none() && !is_told
