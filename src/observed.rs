@@ -31,7 +31,7 @@ use serde::Serialize;
 
 use crate::units::Bytes;
 
-pub use command::CommandLine;
+pub use command::{CommandLine, PROGRAMS};
 #[cfg(feature = "cli")]
 pub(crate) use command::{program, words};
 pub use context::{ObservedContext, ObservedSettings};

@@ -156,6 +156,9 @@ pub struct Settings {
     pub no_repack: bool,
     /// Whether the compute buffers of a pipeline are refused, whatever is free, as a log shows; `None` goes by what is free.
     pub pipeline_refused: Option<bool>,
+    /// Whether every copy of a pipeline has the inputs that nothing reads, where the release is known to differ from what
+    /// ran; none for what the release does.
+    pub unread_inputs: Option<bool>,
     /// Skip the engine's own adjustments of the knobs.
     pub raw: bool,
 }

@@ -4,3 +4,4 @@ mod besides;
 mod published;
 mod samples;
 mod several;
+mod unseen;

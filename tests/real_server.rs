@@ -34,6 +34,8 @@ struct Start {
     /// None where the prompt was not answered.
     after_prompt: Option<Bytes>,
     embeds: bool,
+    command: String,
+    text: String,
 }
 
 impl Start {
@@ -65,6 +67,8 @@ fn start(line: &str) -> Start {
         after_load: anonymous("after_load").unwrap(),
         after_prompt: anonymous("after_prompt"),
         embeds: words.contains(&"--embeddings"),
+        command: text("command").to_owned(),
+        text: text("raw").to_owned(),
     }
 }
 
@@ -221,4 +225,30 @@ fn check_has_a_row_for_repacked_weights() {
             assert_eq!(row.reason, None, "{}: {term}", start.id);
         }
     }
+}
+
+/// Every start as its user would check it: the command above its lines. The build is between two releases, and it ran on
+/// a CPU, also behind other computers' addresses.
+#[test]
+fn starts_agree_whole_with_their_plans() {
+    let (starts, mut differ) = (starts(), Vec::new());
+    for start in &starts {
+        let seen = Observation::of(&format!("{}\n{}", start.command, start.text));
+        assert_eq!(seen.loads.len(), 1, "{}", start.id);
+        let nothing = MachineSpec::default();
+        let request = CheckRequest {
+            model: Arc::clone(&start.request.model),
+            projector: None,
+            is_same_file: true,
+            machine: &nothing,
+            engine: None,
+            release: None,
+            knobs: &|_| {},
+        };
+        let check = check(seen.load().unwrap(), &request).unwrap();
+        if !check.agrees() {
+            differ.push(format!("{}: {:?} {:#?}", start.id, check.split, check.rows));
+        }
+    }
+    assert!(differ.len() * 20 <= starts.len(), "{} of {} differ\n{}", differ.len(), starts.len(), differ.join("\n"));
 }

@@ -5,6 +5,7 @@
 //! plan agrees with the log.
 
 pub mod estimate;
+mod evidence;
 mod log;
 mod reason;
 mod rows;
@@ -27,7 +28,7 @@ use crate::settings::{Release, Settings};
 
 pub use log::override_kv;
 pub use reason::Reason;
-pub use rows::{CPU, SplitCheck};
+pub use rows::{ALL, CPU, SplitCheck};
 
 /// What a load is compared with, besides what its text tells.
 pub struct CheckRequest<'a> {
@@ -221,6 +222,8 @@ pub struct Compared {
     pub tolerance: Mib,
     /// How the log's figure is printed.
     pub precision: Precision,
+    /// Whether the log's figure is that of a mapped file.
+    pub is_mapped: bool,
     /// Why a difference does not count.
     pub uncounted: Option<Uncounted>,
     /// Why they differ, where a reason is known.

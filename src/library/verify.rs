@@ -142,7 +142,13 @@ fn names(load: &Load) -> Vec<String> {
     let command = load.command.as_ref().and_then(|command| command.model.clone());
     let path = model.and_then(|model| model.path.clone());
     let name = model.and_then(|model| model.name.clone());
-    [path, command, load.asked.clone(), name].into_iter().flatten().collect()
+    let told = [path, command, load.asked.clone(), name].into_iter().flatten();
+    // Ollama names its own registry and the tag that stands for none
+    let plain = |name: String| {
+        let plain = name.strip_prefix("registry.ollama.ai/library/").map(|name| name.trim_end_matches(":latest"));
+        plain.map_or_else(|| name.clone(), str::to_owned)
+    };
+    told.map(plain).collect()
 }
 
 /// The last part of a path of any system.
@@ -160,7 +166,8 @@ fn is_stored(entry: &StoreEntry, name: &str) -> bool {
 /// The entry that `name` means, if nothing that the log says of the model speaks against it.
 fn by_name(name: &str, model: &ObservedModel) -> Option<&'static CatalogueEntry> {
     let found = catalogue::named(name);
-    let mut fitting = found.iter().copied().filter(|entry| may_be(entry, model)).peekable();
+    let is_it = |entry: &&CatalogueEntry| may_be(entry, model) && is_near_in_size(entry, model);
+    let mut fitting = found.iter().copied().filter(is_it).peekable();
     let first = fitting.peek().copied();
     fitting.find(|entry| model.blocks.is_none_or(|blocks| blocks == entry.blocks())).or(first)
 }
@@ -182,18 +189,25 @@ fn may_be(entry: &CatalogueEntry, model: &ObservedModel) -> bool {
 
 /// Whether the number of parameters is the one that the log prints: `8.03 B`.
 fn has_parameters(entry: &CatalogueEntry, model: &ObservedModel) -> bool {
-    let Some((number, unit)) = model.parameters.as_deref().and_then(|text| text.trim().split_once(' ')) else {
-        return false;
-    };
-    let scale = match unit.trim() {
+    parameters(entry, model).is_some_and(|(own, seen, unit)| ((own - seen) / unit).abs() < 0.006)
+}
+
+/// Whether that number is near, where the log prints it: a name alone may be that of a smaller model of the family.
+fn is_near_in_size(entry: &CatalogueEntry, model: &ObservedModel) -> bool {
+    parameters(entry, model).is_none_or(|(own, seen, _)| (own - seen).abs() <= 0.1 * own)
+}
+
+/// Parameters of the entry and in the log, and the unit in which they are printed there.
+fn parameters(entry: &CatalogueEntry, model: &ObservedModel) -> Option<(f64, f64, f64)> {
+    let (number, unit) = model.parameters.as_deref()?.trim().split_once(' ')?;
+    let unit = match unit.trim() {
         "T" => 1e12,
         "B" => 1e9,
         "M" => 1e6,
-        _ => return false,
+        _ => return None,
     };
-    let Ok(number) = number.parse::<f64>() else { return false };
-    let own = entry.model(entry.quantisation).map(|model| model.parameters as f64);
-    own.is_ok_and(|own| (own / scale - number).abs() < 0.006)
+    let own = entry.model(entry.quantisation).ok()?.parameters as f64;
+    Some((own, number.parse::<f64>().ok()? * unit, unit))
 }
 
 /// A type as the loader prints it: `Q4_K - Medium`, `IQ4_XS - 4.25 bpw`, `MXFP4 MoE`.
@@ -230,6 +244,8 @@ mod tests {
         assert_eq!(named("llama3.1:8b"), Some("llama3.1-8b"));
         assert_eq!(named("my-own-model.gguf"), None);
         let other = ObservedModel { architecture: Some("gemma3".to_owned()), ..any.clone() };
+        let smaller = ObservedModel { parameters: Some("134.52 M".to_owned()), ..any.clone() };
+        assert_eq!(by_name("llama3.1:8b", &smaller), None);
         assert_eq!(by_name("Qwen3.5-9B.gguf", &other), None);
         let shape = ObservedModel {
             architecture: Some("llama".to_owned()),

@@ -23,7 +23,7 @@ pub struct CommandLine {
 }
 
 /// Programs whose arguments are llama.cpp's, and KoboldCpp, whose own differ.
-const PROGRAMS: [&str; 12] = [
+pub const PROGRAMS: [&str; 12] = [
     "llama-server",
     "llama-cli",
     "llama-completion",
@@ -38,22 +38,59 @@ const PROGRAMS: [&str; 12] = [
     "koboldcpp.py",
 ];
 
-/// A command line among other text: a known program's name, then an option.
+/// A command line among other text: a program or a container's image, then an option. One whose name is not known is
+/// one if it names a model and sets something.
 pub(super) fn typed(text: &str) -> Option<CommandLine> {
-    if !(text.contains("llama-") || text.contains("koboldcpp")) || !text.contains(" -") {
+    let may_be = ["llama", "koboldcpp", ".gguf", "LLAMA_ARG_"].iter().any(|word| text.contains(word));
+    if !may_be || !text.contains(" -") {
         return None;
     }
-    let text = text.trim().trim_start_matches(['$', '%', '`']).trim_start();
+    let text = text.trim().trim_start_matches(['$', '%', '`', '#']).trim_start();
     let mut from = 0;
-    for word in text.split(' ').take(24) {
-        let name = program(word);
-        let rest = text.get(from + word.len()..)?.trim_start();
-        if PROGRAMS.contains(&name) && rest.starts_with('-') {
-            return Some(read(text.get(from..)?));
-        }
+    for word in text.split(' ').take(64) {
+        let (name, at) = (program(word), from);
         from += word.len() + 1;
+        let options = text.get(at + word.len()..)?.trim_start();
+        if !options.starts_with('-') || word.starts_with('-') {
+            continue;
+        }
+        let is_known = PROGRAMS.contains(&name);
+        if is_known || is_image(word) || name.contains("llama") || name.contains("server") {
+            let mut command = of_words(variables(text.get(..at)?).chain(words(options)).take(WORDS));
+            let loads = command.model.as_deref().is_some_and(is_model) && !command.settings.is_empty();
+            if is_known || loads || is_image(word) {
+                command.text = pattern::clip(text.get(at..)?, 8 << 10);
+                command.program = pattern::clip(if is_image(word) { "llama-server" } else { name }, 64);
+                return Some(command);
+            }
+        }
     }
     None
+}
+
+/// A container's image of llama.cpp: `ghcr.io/ggml-org/llama.cpp:server-cuda`.
+fn is_image(word: &str) -> bool {
+    let image = word.rsplit('/').next().unwrap_or(word);
+    image.split_once(':').is_some_and(|(name, tag)| {
+        name.contains("llama") && ["server", "full"].iter().any(|kind| tag.contains(kind)) && !word.contains('\\')
+    })
+}
+
+/// Whether a command's model is a file of a model, or a repository.
+fn is_model(name: &str) -> bool {
+    name.to_lowercase().ends_with(".gguf") || name.contains('/') && !name.contains(' ')
+}
+
+/// Options that variables in front of a command stand for: `-e LLAMA_ARG_CTX_SIZE=8192`.
+fn variables(text: &str) -> impl Iterator<Item = String> {
+    let options = words(text).take(WORDS).filter_map(|word| {
+        let (name, value) = word.split_once('=')?;
+        let (option, value) = ServerOption::of_variable(name, value)?;
+        let ServerOption::Sets(flag) = option else { return None };
+        (value != "false").then_some(())?;
+        Some([flag.row().argument?.to_owned(), value])
+    });
+    options.flatten()
 }
 
 /// A program's name without folder and `.exe`, and without the prompt of Windows' shell.
@@ -233,7 +270,8 @@ fn set(settings: &mut ObservedSettings, flag: Flag, value: &str) -> bool {
 /// Applies an option that names the model or other machines.
 fn set_file(command: &mut CommandLine, kind: ListedKind, value: &str) {
     match kind {
-        ListedKind::Model => command.model = text(value),
+        // of a repository's file the name says which quantisation it is
+        ListedKind::Model | ListedKind::RepositoryFile => command.model = text(value),
         ListedKind::Repository => command.model = command.model.take().or(text(value)),
         ListedKind::OtherMachines => command.settings.rpc = text(value),
         _ => {}

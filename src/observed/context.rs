@@ -35,6 +35,18 @@ pub(super) const ROWS: &[Row] = patterns! {
             settings.n_ubatch = settings.n_ubatch.max(Some(tokens));
             settings.n_outputs_max = settings.n_outputs_max.max(Some(outputs));
         };
+    /// sched_reserve: graph splits = 158 (with bs=512), 107 (with bs=1)
+    "graph splits ={}(with bs={}), {} (with bs=1)" (_: &str, tokens: u64, splits: u64) => Kind::Other, |now| {
+        // as many as a ubatch and the context have
+        now.context_settings().n_ubatch.get_or_insert(tokens);
+        now.context().splits_of_a_token = Some(splits);
+    };
+    /// sched_reserve: graph (pp bs=512, tg bs=1): nodes = 2312 / 2312, splits = 158 / 107, input objects = 6 / 6
+    "graph ({}bs={}, tg bs=1): {}splits ={}/ {}" (_: &str, tokens: u64, _: &str, _: &str, splits: u64) =>
+        Kind::Other, |now| {
+            now.context_settings().n_ubatch.get_or_insert(tokens);
+            now.context().splits_of_a_token = Some(splits);
+        };
     /// srv    load_model: n_parallel is set to auto, using n_parallel = 4 and kv_unified = true
     "n_parallel is set to auto, using n_parallel = {} and kv_unified = {}" (sequences: u64, unified: bool) =>
         Kind::Other, |now| {
@@ -76,6 +88,12 @@ pub struct ObservedContext {
     /// Whether the compute buffers for pipeline parallelism were refused, and reserved again without it.
     #[serde(skip)]
     pub gave_up_pipeline: bool,
+    /// Parts of the graph of one token, by the devices that compute them, where they differ from a ubatch's.
+    #[serde(skip)]
+    pub splits_of_a_token: Option<u64>,
+    /// Whether it was given back before the text ends.
+    #[serde(skip)]
+    pub(super) is_over: bool,
 }
 
 impl ObservedContext {

@@ -20,7 +20,13 @@ pub(super) const ROWS: &[Row] = patterns! {
         Kind::Other, |now| now.add_event(Event::Grew { device: device.0, from, to });
     /// ~llama_context:      CUDA0 compute buffer size of 495.0000 MiB, does not match expectation of 304.7500 MiB
     "{} compute buffer size of {} does not match expectation of {}" (device: LastWord, to: Mib, from: Mib) =>
-        Kind::Other, |now| now.add_event(Event::Grew { device: device.0, from, to });
+        Kind::Other, |now| {
+            now.end_context(&device.0, from);
+            now.add_event(Event::Grew { device: device.0, from, to });
+        };
+    /// ~llama_context:      CUDA0 compute buffer size is 495.0000 MiB, matches expectation of 495.0000 MiB
+    "~llama_context:{} compute buffer size is {}" (device: LastWord, size: Mib) =>
+        Kind::Other, |now| now.end_context(&device.0, size);
     /// prompt_save: - saving prompt with length 10177, total state size = 2460.007 MiB
     "saving prompt with length {},{}state size ={}" (tokens: u64, _: &str, size: Mib) =>
         Kind::Other, |now| now.add_event(Event::SavedPrompt { tokens, size });
@@ -87,7 +93,8 @@ pub(super) const ROWS: &[Row] = patterns! {
     };
     /// llama_model_load: error loading model: unable to allocate CUDA0 buffer
     /// main: failed to load model '/m/q.gguf'
-    "error loading model" | "failed to load model" =>
+    /// error: invalid argument: --no-mmap
+    "error loading model" | "failed to load model" | "error: invalid argument" =>
         Kind::Other, |now, line| now.add_event(Event::Failed(clip(line, 256)));
     /// clip_ctx: CLIP using CUDA0 backend
     "CLIP using {} backend" (backend: Words<64>) => Kind::Other, |now| now.add_event(Event::ProjectorOn(backend.0));

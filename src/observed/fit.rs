@@ -137,7 +137,12 @@ pub(super) const ROWS: &[Row] = patterns! {
         }
     };
     /// common_params_fit_impl: will leave 1966 >= 1024 MiB of free device memory, no changes needed
-    "will leave {}>= {}" (_: &str, margin: u64) => Kind::Fit, |now| _ = now.load.fit.margin.get_or_insert(margin);
+    "will leave {}>= {}" (_: &str, margin: u64) => Kind::Fit, |now, line| {
+        now.load.fit.margin.get_or_insert(margin);
+        if line.contains("no changes needed") {
+            now.end_fit(FitResult::Fits);
+        }
+    };
     /// common_fit_params: fitting params to free memory took 0.35 seconds
     "fitting params to free memory took" => Kind::Fit, |now| now.fitting = false;
     /// common_params_fit_impl: cannot meet free memory target of 1024 MiB, need to reduce device memory by 2036 MiB

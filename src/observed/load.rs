@@ -55,6 +55,9 @@ pub struct Load {
     pub observed: Buffers,
     /// Rows of the breakdown table, the last of each device; whole MiB, cut off.
     pub table: BTreeMap<String, TableRow>,
+    /// What a fit's table said to be free, in MiB, also where that of the load took its place.
+    #[serde(skip)]
+    pub free_before: BTreeMap<String, i64>,
     /// When the table was printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table_phase: Option<TablePhase>,

@@ -64,8 +64,20 @@ impl BufferName<'_> {
     }
 }
 
+impl<'a> BufferName<'a> {
+    /// A cache that a fork gives a name of its own: `llama_kv_cache_kvarn: CUDA0 KVarN buffer size = 256.00 MiB`.
+    fn of_fork(text: &'a str) -> Option<Self> {
+        let (head, device) = last_word(last_word(text)?.0)?;
+        let function = function(head)?;
+        (function.contains("kv_cache") && is_device(device)).then_some(Self { function, device, term: Term::Kv })
+    }
+}
+
 impl<'a> Hole<'a> for BufferName<'a> {
     fn read(text: &'a str) -> Option<Self> {
+        if text.contains("kv_cache") && !text.ends_with(" KV") {
+            return Self::of_fork(text);
+        }
         let (mut head, word) = last_word(text)?;
         let term = TERMS.iter().find(|(name, _)| *name == word).map(|(_, term)| *term);
         if term == Some(Term::State) {
@@ -79,9 +91,9 @@ impl<'a> Hole<'a> for BufferName<'a> {
             _ if ["alloc_compute_meta", "reserve_compute_meta"].contains(&function) => Term::ProjectorCompute,
             Some(term) => term,
             // of ik_llama.cpp
-            None => function.ends_with("load_tensors").then_some(Term::Model)?,
+            None if function.ends_with("load_tensors") => Term::Model,
+            None => return None,
         };
-        let device = if device.ends_with(']') { device.split('[').next()? } else { device };
         (!device.is_empty() && device.len() <= 64).then_some(Self { function, device, term })
     }
 }

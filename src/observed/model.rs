@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Row] = patterns! {
         Kind::Model, |now| now.set_no_alloc(trial == "1");
     /// print_info: n_layer               = 36
     /// llm_load_print_meta: model ftype      = Q4_K - Medium
-    "print_info: {}={}" | "print_meta: {}={}" (key: &str, value: &str) => Kind::Part, |now| now.model().set(key, value);
+    "print_info: {}={}" | "print_meta: {}={}" (key: Key<'_>, value: &str) => Kind::Part, |now| now.model().set(key.0, value);
     /// llama_model_loader: loaded meta data with 28 key-value pairs and 399 tensors from /m/q.gguf (version GGUF V3 (latest))
     "loaded meta data with {}pairs and {} tensors from {}" (_: &str, tensors: u64, path: &str) => Kind::Model, |now| {
         let path = path.rsplit_once(" (version").map_or(path, |(path, _)| path);
@@ -237,7 +237,14 @@ impl<'a> Folder<'a> {
     }
 }
 
+/// A property of a model: words before its `=`, and no further colon.
+struct Key<'a>(&'a str);
+
+/// Options that llama.cpp prints where it prints properties.
+const OF_THE_PROGRAM: [&str; 1] = ["verbosity"];
+
 holes! {
+    Key<'a>: |text| (!text.contains(':') && !OF_THE_PROGRAM.contains(&text)).then_some(Self(text));
     Build<'a>: |text| {
         let word = text.split(' ').next()?;
         if let Some((number, commit)) = word.strip_prefix('b').and_then(|word| word.split_once('-')) {

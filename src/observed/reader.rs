@@ -27,6 +27,8 @@ pub struct Reader {
     document: Collector,
     /// An instance that a router is starting.
     spawn: Option<Spawn>,
+    /// A command that goes on in the next line.
+    command: String,
     /// A memory line that was broken before its figure: the next line may be the rest.
     broken: Option<String>,
 }
@@ -169,6 +171,9 @@ impl Reader {
         if self.is_of_spawn(line) {
             return;
         }
+        if self.is_of_command(line) {
+            return;
+        }
         let broken = self.broken.take();
         if let Some(parsed) = pattern::read(line.text) {
             self.apply(line, parsed);
@@ -199,6 +204,26 @@ impl Reader {
         if let Some(writer) = self.writers.get_mut(at) {
             writer.load.pass(of_another);
         }
+    }
+
+    /// Whether a line is of a command over several lines, which is read with its last one.
+    fn is_of_command(&mut self, line: Line<'_>) -> bool {
+        let goes_on = line.text.trim_end().strip_suffix(['\\', '^', '`']).filter(|rest| rest.ends_with(' '));
+        let is_other = |text: &str| pattern::read(text).is_some_and(|parsed| parsed.kind != Kind::Command);
+        let has_room = self.command.len() + line.text.len() < limits::LINE;
+        if self.command.is_empty() && goes_on.is_none_or(is_other) || !has_room {
+            self.command.clear();
+            return false;
+        }
+        self.command.push_str(goes_on.unwrap_or(line.text).trim());
+        self.command.push(' ');
+        if goes_on.is_some() {
+            return true;
+        }
+        let whole = std::mem::take(&mut self.command);
+        let Some(parsed) = pattern::read(&whole).filter(|parsed| parsed.kind == Kind::Command) else { return false };
+        self.apply(Line { text: &whole, ..line }, parsed);
+        true
     }
 
     /// Whether a line is of a router that starts an instance; its command becomes that of the instance's writer.

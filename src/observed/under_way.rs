@@ -60,6 +60,8 @@ pub(super) struct LoadUnderWay {
     /// Whether the program was ready or has ended, so that whatever loads next is another load.
     pub over: bool,
     clock: u64,
+    /// Devices of servers that no line lists, in order.
+    addresses: Vec<String>,
 }
 
 impl LoadUnderWay {
@@ -100,6 +102,8 @@ impl LoadUnderWay {
             Kind::Start => self.is_begun(),
             Kind::Command => self.is_begun() || self.load.command.is_some(),
             Kind::Weights if restarted => weighed,
+            // a fit says that it is at work before its tables
+            Kind::Table(_) if self.has_buffers() && !self.fitting => false,
             _ => loads && (self.over || restarted && self.is_begun()),
         }
     }
@@ -115,7 +119,9 @@ impl LoadUnderWay {
         let Parsed { kind, sets } = parsed;
         self.clock = clock.unwrap_or(self.clock);
         let is_buffer = matches!(kind, Kind::Weights | Kind::Compute | Kind::Memory);
-        if self.tried && (is_buffer || matches!(kind, Kind::Model | Kind::Part)) {
+        let opens = matches!(kind, Kind::Model) || kind == Kind::Weights && !self.load.contexts.is_empty();
+        let tried = self.tried && (is_buffer || matches!(kind, Kind::Model | Kind::Part));
+        if tried || opens && self.weighs_nothing() {
             self.forget_trial();
         }
         self.reserving &= kind == Kind::Compute;
@@ -128,6 +134,12 @@ impl LoadUnderWay {
             GIVEN_UP.iter().filter(|(words, _)| text.contains(words)).for_each(|&(_, build)| self.is_older_than(build));
         }
         sets(self);
+    }
+
+    /// Whether every buffer of weights so far has nothing in it: those of a trial, which allocates none.
+    fn weighs_nothing(&self) -> bool {
+        let mut weights = self.load.models.iter().flat_map(|model| model.observed.values()).flat_map(|of| of.values());
+        weights.next().is_some_and(|first| first.0 == 0.0) && weights.all(|mib| mib.0 == 0.0)
     }
 
     fn is_older_than(&mut self, build: u64) {
@@ -237,8 +249,30 @@ impl LoadUnderWay {
         }
     }
 
+    /// The name of a buffer's device as it is listed: `RPC1` for `RPC0[host:port]`, as servers count their own devices.
+    fn listed_name(&mut self, device: &str) -> String {
+        let Some((name, address)) = device.strip_suffix(']').and_then(|name| name.split_once('[')) else {
+            return device.to_owned();
+        };
+        let (kind, index) = name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+        let listed = self.load.devices.iter().filter(|known| known.description.as_deref() == Some(address));
+        if let Some(known) = listed.into_iter().nth(index.parse().unwrap_or(0)) {
+            return known.name.clone();
+        }
+        let places = &mut self.addresses;
+        let of = |(at, known): (usize, &String)| (known == device).then_some(at);
+        let at = places.iter().enumerate().find_map(of).unwrap_or_else(|| {
+            if places.len() < limits::DEVICES {
+                places.push(device.to_owned());
+            }
+            places.len() - 1
+        });
+        format!("{kind}{at}")
+    }
+
     pub fn add_buffer(&mut self, buffer: BufferName<'_>, mib: Mib) {
         let BufferName { function, device, term } = buffer;
+        let device = &*self.listed_name(device);
         let program = &mut self.load.program;
         match function {
             // llama.cpp's own name until January 2025, as is the next; its fork kept the first
@@ -265,7 +299,10 @@ impl LoadUnderWay {
     fn add_weights(&mut self, device: &str, mib: Mib) {
         let models = &mut self.load.models;
         let weighed = models.last().is_some_and(|model| !model.observed.is_empty());
-        if weighed && self.context_since && models.len() < limits::PARTS {
+        // a file's weights are in one buffer of each type, but for mappings of several files
+        let again =
+            !device.ends_with("_Mapped") && models.last().is_some_and(|model| model.observed.contains_key(device));
+        if (weighed && self.context_since || again) && models.len() < limits::PARTS {
             models.push(ObservedModel::default());
         }
         (self.model_since, self.context_since) = (true, false);
@@ -280,9 +317,21 @@ impl LoadUnderWay {
         }
     }
 
+    /// Notes that the context with this compute buffer is gone: one that is made later takes its place.
+    pub fn end_context(&mut self, device: &str, compute: Mib) {
+        let is_it = |context: &&mut ObservedContext| {
+            let reserved = context.observed.get(device).and_then(|terms| terms.get(&Term::Compute));
+            reserved.is_some_and(|mib| (mib.0 - compute.0).abs() < 0.01)
+        };
+        if let Some(context) = self.load.contexts.iter_mut().filter(|context| !context.is_over).find(is_it) {
+            context.is_over = true;
+        }
+    }
+
     /// Makes another context if the last one has anything.
     pub fn begin_context(&mut self) {
         let contexts = &mut self.load.contexts;
+        contexts.retain(|context| !context.is_over);
         let is_new = contexts.last().is_none_or(|context| *context != ObservedContext::default());
         if is_new && contexts.len() < limits::PARTS {
             contexts.push(ObservedContext::default());
@@ -346,6 +395,8 @@ impl LoadUnderWay {
     pub fn add_row(&mut self, name: String, row: TableRow) {
         let taken = self.has_buffers() && !self.tried && !self.fitting;
         let phase = match row.phase() {
+            // at the end Metal and other computers may say that all of it is free
+            _ if self.over && taken => TablePhase::Loaded,
             Some(TablePhase::Loaded) if self.fitting => TablePhase::Fit,
             Some(phase) => phase,
             // a row without the device's memory, as those before it in the table
@@ -355,6 +406,10 @@ impl LoadUnderWay {
         };
         let first = !std::mem::replace(&mut self.in_table, true);
         let load = &mut self.load;
+        let known = load.free_before.len() < limits::DEVICES;
+        if let Some(free) = row.free.filter(|_| known && phase == TablePhase::Fit) {
+            load.free_before.entry(name.clone()).or_insert(free);
+        }
         if first && load.table_phase == Some(TablePhase::Fit) && phase == TablePhase::Loaded && taken {
             load.table.clear();
         }
@@ -418,7 +473,7 @@ impl LoadUnderWay {
             let terms = self.load.contexts.iter().flat_map(|context| context.observed.values());
             terms.filter_map(|terms| terms.get(&Term::Kv)).any(|kv| kv.0 > mib)
         };
-        self.load.is_trial = self.no_alloc || self.tried && any_cache(-1.0) && !any_cache(0.0);
+        self.load.is_trial = self.no_alloc || self.weighs_nothing() || self.tried && any_cache(-1.0) && !any_cache(0.0);
         let llama_cpp = self.load.models.iter().any(|model| !model.observed.is_empty()) || any_cache(-1.0);
         let settings = self.settings_in_effect();
         let load = &mut self.load;

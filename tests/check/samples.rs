@@ -59,7 +59,7 @@ const MODELS: [(&str, &str, bool); 33] = [
     ("found-08", "catalogue:qwen3-4b@Q4_K_M", false),
 ];
 
-fn model(reference: &str) -> Model {
+pub fn model(reference: &str) -> Model {
     let (name, quant) = reference.split_once('@').map_or((reference, None), |(name, quant)| (name, Some(quant)));
     let quant: Option<FileType> = quant.map(|quant| quant.parse().unwrap());
     let Some(entry) = name.strip_prefix("catalogue:") else {
@@ -71,7 +71,7 @@ fn model(reference: &str) -> Model {
 }
 
 /// The catalogue's projector of a model that has one there.
-fn catalogue_projector(reference: &str) -> Option<Arc<Projector>> {
+pub fn catalogue_projector(reference: &str) -> Option<Arc<Projector>> {
     let name = reference.split('@').next().unwrap();
     catalogue::find(name.strip_prefix("catalogue:").unwrap_or(name))?.projector().cloned()
 }

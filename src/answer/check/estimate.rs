@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::reason::{self, MIXTURE, not_planned, other_layers};
-use super::rows::{ROUNDED, SplitCheck};
+use super::rows::{ALL, ROUNDED, SplitCheck};
 use super::{CheckRequest, CheckedTerm, Compared, Part, Precision, Uncounted, log};
 use crate::engine::llama_cpp::Reservation;
 use crate::engine::{EngineId, PlanRequest};
@@ -11,9 +11,6 @@ use crate::observed::{Load, Mib, OllamaEstimate};
 use crate::plan::{Estimate, Plan};
 use crate::settings::Context;
 use crate::units::Bytes;
-
-/// The name of all devices together.
-pub const ALL: &str = "all";
 
 /// An estimate beside its plan.
 pub struct EstimateCheck {
@@ -97,6 +94,7 @@ fn rows(load: &Load, seen: &OllamaEstimate, plan: &Plan, is_same_file: bool) -> 
         observed: Some(observed),
         tolerance: ROUNDED.of(observed),
         precision: Precision::Decimal,
+        is_mapped: false,
         uncounted: None,
         reason: None,
     };

@@ -5,8 +5,8 @@ use crate::machine::presets::{self, Preset};
 use crate::machine::spec::MachineSpec;
 use crate::machine::{Backend, Cpu, Gpu, Machine, Origin, Os, Ram, short_name};
 use crate::observed::{
-    CacheSize, Event, Fit, FitResult, Load, Mib, ObservedContext, ObservedDevice, OllamaEstimate, Program, TablePhase,
-    Term, device_name, is_gpu,
+    CacheSize, Event, Fit, FitLayers, FitResult, Load, Mib, ObservedContext, ObservedDevice, OllamaEstimate, PROGRAMS,
+    Program, TablePhase, TableRow, Term, device_name, is_gpu,
 };
 use crate::settings::{
     self, BUILDS, Context, DeviceName, DraftSettings, Flag, FlashAttn, GpuLayers, KvOverride, LlamaProgram,
@@ -19,6 +19,8 @@ const ASSUMED_RAM: Bytes = Bytes::gib(1024);
 
 /// The first build that may reserve logits of one token per sequence only; `--fit` and its lines are older.
 const OUTPUTS_SINCE: u64 = 9_200;
+/// Builds since then all reserve logits of one token per sequence, unless they are asked for more.
+const LAST_UNSURE: u64 = 9_885;
 /// Lines of before this build are mostly of builds that are nearest to release 2026-08.
 const OLD_LINES: u64 = 10_300;
 
@@ -169,6 +171,7 @@ fn gpu(load: &Load, name: &str, count: usize, free_known: &mut bool) -> Gpu {
     let free = device.and_then(|device| device.free).map(Mib::bytes);
     let free = free.or_else(|| whole(i64::try_from(fitted?.used).ok()? + fitted?.left));
     let free = free.or_else(|| row.filter(|_| before).and_then(|row| whole(row.free?)));
+    let free = free.or_else(|| load.free_before.get(name).and_then(|&mib| whole(mib)));
     let free = free.or_else(|| load.fit.free.filter(|_| count == 1).map(Bytes::mib));
     *free_known &= free.is_some();
 
@@ -178,7 +181,8 @@ fn gpu(load: &Load, name: &str, count: usize, free_known: &mut bool) -> Gpu {
     let (backend, remote) = backend(name);
     let known = gpu_with(described, name, backend, (total.max(free.unwrap_or_default()), free.unwrap_or(total)));
     // several that are used together get layers alike
-    Gpu { integrated: known.integrated && count == 1, computer: remote.then(|| name.into()), ..known }
+    let computer = remote.then(|| described.unwrap_or(name).into());
+    Gpu { integrated: known.integrated && count == 1, computer, ..known }
 }
 
 fn ram(load: &Load) -> Ram {
@@ -317,6 +321,14 @@ pub fn settings(load: &Load, engine: EngineId) -> Settings {
     }
 }
 
+/// The devices that were given, in their order; as GPUs of other computers come first otherwise.
+pub fn devices(load: &Load, names: &[String]) -> Option<Vec<DeviceName>> {
+    let given: Vec<&str> = load.settings.device.as_deref()?.split(',').map(str::trim).collect();
+    let used = names.iter().enumerate().filter(|(_, name)| given.contains(&name.as_str()));
+    let used: Vec<DeviceName> = used.map(|(at, _)| DeviceName::gpu(at)).collect();
+    (used.len() == given.len()).then_some(used)
+}
+
 /// What only its command tells. Files that it names are not here.
 fn untold(load: &Load) -> Settings {
     let mut settings = Settings::default();
@@ -368,16 +380,25 @@ pub fn settings_of_estimate(load: &Load, seen: &OllamaEstimate) -> Settings {
     }
 }
 
-/// The program of llama.cpp that its command names; a server where it names none that is known.
+/// The program of llama.cpp that its command names, whatever stands around it (`llama-server-cuda`); a server where it
+/// names none that is known.
 fn program(load: &Load) -> LlamaProgram {
-    load.command.as_ref().and_then(|command| command.program.parse().ok()).unwrap_or_default()
+    let named = load.command.as_ref().map(|command| command.program.as_str()).unwrap_or_default();
+    let within = || LlamaProgram::ALL.into_iter().find(|program| named.contains(program.name()));
+    named.parse().ok().or_else(within).unwrap_or_default()
+}
+
+/// Whether a name has that of a program of llama.cpp in it.
+pub fn is_known_program(name: &str) -> bool {
+    LlamaProgram::ALL.into_iter().any(|program| name.contains(program.name())) || PROGRAMS.contains(&name)
 }
 
 /// Whether the target's context gave its pipeline up; none where no compute buffer of the load is told.
 fn gave_up_pipeline(load: &Load) -> Option<bool> {
     let told = load.contexts.first().is_some_and(ObservedContext::computes) && !load.is_trial;
     let gave_up = match load.contexts.first() {
-        Some(context) => context.gave_up_pipeline,
+        // one copy on several GPUs is none, for whatever reason
+        Some(context) => context.gave_up_pipeline || context.settings.sched_copies == Some(1),
         None => load.events.contains(&Event::PipelineGivenUp),
     };
     (told || gave_up).then_some(gave_up)
@@ -398,6 +419,17 @@ fn outputs(load: &Load) -> Outputs {
         None if load.older_than.is_some_and(|build| build <= OUTPUTS_SINCE) || embeds(load) => Outputs::Ubatch,
         None => Outputs::Parallel,
     }
+}
+
+/// Whether nothing says that logits are reserved for one token of each sequence only, as they are since mid-2026.
+pub fn may_compute_all(load: &Load) -> bool {
+    load.settings.n_outputs_max.is_none() && printed_build(load).is_none_or(|build| build < LAST_UNSURE)
+}
+
+/// Releases that what ran may be like: those beside the nearest one, where that is known.
+pub fn possible_releases(load: &Load) -> impl Iterator<Item = Release> + use<> {
+    let nearest = printed_build(load).map(|build| Release::nearest_to_build(build) as usize);
+    Release::ALL.into_iter().filter(move |release| nearest.is_none_or(|at| at.abs_diff(*release as usize) <= 1))
 }
 
 /// Whether no build tells how many outputs are reserved.
@@ -450,6 +482,14 @@ pub fn is_fitted(load: &Load) -> bool {
     !(asked || gave_up || load.settings.fit == Some(false) || old && !fitted)
 }
 
+/// What the fit came to on the only GPU, if its table is of that.
+pub fn fitted(load: &Load) -> Option<FitLayers> {
+    let mut devices = load.fit.layers.iter();
+    let (name, fitted) = devices.next().filter(|_| load.fit.result == Some(FitResult::Fits))?;
+    let is_of_it = |row: &TableRow| row.own.abs_diff(i64::try_from(fitted.used).unwrap_or(0)) <= 1;
+    (devices.next().is_none() && load.table.get(name).is_none_or(is_of_it)).then_some(*fitted)
+}
+
 /// The placement that the log tells, where it tells one: layers on GPUs, and their shares per GPU in the order of
 /// `names`.
 pub fn placement(load: &Load, names: &[String]) -> Option<(GpuLayers, Vec<f64>)> {
@@ -460,6 +500,7 @@ pub fn placement(load: &Load, names: &[String]) -> Option<(GpuLayers, Vec<f64>)>
     match load.layers_on_gpus() {
         Some((on, all)) if on == all => Some((GpuLayers::All, shares)),
         Some((on, _)) => Some((GpuLayers::Count(on), shares)),
+        None if fitted(load).is_some() => fitted(load).map(|fitted| (GpuLayers::Count(fitted.layers), shares)),
         None if unchanged => Some((GpuLayers::All, shares)),
         None => None,
     }

@@ -3,12 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::rows::Planned;
-use super::variants::is_open;
 use super::{CheckedTerm, Compared, Part, Uncounted, log};
-use crate::engine::PlanRequest;
-use crate::observed::{Event, FitResult, Load, Mib, Program, TablePhase};
-use crate::settings::{Release, SplitMode};
+use crate::observed::{FitResult, Load, Mib, TablePhase};
+use crate::settings::Release;
 
 /// A reason that was tried or that the log tells. Displayed as one sentence without a full stop.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +22,10 @@ pub enum Reason {
     Setting(String),
     /// It agrees if what the backend needs besides results is not part of the buffer, as in older builds.
     NothingBesides,
+    /// It agrees if every copy of a pipeline has the inputs that nothing reads, as in builds after release 2026-09.
+    UnreadInputs,
+    /// It agrees without the copies of a pipeline.
+    NoPipeline,
     /// Two backends of the CPU print the same buffer each.
     TwiceOnCpu,
     /// It agrees with as many layers on each device as its caches show.
@@ -41,11 +42,13 @@ pub enum Reason {
     Together(Vec<Self>),
 }
 
-const fn told(sentence: &'static str) -> Reason {
+/// A sentence of the log.
+pub const fn told(sentence: &'static str) -> Reason {
     Reason::Told(Cow::Borrowed(sentence))
 }
 
-fn sentence(words: String) -> Reason {
+/// One with figures.
+pub fn sentence(words: String) -> Reason {
     Reason::Told(Cow::Owned(words))
 }
 
@@ -57,7 +60,7 @@ pub const MAPPED_SPAN: Reason = told("the log has the span of a mapped file, whi
 /// It is the sum of rows above that differ.
 pub const ROWS_ABOVE: Reason = told("it follows from the rows above that differ");
 /// The model that was found has caches of another shape than the file.
-const OTHER_SHAPE: Reason = told(
+pub const OTHER_SHAPE: Reason = told(
     "the file's caches have another shape than those of the model that was found by its name, as those of an older \
      conversion may: give the file with --model",
 );
@@ -82,6 +85,8 @@ impl Reason {
             Self::CachesShowLayers(split) => format!("--tensor-split {split}"),
             Self::AllOutputs => "--outputs ubatch".to_owned(),
             Self::Release(release) => format!("--release {release}"),
+            Self::UnreadInputs => "copies of unread inputs".to_owned(),
+            Self::NoPipeline => "no pipeline".to_owned(),
             other => other.to_string(),
         }
     }
@@ -120,7 +125,7 @@ pub fn of_row(row: &Compared, load: &Load) -> Option<Reason> {
 
 /// Whether the table is of a trial of the fit that may not be its result.
 pub fn is_trial(load: &Load) -> bool {
-    let chosen = load.settings.gpu_layers.is_some() || load.layers_on_gpus().is_some();
+    let chosen = load.settings.gpu_layers.is_some() || load.layers_on_gpus().is_some() || log::fitted(load).is_some();
     load.table_phase == Some(TablePhase::Fit) && !chosen && load.fit.result != Some(FitResult::Fits)
 }
 
@@ -155,7 +160,7 @@ pub fn other_estimator(version: Option<&str>) -> Reason {
 }
 
 /// The build is older than every release that is known, and reserves otherwise.
-fn older_build(load: &Load) -> Reason {
+pub fn older_build(load: &Load) -> Reason {
     let build = log::build(load).or(load.older_than);
     let of = build.map_or_else(String::new, |build| format!(", b{build} or before,"));
     sentence(format!("the build{of} is older than the releases known here, and reserves otherwise"))
@@ -171,102 +176,6 @@ pub fn of_beside(row: &Compared, load: &Load) -> Reason {
         _ if log::is_older(load) => older_build(load),
         (Part::Draft, _) => told("no release known here reserves this for the draft"),
         _ => told("no release known here reserves this for the projector"),
-    }
-}
-
-/// What is known of rows that no other plan explains.
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub struct Evidence<'a> {
-    pub load: &'a Load,
-    pub placed: &'a PlanRequest,
-    pub plan: &'a Planned,
-    /// Settings that are not in the log, so that defaults were planned.
-    pub assumed: &'a [&'static str],
-    /// Terms of which all devices together hold what is planned.
-    pub same_in_total: Vec<CheckedTerm>,
-    /// Whether the log tells, or its figures show, which layers are on GPUs.
-    pub told_layers: bool,
-    /// Whether as many layers were asked for as there are.
-    pub asked_for_all: bool,
-    /// Whether the program's own choice of layers can be planned.
-    pub decided: bool,
-    /// Whether there is no GPU, so that layers can be in RAM only.
-    pub one_device: bool,
-    /// Whether the model was found by its name.
-    pub other_file: bool,
-}
-
-impl Evidence<'_> {
-    /// Gives each open row the first reason that holds.
-    pub fn explain(&self, rows: &mut [Compared]) {
-        // compute buffers last, as another shape of caches moves them too
-        for compute in [false, true] {
-            let other_shape = compute && rows.iter().any(|row| row.reason == Some(OTHER_SHAPE));
-            for row in rows.iter_mut().filter(|row| is_open(row) && (row.term == CheckedTerm::Compute) == compute) {
-                row.reason = Some(if other_shape { OTHER_SHAPE } else { self.reason(row) });
-            }
-        }
-    }
-
-    /// Conditions and sentences, in order of evidence.
-    fn reason(&self, row: &Compared) -> Reason {
-        let &Self { load, placed, plan, told_layers, one_device, other_file, .. } = self;
-        let model = row.term == CheckedTerm::Model;
-        let cache = matches!(row.term, CheckedTerm::Kv | CheckedTerm::Rs);
-        let compute = row.term == CheckedTerm::Compute;
-        let cells = load.contexts.first().is_some_and(|context| !context.caches.is_empty());
-        let failed = |event: &Event| matches!(event, Event::Failed(_) | Event::OutOfMemory { .. });
-        let split_mode = load.settings.split_mode.as_deref().filter(|mode| ["row", "tensor", "graph"].contains(mode));
-        let layers = load.layers_on_gpus().map(|(on, _)| on).filter(|&on| on != plan.layers.0 as u64);
-        let own_code = load.program.filter(|of| matches!(of, Program::IkLlamaCpp | Program::KoboldCpp));
-        // the ubatch moves compute buffers, and caches only where windows slide
-        let moves = |setting: &&'static str| self.assumed.len() == 1 || compute || *setting != "the ubatch";
-        let assumed: Vec<&str> = self.assumed.iter().copied().filter(moves).collect();
-        let uncertain = || placed.plan().ok()?.uncertainties.into_iter().next();
-        if model && is_trial(load) && !self.asked_for_all {
-            Reason::FitTrial
-        } else if self.same_in_total.contains(&row.term) {
-            told("all devices together hold as much as planned: layers are on other devices")
-        } else if model && (told_layers || one_device) {
-            let other = "the log's weights are not those of the file that was given: another file was loaded, or another quantisation";
-            if other_file { MIXTURE } else { told(other) }
-        } else if (model || cache) && !told_layers && !self.decided && !one_device {
-            told("the log does not tell which layers are on GPUs")
-        } else if cache && other_file && cells && told_layers {
-            // context and types are told, so only the shape is left
-            OTHER_SHAPE
-        } else if load.settings.override_tensor.is_some() && placed.settings.override_tensor.is_empty() && !cache {
-            told("--override-tensor puts tensors on devices that the log does not tell")
-        } else if placed.settings.split_mode != SplitMode::Layer {
-            sentence(format!("what --split-mode {} takes on each GPU is modelled", placed.settings.split_mode))
-        } else if let Some(mode) = split_mode {
-            sentence(format!("--split-mode {mode} splits every layer over the GPUs; a plan has whole layers"))
-        } else if load.events.iter().any(failed) {
-            told("the load failed before this was complete")
-        } else if let Some(on) = layers {
-            other_layers(on, plan.layers.0)
-        } else if let Some(program) = own_code {
-            sentence(format!("{program} has code of its own here"))
-        } else if is_trial(load) && !placed.machine.gpus.is_empty() {
-            Reason::FitTrial
-        } else if compute && log::is_older(load) && placed.settings.release.is_some() {
-            older_build(load)
-        } else if !assumed.is_empty() && !model {
-            let assumed = assumed.join(", ");
-            sentence(format!("it depends on {assumed}, which the log does not tell; none of the usual values agrees"))
-        } else if compute && placed.machine.gpus.iter().any(|gpu| gpu.computer.is_some()) {
-            told("the log does not tell the backend of the other computer's device")
-        } else if let Some(uncertainty) = compute.then(uncertain).flatten() {
-            sentence(format!("the planned figure is not exact: {}", uncertainty.reason))
-        } else if compute && placed.settings.release.is_some() {
-            let known = "no release of llama.cpp that is known here agrees";
-            match log::build(load) {
-                Some(build) => sentence(format!("{known} with b{build}")),
-                None => sentence(format!("{known}, and the log names no build")),
-            }
-        } else {
-            told("no usual setting and no release known here explains it")
-        }
     }
 }
 
@@ -300,6 +209,12 @@ impl fmt::Display for Reason {
             Self::NothingBesides => f.write_str(
                 "it agrees without what the backend needs besides results, which is not part of this build's buffer",
             ),
+            Self::UnreadInputs => f.write_str(
+                "each of the pipeline's copies has the inputs that nothing reads, as in builds after release 2026-09",
+            ),
+            Self::NoPipeline => {
+                f.write_str("it agrees without a pipeline over the GPUs, of which the log does not tell")
+            }
             Self::TwiceOnCpu => {
                 f.write_str("the CPU and its BLAS backend each reserve this buffer, as planned for one")
             }

@@ -1,17 +1,17 @@
 //! Planned and observed figures side by side: a plan in the terms of a log, what the log's lines tell, and the layers
 //! of both.
 
+mod planned;
+
 use std::collections::BTreeMap;
 
 use super::{CheckedTerm, Compared, Part, Precision, Uncounted};
 use crate::answer::why;
-use crate::engine::llama_cpp::homes::WeightsInRam;
-use crate::engine::llama_cpp::{RequestBuffers, Reservation};
-use crate::engine::{EngineError, PlanRequest, of};
+use crate::engine::PlanRequest;
+use crate::engine::llama_cpp::Reservation;
 use crate::observed::{Load, Mib, Program, TablePhase, Term, device_name, is_gpu, is_repacked};
-use crate::plan::{DevicePlan, PartKind};
-use crate::settings::SplitMode;
-use crate::units::Bytes;
+
+pub use planned::{Beside, Planned, Shown, beside, plan};
 
 /// What a line of two decimals may be off.
 const HUNDREDTH: f64 = 0.01;
@@ -87,12 +87,18 @@ impl Figures {
     fn add(&mut self, device: &str, term: CheckedTerm, mib: f64, rounding: Rounding, of: Reservation) {
         let repacked = term == CheckedTerm::Model && is_repacked(device);
         let term = if repacked { CheckedTerm::Repacked } else { term };
-        let figure = self.by_term.entry((place(device), term)).or_default();
+        self.add_to(&place(device), term, mib, rounding, of);
+        if let Some(figure) = self.by_term.get_mut(&(place(device), term)) {
+            figure.mapped |= device.ends_with("_Mapped");
+        }
+    }
+
+    fn add_to(&mut self, place: &str, term: CheckedTerm, mib: f64, rounding: Rounding, of: Reservation) {
+        let figure = self.by_term.entry((place.to_owned(), term)).or_default();
         figure.of = of;
         figure.mib += mib;
         figure.tolerance += rounding.of(Mib(mib)).0;
         figure.precision = rounding.precision;
-        figure.mapped |= device.ends_with("_Mapped");
     }
 
     fn has(&self, device: &str, term: CheckedTerm) -> bool {
@@ -149,6 +155,7 @@ impl Observed {
             }
         }
         observed.add_trial(load);
+        observed.add_sizes(load);
         observed.add_table(load);
         if let Some(mib) = load.projector {
             observed.others.push((String::new(), Part::Projector, CheckedTerm::Model, mib));
@@ -163,6 +170,20 @@ impl Observed {
         if let ([gpu], Some(context), true) = (gpus.as_slice(), load.contexts.first(), load.is_trial) {
             for cache in context.caches.iter().filter(|cache| cache.term == Term::Kv) {
                 self.target.add(gpu, CheckedTerm::Kv, cache.size.0, LINE, Reservation::Measured);
+            }
+        }
+    }
+
+    /// Caches of which only the sizes are there, over all devices.
+    fn add_sizes(&mut self, load: &Load) {
+        let Some(context) = load.contexts.first() else { return };
+        for (of, term) in [(Term::Kv, CheckedTerm::Kv), (Term::Rs, CheckedTerm::Rs)] {
+            if self.target.tells(term) || load.is_trial {
+                continue;
+            }
+            let tabled = !load.table.is_empty() || !load.fit.printed.is_empty();
+            for cache in context.caches.iter().filter(|cache| !tabled && cache.term == of && cache.size.0 > 0.0) {
+                self.target.add_to(ALL, term, cache.size.0, LINE, Reservation::Loaded);
             }
         }
     }
@@ -220,11 +241,17 @@ impl Observed {
                 let split =
                     matches!(term, CheckedTerm::Kv | CheckedTerm::Rs) && self.target.has(device, CheckedTerm::Context);
                 let of = seen.map(|figure| figure.of).unwrap_or_default();
-                let plans = planned.of(device, term, of).filter(|_| !split);
+                // the log has the term over all devices only
+                let summed = device != ALL && self.target.has(ALL, term);
+                let plans = planned.of(device, term, of).filter(|_| !split && !summed);
+                let spans = |figure: &Figure| {
+                    let span = planned.span.filter(|_| device == CPU && term == CheckedTerm::Model && figure.mapped);
+                    span.is_some_and(|span| (figure.mib - span.0).abs() <= figure.tolerance + 1e-9)
+                };
                 let told = self.target.tells(term) && term != CheckedTerm::Context;
                 let row = match (plans, seen) {
                     (None, None) => continue,
-                    (Some(_), None) if !told || term == CheckedTerm::Output => continue,
+                    (Some(_), None) if !told || term == CheckedTerm::Output || device == ALL => continue,
                     // zero MiB in a table
                     (None, Some(figure)) if figure.mib <= figure.tolerance => continue,
                     (plans, seen) => Compared {
@@ -236,7 +263,8 @@ impl Observed {
                         observed: seen.map(|figure| Mib(figure.mib)),
                         tolerance: Mib(seen.map_or(HUNDREDTH, |figure| figure.tolerance)),
                         precision: seen.map_or(Precision::default(), |figure| figure.precision),
-                        uncounted: seen.is_some_and(|figure| figure.mapped).then_some(Uncounted::Mapped),
+                        is_mapped: seen.is_some_and(|figure| figure.mapped),
+                        uncounted: seen.is_some_and(spans).then_some(Uncounted::Mapped),
                         reason: None,
                     },
                 };
@@ -254,6 +282,7 @@ impl Observed {
                 observed: Some(Mib(mib)),
                 tolerance: Mib(tolerance),
                 precision: Precision::default(),
+                is_mapped: false,
                 uncounted: plans.is_none().then_some(Uncounted::NotPlanned),
                 reason: None,
             }
@@ -274,175 +303,8 @@ impl Observed {
 
 /// The name of RAM among the devices of a comparison.
 pub const CPU: &str = "CPU";
-
-/// Memory by device and term, with the layers on GPUs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Planned {
-    /// The model's, by the log's name of the device.
-    pub terms: BTreeMap<(String, CheckedTerm), Mib>,
-    /// Compute buffers as the fit measures them, where the log tells figures of a fit.
-    pub measured: BTreeMap<String, Mib>,
-    /// What is loaded beside it, where the log shows that.
-    pub beside: Beside,
-    /// Layers on GPUs, and in all, the output's included.
-    pub layers: (usize, usize),
-    /// Tokens of context over all sequences.
-    pub tokens: u64,
-}
-
-/// What a log shows of its devices and figures.
-#[derive(Clone, Copy, Debug)]
-pub struct Shown<'a> {
-    /// Its names of the machine's GPUs.
-    pub names: &'a [String],
-    /// Whether some of its figures are those that a fit measured.
-    pub measured: bool,
-}
-
-/// The plan of `request`, in the terms of the log.
-///
-/// # Errors
-/// As [`crate::engine::Engine::plan`].
-pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineError> {
-    let name = |gpu: usize| shown.names.get(gpu).cloned().unwrap_or_else(|| format!("GPU{gpu}"));
-    let engine = of(request.engine);
-    let mut terms = BTreeMap::new();
-    // its buffers are of all GPUs together
-    let by_tensors = request.settings.split_mode == SplitMode::Tensor;
-    if let Some(resolved) = engine.resolve(request.parts())?.filter(|_| !by_tensors) {
-        let buffers = resolved.buffers()?;
-        let mut measured = BTreeMap::new();
-        if shown.measured {
-            let gpus = buffers.gpus.iter().map(|&gpu| name(gpu)).chain([CPU.to_owned()]);
-            measured = gpus.zip(resolved.compute_measured()?.into_iter().map(Mib::of)).collect();
-        }
-        let gpus = buffers.gpus.iter().map(|&gpu| name(gpu));
-        for (device, held) in gpus.chain([CPU.to_owned()]).zip(&buffers.devices) {
-            let of_device = [
-                (
-                    CheckedTerm::Model,
-                    if device == CPU { in_ram(held.weights, &buffers, request) } else { held.weights },
-                ),
-                (CheckedTerm::Kv, held.kv),
-                (CheckedTerm::Rs, held.states),
-                (CheckedTerm::Compute, held.compute),
-            ];
-            put(&mut terms, &device, &of_device);
-        }
-        let repacked = Bytes(buffers.in_ram.repacked);
-        let output = buffers.outputs.unwrap_or_default();
-        put(&mut terms, CPU, &[(CheckedTerm::Repacked, repacked), (CheckedTerm::Output, output)]);
-        return Ok(Planned {
-            terms,
-            measured,
-            beside: Beside::new(),
-            layers: (buffers.offloaded, buffers.layers),
-            tokens: buffers.n_ctx,
-        });
-    }
-    let plan = request.plan()?;
-    for (index, device) in plan.devices.iter().enumerate() {
-        let DevicePlan { weights, cache, graph, .. } = *device;
-        let name = if index + 1 == plan.devices.len() { CPU.to_owned() } else { name(index) };
-        let of_device = [(CheckedTerm::Model, weights), (CheckedTerm::Kv, cache), (CheckedTerm::Compute, graph)];
-        put(&mut terms, &name, &of_device);
-    }
-    Ok(Planned {
-        terms,
-        measured: BTreeMap::new(),
-        beside: Beside::new(),
-        layers: (plan.offloaded, plan.layers.len()),
-        tokens: plan.settings.ctx_total,
-    })
-}
-
-/// Weights in RAM that are not repacked: beside those that are, their span in the mapped file.
-fn in_ram(held: Bytes, buffers: &RequestBuffers, request: &PlanRequest) -> Bytes {
-    let WeightsInRam { repacked, others, span } = buffers.in_ram;
-    match request.settings.load_mode.unwrap_or_default().maps() {
-        _ if repacked == 0 => held,
-        true => Bytes(span),
-        false => Bytes(others),
-    }
-}
-
-/// Memory of adapters, a draft and a projector. A draft's caches count as KV caches, and a projector's weights for no device, as
-/// logs tell them.
-pub type Beside = BTreeMap<(String, Part, CheckedTerm), Mib>;
-
-/// What `request`, which has adapters, a draft or a projector, takes for them.
-pub fn beside(request: &PlanRequest, names: &[String]) -> Option<Beside> {
-    let plan = request.plan().ok()?;
-    let gpus = plan.gpus().len();
-    let name = |at: usize| match names.get(at) {
-        _ if at == gpus => CPU.to_owned(),
-        Some(name) => name.clone(),
-        None => format!("GPU{at}"),
-    };
-    let mut beside = Beside::new();
-    for part in &plan.parts {
-        let of = match part.kind {
-            PartKind::Model => continue,
-            PartKind::Adapters => Part::Model,
-            PartKind::Vision | PartKind::Audio => Part::Projector,
-            PartKind::Draft => Part::Draft,
-        };
-        for (at, memory) in part.devices.iter().enumerate() {
-            let weights = if of == Part::Projector { String::new() } else { name(at) };
-            let terms = [
-                (
-                    weights,
-                    if of == Part::Model { CheckedTerm::Lora } else { CheckedTerm::Model },
-                    memory.weights - memory.repacked,
-                ),
-                (name(at), CheckedTerm::Repacked, memory.repacked),
-                (name(at), CheckedTerm::Kv, memory.cache),
-                (name(at), CheckedTerm::Compute, memory.graph),
-            ];
-            for (device, term, bytes) in terms.into_iter().filter(|(.., bytes)| *bytes > Bytes::ZERO) {
-                let sum = beside.entry((device, of, term)).or_default();
-                *sum = Mib(sum.0 + Mib::of(bytes).0);
-            }
-        }
-    }
-    Some(beside)
-}
-
-fn put(terms: &mut BTreeMap<(String, CheckedTerm), Mib>, device: &str, of_device: &[(CheckedTerm, Bytes)]) {
-    for &(term, bytes) in of_device {
-        if bytes > Bytes::ZERO {
-            terms.insert((device.to_owned(), term), Mib::of(bytes));
-        }
-    }
-}
-
-impl Planned {
-    /// A term of a device, of the load or as the fit measures it.
-    pub fn of(&self, device: &str, term: CheckedTerm, of: Reservation) -> Option<Mib> {
-        let measured = || self.measured.get(device).copied();
-        match of {
-            Reservation::Measured if term == CheckedTerm::Compute => measured().or_else(|| self.get(device, term)),
-            _ => self.get(device, term),
-        }
-    }
-
-    /// What the plan has for a row of the target.
-    pub fn of_row(&self, row: &Compared) -> Option<Mib> {
-        self.of(&row.device, row.term, row.of)
-    }
-
-    /// A term of a device; of `Context`, KV caches and recurrent states together.
-    pub fn get(&self, device: &str, term: CheckedTerm) -> Option<Mib> {
-        let of = |term| self.terms.get(&(device.to_owned(), term)).copied();
-        match term {
-            CheckedTerm::Context => match (of(CheckedTerm::Kv), of(CheckedTerm::Rs)) {
-                (None, None) => None,
-                (kv, rs) => Some(Mib(kv.unwrap_or_default().0 + rs.unwrap_or_default().0)),
-            },
-            _ => of(term),
-        }
-    }
-}
+/// The name of all devices together.
+pub const ALL: &str = "all";
 
 /// Layers on GPUs, the output's included.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -458,9 +320,10 @@ pub struct SplitCheck {
 }
 
 impl SplitCheck {
-    /// Compares the layers in `load` with a plan of `own`, the request without the log's placement, else with `placed`.
-    pub fn of(load: &Load, own: Option<&PlanRequest>, placed: &Planned) -> Option<Self> {
-        let (observed, of) = load.layers_on_gpus()?;
+    /// Compares layers on GPUs, and in all, with a plan of `own`, the request without the log's placement, else with
+    /// `placed`.
+    pub fn of(seen: Option<(u64, u64)>, own: Option<&PlanRequest>, placed: &Planned) -> Option<Self> {
+        let (observed, of) = seen?;
         let plan = own.and_then(|own| own.plan().ok());
         let planned = plan.as_ref().map(|plan| plan.offloaded as u64);
         let inequality = own.and_then(Self::inequality);

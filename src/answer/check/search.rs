@@ -1,14 +1,16 @@
 //! The search for what explains differences: changes of the request that a log does not always tell are planned, and
 //! one that makes rows agree is a reason that holds.
 
+mod trials;
+
 use super::reason::{Reason, is_trial};
 use super::rows::{Planned, Shown, plan};
 use super::variants::is_open;
 use super::{CPU, CheckedTerm, Compared, Part};
 use crate::engine::PlanRequest;
-use crate::machine::{Backend, Machine};
 use crate::observed::{Load, Mib};
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
+use crate::plan::Plan;
+use crate::settings::{CacheType, Context, GpuLayers, Settings};
 
 /// A change of a request.
 type Change = Box<dyn Fn(&PlanRequest) -> PlanRequest>;
@@ -20,10 +22,15 @@ const SUMMED: [CheckedTerm; 4] = [CheckedTerm::Model, CheckedTerm::Kv, CheckedTe
 /// Physical batches that people choose.
 const UBATCHES: [u64; 4] = [512, 1024, 2048, 4096];
 
+/// As many coarse figures that agree at once are no chance.
+const SEVERAL: usize = 3;
+
 /// What is searched, and what was found so far.
 pub struct Search<'a> {
     load: &'a Load,
     shown: Shown<'a>,
+    /// Knobs that the user gave, over defaults.
+    given: &'a Settings,
     /// Whether the log tells how many layers are on GPUs.
     told_layers: bool,
     /// Whether the log tells caches.
@@ -48,6 +55,8 @@ pub struct Found {
     pub plan: Planned,
     /// The changes.
     pub held: Vec<Reason>,
+    /// Whether the log shows one of them by itself.
+    pub is_shown: bool,
     /// Every plan that was made.
     pub plans: Plans,
 }
@@ -55,14 +64,14 @@ pub struct Found {
 impl<'a> Search<'a> {
     /// Begins with the request that was compared; only reasons that `allowed` accepts are tried.
     pub fn new(
-        (load, shown): (&'a Load, Shown<'a>),
+        (load, shown, given): (&'a Load, Shown<'a>, &'a Settings),
         (placed, plan): (&PlanRequest, &Planned),
         told_layers: bool,
         allowed: &'a dyn Fn(&Reason) -> bool,
         plans: Plans,
     ) -> Self {
         let (now, plan) = (placed.clone(), plan.clone());
-        Self { load, shown, told_layers, has_caches: false, allowed, now, plan, held: Vec::new(), plans }
+        Self { load, shown, given, told_layers, has_caches: false, allowed, now, plan, held: Vec::new(), plans }
     }
 
     /// The plan of a request, made once.
@@ -80,6 +89,7 @@ impl<'a> Search<'a> {
         let told = |row: &Compared| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context);
         self.has_caches = rows.iter().any(told);
         self.find_context(rows);
+        let is_shown = self.experts().is_some_and(|experts| self.keep_shown(&experts, rows));
         let mut left = self.trials();
         loop {
             if let Some(split) = self.split(rows) {
@@ -88,14 +98,16 @@ impl<'a> Search<'a> {
             if !rows.iter().any(is_open) {
                 break;
             }
-            let Some(found) = left.iter().position(|trial| self.keep(trial, rows)) else { break };
+            // one of a group holds
+            let mut holds = |search: &mut Self, group: &Vec<Trial>| group.iter().any(|trial| search.keep(trial, rows));
+            let Some(found) = left.iter().position(|group| holds(&mut self, group)) else { break };
             drop(left.remove(found));
         }
         if let Some(placement) = self.placement(rows) {
             self.keep(&placement, rows);
         }
         self.combine(rows);
-        Found { request: self.now, plan: self.plan, held: self.held, plans: self.plans }
+        Found { request: self.now, plan: self.plan, held: self.held, is_shown, plans: self.plans }
     }
 
     /// Plans a change on top of those that are kept, and keeps it if rows agree with it that did not, or if all devices
@@ -106,9 +118,14 @@ impl<'a> Search<'a> {
             return false;
         }
         let Some(tried) = self.plan_of(&request) else { return false };
+        if rows.iter().any(|row| agrees(row, &self.plan) && !agrees(row, &tried)) {
+            return false;
+        }
         let because = reason.clone().with(&self.held);
         let agreeing = |row: &&mut Compared| is_open(row) && row.part == Part::Model && agrees(row, &tried);
-        let mut any = rows.iter_mut().filter(agreeing).any(|row| is_evidence(row));
+        // small figures of whole MiB agree by chance one by one
+        let mut any = rows.iter_mut().filter(agreeing).any(|row| is_evidence(row))
+            || rows.iter_mut().filter(agreeing).count() >= SEVERAL;
         if any {
             rows.iter_mut().filter(agreeing).for_each(|row| row.reason = Some(because.clone()));
         }
@@ -179,71 +196,20 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Changes of the request that a log does not always tell, the likeliest first.
-    fn trials(&self) -> Vec<Trial> {
-        let mut trials: Vec<Trial> = Vec::new();
-        let seen = &self.load.settings;
-        let unwritten = self.load.command.is_none();
-        let sequences = if seen.n_seq_max.is_none() && unwritten { &[1, 2, 4, 8][..] } else { &[] };
-        for &sequences in sequences {
-            let change = setting(move |settings| settings.parallel = Some(sequences));
-            trials.push((Reason::Setting(format!("--parallel {sequences}")), change));
+    /// Keeps a change that the log shows, whatever else differs, if weights are nearer with it and nothing is lost.
+    fn keep_shown(&mut self, (reason, change): &Trial, rows: &[Compared]) -> bool {
+        let request = change(&self.now);
+        let Some(tried) = self.plan_of(&request) else { return false };
+        let off = |plan: &Planned| -> f64 {
+            let weights = rows.iter().filter(|row| row.term == CheckedTerm::Model && row.part == Part::Model);
+            weights.filter_map(|row| Some((row.observed?.0 - plan.of_row(row).unwrap_or_default().0).abs())).sum()
+        };
+        if off(&tried) >= off(&self.plan) || rows.iter().any(|row| agrees(row, &self.plan) && !agrees(row, &tried)) {
+            return false;
         }
-        if seen.cache_type_k.is_none() && unwritten {
-            trials.extend([CacheType::Q8_0, CacheType::Q4_0, CacheType::Bf16, CacheType::F32].map(cache_type));
-        }
-        trials.push((Reason::FullSizeWindows, setting(|settings| settings.swa_full = true)));
-        trials.retain(|(reason, _)| (self.allowed)(reason));
-        trials.extend(self.of_compute().into_iter().flatten());
-        trials
-    }
-
-    /// Changes that move compute buffers; of each group one holds.
-    fn of_compute(&self) -> Vec<Vec<Trial>> {
-        let seen = &self.load.settings;
-        let runs = !self.now.engine.facts().releases.is_empty();
-        let mut groups: Vec<Vec<Trial>> = Vec::new();
-        if runs {
-            let release = |release| (Reason::Release(release), setting(move |s| s.release = Some(release)));
-            groups.push(Release::ALL.into_iter().map(release).collect());
-        }
-        if runs && seen.n_outputs_max.is_none() {
-            groups.push(vec![(Reason::AllOutputs, setting(|settings| settings.outputs = Outputs::Ubatch))]);
-        }
-        if runs && self.load.build.is_none_or(|build| Release::nearest_to_build(build) != Release::default()) {
-            let plain = |request: &PlanRequest| {
-                let mut machine = Machine::clone(&request.machine);
-                machine.gpus.iter_mut().for_each(|gpu| gpu.backend = Backend::Plain);
-                request.on_machine(machine)
-            };
-            groups.push(vec![(Reason::NothingBesides, Box::new(plain))]);
-        }
-        if seen.n_ubatch.is_none() && self.load.command.is_none() {
-            let ubatch = |ubatch: u64| {
-                let change = setting(move |settings| {
-                    settings.ubatch = Some(ubatch);
-                    settings.batch = settings.batch.map(|batch| batch.max(ubatch));
-                });
-                (Reason::Setting(format!("--ubatch {ubatch}")), change)
-            };
-            // without one it is 512
-            let planned = self.now.settings.ubatch.unwrap_or(UBATCHES[0]);
-            groups.push(UBATCHES.into_iter().filter(|&other| other != planned).map(ubatch).collect());
-        }
-        if seen.flash_attn_in_use.is_none() {
-            let why = self.load.flash_attention_off().map(str::to_owned);
-            let off = setting(|settings| settings.flash_attn = FlashAttn::Off);
-            groups.push(vec![(Reason::FlashAttentionOff(why), off)]);
-        }
-        if !self.has_caches && seen.cache_type_k.is_none() && self.load.command.is_none() {
-            let types = [CacheType::Q8_0, CacheType::Q4_0].map(cache_type);
-            groups.push(types.into_iter().collect());
-        }
-        for group in &mut groups {
-            group.retain(|(reason, _)| (self.allowed)(reason));
-        }
-        groups.retain(|group| !group.is_empty());
-        groups
+        self.held.push(reason.clone());
+        (self.now, self.plan) = (request, tried);
+        true
     }
 
     /// The layers of each GPU that its caches show, where the log tells no split.
@@ -251,19 +217,25 @@ impl<'a> Search<'a> {
         if self.shown.names.len() < 2 || !self.now.settings.tensor_split.is_empty() {
             return None;
         }
-        let term = [CheckedTerm::Kv, CheckedTerm::Context].into_iter().find(|term| {
+        let is_open_sum = |term: &CheckedTerm| {
             rows.iter().any(|row| row.term == *term && is_open(row))
                 && is_same_sum(rows, |row| self.plan.of_row(row), *term)
-        })?;
+        };
+        if ![CheckedTerm::Kv, CheckedTerm::Context].iter().any(is_open_sum) {
+            return None;
+        }
         let held = |name: &String| {
-            let row = rows.iter().find(|row| row.term == term && row.part == Part::Model && row.device == *name)?;
-            row.observed.map(|mib| mib.0)
+            let is_cache =
+                |row: &&Compared| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Rs | CheckedTerm::Context);
+            let own = rows.iter().filter(is_cache).filter(|row| row.part == Part::Model && row.device == *name);
+            let held: Vec<f64> = own.filter_map(|row| row.observed).map(|mib| mib.0).collect();
+            (!held.is_empty()).then(|| held.iter().sum::<f64>())
         };
         let held: Vec<f64> = self.shown.names.iter().map(held).collect::<Option<_>>()?;
-        let (all, blocks) = (held.iter().sum::<f64>(), self.plan.layers.1.saturating_sub(1) as f64);
-        let mut counts: Vec<f64> = held.iter().map(|mib| (mib / all * blocks).round()).collect();
-        // the output is on the last
-        *counts.last_mut()? += 1.0;
+        let counts = layers_of(&held, &self.now.plan().ok()?, self.plan.layers.1);
+        if self.given.tensor_split != Settings::default().tensor_split {
+            return None;
+        }
         let text = counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let change = setting(move |settings| settings.tensor_split.clone_from(&counts));
         Some((Reason::CachesShowLayers(text), change))
@@ -311,7 +283,9 @@ impl<'a> Search<'a> {
         }
         // without a word of it in the log, no flash attention together with others would often agree by chance
         let told = |trial: &Trial| !matches!(trial.0, Reason::FlashAttentionOff(None));
-        let groups: Vec<Vec<Trial>> = self.of_compute().into_iter().filter(|group| group.iter().all(told)).collect();
+        let (programs, users) = self.of_compute();
+        let groups: Vec<Vec<Trial>> =
+            programs.into_iter().chain(users).filter(|group| group.iter().all(told)).collect();
         let mut best: Option<(usize, Vec<Reason>, PlanRequest, Planned)> = None;
         'choices: for number in 0..groups.iter().map(|group| group.len() + 1).product::<usize>() {
             let (mut rest, mut request, mut reasons) = (number, self.now.clone(), self.held.clone());
@@ -331,6 +305,9 @@ impl<'a> Search<'a> {
                 request = changed;
             }
             let Some(plan) = self.plan_of(&request) else { continue };
+            if rows.iter().any(|row| agrees(row, &self.plan) && !agrees(row, &plan)) {
+                continue;
+            }
             let explained = rows.iter().filter(is_wanted).filter(|row| agrees(row, &plan) || is_twice(row, &plan));
             let count = explained.count();
             let better =
@@ -353,6 +330,24 @@ impl<'a> Search<'a> {
         }
         (self.now, self.plan, self.held) = (request, plan, reasons);
     }
+}
+
+/// Layers of each device whose caches come to what it holds, the rest and the output on the last.
+fn layers_of(held: &[f64], plan: &Plan, layers: usize) -> Vec<f64> {
+    let caches: Vec<f64> = plan.layers.iter().map(|layer| Mib::of(layer.cache).0).collect();
+    let (mut at, mut counts) = (0, Vec::with_capacity(held.len()));
+    for mib in held.iter().take(held.len().saturating_sub(1)) {
+        let (first, mut sum) = (at, 0.0);
+        while let Some(cache) =
+            caches.get(at).filter(|cache| sum + **cache <= mib + 0.5 + mib * 1e-4 && sum + 0.5 < *mib)
+        {
+            sum += cache;
+            at += 1;
+        }
+        counts.push((at - first) as f64);
+    }
+    counts.push(layers.saturating_sub(at) as f64);
+    counts
 }
 
 /// Another type of K and V.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::estimate::{self, EstimateCheck};
+use super::evidence::{Evidence, has_wide_masks};
 use super::log::{self, ObservedMachine};
-use super::reason::{self, Evidence, Reason};
+use super::reason::{self, Reason};
 use super::rows::{self, Observed, Planned, Shown, SplitCheck};
 use super::search::{Found, Plans, Search, same_in_total};
-use super::{CPU, Check, CheckRequest, CheckedTerm, Compared, Part, ReleaseChoice, WhyRelease};
+use super::{CPU, Check, CheckRequest, CheckedTerm, Compared, Part, ReleaseChoice, Uncounted, WhyRelease};
 use crate::engine::{EngineError, EngineId, PlanRequest, PreparedModel};
 use crate::gguf::FileType;
 use crate::machine::Backend;
@@ -24,6 +25,8 @@ pub struct Base<'a> {
     free_known: bool,
     request: PlanRequest,
     estimate: Option<EstimateCheck>,
+    /// Knobs that the user gave, over defaults.
+    given: Settings,
 }
 
 impl<'a> Base<'a> {
@@ -46,12 +49,16 @@ impl<'a> Base<'a> {
             wanted.draft = log::draft(load, &asked.model).unwrap_or_default();
         }
         wanted = log::by_place(wanted, &names);
+        wanted.devices = wanted.devices.take().or_else(|| log::devices(load, &names));
         (asked.knobs)(&mut wanted);
         let mut request = PlanRequest::new(engine, Arc::clone(&asked.model), machine, wanted);
         if request.settings.split_mode != SplitMode::Layer && request.plan().is_err() {
             request = request.changed(|settings| settings.split_mode = SplitMode::Layer);
         }
-        Self { load, asked, observed: Observed::of(load), names, free_known, request, estimate }
+        let mut given = Settings::default();
+        (asked.knobs)(&mut given);
+        given.release = asked.release.or(given.release);
+        Self { load, asked, observed: Observed::of(load), names, free_known, request, estimate, given }
     }
 
     /// Plans, compares, and looks for reasons.
@@ -74,7 +81,7 @@ impl<'a> Base<'a> {
         };
         let (placed, plan, inferred) = self.explain(&mut rows, placed, plan);
         let assumed = self.assumed(&placed.settings);
-        let split = SplitCheck::of(self.load, own.as_ref(), &plan);
+        let split = SplitCheck::of(self.layers_on_gpus(), own.as_ref(), &plan);
         let check = Check {
             request: placed,
             names: self.names,
@@ -127,21 +134,37 @@ impl<'a> Base<'a> {
     /// The request with the placement that the log tells.
     fn told_placement(&self) -> Option<PlanRequest> {
         let (layers, shares) = log::placement(self.load, &self.names)?;
+        let summary = self.request.model.summary();
+        let fitted = log::fitted(self.load).filter(|_| summary.experts.is_some());
+        let overflowing = fitted.map(|fitted| fitted.overflowing).filter(|&blocks| blocks > 0);
+        // blocks that draft may be counted by one side only
+        let has_all = |on: u64| on as usize > summary.layers.saturating_sub(summary.nextn_layers);
+        let layers = match layers {
+            GpuLayers::Count(on) if self.load.layers_on_gpus().is_none() && has_all(on) => GpuLayers::All,
+            layers => layers,
+        };
         Some(self.request.changed(|settings| {
             settings.gpu_layers = layers;
+            settings.n_cpu_moe = settings.n_cpu_moe.or(overflowing);
             if settings.tensor_split.is_empty() {
                 settings.tensor_split = shares;
             }
         }))
     }
 
+    /// Layers on GPUs in the log. Without a GPU llama.cpp counts there what would be on one.
+    fn layers_on_gpus(&self) -> Option<(u64, u64)> {
+        self.load.layers_on_gpus().filter(|_| !self.request.machine.gpus.is_empty())
+    }
+
     /// The release and placement to compare with: the nearest release, else the one that agrees best; the program's own
     /// placement where it is the one in the log, else what the log tells.
     fn chosen(&self, own: Option<&PlanRequest>) -> Result<(Option<ReleaseChoice>, PlanRequest, Planned), EngineError> {
         let told = self.told_placement();
-        let seen = self.load.layers_on_gpus();
+        let seen = self.layers_on_gpus();
         let mut places: Vec<PlanRequest> = own.cloned().into_iter().chain(told).collect();
-        let trial = self.load.table_phase == Some(TablePhase::Fit) && seen.is_none();
+        let trial =
+            self.load.table_phase == Some(TablePhase::Fit) && seen.is_none() && log::fitted(self.load).is_none();
         if places.is_empty() || trial {
             // the fit begins with all layers on GPUs; so does llama.cpp where it has room
             places.push(self.request.changed(|settings| settings.gpu_layers = GpuLayers::All));
@@ -183,7 +206,8 @@ impl<'a> Base<'a> {
     fn score(&self, plan: &Planned, seen: Option<(u64, u64)>) -> (bool, usize, i64) {
         let rows = self.observed.beside(plan, &self.names);
         let layers = seen.is_none_or(|(on, _)| on == plan.layers.0 as u64);
-        let exact = rows.iter().filter(|row| row.is_same()).count();
+        let counts = |row: &&Compared| row.is_same() || has_wide_masks(row, plan, self.load);
+        let exact = rows.iter().filter(counts).count();
         let off: f64 = rows.iter().filter(|row| !row.agrees()).map(|row| row.difference().0.abs()).sum();
         (layers, exact, -(off.min(1e9) as i64))
     }
@@ -215,15 +239,16 @@ impl<'a> Base<'a> {
         for row in rows.iter_mut().filter(|row| !row.is_same()) {
             row.reason = reason::of_row(row, self.load);
         }
-        let told_layers = self.load.layers_on_gpus().is_some() || self.asked_for_all();
-        let texts = (self.load, self.shown());
+        let told_layers = self.layers_on_gpus().is_some() || self.asked_for_all();
+        let texts = (self.load, self.shown(), &self.given);
         let (mut placed, mut plan, mut inferred) = (placed, plan, Vec::new());
         let mut tried = rows.clone();
         let untold = |reason: &Reason| self.is_untold(reason);
         let mut found = Search::new(texts, (&placed, &plan), told_layers, &untold, Plans::new()).explain(&mut tried);
         let plans = std::mem::take(&mut found.plans);
-        let now = self.observed.beside(&found.plan, &self.names);
-        if !found.held.is_empty() && same(&now) > same(rows) {
+        let beside = plan.beside.clone();
+        let now = self.observed.beside(&Planned { beside, ..found.plan.clone() }, &self.names);
+        if found.is_shown || !found.held.is_empty() && same(&now) > same(rows) {
             (placed, plan) = self.adopt(rows, &tried, &found);
             inferred = found.held;
         }
@@ -235,10 +260,11 @@ impl<'a> Base<'a> {
     /// Reasons for what differs still once other plans were tried: what the log tells of it.
     fn explain_rest(&self, rows: &mut [Compared], placed: &PlanRequest, plan: &Planned) {
         let load = self.load;
-        let in_ram = |row: &Compared| row.term == CheckedTerm::Model && row.device == CPU;
-        let told = load.layers_on_gpus().is_some() || log::placement(load, &self.names).is_some();
-        // where RAM holds no more than planned, all layers are on GPUs
-        let all_on_gpus = rows.iter().any(in_ram) && rows.iter().filter(|row| in_ram(row)).all(Compared::agrees);
+        let told = self.layers_on_gpus().is_some() || log::placement(load, &self.names).is_some();
+        let blocks_in_ram = blocks_in_ram(placed, plan);
+        let told = told || placed.settings.n_cpu_moe.is_some();
+        let all_on_gpus = plan.layers.0 == plan.layers.1 && !blocks_in_ram && shows_all_on_gpus(rows);
+        let other_in_ram = |row: &Compared| row.term == CheckedTerm::Model && row.device == CPU && is_open(row);
         let evidence = Evidence {
             load,
             placed,
@@ -250,8 +276,11 @@ impl<'a> Base<'a> {
             decided: self.own_placement().is_some(),
             one_device: self.names.is_empty(),
             other_file: !self.asked.is_same_file,
+            has_wide_masks: rows.iter().any(|row| has_wide_masks(row, plan, load)),
+            has_other_weights: !self.asked.is_same_file && told && blocks_in_ram && rows.iter().any(other_in_ram),
         };
         Self::explain_whole_mapping(rows, plan);
+        explain_other_order(rows);
         self.explain_beside(rows, placed, plan);
         evidence.explain(rows);
     }
@@ -303,7 +332,7 @@ impl<'a> Base<'a> {
     /// Whether a log leaves open what a reason is about.
     fn is_untold(&self, reason: &Reason) -> bool {
         match reason {
-            Reason::Setting(_) | Reason::CachesShowLayers(_) => true,
+            Reason::Setting(_) | Reason::CachesShowLayers(_) | Reason::UnreadInputs | Reason::NoPipeline => true,
             Reason::AllOutputs => log::outputs_untold(self.load),
             Reason::Release(_) => {
                 let is_told = log::release(self.load).is_some_and(|(release, _)| release.is_some());
@@ -429,6 +458,42 @@ fn with_estimate(mut check: Check, estimate: EstimateCheck) -> Check {
     check.rows.extend(estimate.rows);
     check.inferred_context = estimate.inferred_context;
     check
+}
+
+/// Whether a plan has weights of blocks in RAM beside GPUs: more than all others are.
+fn blocks_in_ram(placed: &PlanRequest, plan: &Planned) -> bool {
+    let others = placed.model.header.tensors.iter().filter(|tensor| !tensor.name.starts_with("blk."));
+    let others = Mib::of(others.map(|tensor| tensor.bytes).sum());
+    let in_ram = plan.get(CPU, CheckedTerm::Model).unwrap_or_default();
+    !placed.machine.gpus.is_empty() && in_ram.0 > others.0 + 0.01
+}
+
+/// Whether no weights are in RAM that the plan, with all layers on GPUs, has not there: RAM has as much as planned, or the
+/// GPUs no less.
+fn shows_all_on_gpus(rows: &[Compared]) -> bool {
+    let sums = |in_ram: bool| {
+        let of = rows.iter().filter(|row| row.term == CheckedTerm::Model && row.part == Part::Model);
+        let of: Vec<_> = of.filter(|row| (row.device == CPU) == in_ram).collect();
+        let off: f64 = of.iter().map(|row| row.tolerance.0).sum();
+        let seen = of.iter().map(|row| row.observed.map(|mib| mib.0)).sum::<Option<f64>>().filter(|_| !of.is_empty());
+        Some((seen?, of.iter().filter_map(|row| row.planned).map(|mib| mib.0).sum::<f64>(), off))
+    };
+    sums(true).is_some_and(|(seen, planned, off)| (seen - planned).abs() <= off)
+        || sums(false).is_some_and(|(seen, planned, off)| seen + off >= planned)
+}
+
+/// Where every GPU has the weights that are planned, so that they are those of the file, more of the mapped file in RAM
+/// is what lies between them: the file has them in another order.
+fn explain_other_order(rows: &mut [Compared]) {
+    let is_weight = |row: &&Compared| row.term == CheckedTerm::Model && row.part == Part::Model;
+    let mut on_gpus = rows.iter().filter(is_weight).filter(|row| row.device != CPU).peekable();
+    if on_gpus.peek().is_none() || !on_gpus.all(Compared::is_same) {
+        return;
+    }
+    let in_ram = rows.iter_mut().filter(|row| is_weight(&&**row) && row.device == CPU && row.is_mapped);
+    for row in in_ram.filter(|row| is_open(row) && row.difference().0 > 0.0) {
+        (row.uncounted, row.reason) = (Some(Uncounted::Mapped), Some(reason::MAPPED_SPAN));
+    }
 }
 
 /// Rows that are the same.

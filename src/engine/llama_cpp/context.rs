@@ -26,6 +26,8 @@ pub struct ContextParams {
     pub n_outputs_max: u64,
     /// Whether the compute buffers of a pipeline are refused, whatever is free; `None` goes by what is free.
     pub pipeline_refused: Option<bool>,
+    /// Whether a pipeline multiplies inputs that nothing reads; none for what the release does.
+    pub unread_inputs: Option<bool>,
     /// The same of one sequence; 0 for the same as over all.
     pub n_outputs_max_per_seq: u64,
     /// Snapshots of recurrent states to roll back to, per sequence.
@@ -98,6 +100,7 @@ impl Default for ContextParams {
             n_seq_max: 1,
             n_outputs_max: 0,
             pipeline_refused: None,
+            unread_inputs: None,
             n_outputs_max_per_seq: 0,
             n_rs_seq: 0,
             ctx_type: ContextType::Default,
@@ -149,6 +152,8 @@ pub struct Cparams {
     pub offload_kqv: bool,
     pub op_offload: bool,
     pub swa_full: bool,
+    /// Whether a pipeline multiplies inputs that nothing reads; none for what the release does.
+    pub unread_inputs: Option<bool>,
 }
 
 /// The operations of mixed residual streams that are fused.
@@ -281,6 +286,7 @@ impl Cparams {
             kv_unified: options.kv_unified,
             offload_kqv: options.offload_kqv,
             op_offload: options.op_offload,
+            unread_inputs: options.unread_inputs,
             swa_full: options.swa_full,
         })
     }

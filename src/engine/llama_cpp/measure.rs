@@ -14,7 +14,7 @@ use super::partner::Partner;
 use super::placement::{LayerSplit, Placement};
 use super::probe::Probe;
 use crate::engine::ggml::allocate::{self, Lifetime, Piece};
-use crate::engine::ggml::schedule::{PassTrace, Schedule, Scheduler};
+use crate::engine::ggml::schedule::{PassTrace, Schedule, Scheduler, SchedulerRules};
 use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Tensor};
 use crate::engine::ggml::{BackendRef, Graph};
 use crate::units::Bytes;
@@ -245,12 +245,16 @@ impl<'a> Measurer<'a> {
                 Bytes(tensor.bytes())
             )));
         }
+        let rules = model.release.rules;
         let scheduler = Scheduler {
             backends,
             op_offload: context.op_offload,
             pipeline: pipeline.is_on(),
             pins,
-            rules: model.release.rules,
+            rules: SchedulerRules {
+                multiplies_unread_inputs: context.unread_inputs.unwrap_or(rules.multiplies_unread_inputs),
+                ..rules
+            },
         };
         if let Some(passes) = &mut passes {
             passes.clear();

@@ -469,6 +469,7 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         op_offload: !settings.no_op_offload,
         swa_full: settings.swa_full,
         pipeline_refused: settings.pipeline_refused,
+        unread_inputs: settings.unread_inputs,
         ..ContextParams::default()
     }
 }

@@ -103,6 +103,8 @@ pub struct RequestBuffers {
     pub layers: usize,
     /// Tokens of context over all sequences.
     pub n_ctx: u64,
+    /// Tokens of a physical batch.
+    pub n_ubatch: u64,
 }
 
 impl ResolvedRequest {
@@ -143,6 +145,7 @@ impl ResolvedRequest {
             offloaded: measured.offloaded(),
             layers: layer_devices.len(),
             n_ctx: parameters.n_ctx,
+            n_ubatch: parameters.n_ubatch,
         })
     }
 }
