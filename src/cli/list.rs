@@ -107,7 +107,7 @@ pub(super) fn rows(ready: &mut ResolvedArgs, wanted: &Wanted<'_>) -> Result<Vec<
             let mut line = ProgressLine::on_stderr();
             let listed = library::repository(repository, &roots, &mut |progress: Progress| line.show(progress))?;
             ready.notes.extend(listed.notes);
-            items.extend(listed.items.into_iter().filter(|item| item.is_named(wanted.words)).map(Arc::new));
+            items.extend(listed.items.into_iter().filter(|item| item.is_named(wanted.words)));
         }
         planned(&items, &request, &roots)
     };

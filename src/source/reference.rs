@@ -12,7 +12,7 @@ use super::open::{OpenedModel, open, stored};
 use super::read_from::ReadFrom;
 #[cfg(feature = "net")]
 use super::remote;
-use super::roots::{Roots, without_secrets};
+use super::roots::{HUB, Roots, without_secrets};
 use super::store::{self, StoreEntry, beside, ollama};
 use super::{ProgressCallback, SourceError, no_progress};
 use crate::model::mixture::{NotAQuantisation, Quantisation};
@@ -117,12 +117,13 @@ pub enum Listed {
     /// Its models, by the server.
     Repository(Box<Repository>),
     /// Those of its files that are on this machine, and why no server says more.
-    Local(Vec<StoreEntry>, SourceError),
+    Local(HfReference, Vec<StoreEntry>, SourceError),
 }
 
-/// Whether `reference` names a repository on Hugging Face.
-pub fn is_repository(reference: &str, roots: &Roots) -> bool {
-    !Path::new(reference).exists() && HfReference::parse(reference, roots.hub()).is_some()
+/// Whether `reference` names a repository on Hugging Face, or a file in one.
+pub fn is_repository(reference: &str) -> bool {
+    // of a mirror's address only a server knows
+    HfReference::parse(reference, HUB).is_some()
 }
 
 /// Lists the models of a repository on Hugging Face, and reads the header of the one that [`load`] would open.
@@ -141,7 +142,7 @@ pub fn repository(
         Err(SourceError::Cancelled) => Err(SourceError::Cancelled),
         Err(error) => match local::list(&wanted, roots) {
             none if none.is_empty() => Err(with_offer(error, reference)),
-            files => Ok(Listed::Local(files, error)),
+            files => Ok(Listed::Local(wanted, files, error)),
         },
     }
 }
