@@ -194,8 +194,8 @@ impl Item {
                 let is_usual = quantisation == Some(entry.quantisation.name());
                 let of_ollama = entry.tags.first().filter(|_| is_usual).map(|tag| format!("ollama pull {tag}"));
                 of_ollama.or_else(|| {
-                    let editions = mixture::of_name(&entry.name).filter(|edition| edition.header == entry.name);
-                    let file = editions.filter_map(|edition| edition.file(quantisation?)).next()?;
+                    let mut editions = mixture::of_name(&entry.name).filter(|edition| edition.header == entry.name);
+                    let file = editions.find_map(|edition| edition.file(quantisation?))?;
                     Some(format!("llama-server -hf {}:{}", file.edition.repository, file.name))
                 })
             }

@@ -290,7 +290,7 @@ impl Harness {
                     Some(Action::Completed { typed, paths })
                 }
                 Effect::ListRepository { typed } => {
-                    let answer = self.fakes.repository(&typed);
+                    let answer = self.fakes.repository(&typed).map(Box::new);
                     Some(Action::RepositoryListed { typed, answer })
                 }
                 Effect::Limits(question) if self.no_limits => {

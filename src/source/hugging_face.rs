@@ -140,7 +140,7 @@ fn read(
             }
         },
     };
-    if let Some(projector) = projector(&file, &files) {
+    if let Some(projector) = projector(file, &files) {
         let header = session.header(&location(&projector), on_progress).map_err(refused)?;
         opened.remote_projector = Some(Projector::new(projector, header));
     }

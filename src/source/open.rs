@@ -231,7 +231,7 @@ impl OpenedModel {
         let Self { knobs, ollama, reference, read_from, .. } = self;
         if let (ReadFrom::Catalogue { stands_for: Some(name) }, Some(header_bytes)) = (&read_from, model.header_bytes())
         {
-            let after = ExactAfter { reference: Some(name.clone()), header_bytes };
+            let after = ExactAfter { reference: Some(name.to_string()), header_bytes };
             model.add_notes(&[after.to_string()]);
         }
         let known = FromOllama { version: ollama, blob };
@@ -300,7 +300,7 @@ impl Package {
     pub fn exact_after(&self) -> Option<ExactAfter> {
         if let ReadFrom::Catalogue { stands_for: Some(name) } = &self.read_from {
             let header_bytes = self.model.header_bytes()?;
-            return Some(ExactAfter { reference: Some(name.clone()), header_bytes });
+            return Some(ExactAfter { reference: Some(name.to_string()), header_bytes });
         }
         let after = self.model.exact_after()?;
         match (&self.read_from, &self.reference) {

@@ -83,7 +83,7 @@ fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) 
     match built_in(reference) {
         Ok(mut found) => {
             // a name that a server does not know can be fetched nowhere
-            let stands_for = Some(reference.to_owned()).filter(|_| !matches!(unknown, SourceError::Unknown { .. }));
+            let stands_for = Some(Box::from(reference)).filter(|_| !matches!(unknown, SourceError::Unknown { .. }));
             found.read_from = ReadFrom::Catalogue { stands_for };
             found.header.notes.push(format!("Planned from the catalogue's description: {unknown}"));
             Ok(found)
@@ -117,7 +117,7 @@ pub enum Listed {
     /// Its models, by the server.
     Repository(Box<Repository>),
     /// Those of its files that are on this machine, and why no server says more.
-    Local(HfReference, Vec<StoreEntry>, SourceError),
+    Local(Box<HfReference>, Vec<StoreEntry>, Box<SourceError>),
 }
 
 /// Whether `reference` names a repository on Hugging Face, or a file in one.
@@ -142,7 +142,7 @@ pub fn repository(
         Err(SourceError::Cancelled) => Err(SourceError::Cancelled),
         Err(error) => match local::list(&wanted, roots) {
             none if none.is_empty() => Err(with_offer(error, reference)),
-            files => Ok(Listed::Local(wanted, files, error)),
+            files => Ok(Listed::Local(Box::new(wanted), files, Box::new(error))),
         },
     }
 }

@@ -180,7 +180,7 @@ pub enum Action {
         /// What was typed.
         typed: String,
         /// The models.
-        answer: Result<RepositoryList, String>,
+        answer: Result<Box<RepositoryList>, String>,
     },
     /// The limits of the knobs.
     Limits {

@@ -82,7 +82,7 @@ impl Runner {
                 Action::Completed { typed, paths }
             }),
             Effect::ListRepository { typed } => self.spawn(move || {
-                let answer = services.repository(&typed);
+                let answer = services.repository(&typed).map(Box::new);
                 Action::RepositoryListed { typed, answer }
             }),
             Effect::Limits(request) => drop(self.limits.send(request)),

@@ -46,7 +46,7 @@ impl ModelBrowser {
     }
 
     /// Sets the models of the repository `typed`, unless something else was typed since.
-    pub(super) fn listed(&mut self, typed: &str, answer: Result<RepositoryList, String>, library: &mut Library) {
+    pub(super) fn listed(&mut self, typed: &str, answer: Result<Box<RepositoryList>, String>, library: &mut Library) {
         if self.asked != Asked::Waiting(typed.to_owned()) {
             return;
         }
