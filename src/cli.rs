@@ -36,7 +36,7 @@ use crate::hardware::remembered::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::{Context, Flag, Turn};
-use crate::source::{self, Roots, roots};
+use crate::source::{self, HfReference, Roots, roots};
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
@@ -185,7 +185,7 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
     let mut ready = parsed.complete();
     let roots = Roots::of_this_machine();
     let (repositories, words): (Vec<String>, Vec<String>) =
-        args.words.iter().cloned().partition(|word| source::is_repository(word, &roots));
+        args.words.iter().cloned().partition(|word| HfReference::parse(word, roots.hub()).is_some());
     let (typed, words) = ModelFilter::typed(&words.join(" "));
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let filter = ModelFilter {

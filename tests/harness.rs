@@ -289,6 +289,10 @@ impl Harness {
                     let paths = self.fakes.complete(&typed);
                     Some(Action::Completed { typed, paths })
                 }
+                Effect::ListRepository { typed } => {
+                    let answer = self.fakes.repository(&typed).map(Box::new);
+                    Some(Action::RepositoryListed { typed, answer })
+                }
                 Effect::Limits(question) if self.no_limits => {
                     self.held_limits = Some(question);
                     None

@@ -107,7 +107,7 @@ pub(super) fn rows(ready: &mut ResolvedArgs, wanted: &Wanted<'_>) -> Result<Vec<
             let mut line = ProgressLine::on_stderr();
             let listed = library::repository(repository, &roots, &mut |progress: Progress| line.show(progress))?;
             ready.notes.extend(listed.notes);
-            items.extend(listed.items.into_iter().filter(|item| item.is_named(wanted.words)).map(Arc::new));
+            items.extend(listed.items.into_iter().filter(|item| item.is_named(wanted.words)));
         }
         planned(&items, &request, &roots)
     };
@@ -469,6 +469,9 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
         ),
         Hue::Text,
     );
+    if let Some(pull) = rows.iter().find_map(|row| row.pull.as_ref().filter(|_| !wanted.repositories.is_empty())) {
+        page.text(&format!("To run one of them: {}", one_line(pull)), Hue::Text);
+    }
     let older = rows.iter().filter(|row| row.item.is_older_conversion());
     let older = older.filter_map(|row| Some(format!("{}: {}", row.item.name, row.item.conversion()?)));
     older.chain(ready.notes.iter().cloned()).for_each(|note| page.item(&note));

@@ -9,10 +9,12 @@ use crate::source::{self, Listed, Package, ProgressCallback, Repository, Reposit
 use crate::text::one_line;
 
 /// What is listed of a repository.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RepositoryList {
     /// Its models, each in one quantisation.
-    pub items: Vec<Item>,
+    pub items: Vec<Arc<Item>>,
+    /// What finds them among all models.
+    pub search: String,
     /// One sentence each, without a full stop.
     pub notes: Vec<String>,
 }
@@ -64,15 +66,17 @@ pub fn repository(
 ) -> Result<RepositoryList, SourceError> {
     match source::repository(reference, roots, on_progress)? {
         Listed::Repository(found) => Ok(of_server(*found)),
-        Listed::Local(entries, error) => {
-            let items = entries.into_iter().map(Item::stored).collect();
-            Ok(RepositoryList { items, notes: vec![format!("listed is what is on this machine: {error}")] })
+        Listed::Local(wanted, entries, error) => {
+            let items = entries.into_iter().map(|entry| Arc::new(Item::stored(entry))).collect();
+            // stores have names of their own for it
+            let search = wanted.repository.rsplit('/').next().unwrap_or_default().to_owned();
+            Ok(RepositoryList { items, search, notes: vec![format!("listed is what is on this machine: {error}")] })
         }
     }
 }
 
 fn of_server(found: Repository) -> RepositoryList {
-    let Repository { files, opened } = found;
+    let Repository { name, files, opened } = found;
     let mut notes: Vec<String> = opened.header.notes.clone();
     let own = files.iter().find(|file| file.is_opened);
     if let Some(own) = own.filter(|_| files.len() > 1) {
@@ -86,7 +90,7 @@ fn of_server(found: Repository) -> RepositoryList {
     let row = |file: RepositoryFile| {
         let (name, reference) = (file.reference.clone(), file.reference.clone());
         let row = RepositoryRow { opened: Arc::clone(&opened), file };
-        Item::new(name, reference, ModelOrigin::Repository, HeaderLocation::InRepository(row))
+        Arc::new(Item::new(name, reference, ModelOrigin::Repository, HeaderLocation::InRepository(row)))
     };
-    RepositoryList { items: files.into_iter().map(row).collect(), notes }
+    RepositoryList { items: files.into_iter().map(row).collect(), search: name, notes }
 }

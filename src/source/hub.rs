@@ -13,6 +13,8 @@ use files::{RepoModel, named};
 /// The models of a repository, and one of them opened.
 #[derive(Clone, Debug)]
 pub struct Repository {
+    /// `hf://owner/name@revision`
+    pub name: String,
     /// The models, each in one quantisation.
     pub files: Vec<RepositoryFile>,
     /// The one whose header was read.

@@ -87,7 +87,8 @@ pub(super) fn repository(
         group.files.iter().try_fold(0, |sum: u64, file| Some(sum.saturating_add(of_file(file)?))).map(Bytes)
     };
     let row = |group: &RepoModel| RepositoryFile::new(wanted, group, &groups, chosen, size(group));
-    Ok(Repository { files: groups.iter().take(MOST_ROWS).map(row).collect(), opened })
+    let name = HfReference { quant: None, folder: None, file: None, ..wanted.clone() }.to_string();
+    Ok(Repository { name, files: groups.iter().take(MOST_ROWS).map(row).collect(), opened })
 }
 
 /// The most models of a repository that are listed; those of one model have some thirty.
@@ -139,7 +140,7 @@ fn read(
             }
         },
     };
-    if let Some(projector) = projector(&file, &files) {
+    if let Some(projector) = projector(file, &files) {
         let header = session.header(&location(&projector), on_progress).map_err(refused)?;
         opened.remote_projector = Some(Projector::new(projector, header));
     }

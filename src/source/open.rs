@@ -229,6 +229,11 @@ impl OpenedModel {
             }
         });
         let Self { knobs, ollama, reference, read_from, .. } = self;
+        if let (ReadFrom::Catalogue { stands_for: Some(name) }, Some(header_bytes)) = (&read_from, model.header_bytes())
+        {
+            let after = ExactAfter { reference: Some(name.to_string()), header_bytes };
+            model.add_notes(&[after.to_string()]);
+        }
         let known = FromOllama { version: ollama, blob };
         let ollama = Some(known).filter(|known| *known != FromOllama::default()).map(Box::new);
         Ok(Package { model: model.into(), adapters, projector, knobs, ollama, reference, read_from })
@@ -285,14 +290,17 @@ impl Package {
     /// Notes on where it was read, if `named` does not say that, and on what its weights would be exact after.
     pub fn notes_on_source(&self, named: &str) -> Vec<String> {
         let said = self.read_from.said().filter(|_| !named.contains("://"));
-        said.into_iter().chain(self.exact_after().map(|after| after.to_string())).collect()
+        // of what the catalogue stands in for, the model itself says it
+        let stands_in = matches!(self.read_from, ReadFrom::Catalogue { stands_for: Some(_) });
+        let after = self.exact_after().filter(|_| !stands_in);
+        said.into_iter().chain(after.map(|after| after.to_string())).collect()
     }
 
     /// What its weights would be exact after, if they are not.
     pub fn exact_after(&self) -> Option<ExactAfter> {
         if let ReadFrom::Catalogue { stands_for: Some(name) } = &self.read_from {
             let header_bytes = self.model.header_bytes()?;
-            return Some(ExactAfter { reference: Some(name.clone()), header_bytes });
+            return Some(ExactAfter { reference: Some(name.to_string()), header_bytes });
         }
         let after = self.model.exact_after()?;
         match (&self.read_from, &self.reference) {

@@ -21,7 +21,7 @@ pub enum ReadFrom {
     /// The built-in catalogue.
     Catalogue {
         /// The name that no server could be asked for, if it stands in for one.
-        stands_for: Option<String>,
+        stands_for: Option<Box<str>>,
     },
 }
 

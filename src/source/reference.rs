@@ -12,7 +12,7 @@ use super::open::{OpenedModel, open, stored};
 use super::read_from::ReadFrom;
 #[cfg(feature = "net")]
 use super::remote;
-use super::roots::{Roots, without_secrets};
+use super::roots::{HUB, Roots, without_secrets};
 use super::store::{self, StoreEntry, beside, ollama};
 use super::{ProgressCallback, SourceError, no_progress};
 use crate::model::mixture::{NotAQuantisation, Quantisation};
@@ -83,7 +83,7 @@ fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) 
     match built_in(reference) {
         Ok(mut found) => {
             // a name that a server does not know can be fetched nowhere
-            let stands_for = Some(reference.to_owned()).filter(|_| !matches!(unknown, SourceError::Unknown { .. }));
+            let stands_for = Some(Box::from(reference)).filter(|_| !matches!(unknown, SourceError::Unknown { .. }));
             found.read_from = ReadFrom::Catalogue { stands_for };
             found.header.notes.push(format!("Planned from the catalogue's description: {unknown}"));
             Ok(found)
@@ -117,12 +117,13 @@ pub enum Listed {
     /// Its models, by the server.
     Repository(Box<Repository>),
     /// Those of its files that are on this machine, and why no server says more.
-    Local(Vec<StoreEntry>, SourceError),
+    Local(Box<HfReference>, Vec<StoreEntry>, Box<SourceError>),
 }
 
-/// Whether `reference` names a repository on Hugging Face.
-pub fn is_repository(reference: &str, roots: &Roots) -> bool {
-    !Path::new(reference).exists() && HfReference::parse(reference, roots.hub()).is_some()
+/// Whether `reference` names a repository on Hugging Face, or a file in one.
+pub fn is_repository(reference: &str) -> bool {
+    // of a mirror's address only a server knows
+    HfReference::parse(reference, HUB).is_some()
 }
 
 /// Lists the models of a repository on Hugging Face, and reads the header of the one that [`load`] would open.
@@ -141,7 +142,7 @@ pub fn repository(
         Err(SourceError::Cancelled) => Err(SourceError::Cancelled),
         Err(error) => match local::list(&wanted, roots) {
             none if none.is_empty() => Err(with_offer(error, reference)),
-            files => Ok(Listed::Local(files, error)),
+            files => Ok(Listed::Local(Box::new(wanted), files, Box::new(error))),
         },
     }
 }

@@ -169,8 +169,9 @@ pub(super) fn repository(
     on_progress: &mut ProgressCallback<'_>,
 ) -> Result<Repository, SourceError> {
     let mut session = RemoteSession::new(network(&wanted.to_string(), roots)?);
-    let Repository { files, opened } = hugging_face::repository(&mut session, wanted, on_progress)?;
-    Ok(Repository { files, opened: finish(session, opened) })
+    let mut found = hugging_face::repository(&mut session, wanted, on_progress)?;
+    found.opened = finish(session, found.opened);
+    Ok(found)
 }
 
 /// Opens the model `name` of the running Ollama, or else of the registry.

@@ -53,14 +53,14 @@ impl Roots {
 
     /// The address of Hugging Face.
     #[cfg(feature = "net")]
-    pub(super) fn hub(&self) -> &str {
+    pub fn hub(&self) -> &str {
         self.network.as_ref().map_or(HUB, |network| &network.hugging_face)
     }
 
     /// The address of Hugging Face.
     #[cfg(not(feature = "net"))]
     #[expect(clippy::unused_self, reason = "as with a network")]
-    pub(super) const fn hub(&self) -> &str {
+    pub const fn hub(&self) -> &str {
         HUB
     }
 

@@ -108,7 +108,7 @@ pub fn list(roots: &Roots) -> Vec<StoreEntry> {
 pub(super) fn named(name: &str, roots: &Roots) -> Option<StoreEntry> {
     // folders are only read for what can be a file's name
     let lower = name.to_ascii_lowercase();
-    let can_be = (lower.ends_with(".gguf") || lower.contains(".gguf@")) && !lower.contains("://");
+    let can_be = lower.contains(".gguf") && !lower.contains("://");
     let is_path = name.starts_with(['/', '.', '~']) || name.contains('\\');
     if !can_be || is_path {
         return None;

@@ -13,7 +13,7 @@ use crate::hardware::Detected;
 use crate::hardware::remembered::SavedMachine;
 use crate::hardware::watch::MemoryUpdate;
 use crate::library::verify::Verified;
-use crate::library::{Item, ModelStatus};
+use crate::library::{Item, ModelStatus, RepositoryList};
 use crate::source::{self, Package};
 use crate::teach::PageContent;
 
@@ -175,6 +175,13 @@ pub enum Action {
         typed: String,
         /// Whole paths, folders with a slash at the end.
         paths: Vec<String>,
+    },
+    /// The models of a typed repository, or why they cannot be listed.
+    RepositoryListed {
+        /// What was typed.
+        typed: String,
+        /// The models.
+        answer: Result<Box<RepositoryList>, String>,
     },
     /// The limits of the knobs.
     Limits {

@@ -11,7 +11,7 @@ use crate::engine::{PlanRequest, PreparedModel};
 use crate::export::{ExportFormat, ExportInput, ModelLocation};
 use crate::hardware::remembered::SavedMachine;
 use crate::library::verify::Verified;
-use crate::library::{self, Item, ModelStatus};
+use crate::library::{self, Item, ModelStatus, RepositoryList};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::source::{self, Package, catalogue};
@@ -39,6 +39,11 @@ pub enum Effect {
     Survey(Box<SurveyJob>),
     /// Complete a path; the answer is [`Action::Completed`].
     Complete {
+        /// What was typed.
+        typed: String,
+    },
+    /// List a repository on Hugging Face; the answer is [`Action::RepositoryListed`].
+    ListRepository {
         /// What was typed.
         typed: String,
     },
@@ -216,6 +221,12 @@ pub trait Services: Send + Sync + 'static {
     /// # Errors
     /// If a server that the user named does not list its models: why.
     fn running(&self, known: &[String]) -> Result<Vec<Item>, String>;
+
+    /// The models of the repository that `reference` names.
+    ///
+    /// # Errors
+    /// One sentence on why it cannot be listed.
+    fn repository(&self, reference: &str) -> Result<RepositoryList, String>;
 
     /// Plans each of `items`. `tell` is called with the index and status of each, and returns whether to continue.
     fn survey(

@@ -9,7 +9,7 @@ use super::effect::{LogSource, Services, VerifyRequest};
 use crate::hardware::remembered::{SavedMachine, SavedMachines};
 use crate::hardware::visible;
 use crate::library::verify::{Verified, example, verify};
-use crate::library::{self, Item, ModelStatus, SurveyRequest};
+use crate::library::{self, Item, ModelStatus, RepositoryList, SurveyRequest};
 use crate::machine::Machine;
 use crate::observed::{Load, Observation};
 use crate::source::roots::{self, Recent};
@@ -61,6 +61,11 @@ impl Services for LocalServices {
 
     fn running(&self, known: &[String]) -> Result<Vec<Item>, String> {
         library::running(&Roots::of_this_machine(), known, &mut source::no_progress)
+    }
+
+    fn repository(&self, reference: &str) -> Result<RepositoryList, String> {
+        let listed = library::repository(reference, &Roots::of_this_machine(), &mut source::no_progress);
+        listed.map_err(|error| error.to_string())
     }
 
     fn survey(

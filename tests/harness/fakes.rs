@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use plimsoll::library::verify::{Verified, example, verify};
-use plimsoll::library::{self, Item, ModelStatus, SurveyRequest};
+use plimsoll::library::{self, Item, ModelOrigin, ModelStatus, RepositoryList, SurveyRequest};
 use plimsoll::machine::Machine;
 use plimsoll::observed::Observation;
 use plimsoll::source::{Package, Progress, ProgressCallback, Roots};
@@ -20,6 +20,8 @@ pub struct Fakes {
     /// Models of a running Ollama.
     pub running: Vec<(&'static str, Package)>,
     pub paths: Vec<String>,
+    /// The models of repositories, by reference.
+    pub repositories: HashMap<String, Vec<(String, Package)>>,
     /// References that were opened.
     pub recent: Mutex<Vec<String>>,
     pub machines: Mutex<Vec<(String, Result<Machine, String>)>>,
@@ -62,6 +64,15 @@ impl Services for Fakes {
     fn running(&self, known: &[String]) -> Result<Vec<Item>, String> {
         let new = self.running.iter().filter(|(name, _)| !known.contains(&(*name).to_owned()));
         Ok(new.map(|(name, package)| Item::given(name, library::ModelOrigin::Running, Ok(package.clone()))).collect())
+    }
+
+    fn repository(&self, reference: &str) -> Result<RepositoryList, String> {
+        let files = self.repositories.get(reference).ok_or_else(|| format!("{reference} is not there"))?;
+        let item = |(name, package): &(String, Package)| {
+            Arc::new(Item::given(name, ModelOrigin::Repository, Ok(package.clone())))
+        };
+        let notes = vec!["the header of one was read".to_owned()];
+        Ok(RepositoryList { items: files.iter().map(item).collect(), search: reference.to_owned(), notes })
     }
 
     fn survey(

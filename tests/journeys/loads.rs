@@ -184,6 +184,38 @@ fn a_path_is_completed_and_opened() {
 }
 
 #[test]
+fn a_repository_is_listed_and_one_of_its_models_opened() {
+    let mut harness = harness();
+    let files = ["Q4_K_M", "Q8_0"].map(|quant| (format!("hf://o/r:{quant}"), package("gemma3-4b")));
+    harness.fakes.repositories.insert("hf://o/r".to_owned(), files.to_vec());
+    harness.press("b");
+    harness.write("hf://o/none");
+    assert!(harness.text().contains("list its files"), "{}", harness.text());
+    harness.press("Tab");
+    assert!(harness.text().contains("hf://o/none is not there"), "{}", harness.text());
+    harness.press("^U");
+    harness.write("hf://o/r");
+    harness.press("Tab");
+    assert_eq!(listed(&harness), ["›", "hf://o/r:Q4_K_M", "hf://o/r:Q8_0"]);
+    let browse: &ModelBrowser = harness.showing();
+    assert_eq!((browse.at, browse.input.value()), (1, "hf://o/r"));
+    let text = harness.text();
+    assert!(text.contains("The header of one was read."), "{text}");
+    assert!(text.lines().any(|line| line.contains("hf://o/r:Q8_0") && line.contains("VRAM")), "{text}");
+
+    // they stay as long as the list does, and are not on this computer
+    harness.press("Esc b");
+    assert_eq!(listed(&harness).iter().filter(|name| name.starts_with("hf://o/r:")).count(), 2);
+    harness.press("^L");
+    assert!(!listed(&harness).contains(&"hf://o/r:Q8_0"));
+    harness.press("^L");
+    harness.write("hf://o/r");
+    harness.press("↓ Enter");
+    assert_eq!(model_name(&harness), "Gemma 3 4B");
+    assert_eq!(*harness.fakes.recent.lock().unwrap(), ["hf://o/r:Q4_K_M"]);
+}
+
+#[test]
 fn a_reference_is_pasted_onto_the_planner_and_opened() {
     let mut harness = harness();
     harness.act(Action::Paste("hf://o/r:Q4_K_M\n".to_owned()));

@@ -148,8 +148,11 @@ Examples:
   plimsoll list --vision --fits vram                models that read images, and run from VRAM alone
   plimsoll list coding --min-tps 30 --limit 10      the ten most capable coders that are fast here
   plimsoll list --quant Q8_0 --gpu 24GiB --json     in another quantisation, for scripts
+  plimsoll list hf://unsloth/Qwen3-8B-GGUF          what a repository on Hugging Face has, before anything is pulled
+  plimsoll list hf://unsloth/Qwen3-8B-GGUF:Q8_0     the same, with the header of this one
 
-Catalogue models are planned from built-in descriptions: nothing is downloaded.";
+Catalogue models are planned from built-in descriptions: nothing is downloaded. Of a repository the header of one file is
+fetched, by default of the one that plan would take; the others are planned by the names and sizes of their files.";
 
 pub(super) const DEVICES_EXAMPLES: &str = "\
 Examples:

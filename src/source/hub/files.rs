@@ -43,7 +43,12 @@ impl RepoModel {
     pub fn of_model(&self) -> String {
         let name = self.stem.rsplit('/').next().unwrap_or(&self.stem);
         let name = name.strip_suffix(&self.label).unwrap_or(name);
-        name.trim_end_matches(['-', '.', '_']).to_lowercase()
+        let name = name.trim_end_matches(['-', '.', '_']).to_lowercase();
+        // how it was quantised is no part of what it is
+        let plain = ["imatrix", "imat", "i1"].iter().find_map(|remark| name.strip_suffix(remark));
+        let plain =
+            plain.filter(|rest| rest.ends_with(['-', '.', '_'])).map(|rest| rest.trim_end_matches(['-', '.', '_']));
+        plain.unwrap_or(&name).to_owned()
     }
 }
 
@@ -185,5 +190,13 @@ mod tests {
         assert_eq!(named(&groups, "q8_0").unwrap().files[0], "b/M-Q8_0-00001-of-00002.gguf");
         assert_eq!(named(&groups, "m-q4_k_m.gguf").unwrap().label, "Q4_K_M");
         assert_eq!(named(&groups, "Q4_0"), None);
+        assert!(groups.iter().all(|group| group.of_model() == "m"));
+    }
+
+    #[test]
+    fn a_model_is_known_by_its_name_without_the_quantisation() {
+        let files = ["M-i1-Q4_K_M.gguf", "M-UD-Q6_K_XL.gguf", "x/M-imat.Q8_0.gguf", "N-Q8_0.gguf", "mtp-M-Q8_0.gguf"];
+        let names: Vec<_> = groups(&files.map(str::to_owned), None).iter().map(RepoModel::of_model).collect();
+        assert_eq!(names, ["m", "m", "n", "m"]);
     }
 }

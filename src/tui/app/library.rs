@@ -69,11 +69,23 @@ impl Library {
         let old = std::mem::take(&mut self.rows);
         let (running, old): (Vec<ModelRow>, Vec<ModelRow>) =
             old.into_iter().partition(|row| row.item.origin == ModelOrigin::Running);
-        self.rows = items.into_iter().map(|item| with_old_status(item, &old)).collect();
+        let (of_repository, old): (Vec<ModelRow>, Vec<ModelRow>) =
+            old.into_iter().partition(|row| row.item.origin == ModelOrigin::Repository);
+        let listed = items.into_iter().map(|item| with_old_status(item, &old));
+        self.rows = of_repository.into_iter().chain(listed).collect();
         self.gathered = Gathering::Here;
         self.due = Pending::List;
         // until the server answers again
         self.insert_running(running);
+    }
+
+    /// Sets the models of a repository, in place of those of the one before. Files on this machine are listed anyway.
+    pub(crate) fn repository_listed(&mut self, items: Vec<Arc<Item>>) {
+        self.rows.retain(|row| row.item.origin != ModelOrigin::Repository);
+        let items = items.into_iter().filter(|item| item.origin == ModelOrigin::Repository);
+        let rows = items.map(|item| ModelRow { item, status: ModelStatus::Pending, asked: 0 });
+        self.rows.splice(0..0, rows);
+        self.due = Pending::List;
     }
 
     /// Sets the models of the running Ollama.

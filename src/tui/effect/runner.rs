@@ -81,6 +81,10 @@ impl Runner {
                 let paths = services.complete(&typed);
                 Action::Completed { typed, paths }
             }),
+            Effect::ListRepository { typed } => self.spawn(move || {
+                let answer = services.repository(&typed).map(Box::new);
+                Action::RepositoryListed { typed, answer }
+            }),
             Effect::Limits(request) => drop(self.limits.send(request)),
             Effect::Ask(query) => drop(match query.worker() {
                 Worker::Planner => self.for_planner.send(query),

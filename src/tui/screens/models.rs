@@ -16,6 +16,7 @@ mod filters;
 mod list;
 mod order;
 mod preview;
+mod repository;
 
 use std::sync::Arc;
 
@@ -23,10 +24,12 @@ use filters::BrowseFilter;
 use list::ListColumn;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
+use repository::Asked;
 use tui_input::Input;
 
 use crate::library::Item;
 use crate::settings::knob::Knob;
+use crate::source;
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::app::library::{Gathering, Library, ModelRow, Pending};
@@ -77,6 +80,8 @@ pub struct ModelBrowser {
     hidden: usize,
     /// Why nothing could be opened.
     pub wrong: Option<String>,
+    /// The repository that was asked for.
+    asked: Asked,
     /// The filter for local models was set, but there are none; all models are listed instead.
     none_here: bool,
     /// The selected model, once the cursor was moved; the cursor follows it when the list is reordered.
@@ -146,6 +151,7 @@ impl ModelBrowser {
     /// Called after the text changed.
     fn edited(&mut self) {
         (self.wrong, self.none_here, self.at, self.held) = (None, false, 0, None);
+        self.asked = Asked::Nothing;
         self.paths.clear();
         self.due = Pending::List;
     }
@@ -287,9 +293,7 @@ impl Screen for ModelBrowser {
     fn press(&mut self, app: &mut App, command: Command) -> Response {
         match command {
             Command::Back => return Response::CLOSE,
-            Command::Complete => {
-                return Response::Stay(vec![Effect::Complete { typed: self.input.value().to_owned() }]);
-            }
+            Command::Complete => return Response::Stay(self.complete()),
             Command::Enter => match self.choice(&app.library) {
                 Ok((name, reference)) => {
                     let effects = app.begin_load(name, reference);
@@ -353,9 +357,11 @@ impl Screen for ModelBrowser {
         Response::STAY
     }
 
-    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        if let Action::Completed { typed, paths } = answer {
-            self.completed(&typed, paths);
+    fn answer(&mut self, app: &mut App, answer: Action) -> Response {
+        match answer {
+            Action::Completed { typed, paths } => self.completed(&typed, paths),
+            Action::RepositoryListed { typed, answer } => self.listed(&typed, answer, &mut app.library),
+            _ => {}
         }
         Response::STAY
     }
@@ -395,8 +401,14 @@ impl Screen for ModelBrowser {
                     draw_text(place, chosen, path, "", theme, buffer);
                 }
                 Some(BrowseLine::Typed) => {
-                    let hint = "open: locally, else from a server";
-                    draw_text(place, chosen, self.input.value().trim(), hint, theme, buffer);
+                    let text = self.input.value().trim();
+                    let is_repository = source::is_repository(text);
+                    let hint = if is_repository {
+                        "open, or Tab to list its files"
+                    } else {
+                        "open: locally, else from a server"
+                    };
+                    draw_text(place, chosen, text, hint, theme, buffer);
                 }
                 None => {}
             }
@@ -440,6 +452,9 @@ impl ModelBrowser {
     fn messages(&self, library: &Library, list: Rect) -> Vec<String> {
         if let Some(wrong) = &self.wrong {
             return wrap(wrong, list.width);
+        }
+        if let Some(said) = self.asked.sentence() {
+            return wrap(&said, list.width);
         }
         let none_here = match (self.none_here, list.height < ROOMY) {
             (false, _) => None,

@@ -5,7 +5,7 @@ use super::*;
 use crate::engine::EngineId;
 use crate::hardware::remembered::SavedMachine;
 use crate::library::verify::Verified;
-use crate::library::{self, Item};
+use crate::library::{self, Item, RepositoryList};
 use crate::machine::{Machine, Origin, Os, Ram};
 use crate::settings::Settings;
 use crate::source::{self, Package, Progress};
@@ -41,6 +41,10 @@ impl Services for Slow {
 
     fn running(&self, _: &[String]) -> Result<Vec<Item>, String> {
         Ok(Vec::new())
+    }
+
+    fn repository(&self, _: &str) -> Result<RepositoryList, String> {
+        Err(String::new())
     }
 
     fn survey(

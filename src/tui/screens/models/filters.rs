@@ -70,7 +70,7 @@ pub(super) fn keeps(limits: &ModelFilter, row: &ModelRow, need: Option<u64>) -> 
 
 /// Whether a model can be opened without downloading its header.
 pub(super) fn is_here(row: &ModelRow) -> bool {
-    row.item.origin != ModelOrigin::Catalogue
+    !matches!(row.item.origin, ModelOrigin::Catalogue | ModelOrigin::Repository)
 }
 
 /// A filter, or the sort order, on the bar.

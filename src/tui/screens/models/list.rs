@@ -185,6 +185,8 @@ fn name(row: &ModelRow, broken: bool, mark: &str, ink: Style, theme: Theme, writ
     match row.item.origin {
         // a file; of a name on a server the beginning says more
         ModelOrigin::Recent if name.to_lowercase().ends_with(".gguf") => writer.put_path(name, ink),
+        // its end is the quantisation
+        ModelOrigin::Repository => writer.put_path(name, ink),
         _ => writer.put(name, ink),
     };
 }

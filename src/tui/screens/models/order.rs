@@ -43,9 +43,9 @@ impl ListColumn {
     }
 }
 
-/// Where a model of the catalogue stands; none for the others, which come first and keep their order.
+/// Where a model of the catalogue or of a repository stands; none for the others, which come first and keep their order.
 fn standing(row: &ModelRow) -> Option<Standing> {
-    let is_offered = row.item.origin == ModelOrigin::Catalogue;
+    let is_offered = matches!(row.item.origin, ModelOrigin::Catalogue | ModelOrigin::Repository);
     let plan = row.status.plan().map(AsRef::as_ref);
     is_offered.then(|| Standing::of(row.item.entry(), plan, row.status.fit_summary()))
 }

@@ -26,7 +26,9 @@ pub(super) fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut B
     let body = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1), ..place };
     if let Some(plan) = plan {
         let text_only = |row: &ModelRow| row.item.missing_projector().map(|missing| missing.to_string());
-        picture(app, plan, row.and_then(|row| row.item.conversion().or_else(|| text_only(row))), body, buffer);
+        let after = |row: &ModelRow| row.item.known()?.exact_after().map(|after| after.to_string());
+        let remark = |row: &ModelRow| row.item.conversion().or_else(|| text_only(row)).or_else(|| after(row));
+        picture(app, plan, row.and_then(remark), body, buffer);
         return;
     }
     sentence(&words(row, browse), body, app.theme.ink(Hue::Dim), buffer);
@@ -56,7 +58,8 @@ fn rule(app: &App, row: Option<&ModelRow>, plan: Option<&Plan>, place: Rect, buf
     }
 }
 
-/// `remark` says which one it is, of a model that is listed twice, or that it is planned as text only.
+/// `remark` says which one it is, of a model that is listed twice, that it is planned as text only, or what it would be
+/// exact after.
 fn picture(app: &App, plan: &Plan, remark: Option<String>, body: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let verdict_rows = if body.height >= 8 { 2 } else { 1 };
