@@ -19,7 +19,10 @@ use super::samples::{catalogue_projector, model};
 use crate::support;
 
 /// Each log by its name, with its comparison where its model is known.
-static LOGS: LazyLock<BTreeMap<String, (Value, Observation, Option<Check>)>> = LazyLock::new(|| {
+/// A log with what is known of it, as it is read, and its check.
+type ReadLog = (Value, Observation, Option<Check>);
+
+static LOGS: LazyLock<BTreeMap<String, ReadLog>> = LazyLock::new(|| {
     let path = support::tests().join("check/unseen.jsonl.gz");
     let mut text = String::new();
     GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();
