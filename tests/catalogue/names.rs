@@ -19,7 +19,8 @@ fn a_name_means_its_own_model_or_none() {
         let [name, wanted, quantisation] = row.split('\t').collect::<Vec<_>>().try_into().unwrap();
         assert_eq!(meant(name).unwrap_or("-"), wanted, "{name}");
         let read = catalogue::quantisation_in(name).map_or_else(|| "-".to_owned(), |it| it.nearest().to_string());
-        assert_eq!(read, quantisation, "{name}");
+        let is_own = catalogue::quantisation_in(name).is_some_and(|it| it.name() == format!("UD-{quantisation}"));
+        assert!(read == quantisation || is_own, "{name}: {read}");
         found.extend(meant(name));
     }
     assert!(found.len() >= 90, "{}", found.len());

@@ -18,10 +18,10 @@ use serde_json::Value;
 use super::samples::{catalogue_projector, model};
 use crate::support;
 
-/// Each log by its name, with its comparison where its model is known.
 /// A log with what is known of it, as it is read, and its check.
 type ReadLog = (Value, Observation, Option<Check>);
 
+/// Each log by its name, with its comparison where its model is known.
 static LOGS: LazyLock<BTreeMap<String, ReadLog>> = LazyLock::new(|| {
     let path = support::tests().join("check/unseen.jsonl.gz");
     let mut text = String::new();

@@ -41,8 +41,10 @@ fn expected(model: &str, machine: &Machine, settings: &Settings) -> serde_json::
 /// Without the notes, as the program adds its own and the file on disk has no weights, and without what it says of RAM and prompts.
 fn silent(mut plan: serde_json::Value) -> serde_json::Value {
     plan.as_object_mut().unwrap().remove("notes").unwrap();
-    plan.as_object_mut().unwrap().remove("ram");
-    plan.as_object_mut().unwrap().remove("prompt");
+    // what the command adds to a plan
+    for key in ["ram", "prompt", "source", "reference", "exact_after"] {
+        plan.as_object_mut().unwrap().remove(key);
+    }
     plan
 }
 

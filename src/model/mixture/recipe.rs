@@ -359,8 +359,11 @@ impl Recipe {
 
     /// Whether experts are trained in a type that files of this name keep.
     pub fn keeps_experts(&self, name: Quantisation) -> bool {
-        let is_narrow = || quantise::bits(name.nearest()) < 4.0;
-        self.experts.is_some_and(|experts| experts.always || self.row(name).is_some() || !is_narrow())
+        let bits = quantise::bits(name.nearest());
+        // llama.cpp's converter writes integers of 4 bits as floats where a file of floats is asked for, but never MXFP4
+        let is_float = |experts: Experts| bits >= 16.0 && experts.ty != Mxfp4;
+        let keeps = |experts: Experts| experts.always || self.row(name).is_some() || bits >= 4.0 && !is_float(experts);
+        self.experts.is_some_and(keeps)
     }
 
     /// Whether it says the type of every tensor of a file with this name.

@@ -74,7 +74,7 @@ impl ListColumn {
     const fn cells(self, wide: u16) -> (u16, u16) {
         match self {
             Self::Name => (0, 0),
-            Self::Origin => (16, 118),
+            Self::Origin => (16, 116),
             // with the active ones
             Self::Parameters if wide >= 92 => (16, 0),
             Self::Parameters => (9, 64),
