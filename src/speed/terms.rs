@@ -135,11 +135,11 @@ pub const FITTED: Constants = Constants {
 /// Measured over modelled: between these are [`super::range::SHOWN`] of the measurements that a fit had not seen.
 pub const fn spread(class: Class) -> (f64, f64) {
     match class {
-        Class::Cuda => (0.65, 1.22),
+        Class::Cuda => (0.65, 1.25),
         Class::Metal => (0.61, 1.32),
         Class::Vulkan => (0.70, 1.39),
         Class::Rocm => (0.81, 1.26),
-        Class::SeveralGpus => (0.52, 1.25),
+        Class::SeveralGpus => (0.52, 1.29),
         Class::Ram | Class::RamAssumed => (0.55, 2.04),
         Class::Cpu => (0.46, 1.79),
     }
