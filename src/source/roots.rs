@@ -59,7 +59,7 @@ impl Roots {
 
     /// The address of Hugging Face.
     #[cfg(not(feature = "net"))]
-    #[expect(clippy::unused_self, reason = "as with a network")]
+    #[allow(clippy::unused_self, reason = "as with a network")]
     pub const fn hub(&self) -> &str {
         HUB
     }
