@@ -29,6 +29,12 @@ use terms::FITTED;
 use turn::TurnTime;
 use work::Work;
 
+/// Tokens per second that are comfortable to read along with.
+pub const FAST_ENOUGH: f64 = 10.0;
+
+/// Tokens per second below which few would wait.
+pub const USABLE: f64 = 5.0;
+
 /// Threads of a CPU that is slow for types that arithmetic limits; how many run is not known.
 const FEW_THREADS: f64 = 4.0;
 

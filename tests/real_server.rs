@@ -39,6 +39,19 @@ struct Start {
 }
 
 impl Start {
+    /// How `check` is asked of it by a user who has the file.
+    fn as_checked<'a>(&self, nothing: &'a MachineSpec, release: Option<Release>) -> CheckRequest<'a> {
+        CheckRequest {
+            model: Arc::clone(&self.request.model),
+            projector: None,
+            is_same_file: true,
+            machine: nothing,
+            engine: None,
+            release,
+            knobs: &|_| {},
+        }
+    }
+
     fn plan(&self, release: Release) -> Plan {
         let settings = Settings { release: Some(release), ..self.request.settings.clone() };
         PlanRequest { settings, ..self.request.clone() }.plan().unwrap()
@@ -207,15 +220,7 @@ fn check_has_a_row_for_repacked_weights() {
     let nothing = MachineSpec::default();
     let told = |start: &&Start| start.load.repacks() && start.request.settings.n_cpu_moe.is_none();
     for start in starts().iter().filter(told) {
-        let request = CheckRequest {
-            model: Arc::clone(&start.request.model),
-            projector: None,
-            is_same_file: true,
-            machine: &nothing,
-            engine: None,
-            release: Some(Release::August2026),
-            knobs: &|_| {},
-        };
+        let request = start.as_checked(&nothing, Some(Release::August2026));
         let check = check(&start.load, &request).unwrap();
         for term in [CheckedTerm::Model, CheckedTerm::Repacked] {
             let row = check.rows.iter().find(|row| row.device == "CPU" && row.term == term);
@@ -236,15 +241,7 @@ fn starts_agree_whole_with_their_plans() {
         let seen = Observation::of(&format!("{}\n{}", start.command, start.text));
         assert_eq!(seen.loads.len(), 1, "{}", start.id);
         let nothing = MachineSpec::default();
-        let request = CheckRequest {
-            model: Arc::clone(&start.request.model),
-            projector: None,
-            is_same_file: true,
-            machine: &nothing,
-            engine: None,
-            release: None,
-            knobs: &|_| {},
-        };
+        let request = start.as_checked(&nothing, None);
         let check = check(seen.load().unwrap(), &request).unwrap();
         if !check.agrees() {
             differ.push(format!("{}: {:?} {:#?}", start.id, check.split, check.rows));

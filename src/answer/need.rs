@@ -5,18 +5,15 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::engine::PlanRequest;
+use crate::machine::Ram;
 use crate::machine::presets::{self, Preset};
 use crate::machine::spec::MachineSpec;
-use crate::machine::{Cpu, Drivers, Machine, Origin, Os, Ram};
 use crate::plan::{Outcome, Plan};
 use crate::speed::Speed;
 use crate::units::Bytes;
 
 /// Most cards of one kind that are tried.
 const MOST_CARDS: usize = 2;
-
-/// Fewer tokens per second are not running, unless they are asked for.
-pub const USABLE: f64 = 5.0;
 
 /// RAM beside cards, unless it is stated.
 pub const BESIDE_CARDS: Ram =
@@ -89,15 +86,7 @@ impl PlanRequest {
     /// `count` of a preset, if it does what is asked.
     fn needed_of(&self, preset: &'static Preset, count: usize, question: &NeedRequest) -> Option<NeededMachine> {
         let spec = MachineSpec::read(&vec![preset.name.clone(); count], None).ok()?;
-        let machine = spec.complete(Machine {
-            disk: None,
-            os: Os::Linux,
-            cpu: Cpu::beside(&[]),
-            gpus: Vec::new(),
-            ram: question.ram,
-            origin: Origin::Described,
-            drivers: Drivers::default(),
-        });
+        let machine = spec.complete_with(question.ram);
         let memory: Bytes = machine.gpus.iter().map(|gpu| gpu.total).sum();
         // weights that no place is left for need no plan
         if self.model.bytes > memory + machine.ram.free {

@@ -11,7 +11,7 @@ use crate::settings::InEffect;
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::TurnTime;
 use crate::speed::{Speed, SpeedRange, Speeds};
-use crate::units::{Bytes, Ratio, Tokens};
+use crate::units::{Bytes, Ratio, Tokens, short};
 
 /// A margin that takes in what a driver or a desktop may do.
 pub(super) const COMFORTABLE: Bytes = Bytes::mib(512);
@@ -345,6 +345,26 @@ pub struct FitSummary {
     /// Whether it was asked for.
     #[serde(skip)]
     pub turn_asked: bool,
+}
+
+impl FitSummary {
+    /// The largest context with all in VRAM, or in RAM where there are no GPUs.
+    pub fn context(&self) -> Option<u64> {
+        self.context_in_vram.or(self.context_in_ram)
+    }
+
+    /// Tokens per second that it writes, or reads if it writes none, in the middle of the range.
+    pub fn tokens_per_second(&self) -> Option<f64> {
+        let writes = self.speed.as_ref().map(|speed| speed.tokens_per_second);
+        writes.or(self.reading.as_ref().map(|reading| reading.tokens_per_second))
+    }
+
+    /// The same for a column: `28–34`, `13k read`.
+    pub fn pace(&self) -> Option<String> {
+        let reads = |reading: &SpeedRange| format!("{} read", short(reading.tokens_per_second as u64));
+        let writes = self.speed.as_ref().map(|speed| speed.range().to_string());
+        writes.or_else(|| self.reading.as_deref().map(reads))
+    }
 }
 
 impl PlanRequest {

@@ -53,19 +53,12 @@ struct ListedModel {
 }
 
 impl ListedModel {
-    /// The largest context with all in VRAM, or in RAM where there are no GPUs.
-    fn context(&self) -> Option<u64> {
-        self.fit.context_in_vram.or(self.fit.context_in_ram)
-    }
-
     /// What it writes, or reads where it writes nothing, in a second; or how long the turn takes that was asked for.
     fn speed(&self) -> String {
         match &self.fit {
             FitSummary { turn: Some(turn), .. } => turn.last.to_string(),
             FitSummary { turn_asked: true, .. } => "–".to_owned(),
-            FitSummary { speed: Some(speed), .. } => speed.range().to_string(),
-            FitSummary { reading: Some(reading), .. } => format!("{} read", short(reading.tokens_per_second as u64)),
-            _ => "–".to_owned(),
+            fit => fit.pace().unwrap_or_else(|| "–".to_owned()),
         }
     }
 
@@ -166,7 +159,7 @@ fn sorted(rows: Vec<ListRow>, wanted: &Wanted<'_>) -> Vec<ListRow> {
             SortBy::Released => b.released().cmp(&a.released()),
             SortBy::Parameters => most(&|known| known.plan.model.parameters),
             SortBy::Size => most(&|known| known.plan.model.bytes.0),
-            SortBy::Context => most(&|known| known.context().unwrap_or(0)),
+            SortBy::Context => most(&|known| known.fit.context().unwrap_or(0)),
             SortBy::Speed => b_stands.speed().total_cmp(&a_stands.speed()),
         };
         place(a).cmp(&place(b)).then(order).then_with(|| a_stands.compare(b_stands))
@@ -538,7 +531,7 @@ fn line(row: &ListRow, width: usize, style: &Style, page: &mut Page) {
         name = format!("{name} {}", if words.len() < room { words } else { letters });
     }
     let ListedModel { fit, plan, .. } = known;
-    let fits = known.context().map_or_else(|| "–".to_owned(), short);
+    let fits = fit.context().map_or_else(|| "–".to_owned(), short);
     let outcome = fit.outcome;
     let (word, hue) = match outcome {
         _ if known.is_trained_for_less() => {

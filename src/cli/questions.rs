@@ -12,7 +12,7 @@ use super::error::{self, CliError};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
-use crate::answer::need::{BESIDE_CARDS, NeedRequest, USABLE};
+use crate::answer::need::{BESIDE_CARDS, NeedRequest};
 use crate::answer::sweep::Axis;
 use crate::answer::together::{LoadOutcome, LoadRequest, load_together};
 use crate::answer::{Goal, parts, verdict, why};
@@ -28,7 +28,7 @@ use crate::plan::{Outcome, Plan};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::source::Package;
-use crate::speed::Speeds;
+use crate::speed::{Speeds, USABLE};
 
 /// The largest value of a knob that fits.
 pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {

@@ -82,10 +82,7 @@ impl ModelFilter {
     /// context that is needed fits in no way.
     pub fn keeps(&self, item: &Item, plan: &Plan, summary: Option<&FitSummary>, need: Option<u64>) -> bool {
         let (model, outcome) = (&plan.model, plan.mainly());
-        let speed = |summary: &FitSummary| {
-            let writes = summary.speed.as_ref().map(|speed| speed.tokens_per_second);
-            writes.or(summary.reading.as_ref().map(|reading| reading.tokens_per_second))
-        };
+        let speed = |summary: &FitSummary| summary.tokens_per_second();
         let is_fast = |least: f64| summary.is_none_or(|summary| speed(summary).is_some_and(|speed| speed >= least));
         let is_for = |use_: &Use| item.entry().is_some_and(|entry| entry.uses.contains(use_));
         let fits = match self.fits {

@@ -7,6 +7,7 @@ use crate::answer::quality::{self, TRAINED_IN};
 use crate::named::named;
 use crate::plan::{Outcome, Plan};
 use crate::source::catalogue::{CatalogueEntry, Use};
+use crate::speed::FAST_ENOUGH;
 
 named! {
     /// What a list is sorted by.
@@ -29,9 +30,6 @@ named! {
         Speed = "speed",
     }
 }
-
-/// Fewer tokens per second are not called running well: few read slower.
-const USABLE: f64 = 10.0;
 
 /// Months in which models of one size are taken to become as capable as models of twice that size were. A rule of thumb:
 /// Xiao et al., "Densing law of LLMs", 2024, find about a hundred days; half of that pace is taken.
@@ -59,7 +57,7 @@ impl Standing {
     pub fn of(entry: Option<&CatalogueEntry>, plan: Option<&Plan>, fit: Option<&FitSummary>) -> Self {
         let speed = fit.and_then(|fit| Some(fit.speed.as_ref()?.tokens_per_second));
         let runs = plan.map(|plan| match speed {
-            Some(speed) => plan.outcome() < Outcome::FromDisk && speed >= USABLE,
+            Some(speed) => plan.outcome() < Outcome::FromDisk && speed >= FAST_ENOUGH,
             // most that is not all in VRAM is slow
             None => plan.outcome() <= Outcome::ExpertsInRam || plan.outcome() == Outcome::Cpu,
         });

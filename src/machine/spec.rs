@@ -55,17 +55,7 @@ impl Machine {
         let gpus: Vec<String> = gpus.iter().map(|gpu| (*gpu).to_owned()).collect();
         let spec = MachineSpec::read(&gpus, Some(ram))?;
         let nothing = Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None };
-        let drivers = Drivers::default();
-        let (cpu, os) = (Cpu::beside(&[]), Os::Linux);
-        Ok(spec.complete(Self {
-            disk: None,
-            os,
-            cpu,
-            gpus: Vec::new(),
-            ram: nothing,
-            origin: Origin::Described,
-            drivers,
-        }))
+        Ok(spec.complete_with(nothing))
     }
 }
 
@@ -130,6 +120,19 @@ impl MachineSpec {
     /// As [`rpc::rpc_gpus`] and [`rpc::join`].
     pub fn join(&mut self, computer: &str, machine: &Machine) -> Result<(), String> {
         rpc::join(&mut self.joined, rpc::rpc_gpus(computer, machine)?)
+    }
+
+    /// The machine where nothing is detected, with this RAM if none was given.
+    pub fn complete_with(&self, ram: Ram) -> Machine {
+        self.complete(Machine {
+            disk: None,
+            os: Os::Linux,
+            cpu: Cpu::beside(&[]),
+            gpus: Vec::new(),
+            ram,
+            origin: Origin::Described,
+            drivers: Drivers::default(),
+        })
     }
 
     /// The machine, with everything that was not given taken from `detected`.

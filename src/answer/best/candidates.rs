@@ -18,7 +18,7 @@ use crate::model::{Model, TensorGroup};
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
 use crate::settings::{CacheType, Context, FlashAttn};
-use crate::speed::{Speed, Speeds};
+use crate::speed::{FAST_ENOUGH, Speed, Speeds, USABLE};
 use crate::units::{Bytes, Difference};
 
 /// The narrowest quantisation that is good without a word.
@@ -31,11 +31,6 @@ pub(super) const USEFUL: u64 = 32_768;
 const SHORT: u64 = 8192;
 /// A shorter context than this is not suggested, unless it is wanted.
 const LEAST: u64 = 4096;
-
-/// Tokens per second that are comfortable to read along with.
-const FAST_ENOUGH: f64 = 10.0;
-/// Tokens per second below which few would wait.
-const USABLE: f64 = 5.0;
 
 /// What the longest contexts are searched for, the best outcome first.
 const GOALS: [Goal; 3] = [Goal::Vram, Goal::AllLayers, Goal::AtLeast(0)];

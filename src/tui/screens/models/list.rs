@@ -220,12 +220,8 @@ fn text(row: &ModelRow, column: ListColumn, (old, need): (bool, Option<u64>), ce
         }
         (ListColumn::Fits, Some(_)) => summary.map_or_else(|| dim("…"), |summary| (fits(summary), None)),
         (ListColumn::Speed, Some(_)) => {
-            let reading = |summary: &FitSummary| {
-                Some(format!("{} read", short(summary.reading.as_ref()?.tokens_per_second as u64)))
-            };
-            let speed = |summary: &FitSummary| Some(summary.speed.as_ref()?.range().to_string());
-            let known = |summary| speed(summary).or_else(|| reading(summary)).unwrap_or_else(|| "–".to_owned());
-            summary.map_or_else(|| dim("…"), |summary| (known(summary), None))
+            let pace = |summary: &FitSummary| summary.pace().unwrap_or_else(|| "–".to_owned());
+            summary.map_or_else(|| dim("…"), |summary| (pace(summary), None))
         }
     }
 }
@@ -260,5 +256,5 @@ fn verdict(plan: &Plan, need: Option<u64>) -> (String, Hue) {
 
 /// The largest context with all in VRAM, or in RAM where there are no GPUs.
 fn fits(summary: &FitSummary) -> String {
-    summary.context_in_vram.or(summary.context_in_ram).map_or_else(|| "–".to_owned(), short)
+    summary.context().map_or_else(|| "–".to_owned(), short)
 }
