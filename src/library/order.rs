@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use crate::answer::FitSummary;
 use crate::answer::quality::{self, TRAINED_IN};
+use crate::model::mixture::Quantisation;
 use crate::named::named;
 use crate::plan::{Outcome, Plan};
 use crate::source::catalogue::{CatalogueEntry, Use};
@@ -97,7 +98,9 @@ const LOSS_TO_HALVE: f64 = 0.15;
 fn merit(plan: &Plan, entry: Option<&CatalogueEntry>) -> f64 {
     let weights = (plan.model.parameters as f64 * plan.model.active_parameters as f64).sqrt();
     let released = entry.and_then(|entry| month(entry.released.as_deref()?));
-    let quantised = plan.model.file_type.as_ref().and_then(|name| name.parse().ok());
+    // a packager's own name has the loss of the nearest type
+    let quantised = plan.model.file_type.as_ref().and_then(|name| name.parse::<Quantisation>().ok());
+    let quantised = quantised.map(Quantisation::nearest);
     // experts that were trained in their type lose nothing
     let loss = quantised.filter(|to| !TRAINED_IN.contains(to)).map_or(0.0, quality::of_weights);
     weights.max(1.0).log2() + released.unwrap_or(UNKNOWN_AGE) / MONTHS_TO_HALVE - loss / LOSS_TO_HALVE
