@@ -8,6 +8,7 @@ pub mod json;
 pub mod llama_server;
 pub mod markdown;
 pub mod ollama;
+pub mod sample;
 pub mod svg;
 
 use std::fmt;

@@ -22,6 +22,7 @@ mod ollama;
 mod pattern;
 mod prefix;
 mod reader;
+pub mod share;
 mod under_way;
 
 use std::collections::BTreeMap;
@@ -60,6 +61,8 @@ pub mod limits {
     pub const EVENTS: usize = 64;
     /// Rows of `ollama ps`, cards and processes.
     pub const ROWS: usize = 1024;
+    /// Lines that a load keeps, where they are kept.
+    pub const KEPT: usize = 1000;
     /// Bytes of a JSON document over several lines.
     pub const JSON: usize = 256 << 10;
 }
@@ -173,7 +176,15 @@ impl Observation {
     /// # Errors
     /// Those of `text`.
     pub fn read(text: &mut dyn io::Read) -> io::Result<Self> {
-        let (mut reader, mut piece) = (Reader::default(), vec![0; 1 << 16]);
+        Self::read_by(Reader::default(), text)
+    }
+
+    /// Reads a text by `reader`.
+    ///
+    /// # Errors
+    /// Those of `text`.
+    pub fn read_by(mut reader: Reader, text: &mut dyn io::Read) -> io::Result<Self> {
+        let mut piece = vec![0; 1 << 16];
         loop {
             match text.read(&mut piece) {
                 Ok(0) => return Ok(reader.finish()),

@@ -353,6 +353,10 @@ pub(super) struct CheckArgs {
     /// the buffers in the log. 'plimsoll machine forget' takes it back.
     #[arg(long, help_heading = "Question", conflicts_with = "ps")]
     pub(super) remember: bool,
+    /// Write a sample of the load for this program's tests: its lines without folders, names and addresses, and the figures
+    /// in them. It is shown first, and written once you agree; - only shows it.
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["ps", "json", "markdown"])]
+    pub(super) share: Option<PathBuf>,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
     #[command(flatten)]

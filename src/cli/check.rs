@@ -2,6 +2,7 @@
 
 mod live;
 mod report;
+mod share;
 
 use std::fs::File;
 use std::io;
@@ -27,7 +28,7 @@ use crate::library::verify::FoundModel;
 use crate::library::verify::example;
 use crate::machine::{Machine, short_name};
 use crate::model::Projector;
-use crate::observed::{Load, Mib, Missing, Observation, ProcessMemory};
+use crate::observed::{Load, Mib, Missing, Observation, ProcessMemory, Reader};
 use crate::settings::{Flag, Settings};
 use crate::source::Roots;
 use crate::units::Bytes;
@@ -41,8 +42,9 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     if let Some(column) = &args.ps {
         return ps(args, column);
     }
+    let reader = if args.share.is_some() { Reader::keeping_lines() } else { Reader::default() };
     let mut seen = match &args.log {
-        Some(log) => read(log)?,
+        Some(log) => read(log, reader)?,
         None => match live::look()? {
             Live::Said(seen) => seen,
             live => return live::check(args, live),
@@ -65,6 +67,9 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         }
         Err(why) => return Err(why),
     };
+    if let Some(file) = &args.share {
+        return share::run(file, load, &compared);
+    }
     let text = if args.json {
         error::json("check", export::json(&seen, chosen, Some(&compared)))?
     } else if args.markdown {
@@ -104,15 +109,15 @@ fn ps(args: &CheckArgs, column: &str) -> Result<ExitCode, CliError> {
 }
 
 /// Reads a log, however long it is.
-fn read(log: &Path) -> Result<Observation, CliError> {
-    if let Some(text) = log.to_str().and_then(example).filter(|_| !log.exists()) {
-        return Ok(Observation::of(text));
-    }
+fn read(log: &Path, reader: Reader) -> Result<Observation, CliError> {
     let cannot = |why: io::Error| CliError::Model(format!("the log '{}' cannot be read: {why}", log.display()));
-    if log == Path::new("-") {
-        return Observation::read(&mut io::stdin().lock()).map_err(cannot);
+    if let Some(text) = log.to_str().and_then(example).filter(|_| !log.exists()) {
+        return Observation::read_by(reader, &mut text.as_bytes()).map_err(cannot);
     }
-    File::open(log).and_then(|mut file| Observation::read(&mut file)).map_err(cannot)
+    if log == Path::new("-") {
+        return Observation::read_by(reader, &mut io::stdin().lock()).map_err(cannot);
+    }
+    File::open(log).and_then(|mut file| Observation::read_by(reader, &mut file)).map_err(cannot)
 }
 
 /// What is missing, with what to do.

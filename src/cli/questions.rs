@@ -312,7 +312,8 @@ pub(super) fn model_location(named: &Path, quant: Option<Quantisation>) -> Model
     }
 }
 
-fn save(path: &Path, text: &str, force: bool) -> Result<(), CliError> {
+/// Writes `text` into a file, which is only overwritten by `force`.
+pub(super) fn save(path: &Path, text: &str, force: bool) -> Result<(), CliError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).create_new(!force);
     let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));

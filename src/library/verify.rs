@@ -1,5 +1,7 @@
 //! A log beside the plan of what it shows, for the planner; and the model that a log names.
 
+mod figures;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,10 +46,17 @@ pub fn verify(seen: &Observation, roots: &Roots, open: Option<&Arc<PreparedModel
     let missing = || seen.missing.first().map_or_else(|| "no load of a model is in it".to_owned(), ToString::to_string);
     let chosen = seen.chosen.ok_or_else(missing)?;
     let load = seen.loads.get(chosen).filter(|load| load.has_memory()).ok_or_else(missing)?;
-    let (model, projector, is_same_file, how) = match (find(load, roots), open) {
-        (Ok(FoundModel { package, is_same_file, how }), _) => (package.model, package.projector, is_same_file, how),
-        (Err(_), Some(open)) => (Arc::clone(open), None, false, "the model that is open".to_owned()),
-        (Err(why), None) => return Err(why),
+    let named = find_named(load, roots)?;
+    let found = match (named, open) {
+        // what is open is likelier than another model with the same figures
+        (None, Some(_)) => None,
+        (None, None) => Some(by_figures(load).ok_or_else(|| unknown(load))?),
+        (named, _) => named,
+    };
+    let (model, projector, is_same_file, how) = match (found, open) {
+        (Some(FoundModel { package, is_same_file, how }), _) => (package.model, package.projector, is_same_file, how),
+        (None, Some(open)) => (Arc::clone(open), None, false, "the model that is open".to_owned()),
+        (None, None) => return Err(missing()),
     };
     let request = CheckRequest {
         model,
@@ -82,25 +91,39 @@ pub struct FoundModel {
     pub how: String,
 }
 
-/// Finds the model of `load`: its file, in a store, by name in the catalogue, by its shape.
+/// Finds the model of `load`: its file, in a store, by name in the catalogue, by its shape, by its figures.
 ///
 /// # Errors
 /// One sentence that says what to do, if there is none or its file cannot be read.
 pub fn find(load: &Load, roots: &Roots) -> Result<FoundModel, String> {
+    let found = find_named(load, roots)?.or_else(|| by_figures(load));
+    found.ok_or_else(|| unknown(load))
+}
+
+/// Likewise, but for its figures.
+fn find_named(load: &Load, roots: &Roots) -> Result<Option<FoundModel>, String> {
     let names = names(load);
     if let Some(path) = names.iter().map(Path::new).find(|path| path.is_file()) {
         let package = packaged(source::open(path, &mut source::no_progress))?;
-        return Ok(FoundModel { package, is_same_file: true, how: "from the file that the log names".to_owned() });
+        return Ok(Some(FoundModel {
+            package,
+            is_same_file: true,
+            how: "from the file that the log names".to_owned(),
+        }));
     }
     let entries = store::list(roots);
     if let Some(entry) = names.iter().find_map(|name| entries.iter().find(|entry| is_stored(entry, name))) {
         let package = packaged(source::stored(entry, &mut source::no_progress))?;
-        return Ok(FoundModel { package, is_same_file: true, how: format!("as {} in {}", entry.name, entry.store) });
+        return Ok(Some(FoundModel {
+            package,
+            is_same_file: true,
+            how: format!("as {} in {}", entry.name, entry.store),
+        }));
     }
     let model = load.models.first().cloned().unwrap_or_default();
-    let (entry, how) = match names.iter().find_map(|name| by_name(name, &model)) {
-        Some(entry) => (entry, "by its name"),
-        None => (by_shape(&model).ok_or_else(|| unknown(&names))?, "by its shape"),
+    let known = names.iter().find_map(|name| Some((by_name(name, &model)?, "by its name")));
+    let Some((entry, how)) = known.or_else(|| Some((by_shape(&model)?, "by its shape"))) else {
+        return Ok(None);
     };
     // a packager's files are of the nearest type by their own headers
     let own_name = names.iter().find_map(|name| Quantisation::own_name_in(base(name)));
@@ -115,7 +138,7 @@ pub fn find(load: &Load, roots: &Roots) -> Result<FoundModel, String> {
     };
     let how = format!("{how}: {} of the catalogue, as {quant}", entry.title);
     let package = Package { projector: entry.projector().cloned(), ..built.into() };
-    Ok(FoundModel { package, is_same_file: false, how })
+    Ok(Some(FoundModel { package, is_same_file: false, how }))
 }
 
 /// The entry's model as a packager makes it; of one that was published without its last block, that one if the log has
@@ -129,11 +152,59 @@ fn named(entry: &CatalogueEntry, name: Quantisation, seen: &ObservedModel) -> Op
     entry.model(name).ok()
 }
 
-fn unknown(names: &[String]) -> String {
-    match names.first() {
-        Some(name) => format!("'{name}' is not on this computer and not in the catalogue: give the model with --model"),
-        None => "the log does not name its model: give it with --model".to_owned(),
+/// The model of the catalogue whose plan has the figures of `load`; others that have them are named.
+fn by_figures(load: &Load) -> Option<FoundModel> {
+    const NAMED: usize = 4;
+    let found = figures::candidates(load);
+    let best = found.first()?;
+    let alike = found.iter().filter(|other| other.same_weights == best.same_weights);
+    let names: Vec<&str> = alike.take(NAMED).map(|candidate| candidate.entry.title.as_str()).collect();
+    let names = names.join(" or ");
+    let how = if best.same_weights {
+        format!("by its figures, which are those of {names} in the catalogue, as {}", best.quantisation)
+    } else {
+        format!(
+            "by its layers and caches, which are those of {names} in the catalogue; its weights are not, {} is the nearest",
+            best.quantisation
+        )
+    };
+    let built = best.entry.model(best.quantisation).ok()?;
+    let package = Package { projector: best.entry.projector().cloned(), ..built.into() };
+    Some(FoundModel { package, is_same_file: false, how })
+}
+
+/// Why no model was found.
+fn unknown(load: &Load) -> String {
+    const GIVE: &str = "give the model with --model";
+    let (names, seen) = (names(load), load.models.first().cloned().unwrap_or_default());
+    let Some(name) = names.first() else {
+        return format!("the log does not name its model, and none of the catalogue has its figures: {GIVE}");
+    };
+    let other =
+        names.iter().find_map(|name| catalogue::named(name).into_iter().find_map(|entry| other_than(entry, &seen)));
+    match other {
+        Some(why) => format!("'{name}' is not on this computer, and {why}: {GIVE}"),
+        None => format!("'{name}' is not on this computer and not in the catalogue: {GIVE}"),
     }
+}
+
+/// What the log says of its model that is not so of the entry.
+fn other_than(entry: &CatalogueEntry, seen: &ObservedModel) -> Option<String> {
+    let differs = |what: &str, log: &str, own: &str| {
+        format!("it is not the catalogue's {}, which has {what} {own} where the log says {log}", entry.title)
+    };
+    if let Some(architecture) = seen.architecture.as_ref().filter(|of| **of != entry.architecture) {
+        return Some(differs("the architecture", architecture, &entry.architecture));
+    }
+    if let Some(blocks) = seen.blocks.filter(|_| !same_blocks(entry, seen)) {
+        return Some(differs("a number of blocks of", &blocks.to_string(), &entry.blocks().to_string()));
+    }
+    if let Some((key, log, own)) = other_value(entry, seen) {
+        return Some(differs(key, &log.to_string(), &own.to_string()));
+    }
+    let parameters = seen.parameters.as_ref().filter(|_| !is_near_in_size(entry, seen))?;
+    let own = crate::units::parameters(entry.model(entry.quantisation).ok()?.parameters);
+    Some(differs("parameters:", parameters, &own))
 }
 
 /// Every name of the target: paths, references and `general.name`.
@@ -179,12 +250,21 @@ fn by_shape(model: &ObservedModel) -> Option<&'static CatalogueEntry> {
     fitting.next()
 }
 
-/// Whether architecture and blocks are the same, where the log tells them.
+/// Whether architecture, blocks, vocabulary and lengths are the same, where the log tells them.
 fn may_be(entry: &CatalogueEntry, model: &ObservedModel) -> bool {
     let architecture = model.architecture.as_ref().is_none_or(|of| *of == entry.architecture);
-    // blocks that predict further tokens are counted by some releases only
-    let blocks = model.blocks.is_none_or(|seen| seen.abs_diff(entry.blocks()) <= 1);
-    architecture && blocks
+    architecture && same_blocks(entry, model) && other_value(entry, model).is_none()
+}
+
+/// Whether it has as many blocks; those that predict further tokens are counted by some releases only.
+fn same_blocks(entry: &CatalogueEntry, model: &ObservedModel) -> bool {
+    model.blocks.is_none_or(|seen| seen.abs_diff(entry.blocks()) <= 1)
+}
+
+/// The first hyperparameter that is another one in the log, which is given before the entry's own.
+fn other_value(entry: &CatalogueEntry, model: &ObservedModel) -> Option<(&'static str, u64, u64)> {
+    let both = model.hyper.iter().filter_map(|(key, seen)| Some((*key, *seen, entry.value(key)?)));
+    both.into_iter().find(|(_, seen, own)| seen != own)
 }
 
 /// Whether the number of parameters is the one that the log prints: `8.03 B`.

@@ -77,6 +77,9 @@ pub struct Load {
     pub events: Vec<Event>,
     /// Which lines report weights, caches and compute buffers of every GPU, if any do.
     pub complete: Option<Complete>,
+    /// The lines that say something of it, if the reader keeps them ([`super::Reader::keeping_lines`]).
+    #[serde(skip)]
+    pub lines: Vec<String>,
 }
 
 impl Load {

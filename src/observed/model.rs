@@ -1,6 +1,8 @@
 //! Weights and devices: the loader's lines on a model's file and the placement of its layers, the devices that a
 //! program lists, and its build.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::pattern::{self, DeviceName, Hole, Kind, Row, holes, patterns};
@@ -76,6 +78,9 @@ pub(super) const ROWS: &[Row] = patterns! {
             now.set_build(build.number);
             now.load.commit = Some(pattern::clip(build.commit, 64));
         };
+    /// # llama.cpp b11342, Vulkan
+    /// llama-server version b11342
+    "llama.cpp b{}" | "llama-server b{}" | "version b{}" | "build b{}" (tag: Tag) => Kind::Start, |now| now.set_build(tag.0);
 };
 
 /// A model as its loader describes it.
@@ -118,6 +123,9 @@ pub struct ObservedModel {
     /// Tokens in its sliding window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sliding_window: Option<u64>,
+    /// Further hyperparameters that are one number for all blocks, by their keys in a header.
+    #[serde(skip)]
+    pub hyper: BTreeMap<&'static str, u64>,
     /// Layers on GPUs and layers in all, the output's included: `offloaded 20/49 layers to GPU`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offloaded: Option<(u64, u64)>,
@@ -128,8 +136,25 @@ pub struct ObservedModel {
     pub observed: Buffers,
 }
 
+/// Hyperparameters as the loader prints them, and their keys in a header, without the architecture
+/// (`llama_model_base::print_info`, `llama-model.cpp`, 0.1.161).
+const HYPER: [(&str, &str); 7] = [
+    ("n_vocab", "vocab_size"),
+    ("n_embd", "embedding_length"),
+    ("n_head", "attention.head_count"),
+    ("n_head_kv", "attention.head_count_kv"),
+    ("n_ff", "feed_forward_length"),
+    ("n_expert", "expert_count"),
+    ("n_expert_used", "expert_used_count"),
+];
+
 impl ObservedModel {
     fn set(&mut self, key: &str, value: &str) {
+        if let Some((_, key)) = HYPER.iter().find(|(printed, _)| *printed == key) {
+            // without experts, and where blocks differ, it tells nothing
+            self.hyper.extend(pattern::count(value).filter(|(count, _)| *count > 0).map(|(count, _)| (*key, count)));
+            return;
+        }
         let text = || (!value.is_empty()).then(|| pattern::name(value));
         let count = || pattern::count(value).map(|(count, _)| count);
         match key {
@@ -226,7 +251,7 @@ impl<'a> Folder<'a> {
         Self::of(text.split_once(" -").map_or(text, |(program, _)| program))
     }
 
-    fn named(name: &'a str) -> Option<Self> {
+    pub(super) fn named(name: &'a str) -> Option<Self> {
         let inner = ["llama.cpp-", "llama-"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name);
         if let Some((_, version)) = inner.rsplit_once('-').filter(|_| name.starts_with("llama.cpp-")) {
             let is_version = version.contains('.') && version.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -236,6 +261,9 @@ impl<'a> Folder<'a> {
         BUILDS.contains(&build).then_some(Self::Build(build))
     }
 }
+
+/// The number of a build that people wrote above a log, in a line that is no command.
+struct Tag(u64);
 
 /// A property of a model: words before its `=`, and no further colon.
 struct Key<'a>(&'a str);
@@ -255,6 +283,12 @@ holes! {
             return Some(Self { number: number.parse().ok()?, commit });
         }
         Some(Self { number: word.parse().ok()?, commit: inner })
+    };
+    Tag: |text| {
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, rest) = text.split_at_checked(end)?;
+        let number = number.parse().ok().filter(|number| BUILDS.contains(number))?;
+        (!rest.starts_with(char::is_alphanumeric) && !rest.contains(" -")).then_some(Self(number))
     };
     Folder<'a>: |path| Folder::of(path);
     // in llama.cpp's line of features: `CPU : AVX2 = 1 | AVX512 = 1 | … |`

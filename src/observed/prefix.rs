@@ -22,6 +22,15 @@ pub(super) struct Line<'a> {
     pub text: &'a str,
 }
 
+impl Line<'_> {
+    /// The line as the program itself prints it.
+    pub(super) fn plain(&self) -> String {
+        let Some(clock) = self.clock else { return self.text.to_owned() };
+        let (seconds, millis, micros) = (clock / 1_000_000, clock / 1000 % 1000, clock % 1000);
+        format!("{}.{:02}.{millis:03}.{micros:03} I {}", seconds / 60, seconds % 60, self.text)
+    }
+}
+
 /// Names of a writer among several in one text; empty where the line has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Source<'a> {

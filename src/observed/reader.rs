@@ -31,6 +31,8 @@ pub struct Reader {
     command: String,
     /// A memory line that was broken before its figure: the next line may be the rest.
     broken: Option<String>,
+    /// Whether loads keep the lines that were read of them.
+    keeps_lines: bool,
 }
 
 /// One of several programs that write one text, and its load under way.
@@ -73,6 +75,11 @@ impl Writer {
 }
 
 impl Reader {
+    /// A reader whose loads keep the lines that say something of them ([`Load::lines`]).
+    pub fn keeping_lines() -> Self {
+        Self { keeps_lines: true, ..Self::default() }
+    }
+
     /// Reads the next piece.
     pub fn feed(&mut self, mut bytes: &[u8]) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n' || byte == b'\r') {
@@ -252,6 +259,9 @@ impl Reader {
         }
         if writer.load.load.line == 0 {
             writer.load.load.line = self.lines + 1;
+        }
+        if self.keeps_lines && writer.load.load.lines.len() < limits::KEPT {
+            writer.load.load.lines.push(line.plain());
         }
         writer.load.enter(line.text, parsed, line.clock);
         if let Some(load) = ended {

@@ -696,6 +696,14 @@ impl CatalogueEntry {
         self.keys.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_u64)
     }
 
+    /// The hyperparameter `key` of its header, without the architecture, if it is one number for all blocks.
+    pub fn value(&self, key: &str) -> Option<u64> {
+        match key {
+            "vocab_size" => Some(self.vocab),
+            _ => self.keys.get(key)?.as_u64(),
+        }
+    }
+
     /// Number of blocks.
     pub fn blocks(&self) -> u64 {
         self.number("block_count", 0).unwrap_or(0)

@@ -23,7 +23,7 @@ const OLDEST: &str = "2026-07";
 ///
 /// The file of r26-037 to r26-039 was quantised in 2024, and its header is not here: the weights are 3.46 MiB less than
 /// those of the same model in today's `Q5_K_M`, as 13 `attn_kv_b` in `Q5_K` rather than `Q6_K` would be.
-const MODELS: [(&str, &str, bool); 33] = [
+pub const MODELS: [(&str, &str, bool); 33] = [
     ("r26-001", "catalogue:qwen3-coder-next@Q4_K_M", false),
     ("r26-003", "catalogue:qwen3.6-35b-a3b@Q4_K_M", false),
     ("r26-012", "catalogue:mistral-small3.2-24b@Q4_K_M", false),
@@ -77,7 +77,7 @@ pub fn catalogue_projector(reference: &str) -> Option<Arc<Projector>> {
 }
 
 /// The sample's text, with its command above it if the text has none.
-fn text(sample: &Value) -> String {
+pub fn text(sample: &Value) -> String {
     let raw = sample["raw"].as_str().unwrap();
     let command = sample["command"].as_str().filter(|command| command.starts_with("llama-") && !raw.contains(" -c "));
     command.map_or_else(|| raw.to_owned(), |command| format!("{command}\n{raw}"))

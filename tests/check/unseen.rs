@@ -19,10 +19,10 @@ use super::samples::{catalogue_projector, model};
 use crate::support;
 
 /// A log with what is known of it, as it is read, and its check.
-type ReadLog = (Value, Observation, Option<Check>);
+pub type ReadLog = (Value, Observation, Option<Check>);
 
 /// Each log by its name, with its comparison where its model is known.
-static LOGS: LazyLock<BTreeMap<String, ReadLog>> = LazyLock::new(|| {
+pub static LOGS: LazyLock<BTreeMap<String, ReadLog>> = LazyLock::new(|| {
     let path = support::tests().join("check/unseen.jsonl.gz");
     let mut text = String::new();
     GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();
@@ -60,7 +60,7 @@ fn name(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).unwrap().as_str().unwrap().to_owned()
 }
 
-fn is_row(row: &Compared, of: &Value) -> bool {
+pub fn is_row(row: &Compared, of: &Value) -> bool {
     row.device == of["device"] && name(&row.part) == of["part"] && name(&row.term) == of["term"]
 }
 

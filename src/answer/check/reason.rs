@@ -22,6 +22,8 @@ pub enum Reason {
     Setting(String),
     /// It agrees if what the backend needs besides results is not part of the buffer, as in older builds.
     NothingBesides,
+    /// It agrees if servers over RPC compute on what needs nothing besides results, such as a CPU.
+    PlainServers,
     /// It agrees if every copy of a pipeline has the inputs that nothing reads, as in builds after release 2026-09.
     UnreadInputs,
     /// It agrees without the copies of a pipeline.
@@ -85,6 +87,7 @@ impl Reason {
             Self::CachesShowLayers(split) => format!("--tensor-split {split}"),
             Self::AllOutputs => "--outputs ubatch".to_owned(),
             Self::Release(release) => format!("--release {release}"),
+            Self::PlainServers => "servers over RPC that compute on a CPU".to_owned(),
             Self::UnreadInputs => "copies of unread inputs".to_owned(),
             Self::NoPipeline => "no pipeline".to_owned(),
             other => other.to_string(),
@@ -208,6 +211,9 @@ impl fmt::Display for Reason {
             }
             Self::NothingBesides => f.write_str(
                 "it agrees without what the backend needs besides results, which is not part of this build's buffer",
+            ),
+            Self::PlainServers => f.write_str(
+                "the servers over RPC take no more than results do, as those that compute on a CPU; the log does not tell",
             ),
             Self::UnreadInputs => f.write_str(
                 "each of the pipeline's copies has the inputs that nothing reads, as in builds after release 2026-09",

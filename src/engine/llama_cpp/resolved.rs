@@ -141,7 +141,7 @@ impl ResolvedRequest {
             in_ram: measured.in_ram,
             gpus: self.gpus.clone(),
             checkpoints: Bytes(details.memory.checkpoint_bytes(&self.backends())),
-            outputs: outputs(&self.loaded, parameters.n_seq_max),
+            outputs: outputs(&self.loaded, parameters.n_seq_max, parameters.embeddings.is_some()),
             offloaded: measured.offloaded(),
             layers: layer_devices.len(),
             n_ctx: parameters.n_ctx,
@@ -150,11 +150,12 @@ impl ResolvedRequest {
     }
 }
 
-/// One row of logits per sequence (`llama_context::output_reserve`, 0.1.161).
-fn outputs(model: &LoadedModel, sequences: u64) -> Option<Bytes> {
+/// One row of logits per sequence, and one of embeddings where they are asked for (`llama_context::output_reserve`, 0.1.161).
+fn outputs(model: &LoadedModel, sequences: u64, embeds: bool) -> Option<Bytes> {
     let weights = &model.weights;
     let find = |slot| weights.find_global(slot, TensorSuffix::Weight);
     let matrix = find(LlmTensor::Output).or_else(|| find(LlmTensor::TokenEmbd))?;
     let vocabulary = weights.all.get(matrix)?.ne[1];
-    model.hparams.causal.then(|| Bytes(vocabulary * 4 * sequences))
+    let embedding = if embeds { model.hparams.n_embd } else { 0 };
+    model.hparams.causal.then(|| Bytes((vocabulary + embedding) * 4 * sequences))
 }

@@ -1,10 +1,9 @@
 //! What is tried: changes of a request that a log does not always tell.
 
-use super::{Search, Trial, UBATCHES, cache_type, setting};
+use super::{Change, Search, Trial, UBATCHES, cache_type, setting};
 use crate::answer::check::log;
 use crate::answer::check::reason::Reason;
-use crate::engine::PlanRequest;
-use crate::machine::{Backend, Machine};
+use crate::machine::{Backend, Gpu, Machine};
 use crate::settings::{CacheType, FlashAttn, GpuLayers, Outputs, Release};
 
 impl Search<'_> {
@@ -77,12 +76,11 @@ impl Search<'_> {
             programs.push(vec![(Reason::AllOutputs, setting(|settings| settings.outputs = Outputs::Ubatch))]);
         }
         if runs && self.load.build.is_none_or(|build| Release::nearest_to_build(build) != Release::default()) {
-            let plain = |request: &PlanRequest| {
-                let mut machine = Machine::clone(&request.machine);
-                machine.gpus.iter_mut().for_each(|gpu| gpu.backend = Backend::Plain);
-                request.on_machine(machine)
-            };
-            programs.push(vec![(Reason::NothingBesides, Box::new(plain))]);
+            programs.push(vec![(Reason::NothingBesides, plain(|_| true))]);
+        }
+        let over_rpc = |gpu: &Gpu| gpu.computer.is_some();
+        if runs && self.now.machine.gpus.iter().any(over_rpc) {
+            programs.insert(0, vec![(Reason::PlainServers, plain(over_rpc))]);
         }
         if runs && self.load.contexts.first().is_some_and(|context| context.settings.sched_copies > Some(1)) {
             programs.push(vec![(Reason::UnreadInputs, setting(|settings| settings.unread_inputs = Some(true)))]);
@@ -120,4 +118,13 @@ impl Search<'_> {
         }
         (programs, users)
     }
+}
+
+/// GPUs that need nothing besides results.
+fn plain(which: impl Fn(&Gpu) -> bool + 'static) -> Change {
+    Box::new(move |request| {
+        let mut machine = Machine::clone(&request.machine);
+        machine.gpus.iter_mut().filter(|gpu| which(gpu)).for_each(|gpu| gpu.backend = Backend::Plain);
+        request.on_machine(machine)
+    })
 }
