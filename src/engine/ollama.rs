@@ -158,7 +158,9 @@ fn summed_up(
             llama_cpp::summary(RequestParts { model, machine: &start.machine, settings }, fit_goal)
         };
         accepted(start, llama_server).map(|(mut summary, refusal)| {
-            summary.iter_mut().for_each(|summary| summary.refused |= refusal.is_some());
+            if let Some(summary) = &mut summary {
+                summary.refused |= refusal.is_some();
+            }
             summary
         })
     };

@@ -174,8 +174,12 @@ impl Touched {
     }
 
     fn add(&mut self, Group { sources, results, .. }: &Group) {
-        sources.iter().for_each(|at| self.read[*at as usize] = self.set);
-        results.iter().for_each(|at| self.written[*at as usize] = self.set);
+        for at in sources {
+            self.read[*at as usize] = self.set;
+        }
+        for at in results {
+            self.written[*at as usize] = self.set;
+        }
     }
 
     /// Whether a group may run at the same time as the set.
@@ -224,7 +228,9 @@ impl Group {
             at = nodes.end;
             groups.push(Self { op: graph[own[0]].op, nodes, sources, results });
         }
-        touched.iter().for_each(|id| numbers[id.index()] = 0);
+        for id in &touched {
+            numbers[id.index()] = 0;
+        }
         (groups, touched.len())
     }
 }
