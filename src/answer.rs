@@ -28,6 +28,7 @@ use std::sync::Arc;
 use crate::engine::PlanRequest;
 use crate::engine::{FitGoal, UpperBound};
 use crate::machine::Machine;
+use crate::model::TensorGroup;
 use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary, used_gpus};
 use crate::settings::Settings;
 use crate::units::Bytes;
@@ -44,13 +45,28 @@ impl PlanRequest {
         self.changed(change).plan().ok()
     }
 
+    /// Whether weights of `bytes` alone leave `goal` open: most that cannot meet it are told without a plan.
+    fn has_room(&self, bytes: Bytes, goal: Goal) -> bool {
+        let vram: Bytes = self.machine.gpus.iter().map(|gpu| gpu.free).sum();
+        // what looks rows up, and a part that is split off, may be in RAM
+        let embeddings: Bytes = self.model.tensors(TensorGroup::Input).map(|tensor| tensor.bytes).sum();
+        match goal {
+            Goal::Vram | Goal::VramWith(_) => bytes - embeddings <= vram,
+            _ => true,
+        }
+    }
+
     /// Whether `goal` is met.
     fn meets(&self, goal: Goal) -> bool {
+        if !self.has_room(self.model.bytes, goal) {
+            return false;
+        }
         let known = self.preflight().ok().flatten();
         if known.is_some_and(|known| known.upper_bound < goal.required_bound()) {
             return false;
         }
-        self.summary(goal.fit_goal()).is_ok_and(|summary| goal.is_met_in(&summary))
+        let summary = self.summary(goal.fit_goal()).ok().flatten();
+        summary.is_some_and(|summary| goal.is_met_in(&summary))
     }
 
     /// This request after `change`; `None` if the model cannot be converted to the requested quantisation.

@@ -50,12 +50,12 @@ pub trait Engine: Sync {
     /// When the header lacks a required key, or the engine refuses the settings.
     fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError>;
 
-    /// The plan without its explanations.
+    /// The plan without its explanations; none where the goal is not met and the layers were not placed.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn summary(&self, request: RequestParts<'_>, _fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
-        self.plan(request).map(|plan| PlanSummary::of(&plan))
+    fn summary(&self, request: RequestParts<'_>, _fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
+        self.plan(request).map(|plan| Some(PlanSummary::of(&plan)))
     }
 
     /// An upper bound known before planning; none from an engine whose plans are as cheap as the bound.
@@ -149,11 +149,11 @@ impl PlanRequest {
         planned(self.engine, self.parts())
     }
 
-    /// The plan without its explanations.
+    /// The plan without its explanations; none where the goal is not met and the layers were not placed.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    pub fn summary(&self, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+    pub fn summary(&self, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
         of(self.engine).summary(self.parts(), fit_goal)
     }
 
@@ -272,7 +272,7 @@ mod tests {
             (PreparedModel::from(fixtures::model("llama", &[])), fixtures::card(), Settings::default());
         let request = RequestParts { model: &model, machine: &machine, settings: &settings };
         let plan = Minimal.plan(request).unwrap();
-        assert_eq!(Minimal.summary(request, FitGoal::Most), Ok(PlanSummary::of(&plan)));
+        assert_eq!(Minimal.summary(request, FitGoal::Most), Ok(Some(PlanSummary::of(&plan))));
         assert_eq!(Minimal.launch(request), Ok(None));
         assert!(Minimal.resolve(request).unwrap().is_none());
         assert!(Minimal.formulas(&model, &plan).unwrap().is_none());

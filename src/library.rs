@@ -218,7 +218,7 @@ impl Item {
     pub fn modalities(&self) -> Modalities {
         match &self.header {
             HeaderLocation::BuiltIn(entry, _) => entry.projector().map(|it| it.modalities()).unwrap_or_default(),
-            _ => self.known().map(Package::modalities).unwrap_or_default(),
+            _ => self.read_before().map(Package::modalities).unwrap_or_default(),
         }
     }
 
@@ -226,7 +226,10 @@ impl Item {
     pub fn missing_projector(&self) -> Option<MissingProjector> {
         match &self.header {
             HeaderLocation::BuiltIn(entry, _) => entry.missing_projector(),
-            _ => self.known().filter(|known| known.projector.is_none()).and_then(|known| known.model.missing_projector),
+            _ => {
+                let known = self.read_before().filter(|known| known.projector.is_none())?;
+                known.model.missing_projector
+            }
         }
     }
 
@@ -245,16 +248,27 @@ impl Item {
         }
     }
 
-    /// The model with its adapters, projector and tag parameters, loaded on the first call.
+    /// The model with its adapters, projector and tag parameters, loaded on the first call; one of the catalogue on every
+    /// call, as that takes no time and hundreds would be kept.
     ///
     /// # Errors
     /// One sentence, if it cannot be loaded.
-    pub fn package(&self, roots: &Roots) -> Result<&Package, &str> {
-        self.package.get_or_init(|| self.read(roots)).as_ref().map_err(String::as_str)
+    pub fn package(&self, roots: &Roots) -> Result<Package, String> {
+        match &self.header {
+            HeaderLocation::BuiltIn(..) => self.read(roots),
+            _ => self.package.get_or_init(|| self.read(roots)).clone(),
+        }
     }
 
-    /// The model, if it was read before.
-    pub fn known(&self) -> Option<&Package> {
+    /// The model, if it is in the catalogue or was read before.
+    pub fn known(&self) -> Option<Package> {
+        match &self.header {
+            HeaderLocation::BuiltIn(..) => self.read(&Roots::default()).ok(),
+            _ => self.read_before().cloned(),
+        }
+    }
+
+    fn read_before(&self) -> Option<&Package> {
         self.package.get()?.as_ref().ok()
     }
 

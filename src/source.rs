@@ -98,12 +98,12 @@ pub enum SourceError {
     Remote { reference: String },
     #[error(
         "the catalogue has no model '{name}': {}",
-        if near.is_empty() { "run 'plimsoll list' to see its models".to_owned() } else { format!("similar models are {near}") }
+        if near.is_empty() { "run 'plimsoll list' to see its models".to_owned() } else { near.clone() }
     )]
     NoEntry { name: String, near: String },
     #[error("the catalogue has no projector of '{name}': it has those of {known}")]
     NoProjector { name: String, known: String },
-    #[error("{error}; similar models in the catalogue, which needs no network: {near}")]
+    #[error("{error}; in the catalogue, which needs no network, {near}")]
     Near { error: Box<Self>, near: String },
     #[error("{error}; the catalogue, which needs no network, has it as {offer}")]
     InCatalogue { error: Box<Self>, offer: String },

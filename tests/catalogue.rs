@@ -323,13 +323,16 @@ fn an_entry_is_opened_again_by_its_own_name(#[case] reference: &str, #[case] las
 #[rstest]
 #[case("catalogue:zebra-8b", "the catalogue has no model 'zebra-8b': run 'plimsoll list' to see its models")]
 #[case("catalogue:qwen9-8b", "the catalogue has no model 'qwen9-8b': similar models are qwen3-8b")]
-#[case("catalogue:command-r-99b", "the catalogue has no model 'command-r-99b': similar models are command-r-35b")]
+#[case(
+    "catalogue:command-r-99b",
+    "the catalogue has no model 'command-r-99b': similar models of other sizes are command-r-35b"
+)]
 #[case("catalogue:qwen3-8b@q4_K_Z", "'q4_K_Z' is not a llama.cpp quantisation")]
 #[case("catalogue:", "the catalogue has no model ''")]
 #[case("qwen9-8b", "'qwen9-8b' is neither a file nor an Ollama model")]
-#[case("qwen33-8b", "to see the models; similar models in the catalogue, which needs no network: qwen3-8b, qwen3-32b")]
-#[case("lama3.1-70b", "similar models in the catalogue, which needs no network: llama3.1-70b")]
-#[case("mistral:999b", "similar models in the catalogue, which needs no network: mistral-7b-v0.3, ")]
+#[case("qwen33-8b", "to see the models; in the catalogue, which needs no network, similar models are qwen3-8b")]
+#[case("lama3.1-70b", "in the catalogue, which needs no network, similar models are llama3.1-70b")]
+#[case("mistral:999b", "in the catalogue, which needs no network, similar models of other sizes are mistral-7b-v0.3, ")]
 #[case(
     "catalogue:llam",
     "the catalogue has no model 'llam': similar models are llama3.1-8b, llama3.1-70b, llama3.1-405b, llama3.2-1b, llama3.2-3b and "

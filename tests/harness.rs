@@ -430,6 +430,7 @@ fn key(word: &str) -> (KeyCode, KeyModifiers) {
         "End" => KeyCode::End,
         "PgUp" => KeyCode::PageUp,
         "PgDn" => KeyCode::PageDown,
+        "F1" => KeyCode::F(1),
         "Back" => KeyCode::Backspace,
         letter => KeyCode::Char(
             letter

@@ -381,7 +381,7 @@ impl MoreMemory<'_> {
             if known.is_some_and(|known| known.upper_bound < goal.required_bound()) {
                 return Some((None, known_rules));
             }
-            let summary = then.summary(goal.fit_goal()).ok()?;
+            let Some(summary) = then.summary(goal.fit_goal()).ok()? else { return Some((None, known_rules)) };
             let above = || headrooms(&summary.devices).get(gpu).map(|headroom| headroom.above().left());
             let left = goal.is_met_in(&summary).then(above);
             Some((left.flatten(), known_rules.or_else(|| Some(rules(summary.settings)))))

@@ -178,6 +178,9 @@ impl PlanRequest {
     /// The largest context with which `goal` is met while the other knobs stay, in tokens: [`PlanRequest::largest`] for
     /// callers that ask many models at once, and so plan nothing ahead.
     pub(super) fn largest_context(&self, goal: Goal) -> Option<u64> {
+        if !self.has_room(self.model.bytes, goal) {
+            return None;
+        }
         let bounds = self.bounds();
         let range = KnobRange::of(Knob::Context, &bounds);
         let mut search = KnobSearch::for_goal(self.clone(), Knob::Context, goal, range).without_look_ahead();

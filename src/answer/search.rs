@@ -262,7 +262,7 @@ impl KnobSearch {
             return Planned { meets: false, offloaded: 0, outcome: None, settings: Some(settings.clone()), rules };
         }
         let fit_goal = self.fit_goal.unwrap_or(goal.fit_goal());
-        let Some(summary) = self.with(place, |request| request.summary(fit_goal).ok()) else {
+        let Some(summary) = self.with(place, |request| request.summary(fit_goal).ok().flatten()) else {
             let known = preflight.filter(|_| self.fit_goal.is_none());
             let rules = known.map(|known| RulesInEffect::new(known.settings.clone(), known.gpus.clone(), self.knob));
             return Planned { meets: false, offloaded: 0, outcome: None, settings: None, rules };

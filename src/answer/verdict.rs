@@ -6,6 +6,7 @@ use super::{Change, Goal, KnobLimits};
 use crate::engine::PlanRequest;
 use crate::machine::DeviceKind;
 use crate::machine::budget::Basis;
+use crate::model::mixture::ExactAfter;
 use crate::plan::{DevicePlan, Headroom, LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
 use crate::speed::prompt::PromptSpeed;
@@ -345,6 +346,9 @@ pub struct FitSummary {
     /// Whether it was asked for.
     #[serde(skip)]
     pub turn_asked: bool,
+    /// What the weights would be exact after, if they are not and it is asked of the model as opened.
+    #[serde(skip)]
+    pub exact_after: Option<Box<ExactAfter>>,
 }
 
 impl FitSummary {
@@ -389,6 +393,7 @@ impl PlanRequest {
                 PromptSpeed::of_plan(&self.model, &self.machine, plan).ok().map(|speed| Box::new(speed.range()))
             },
             turn_asked: plan.settings.turn.is_some(),
+            exact_after: None,
             turn: plan
                 .settings
                 .turn

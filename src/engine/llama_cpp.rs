@@ -62,7 +62,7 @@ impl Engine for LlamaCpp {
         Ok(plan)
     }
 
-    fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+    fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
         summary(RequestParts { settings: &request.settings.as_program(), ..request }, fit_goal)
     }
 

@@ -38,7 +38,7 @@ impl Engine for Ollama {
         Ok(plan)
     }
 
-    fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+    fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
         summary(RequestParts { machine: &local_gpus_only(request.machine), ..request }, fit_goal)
     }
 
@@ -136,36 +136,44 @@ fn last_start(request: RequestParts<'_>) -> Result<ServerLaunch, EngineError> {
     summed_up(request, FitGoal::Most).map(|(start, _)| start)
 }
 
-/// The plan without its explanations.
-fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+/// The plan without its explanations; none if the goal is not met and the fit stopped.
+fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
     let RequestParts { machine, settings, .. } = request;
-    let (start, mut summary) = summed_up(request, fit_goal)?;
-    summary.devices = in_machine_order(summary.devices, &start.gpus, machine);
-    summary.settings = in_effect(summary.settings, start.ctx, settings, start.sources);
-    summary.verdict = Verdict::of(&summary.devices, summary.offloaded, summary.layer_count, summary.refused);
-    Ok(summary)
+    let (start, summary) = summed_up(request, fit_goal)?;
+    Ok(summary.map(|mut summary| {
+        summary.devices = in_machine_order(summary.devices, &start.gpus, machine);
+        summary.settings = in_effect(summary.settings, start.ctx, settings, start.sources);
+        summary.verdict = Verdict::of(&summary.devices, summary.offloaded, summary.layer_count, summary.refused);
+        summary
+    }))
 }
 
 /// The start that succeeds, or else the last one, and llama-server's summary of it.
 fn summed_up(
     RequestParts { model, machine, settings }: RequestParts<'_>,
     fit_goal: FitGoal,
-) -> Result<(ServerLaunch, PlanSummary), EngineError> {
-    let place = |fit_goal| {
-        move |start: &ServerLaunch| {
-            let llama_server = |settings: &Settings| {
-                llama_cpp::summary(RequestParts { model, machine: &start.machine, settings }, fit_goal)
-            };
-            accepted(start, llama_server).map(|(mut summary, refusal)| {
+) -> Result<(ServerLaunch, Option<PlanSummary>), EngineError> {
+    let place = |start: &ServerLaunch, fit_goal| {
+        let llama_server = |settings: &Settings| {
+            llama_cpp::summary(RequestParts { model, machine: &start.machine, settings }, fit_goal)
+        };
+        accepted(start, llama_server).map(|(mut summary, refusal)| {
+            if let Some(summary) = &mut summary {
                 summary.refused |= refusal.is_some();
-                summary
-            })
-        }
+            }
+            summary
+        })
     };
-    // whether the first attempt runs out of memory is only known after as many layers as possible were placed
-    let retries = settings.ctx == Context::Auto || settings.projector.is_some();
-    let first = place(if retries { FitGoal::Most } else { fit_goal });
-    start_with_retry(model, machine, settings, &first, &place(fit_goal), |summary: &PlanSummary| &summary.devices)
+    let first = |start: &ServerLaunch| match place(start, fit_goal) {
+        // whether it runs out of memory, and so another start comes, is only known after as many layers as possible were
+        // placed
+        Ok(None) if starts::may_follow(settings, start) => place(start, FitGoal::Most),
+        done => done,
+    };
+    let again = |start: &ServerLaunch| place(start, fit_goal);
+    start_with_retry(model, machine, settings, &first, &again, |summary: &Option<PlanSummary>| {
+        summary.as_ref().map_or(&[], |summary| summary.devices.as_slice())
+    })
 }
 
 /// llama.cpp's plan in Ollama's terms: name, settings, notes, and all GPUs of the machine.

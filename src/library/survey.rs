@@ -11,11 +11,11 @@ use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Floors};
 use crate::engine::EngineId;
 use crate::engine::PlanRequest;
 use crate::machine::Machine;
-use crate::model::mixture::Quantisation;
+use crate::model::mixture::{ExactAfter, Quantisation};
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
-use crate::source::{ExplicitKnobs, Roots};
+use crate::source::{ExplicitKnobs, Package, Roots};
 
 /// The request for every model.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,30 @@ pub struct SurveyRequest {
     pub quant: Option<Quantisation>,
     /// The narrowest types that are chosen.
     pub floors: Floors,
+}
+
+impl SurveyRequest {
+    /// The request for an opened model.
+    fn request(&self, package: Package) -> Result<PlanRequest, String> {
+        let package = match self.quant {
+            Some(to) => package.quantised(to).map_err(|error| error.to_string())?,
+            None => package,
+        };
+        let mut settings = self.settings.clone();
+        package.apply_to(&mut settings, self.held);
+        Ok(PlanRequest::new(self.engine, package.model, Arc::clone(&self.machine), settings))
+    }
+
+    /// The request that `plan`, the plan of an item, answers; none if the item cannot be opened any more.
+    pub fn request_of(&self, item: &Item, plan: &Plan) -> Option<PlanRequest> {
+        let request = self.request(item.known()?).ok()?;
+        match plan.model.file_type.as_deref() {
+            Some(name) if item.reference_in(Some(plan)) != item.reference => {
+                request.quantised(name.parse::<Quantisation>().ok()?)
+            }
+            _ => Some(request),
+        }
+    }
 }
 
 /// The result for a model so far.
@@ -94,22 +118,23 @@ fn on_all_cores(turns: usize, work: &(dyn Fn(usize) -> bool + Sync)) {
 /// The plan of one item, with its largest context.
 pub fn plan_item(item: &Item, question: &SurveyRequest, roots: &Roots) -> ModelStatus {
     match try_plan_item(item, question, roots) {
-        Ok((request, plan)) => {
-            let summary = request.fit_summary(&plan);
+        Ok((request, plan, exact_after)) => {
+            let exact_after = exact_after.map(Box::new);
+            let summary = FitSummary { exact_after, ..request.fit_summary(&plan) };
             ModelStatus::Complete(Arc::new(plan), summary)
         }
         Err(why) => ModelStatus::Failed(why),
     }
 }
 
-fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots) -> Result<(PlanRequest, Plan), String> {
+fn try_plan_item(
+    item: &Item,
+    question: &SurveyRequest,
+    roots: &Roots,
+) -> Result<(PlanRequest, Plan, Option<ExactAfter>), String> {
     let package = item.package(roots)?;
-    let quantised = question.quant.map(|to| package.quantised(to)).transpose().map_err(|error| error.to_string())?;
-    let package = quantised.as_ref().unwrap_or(package);
-    let mut settings = question.settings.clone();
-    package.apply_to(&mut settings, question.held);
-    let (model, machine) = (Arc::clone(&package.model), Arc::clone(&question.machine));
-    let request = PlanRequest::new(question.engine, model, machine, settings);
+    let exact_after = package.exact_after();
+    let request = question.request(package)?;
     // a model of the catalogue can be had in any quantisation
     let any = item.origin == ModelOrigin::Catalogue && question.quant.is_none();
     let planned = if any {
@@ -119,5 +144,5 @@ fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots) -> Result
     } else {
         request.plan().map(|plan| (request, plan))
     };
-    planned.map_err(|error| error.to_string())
+    planned.map(|(request, plan)| (request, plan, exact_after)).map_err(|error| error.to_string())
 }

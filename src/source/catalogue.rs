@@ -207,9 +207,30 @@ pub fn model_and_projector(name: &str) -> Option<(PreparedModel, Option<Arc<Proj
     Some((PreparedModel::from(model(name)?).with_date(&dated()), find(name)?.projector().cloned()))
 }
 
-/// Suggestions for an unknown name, best first: entries whose names contain it, else those within edit distance 2, else
-/// those that contain its longest word.
-pub fn nearest(name: &str) -> Vec<&'static CatalogueEntry> {
+/// Suggestions for an unknown name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nearest {
+    /// The entries, best first.
+    pub entries: Vec<&'static CatalogueEntry>,
+    /// The name has a size, and these are of others.
+    pub of_other_sizes: bool,
+}
+
+/// Suggestions for an unknown name: entries whose names contain it, else those within edit distance 2, else those that
+/// contain its longest word. Of these those of its size, if there are any.
+pub fn nearest(name: &str) -> Nearest {
+    let mut entries = similar(name);
+    let size = names::size(name);
+    let has_size = |entry: &&CatalogueEntry| entry.names().any(|name| names::size(name) == size);
+    let of_other_sizes = size.is_some() && !entries.iter().any(has_size);
+    if !of_other_sizes && size.is_some() {
+        entries.retain(has_size);
+    }
+    Nearest { entries, of_other_sizes }
+}
+
+/// Entries with similar names, best first.
+fn similar(name: &str) -> Vec<&'static CatalogueEntry> {
     const MAX_DISTANCE: usize = 2;
     let wanted = plain(name);
     let containing = |part: &str| -> Vec<_> {

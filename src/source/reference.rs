@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tracing::{info, warn};
 
-use super::catalogue::{self, CatalogueEntry, PREFIX as CATALOGUE};
+use super::catalogue::{self, CatalogueEntry, Nearest, PREFIX as CATALOGUE};
 use super::hub::{HfReference, Repository, local};
 use super::open::{OpenedModel, open, stored};
 use super::read_from::ReadFrom;
@@ -220,7 +220,7 @@ pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
         return Ok(OpenedModel { remote_projector, ..opened });
     }
     let entry = catalogue::find(name)
-        .ok_or_else(|| SourceError::NoEntry { name: name.to_owned(), near: shortened(&catalogue::nearest(name)) })?;
+        .ok_or_else(|| SourceError::NoEntry { name: name.to_owned(), near: suggested(&catalogue::nearest(name)) })?;
     let quantisation = match quantisation {
         Some(read) => read.map_err(|error: NotAQuantisation| refused(error.to_string()))?,
         None => entry.quantisation.into(),
@@ -256,13 +256,15 @@ fn with_offer(error: SourceError, reference: &str) -> SourceError {
     }
 }
 
-/// The names of the first five `entries`, and the number of others.
-fn shortened(entries: &[&CatalogueEntry]) -> String {
+/// `similar models are qwen3-4b, qwen3-8b and 10 more`: the first five; nothing if there are none.
+fn suggested(Nearest { entries, of_other_sizes }: &Nearest) -> String {
     const MAX_SHOWN: usize = 5;
     let names: Vec<_> = entries.iter().take(MAX_SHOWN).map(|entry| entry.name.as_str()).collect();
+    let of = if *of_other_sizes { " of other sizes" } else { "" };
     match entries.len().saturating_sub(MAX_SHOWN) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
+        _ if names.is_empty() => String::new(),
+        0 => format!("similar models{of} are {}", names.join(", ")),
+        more => format!("similar models{of} are {} and {more} more", names.join(", ")),
     }
 }
 

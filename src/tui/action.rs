@@ -78,6 +78,7 @@ pub enum Command {
     Reverse,
     OnlyFitting,
     CopyPull,
+    Need,
     OnlyKind,
     OnlyModality,
     UseAsDraft,

@@ -31,12 +31,14 @@ pub struct Host {
     pub app: App,
     /// What is shown over it.
     pub screen: Option<Box<dyn Screen>>,
+    /// The screen that was closed last of those that go on where they were.
+    closed: Option<Box<dyn Screen>>,
 }
 
 impl Host {
     /// The planner alone.
     pub fn new(start: InitialState) -> Self {
-        Self { app: App::new(start), screen: None }
+        Self { app: App::new(start), screen: None, closed: None }
     }
 
     /// Handles `action` and returns the effects to run. Never panics, in any order of actions.
@@ -142,7 +144,7 @@ impl Host {
             _ => {}
         }
         let Some(mut screen) = self.screen.take() else {
-            return match screens::opened_by(&mut self.app, command) {
+            return match screens::opened_by(&mut self.app, self.closed.as_deref(), command) {
                 Some((screen, first)) => {
                     let mut effects = self.show(screen);
                     effects.extend(first);
@@ -233,7 +235,12 @@ impl Host {
         let (screen, effects) = match response {
             Response::Ignored => (Some(screen), Vec::new()),
             Response::Stay(effects) => (Some(screen), effects),
-            Response::Close(effects) => (None, effects),
+            Response::Close(effects) => {
+                if screen.goes_on() {
+                    self.closed = Some(screen);
+                }
+                (None, effects)
+            }
             Response::Open(other, effects) => (Some(other), effects),
         };
         self.screen = screen;

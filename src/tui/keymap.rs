@@ -137,6 +137,7 @@ impl Key {
                 return format!("Ctrl-{}", c.to_ascii_uppercase());
             }
             KeyCode::Char(c) => return c.to_string(),
+            KeyCode::F(number) => format!("F{number}"),
             other => format!("{other:?}"),
         };
         if self.1.contains(KeyModifiers::SHIFT) { format!("⇧{name}") } else { name }

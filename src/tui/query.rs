@@ -4,6 +4,7 @@
 use crate::answer::Remedy;
 use crate::answer::best::{BestRequest, Card};
 use crate::answer::limits::Cliff;
+use crate::answer::need::{NeedRequest, NeededMachine};
 use crate::answer::sweep::Axis;
 use crate::answer::sweep::{PlanFigures, Point};
 use crate::answer::together::{LoadRequest, LoadedModels, load_together};
@@ -38,6 +39,8 @@ pub enum QueryKind {
     Matrix(AxisKind, AxisKind),
     /// The figures of loading these models one after the other.
     Together(Vec<PlanRequest>),
+    /// The known machines that run the model.
+    Need(NeedRequest),
 }
 
 /// What an axis varies.
@@ -66,6 +69,8 @@ pub enum QueryPart {
     Cell(Box<MatrixCell>),
     /// The figures of loading several models, or why one of them has no plan.
     Together(Result<Box<LoadedModels>, String>),
+    /// The machines that run the model.
+    Need(Vec<NeededMachine>),
     /// The answer is complete.
     End,
 }
@@ -99,7 +104,8 @@ impl Query {
             | QueryKind::Best(_)
             | QueryKind::Points(..)
             | QueryKind::Matrix(..)
-            | QueryKind::Together(_) => Worker::Page,
+            | QueryKind::Together(_)
+            | QueryKind::Need(_) => Worker::Page,
         }
     }
 
@@ -115,6 +121,10 @@ impl Query {
                 Box::new(values.iter().map(point).chain(end))
             }
             QueryKind::Together(models) => Box::new(std::iter::once_with(|| Some(self.together(models))).chain(end)),
+            QueryKind::Need(question) => {
+                let need = || Some(QueryPart::Need(self.of.needed(question)));
+                Box::new(std::iter::once_with(need).chain(end))
+            }
             QueryKind::Matrix(rows, columns) => Box::new(self.matrix(*rows, *columns).chain(end)),
         }
     }

@@ -12,6 +12,7 @@ use super::action::{Action, Command, Gesture};
 use super::app::App;
 use super::effect::Effect;
 use super::keymap::{self, Scope};
+use super::theme::backdrop;
 use super::view::footer::{self, PlacedWord};
 use super::widget::field::Text;
 use super::widget::page::Overlay;
@@ -68,6 +69,11 @@ pub trait Screen: Any + Debug {
 
     /// Handles a key.
     fn press(&mut self, app: &mut App, command: Command) -> Response;
+
+    /// Whether it goes on where it was when it is opened again.
+    fn goes_on(&self) -> bool {
+        false
+    }
 
     /// Whether keys without a command are typed into a field.
     fn accepts_text(&self) -> bool {
@@ -126,6 +132,58 @@ impl dyn Screen {
     /// Draws its footer: its keys, or a message.
     pub fn draw_footer(&self, app: &App, buffer: &mut Buffer) {
         footer::draw(app, self.message(), &self.footer(app), buffer);
+    }
+}
+
+/// The screen behind another one, which goes on there.
+#[derive(Debug, Default)]
+pub struct Behind(Option<Box<dyn Screen>>);
+
+impl Behind {
+    /// `screen` goes on behind another one.
+    pub fn new(screen: Box<dyn Screen>) -> Self {
+        Self(Some(screen))
+    }
+
+    /// What it leaves of the planner.
+    pub fn cover(&self) -> Cover {
+        self.0.as_ref().map_or(Cover::Dimmed, |screen| screen.cover())
+    }
+
+    /// As [`Screen::planned`].
+    pub fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
+        self.0.as_mut().map_or_else(Vec::new, |screen| screen.planned(app, by_user))
+    }
+
+    /// As [`Screen::refresh`].
+    pub fn refresh(&mut self, app: &mut App) -> Vec<Effect> {
+        self.0.as_mut().map_or_else(Vec::new, |screen| screen.refresh(app))
+    }
+
+    /// As [`Screen::answer`].
+    pub fn answer(&mut self, app: &mut App, answer: Action) -> Response {
+        let Some(screen) = &mut self.0 else { return Response::STAY };
+        match screen.answer(app, answer) {
+            Response::Open(other, effects) => {
+                self.0 = Some(other);
+                Response::Stay(effects)
+            }
+            response => response,
+        }
+    }
+
+    /// Draws it, dimmed, below the footer of `front`.
+    pub fn draw(&self, front: &dyn Screen, app: &App, buffer: &mut Buffer) {
+        if let Some(screen) = &self.0 {
+            screen.draw(app, buffer);
+            backdrop::dim(buffer, app.theme);
+            front.draw_footer(app, buffer);
+        }
+    }
+
+    /// Back to it.
+    pub fn shown(&mut self) -> Response {
+        self.0.take().map_or(Response::CLOSE, |screen| Response::Open(screen, Vec::new()))
     }
 }
 

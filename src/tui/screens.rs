@@ -15,6 +15,7 @@ pub mod history;
 pub mod machine;
 pub mod matrix;
 pub mod models;
+pub mod need;
 pub mod notes;
 pub mod placement;
 pub mod sweep;
@@ -22,6 +23,8 @@ pub mod teach;
 pub mod together;
 pub mod verify;
 pub mod why;
+
+use std::any::Any;
 
 use super::action::Command;
 use super::app::App;
@@ -31,8 +34,13 @@ use super::screen::Screen;
 use super::widget::field::TextEntry;
 use crate::teach::Page;
 
-/// The screen that `command` opens from the planner, and effects to run besides; none if it opens none.
-pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Screen>, Vec<Effect>)> {
+/// The screen that `command` opens from the planner, and effects to run besides; none if it opens none. It may go on where
+/// `closed` was.
+pub(super) fn opened_by(
+    app: &mut App,
+    closed: Option<&dyn Screen>,
+    command: Command,
+) -> Option<(Box<dyn Screen>, Vec<Effect>)> {
     let screen: Box<dyn Screen> = match command {
         Command::Best => Box::new(best::BestPage::default()),
         Command::Compare => Box::new(compare::ComparePage::pin(app)?),
@@ -45,10 +53,9 @@ pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Scre
         Command::Machine => Box::new(machine::MachineScreen::default()),
         Command::Matrix => Box::new(matrix::MatrixPage::default()),
         Command::Models | Command::Open => {
-            return Some((
-                Box::new(models::ModelBrowser::open(app, command == Command::Open)),
-                vec![Effect::ListModels],
-            ));
+            let before = closed.and_then(|closed| (closed as &dyn Any).downcast_ref());
+            let browser = models::ModelBrowser::open(app, before, command == Command::Open);
+            return Some((Box::new(browser), vec![Effect::ListModels]));
         }
         Command::Notes => Box::new(notes::NotesPage::default()),
         Command::Placement => Box::new(placement::PlacementScreen::of(app)),

@@ -1,7 +1,7 @@
 //! The list of models: the plan and the largest context of each.
 //!
-//! `cargo bench --bench library`. Targets: 150 ms for 60 models with any engine; for the whole catalogue 1 s on one card, and
-//! 2 s on two cards or a Mac.
+//! `cargo bench --bench library`. Targets: 150 ms for 60 models with any engine; for the whole catalogue with Ollama 1 s on
+//! one card, and 2 s on two cards or a Mac; with llama.cpp 3 s.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
@@ -59,8 +59,12 @@ fn sixty_models(bencher: Bencher<'_, '_>, engine: &str) {
     bencher.with_inputs(|| items(60)).bench_values(|items| plan_all(&items, &question));
 }
 
-#[divan::bench(args = [&["RTX 3090"][..], &["RTX 3090", "RTX 3060"], &["M3 Max 64GB"]], sample_count = 3, sample_size = 1)]
-fn whole_catalogue(bencher: Bencher<'_, '_>, gpus: &[&str]) {
-    let question = question("ollama", Machine::described(gpus, "64GiB").unwrap());
+/// One card, two, and a Mac.
+const MACHINES: [&[&str]; 3] = [&["RTX 3090"], &["RTX 3090", "RTX 3060"], &["M3 Max 64GB"]];
+
+#[divan::bench(args = MACHINES, consts = [false, true], sample_count = 3, sample_size = 1)]
+fn whole_catalogue<const OF_LLAMA_CPP: bool>(bencher: Bencher<'_, '_>, gpus: &[&str]) {
+    let engine = if OF_LLAMA_CPP { "llama.cpp" } else { "ollama" };
+    let question = question(engine, Machine::described(gpus, "64GiB").unwrap());
     bencher.with_inputs(|| items(usize::MAX)).bench_values(|items| plan_all(&items, &question));
 }

@@ -167,6 +167,63 @@ fn verdicts_are_kept_while_the_page_is_closed() {
 }
 
 #[test]
+fn filters_and_the_verdicts_of_other_contexts_are_kept_too() {
+    let mut harness = harness();
+    harness.press("b ^N ^F ^S Esc");
+    harness.no_surveys = true;
+    harness.press("b");
+    let text = harness.text();
+    for set in ["● fits", "context: 8k", "order: name"] {
+        assert!(text.contains(set), "{set}\n{text}");
+    }
+    assert!(text.contains("planning 1"), "what failed\n{text}");
+    // through the longer contexts, of which nothing is known, back to the planner's
+    harness.press("^N");
+    assert!(harness.text().contains("planning 6"), "{}", harness.text());
+    harness.press("^N ^N ^N ^N");
+    assert!(harness.text().contains("as planned") && harness.text().contains("planning 1"), "{}", harness.text());
+}
+
+#[test]
+fn what_is_set_is_never_hidden() {
+    let mut harness = harness();
+    harness.resize(80, 24);
+    harness.press("b ↓ ^F ^F ^X ^X ^N ^P ^G ^S ^R");
+    let text = harness.text();
+    let line = text.lines().find(|line| line.contains("^F")).unwrap();
+    for set in ["layers", "dense", "8k", "vision", "qwen", "name"] {
+        assert!(line.contains(set), "{set}: {line}");
+    }
+}
+
+#[test]
+fn what_runs_a_model_is_said_over_the_list() {
+    let mut harness = harness();
+    harness.press("b ↓ ^O");
+    let text = harness.text();
+    assert!(text.contains("What runs Qwen3 8B") && text.contains("One card"), "{text}");
+    harness.press("Esc");
+    assert_eq!(listed(&harness).len(), 6, "back to the list");
+    harness.press("↓ ^O");
+    assert!(harness.text().contains("It has no plan yet."), "{}", harness.text());
+}
+
+#[test]
+fn the_keys_are_shown_while_text_is_typed() {
+    let mut harness = harness();
+    harness.press("b");
+    harness.write("?");
+    assert!(harness.text().contains("Keys"), "nothing was typed before\n{}", harness.text());
+    harness.press("Esc");
+    harness.write("qw?");
+    assert!(!harness.text().contains("Keys"), "{}", harness.text());
+    harness.press("F1");
+    assert!(harness.text().contains("Keys") && harness.text().contains("open this model"), "{}", harness.text());
+    harness.press("Esc");
+    assert!(harness.text().contains("qw?"), "{}", harness.text());
+}
+
+#[test]
 fn a_path_is_completed_and_opened() {
     let mut harness = harness();
     harness.press("o");

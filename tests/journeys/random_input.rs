@@ -44,6 +44,7 @@ const COMMANDS: [Command; 60] = [
     Command::OnlyModality,
     Command::UseAsDraft,
     Command::JudgeBy,
+    Command::Need,
     Command::OnlyHere,
     Command::OnlyFamily,
     Command::Complete,

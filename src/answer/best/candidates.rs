@@ -14,7 +14,7 @@ use crate::answer::{Change, Goal};
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::Machine;
-use crate::model::{Model, TensorGroup};
+use crate::model::Model;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{CACHE_CHOICES, Knob};
 use crate::settings::{CacheType, Context, FlashAttn};
@@ -132,6 +132,18 @@ impl Tried {
         let (plan, speed) = planned.as_ref()?;
         let is_fast = |least: f64| speed.map_or(plan.outcome() <= Outcome::Tight, |speed| speed >= least);
         (goal.is_met_by(plan) && least.is_none_or(is_fast)).then(|| (self.request.clone(), Some(plan.clone())))
+    }
+}
+
+impl Tried {
+    /// Whether a narrower cache cannot make it as fast as asked: that frees less than the cache takes for weights, and
+    /// where twice as much runs from RAM it does not double the speed.
+    fn is_slow_with_any_cache(&self, least: Option<f64>) -> bool {
+        let planned = self.planned.get().and_then(Option::as_ref);
+        let Some((least, (plan, Some(speed)))) = least.zip(planned) else { return false };
+        let cache = plan.totals.cache;
+        // RAM that is freed may spare the disk
+        plan.outcome() < Outcome::FromDisk && plan.cpu().run > cache + cache && 2.0 * speed < least
     }
 }
 
@@ -276,10 +288,13 @@ impl BestSearch<'_> {
             return as_it_is;
         }
         let room = self.room();
+        // no type takes more than four bytes a weight, and of what the quantiser makes one it makes all
+        let most = Bytes(self.request.opened.parameters.saturating_mul(4));
+        let has_room = most <= room && self.bytes(Type::Quantised(GOOD)).is_some();
         let mut types = Types::default();
         for to in quality::ladder() {
             let of = if own == Some(to) { Type::AsItIs } else { Type::Quantised(to) };
-            if self.bytes(of).is_none_or(|bytes| bytes > room) {
+            if !has_room && self.bytes(of).is_none_or(|bytes| bytes > room) {
                 continue;
             }
             match (self.question.floors.allow(to), is_good_type(to)) {
@@ -354,7 +369,18 @@ impl BestSearch<'_> {
         let last = narrower.last().map(std::slice::from_ref).unwrap_or_default();
         let is_slow = found.is_none() && first(last, any, usable).is_none();
         let usable_ones: &[Type] = if is_slow { &[] } else { &narrower };
-        found = found.or_else(|| first(usable_ones, any, usable));
+        found = found.or_else(|| {
+            // narrower types are taken to be at least as fast: the widest is found by bisection
+            let (mut low, mut high, mut widest) = (0, usable_ones.len(), None);
+            while low < high {
+                let middle = low.midpoint(high);
+                match first(&usable_ones[middle..=middle], any, usable) {
+                    Some(one) => (high, widest) = (middle, Some(one)),
+                    None => low = middle + 1,
+                }
+            }
+            widest
+        });
         found = found.or_else(|| first(&narrowest, any, None)).or_else(|| first(&narrower, any, None));
         found = found.or_else(|| self.shorter(&narrowest, any, 1));
         found = found.or_else(|| first(&last_resorts, in_vram, None)).or_else(|| first(&last_resorts, any, None));
@@ -377,8 +403,13 @@ impl BestSearch<'_> {
                 known.push((to, requests.into_iter().map(|request| self.tried(request)).collect()));
                 known.len() - 1
             });
-            if let Some(found) = known[at].1.iter().find_map(|tried| tried.serves(goal, least)) {
-                return Some(found);
+            for tried in &known[at].1 {
+                if let Some(found) = tried.serves(goal, least) {
+                    return Some(found);
+                }
+                if tried.is_slow_with_any_cache(least) {
+                    break;
+                }
             }
         }
         None
@@ -400,14 +431,7 @@ impl BestSearch<'_> {
 
     /// Whether weights of a type alone leave a goal open; most that cannot meet it are told without a plan.
     fn has_room(&self, to: Type, goal: Goal) -> bool {
-        let vram: Bytes = self.request.machine.gpus.iter().map(|gpu| gpu.free).sum();
-        let bytes = self.bytes(to).unwrap_or_default();
-        // what looks rows up, and a part that is split off, may be in RAM
-        let embeddings: Bytes = self.request.model.tensors(TensorGroup::Input).map(|tensor| tensor.bytes).sum();
-        match goal {
-            Goal::Vram | Goal::VramWith(_) => bytes - embeddings <= vram,
-            _ => true,
-        }
+        self.request.has_room(self.bytes(to).unwrap_or_default(), goal)
     }
 
     /// Settings to try, with the plan where they are those that the search began with.

@@ -106,6 +106,8 @@ pub struct SplitGraph<'a> {
     pub range: Range<usize>,
     /// Operands that refer to each tensor, counted before the graph was cut (`ggml_node_get_use_count`).
     pub uses: &'a [u32],
+    /// Room to number tensors in: all zero between two splits.
+    pub numbers: &'a mut Vec<u32>,
 }
 
 impl SplitGraph<'_> {

@@ -337,10 +337,11 @@ impl Scheduler<'_> {
 
     /// Every backend reorders its splits, and keeps tensors longer there.
     fn optimise(&self, graph: &mut Graph, schedule: &Schedule, uses: &[u32]) -> AllocDeps {
-        let mut kept = AllocDeps::default();
+        let (mut kept, mut numbers) = (AllocDeps::default(), Vec::new());
         for split in &schedule.splits {
             let backend = &self.backends[usize::from(split.place)];
-            let mut nodes = SplitGraph { graph: &mut *graph, range: split.nodes.clone(), uses };
+            let (range, numbers) = (split.nodes.clone(), &mut numbers);
+            let mut nodes = SplitGraph { graph: &mut *graph, range, uses, numbers };
             backend.graph_optimize(&mut nodes, &mut kept);
         }
         kept

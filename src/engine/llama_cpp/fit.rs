@@ -42,6 +42,8 @@ pub struct FitResult {
     pub failure: Option<&'static str>,
     /// The first layer that did not fit on the GPU filled last.
     pub refused: Option<NoRoom>,
+    /// The goal is not met, so that the fit stopped and the layers are not placed.
+    pub missed: bool,
     /// The memory that the fit counts for it, which is not quite what a load takes.
     pub measured: Rc<MemoryBreakdown>,
 }
@@ -140,8 +142,7 @@ pub fn fit_with_draft(
     fit_for(FitGoal::Most, &Measurer::new(model, devices), draft, spread, options, limits).map(|(fitted, _)| fitted)
 }
 
-/// The same with a goal: with `AllLayers` the fit may stop early if not all layers fit. The graphs are those measured
-/// last.
+/// The same with a goal, without which the fit stops early. The graphs are those measured last.
 ///
 /// # Errors
 /// As [`fit`].
@@ -180,9 +181,15 @@ pub(super) fn fit_for(
     if failure.is_some() {
         return fitter.end(spread.clone(), failure, None);
     }
+    // on one GPU, all that could be in VRAM is what did not fit
+    if fit_goal == FitGoal::Vram && devices.len() == 1 {
+        return fitter.miss(spread.clone());
+    }
     let targets = devices.iter().zip(fitter.margins()).map(|(device, margin)| device.free as i64 - margin).collect();
-    let (spread, refused) = LayerFill::new(&mut fitter, targets)?.run()?;
-    fitter.end(spread, None, refused)
+    match LayerFill::new(&mut fitter, targets)?.run()? {
+        Some((spread, refused)) => fitter.end(spread, None, refused),
+        None => fitter.miss(spread.clone()),
+    }
 }
 
 /// What there is without a fit: the context that was trained, unless one is set, and everything on GPUs that is not
@@ -199,7 +206,8 @@ pub(super) fn without_fit(
     let (options, placement) =
         (ContextParams { n_ctx, ..options.clone() }, measurer.model.place(measurer.devices, spread));
     let (measured, graphs) = measurer.reserve(&placement, &options, Reservation::Measured, None, None)?;
-    let fitted = FitResult { n_ctx, spread: spread.clone(), failure: None, refused: None, measured: Rc::new(measured) };
+    let (spread, measured) = (spread.clone(), Rc::new(measured));
+    let fitted = FitResult { n_ctx, spread, failure: None, refused: None, missed: false, measured };
     Ok((fitted, Some(graphs)))
 }
 
@@ -322,7 +330,12 @@ impl Fitter<'_, '_> {
         let all = self.measure(&spread)?;
         let (n_ctx, placement) = (self.options.n_ctx, self.model().place(self.measurer.devices, &spread));
         let measured = self.measured(n_ctx, &placement).map_or(all, |known| Rc::clone(&known.main));
-        Ok((FitResult { n_ctx, spread, failure, refused, measured }, self.graphs.take()))
+        Ok((FitResult { n_ctx, spread, failure, refused, missed: false, measured }, self.graphs.take()))
+    }
+
+    fn miss(&mut self, spread: LayerSplit) -> Result<(FitResult, Option<MeasuredGraphs>), LoadError> {
+        let (fitted, graphs) = self.end(spread, None, None)?;
+        Ok((FitResult { missed: true, ..fitted }, graphs))
     }
 
     /// Layers that can go to GPUs, without the output layer.
@@ -431,22 +444,18 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         Ok(fill)
     }
 
-    /// Runs both steps. Returns the split and the first layer that did not fit.
-    pub fn run(mut self) -> Result<(LayerSplit, Option<NoRoom>), LoadError> {
-        self.fill()?;
-        Ok((self.spread(&self.best.shares), self.refused))
+    /// Runs both steps. Returns the split and the first layer that did not fit; none if the goal is missed.
+    pub fn run(mut self) -> Result<Option<(LayerSplit, Option<NoRoom>)>, LoadError> {
+        Ok(self.fill()?.then(|| (self.spread(&self.best.shares), self.refused)))
     }
 
-    fn fill(&mut self) -> Result<(), LoadError> {
+    /// Returns whether both steps were made; they are not if the goal is missed.
+    fn fill(&mut self) -> Result<bool, LoadError> {
         let all_layers = self.fitter.fit_goal != FitGoal::Most;
-        // on one GPU, all layers are what did not fit before
-        if self.fitter.fit_goal == FitGoal::Vram && self.targets.len() == 1 {
-            return Ok(());
-        }
         // MTP blocks that are not loaded are not counted here, so one block always stays in RAM
         let hparams = &self.fitter.model().hparams;
         if all_layers && !self.fitter.load_mtp && hparams.n_layer() < hparams.n_layer_all {
-            return Ok(());
+            return Ok(false);
         }
         for gpu in (0..self.targets.len()).rev() {
             self.fill_with_layers(gpu)?;
@@ -454,7 +463,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         // layers without a GPU at this point do not get one later
         let placed: u32 = self.best.shares.iter().map(|share| share.layers).sum();
         if all_layers && placed <= self.fitter.layers() {
-            return Ok(());
+            return Ok(false);
         }
         if self.fitter.has_experts() && self.surplus_without_experts()? > 0 {
             let filled = self.best.shares.iter().rev().take_while(|share| share.layers > 0).count();
@@ -465,7 +474,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
                 gpu += 1;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Bytes left in total with all experts in RAM.

@@ -62,6 +62,8 @@ pub struct MeasuredGraphs {
     pins: bool,
     graph: Graph,
     schedule: Schedule,
+    /// What each device reserves for it.
+    compute: Vec<Piece>,
     /// The other graphs of a load that may reserve more.
     besides: Vec<ReservedGraph>,
 }
@@ -123,8 +125,7 @@ impl<'a> Measurer<'a> {
             Some(known) if known.are_of(placement, options, pins) => known,
             other => self.prompt(placement, options, pins, other, passes.as_deref_mut())?,
         };
-        let mut compute = self.allocate(&graphs, None);
-        let mut measured = self.measured(&graphs.layout, &compute);
+        let mut measured = self.measured(&graphs.layout, &graphs.compute);
         if !pins {
             return Ok((measured, graphs));
         }
@@ -139,9 +140,10 @@ impl<'a> Measurer<'a> {
             let refused = measured.compute;
             graphs.layout.pipeline.buffers_fit = false;
             self.build(&mut graphs, passes)?;
-            compute = self.allocate(&graphs, None);
-            measured = MemoryBreakdown { refused_pipeline: Some(refused), ..self.measured(&graphs.layout, &compute) };
+            measured =
+                MemoryBreakdown { refused_pipeline: Some(refused), ..self.measured(&graphs.layout, &graphs.compute) };
         }
+        measured.in_ram = placement.in_ram(self.model);
         graphs.besides = self.besides(&graphs.layout)?;
         for (device, piece) in graphs.besides.iter().flat_map(|graph| graph.reserved.iter().enumerate()) {
             if piece.bytes > measured.compute[device] {
@@ -212,16 +214,18 @@ impl<'a> Measurer<'a> {
     ) -> Result<MeasuredGraphs, LoadError> {
         let (mut graph, schedule) = overwritten.map(|graphs| (graphs.graph, graphs.schedule)).unwrap_or_default();
         let layout = self.lay_out(placement, options, &mut graph)?;
-        let mut graphs =
-            MeasuredGraphs { options: options.clone(), layout, pins, graph, schedule, besides: Vec::new() };
+        let (options, compute, besides) = (options.clone(), Vec::new(), Vec::new());
+        let mut graphs = MeasuredGraphs { options, layout, pins, graph, schedule, compute, besides };
         self.build(&mut graphs, passes)?;
         Ok(graphs)
     }
 
-    /// Builds the prompt graph of a layout and schedules it.
+    /// Builds the prompt graph of a layout, schedules and allocates it.
     fn build(&self, graphs: &mut MeasuredGraphs, passes: Option<&mut PassTrace>) -> Result<(), LoadError> {
         let MeasuredGraphs { layout, pins, graph, schedule, .. } = graphs;
-        self.graph_of(layout, layout.context.reserved(), *pins, (graph, schedule), passes)
+        self.graph_of(layout, layout.context.reserved(), *pins, (graph, schedule), passes)?;
+        graphs.compute = self.allocate(graphs, None);
+        Ok(())
     }
 
     /// Builds the graph of `batch` and schedules it.
@@ -322,7 +326,7 @@ impl<'a> Measurer<'a> {
             parameters: context.clone(),
             layer_devices: placement.layer_devices(),
             refused_pipeline: None,
-            in_ram: placement.in_ram(self.model),
+            in_ram: WeightsInRam::default(),
         }
     }
 }
@@ -438,7 +442,7 @@ pub struct MemoryBreakdown {
     pub parameters: Cparams,
     /// The device of every block, then that of the output layer.
     pub layer_devices: Vec<BackendId>,
-    /// The weights in RAM by buffers.
+    /// The weights in RAM by buffers, of a load.
     pub in_ram: WeightsInRam,
     /// Per device the weights, the largest cache and the compute buffer, each with its largest tensor.
     pub pieces: Vec<[Piece; 3]>,

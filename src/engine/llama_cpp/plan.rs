@@ -50,12 +50,12 @@ pub fn plan(request: RequestParts<'_>) -> Result<Plan, EngineError> {
     })
 }
 
-/// The plan without its explanations.
+/// The plan without its explanations; none if the goal is not met and the fit stopped.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
-    placed(request, fit_goal, |placed, _, _| placed.summary())
+pub fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
+    placed(request, fit_goal, |placed, _, _| (!placed.fitted.missed).then(|| placed.summary()))
 }
 
 /// An upper bound known before planning.
@@ -64,7 +64,8 @@ pub fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<PlanSumma
 /// As [`plan`].
 pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) -> Result<Preflight, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let mut params = ServerParams::new(model, loaded, machine, settings)?;
+    // a bound needs no projector, which takes as long to measure as a model
+    let mut params = ServerParams::without_projector(model, loaded, machine, settings)?;
     if params.options.n_ctx == 0 {
         params.options.n_ctx = params.limits.min_context(loaded, &params.options);
     }
@@ -370,6 +371,26 @@ impl<'a> ServerParams<'a> {
         machine: &Machine,
         settings: &Settings,
     ) -> Result<Self, EngineError> {
+        let mut params = Self::without_projector(prepared, model, machine, settings)?;
+        let ContextParams { n_batch, n_ubatch, .. } = params.options;
+        let n_embd = model.hparams.n_embd_inp();
+        params.projector = PlacedProjector::new(machine, settings, model.release, n_ubatch.min(n_batch), n_embd)?;
+        if let Some((projector, gpu)) =
+            params.projector.as_ref().and_then(|projector| Some((projector, projector.gpu?)))
+            && let Some(margin) = params.limits.margins.get_mut(gpu)
+        {
+            *margin += projector.fit_bytes();
+        }
+        Ok(params)
+    }
+
+    /// The same without the projector.
+    fn without_projector(
+        prepared: &'a PreparedModel,
+        model: &'a LoadedModel,
+        machine: &Machine,
+        settings: &Settings,
+    ) -> Result<Self, EngineError> {
         let speculation = draft::speculation(prepared, model.release, settings)?;
         let gpus = gpus(machine, settings)?;
         tensor_split::check_rows(settings.split_mode, machine, &gpus, model.release.name)?;
@@ -401,18 +422,13 @@ impl<'a> ServerParams<'a> {
         let margin = |at: usize| settings.fit_targets.get(at).copied().or(settings.fit_target).unwrap_or(MARGIN).0;
         let options = speculation.main(options(model, settings, &speculation), model.release);
         let draft = draft::request(prepared, model, machine, &gpus, settings, &spread, &options, &speculation)?;
-        let n_ubatch = options.n_ubatch.min(options.n_batch);
-        let n_embd = model.hparams.n_embd_inp();
-        let projector = PlacedProjector::new(machine, settings, model.release, n_ubatch, n_embd)?;
         let kept: Vec<u64> = (0..gpus.len().max(1)).map(margin).collect();
-        let mut margins = kept.clone();
-        if let Some((projector, gpu)) = projector.as_ref().and_then(|projector| Some((projector, projector.gpu?)))
-            && let Some(margin) = margins.get_mut(gpu)
-        {
-            *margin += projector.fit_bytes();
-        }
-        let limits = FitLimits { margins, min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT), ram: machine.ram.total.0 };
-        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector, cards, kept })
+        let limits = FitLimits {
+            margins: kept.clone(),
+            min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT),
+            ram: machine.ram.total.0,
+        };
+        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector: None, cards, kept })
     }
 }
 
@@ -590,7 +606,9 @@ impl<'a> PlacedModel<'a> {
         params.options.n_ctx = fitted.n_ctx;
         params.spread = fitted.spread.clone();
         let placement = loaded.place(&params.devices, &params.spread);
-        let (load, graphs) = measurer.reserve(&placement, &params.options, Reservation::Loaded, graphs, None)?;
+        // what misses its goal is not loaded
+        let reservation = if fitted.missed { Reservation::Measured } else { Reservation::Loaded };
+        let (load, graphs) = measurer.reserve(&placement, &params.options, reservation, graphs, None)?;
         let used = params.draft.as_ref().filter(|_| params.speculation.has_context());
         let main = MainContext {
             model: loaded,

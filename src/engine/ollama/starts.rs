@@ -18,6 +18,11 @@ fn next(settings: &Settings, failed: &ServerLaunch, retry: Retry) -> Option<Retr
     Some(Retry { ctx: Some(lower), projector_in_ram: false })
 }
 
+/// Whether another start comes if `launch`, the first, runs out of memory.
+pub(super) fn may_follow(settings: &Settings, launch: &ServerLaunch) -> bool {
+    next(settings, launch, Retry::default()).is_some()
+}
+
 /// The starts with nothing else loaded, of which the first `failures` run out of memory.
 pub(in crate::engine) fn starts(
     model: &Model,

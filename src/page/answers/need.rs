@@ -41,7 +41,10 @@ pub fn need(question: &NeedRequest, found: &[NeededMachine]) -> Page {
         page.table(columns, rows.collect(), Narrow::Cut(0));
         if of_kind.len() > SHOWN {
             page.text(
-                &format!("{} more, with more memory: --csv or --json lists them.", of_kind.len() - SHOWN),
+                &format!(
+                    "{} more, with more memory: plimsoll need with --csv or --json lists them.",
+                    of_kind.len() - SHOWN
+                ),
                 Hue::Dim,
             );
         }

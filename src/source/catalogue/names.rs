@@ -73,6 +73,14 @@ struct Name {
     tokens: Vec<Token>,
 }
 
+/// The size in a name, as it is written there: `27b`, `30ba3b`.
+pub(super) fn size(name: &str) -> Option<String> {
+    let name = Name::read(name);
+    let size: String =
+        name.words().into_iter().filter(|word| name.is_size(word.clone())).map(|word| name.text(word)).collect();
+    Some(size).filter(|size| !size.is_empty())
+}
+
 impl Name {
     fn read(name: &str) -> Self {
         let characters: Vec<char> = name.chars().flat_map(char::to_lowercase).collect();

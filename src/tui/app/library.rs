@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::App;
+use crate::engine::PlanRequest;
 use crate::library::{Item, ModelOrigin, ModelStatus, SurveyRequest};
 use crate::machine::Machine;
+use crate::plan::Plan;
 use crate::settings::{Context, Settings};
 use crate::source::ExplicitKnobs;
 use crate::tui::effect::{Effect, SurveyJob};
@@ -18,6 +20,30 @@ pub struct ModelRow {
     pub status: ModelStatus,
     /// The survey that it answers.
     asked: u64,
+    /// What other surveys on this machine found.
+    earlier: Vec<(u64, ModelStatus)>,
+}
+
+impl ModelRow {
+    const fn new(item: Arc<Item>) -> Self {
+        Self { item, status: ModelStatus::Pending, asked: 0, earlier: Vec::new() }
+    }
+
+    /// Shows what the survey `id` found, if it was asked before.
+    fn turn_to(&mut self, id: u64) {
+        if let Some(at) = self.earlier.iter().position(|(asked, _)| *asked == id) {
+            let (_, status) = self.earlier.swap_remove(at);
+            self.answer(id, status);
+        }
+    }
+
+    /// Takes what the survey `id` found, and keeps what another one had.
+    fn answer(&mut self, id: u64, status: ModelStatus) {
+        let (before, asked) = (std::mem::replace(&mut self.status, status), std::mem::replace(&mut self.asked, id));
+        if asked != id && !before.is_open() {
+            self.earlier.push((asked, before));
+        }
+    }
 }
 
 /// Which sources of models have answered.
@@ -54,10 +80,17 @@ pub struct Library {
     pub gathered: Gathering,
     request: Option<SurveyRequest>,
     id: u64,
+    /// Earlier requests for the same machine and engine, with their ids.
+    earlier: Vec<(u64, SurveyRequest)>,
+    /// The last id.
+    last: u64,
     /// Whether models are to be judged by the machine as it is now.
     renew: bool,
     due: Pending,
 }
+
+/// Requests whose answers are kept besides: for the contexts that models are judged by.
+const MOST_EARLIER: usize = 6;
 
 /// By how much of a device's memory what is free must change before an open list judges by it: models that are loaded
 /// or unloaded do, what the system and this program do besides does not.
@@ -83,7 +116,7 @@ impl Library {
     pub(crate) fn repository_listed(&mut self, items: Vec<Arc<Item>>) {
         self.rows.retain(|row| row.item.origin != ModelOrigin::Repository);
         let items = items.into_iter().filter(|item| item.origin == ModelOrigin::Repository);
-        let rows = items.map(|item| ModelRow { item, status: ModelStatus::Pending, asked: 0 });
+        let rows = items.map(ModelRow::new);
         self.rows.splice(0..0, rows);
         self.due = Pending::List;
     }
@@ -115,20 +148,37 @@ impl Library {
         self.due = self.due.max(Pending::Order);
         let row = self.rows.iter_mut().find(|row| Arc::ptr_eq(&row.item, item));
         let Some(row) = row.filter(|_| id == self.id) else { return };
-        if row.asked == id {
-            row.status = status;
-        } else {
-            (row.status, row.asked) = (status, id);
-        }
+        row.answer(id, status);
     }
 
-    /// Sets the survey request; the status of models under another one is out of date. Returns the id for its answers.
+    /// Sets the survey request; the status of models under another one is out of date, and kept as long as machine and
+    /// engine stay. Returns the id for its answers.
     fn ask(&mut self, request: SurveyRequest) -> u64 {
-        if self.request.as_ref() != Some(&request) {
-            self.request = Some(request);
-            self.id += 1;
+        if self.request.as_ref() == Some(&request) {
+            return self.id;
+        }
+        let before = self.request.take().map(|before| (self.id, before));
+        self.earlier.extend(before);
+        let same = |other: &SurveyRequest| (other.engine, &other.machine) == (request.engine, &request.machine);
+        self.earlier.retain(|(_, other)| same(other));
+        if self.earlier.len() > MOST_EARLIER {
+            self.earlier.remove(0);
+        }
+        let known = self.earlier.iter().position(|(_, other)| *other == request);
+        self.id = known.map_or(self.last + 1, |at| self.earlier.swap_remove(at).0);
+        self.last = self.last.max(self.id);
+        self.request = Some(request);
+        let (id, kept) = (self.id, &self.earlier);
+        for row in &mut self.rows {
+            row.turn_to(id);
+            row.earlier.retain(|(asked, _)| kept.iter().any(|(id, _)| id == asked));
         }
         self.id
+    }
+
+    /// The request that `plan`, the plan of `item`, answers.
+    pub(crate) fn request_of(&self, item: &Item, plan: &Plan) -> Option<PlanRequest> {
+        self.request.as_ref()?.request_of(item, plan)
     }
 
     /// Has the models judged again, as the settings or the machine have changed.
@@ -218,7 +268,7 @@ impl App {
 /// `item` with its earlier status, unless that is a failure, which may be temporary.
 fn with_old_status(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
     let same = old.iter().find(|row| row.item.is(&item) && !matches!(row.status, ModelStatus::Failed(_)));
-    same.cloned().unwrap_or(ModelRow { item, status: ModelStatus::Pending, asked: 0 })
+    same.cloned().unwrap_or_else(|| ModelRow::new(item))
 }
 
 #[cfg(test)]

@@ -194,7 +194,11 @@ impl App {
 
     /// Asks `about` the present settings, and sets `id`, by which the answer is known.
     pub(crate) fn query(&mut self, about: QueryKind, id: &mut u64) -> Vec<Effect> {
-        let Some(of) = self.plan_request() else { return Vec::new() };
+        self.plan_request().map_or_else(Vec::new, |of| self.query_of(of, about, id))
+    }
+
+    /// Asks `about` another request.
+    pub(crate) fn query_of(&mut self, of: PlanRequest, about: QueryKind, id: &mut u64) -> Vec<Effect> {
         *id = self.next_id();
         vec![Effect::Ask(Box::new(Query { id: *id, of, about }))]
     }

@@ -86,6 +86,7 @@ pub const KEYS: &[Binding] = table! {
     Models: Enter = [key(KeyCode::Enter)] "open this model", footer 0 "open";
     Models: UseAsDraft = [ctrl('d')] "use this model as the draft of the open one (llama.cpp)", footer 3 "draft";
     Models: CopyPull = [ctrl('y')] "copy what to type to have this model, or to run it", footer 3 "copy";
+    Models: Need = [ctrl('o')] "other machines: which cards and systems run this model", footer 3 "runs on";
     Models: Complete = [key(KeyCode::Tab)] "complete the typed path, or list the files of the typed hf://owner/repo", footer 2 "complete";
     Models: OnlyFitting = [ctrl('f')] "show models that fit: with layers in RAM, experts in RAM, all in VRAM / all";
     Models: OnlyKind = [ctrl('x')] "show models with experts / without / all";
@@ -96,6 +97,7 @@ pub const KEYS: &[Binding] = table! {
     Models: OnlyFamily = [ctrl('g')] "show only the selected family / all";
     Models: Sort = [ctrl('s')] "sort by the next column", footer 3 "sort";
     Models: Reverse = [ctrl('r')] "reverse the order", footer 3 "reverse";
+    Models: Help = [key(KeyCode::F(1))] "all keys; ? too while nothing is typed", footer 1 "help";
     Models: Back = [key(KeyCode::Esc)] "back to the planner", footer 0 "back";
     Suggestions: Up = [key(KeyCode::Up), letter('k')] "previous item", footer 1 "select";
     Suggestions: Down = [key(KeyCode::Down), letter('j')] "next item", footer 1 "select";
@@ -266,6 +268,7 @@ pub const KEYS: &[Binding] = table! {
     Page: Back = [key(KeyCode::Esc), letter('q'), letter('i')] "back to the planner", footer 0 "back";
 
     Everywhere: Back = [key(KeyCode::Esc)] "stop loading, or close";
+    Everywhere: Help = [key(KeyCode::F(1))] "all keys, while text is typed too";
     Everywhere: Suspend = [ctrl('z')] "suspend; fg resumes";
     Everywhere: Quit = [ctrl('c')] "quit";
 };

@@ -7,28 +7,30 @@ use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::screen::{Cover, Response, Screen};
-use crate::tui::theme::backdrop;
+use crate::tui::screen::{Behind, Cover, Response, Screen};
 use crate::tui::widget::page::{self, Overlay, WIDTH};
 
 /// The state of the page.
 #[derive(Debug, Default)]
 pub struct HelpPage {
     scroll: u16,
-    /// The screen that it explains, which goes on behind it.
-    under: Option<Box<dyn Screen>>,
+    /// The screen that it explains.
+    behind: Behind,
+    /// Its scopes, which come first.
+    scopes: &'static [Scope],
 }
 
 impl HelpPage {
     /// The page over `screen`.
     pub fn over(screen: Box<dyn Screen>) -> Self {
-        Self { scroll: 0, under: Some(screen) }
+        let scopes = screen.scopes();
+        Self { scroll: 0, behind: Behind::new(screen), scopes }
     }
 }
 
 impl Screen for HelpPage {
     fn cover(&self) -> Cover {
-        self.under.as_ref().map_or(Cover::Dimmed, |under| under.cover())
+        self.behind.cover()
     }
 
     fn missing(&self, _: &App) -> Option<&'static str> {
@@ -36,18 +38,18 @@ impl Screen for HelpPage {
     }
 
     fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
-        self.under.as_mut().map_or_else(Vec::new, |under| under.planned(app, by_user))
+        self.behind.planned(app, by_user)
     }
 
     fn refresh(&mut self, app: &mut App) -> Vec<Effect> {
-        self.under.as_mut().map_or_else(Vec::new, |under| under.refresh(app))
+        self.behind.refresh(app)
     }
 
     fn press(&mut self, _: &mut App, command: Command) -> Response {
-        if !matches!(command, Command::Help | Command::Back | Command::Enter) {
-            return Response::Ignored;
+        match command {
+            Command::Help | Command::Back | Command::Enter => self.behind.shown(),
+            _ => Response::Ignored,
         }
-        self.under.take().map_or(Response::CLOSE, |under| Response::Open(under, Vec::new()))
     }
 
     fn scroll(&mut self) -> Option<&mut u16> {
@@ -55,45 +57,35 @@ impl Screen for HelpPage {
     }
 
     fn answer(&mut self, app: &mut App, answer: Action) -> Response {
-        let Some(under) = &mut self.under else { return Response::STAY };
-        match under.answer(app, answer) {
-            Response::Open(other, effects) => {
-                self.under = Some(other);
-                Response::Stay(effects)
-            }
-            response => response,
-        }
+        self.behind.answer(app, answer)
     }
 
     fn page(&self, app: &App) -> Option<Overlay> {
-        Some(Overlay::new(keys(app), "Keys", self.scroll))
+        Some(Overlay::new(keys(app, self.scopes), "Keys", self.scroll))
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        if let Some(under) = &self.under {
-            under.draw(app, buffer);
-            backdrop::dim(buffer, app.theme);
-            let shown: &dyn Screen = self;
-            shown.draw_footer(app, buffer);
-        }
-        Overlay::new(keys(app), "Keys", self.scroll).draw(app, buffer);
+        self.behind.draw(self, app, buffer);
+        Overlay::new(keys(app, self.scopes), "Keys", self.scroll).draw(app, buffer);
     }
 }
 
-/// The page, in two columns if there is room.
-fn keys(app: &App) -> Page {
+/// The page, in two columns if there is room; the scopes `first` come first.
+fn keys(app: &App, first: &[Scope]) -> Page {
     let mut page = Page::default();
+    let mut scopes = Scope::ALL;
+    scopes.sort_by_key(|scope| !first.contains(scope));
     if app.regions.screen.width >= WIDTH {
         let (mut left, mut right) = (Page::default(), Page::default());
         let height = |page: &Page| page.lines(page::columns(app) / 2 - 1).len();
         rest(&mut right);
-        for scope in Scope::ALL {
+        for scope in scopes {
             let shorter = if height(&left) <= height(&right) { &mut left } else { &mut right };
             of_scope(scope, shorter);
         }
         page.push(Block::Columns(vec![left, right]));
     } else {
-        for scope in Scope::ALL {
+        for scope in scopes {
             of_scope(scope, &mut page);
             // the last scope of the planner: those of other pages come after the general remarks
             if scope == Scope::Plan {

@@ -23,10 +23,12 @@ use std::sync::Arc;
 use filters::BrowseFilter;
 use list::ListColumn;
 use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 use repository::Asked;
 use tui_input::Input;
 
+use crate::engine::PlanRequest;
 use crate::library::Item;
 use crate::settings::knob::Knob;
 use crate::source;
@@ -37,6 +39,8 @@ use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
 use crate::tui::regions::Regions;
 use crate::tui::screen::{Response, Screen, moved};
+use crate::tui::screens::help::HelpPage;
+use crate::tui::screens::need::NeedPage;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::field::{self, Text};
 use crate::tui::widget::list::ListRows;
@@ -70,6 +74,8 @@ pub struct ModelBrowser {
     sort: ListColumn,
     reversed: bool,
     only: BrowseFilter,
+    /// It was opened for local models.
+    for_local: bool,
     /// The context that models are judged by, in tokens; none for the planner's.
     need: Option<u64>,
     /// The listed lines.
@@ -93,11 +99,18 @@ pub struct ModelBrowser {
 pub(crate) type OpenTarget = (String, String);
 
 impl ModelBrowser {
-    /// The page as it opens: lists only local models if `here`.
-    pub fn open(app: &mut App, here: bool) -> Self {
+    /// The page as it opens, sorted and filtered as `before`: lists only local models if `for_local`.
+    pub fn open(app: &mut App, before: Option<&Self>, for_local: bool) -> Self {
         app.library.open_on(&app.machine);
-        let need = app.preferences.need;
-        Self { only: BrowseFilter { here, ..BrowseFilter::default() }, need, due: Pending::List, ..Self::default() }
+        let due = Pending::List;
+        let Some(before) = before else {
+            let only = BrowseFilter { here: for_local, ..BrowseFilter::default() };
+            return Self { only, need: app.preferences.need, for_local, due, ..Self::default() };
+        };
+        let &Self { sort, reversed, need, .. } = before;
+        let here = for_local || before.only.here && !before.for_local;
+        let only = BrowseFilter { here, ..before.only.clone() };
+        Self { sort, reversed, only, need, for_local, due, ..Self::default() }
     }
 
     /// Whether the text is more likely a reference than a search.
@@ -146,6 +159,17 @@ impl ModelBrowser {
             Some(BrowseLine::Model(index)) => library.rows.get(*index),
             _ => None,
         }
+    }
+
+    /// The request that the status of the selected model answers.
+    ///
+    /// # Errors
+    /// Why there is none, in a sentence.
+    fn request_of_chosen(&self, app: &App) -> Result<PlanRequest, &'static str> {
+        let row = self.chosen(&app.library).ok_or("Select a model first.")?;
+        let known = row.status.plan().filter(|_| !app.library.is_old(row));
+        let plan = known.ok_or("It has no plan yet.")?;
+        app.library.request_of(&row.item, plan).ok_or("It cannot be opened.")
     }
 
     /// Called after the text changed.
@@ -317,6 +341,11 @@ impl Screen for ModelBrowser {
                     None => self.wrong = Some("Select a model first.".to_owned()),
                 }
             }
+            Command::Need => match self.request_of_chosen(app) {
+                Ok(of) => return NeedPage::over(Box::new(std::mem::take(self)), app, of),
+                Err(wrong) => self.wrong = Some(wrong.to_owned()),
+            },
+            Command::Help => return Response::Ignored,
             Command::Renew => {
                 app.library.renew();
                 self.due = Pending::List;
@@ -330,7 +359,14 @@ impl Screen for ModelBrowser {
         true
     }
 
+    fn goes_on(&self) -> bool {
+        true
+    }
+
     fn text(&mut self, _: &mut App, text: Text<'_>) -> Response {
+        if self.input.value().is_empty() && matches!(text, Text::Typed(key) if key.code == KeyCode::Char('?')) {
+            return Response::open(HelpPage::over(Box::new(std::mem::take(self))));
+        }
         if text.edit(&mut self.input) {
             self.edited();
         }

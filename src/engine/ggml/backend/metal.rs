@@ -155,7 +155,8 @@ fn extra(graph: &Graph, tensor: &Tensor, rules: MetalRules) -> u64 {
 /// Groups looked at behind one that must wait.
 const AHEAD: usize = 64;
 
-/// What a set of operations reads and writes: for every tensor the number of the set, of which only the latest counts.
+/// What a set of operations reads and writes: for every tensor that the split touches the number of the set, of which only
+/// the latest counts.
 struct Touched {
     set: u32,
     read: Vec<u32>,
@@ -172,102 +173,115 @@ impl Touched {
         self.set += 1;
     }
 
-    fn is_written(&self, id: TensorId) -> bool {
-        self.written[id.index()] == self.set
+    fn add(&mut self, Group { sources, results, .. }: &Group) {
+        for at in sources {
+            self.read[*at as usize] = self.set;
+        }
+        for at in results {
+            self.written[*at as usize] = self.set;
+        }
     }
 
-    fn is_read(&self, id: TensorId) -> bool {
-        self.read[id.index()] == self.set
+    /// Whether a group may run at the same time as the set.
+    fn lets_in(&self, Group { sources, results, .. }: &Group) -> bool {
+        let is_written = |at: &u32| self.written[*at as usize] == self.set;
+        let is_read = |at: &u32| self.read[*at as usize] == self.set;
+        !sources.iter().any(is_written) && !results.iter().any(|at| is_written(at) || is_read(at))
+    }
+}
+
+/// Operations that one kernel computes.
+struct Group {
+    nodes: Range<usize>,
+    op: Op,
+    /// What it reads from outside and what it writes, by numbers that the tensors have in the split.
+    sources: Vec<u32>,
+    results: Vec<u32>,
+}
+
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.op.is_view() || self.op == Op::None
+    }
+
+    /// The groups of `split`, and how many tensors they touch. `numbers` is as [`SplitGraph::numbers`].
+    fn all(split: &SplitGraph<'_>, rules: MetalRules, numbers: &mut Vec<u32>) -> (Vec<Self>, usize) {
+        let graph = &*split.graph;
+        numbers.resize(numbers.len().max(graph.tensors.len()), 0);
+        let mut touched: Vec<TensorId> = Vec::new();
+        let mut number = |id: TensorId| {
+            let base = graph[id].view_of.get().unwrap_or(id);
+            let number = &mut numbers[base.index()];
+            if *number == 0 {
+                touched.push(base);
+                *number = touched.len() as u32;
+            }
+            *number - 1
+        };
+        let (mut groups, mut at) = (Vec::with_capacity(split.len()), 0);
+        while at < split.len() {
+            let nodes = at..at + group_len(split, at, rules);
+            let own = &graph.nodes[split.range.start + nodes.start..split.range.start + nodes.end];
+            let sources = own.iter().flat_map(|id| graph.sources(&graph[*id])).filter(|source| !own.contains(source));
+            let sources = sources.map(&mut number).collect();
+            let results = own.iter().map(|id| number(*id)).collect();
+            at = nodes.end;
+            groups.push(Self { op: graph[own[0]].op, nodes, sources, results });
+        }
+        for id in &touched {
+            numbers[id.index()] = 0;
+        }
+        (groups, touched.len())
     }
 }
 
 /// Reorders `split`, group by group.
 fn reorder(split: &mut SplitGraph<'_>, rules: MetalRules) {
-    let mut groups: Vec<Range<usize>> = Vec::with_capacity(split.len());
-    let mut at = 0;
-    while at < split.len() {
-        let len = group_len(split, at, rules);
-        groups.push(at..at + len);
-        at += len;
-    }
+    let mut numbers = std::mem::take(split.numbers);
+    let (groups, tensors) = Group::all(split, rules, &mut numbers);
+    *split.numbers = numbers;
     let nodes = split.nodes().to_vec();
-    let order = Reordering { graph: &*split.graph, nodes: &nodes }.order(&groups);
-    let ordered = order.iter().filter_map(|group| nodes.get(groups[*group].clone())).flatten();
+    let order = order(&groups, tensors);
+    let ordered = order.iter().filter_map(|group| nodes.get(groups[*group].nodes.clone())).flatten();
     for (to, id) in split.nodes().iter_mut().zip(ordered) {
         *to = *id;
     }
 }
 
-struct Reordering<'a> {
-    graph: &'a Graph,
-    nodes: &'a [TensorId],
-}
-
-impl Reordering<'_> {
-    fn base(&self, id: TensorId) -> TensorId {
-        self.graph[id].view_of.get().unwrap_or(id)
-    }
-
-    /// What a group reads from outside.
-    fn sources<'s>(&'s self, group: &'s Range<usize>) -> impl Iterator<Item = TensorId> + 's {
-        let own = &self.nodes[group.clone()];
-        let sources = own.iter().flat_map(|id| self.graph.sources(&self.graph[*id]));
-        sources.filter(move |source| !own.contains(source)).map(|source| self.base(source))
-    }
-
-    fn results<'s>(&'s self, group: &Range<usize>) -> impl Iterator<Item = TensorId> + 's {
-        self.nodes[group.clone()].iter().map(|id| self.base(*id))
-    }
-
-    fn add(&self, touched: &mut Touched, group: &Range<usize>) {
-        let set = touched.set;
-        self.sources(group).for_each(|id| touched.read[id.index()] = set);
-        self.results(group).for_each(|id| touched.written[id.index()] = set);
-    }
-
-    /// Whether a group may run at the same time as the set.
-    fn may_join(&self, touched: &Touched, group: &Range<usize>) -> bool {
-        self.sources(group).all(|id| !touched.is_written(id))
-            && self.results(group).all(|id| !touched.is_written(id) && !touched.is_read(id))
-    }
-
-    /// The groups in their new order.
-    fn order(&self, groups: &[Range<usize>]) -> Vec<usize> {
-        let op = |group: &Range<usize>| self.graph[self.nodes[group.start]].op;
-        let is_empty = |group: &Range<usize>| op(group).is_view() || op(group) == Op::None;
-        let mut order = Vec::with_capacity(groups.len());
-        let mut used = vec![false; groups.len()];
-        let [mut running, mut waiting] = [0; 2].map(|_| Touched::new(self.graph.tensors.len()));
-        for (at, group) in groups.iter().enumerate() {
-            if used[at] {
-                continue;
-            }
-            if !is_empty(group) && !self.may_join(&running, group) {
-                waiting.reset();
-                self.add(&mut waiting, group);
-                for next in at + 1..(at + AHEAD).min(groups.len()) {
-                    if used[next] {
-                        continue;
-                    }
-                    let later = &groups[next];
-                    if !may_move(op(later)) {
-                        break;
-                    }
-                    if (is_empty(later) || self.may_join(&running, later)) && self.may_join(&waiting, later) {
-                        self.add(&mut running, later);
-                        order.push(next);
-                        used[next] = true;
-                    } else {
-                        self.add(&mut waiting, later);
-                    }
-                }
-                running.reset();
-            }
-            self.add(&mut running, group);
-            order.push(at);
+/// The groups in their new order.
+fn order(groups: &[Group], tensors: usize) -> Vec<usize> {
+    let mut order = Vec::with_capacity(groups.len());
+    let mut used = vec![false; groups.len()];
+    let [mut running, mut waiting] = [0; 2].map(|_| Touched::new(tensors));
+    for (at, group) in groups.iter().enumerate() {
+        if used[at] {
+            continue;
         }
-        order
+        if !group.is_empty() && !running.lets_in(group) {
+            waiting.reset();
+            waiting.add(group);
+            for next in at + 1..(at + AHEAD).min(groups.len()) {
+                if used[next] {
+                    continue;
+                }
+                let later = &groups[next];
+                if !may_move(later.op) {
+                    break;
+                }
+                if (later.is_empty() || running.lets_in(later)) && waiting.lets_in(later) {
+                    running.add(later);
+                    order.push(next);
+                    used[next] = true;
+                } else {
+                    waiting.add(later);
+                }
+            }
+            running.reset();
+        }
+        running.add(group);
+        order.push(at);
     }
+    order
 }
 
 /// Operations that others may be moved across.

@@ -79,8 +79,12 @@ struct Filter {
     key: &'static str,
     /// Its label.
     word: String,
+    /// The same where there is little room; nothing for what is off.
+    short: String,
     /// Whether it is on; none for the sort order.
     on: Option<bool>,
+    /// The sign before its label.
+    sign: &'static str,
     /// The command of a mouse press on it.
     command: Command,
 }
@@ -91,7 +95,7 @@ impl Filter {
         if self.word.is_empty() {
             return width(self.key);
         }
-        width(self.key) + 1 + 2 * u16::from(self.on.is_some()) + width(&self.word)
+        width(self.key) + 1 + width(self.sign) + width(&self.word)
     }
 }
 
@@ -99,34 +103,48 @@ impl ModelBrowser {
     /// The filters, from left to right, and their places in the bar `row`.
     fn filters(&self, row: Rect) -> [(Filter, Rect); 7] {
         let only = &self.only;
-        let family = only.family.as_ref().map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
+        let family = only.family.as_deref();
         let sort = if self.sort == ListColumn::Origin { "default" } else { self.sort.title() };
         let order = format!("order: {sort}{}", if self.reversed { ", reversed" } else { "" });
-        let filter = |key, word, on, command| Filter { key, word, on, command };
-        let fits = match only.limits.fits {
-            None | Some(Outcome::LayersInRam) => "fits",
-            Some(Outcome::ExpertsInRam) => "layers in VRAM",
-            Some(_) => "all in VRAM",
+        let is_default = self.sort == ListColumn::Origin && !self.reversed;
+        let arrow = if self.reversed == self.sort.ascends() { "▾" } else { "▴" };
+        let filter = |key, word: &str, short: &str, on: Option<bool>, command| {
+            let sign = on.map_or("", |on| if on { "● " } else { "○ " });
+            let short = if on == Some(false) { "" } else { short };
+            Filter { key, word: word.to_owned(), short: short.to_owned(), on, sign, command }
+        };
+        let (fits, short_fits) = match only.limits.fits {
+            None | Some(Outcome::LayersInRam) => ("fits", "fits"),
+            Some(Outcome::ExpertsInRam) => ("layers in VRAM", "layers"),
+            Some(_) => ("all in VRAM", "VRAM"),
         };
         let kind = if only.limits.experts == Some(false) { "dense" } else { "experts" };
         let modality = if only.limits.reads.audio { "audio" } else { "vision" };
-        let context = self.need.map_or_else(|| "as planned".to_owned(), short);
-        let filters = [
-            filter("^F", fits.to_owned(), Some(only.limits.fits.is_some()), Command::OnlyFitting),
-            filter("^X", kind.to_owned(), Some(only.limits.experts.is_some()), Command::OnlyKind),
-            filter("^N", format!("context: {context}"), None, Command::JudgeBy),
-            filter("^L", "local".to_owned(), Some(only.here), Command::OnlyHere),
-            filter("^P", modality.to_owned(), Some(only.limits.reads != Modalities::default()), Command::OnlyModality),
-            filter("^G", family, Some(only.family.is_some()), Command::OnlyFamily),
-            filter("^S", order, None, Command::Sort),
+        let reads = Some(only.limits.reads != Modalities::default());
+        let need = self.need.map(short);
+        let context = format!("context: {}", need.as_deref().unwrap_or("as planned"));
+        let of_family = family.map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
+        let short_order = if is_default { String::new() } else { format!("{sort}{arrow}") };
+        let mut filters = [
+            filter("^F", fits, short_fits, Some(only.limits.fits.is_some()), Command::OnlyFitting),
+            filter("^X", kind, kind, Some(only.limits.experts.is_some()), Command::OnlyKind),
+            filter("^N", &context, need.as_deref().unwrap_or_default(), None, Command::JudgeBy),
+            filter("^L", "local", "local", Some(only.here), Command::OnlyHere),
+            filter("^P", modality, modality, reads, Command::OnlyModality),
+            filter("^G", &of_family, family.unwrap_or_default(), Some(family.is_some()), Command::OnlyFamily),
+            filter("^S", &order, &short_order, None, Command::Sort),
         ];
-        let mut filters = filters;
         // where there is no room for all, what is off keeps its key alone, so that what is set is never hidden
+        let too_wide = |filters: &[Filter]| filters.iter().map(|one| one.cells() + 2).sum::<u16>() > row.width + 2;
         for at in (0..filters.len()).rev() {
-            let whole: u16 = filters.iter().map(|filter| filter.cells() + 2).sum();
-            let is_default = filters[at].command == Command::Sort && self.sort == ListColumn::Origin && !self.reversed;
-            if whole > row.width + 2 && (filters[at].on == Some(false) || is_default) {
+            let is_off = filters[at].on == Some(false) || is_default && filters[at].command == Command::Sort;
+            if is_off && too_wide(&filters) {
                 filters[at].word.clear();
+            }
+        }
+        if too_wide(&filters) {
+            for filter in &mut filters {
+                (filter.word, filter.sign) = (std::mem::take(&mut filter.short), "");
             }
         }
         let mut x = row.x;
@@ -146,9 +164,8 @@ impl ModelBrowser {
     /// Draws the filters with their keys; active ones have a sign and are highlighted.
     pub(super) fn draw_filters(&self, row: Rect, theme: Theme, buffer: &mut Buffer) {
         let mut end = row.x;
-        for (Filter { key, word, on, .. }, place) in self.filters(row) {
+        for (Filter { key, word, on, sign, .. }, place) in self.filters(row) {
             let ink = if on == Some(true) { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
-            let sign = on.map_or("", |on| if on { "● " } else { "○ " });
             let mut writer = RowWriter::new(buffer, place, 0);
             writer.put(key, theme.ink(Hue::Text));
             if !word.is_empty() {

@@ -26,7 +26,7 @@ pub(super) fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut B
     let body = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1), ..place };
     if let Some(plan) = plan {
         let text_only = |row: &ModelRow| row.item.missing_projector().map(|missing| missing.to_string());
-        let after = |row: &ModelRow| row.item.known()?.exact_after().map(|after| after.to_string());
+        let after = |row: &ModelRow| Some(row.status.fit_summary()?.exact_after.as_ref()?.to_string());
         let remark = |row: &ModelRow| row.item.conversion().or_else(|| text_only(row)).or_else(|| after(row));
         picture(app, plan, row.and_then(remark), body, buffer);
         return;
