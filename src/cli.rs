@@ -10,12 +10,14 @@ mod command;
 mod config;
 mod error;
 mod explain;
+mod file;
 mod knobs;
 mod list;
 mod machines;
 mod questions;
 mod report;
 mod resolve;
+mod scenario;
 mod style;
 mod surroundings;
 mod value;
@@ -47,6 +49,7 @@ use command::Expanded;
 use config::Config;
 use error::{CliError, written};
 use resolve::ParsedArgs;
+use scenario::PinnedArgs;
 use style::Style;
 
 /// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 a check differs or the answer
@@ -85,6 +88,7 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
     if let Some(knobs) = cli.knobs_mut() {
         knobs.remarks = remarks;
     }
+    let pins = cli.asked_mut().map_or(Ok(Vec::new()), scenario::take)?;
     match cli.command {
         Some(Commands::Plan(mut args)) => {
             args.take_command()?;
@@ -110,7 +114,7 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
         Some(Commands::Report(args)) => print(&bundle::run(&args, &arguments)?)?,
         Some(Commands::Completions { shell }) => completions(shell)?,
         Some(Commands::Man(args)) => surroundings::run(&args)?,
-        None => return planner(&cli),
+        None => return planner(&cli, &pins),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -279,7 +283,7 @@ fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
 
 /// Opens the planner. The model is read first, which takes milliseconds, so that a wrong path is reported where it was
 /// written; GPUs are detected while the planner is already open.
-fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
+fn planner(cli: &Cli, _pins: &[PinnedArgs]) -> Result<ExitCode, CliError> {
     let start = ParsedArgs::read(&cli.knobs, &cli.machine)?;
     let opened = match &cli.model {
         Some(named) => resolve::model(named).map_err(|error| error.or_suggest_command(named))?,

@@ -41,7 +41,7 @@ use crate::engine::EngineId;
 use crate::export::ModelLocation;
 use crate::machine::Machine;
 use crate::settings::Settings;
-use crate::source::{ExplicitKnobs, Package};
+use crate::source::{ExplicitKnobs, Package, roots};
 
 /// Shortest time between two drawings: at most 60 a second.
 const FRAME: Duration = Duration::from_micros(16_667);
@@ -98,8 +98,10 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
         theme: Theme::new(start.look),
         size,
     });
-    let canonical = start.package.reference.clone();
-    host.app.open(start.package, start.found);
+    let mut package = start.package;
+    package.reference = package.reference.or(start.reference.as_deref().map(roots::reference));
+    let canonical = package.reference.clone();
+    host.app.open(package, start.found);
     host.app.set_quantisation(quant);
     match start.reference {
         Some(reference) => runner.start(Effect::AddRecent(canonical.unwrap_or(reference))),

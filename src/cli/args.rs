@@ -5,7 +5,7 @@
 mod examples;
 mod knobs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -69,6 +69,73 @@ impl Cli {
             Some(Commands::Explain(args)) => &mut args.asked.knobs,
             Some(Commands::List(args)) => &mut args.knobs,
             Some(Commands::Report(args)) => &mut args.knobs,
+            Some(_) => return None,
+        })
+    }
+}
+
+/// What a plan is asked with.
+pub(super) struct Asked<'a> {
+    pub(super) model: ModelPlace<'a>,
+    pub(super) knobs: &'a mut KnobArgs,
+    pub(super) machine: &'a mut MachineArgs,
+}
+
+/// Where a command keeps its model.
+pub(super) enum ModelPlace<'a> {
+    Needed(&'a mut PathBuf),
+    Optional(&'a mut Option<PathBuf>),
+}
+
+impl ModelPlace<'_> {
+    pub(super) fn get(&self) -> Option<&Path> {
+        match self {
+            Self::Needed(model) => Some(model),
+            Self::Optional(model) => model.as_deref(),
+        }
+    }
+
+    /// # Errors
+    /// If the command needs a model, and this is none.
+    pub(super) fn set(&mut self, to: Option<PathBuf>) -> Result<(), String> {
+        match self {
+            Self::Needed(model) => **model = to.ok_or("it names no model: add model = \"…\"")?,
+            Self::Optional(model) => **model = to,
+        }
+        Ok(())
+    }
+}
+
+impl Cli {
+    /// The model, the knobs and the machine of a command about one plan, or of the planner.
+    pub(super) fn asked_mut(&mut self) -> Option<Asked<'_>> {
+        fn of(asked: &mut QueryArgs) -> Asked<'_> {
+            let QueryArgs { model, knobs, machine } = asked;
+            Asked { model: ModelPlace::Needed(model), knobs, machine }
+        }
+        Some(match &mut self.command {
+            None => Asked {
+                model: ModelPlace::Optional(&mut self.model),
+                knobs: &mut self.knobs,
+                machine: &mut self.machine,
+            },
+            Some(Commands::Plan(args)) => {
+                let PlanArgs { model, knobs, machine, .. } = &mut **args;
+                Asked { model: ModelPlace::Optional(model), knobs, machine }
+            }
+            Some(Commands::Report(args)) => {
+                let ReportArgs { model, knobs, machine } = &mut **args;
+                Asked { model: ModelPlace::Optional(model), knobs, machine }
+            }
+            Some(Commands::Max(args)) => of(&mut args.asked),
+            Some(Commands::Why(args)) => of(&mut args.asked),
+            Some(Commands::Best(args)) => of(&mut args.asked),
+            Some(Commands::Place(args)) => of(&mut args.asked),
+            Some(Commands::Need(args)) => of(&mut args.asked),
+            Some(Commands::Sweep(args)) => of(&mut args.asked),
+            Some(Commands::Matrix(args)) => of(&mut args.asked),
+            Some(Commands::Export(args)) => of(&mut args.asked),
+            Some(Commands::Explain(args)) => of(&mut args.asked),
             Some(_) => return None,
         })
     }

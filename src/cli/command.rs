@@ -349,7 +349,7 @@ const MAX_COMMAND: u64 = 1 << 20;
 
 impl KnobArgs {
     /// Gives `flag` the value `text`, unless it is given or cannot be given besides one that is.
-    fn give_unless_given(&mut self, flag: Flag, text: &str) -> Result<(), String> {
+    pub(super) fn give_unless_given(&mut self, flag: Flag, text: &str) -> Result<(), String> {
         let excludes = |other: &Flag| {
             let (flag, other) = (flag.row(), other.row());
             flag.conflicts.contains(&other.names[0]) || other.conflicts.contains(&flag.names[0])

@@ -20,14 +20,14 @@ use crate::engine::{EngineId, PlanRequest};
 use crate::export::answers::{self as export_answers, AnswerSource};
 use crate::export::llama_server;
 use crate::export::svg;
-use crate::export::{Caption, ExportFormat, ExportInput, ModelLocation};
+use crate::export::{Caption, ExportFormat, ExportInput, ModelLocation, Scenario};
 use crate::gguf::FileType;
 use crate::model::mixture::Quantisation;
 use crate::page::answers::{self, OutOfReach, WhyAnswer};
 use crate::plan::{Outcome, Plan};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
-use crate::source::Package;
+use crate::source::{Package, roots};
 use crate::speed::{Speeds, USABLE};
 
 /// The largest value of a knob that fits.
@@ -292,7 +292,11 @@ pub(super) fn export(args: &ExportArgs) -> Result<(), CliError> {
         return Err(CliError::flag("--pin", &format!("{form} has no such options: use it with --as llama-server")));
     }
     let ExportArgs { minimal, pin: pinned, .. } = *args;
-    let input = ExportInput { request: &request, plan: &plan, location: &location, minimal, pinned };
+    let named = args.asked.model.to_string_lossy();
+    let reference = opened.reference.clone().unwrap_or_else(|| roots::reference(&named));
+    let scenario = Scenario::of(&request, Some(&reference));
+    let input =
+        ExportInput { request: &request, plan: &plan, location: &location, minimal, pinned, scenario: Some(&scenario) };
     let text = form.write(&input).map_err(|sentence| CliError::flag("--as", &sentence))?;
     match &args.output {
         Some(path) => save(path, &text, args.force),

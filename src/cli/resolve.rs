@@ -152,6 +152,7 @@ impl ParsedArgs {
 
     /// With what `config` sets.
     pub(super) fn by(knobs: &KnobArgs, machine: &MachineArgs, config: Config) -> Result<Self, CliError> {
+        let config = if knobs.is_complete { config.without_plans() } else { config };
         let engine = knobs.engine.or(config.engine).unwrap_or_default();
         if let Some(version) = knobs.ollama.ollama {
             engine.takes(version).map_err(|sentence| CliError::flag("--ollama", &sentence))?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::action::Action;
 use super::query::Query;
 use crate::engine::{PlanRequest, PreparedModel};
-use crate::export::{ExportFormat, ExportInput, ModelLocation};
+use crate::export::{ExportFormat, ExportInput, ModelLocation, Scenario};
 use crate::hardware::remembered::SavedMachine;
 use crate::library::verify::Verified;
 use crate::library::{self, Item, ModelStatus, RepositoryList};
@@ -182,13 +182,15 @@ pub struct ExportJob {
     pub plan: Plan,
     pub location: ModelLocation,
     pub pinned: bool,
+    pub scenario: Scenario,
 }
 
 impl ExportJob {
     /// Writes the export.
     pub fn answer(&self) -> Action {
-        let Self { of: request, plan, location, pinned, .. } = self;
-        let input = ExportInput { request, plan, location, minimal: false, pinned: *pinned };
+        let Self { of: request, plan, location, pinned, scenario, .. } = self;
+        let scenario = Some(scenario);
+        let input = ExportInput { request, plan, location, minimal: false, pinned: *pinned, scenario };
         Action::Written { id: self.id, text: self.format.write(&input) }
     }
 }

@@ -3,8 +3,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::App;
-use crate::engine::{DraftFile, PreparedModel};
-use crate::export::ModelLocation;
+use crate::engine::{DraftFile, PlanRequest, PreparedModel};
+use crate::export::{ModelLocation, Scenario};
 use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
 use crate::settings::{Context, GpuLayers, Settings};
@@ -98,9 +98,10 @@ impl App {
                 };
                 Vec::new()
             }
-            Ok(package) => {
+            Ok(mut package) => {
                 self.loading.state = Load::Ready;
                 let canonical = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
+                package.reference = Some(canonical.clone());
                 let found = ModelLocation::by_reference(&self.loading.reference).of_opened(Some(&canonical));
                 self.open_with(package, Some(found), self.loading.ctx);
                 vec![Effect::AddRecent(canonical)]
@@ -174,7 +175,7 @@ impl App {
         }
         // a projector from the command line belongs to the first model only
         self.tag.held = ExplicitKnobs { projector: false, ..self.tag.held };
-        self.locations.learn(&package.model, found);
+        self.locations.learn(&package.model, found, package.reference.clone());
         self.opened = Some(Arc::clone(&package.model));
         self.model = Some(package.model);
         self.settings = Settings { ctx: before.ctx, gpu_layers: before.gpu_layers, ..after.clone() };
@@ -200,8 +201,8 @@ impl App {
         let draft = DraftFile { model: Arc::clone(&package.model), file: reference };
         let drafting: Arc<PreparedModel> = PreparedModel::clone(&opened).with_draft(Some(draft)).into();
         self.push_undo();
-        let found = self.locations.of(&opened);
-        self.locations.learn(&drafting, Some(found));
+        let (found, reference) = (self.locations.of(&opened), self.locations.reference(&opened));
+        self.locations.learn(&drafting, Some(found), reference);
         self.opened = Some(Arc::clone(&drafting));
         self.model = self.in_quantisation(self.settings.quant).ok().flatten().or(Some(drafting));
         self.settings.draft.types = Some(vec![kind]);
@@ -252,20 +253,50 @@ impl App {
     }
 }
 
-/// The locations of opened models, but not of requantised variants.
+/// Where opened models were found, but not requantised variants.
 #[derive(Debug, Default)]
-pub(crate) struct ModelLocations(Vec<(Weak<PreparedModel>, ModelLocation)>);
+pub(crate) struct ModelLocations(Vec<FoundAt>);
+
+#[derive(Debug)]
+struct FoundAt {
+    model: Weak<PreparedModel>,
+    location: Option<ModelLocation>,
+    reference: Option<String>,
+}
 
 impl ModelLocations {
-    /// Records the location of `model`, if it is known.
-    pub fn learn(&mut self, model: &Arc<PreparedModel>, found: Option<ModelLocation>) {
-        self.0.retain(|(known, _)| known.strong_count() > 0);
-        self.0.extend(found.map(|found| (Arc::downgrade(model), found)));
+    /// Records the location of `model`, and the reference by which it is opened again, if they are known.
+    pub fn learn(&mut self, model: &Arc<PreparedModel>, location: Option<ModelLocation>, reference: Option<String>) {
+        self.0.retain(|known| known.model.strong_count() > 0);
+        self.0.push(FoundAt { model: Arc::downgrade(model), location, reference });
     }
 
     /// The location of `model`, or just its name.
     pub fn of(&self, model: &Arc<PreparedModel>) -> ModelLocation {
-        let known = self.0.iter().rev().find(|(known, _)| known.as_ptr() == Arc::as_ptr(model));
-        known.map_or_else(|| ModelLocation::Unknown(model.name.clone()), |(_, found)| found.clone())
+        let known = self.known(model).and_then(|known| known.location.clone());
+        known.unwrap_or_else(|| ModelLocation::Unknown(model.name.clone()))
+    }
+
+    /// The reference by which `model` is opened again; none if it is not known, or the built-in model.
+    pub fn reference(&self, model: &Arc<PreparedModel>) -> Option<String> {
+        self.known(model)?.reference.clone()
+    }
+
+    fn known(&self, model: &Arc<PreparedModel>) -> Option<&FoundAt> {
+        self.0.iter().rev().find(|known| known.model.as_ptr() == Arc::as_ptr(model))
+    }
+}
+
+impl App {
+    /// The present plan as it is asked for, with those that are pinned; none without a model.
+    pub fn scenario(&self) -> Option<Scenario> {
+        let of = |request: &PlanRequest| Scenario::of(request, self.locations.reference(&request.opened).as_deref());
+        let now = self.plan_request()?;
+        let pins = self.pins.iter().map(|pin| {
+            let pinned = of(&pin.plan_request);
+            let same_machine = pin.plan_request.machine == now.machine;
+            Scenario { machine: if same_machine { Vec::new() } else { pinned.machine }, ..pinned }
+        });
+        Some(Scenario { pins: pins.collect(), ..of(&now) })
     }
 }
