@@ -42,6 +42,18 @@ pub(super) struct Cli {
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
+    /// Open the plan that the planner had when it was left last.
+    #[arg(long, conflicts_with = "model", help_heading = "Planner")]
+    pub(super) last: bool,
+    /// Open this page of the teach screen.
+    #[arg(long, value_name = "PAGE", value_parser = value::teach_pages(), help_heading = "Planner")]
+    pub(super) page: Option<Page>,
+    /// Open this lesson, counted from 1.
+    #[arg(long, value_name = "N", value_parser = value::count, help_heading = "Planner")]
+    pub(super) lesson: Option<u64>,
+    /// Open the page at this step, counted from 1.
+    #[arg(long, value_name = "N", value_parser = value::count, requires = "page", help_heading = "Planner")]
+    pub(super) step: Option<u64>,
     /// How often the planner reads the free memory: a number of seconds, or off [default: 1].
     #[arg(long, value_name = "SECONDS|off", value_parser = value::interval, help_heading = "Planner")]
     pub(super) refresh: Option<Interval>,
@@ -248,8 +260,8 @@ pub(super) struct PlanArgs {
     /// the header of a remote model is fetched.
     #[arg(required_unless_present = "command")]
     pub(super) model: Option<PathBuf>,
-    /// Plan this command of llama-server, - for standard input: its model, options and variables. What is given besides
-    /// stands over it.
+    /// Plan what this command starts, or a file with commands (a script, compose, systemd, llama-swap, presets of
+    /// llama-server), - for standard input: model, options and variables. What is given besides stands over it.
     #[arg(
         long,
         value_name = "COMMAND",
@@ -258,6 +270,12 @@ pub(super) struct PlanArgs {
         help_heading = "Question"
     )]
     pub(super) command: Option<String>,
+    /// Of several that it starts, plan this one; without, all of them together.
+    #[arg(long, value_name = "NAME", requires = "command", help_heading = "Question")]
+    pub(super) pick: Option<String>,
+    /// The model may be found by its name where its file is not here.
+    #[arg(skip)]
+    pub(super) is_found_by_name: bool,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
@@ -433,7 +451,7 @@ pub(super) struct CheckArgs {
 }
 
 /// What only Ollama from 0.30 is asked.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Ollama (from 0.30)")]
 pub(super) struct OllamaArgs {
     /// Ollama's version: 0.33, 0.30, or one between such as 0.31.2, or one of an engine with an estimator [default: 0.33,

@@ -195,7 +195,7 @@ struct Key {
 }
 
 /// All keys, in the order shown.
-static KEYS: [Key; 12] = [
+static KEYS: [Key; 13] = [
     Key {
         name: "engine",
         what: "the engine that places the layers: ollama, llama.cpp, ollama-0.24 or ollama-0.11",
@@ -277,6 +277,18 @@ static KEYS: [Key; 12] = [
         variable: Some("PLIMSOLL_REFRESH"),
         default: || DEFAULT_INTERVAL.as_secs().to_string(),
         set: |config, text| put(&mut config.refresh, value::interval(text)),
+    },
+    Key {
+        name: "ask-to-quit",
+        what: "whether q asks once before it leaves a changed plan: true or false",
+        example: "false",
+        variable: None,
+        default: || "true".to_owned(),
+        set: |config, text| {
+            let asks: bool = text.trim().parse().map_err(|_| format!("'{text}' is neither true nor false"))?;
+            config.preferences.quits_at_once = !asks;
+            Ok(())
+        },
     },
     Key {
         name: "theme",
@@ -375,6 +387,7 @@ fn entries(text: &str) -> Result<Vec<FileEntry>, Wrong> {
             DeValue::String(text) => text.to_string(),
             DeValue::Integer(number) => number.to_string(),
             DeValue::Float(number) => number.as_str().to_owned(),
+            DeValue::Boolean(truth) => truth.to_string(),
             _ => {
                 let sentence = format!("this is neither text nor a number: write {} = {}", key.name, key.example);
                 return Err(Wrong { line, key: Some(key.name.to_owned()), sentence });
@@ -481,7 +494,10 @@ mod tests {
         assert_eq!(of(&example, &[]).unwrap().entries.len(), 0, "all of it is comments");
         assert_eq!(config.engine, Some(EngineId::LlamaCpp));
         let floors = Floors { quant: Some(FileType::Q4KM), cache: Some(CacheType::Q8_0) };
-        assert_eq!(config.preferences, Preferences { margin: Some(Bytes::gib(1)), need: Some(16_384), floors });
+        assert_eq!(
+            config.preferences,
+            Preferences { margin: Some(Bytes::gib(1)), need: Some(16_384), floors, quits_at_once: true }
+        );
         assert_eq!(config.fit_target, Some(Bytes::gib(1)));
     }
 

@@ -15,7 +15,7 @@ use crate::answer::best::Floors;
 use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, RequestParts, ServerStarts};
 use crate::hardware::remembered::SavedMachines;
 use crate::hardware::{CollectorResult, DetectOptions, Detected, watch};
-use crate::library::SurveyRequest;
+use crate::library::{SurveyRequest, verify};
 use crate::machine::spec::MachineSpec;
 use crate::machine::{Cpu, Drivers, Machine};
 use crate::model::Model;
@@ -234,6 +234,9 @@ impl ParsedArgs {
             monitor,
             look,
             preferences,
+            pins: Vec::new(),
+            pinned: Vec::new(),
+            teach: None,
         }
     }
 
@@ -343,6 +346,18 @@ impl ResolvedArgs {
 /// The model that the user named, in the quantisation and with the draft that were asked for.
 pub(super) fn package(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
     with_draft(changed(model(named)?, &knobs.settings)?, knobs)
+}
+
+/// The same; a file that is not here is planned as the model of its name that is.
+pub(super) fn package_or_namesake(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
+    let found = match model(named) {
+        Ok(found) => found,
+        Err(error) => match named.to_str().and_then(|named| verify::namesake(named, &Roots::of_this_machine())) {
+            Some(found) => found,
+            None => return Err(error),
+        },
+    };
+    with_draft(changed(found, &knobs.settings)?, knobs)
 }
 
 /// `package` with the draft that was asked for, if any.

@@ -7,10 +7,15 @@ use toml::de::{DeTable, DeValue};
 
 use super::args::{Asked, KnobArgs, MachineArgs};
 use super::error::{CliError, one_line};
+use super::resolve::{self, ParsedArgs};
 use super::{file, value};
+use crate::engine::PlanRequest;
+use crate::export::Scenario;
+use crate::hardware::remembered;
 use crate::machine::drivers;
 use crate::settings::flag::{Takes, is_on};
 use crate::settings::{OllamaVersion, ServerOption};
+use crate::source::roots;
 
 /// A plan that the file has pinned beside its own.
 #[derive(Debug, Default)]
@@ -18,6 +23,57 @@ pub(super) struct PinnedArgs {
     pub(super) model: Option<PathBuf>,
     pub(super) knobs: KnobArgs,
     pub(super) machine: MachineArgs,
+}
+
+impl PinnedArgs {
+    /// What it asks, and the reference of its model.
+    pub(super) fn request(&mut self) -> Result<(PlanRequest, Option<String>), CliError> {
+        let parsed = ParsedArgs::read(&self.knobs, &self.machine)?;
+        let opened = match &self.model {
+            Some(named) => resolve::model(named)?,
+            None => resolve::default_model()?,
+        };
+        let reference =
+            opened.reference.clone().or(self.model.as_ref().map(|named| roots::reference(&named.to_string_lossy())));
+        let opened = resolve::with_draft(resolve::with_keys(opened, &self.knobs.settings)?, &self.knobs)?;
+        let ready = parsed.with(&opened).complete();
+        let request = ready.request(&opened.model);
+        let quantised = match self.knobs.settings.quant {
+            Some(quant) => request.quantised(quant),
+            None => None,
+        };
+        Ok((quantised.unwrap_or(request), reference))
+    }
+}
+
+/// The plan that the planner had when it was left last.
+///
+/// # Errors
+/// One sentence if there is none.
+pub(super) fn last() -> Result<PathBuf, String> {
+    let path = last_file()?;
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err("--last: no plan is kept yet: the planner keeps one that it has changed".to_owned())
+    }
+}
+
+/// Keeps the plan for `--last`.
+///
+/// # Errors
+/// One sentence if it cannot be written.
+pub(super) fn keep_last(scenario: &Scenario) -> Result<(), String> {
+    let path = last_file()?;
+    remembered::write(&path, &scenario.toml(), true)
+        .map_err(|error| format!("'{}' cannot be written: {error}", path.display()))
+}
+
+fn last_file() -> Result<PathBuf, String> {
+    let dirs = directories::ProjectDirs::from("", "", "plimsoll")
+        .ok_or("there is no home folder to keep a plan in: set HOME")?;
+    let folder = dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir());
+    Ok(folder.join("last.toml"))
 }
 
 /// Whether this is the name of a scenario.
@@ -307,10 +363,9 @@ mod tests {
     use super::super::args::Cli;
     use super::super::command;
     use super::super::config::Config;
-    use super::super::resolve::ParsedArgs;
     use super::*;
-    use crate::engine::{EngineId, PlanRequest};
-    use crate::export::{Scenario, json};
+    use crate::engine::EngineId;
+    use crate::export::json;
     use crate::machine::Machine;
     use crate::settings::flag::tests::sample;
     use crate::settings::{Context, Flag, GpuLayers, Settings};

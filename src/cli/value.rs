@@ -154,6 +154,14 @@ pub(super) fn pages() -> Listed<PageChoice> {
     Listed { parse: page, names: Page::ALL.into_iter().map(Page::name).chain(["all"]).collect() }
 }
 
+pub(super) fn teach_pages() -> Listed<Page> {
+    let parse = |text: &str| match page(text)? {
+        PageChoice::One(page) => Ok(page),
+        PageChoice::All => Err("the planner opens one page: choose one".to_owned()),
+    };
+    Listed { parse, names: Page::ALL.into_iter().map(Page::name).collect() }
+}
+
 pub(super) fn ways_to_fit() -> Listed<Outcome> {
     Listed { parse: fits, names: vec!["vram", "experts", "split"] }
 }

@@ -118,6 +118,16 @@ pub fn find(load: &Load, roots: &Roots) -> Result<FoundModel, String> {
     Ok(FoundModel { package, is_same_file: false, how })
 }
 
+/// The model that a file or a repository of this name would have, if a store or the catalogue knows it; with a note on
+/// where it is from.
+pub fn namesake(name: &str, roots: &Roots) -> Option<Package> {
+    let load = Load { asked: Some(name.to_owned()), ..Load::default() };
+    let FoundModel { mut package, how, .. } = find(&load, roots).ok()?;
+    let note = format!("'{name}' is not here: planned {how}");
+    Arc::make_mut(&mut package.model).add_notes(&[note]);
+    Some(package)
+}
+
 /// The entry's model as a packager makes it; of one that was published without its last block, that one if the log has
 /// as many blocks.
 fn named(entry: &CatalogueEntry, name: Quantisation, seen: &ObservedModel) -> Option<Model> {

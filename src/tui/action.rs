@@ -96,7 +96,9 @@ pub enum Command {
     Theme,
     Help,
     Suspend,
+    CopyValue,
     Quit,
+    QuitAtOnce,
 }
 
 /// A mouse event.

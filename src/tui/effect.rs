@@ -28,6 +28,8 @@ pub enum Effect {
         id: u64,
         /// A path, name or address: see [`crate::source::load`].
         reference: String,
+        /// A model of the same name does too, where this one is not here.
+        or_namesake: bool,
     },
     /// Stop loading.
     CancelLoad,
@@ -202,6 +204,9 @@ pub trait Services: Send + Sync + 'static {
     /// # Errors
     /// One sentence: what, where, what to do.
     fn load(&self, reference: &str, watch: &mut source::ProgressCallback<'_>) -> Result<Package, String>;
+
+    /// The model that a file or a repository of this name would have, if one is known.
+    fn namesake(&self, reference: &str) -> Option<Package>;
 
     /// Compares a log with the plan of what it shows.
     ///

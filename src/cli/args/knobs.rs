@@ -20,7 +20,7 @@ const KNOBS: &str = "Knobs";
 const LLAMA_CPP: &str = "llama.cpp knobs (accepted everywhere; an engine that does not use one says so)";
 
 /// The knobs of an engine. What is not given, the engine chooses.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in super::super) struct KnobArgs {
     /// The engine.
     pub(in super::super) engine: Option<EngineId>,

@@ -27,6 +27,7 @@ use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 use repository::Asked;
 use tui_input::Input;
 
+use crate::command;
 use crate::library::Item;
 use crate::settings::knob::Knob;
 use crate::source;
@@ -294,6 +295,11 @@ impl Screen for ModelBrowser {
         match command {
             Command::Back => return Response::CLOSE,
             Command::Complete => return Response::Stay(self.complete()),
+            Command::Enter
+                if self.lines.get(self.at) == Some(&BrowseLine::Typed) && command::is_one(self.input.value()) =>
+            {
+                return Response::Close(app.take_command(&self.input.value().to_owned()));
+            }
             Command::Enter => match self.choice(&app.library) {
                 Ok((name, reference)) => {
                     let effects = app.begin_load(name, reference);
@@ -330,7 +336,12 @@ impl Screen for ModelBrowser {
         true
     }
 
-    fn text(&mut self, _: &mut App, text: Text<'_>) -> Response {
+    fn text(&mut self, app: &mut App, text: Text<'_>) -> Response {
+        if let Text::Pasted(pasted) = text
+            && command::is_one(pasted)
+        {
+            return Response::Close(app.take_command(pasted));
+        }
         if text.edit(&mut self.input) {
             self.edited();
         }
