@@ -49,7 +49,7 @@ pub fn is_one(text: &str) -> bool {
     }
     let Some(first) = shell::commands(text, &mut Variables::new()).into_iter().next() else { return false };
     let words: Vec<String> = first.into_iter().map(|word| word.text).collect();
-    Dialect::find(&words).is_ok_and(|(at, _)| at < words.len() || words.len() == 1 || words[0].starts_with('-'))
+    Dialect::find(&words).is_ok()
 }
 
 /// A longer text is no command.

@@ -129,7 +129,7 @@ impl ExportFormat {
                 "for Ollama run by systemd: /etc/systemd/system/ollama.service.d/plimsoll.conf",
             ],
             Self::LlamaServer => ["llama-server", "llama-server.sh", "an equivalent llama-server command"],
-            Self::Plimsoll => ["plimsoll", "plimsoll.sh", "the plimsoll command that prints the same plan"],
+            Self::Plimsoll => ["plimsoll plan", "plimsoll.sh", "the plimsoll command that prints the same plan"],
             Self::Scenario => ["Scenario", "plan.toml", "the plan as a file: 'plimsoll plan.toml' opens it again"],
             Self::Json => ["JSON", "plan.json", "the complete plan, for scripts"],
             Self::Markdown => ["Markdown", "plan.md", "the plan as a table, for notes and reports"],

@@ -161,6 +161,13 @@ fn text(given: String) -> Result<String, String> {
     Ok(given)
 }
 
+/// Whether every file of a list can be read, or needs none.
+fn is_here(files: &str) -> bool {
+    files.split(',').all(|file| {
+        file.contains("://") || file.starts_with("catalogue:") || file.starts_with("rank=") || Path::new(file).is_file()
+    })
+}
+
 /// The names of what is started.
 pub(super) fn names(all: &[Start]) -> String {
     all.iter().map(|start| format!("'{}'", start.name)).collect::<Vec<_>>().join(", ")
@@ -172,10 +179,18 @@ const MAX_COMMAND: u64 = 1 << 20;
 impl KnobArgs {
     /// Takes in what `start` sets, for what is not given.
     pub(super) fn take(&mut self, start: &Start) -> Result<(), String> {
+        let mut projector_is_elsewhere = false;
         for (flag, text) in start.options() {
+            if matches!(flag, Flag::Mmproj | Flag::Lora) && !is_here(&text) && !self.is_given(flag) {
+                let what =
+                    if flag == Flag::Mmproj { "the model's own is planned, if it is known" } else { "not planned" };
+                self.remarks.push(format!("'{text}' is not here: {what}"));
+                projector_is_elsewhere |= flag == Flag::Mmproj;
+                continue;
+            }
             self.give_unless_given(flag, &text).map_err(|sentence| format!("--{}: {sentence}", flag.name()))?;
         }
-        if start.has_no_projector && !self.is_given(Flag::Mmproj) {
+        if start.has_no_projector && !projector_is_elsewhere && !self.is_given(Flag::Mmproj) {
             self.give_unless_given(Flag::NoMmproj, "true")?;
         }
         self.engine = Some(start.engine);

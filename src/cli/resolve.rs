@@ -350,14 +350,17 @@ pub(super) fn package(named: &Path, knobs: &KnobArgs) -> Result<Package, CliErro
 
 /// The same; a file that is not here is planned as the model of its name that is.
 pub(super) fn package_or_namesake(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
-    let found = match model(named) {
-        Ok(found) => found,
-        Err(error) => match named.to_str().and_then(|named| verify::namesake(named, &Roots::of_this_machine())) {
-            Some(found) => found,
-            None => return Err(error),
-        },
-    };
-    with_draft(changed(found, &knobs.settings)?, knobs)
+    let package = changed(model_or_namesake(named)?, &knobs.settings)?;
+    let Some(named) = &knobs.model_draft else { return Ok(package) };
+    let file = named.display().to_string();
+    Ok(package.with_draft(DraftFile { model: model_or_namesake(named)?.model, file }))
+}
+
+fn model_or_namesake(named: &Path) -> Result<Package, CliError> {
+    model(named).or_else(|error| {
+        let namesake = named.to_str().and_then(|named| verify::namesake(named, &Roots::of_this_machine()));
+        namesake.ok_or(error)
+    })
 }
 
 /// `package` with the draft that was asked for, if any.

@@ -13,6 +13,7 @@ use crate::engine::PlanRequest;
 use crate::export::Scenario;
 use crate::hardware::remembered;
 use crate::machine::drivers;
+use crate::machine::spec::MachineSpec;
 use crate::settings::flag::{Takes, is_on};
 use crate::settings::{OllamaVersion, ServerOption};
 use crate::source::roots;
@@ -260,9 +261,16 @@ impl Reader<'_> {
         let named = |name: &str| from(folder, name).display().to_string();
         let machine = &mut *self.machine;
         match key {
-            "gpu" if machine.gpu.is_empty() => machine.gpu = values.to_vec(),
-            "gpu" => {}
-            "ram" => keep(&mut machine.ram, one()?.to_owned()),
+            "gpu" => {
+                MachineSpec::read(values, None)?;
+                if machine.gpu.is_empty() {
+                    machine.gpu = values.to_vec();
+                }
+            }
+            "ram" => {
+                MachineSpec::read(&[], Some(one()?))?;
+                keep(&mut machine.ram, one()?.to_owned());
+            }
             "link" => keep(&mut machine.link, one()?.parse()?),
             "disk" => {
                 keep(&mut machine.disk, one()?.parse().map_err(|wrong: crate::units::NotABandwidth| wrong.to_string())?)

@@ -1,5 +1,6 @@
 //! The programs that start servers, and what their options are called.
 
+use super::shell::assignment;
 use crate::observed::program;
 use crate::settings::{Flag, LlamaProgram};
 
@@ -27,6 +28,9 @@ struct OwnName {
 const fn own(name: &'static str, flag: Flag) -> OwnName {
     OwnName { name, flag, values: &[] }
 }
+
+/// Words that may stand before a program.
+const BEFORE: [&str; 10] = ["sudo", "nohup", "exec", "env", "nice", "time", "$", "%", "&", "start"];
 
 /// `koboldcpp.py`, 1.120.
 const KOBOLDCPP: [OwnName; 11] = [
@@ -86,12 +90,27 @@ impl Dialect {
                 }
                 _ => {}
             }
-            let Some(dialect) = Self::of_program(program(word)).or_else(|| Self::of_image(word)) else { continue };
-            if dialect == Self::Ollama && program(word) == "ollama" && Self::of_image(word).is_none() {
+            let Some(dialect) = Self::of_image(word).or_else(|| Self::of_program(program(word))) else { continue };
+            if dialect == Self::Ollama && Self::of_image(word).is_none() {
+                continue;
+            }
+            let is_image = Self::of_image(word).is_some();
+            let starts_alone = || {
+                let starts_another = |word: &String| {
+                    assignment(word).is_some() || word.starts_with('-') || BEFORE.contains(&word.as_str())
+                };
+                words[..at].iter().all(starts_another)
+            };
+            // other programs are told of it, and texts speak of it
+            let is_started = match next {
+                Some(next) => next.starts_with('-') || program(word) != "server" && starts_alone(),
+                None => starts_alone(),
+            };
+            if !is_image && !is_started {
                 continue;
             }
             // the image with all programs is told which
-            let is_told = next.is_some_and(|next| ["--server", "-s"].contains(&next)) && Self::of_image(word).is_some();
+            let is_told = next.is_some_and(|next| ["--server", "-s"].contains(&next)) && is_image;
             return Ok((at + 1 + usize::from(is_told), dialect));
         }
         if words.first().is_some_and(|word| word.starts_with('-')) {

@@ -114,7 +114,8 @@ pub fn find(load: &Load, roots: &Roots) -> Result<FoundModel, String> {
         (quant, entry.model(quant).map_err(|error| error.to_string())?)
     };
     let how = format!("{how}: {} of the catalogue, as {quant}", entry.title);
-    let package = Package { projector: entry.projector().cloned(), ..built.into() };
+    let reference = Some(format!("{}{}@{quant}", catalogue::PREFIX, entry.name));
+    let package = Package { projector: entry.projector().cloned(), reference, ..built.into() };
     Ok(FoundModel { package, is_same_file: false, how })
 }
 

@@ -291,7 +291,7 @@ fn files_that_start_several_servers_are_planned_together_or_one_is_picked() {
             command
         };
         let together = json(&mut run(&[]));
-        let names: Vec<_> = together["models"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+        let names: Vec<_> = together["models"].as_array().unwrap().iter().map(|one| one["model"].clone()).collect();
         assert_eq!(names, ["small", "large"], "{file}: {together}");
         for (name, ctx) in [("small", 4096), ("large", 8192)] {
             let one = json(&mut run(&["--pick", name]));

@@ -97,7 +97,7 @@ impl App {
     }
 
     /// The present plan counts as unchanged.
-    pub(crate) fn mark_unchanged(&mut self) {
+    pub fn mark_unchanged(&mut self) {
         self.history.opened = self.plan_request().map(|request| (request, self.what_if.clone()));
     }
 

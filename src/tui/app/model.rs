@@ -82,9 +82,13 @@ impl App {
             let names = others.iter().map(|other| other.name.as_str()).collect::<Vec<_>>().join(", ");
             start.say(format!("only {} is opened: 'plimsoll plan --command FILE' plans it with {names}", start.name));
         }
-        for (flag, what) in [(Flag::Mmproj, "projector"), (Flag::ModelDraft, "draft")] {
+        let rest = [
+            (Flag::Mmproj, "the model's own projector is planned, if it is known, for"),
+            (Flag::ModelDraft, "not opened:"),
+        ];
+        for (flag, what) in rest {
             if let Some(file) = start.file(flag) {
-                let sentence = format!("the {what} {file} is not opened");
+                let sentence = format!("{what} {file}");
                 start.say(sentence);
             }
         }
