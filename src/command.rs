@@ -4,6 +4,7 @@
 //! text -> shell (words) ------------------------\
 //!      -> file (compose, systemd, presets, …) ---+-> start (one server) -> the settings that it has
 //! ```
+#![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 mod dialect;
 mod file;

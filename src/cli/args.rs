@@ -36,7 +36,8 @@ pub(super) struct Cli {
     pub(super) command: Option<Commands>,
     /// A .gguf file (any shard of a split model), or a model's name: llama3.1:8b (local, else in Ollama's registry),
     /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only
-    /// the header of a remote model is fetched. Without MODEL, the planner opens on a built-in model.
+    /// the header of a remote model is fetched. Or a scenario, a .toml file that was exported. Without MODEL, the planner
+    /// opens on a built-in model.
     pub(super) model: Option<PathBuf>,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
@@ -191,8 +192,8 @@ pub(super) enum Commands {
     /// Plan for every pair of values of two knobs.
     #[command(after_help = examples::MATRIX_EXAMPLES)]
     Matrix(Box<MatrixArgs>),
-    /// Export a plan as a Modelfile, API options, the Ollama server's environment, a llama-server command, JSON,
-    /// Markdown or SVG.
+    /// Export a plan as a Modelfile, API options, the Ollama server's environment, a llama-server command, a command or
+    /// a scenario that reopens it, JSON, Markdown or SVG.
     #[command(after_help = examples::EXPORT_EXAMPLES)]
     Export(Box<ExportArgs>),
     /// Print a page of the teach screen: where the memory of a plan goes, and why.

@@ -231,20 +231,20 @@ impl Reader<'_> {
                 let entry = Entry { line, key, value };
                 let values = texts(&entry)?;
                 let Entry { line, key, .. } = entry;
-                self.top(&key, values).map_err(|sentence| Wrong { line, key, sentence })
+                self.top(&key, &values).map_err(|sentence| Wrong { line, key, sentence })
             }
         }
     }
 
-    fn top(&mut self, key: &str, values: Vec<String>) -> Result<(), String> {
-        let [value] = values.as_slice() else { return Err("one value is expected".to_owned()) };
+    fn top(&mut self, key: &str, values: &[String]) -> Result<(), String> {
+        let [value] = values else { return Err("one value is expected".to_owned()) };
         match key {
             "model" => self.model = Some(from(self.folder, value)),
             "engine" => {
                 let engine = value.parse()?;
                 self.knobs.engine.get_or_insert(engine);
             }
-            "machine" => return self.machine_key(key, &values),
+            "machine" => return self.machine_key(key, values),
             "note" => self.knobs.remarks.push(one_line(value)),
             "knobs" | "pins" => return Err(format!("write it as a table: [{key}]")),
             _ => return Err(unknown(key, &KEYS)),
@@ -273,7 +273,8 @@ impl Reader<'_> {
             }
             "link" => keep(&mut machine.link, one()?.parse()?),
             "disk" => {
-                keep(&mut machine.disk, one()?.parse().map_err(|wrong: crate::units::NotABandwidth| wrong.to_string())?)
+                let speed = one()?.parse().map_err(|wrong: crate::units::NotABandwidth| wrong.to_string())?;
+                keep(&mut machine.disk, speed);
             }
             "machine" => keep(&mut machine.machine, named(one()?)),
             "join" if machine.join.is_empty() => machine.join = values.iter().map(|name| named(name)).collect(),
@@ -462,9 +463,9 @@ mod tests {
             let expanded = command::expand(words);
             prop_assert!(expanded.remarks.is_empty(), "{:?}", expanded.remarks);
             let mut cli = Cli::try_parse_from(&expanded.arguments).map_err(|error| TestCaseError::fail(error.to_string()))?;
-            let Asked { mut knobs, machine, .. } = cli.asked_mut().unwrap();
+            let Asked { knobs, machine, .. } = cli.asked_mut().unwrap();
             knobs.is_complete = true;
-            same(&request, &asked(&mut knobs, machine, MODELS[model]), "command")?;
+            same(&request, &asked(knobs, machine, MODELS[model]), "command")?;
 
             scenario.note = Some("a \"note\"".to_owned());
             let text = scenario.toml();

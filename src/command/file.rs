@@ -39,9 +39,8 @@ impl Kind {
         let has = |key: &str| text.lines().any(|line| line.trim().trim_start_matches("- ").starts_with(key));
         let starts_something =
             ["cmd:", "command:", "image:", "args:", "entrypoint:", "environment:"].into_iter().any(has);
-        (yaml && starts_something
-            || text.lines().filter(|line| line.trim_end().ends_with(':')).count() > 1 && starts_something)
-            .then_some(Self::Yaml)
+        let has_maps = || text.lines().filter(|line| line.trim_end().ends_with(':')).count() > 1;
+        (starts_something && (yaml || has_maps())).then_some(Self::Yaml)
     }
 
     /// What the file starts.
@@ -54,16 +53,18 @@ impl Kind {
     }
 }
 
+/// Options by name, with their values.
+type Options = Vec<(String, String)>;
+
 /// Options by name in sections; those of `[*]`, and of no section, are for all.
 fn presets(text: &str) -> Result<Vec<Start>, String> {
-    let (mut common, mut sections): (Vec<(String, String)>, Vec<(String, Vec<(String, String)>)>) =
-        (Vec::new(), Vec::new());
+    let (mut common, mut sections): (Options, Vec<(String, Options)>) = (Options::new(), Vec::new());
     let mut is_common = true;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             is_common = name.trim() == "*";
             if !is_common {
-                sections.push((name.trim().to_owned(), Vec::new()));
+                sections.push((name.trim().to_owned(), Options::new()));
             }
             continue;
         }
@@ -81,7 +82,7 @@ fn presets(text: &str) -> Result<Vec<Start>, String> {
     let of_router = ["version", "load-on-startup", "stop-timeout", "alias"];
     let mut all = Vec::new();
     for (name, own) in sections {
-        let options: Vec<(String, String)> =
+        let options: Options =
             common.iter().chain(&own).filter(|(key, _)| !of_router.contains(&key.as_str())).cloned().collect();
         let mut start = Start::of_options(&options).map_err(|sentence| format!("[{name}]: {sentence}"))?;
         if start.model.is_none() && !name.is_empty() {
@@ -104,7 +105,7 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
         match line.split_once('=') {
             // assignments alone set variables
             Some(("Environment", pairs)) => drop(shell::words(pairs, &mut variables)),
-            Some(("Description", text)) => name = text.trim().to_owned(),
+            Some(("Description", text)) => text.trim().clone_into(&mut name),
             Some(("ExecStart", command)) => {
                 commands.push(command.trim_start_matches(['-', '@', ':', '+', '!']).to_owned());
             }

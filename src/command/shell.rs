@@ -112,10 +112,10 @@ impl Reader<'_, '_> {
                     redirected = true;
                 }
                 c if c.is_whitespace() => {
-                    if let Some(whole) = word.take() {
-                        if !std::mem::take(&mut redirected) {
-                            words.push(whole);
-                        }
+                    if let Some(whole) = word.take()
+                        && !std::mem::take(&mut redirected)
+                    {
+                        words.push(whole);
                     }
                 }
                 c => word.get_or_insert_default().text.push(c),
@@ -146,12 +146,11 @@ impl Reader<'_, '_> {
     fn batch_variable(&mut self, word: &mut Word) {
         let name = self.rest.split_once('%').filter(|(name, _)| assignment(&format!("{name}=")).is_some());
         let Some((name, after)) = name else { return word.text.push('%') };
-        match self.variables.get(name) {
-            Some(value) => word.text.push_str(value),
-            None => {
-                word.text += &format!("%{name}%");
-                word.unset = Some(name.to_owned());
-            }
+        if let Some(value) = self.variables.get(name) {
+            word.text.push_str(value);
+        } else {
+            word.text += &format!("%{name}%");
+            word.unset = Some(name.to_owned());
         }
         self.rest = after;
     }
@@ -193,12 +192,11 @@ impl Reader<'_, '_> {
             word.text.push('$');
             return;
         }
-        match self.variables.get(name) {
-            Some(value) => word.text.push_str(value),
-            None => {
-                word.text += &format!("${name}");
-                word.unset = Some(name.to_owned());
-            }
+        if let Some(value) = self.variables.get(name) {
+            word.text.push_str(value);
+        } else {
+            word.text += &format!("${name}");
+            word.unset = Some(name.to_owned());
         }
         self.rest = after;
     }

@@ -133,9 +133,10 @@ impl Start {
                     }
                     // a switch has its value attached
                     let is_switch = Flag::named(&name[2..]).is_some_and(|flag| flag.row().takes == Takes::Nothing);
-                    match is_switch {
-                        true => texts.push_back(format!("{name}={value}").into()),
-                        false => texts.extend([name.into(), OsString::from(value)]),
+                    if is_switch {
+                        texts.push_back(format!("{name}={value}").into());
+                    } else {
+                        texts.extend([name.into(), OsString::from(value)]);
                     }
                 }
                 None => texts.push_back(word.text.clone().into()),
@@ -170,9 +171,8 @@ impl Start {
             let value = given.value.as_ref().map(|value| value.to_string_lossy().into_owned()).unwrap_or_default();
             match unset(&value).filter(|_| given.has_effect()) {
                 Some(name) if given.names_model() => self.unset_model = Some(name.clone()),
-                Some(name) => {
+                Some(_) => {
                     self.said.push(format!("{} is not planned: its value {value} is not set in it", given.name));
-                    let _ = name;
                 }
                 None => self.option(given)?,
             }
@@ -315,7 +315,8 @@ pub(super) fn named(all: &mut [Start]) {
         if all[at].name.is_empty() {
             let model = all[at].model.as_deref().unwrap_or("server");
             let base = model.rsplit(['/', '\\']).next().unwrap_or(model);
-            all[at].name = base.strip_suffix(".gguf").unwrap_or(base).to_owned();
+            let name = base.strip_suffix(".gguf").unwrap_or(base).to_owned();
+            all[at].name = name;
         }
         let plain = all[at].name.clone();
         let mut number = 1;

@@ -44,8 +44,8 @@ impl NamedValues {
         Self { name, values }
     }
 
-    fn one(name: &'static str, value: impl ToString) -> Self {
-        Self { name, values: vec![value.to_string()] }
+    fn one(name: &'static str, value: &str) -> Self {
+        Self { name, values: vec![value.to_owned()] }
     }
 }
 
@@ -57,7 +57,7 @@ impl Scenario {
         let mut knobs: Vec<NamedValues> = Vec::new();
         if engine.facts().is_ollama && engine.takes(settings.ollama.version).is_ok() {
             let version = settings.ollama.version;
-            knobs.push(NamedValues::one("ollama", format!("0.{}.{}", version.minor, version.patch)));
+            knobs.push(NamedValues::one("ollama", &format!("0.{}.{}", version.minor, version.patch)));
         }
         // a release that is the default today may not be so tomorrow
         let mut asked = settings.clone();
@@ -89,7 +89,7 @@ impl Scenario {
         knobs.extend(listed("option", ollama.typed_options()));
         knobs.extend(listed("server-env", ollama.server.typed()));
         knobs.extend(ollama.endpoint.typed().map(|endpoint| NamedValues::one("endpoint", endpoint)));
-        knobs.extend(ollama.shift.map(|shift| NamedValues::one("shift", shift)));
+        knobs.extend(ollama.shift.map(|shift| NamedValues::one("shift", &shift.to_string())));
         knobs.extend(ollama.go_template.then_some(NamedValues { name: "go-template", values: Vec::new() }));
         if ollama.adapters > 0 || ollama.draft.is_some() {
             lost.push("adapters and drafts of a Modelfile are given by --modelfile".to_owned());

@@ -1,4 +1,5 @@
 //! A machine in the words of the command line, from which [`super::spec`] reads the same one.
+#![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 use super::budget::VulkanLimits;
 use super::{Backend, Cpu, Gpu, Link, Machine, Ram};

@@ -106,9 +106,9 @@ impl App {
     fn start_open_model(&mut self, start: &Start) {
         match start.settings() {
             Ok(settings) => {
-                let Settings { projector, adapters, .. } = self.settings.clone();
+                let Settings { adapters, projector, .. } = self.settings.clone();
                 self.push_undo();
-                (self.engine, self.settings) = (start.engine, Settings { projector, adapters, ..settings });
+                (self.engine, self.settings) = (start.engine, Settings { adapters, projector, ..settings });
                 self.replan_from_scratch();
                 self.say_what_started(start);
             }

@@ -298,7 +298,7 @@ impl Screen for ModelBrowser {
             Command::Enter
                 if self.lines.get(self.at) == Some(&BrowseLine::Typed) && command::is_one(self.input.value()) =>
             {
-                return Response::Close(app.take_command(&self.input.value().to_owned()));
+                return Response::Close(app.take_command(self.input.value()));
             }
             Command::Enter => match self.choice(&app.library) {
                 Ok((name, reference)) => {
