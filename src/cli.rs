@@ -10,12 +10,14 @@ mod command;
 mod config;
 mod error;
 mod explain;
+mod file;
 mod knobs;
 mod list;
 mod machines;
 mod questions;
 mod report;
 mod resolve;
+mod scenario;
 mod style;
 mod surroundings;
 mod value;
@@ -40,13 +42,16 @@ use crate::source::{self, HfReference, Roots, roots};
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
+use crate::teach::Page;
 use crate::text;
+use crate::tui::screens::teach::TeachStart;
 use crate::tui::{self, ExitReason};
 use args::{Cli, Commands, ConfigArgs, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
 use command::Expanded;
 use config::Config;
 use error::{CliError, written};
 use resolve::ParsedArgs;
+use scenario::PinnedArgs;
 use style::Style;
 
 /// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 a check differs or the answer
@@ -85,11 +90,15 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
     if let Some(knobs) = cli.knobs_mut() {
         knobs.remarks = remarks;
     }
+    if cli.last {
+        cli.model = Some(scenario::last().map_err(CliError::Arguments)?);
+    }
+    let mut pins = cli.asked_mut().map_or(Ok(Vec::new()), scenario::take)?;
     match cli.command {
-        Some(Commands::Plan(mut args)) => {
-            args.take_command()?;
-            plan(&args)?;
-        }
+        Some(Commands::Plan(mut args)) => match args.take_command()?.as_slice() {
+            [] => plan(&args)?,
+            several => print(&questions::started(&args, several)?)?,
+        },
         Some(Commands::Max(args)) => print(&questions::max(&args)?)?,
         Some(Commands::Why(args)) => print(&questions::why(&args)?)?,
         Some(Commands::Best(args)) => print(&questions::best(&args)?)?,
@@ -110,14 +119,19 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
         Some(Commands::Report(args)) => print(&bundle::run(&args, &arguments)?)?,
         Some(Commands::Completions { shell }) => completions(shell)?,
         Some(Commands::Man(args)) => surroundings::run(&args)?,
-        None => return planner(&cli),
+        None => return planner(&cli, &mut pins),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let start = ParsedArgs::read(&args.knobs, &args.machine)?;
-    let opened = resolve::package(args.model.as_deref().unwrap_or(Path::new("")), &args.knobs)?;
+    let model = args.model.as_deref().unwrap_or(Path::new(""));
+    let opened = if args.is_found_by_name {
+        resolve::package_or_namesake(model, &args.knobs)?
+    } else {
+        resolve::package(model, &args.knobs)?
+    };
     let mut ready = start.with(&opened).complete();
     let named = args.model.as_deref().unwrap_or(Path::new("")).to_string_lossy();
     ready.notes.extend(opened.notes_on_source(&named));
@@ -279,7 +293,7 @@ fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
 
 /// Opens the planner. The model is read first, which takes milliseconds, so that a wrong path is reported where it was
 /// written; GPUs are detected while the planner is already open.
-fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
+fn planner(cli: &Cli, pins: &mut [PinnedArgs]) -> Result<ExitCode, CliError> {
     let start = ParsedArgs::read(&cli.knobs, &cli.machine)?;
     let opened = match &cli.model {
         Some(named) => resolve::model(named).map_err(|error| error.or_suggest_command(named))?,
@@ -297,7 +311,23 @@ fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
         error::say(&format!("note: {note}"));
     }
     let found = cli.model.as_deref().map(|named| questions::model_location(named, None));
-    match tui::run(tui::PlannerStart { found, ..start.planner(opened, cli.model.as_deref(), cli.refresh) }) {
+    let (mut requests, mut pinned) = (Vec::new(), Vec::new());
+    for pin in pins {
+        let (request, reference) = pin.request()?;
+        requests.push(request);
+        pinned.push(reference);
+    }
+    let number = |number: Option<u64>| number.and_then(|number| usize::try_from(number).ok());
+    let page = cli.page.or(cli.lesson.map(|_| Page::Lessons));
+    let teach = page.map(|page| TeachStart { page, lesson: number(cli.lesson), step: number(cli.step) });
+    let start = start.planner(opened, cli.model.as_deref(), cli.refresh);
+    let ended = tui::run(tui::PlannerStart { found, pins: requests, pinned, teach, ..start });
+    if let Ok(tui::Ended { changed: Some(changed), .. }) = &ended
+        && let Err(why) = scenario::keep_last(changed)
+    {
+        error::say(&format!("note: the plan is not kept: {why}"));
+    }
+    match ended.map(|ended| ended.why) {
         Ok(ExitReason::Quit) => Ok(ExitCode::SUCCESS),
         // the exit status that shells give a program ended by a signal
         Ok(ExitReason::Signal(number)) => Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1))),

@@ -9,6 +9,7 @@ pub mod llama_server;
 pub mod markdown;
 pub mod ollama;
 pub mod sample;
+pub mod scenario;
 pub mod svg;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use crate::text::one_line;
 
 pub(crate) use json::record;
 pub use json::{Besides, ModelSource, json, json_with, object};
+pub use scenario::Scenario;
 
 /// What is exported: a plan, its request, and where the model is found.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +38,8 @@ pub struct ExportInput<'a> {
     pub minimal: bool,
     /// A llama-server command with what the fit decided, so that it decides the same whatever is free.
     pub pinned: bool,
+    /// How the plan is reopened; none for what request and location say.
+    pub scenario: Option<&'a Scenario>,
 }
 
 /// Where Ollama or llama-server finds a model.
@@ -100,6 +104,10 @@ named! {
         Systemd = "systemd",
         /// A command that starts llama-server.
         LlamaServer = "llama-server",
+        /// The command of this program that plans the same.
+        Plimsoll = "plimsoll",
+        /// A file of the same options, which this program reopens.
+        Scenario = "scenario",
         /// The plan as JSON.
         Json = "json",
         /// The plan as a table.
@@ -122,6 +130,8 @@ impl ExportFormat {
                 "for Ollama run by systemd: /etc/systemd/system/ollama.service.d/plimsoll.conf",
             ],
             Self::LlamaServer => ["llama-server", "llama-server.sh", "an equivalent llama-server command"],
+            Self::Plimsoll => ["plimsoll plan", "plimsoll.sh", "the plimsoll command that prints the same plan"],
+            Self::Scenario => ["Scenario", "plan.toml", "the plan as a file: 'plimsoll plan.toml' opens it again"],
             Self::Json => ["JSON", "plan.json", "the complete plan, for scripts"],
             Self::Markdown => ["Markdown", "plan.md", "the plan as a table, for notes and reports"],
             Self::Svg => ["SVG", "plan.svg", "the plan as a picture"],
@@ -166,12 +176,18 @@ impl ExportFormat {
             return Err(format!("{engine} has no {self}: use one of {}", others.join(", ")));
         }
         let caption = || Caption::of(input.request, input.plan);
+        let scenario = || match input.scenario {
+            Some(known) => known.clone(),
+            None => Scenario::of(input.request, scenario::reference(input.location).as_deref()),
+        };
         Ok(match self {
             Self::Modelfile => ollama::modelfile(input),
             Self::Options => ollama::options_json(input),
             Self::Environment => ollama::shell(input),
             Self::Systemd => ollama::systemd(input),
             Self::LlamaServer => llama_server::command(input)?,
+            Self::Plimsoll => scenario().command(),
+            Self::Scenario => scenario().toml(),
             Self::Json => {
                 json(input.plan).map_err(|error| format!("the plan cannot be written as JSON: {error}"))? + "\n"
             }

@@ -15,6 +15,7 @@
 //! - [`engine`]: `(Model, Machine, Settings) -> Plan`, a pure function per engine.
 //! - [`speed`]: a plan and bandwidths -> tokens per second, as a range with its terms.
 //! - [`observed`]: the text of a log -> what a program said that it took; no memory arithmetic.
+//! - [`command`]: a command that was pasted, or a file that starts servers -> what it asks of an engine.
 //! - [`answer`]: questions answered by planning: the largest value of a knob, why a layer does not fit, what would make
 //!   it fit, which models run together, comparisons.
 //! - [`page`]: an answer as a page, and its renderers.
@@ -70,6 +71,7 @@
 //! ```
 
 pub mod answer;
+pub mod command;
 pub mod engine;
 pub mod export;
 pub mod gguf;

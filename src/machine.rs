@@ -8,6 +8,7 @@ pub mod presets;
 pub mod rpc;
 pub mod spec;
 pub mod what_if;
+mod written;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ pub use link::Link;
 use serde::{Deserialize, Serialize};
 pub use spec::Listed;
 
+use crate::named::named;
 use crate::units::{Bandwidth, Bytes};
 
 /// What an engine needs to know of a computer.
@@ -110,14 +112,29 @@ pub enum Origin {
     Described,
 }
 
-/// Operating systems that engines distinguish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Os {
-    Linux,
-    MacOs,
-    Windows,
+named! {
+    /// Operating systems that engines distinguish.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    #[allow(missing_docs, reason = "the names say it")]
+    pub enum Os {
+        Linux = "linux",
+        MacOs = "macos",
+        Windows = "windows",
+    }
+}
+
+impl std::str::FromStr for Os {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let named = |os: &Self| {
+            os.name().eq_ignore_ascii_case(text) || *os == Self::MacOs && text.eq_ignore_ascii_case("darwin")
+        };
+        let found = Self::ALL.into_iter().find(named);
+        found.ok_or_else(|| format!("'{text}' is not an operating system: use linux, macos or windows"))
+    }
 }
 
 impl Os {

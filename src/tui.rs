@@ -32,16 +32,17 @@ use app::{App, Detection, InitialState, LiveMemory, Preferences};
 use device_monitor::DeviceMonitor;
 use effect::{Effect, Runner};
 use host::Host;
+use screens::teach::{TeachScreen, TeachStart};
 use terminal::TerminalGuard;
 use theme::{Appearance, Theme};
 
 pub use action::ExitReason;
 
-use crate::engine::EngineId;
-use crate::export::ModelLocation;
+use crate::engine::{EngineId, PlanRequest};
+use crate::export::{ModelLocation, Scenario};
 use crate::machine::Machine;
 use crate::settings::Settings;
-use crate::source::{ExplicitKnobs, Package};
+use crate::source::{ExplicitKnobs, Package, roots};
 
 /// Shortest time between two drawings: at most 60 a second.
 const FRAME: Duration = Duration::from_micros(16_667);
@@ -68,6 +69,21 @@ pub struct PlannerStart {
     pub look: Appearance,
     /// What the user prefers.
     pub preferences: Preferences,
+    /// Plans that are pinned.
+    pub pins: Vec<PlanRequest>,
+    /// Where the pinned models are found again, in the same order.
+    pub pinned: Vec<Option<String>>,
+    /// The screen that is opened at once.
+    pub teach: Option<TeachStart>,
+}
+
+/// How the planner ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Why.
+    pub why: ExitReason,
+    /// The plan, if it was changed.
+    pub changed: Option<Box<Scenario>>,
 }
 
 /// Runs the planner until the user leaves it. The terminal is restored on every way out: at the end, on an error, on a
@@ -75,7 +91,7 @@ pub struct PlannerStart {
 ///
 /// # Errors
 /// If the terminal cannot be set up or is lost.
-pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
+pub fn run(start: PlannerStart) -> io::Result<Ended> {
     let size = TerminalGuard::size()?;
     let (send, events) = channel();
     let mut runner = Runner::new(Arc::new(services::LocalServices), forward_actions(&send));
@@ -98,9 +114,15 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
         theme: Theme::new(start.look),
         size,
     });
-    let canonical = start.package.reference.clone();
-    host.app.open(start.package, start.found);
+    let mut package = start.package;
+    package.reference = package.reference.or(start.reference.as_deref().map(roots::reference));
+    let canonical = package.reference.clone();
+    host.app.open(package, start.found);
     host.app.set_quantisation(quant);
+    for (pin, reference) in start.pins.into_iter().zip(start.pinned) {
+        host.app.pin(pin, reference);
+    }
+    host.app.mark_unchanged();
     match start.reference {
         Some(reference) => runner.start(Effect::AddRecent(canonical.unwrap_or(reference))),
         None => host.app.show_welcome(),
@@ -111,7 +133,14 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
     watch_signals(&send)?;
     let mut screen = TerminalGuard::take()?;
     watch_input(send);
-    run_loop(&mut host, &mut screen, &runner, &events)
+    if let Some(teach) = start.teach {
+        // its page is about a plan
+        let effects = host.refresh().into_iter().chain(host.show(Box::new(TeachScreen::at(&teach))));
+        effects.collect::<Vec<_>>().into_iter().for_each(|effect| runner.start(effect));
+    }
+    let why = run_loop(&mut host, &mut screen, &runner, &events)?;
+    let changed = host.app.scenario().filter(|_| host.app.is_changed()).map(Box::new);
+    Ok(Ended { why, changed })
 }
 
 /// Events that wake the loop.

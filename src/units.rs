@@ -94,8 +94,9 @@ impl FromStr for Bytes {
     fn from_str(text: &str) -> Result<Self, NotASize> {
         let wrong = || NotASize(text.to_owned());
         let trimmed = text.trim();
-        let digits = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
-        let (number, unit) = trimmed.split_at(digits);
+        let letter = trimmed.find(|c: char| c.is_alphabetic()).unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(letter);
+        let number = number.trim_end();
         let scale: u64 = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
             "kib" | "ki" | "k" => KIB,
@@ -108,10 +109,11 @@ impl FromStr for Bytes {
             "tb" => 1_000_000_000_000,
             _ => return Err(wrong()),
         };
-        if let Ok(whole) = number.parse::<u64>() {
+        if let Some(whole) = whole(number).filter(|whole| *whole < u64::MAX) {
             return whole.checked_mul(scale).map(Self).ok_or_else(wrong);
         }
-        let fraction: f64 = number.parse().map_err(|_| wrong())?;
+        let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let fraction: f64 = number.parse().ok().filter(|_| plain).ok_or_else(wrong)?;
         let bytes = fraction * scale as f64;
         if scale == 1 || !bytes.is_finite() || bytes >= u64::MAX as f64 {
             return Err(wrong());
@@ -142,6 +144,43 @@ pub fn grouped(n: u64, between: char) -> String {
         text.push(digit);
     }
     text
+}
+
+/// The number that `text` writes: in groups of three digits with spaces of any width or commas between them, or as a
+/// multiple of 1024 (`32k`, `0.5k`) or of 1024² (`1m`); none where it is no whole number. What no number of 64 bits holds
+/// is the largest one.
+pub fn whole(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (number, scale) = match text.strip_suffix(['k', 'K']) {
+        Some(number) => (number, KIB),
+        None => text.strip_suffix(['m', 'M']).map_or((text, 1), |number| (number, MIB)),
+    };
+    let number = number.trim_end();
+    let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let between = |c: char| c == ',' || c.is_whitespace();
+    let separator = integer.chars().find(|c| between(*c));
+    let is_plain = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let groups: Vec<&str> = integer.split(|c| Some(c) == separator).collect();
+    let well_formed = match groups.as_slice() {
+        [one] => is_plain(one),
+        [first, rest @ ..] => {
+            is_plain(first) && first.len() <= 3 && rest.iter().all(|group| is_plain(group) && group.len() == 3)
+        }
+        [] => false,
+    };
+    if !well_formed || number.contains('.') && !is_plain(fraction) {
+        return None;
+    }
+    let whole = groups.concat().parse::<u64>().ok().and_then(|whole| whole.checked_mul(scale));
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.is_empty() {
+        return Some(whole.unwrap_or(u64::MAX));
+    }
+    // 2^20 has twenty places at most
+    let place = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?).filter(|_| fraction.len() <= 20)?;
+    let part = fraction.parse::<u128>().ok()?.checked_mul(u128::from(scale))?;
+    let part = part.is_multiple_of(place).then_some((part / place) as u64)?;
+    Some(whole.map_or(u64::MAX, |whole| whole.saturating_add(part)))
 }
 
 /// A share of a whole: 1.0 is all of it, more means overcommitted.
@@ -238,6 +277,7 @@ impl FromStr for Bandwidth {
         let (number, unit) = trimmed.split_at(digits);
         let scale = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "gb/s" => 1e9,
+            "b/s" => 1.0,
             "mb/s" => 1e6,
             "tb/s" => 1e12,
             _ => return Err(wrong()),
@@ -349,6 +389,40 @@ mod tests {
         assert_eq!(grouped(7, ' '), "7");
         assert_eq!(grouped(32_768, ' '), "32 768");
         assert_eq!(grouped(1_048_576, ' '), "1 048 576");
+    }
+
+    #[test]
+    fn what_is_shown_is_read_back() {
+        for number in [0, 7, 999, 1000, 65_536, 1_048_576, u64::MAX] {
+            for between in ['\u{2009}', '\u{202f}', '\u{a0}', ' ', ','] {
+                assert_eq!(whole(&grouped(number, between)), Some(number), "{number} {between:?}");
+            }
+        }
+        for (text, number) in
+            [("64k", 65_536), ("0.5k", 512), ("1m", 1 << 20), ("1.5 M", 3 << 19), ("32.0", 32), ("1,000k", 1_024_000)]
+        {
+            assert_eq!(whole(text), Some(number), "{text}");
+        }
+        for text in [
+            "",
+            "k",
+            ".5k",
+            "1.",
+            "1e9",
+            "-1",
+            "1,00",
+            "1,0000",
+            "1 000,000",
+            "0.3k",
+            "1.5",
+            "1,,000",
+            ",000",
+            "1 , 000",
+            "٣",
+        ] {
+            assert_eq!(whole(text), None, "{text}");
+        }
+        assert_eq!(whole("18446744073709551615k"), Some(u64::MAX));
     }
 }
 

@@ -22,6 +22,7 @@ mod projector;
 mod questions;
 mod refusals;
 mod releases;
+mod scenarios;
 mod speed;
 mod sysfs;
 mod terminal;

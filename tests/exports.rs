@@ -211,7 +211,7 @@ proptest! {
         prop_assume!(engine == EngineId::Ollama || !apart, "Ollama's estimators know one type for K and V");
         let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let input = ExportInput { request: &request, plan: &plan, location: &location(), minimal: true, pinned: false };
+        let input = ExportInput { request: &request, plan: &plan, location: &location(), minimal: true, pinned: false, scenario: None };
         for (options, server) in [(ExportFormat::Modelfile, ExportFormat::Environment), (ExportFormat::Options, ExportFormat::Systemd)] {
             let told = options.write(&input).unwrap();
             let options = if options == ExportFormat::Options { of_json(&told) } else { of_modelfile(&told) };
@@ -234,7 +234,7 @@ proptest! {
     ) {
         let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), settings.clone());
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let input = ExportInput { request: &request, plan: &plan, location: &location(), minimal, pinned: false };
+        let input = ExportInput { request: &request, plan: &plan, location: &location(), minimal, pinned: false, scenario: None };
         let command = ExportFormat::LlamaServer.write(&input).unwrap();
         let (again, devices) = of_command(&command);
         let machine = seen(&machine, devices.as_deref());
@@ -266,7 +266,7 @@ proptest! {
     ) {
         let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let Ok(command) = ExportFormat::LlamaServer.write(&ExportInput { request: &request, plan: &plan, location: &location(), minimal: true, pinned: false }) else { return Ok(()) };
+        let Ok(command) = ExportFormat::LlamaServer.write(&ExportInput { request: &request, plan: &plan, location: &location(), minimal: true, pinned: false, scenario: None }) else { return Ok(()) };
         let (again, devices) = of_command(&command);
         let seen = seen(&machine, devices.as_deref());
         let started = engine::plan(EngineId::LlamaCpp, model, &seen, &again).unwrap();
@@ -292,9 +292,16 @@ fn unsupported_formats_are_refused_with_the_supported_ones() {
     let settings = Settings::default();
     let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().unwrap();
-    let input = ExportInput { request: &request, plan: &plan, location: &location(), minimal: true, pinned: false };
+    let input = ExportInput {
+        request: &request,
+        plan: &plan,
+        location: &location(),
+        minimal: true,
+        pinned: false,
+        scenario: None,
+    };
     let refused = ExportFormat::Modelfile.write(&input).unwrap_err();
-    assert!(refused.contains("llama-server, json, markdown, svg"), "{refused}");
+    assert!(refused.contains("llama-server, plimsoll, scenario, json, markdown, svg"), "{refused}");
     for format in ExportFormat::of(EngineId::LlamaCpp) {
         assert!(format.write(&input).unwrap().ends_with('\n'));
     }
@@ -308,7 +315,14 @@ fn names_from_files_are_escaped_in_exports() {
     let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().unwrap();
     let location = ModelLocation::File("./it's\nmine.gguf".to_owned());
-    let input = ExportInput { request: &request, plan: &plan, location: &location, minimal: true, pinned: false };
+    let input = ExportInput {
+        request: &request,
+        plan: &plan,
+        location: &location,
+        minimal: true,
+        pinned: false,
+        scenario: None,
+    };
     let svg = ExportFormat::Svg.write(&input).unwrap();
     assert!(svg.contains("a&lt;b&gt;&amp;&quot;| ' Environment="), "{svg}");
     assert!(ExportFormat::Markdown.write(&input).unwrap().starts_with("**a\\<b\\>&\"\\| ' Environment=**"));
@@ -325,8 +339,14 @@ fn llama_server_is_told_devices_by_the_names_that_it_has_for_them() {
         let request = PlanRequest::new(engine, fixtures::model("llama3.1-8b"), machine.clone(), settings.clone());
         let plan = request.plan().unwrap();
         assert!(plan.layers[1].elsewhere() > Bytes::ZERO, "{engine}: {plan:#?}");
-        let input =
-            ExportInput { request: &request, plan: &plan, location: &location(), minimal: false, pinned: false };
+        let input = ExportInput {
+            request: &request,
+            plan: &plan,
+            location: &location(),
+            minimal: false,
+            pinned: false,
+            scenario: None,
+        };
         let command = ExportFormat::LlamaServer.write(&input).unwrap();
         let patterns = r"blk\.0\.ffn_.*=CUDA2,blk\.1\.ffn_.*=CPU";
         assert!(command.contains(&format!("'{patterns}'")), "{command}");

@@ -247,12 +247,13 @@ impl Harness {
     fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             let answer = match effect {
-                Effect::Load { id, reference } if self.slow_loads => {
+                Effect::Load { id, reference, .. } if self.slow_loads => {
                     self.waiting.push((id, reference));
                     None
                 }
-                Effect::Load { id, reference } => {
-                    let result = self.fakes.load(&reference, &mut no_progress);
+                Effect::Load { id, reference, or_namesake } => {
+                    let namesake = || or_namesake.then(|| self.fakes.namesake(&reference)).flatten();
+                    let result = self.fakes.load(&reference, &mut no_progress).or_else(|why| namesake().ok_or(why));
                     Some(Action::Loaded { id, result })
                 }
                 Effect::AddRecent(reference) => {

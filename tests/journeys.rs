@@ -1,6 +1,7 @@
 //! End-to-end tests of the planner: keys and mouse, and what is then on the screen.
 
 mod advice;
+mod commands;
 mod compare;
 mod engines;
 mod exports;

@@ -68,7 +68,7 @@ pub fn assert_same(plan: &Plan, again: &Plan, what: &str) {
 
 fn exported(request: &PlanRequest, plan: &Plan, pinned: bool) -> String {
     let location = ModelLocation::File("model.gguf".to_owned());
-    let input = ExportInput { request, plan, location: &location, minimal: false, pinned };
+    let input = ExportInput { request, plan, location: &location, minimal: false, pinned, scenario: None };
     ExportFormat::LlamaServer.write(&input).unwrap()
 }
 
@@ -309,7 +309,14 @@ fn options_without_effect_are_left_out_and_what_is_pinned_is_not() {
     let settings = Settings { fit_target: Some(Bytes::mib(300)), batch: Some(2048), ..Settings::default() };
     let request = request(fixtures::model("llama3.1-8b"), fixtures::cards(&[24, 24]), settings);
     let (plan, location) = (request.plan().unwrap(), ModelLocation::File("model.gguf".to_owned()));
-    let input = ExportInput { request: &request, plan: &plan, location: &location, minimal: true, pinned: true };
+    let input = ExportInput {
+        request: &request,
+        plan: &plan,
+        location: &location,
+        minimal: true,
+        pinned: true,
+        scenario: None,
+    };
     let command = ExportFormat::LlamaServer.write(&input).unwrap();
     assert_eq!(command.lines().last(), Some("llama-server -m model.gguf -c 131072 -ngl 33 -ts 17,16"));
 }

@@ -5,7 +5,7 @@
 mod examples;
 mod knobs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -36,12 +36,25 @@ pub(super) struct Cli {
     pub(super) command: Option<Commands>,
     /// A .gguf file (any shard of a split model), or a model's name: llama3.1:8b (local, else in Ollama's registry),
     /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only
-    /// the header of a remote model is fetched. Without MODEL, the planner opens on a built-in model.
+    /// the header of a remote model is fetched. Or a scenario, a .toml file that was exported. Without MODEL, the planner
+    /// opens on a built-in model.
     pub(super) model: Option<PathBuf>,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
+    /// Open the plan that the planner had when it was left last.
+    #[arg(long, conflicts_with = "model", help_heading = "Planner")]
+    pub(super) last: bool,
+    /// Open this page of the teach screen.
+    #[arg(long, value_name = "PAGE", value_parser = value::teach_pages(), help_heading = "Planner")]
+    pub(super) page: Option<Page>,
+    /// Open this lesson, counted from 1.
+    #[arg(long, value_name = "N", value_parser = value::count, help_heading = "Planner")]
+    pub(super) lesson: Option<u64>,
+    /// Open the page at this step, counted from 1.
+    #[arg(long, value_name = "N", value_parser = value::count, requires = "page", help_heading = "Planner")]
+    pub(super) step: Option<u64>,
     /// How often the planner reads the free memory: a number of seconds, or off [default: 1].
     #[arg(long, value_name = "SECONDS|off", value_parser = value::interval, help_heading = "Planner")]
     pub(super) refresh: Option<Interval>,
@@ -69,6 +82,73 @@ impl Cli {
             Some(Commands::Explain(args)) => &mut args.asked.knobs,
             Some(Commands::List(args)) => &mut args.knobs,
             Some(Commands::Report(args)) => &mut args.knobs,
+            Some(_) => return None,
+        })
+    }
+}
+
+/// What a plan is asked with.
+pub(super) struct Asked<'a> {
+    pub(super) model: ModelPlace<'a>,
+    pub(super) knobs: &'a mut KnobArgs,
+    pub(super) machine: &'a mut MachineArgs,
+}
+
+/// Where a command keeps its model.
+pub(super) enum ModelPlace<'a> {
+    Needed(&'a mut PathBuf),
+    Optional(&'a mut Option<PathBuf>),
+}
+
+impl ModelPlace<'_> {
+    pub(super) fn get(&self) -> Option<&Path> {
+        match self {
+            Self::Needed(model) => Some(model),
+            Self::Optional(model) => model.as_deref(),
+        }
+    }
+
+    /// # Errors
+    /// If the command needs a model, and this is none.
+    pub(super) fn set(&mut self, to: Option<PathBuf>) -> Result<(), String> {
+        match self {
+            Self::Needed(model) => **model = to.ok_or("it names no model: add model = \"…\"")?,
+            Self::Optional(model) => **model = to,
+        }
+        Ok(())
+    }
+}
+
+impl Cli {
+    /// The model, the knobs and the machine of a command about one plan, or of the planner.
+    pub(super) fn asked_mut(&mut self) -> Option<Asked<'_>> {
+        fn of(asked: &mut QueryArgs) -> Asked<'_> {
+            let QueryArgs { model, knobs, machine } = asked;
+            Asked { model: ModelPlace::Needed(model), knobs, machine }
+        }
+        Some(match &mut self.command {
+            None => Asked {
+                model: ModelPlace::Optional(&mut self.model),
+                knobs: &mut self.knobs,
+                machine: &mut self.machine,
+            },
+            Some(Commands::Plan(args)) => {
+                let PlanArgs { model, knobs, machine, .. } = &mut **args;
+                Asked { model: ModelPlace::Optional(model), knobs, machine }
+            }
+            Some(Commands::Report(args)) => {
+                let ReportArgs { model, knobs, machine } = &mut **args;
+                Asked { model: ModelPlace::Optional(model), knobs, machine }
+            }
+            Some(Commands::Max(args)) => of(&mut args.asked),
+            Some(Commands::Why(args)) => of(&mut args.asked),
+            Some(Commands::Best(args)) => of(&mut args.asked),
+            Some(Commands::Place(args)) => of(&mut args.asked),
+            Some(Commands::Need(args)) => of(&mut args.asked),
+            Some(Commands::Sweep(args)) => of(&mut args.asked),
+            Some(Commands::Matrix(args)) => of(&mut args.asked),
+            Some(Commands::Export(args)) => of(&mut args.asked),
+            Some(Commands::Explain(args)) => of(&mut args.asked),
             Some(_) => return None,
         })
     }
@@ -112,8 +192,8 @@ pub(super) enum Commands {
     /// Plan for every pair of values of two knobs.
     #[command(after_help = examples::MATRIX_EXAMPLES)]
     Matrix(Box<MatrixArgs>),
-    /// Export a plan as a Modelfile, API options, the Ollama server's environment, a llama-server command, JSON,
-    /// Markdown or SVG.
+    /// Export a plan as a Modelfile, API options, the Ollama server's environment, a llama-server command, a command or
+    /// a scenario that reopens it, JSON, Markdown or SVG.
     #[command(after_help = examples::EXPORT_EXAMPLES)]
     Export(Box<ExportArgs>),
     /// Print a page of the teach screen: where the memory of a plan goes, and why.
@@ -181,8 +261,8 @@ pub(super) struct PlanArgs {
     /// the header of a remote model is fetched.
     #[arg(required_unless_present = "command")]
     pub(super) model: Option<PathBuf>,
-    /// Plan this command of llama-server, - for standard input: its model, options and variables. What is given besides
-    /// stands over it.
+    /// Plan what this command starts, or a file with commands (a script, compose, systemd, llama-swap, presets of
+    /// llama-server), - for standard input: model, options and variables. What is given besides stands over it.
     #[arg(
         long,
         value_name = "COMMAND",
@@ -191,6 +271,12 @@ pub(super) struct PlanArgs {
         help_heading = "Question"
     )]
     pub(super) command: Option<String>,
+    /// Of several that it starts, plan this one; without, all of them together.
+    #[arg(long, value_name = "NAME", requires = "command", help_heading = "Question")]
+    pub(super) pick: Option<String>,
+    /// The model may be found by its name where its file is not here.
+    #[arg(skip)]
+    pub(super) is_found_by_name: bool,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
@@ -370,7 +456,7 @@ pub(super) struct CheckArgs {
 }
 
 /// What only Ollama from 0.30 is asked.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Ollama (from 0.30)")]
 pub(super) struct OllamaArgs {
     /// Ollama's version: 0.33, 0.30, or one between such as 0.31.2, or one of an engine with an estimator [default: 0.33,

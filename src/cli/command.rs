@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::Read;
+use std::path::Path;
 
 use clap::CommandFactory;
 
 use super::args::{Cli, KnobArgs, PlanArgs};
 use super::error::CliError;
-use crate::engine::EngineId;
-use crate::observed::{program, words};
+use super::file;
+use crate::command::{self, OtherOptions, Start};
 use crate::settings::flag::{Takes, is_on};
-use crate::settings::{Flag, GivenOption, ListedKind, LlamaProgram, ServerOption};
+use crate::settings::{Flag, GivenOption, ListedKind, ServerOption};
 
 /// The arguments as clap takes them.
 #[derive(Debug, Default)]
@@ -40,7 +41,7 @@ pub(super) fn expand(arguments: impl Iterator<Item = OsString>) -> Expanded {
     };
     let mut words = VecDeque::from(arguments);
     let mut out: Vec<OsString> = words.pop_front().into_iter().collect();
-    let mut unset = Unset::default();
+    let mut unset = OtherOptions::default();
     while let Some(word) = words.front().filter(|word| *word != "--").cloned() {
         let given = if is_own(&word) { None } else { GivenOption::take(&mut words) };
         let set = match given {
@@ -108,248 +109,100 @@ fn log_behind_command(arguments: &mut [OsString]) {
     }
 }
 
-/// What options say that are no settings of a plan.
-#[derive(Debug, Default)]
-struct Unset {
-    file: Option<OsString>,
-    repository: Option<String>,
-    repository_file: Option<String>,
-    no_effect: Vec<String>,
-    context: Vec<String>,
-    other_machines: Vec<String>,
-    removed: Vec<String>,
-}
-
-impl Unset {
-    /// Takes an option in; returns the setting that it stands for, if any.
-    fn take(&mut self, kind: ListedKind, name: String, value: Option<OsString>) -> Option<(Flag, Option<OsString>)> {
-        let text = || value.as_ref().map(|value| value.to_string_lossy().into_owned());
-        let address = |scheme: &str| text().map(|rest| format!("{scheme}://{rest}"));
-        match kind {
-            ListedKind::NoEffect | ListedKind::Ends => self.no_effect.push(name),
-            ListedKind::Context => self.context.push(name),
-            ListedKind::OtherMachines => self.other_machines.push(name),
-            ListedKind::Removed => self.removed.push(name),
-            ListedKind::StandsFor => {}
-            ListedKind::Model => self.file = value,
-            ListedKind::UnreadModel => self.file = address("docker").map(OsString::from),
-            ListedKind::Repository => self.repository = address("hf"),
-            ListedKind::RepositoryFile => self.repository_file = text(),
-            ListedKind::DraftRepository => return Some((Flag::ModelDraft, address("hf").map(OsString::from))),
-            ListedKind::Projector => return Some((Flag::Mmproj, value)),
-        }
-        None
-    }
-
-    /// The model that they name.
-    fn model(&self) -> Option<OsString> {
-        let repository = self.repository.as_ref().map(|repository| match &self.repository_file {
-            // the file stands over a quantisation
-            Some(file) => match repository.rsplit_once(':') {
-                Some((plain, quantisation)) if !quantisation.starts_with("//") => format!("{plain}/{file}"),
-                _ => format!("{repository}/{file}"),
-            },
-            None => repository.clone(),
-        });
-        self.file.clone().or(repository.map(OsString::from))
-    }
-
-    /// A sentence for each kind; what has no effect is named if `all`.
-    fn remarks(mut self, has_context: bool, all: bool) -> Vec<String> {
-        if has_context {
-            self.no_effect.append(&mut self.context);
-        }
-        let no_effect = if all { self.no_effect } else { Vec::new() };
-        let kinds = [
-            (no_effect, ["has", "have"], "no effect on memory"),
-            (
-                self.context,
-                ["may", "may"],
-                "raise the context that llama.cpp takes by itself, which is not planned: give one with --ctx",
-            ),
-            (self.other_machines, ["is", "are"], "not planned: --join adds the GPUs of other machines"),
-            (self.removed, ["is", "are"], "no longer known to llama.cpp, and not planned"),
-        ];
-        let sentence = |(names, [one, more], rest): (Vec<String>, [&str; 2], &str)| match &names[..] {
-            [] => None,
-            [name] => Some(format!("{name} {one} {rest}")),
-            [names @ .., last] => Some(format!("{} and {last} {more} {rest}", names.join(", "))),
-        };
-        kinds.into_iter().filter_map(sentence).collect()
-    }
-}
-
-/// A command of llama-server or of another program of llama.cpp.
-#[derive(Debug, Default)]
-struct Pasted {
-    program: LlamaProgram,
-    set: Vec<(Flag, String)>,
-    unset: Unset,
-    /// Variables that are not options.
-    variables: Vec<(String, String)>,
-}
-
-impl Pasted {
-    /// Reads a command, with variables in front of it.
-    ///
-    /// # Errors
-    /// One sentence if it is none, or if an option is unknown.
-    fn read(text: &str) -> Result<Self, String> {
-        let words: Vec<String> = words(text).collect();
-        let (start, program) = program_in(&words)?;
-        let mut pasted = Self { program, ..Self::default() };
-        for word in &words[..start] {
-            pasted.variable(word)?;
-        }
-        let mut words: VecDeque<OsString> = words[start..].iter().map(OsString::from).collect();
-        while let Some(given) = Self::next(&mut words)? {
-            pasted.option(given)?;
-        }
-        Ok(pasted)
-    }
-
-    /// The next option; none at the end of the command.
-    fn next(words: &mut VecDeque<OsString>) -> Result<Option<GivenOption>, String> {
-        if let Some(given) = GivenOption::take(words) {
-            let name = &given.name;
-            return if given.lacks_value() { Err(format!("no value follows '{name}'")) } else { Ok(Some(given)) };
-        }
-        let Some(word) = words.pop_front() else { return Ok(None) };
-        let word = word.to_string_lossy();
-        let ends = |word: &str| word.starts_with(['|', '&', ';', '>', '<']) || word.starts_with("2>");
-        if ends(&word) {
-            return Ok(None);
-        }
-        if !word.starts_with('-') {
-            return Err(format!("'{word}' is neither an option nor the value of one"));
-        }
-        let name = word.split('=').next().unwrap_or(&word);
-        let near = ServerOption::nearest(name).map_or_else(String::new, |near| format!(": did you mean '{near}'?"));
-        Err(format!("'{name}' is not a known option of llama-server{near}"))
-    }
-
-    /// Takes in `NAME=VALUE`, also as Docker has it; other words in front are passed over.
-    fn variable(&mut self, word: &str) -> Result<(), String> {
-        let Some((name, value)) = word.strip_prefix("--env=").unwrap_or(word).split_once('=') else { return Ok(()) };
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') {
-            return Ok(());
-        }
-        if let Some((option, value)) = ServerOption::of_variable(name, value) {
-            return self.option(GivenOption { option, name: name.to_owned(), value: Some(value.into()) });
-        }
-        self.variables.push((name.to_owned(), value.to_owned()));
-        Ok(())
-    }
-
-    fn option(&mut self, given: GivenOption) -> Result<(), String> {
-        let GivenOption { option, name, value } = given;
-        let set = match option {
-            ServerOption::Sets(flag) => Some((flag, value)),
-            ServerOption::TakesBack(flag) => {
-                self.set.retain(|(other, _)| *other != flag);
-                None
-            }
-            ServerOption::Listed(listed) => self.unset.take(listed.kind, name.clone(), value),
-        };
-        let Some((flag, value)) = set else { return Ok(()) };
-        let value = value.map(|value| value.to_string_lossy().into_owned());
-        let value = match (flag.row().takes, value) {
-            (_, None) => "true".to_owned(),
-            // the default of llama.cpp, or for all layers
-            (Takes::Number(_), Some(text)) if text == "-1" && flag != Flag::CacheRam => {
-                self.set.retain(|(other, _)| *other != flag);
-                return Ok(());
-            }
-            (Takes::Number(_), Some(text)) if flag == Flag::GpuLayers && text.starts_with('-') => "all".to_owned(),
-            (Takes::Number(_), Some(text)) if text.ends_with(['k', 'K']) => {
-                return Err(format!(
-                    "llama-server reads {name} '{text}' without its last letter: write the whole number"
-                ));
-            }
-            // each adds to those before it
-            (Takes::List(_), Some(text)) => match self.set.iter().find(|(other, _)| *other == flag) {
-                Some((_, before)) => format!("{before},{text}"),
-                None => text,
-            },
-            (_, Some(text)) => text,
-        };
-        self.set.retain(|(other, _)| *other != flag);
-        self.set.push((flag, value));
-        Ok(())
-    }
-}
-
-/// The program that a command starts, and the place of its first argument; arguments alone are llama-server's.
-fn program_in(words: &[String]) -> Result<(usize, LlamaProgram), String> {
-    for (at, word) in words.iter().enumerate() {
-        let (before, next) = (at.checked_sub(1).and_then(|at| words.get(at)), words.get(at + 1));
-        // the name of a container
-        if before.is_some_and(|before| before == "--name") {
-            continue;
-        }
-        match program(word) {
-            "llama" if next.is_some_and(|next| next == "serve") => return Ok((at + 2, LlamaProgram::Server)),
-            "llama-bench" => return Err("llama-bench has options of its own, which are not read".to_owned()),
-            "server" => return Ok((at + 1, LlamaProgram::Server)),
-            // an image of Docker's
-            image if image.starts_with("llama.cpp:server") => return Ok((at + 1, LlamaProgram::Server)),
-            name if name.starts_with("llama-") => {
-                if let Ok(program) = name.parse() {
-                    return Ok((at + 1, program));
-                }
-            }
-            _ => {}
-        }
-    }
-    if words.first().is_some_and(|word| word.starts_with('-')) {
-        return Ok((0, LlamaProgram::Server));
-    }
-    Err("no program of llama.cpp that is known here is in it: begin with llama-server".to_owned())
-}
-
 impl PlanArgs {
-    /// Takes in the command that was pasted, if any: what is given besides stands over it.
+    /// Takes in the command that was pasted, if any: what is given besides stands over it. Returns the others where
+    /// several are started and none is picked.
     ///
     /// # Errors
-    /// If it is no command of llama-server, or names no model.
-    pub(super) fn take_command(&mut self) -> Result<(), CliError> {
-        let Some(mut text) = self.command.take() else { return Ok(()) };
+    /// If it starts no server, or names no model.
+    pub(super) fn take_command(&mut self) -> Result<Vec<Start>, CliError> {
+        let Some(given) = self.command.take() else { return Ok(Vec::new()) };
         let wrong = |sentence: &str| CliError::flag("--command", sentence);
-        if text == "-" {
-            text.clear();
-            let read = std::io::stdin().lock().take(MAX_COMMAND).read_to_string(&mut text);
-            read.map_err(|error| wrong(&format!("standard input cannot be read: {error}")))?;
+        let text = text(given).map_err(|sentence| wrong(&sentence))?;
+        let mut all = command::read(&text).map_err(|sentence| wrong(&sentence))?;
+        if let Some(name) = &self.pick {
+            let found = all.iter().position(|start| start.name == *name);
+            let found =
+                found.ok_or_else(|| CliError::flag("--pick", &format!("'{name}' is none of {}", names(&all))))?;
+            all = vec![all.swap_remove(found)];
         }
-        let Pasted { program, set, unset, variables } = Pasted::read(&text).map_err(|sentence| wrong(&sentence))?;
-        let (named, is_file) = (unset.model(), unset.file.is_some());
-        if named.is_none() && self.model.is_none() {
-            return Err(wrong("it names no model by -m or -hf: give MODEL besides"));
+        let mut all = all.into_iter();
+        let (Some(first), None) = (all.next(), all.len().checked_sub(1)) else {
+            return command::read(&text).map_err(|sentence| wrong(&sentence));
+        };
+        self.start(first).map_err(|sentence| wrong(&sentence))?;
+        Ok(Vec::new())
+    }
+
+    /// Plans what `start` starts.
+    fn start(&mut self, start: Start) -> Result<(), String> {
+        if start.model.is_none() && self.model.is_none() {
+            return Err(format!("{}: give MODEL besides", start.without_model()));
         }
-        // without a repository, llama-server looks for no projector
-        let no_projector = is_file || unset.repository.is_none();
-        let program = (Flag::Program, program.name().to_owned());
-        for (flag, text) in std::iter::once(program).chain(set) {
-            self.knobs
-                .give_unless_given(flag, &text)
-                .map_err(|sentence| wrong(&format!("--{}: {sentence}", flag.name())))?;
-        }
-        if no_projector && !self.knobs.is_given(Flag::Mmproj) {
-            self.knobs.give_unless_given(Flag::NoMmproj, "true").map_err(|sentence| wrong(&sentence))?;
-        }
-        self.knobs.engine = Some(EngineId::LlamaCpp);
-        self.model = self.model.take().or(named.map(Into::into));
-        self.knobs.remarks.extend(unset.remarks(self.knobs.is_given(Flag::Context), false));
-        self.machine.variables = variables;
+        self.knobs.take(&start)?;
+        self.is_found_by_name = self.model.is_none();
+        self.model = self.model.take().or(start.model.map(Into::into));
+        self.machine.variables = start.variables;
         Ok(())
     }
+}
+
+/// What is given as a command: itself, a file with some, or standard input.
+fn text(given: String) -> Result<String, String> {
+    if given == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().lock().take(MAX_COMMAND).read_to_string(&mut text);
+        return read.map(|_| text).map_err(|error| format!("standard input cannot be read: {error}"));
+    }
+    let path = Path::new(&given);
+    if !given.contains(['\n']) && !command::is_program(&given) && path.exists() {
+        return file::text(path)?.ok_or_else(|| format!("'{given}' does not exist"));
+    }
+    Ok(given)
+}
+
+/// Whether every file of a list can be read, or needs none.
+fn is_here(files: &str) -> bool {
+    files.split(',').all(|file| {
+        file.contains("://") || file.starts_with("catalogue:") || file.starts_with("rank=") || Path::new(file).is_file()
+    })
+}
+
+/// The names of what is started.
+pub(super) fn names(all: &[Start]) -> String {
+    all.iter().map(|start| format!("'{}'", start.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// Bytes of a command on standard input.
 const MAX_COMMAND: u64 = 1 << 20;
 
 impl KnobArgs {
+    /// Takes in what `start` sets, for what is not given.
+    pub(super) fn take(&mut self, start: &Start) -> Result<(), String> {
+        let mut projector_is_elsewhere = false;
+        for (flag, text) in start.options() {
+            if matches!(flag, Flag::Mmproj | Flag::Lora) && !is_here(&text) && !self.is_given(flag) {
+                let what =
+                    if flag == Flag::Mmproj { "the model's own is planned, if it is known" } else { "not planned" };
+                self.remarks.push(format!("'{text}' is not here: {what}"));
+                projector_is_elsewhere |= flag == Flag::Mmproj;
+                continue;
+            }
+            self.give_unless_given(flag, &text).map_err(|sentence| format!("--{}: {sentence}", flag.name()))?;
+        }
+        if start.has_no_projector && !projector_is_elsewhere && !self.is_given(Flag::Mmproj) {
+            self.give_unless_given(Flag::NoMmproj, "true")?;
+        }
+        self.engine = Some(start.engine);
+        if self.ollama.server_env.is_empty() {
+            self.ollama.server_env.clone_from(&start.server_env);
+        }
+        self.remarks.extend(start.remarks(self.is_given(Flag::Context)));
+        Ok(())
+    }
+
     /// Gives `flag` the value `text`, unless it is given or cannot be given besides one that is.
-    fn give_unless_given(&mut self, flag: Flag, text: &str) -> Result<(), String> {
+    pub(super) fn give_unless_given(&mut self, flag: Flag, text: &str) -> Result<(), String> {
         let excludes = |other: &Flag| {
             let (flag, other) = (flag.row(), other.row());
             flag.conflicts.contains(&other.names[0]) || other.conflicts.contains(&flag.names[0])

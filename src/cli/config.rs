@@ -2,14 +2,13 @@
 //! environment, and the environment over the file.
 
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use toml::de::{DeTable, DeValue};
 
 use super::args::Interval;
 use super::error::{CliError, one_line};
 use super::style::Style;
-use super::value;
+use super::{file, value};
 use crate::answer::best::DEFAULT_MARGIN;
 use crate::engine::EngineId;
 use crate::hardware::watch::DEFAULT_INTERVAL;
@@ -21,9 +20,6 @@ use crate::units::{Bytes, NotASize};
 
 /// The name of this machine, as opposed to another one that the file names.
 pub(super) const THIS_MACHINE: &str = "this";
-
-/// A longer file is none of ours.
-const MAX_FILE: u64 = 1 << 20;
 
 /// What the file and the `PLIMSOLL_*` variables set.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +68,7 @@ impl Config {
     pub(super) fn here() -> Result<Self, CliError> {
         let dirs = directories::ProjectDirs::from("", "", "plimsoll");
         let path = dirs.map(|dirs| dirs.config_dir().join("config.toml"));
-        let text = path.as_deref().map_or(Ok(None), read)?;
+        let text = path.as_deref().map_or(Ok(None), file::text).map_err(CliError::Arguments)?;
         Self::of(path, text.as_deref(), &|name| std::env::var(name).ok()).map_err(CliError::Arguments)
     }
 
@@ -99,6 +95,14 @@ impl Config {
         }
         config.path = path;
         Ok(config)
+    }
+
+    /// What it says of the planner and of lists, and nothing of plans.
+    #[must_use]
+    pub(super) fn without_plans(self) -> Self {
+        let open = Self::default();
+        let Self { refresh, preferences, look, path, exists, entries, .. } = self;
+        Self { refresh, preferences, look, path, exists, entries, ..open }
     }
 
     fn set(&mut self, key: &'static Key, text: &str, by: SetBy) -> Result<(), String> {
@@ -164,24 +168,6 @@ pub(super) struct Open {
     pub fit_target: bool,
 }
 
-/// The contents of the file; none where there is no file.
-fn read(path: &Path) -> Result<Option<String>, CliError> {
-    let cannot = |why: &str| CliError::Arguments(format!("'{}' cannot be read: {why}", path.display()));
-    match fs::metadata(path) {
-        Ok(about) if about.is_dir() => return Err(cannot("it is a folder: put a file in its place, or remove it")),
-        Ok(about) if about.len() > MAX_FILE => return Err(cannot("it is longer than 1 MiB: correct or remove it")),
-        _ => {}
-    }
-    match fs::read(path) {
-        Ok(bytes) => {
-            let text = String::from_utf8(bytes).map_err(|_| cannot("it is not UTF-8 text: correct or remove it"))?;
-            Ok(Some(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned)))
-        }
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(cannot(&format!("{error}: change its permissions, or remove it"))),
-    }
-}
-
 /// A machine file that the file names is looked for from the folder of the configuration file, wherever the program is started.
 fn from_folder_of(file: &Path, machine: String) -> String {
     let is_file = machine.contains(['/', '\\']) || machine.to_ascii_lowercase().ends_with(".json");
@@ -209,7 +195,7 @@ struct Key {
 }
 
 /// All keys, in the order shown.
-static KEYS: [Key; 12] = [
+static KEYS: [Key; 13] = [
     Key {
         name: "engine",
         what: "the engine that places the layers: ollama, llama.cpp, ollama-0.24 or ollama-0.11",
@@ -291,6 +277,18 @@ static KEYS: [Key; 12] = [
         variable: Some("PLIMSOLL_REFRESH"),
         default: || DEFAULT_INTERVAL.as_secs().to_string(),
         set: |config, text| put(&mut config.refresh, value::interval(text)),
+    },
+    Key {
+        name: "ask-to-quit",
+        what: "whether q asks once before it leaves a changed plan: true or false",
+        example: "false",
+        variable: None,
+        default: || "true".to_owned(),
+        set: |config, text| {
+            let asks: bool = text.trim().parse().map_err(|_| format!("'{text}' is neither true nor false"))?;
+            config.preferences.quits_at_once = !asks;
+            Ok(())
+        },
     },
     Key {
         name: "theme",
@@ -389,6 +387,7 @@ fn entries(text: &str) -> Result<Vec<FileEntry>, Wrong> {
             DeValue::String(text) => text.to_string(),
             DeValue::Integer(number) => number.to_string(),
             DeValue::Float(number) => number.as_str().to_owned(),
+            DeValue::Boolean(truth) => truth.to_string(),
             _ => {
                 let sentence = format!("this is neither text nor a number: write {} = {}", key.name, key.example);
                 return Err(Wrong { line, key: Some(key.name.to_owned()), sentence });
@@ -495,7 +494,10 @@ mod tests {
         assert_eq!(of(&example, &[]).unwrap().entries.len(), 0, "all of it is comments");
         assert_eq!(config.engine, Some(EngineId::LlamaCpp));
         let floors = Floors { quant: Some(FileType::Q4KM), cache: Some(CacheType::Q8_0) };
-        assert_eq!(config.preferences, Preferences { margin: Some(Bytes::gib(1)), need: Some(16_384), floors });
+        assert_eq!(
+            config.preferences,
+            Preferences { margin: Some(Bytes::gib(1)), need: Some(16_384), floors, quits_at_once: true }
+        );
         assert_eq!(config.fit_target, Some(Bytes::gib(1)));
     }
 

@@ -40,7 +40,7 @@ impl Variables {
     /// that hide GPUs are only read for a described machine.
     pub(super) fn of(knobs: &KnobArgs, machine_is_described: bool) -> Self {
         let given = &knobs.ollama.server_env;
-        if !given.is_empty() {
+        if !given.is_empty() || knobs.is_complete {
             return Self(given.clone());
         }
         let here = std::env::vars_os();

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use super::args::{
     BestArgs, ExportArgs, KnobArgs, KnobOrQuant, MachineArgs, MatrixArgs, MaxArgs, NeedArgs, Output, PlaceArgs,
-    QueryArgs, SweepArgs, TogetherArgs, WhyArgs,
+    PlanArgs, QueryArgs, SweepArgs, TogetherArgs, WhyArgs,
 };
+use super::command::names;
 use super::error::{self, CliError};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
@@ -16,18 +17,19 @@ use crate::answer::need::{BESIDE_CARDS, NeedRequest};
 use crate::answer::sweep::Axis;
 use crate::answer::together::{LoadOutcome, LoadRequest, load_together};
 use crate::answer::{Goal, parts, verdict, why};
+use crate::command::Start;
 use crate::engine::{EngineId, PlanRequest};
 use crate::export::answers::{self as export_answers, AnswerSource};
 use crate::export::llama_server;
 use crate::export::svg;
-use crate::export::{Caption, ExportFormat, ExportInput, ModelLocation};
+use crate::export::{Caption, ExportFormat, ExportInput, ModelLocation, Scenario};
 use crate::gguf::FileType;
 use crate::model::mixture::Quantisation;
 use crate::page::answers::{self, OutOfReach, WhyAnswer};
 use crate::plan::{Outcome, Plan};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
-use crate::source::Package;
+use crate::source::{Package, roots};
 use crate::speed::{Speeds, USABLE};
 
 /// The largest value of a knob that fits.
@@ -257,6 +259,57 @@ pub(super) fn together(args: &TogetherArgs) -> Result<String, CliError> {
     Ok(Style::of_stdout().page(&page))
 }
 
+/// All servers that a file starts, together.
+pub(super) fn started(args: &PlanArgs, all: &[Start]) -> Result<String, CliError> {
+    let mut detected = None;
+    let mut loads: Vec<(ResolvedArgs, Package)> = Vec::new();
+    for start in all {
+        let wrong = |sentence: &str| CliError::flag("--command", &format!("{}: {sentence}", start.name));
+        let mut knobs = args.knobs.clone();
+        knobs.take(start).map_err(|sentence| wrong(&sentence))?;
+        let named = start.model.as_deref().ok_or_else(|| wrong(&start.without_model()))?;
+        let machine = MachineArgs { variables: start.variables.clone(), ..args.machine.clone() };
+        let parsed = ParsedArgs::read(&knobs, &machine)?;
+        let package = resolve::package_or_namesake(Path::new(named), &knobs)?;
+        let detected = detected.get_or_insert_with(|| parsed.detect()).clone();
+        loads.push((parsed.with(&package).complete_on(detected), package));
+    }
+    let Some((first, _)) = loads.first() else { return Ok(String::new()) };
+    if loads.iter().any(|(other, _)| other.engine != first.engine) {
+        let sentence = format!("it starts servers of several engines: choose one with --pick, of {}", names(all));
+        return Err(CliError::flag("--command", &sentence));
+    }
+    let request = |(ready, package): &'_ (ResolvedArgs, Package)| (ready.settings.clone(), package.clone());
+    let asked: Vec<_> = loads.iter().map(request).collect();
+    let requests: Vec<LoadRequest<'_>> = asked
+        .iter()
+        .map(|(settings, package)| LoadRequest { model: &package.model, path: package.blob(), settings })
+        .collect();
+    let loaded = load_together(first.engine, &first.machine, &requests)?;
+    let source = AnswerSource::of_engine(first.engine, &first.settings, loaded.confidence());
+    let labels: Vec<String> = all.iter().map(|start| start.name.clone()).collect();
+    if args.json {
+        return json(export_answers::together_json(source, &labels, &first.machine, &loaded));
+    }
+    let labels = labels.iter().enumerate().map(|(at, name)| ((at + 1).to_string(), name.clone()));
+    let mut page = answers::together(&labels.collect::<Vec<_>>(), &first.machine, &loaded, "");
+    let mut notes: Vec<String> = Vec::new();
+    for note in loads.iter().zip(all).flat_map(|((ready, _), start)| ready.notes.iter().map(move |note| (start, note)))
+    {
+        // what holds for all is said once
+        let (start, note) = note;
+        let of_all = loads.iter().all(|(ready, _)| ready.notes.contains(note));
+        let note = if of_all { note.clone() } else { format!("{}: {note}", start.name) };
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes.push(format!("--pick plans one of them alone: {}", names(all)));
+    let unloads = loaded.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. }));
+    answers::together_source(&source.to_string(), unloads, &notes, &mut page);
+    Ok(Style::of_stdout().page(&page))
+}
+
 /// A model's name, and its knobs with their values.
 type ModelAndKnobs<'a> = (&'a str, Vec<(Knob, &'a str)>);
 
@@ -292,7 +345,11 @@ pub(super) fn export(args: &ExportArgs) -> Result<(), CliError> {
         return Err(CliError::flag("--pin", &format!("{form} has no such options: use it with --as llama-server")));
     }
     let ExportArgs { minimal, pin: pinned, .. } = *args;
-    let input = ExportInput { request: &request, plan: &plan, location: &location, minimal, pinned };
+    let named = args.asked.model.to_string_lossy();
+    let reference = opened.reference.clone().unwrap_or_else(|| roots::reference(&named));
+    let scenario = Scenario::of(&request, Some(&reference));
+    let input =
+        ExportInput { request: &request, plan: &plan, location: &location, minimal, pinned, scenario: Some(&scenario) };
     let text = form.write(&input).map_err(|sentence| CliError::flag("--as", &sentence))?;
     match &args.output {
         Some(path) => save(path, &text, args.force),

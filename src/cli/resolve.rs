@@ -15,7 +15,7 @@ use crate::answer::best::Floors;
 use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, RequestParts, ServerStarts};
 use crate::hardware::remembered::SavedMachines;
 use crate::hardware::{CollectorResult, DetectOptions, Detected, watch};
-use crate::library::SurveyRequest;
+use crate::library::{SurveyRequest, verify};
 use crate::machine::spec::MachineSpec;
 use crate::machine::{Cpu, Drivers, Machine};
 use crate::model::Model;
@@ -152,6 +152,7 @@ impl ParsedArgs {
 
     /// With what `config` sets.
     pub(super) fn by(knobs: &KnobArgs, machine: &MachineArgs, config: Config) -> Result<Self, CliError> {
+        let config = if knobs.is_complete { config.without_plans() } else { config };
         let engine = knobs.engine.or(config.engine).unwrap_or_default();
         if let Some(version) = knobs.ollama.ollama {
             engine.takes(version).map_err(|sentence| CliError::flag("--ollama", &sentence))?;
@@ -233,6 +234,9 @@ impl ParsedArgs {
             monitor,
             look,
             preferences,
+            pins: Vec::new(),
+            pinned: Vec::new(),
+            teach: None,
         }
     }
 
@@ -342,6 +346,21 @@ impl ResolvedArgs {
 /// The model that the user named, in the quantisation and with the draft that were asked for.
 pub(super) fn package(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
     with_draft(changed(model(named)?, &knobs.settings)?, knobs)
+}
+
+/// The same; a file that is not here is planned as the model of its name that is.
+pub(super) fn package_or_namesake(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
+    let package = changed(model_or_namesake(named)?, &knobs.settings)?;
+    let Some(named) = &knobs.model_draft else { return Ok(package) };
+    let file = named.display().to_string();
+    Ok(package.with_draft(DraftFile { model: model_or_namesake(named)?.model, file }))
+}
+
+fn model_or_namesake(named: &Path) -> Result<Package, CliError> {
+    model(named).or_else(|error| {
+        let namesake = named.to_str().and_then(|named| verify::namesake(named, &Roots::of_this_machine()));
+        namesake.ok_or(error)
+    })
 }
 
 /// `package` with the draft that was asked for, if any.

@@ -13,7 +13,6 @@ use crate::engine::EngineId;
 use crate::export::ExportFormat;
 use crate::gguf::{FileType, NotAFileType};
 use crate::library::{self, SortBy};
-use crate::machine::Os;
 use crate::plan::Outcome;
 use crate::settings::knob::Knob;
 use crate::teach::Page;
@@ -41,16 +40,6 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.trim().is_empty());
     let (name, value) = pair.ok_or_else(|| format!("'{text}' is not NAME=VALUE"))?;
     Ok((name.trim().to_owned(), value.to_owned()))
-}
-
-/// An operating system.
-pub(super) fn os(text: &str) -> Result<Os, String> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "linux" => Ok(Os::Linux),
-        "macos" | "darwin" => Ok(Os::MacOs),
-        "windows" => Ok(Os::Windows),
-        _ => Err(format!("'{text}' is not an operating system: use linux, macos or windows")),
-    }
 }
 
 /// How a model must fit to be listed.
@@ -163,6 +152,14 @@ pub(super) fn formats() -> Listed<ExportFormat> {
 
 pub(super) fn pages() -> Listed<PageChoice> {
     Listed { parse: page, names: Page::ALL.into_iter().map(Page::name).chain(["all"]).collect() }
+}
+
+pub(super) fn teach_pages() -> Listed<Page> {
+    let parse = |text: &str| match page(text)? {
+        PageChoice::One(page) => Ok(page),
+        PageChoice::All => Err("the planner opens one page: choose one".to_owned()),
+    };
+    Listed { parse, names: Page::ALL.into_iter().map(Page::name).collect() }
 }
 
 pub(super) fn ways_to_fit() -> Listed<Outcome> {

@@ -151,7 +151,7 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
 /// As [`command`].
 pub fn of_placement(placed: &Placed, location: &ModelLocation) -> Result<(String, Vec<String>), String> {
     let Placed { request, plan, .. } = placed;
-    let text = command(&ExportInput { request, plan, location, minimal: false, pinned: false })?;
+    let text = command(&ExportInput { request, plan, location, minimal: false, pinned: false, scenario: None })?;
     let (comments, words): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with('#'));
     let comments = comments.into_iter().map(|line| line.trim_start_matches(['#', ' ']).to_owned());
     Ok((words.concat(), comments.collect()))

@@ -167,7 +167,7 @@ fn config_folder(purpose: &str) -> Result<PathBuf, String> {
 }
 
 /// Writes a file under another name and then renames it, so that it is whole whenever it exists.
-fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+pub(crate) fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder)?;
     let mut new = NamedTempFile::new_in(folder)?;

@@ -137,8 +137,19 @@ fn find_named(load: &Load, roots: &Roots) -> Result<Option<FoundModel>, String> 
         (quant, entry.model(quant).map_err(|error| error.to_string())?)
     };
     let how = format!("{how}: {} of the catalogue, as {quant}", entry.title);
-    let package = Package { projector: entry.projector().cloned(), ..built.into() };
+    let reference = Some(format!("{}{}@{quant}", catalogue::PREFIX, entry.name));
+    let package = Package { projector: entry.projector().cloned(), reference, ..built.into() };
     Ok(Some(FoundModel { package, is_same_file: false, how }))
+}
+
+/// The model that a file or a repository of this name would have, if a store or the catalogue knows it; with a note on
+/// where it is from.
+pub fn namesake(name: &str, roots: &Roots) -> Option<Package> {
+    let load = Load { asked: Some(name.to_owned()), ..Load::default() };
+    let FoundModel { mut package, how, .. } = find(&load, roots).ok()?;
+    let note = format!("'{name}' is not here: planned {how}");
+    Arc::make_mut(&mut package.model).add_notes(&[note]);
+    Some(package)
 }
 
 /// The entry's model as a packager makes it; of one that was published without its last block, that one if the log has
@@ -169,7 +180,8 @@ fn by_figures(load: &Load) -> Option<FoundModel> {
         )
     };
     let built = best.entry.model(best.quantisation).ok()?;
-    let package = Package { projector: best.entry.projector().cloned(), ..built.into() };
+    let reference = Some(format!("{}{}@{}", catalogue::PREFIX, best.entry.name, best.quantisation));
+    let package = Package { projector: best.entry.projector().cloned(), reference, ..built.into() };
     Some(FoundModel { package, is_same_file: false, how })
 }
 

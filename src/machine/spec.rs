@@ -96,6 +96,8 @@ impl MachineSpec {
                 return Err("'none' means no GPU at all: use it alone, or leave it out".to_owned());
             }
         }
+        // those of other computers come last
+        list.sort_by_key(|gpu| gpu.computer.is_some());
         described.gpus = Some(list);
         Ok(described)
     }
@@ -164,7 +166,7 @@ impl MachineSpec {
 }
 
 /// The keys of a GPU.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 18] = [
     "name",
     "total",
     "free",
@@ -172,6 +174,8 @@ const KEYS: [&str; 15] = [
     "integrated",
     "dedicated",
     "compute",
+    "driver",
+    "driver-memory",
     "align",
     "host-align",
     "max-tensor",
@@ -179,6 +183,7 @@ const KEYS: [&str; 15] = [
     "gfx",
     "pci",
     "link",
+    "computer",
     ALSO_VULKAN,
 ];
 
@@ -232,9 +237,16 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     if let Some(compute) = pairs.take("compute") {
         gpu.compute = Some(capability(&compute)?);
     }
+    if let Some(driver) = pairs.take("driver") {
+        gpu.driver_major = Some(super::drivers::major(&driver)?);
+    }
+    if let Some(seen) = pairs.take("driver-memory") {
+        gpu.driver_memory = Some(size("driver-memory", &seen)?.min(gpu.total));
+    }
     if let Some(link) = pairs.take("link") {
         gpu.link = Some(link.parse()?);
     }
+    gpu.computer = pairs.take("computer").filter(|name| !name.is_empty()).map(|name| one_line(&name).into());
     gpu.vulkan = vulkan_limits(&mut pairs, gpu.backend)?;
     let also_vulkan = pairs.take(ALSO_VULKAN).map(|text| yes(ALSO_VULKAN, &text)).transpose()?;
     gpu.listed = Listed {

@@ -112,6 +112,17 @@ pub enum MmprojDevice {
     Cpu,
 }
 
+impl MmprojDevice {
+    /// As it is typed; none for the first GPU.
+    pub(super) fn typed(self) -> Option<String> {
+        match self {
+            Self::First => None,
+            Self::Gpu(gpu) => Some(format!("GPU{gpu}")),
+            Self::Cpu => Some("none".to_owned()),
+        }
+    }
+}
+
 impl FromStr for MmprojDevice {
     type Err = String;
 

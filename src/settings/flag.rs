@@ -17,7 +17,7 @@ use super::{
 
 use crate::machine::Backend;
 use crate::model::mixture::{NotAQuantisation, Quantisation};
-use crate::units::Bytes;
+use crate::units::{Bytes, whole};
 
 /// What is known of an option.
 pub struct FlagRow {
@@ -55,6 +55,8 @@ pub struct FlagRow {
     pub ignored_with: Option<Flag>,
     /// How settings hold it.
     access: Access,
+    /// As it is typed for this program, where that is not what llama-server is told.
+    typed: Option<fn(&Settings) -> Option<String>>,
 }
 
 /// What follows the name of an option.
@@ -144,6 +146,7 @@ impl FlagRow {
         may_be_left_out: true,
         ignored_with: None,
         access: Access::NONE,
+        typed: None,
     };
 }
 
@@ -234,7 +237,7 @@ flags! {
         names: &["ctx"], takes: Takes::Number("N|max"), is_llama_cpp: false, argument: Some("-c"), ollama: Some("OLLAMA_CONTEXT_LENGTH"),
         also: &["-c", "--ctx-size", "--num-ctx"], variables: &[alone("LLAMA_ARG_CTX_SIZE")],
         help: "Context size in tokens (num_ctx per sequence, -c in total for llama.cpp), or max: the model's training context",
-        access: value!(ctx, context, written_context),
+        access: value!(ctx, context, written_context), typed: Some(|settings| Some(typed_context(settings.ctx))),
     }
     Parallel {
         names: &["parallel"], takes: Takes::Number("N"), is_llama_cpp: false, argument: Some("-np"), ollama: Some("OLLAMA_NUM_PARALLEL"),
@@ -289,7 +292,7 @@ flags! {
         also: &["-ngl", "--n-gpu-layers"],
         variables: &[Variable { name: "LLAMA_ARG_N_GPU_LAYERS", means: VariableMeaning::Passed }],
         help: "Layers on GPU, including the output layer (num_gpu, -ngl): auto (chosen by the engine), all, or a number",
-        access: value!(gpu_layers, gpu_layers, written_layers),
+        access: value!(gpu_layers, gpu_layers, written_layers), typed: Some(|settings| Some(written_layers(&settings.gpu_layers))),
     }
     GpuOverhead {
         names: &["gpu-overhead"], takes: Takes::Number("SIZE"), is_llama_cpp: false, ollama: Some("OLLAMA_GPU_OVERHEAD"),
@@ -408,6 +411,7 @@ flags! {
             },
             copy: |from, to| to.embeddings = from.embeddings,
         },
+        typed: Some(|settings| settings.embeddings.map(|on| on.to_string())),
     }
     Reranking {
         names: &["reranking", "rerank"], may_be_left_out: false, argument: Some("--reranking"), ignored_with: Some(Flag::Embeddings),
@@ -607,6 +611,7 @@ flags! {
             },
             copy: |from, to| to.mmproj.device = from.mmproj.device,
         },
+        typed: Some(|settings| settings.mmproj.device.typed()),
     }
     NoMmprojOffload {
         names: &["no-mmproj-offload"], may_be_left_out: false, argument: Some("--no-mmproj-offload"), help: "Keep the projector in RAM",
@@ -622,6 +627,7 @@ flags! {
             },
             copy: |from, to| to.mmproj.device = from.mmproj.device,
         },
+        typed: Some(|_| None),
     }
     ImageMinTokens {
         names: &["image-min-tokens"], takes: Takes::Number("N"), argument: Some("--image-min-tokens"),
@@ -631,6 +637,7 @@ flags! {
             write: |settings| settings.projector.as_ref().and(settings.mmproj.image_min_tokens).map(|n| n.to_string()),
             ..optional!(mmproj.image_min_tokens, count, u64::to_string)
         },
+        typed: Some(|settings| settings.mmproj.image_min_tokens.map(|tokens| tokens.to_string())),
     }
     ImageMaxTokens {
         names: &["image-max-tokens"], takes: Takes::Number("N"), argument: Some("--image-max-tokens"),
@@ -640,6 +647,7 @@ flags! {
             write: |settings| settings.projector.as_ref().and(settings.mmproj.image_max_tokens).map(|n| n.to_string()),
             ..optional!(mmproj.image_max_tokens, count, u64::to_string)
         },
+        typed: Some(|settings| settings.mmproj.image_max_tokens.map(|tokens| tokens.to_string())),
     }
     MtmdBatchMaxTokens {
         names: &["mtmd-batch-max-tokens"], takes: Takes::Number("N"), argument: Some("--mtmd-batch-max-tokens"), variables: &[value_of("LLAMA_ARG_MTMD_BATCH_MAX_TOKENS")],
@@ -762,6 +770,11 @@ flags! {
             },
             copy: |from, to| (to.release, to.build) = (from.release, from.build),
         },
+        typed: Some(|settings| {
+            let by_build = settings.build.map(|build| format!("b{build}"));
+            let is_same = |text: &String| NearestRelease::to(text).is_some_and(|near| Some(near.release) == settings.release);
+            by_build.filter(is_same).or_else(|| settings.release.map(|release| release.to_string()))
+        }),
     }
     Quant {
         names: &["quant"], takes: Takes::Word("TYPE"), help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, MXFP4, …, or as a packager publishes it: UD-Q4_K_XL, bartowski:Q4_K_L, …",
@@ -807,6 +820,15 @@ impl Flag {
         (self.row().access.write)(settings)
     }
 
+    /// Its value as it is typed for this program: what [`Self::read`] reads all of, also where the engine decides; an
+    /// empty text for a switch, none if there is nothing to type.
+    pub fn typed(self, settings: &Settings) -> Option<String> {
+        match self.row().typed {
+            Some(typed) => typed(settings),
+            None => self.write(settings),
+        }
+    }
+
     /// Copies its value.
     pub fn copy(self, from: &Settings, to: &mut Settings) {
         (self.row().access.copy)(from, to);
@@ -840,7 +862,7 @@ pub fn overrides(text: &str) -> Result<Vec<TensorOverride>, String> {
     placement::overrides(None, text)
 }
 
-/// A number from 1 up; `32k` is 32768.
+/// A number from 1 up, as [`whole`] reads it: `32k` is 32768.
 ///
 /// # Errors
 /// One sentence that names the accepted values; so all readers here.
@@ -855,16 +877,10 @@ pub fn layers(text: &str) -> Result<u64, String> {
 }
 
 fn number(text: &str, least: u64) -> Result<u64, String> {
-    let lower = text.trim().to_ascii_lowercase();
-    let (digits, scale) = lower.strip_suffix('k').map_or((lower.as_str(), 1), |digits| (digits, 1024));
-    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !plain {
-        return Err(format!("'{text}' is not a number: use {least} or more, such as 512 or 32k"));
-    }
-    let value = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
-    match value.filter(|value| (least..=MAX_VALUE).contains(value)) {
-        Some(value) => Ok(value),
-        None => Err(format!("'{text}' is out of range: use a number from {least} to {MAX_VALUE}")),
+    match whole(text) {
+        Some(value) if (least..=MAX_VALUE).contains(&value) => Ok(value),
+        Some(_) => Err(format!("'{text}' is out of range: use a number from {least} to {MAX_VALUE}")),
+        None => Err(format!("'{text}' is not a number: use {least} or more, such as 512 or 32k")),
     }
 }
 
@@ -997,6 +1013,14 @@ fn written_context(context: &Context) -> String {
     if let Context::Tokens(tokens) = context { tokens.to_string() } else { "0".to_owned() }
 }
 
+fn typed_context(context: Context) -> String {
+    match context {
+        Context::Auto => "auto".to_owned(),
+        Context::Max => "max".to_owned(),
+        Context::Tokens(tokens) => tokens.to_string(),
+    }
+}
+
 fn written_layers(layers: &GpuLayers) -> String {
     layers.word().map_or_else(str::to_owned, |count| count.to_string())
 }
@@ -1074,6 +1098,28 @@ pub(crate) mod tests {
             let Some(written) = flag.write(&settings) else { continue };
             flag.read(&mut again, if written.is_empty() { "true" } else { &written }).unwrap();
             assert_eq!(again, settings, "{flag:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_typed_is_all_of_it() {
+        let mut kinds: Vec<Settings> = Vec::new();
+        for &flag in Flag::ALL {
+            let Some(text) = sample(flag) else { continue };
+            let mut settings = Settings::default();
+            flag.read(&mut settings, text).unwrap();
+            kinds.push(settings);
+        }
+        let embeddings = [Some(true), Some(false)];
+        kinds.extend(embeddings.map(|embeddings| Settings { embeddings, reranking: true, ..Settings::default() }));
+        kinds.push(Settings { ctx: Context::Max, gpu_layers: GpuLayers::All, ..Settings::default() });
+        for settings in kinds {
+            let mut again = Settings::default();
+            for flag in Flag::ALL {
+                let Some(typed) = flag.typed(&settings) else { continue };
+                flag.read(&mut again, if typed.is_empty() { "true" } else { &typed }).unwrap();
+            }
+            assert_eq!(again, settings);
         }
     }
 

@@ -4,7 +4,7 @@
 use super::FlashAttn;
 use crate::gguf::FileType;
 use crate::settings::{CacheType, Context, Flag, GpuLayers, LoadMode, MmprojDevice, Outputs, Settings, SpecType};
-use crate::units::{Bytes, grouped};
+use crate::units::{Bytes, grouped, whole};
 
 /// Largest value that can be typed for any knob.
 pub const MAX_VALUE: u64 = 1 << 40;
@@ -458,7 +458,7 @@ impl Knob {
         }
     }
 
-    /// Sets the knob from typed text: a number (`32768`, `32 768`, `32k`), one of its choices, `auto` or `max`; for the
+    /// Sets the knob from typed text: a number (`32768`, `32 768`, `32,768`, `32k`), one of its choices, `auto` or `max`; for the
     /// tensor split a percentage or all shares (`3,1,1`).
     ///
     /// # Errors
@@ -492,6 +492,11 @@ impl Knob {
             (Self::Outputs, "ubatch") => settings.outputs = Outputs::Ubatch,
             (_, "max" | "all") => self.set(settings, self.stops(bounds).last()),
             (Self::TensorSplit, list) if list.contains(',') => settings.tensor_split = shares(list)?,
+            (Self::CacheRam, "off") => self.set(settings, 0),
+            (Self::CacheRam, size) if size.ends_with('b') => {
+                let bytes: Bytes = size.parse().map_err(|error: crate::units::NotASize| error.to_string())?;
+                self.set(settings, in_mib(bytes));
+            }
             (_, number) => {
                 let value = self.number(&text, number.trim_end_matches('%'))?;
                 self.set(settings, value);
@@ -501,10 +506,6 @@ impl Knob {
     }
 
     fn number(self, text: &str, word: &str) -> Result<u64, String> {
-        let (digits, scale) = match word.strip_suffix('k') {
-            Some(digits) => (digits, 1024),
-            None => (word, 1),
-        };
         let wrong = || match self {
             Self::TensorSplit => format!(
                 "'{text}' is not a valid split: use a percentage like 60, shares like \
@@ -512,11 +513,7 @@ impl Knob {
             ),
             _ => format!("'{text}' is not a number: use one like 32768 or 32k, or auto"),
         };
-        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(wrong());
-        }
-        // overflow is reported as out of range
-        let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).unwrap_or(u64::MAX);
+        let value = whole(word).ok_or_else(wrong)?;
         let (least, most) = (self.least(), if self.is_percent() { 100 } else { MAX_VALUE });
         if value < least || value > most {
             return Err(format!("{text} is out of range for {}: use {least} to {most}", self.title()));

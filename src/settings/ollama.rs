@@ -292,6 +292,50 @@ impl Settings {
     }
 }
 
+impl Endpoint {
+    /// As it is typed; none for whatever the model is for.
+    pub const fn typed(self) -> Option<&'static str> {
+        match self {
+            Self::Fitting => None,
+            Self::Generate => Some("generate"),
+            Self::Embed => Some("embed"),
+        }
+    }
+}
+
+impl OllamaSettings {
+    /// The options of a request that no knob has, as `NAME=VALUE`.
+    pub fn typed_options(&self) -> Vec<String> {
+        let numbers = [
+            ("main_gpu", self.main_gpu),
+            ("num_thread", self.num_thread),
+            ("num_keep", self.num_keep),
+            ("draft_num_predict", self.draft_num_predict),
+        ];
+        let numbers = numbers.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        let context = self.ctx_is_given.then(|| "num_ctx=null".to_owned());
+        numbers.chain(self.use_mmap.map(|mapped| format!("use_mmap={mapped}"))).chain(context).collect()
+    }
+}
+
+impl ServerVariables {
+    /// The variables that say it, as `NAME=VALUE`.
+    pub fn typed(&self) -> Vec<String> {
+        let number = |on: bool| u8::from(on).to_string();
+        let own = [
+            ("OLLAMA_IGPU_ENABLE", self.igpu_enable.map(number)),
+            ("OLLAMA_VULKAN", self.no_vulkan.then(|| number(false))),
+            ("OLLAMA_LLM_LIBRARY", self.llm_library.clone()),
+            ("OLLAMA_GO_TEMPLATE", self.no_go_template.then(|| number(false))),
+            ("OLLAMA_MAX_LOADED_MODELS", self.max_loaded_models.map(|count| count.to_string())),
+            ("OLLAMA_KEEP_ALIVE", self.keep_alive.map(|seconds| seconds.to_string())),
+            ("OLLAMA_KV_CACHE_TYPE", self.unknown_cache_type.clone()),
+        ];
+        let own = own.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        own.chain(self.inherited.iter().map(|(name, value)| format!("{name}={value}"))).collect()
+    }
+}
+
 /// Sets what the variables set, as the server would; `get` looks one up. Returns one sentence for each that shows.
 pub fn apply_variables(settings: &mut Settings, get: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
     let mut variables = Variables { settings, get, notes: Vec::new(), ignored: Vec::new() };

@@ -97,7 +97,9 @@ pub enum Command {
     Theme,
     Help,
     Suspend,
+    CopyValue,
     Quit,
+    QuitAtOnce,
 }
 
 /// A mouse event.

@@ -71,6 +71,8 @@ pub struct Preferences {
     pub need: Option<u64>,
     /// The narrowest types that are suggested.
     pub floors: Floors,
+    /// A changed plan is left without asking.
+    pub quits_at_once: bool,
 }
 
 /// The initial state of the planner.
@@ -140,6 +142,8 @@ pub struct App {
     pub notice: Option<String>,
     /// Set when the planner is to end.
     pub leave: Option<ExitReason>,
+    /// It was asked whether the changed plan is to be left.
+    pub(crate) asked_to_quit: bool,
 
     pub(crate) tag: Tag,
     pub(super) locations: ModelLocations,
@@ -193,6 +197,7 @@ impl App {
             pins: Vec::new(),
             notice: None,
             leave: None,
+            asked_to_quit: false,
             tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
             locations: ModelLocations::default(),
             stale: Stale::User,

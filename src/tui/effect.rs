@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::action::Action;
 use super::query::Query;
 use crate::engine::{PlanRequest, PreparedModel};
-use crate::export::{ExportFormat, ExportInput, ModelLocation};
+use crate::export::{ExportFormat, ExportInput, ModelLocation, Scenario};
 use crate::hardware::remembered::SavedMachine;
 use crate::library::verify::Verified;
 use crate::library::{self, Item, ModelStatus, RepositoryList};
@@ -28,6 +28,8 @@ pub enum Effect {
         id: u64,
         /// A path, name or address: see [`crate::source::load`].
         reference: String,
+        /// A model of the same name does too, where this one is not here.
+        or_namesake: bool,
     },
     /// Stop loading.
     CancelLoad,
@@ -182,13 +184,15 @@ pub struct ExportJob {
     pub plan: Plan,
     pub location: ModelLocation,
     pub pinned: bool,
+    pub scenario: Scenario,
 }
 
 impl ExportJob {
     /// Writes the export.
     pub fn answer(&self) -> Action {
-        let Self { of: request, plan, location, pinned, .. } = self;
-        let input = ExportInput { request, plan, location, minimal: false, pinned: *pinned };
+        let Self { of: request, plan, location, pinned, scenario, .. } = self;
+        let scenario = Some(scenario);
+        let input = ExportInput { request, plan, location, minimal: false, pinned: *pinned, scenario };
         Action::Written { id: self.id, text: self.format.write(&input) }
     }
 }
@@ -200,6 +204,9 @@ pub trait Services: Send + Sync + 'static {
     /// # Errors
     /// One sentence: what, where, what to do.
     fn load(&self, reference: &str, watch: &mut source::ProgressCallback<'_>) -> Result<Package, String>;
+
+    /// The model that a file or a repository of this name would have, if one is known.
+    fn namesake(&self, reference: &str) -> Option<Package>;
 
     /// Compares a log with the plan of what it shows.
     ///

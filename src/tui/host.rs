@@ -22,6 +22,8 @@ use super::theme::{Glyphs, backdrop, glyphs};
 use super::view::footer::{self, PlacedWord};
 use super::view::{self, header};
 use super::widget::field::Text;
+use crate::command;
+use crate::observed::{Load, Observation};
 
 /// The planner and the screen over it. It changes in [`Host::update`] and [`Host::refresh`] only: pure, without IO, clock
 /// or environment.
@@ -47,6 +49,7 @@ impl Host {
         match action {
             Action::Press(command) => {
                 (app.notice, app.limits.pending_limit) = (None, None);
+                app.asked_to_quit &= command == Command::Quit;
                 return self.press(command);
             }
             Action::Type(key) => return self.typed(key),
@@ -136,8 +139,10 @@ impl Host {
 
     fn press(&mut self, command: Command) -> Vec<Effect> {
         match command {
-            Command::Quit => {
-                self.app.leave = Some(ExitReason::Quit);
+            Command::Quit | Command::QuitAtOnce => {
+                if command == Command::QuitAtOnce || !self.app.asks_to_quit() {
+                    self.app.leave = Some(ExitReason::Quit);
+                }
                 return Vec::new();
             }
             Command::Suspend => return vec![Effect::Suspend],
@@ -183,6 +188,10 @@ impl Host {
         if let Some(mut screen) = self.screen.take() {
             let response = screen.text(&mut self.app, Text::Pasted(text));
             return self.follow(screen, response);
+        }
+        let log = is_log(text) && Observation::of(text).load().is_some_and(Load::has_memory);
+        if !log && command::is_one(text) {
+            return self.app.take_command(text);
         }
         if is_log(text) {
             let mut page = VerifyPage::default();

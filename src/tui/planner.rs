@@ -15,6 +15,7 @@ use super::view::memory::DeviceRows;
 use super::view::{graph, layers};
 use super::widget::field::Text;
 use super::widget::slider;
+use crate::plan::{DevicePlan, Plan};
 use crate::settings::knob::Knob;
 
 /// The active scopes, in order of precedence.
@@ -39,6 +40,7 @@ pub fn press(app: &mut App, command: Command) -> Vec<Effect> {
         Command::Undo => app.undo(),
         Command::Redo => app.redo(),
         Command::Freeze => return app.freeze(),
+        Command::CopyValue => return app.copy_value(),
         Command::Back => return app.cancel_load(),
         _ if app.panels.focus == Panel::Knobs => app.turn_knob(command),
         _ => app.move_cursor(command),
@@ -78,6 +80,28 @@ pub fn mouse(app: &mut App, gesture: Gesture, at: Position) -> Option<Command> {
 }
 
 impl App {
+    /// Copies the value under the cursor as it is shown: with all its digits, so that it can be pasted back.
+    fn copy_value(&mut self) -> Vec<Effect> {
+        let cursors = &self.panels.cursors;
+        let bytes = |plan: &Plan| match self.panels.focus {
+            Panel::Knobs => None,
+            Panel::Layers => plan.layers.get(cursors.layer).map(|layer| layer.weights + layer.cache),
+            Panel::Memory => plan.devices.get(cursors.device).map(DevicePlan::needed),
+            Panel::Graph => graph::bytes_at(plan, cursors),
+        };
+        let knob = self.knobs.focus;
+        let value = match self.panels.focus {
+            Panel::Knobs => Some(knob.typed(&self.settings, self.value(knob))),
+            _ => self.plan.as_deref().and_then(bytes).map(|bytes| bytes.to_string()),
+        };
+        let Some(value) = value else {
+            self.notice = Some("There is no value under the cursor.".to_owned());
+            return Vec::new();
+        };
+        self.notice = Some(format!("Copied: {value}"));
+        vec![Effect::Copy(value)]
+    }
+
     pub(crate) fn move_cursor(&mut self, command: Command) {
         let Some(plan) = &self.plan else { return };
         let (at, count) = match self.panels.focus {

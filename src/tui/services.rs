@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::effect::{LogSource, Services, VerifyRequest};
 use crate::hardware::remembered::{SavedMachine, SavedMachines};
 use crate::hardware::visible;
-use crate::library::verify::{Verified, example, verify};
+use crate::library::verify::{self, Verified, example};
 use crate::library::{self, Item, ModelStatus, RepositoryList, SurveyRequest};
 use crate::machine::Machine;
 use crate::observed::{Load, Observation};
@@ -27,6 +27,10 @@ impl Services for LocalServices {
         opened.and_then(|opened| opened.package(watch)).map_err(|error| error.to_string())
     }
 
+    fn namesake(&self, reference: &str) -> Option<Package> {
+        verify::namesake(reference, &Roots::of_this_machine())
+    }
+
     fn verify(&self, request: &VerifyRequest) -> Result<Verified, String> {
         let seen = match &request.log {
             LogSource::Text(text) => Observation::of(text),
@@ -43,7 +47,7 @@ impl Services for LocalServices {
                 seen.ok_or("no output of Ollama or llama-server with a load in it is readable here: paste its log")?
             }
         };
-        verify(&seen, &Roots::of_this_machine(), request.open.as_ref())
+        verify::verify(&seen, &Roots::of_this_machine(), request.open.as_ref())
     }
 
     fn add_recent(&self, reference: &str) -> Result<(), String> {

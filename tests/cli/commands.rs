@@ -172,14 +172,11 @@ fn variables_that_hide_gpus_count_or_are_said_to_be_ignored() {
 }
 
 #[rstest]
-#[case(
-    "llama-server -m x.gguf --ctx-sizes 9",
-    "'--ctx-sizes' is not a known option of llama-server: did you mean '--ctx-size'?"
-)]
 #[case("llama-server -m x.gguf -c 32k", "-c '32k' without its last letter")]
 #[case("llama-server -m x.gguf -c", "no value follows '-c'")]
-#[case("llama-server -m x.gguf y.gguf", "'y.gguf' is neither an option nor the value of one")]
-#[case("llama-server -m x.gguf -ctk q3_0", "--cache-type-k: 'q3_0'")]
+#[case("llama-server -m Qwen3-8B-Q4_K_M.gguf -ctk q3_0", "--cache-type-k: 'q3_0'")]
+#[case("llama-server -m $MODEL -c 4096", "its model is in the variable MODEL, which it does not set")]
+#[case("OLLAMA_NUM_PARALLEL=2 ollama serve", "it names no model by 'ollama run'")]
 #[case("llama-server -t 8", "it names no model")]
 #[case("llama-bench -m x.gguf -p 512", "llama-bench has options of its own")]
 #[case("vllm serve x", "begin with llama-server")]
@@ -187,6 +184,133 @@ fn variables_that_hide_gpus_count_or_are_said_to_be_ignored() {
 fn a_wrong_command_is_refused(#[case] command: &str, #[case] part: &str) {
     let said = refused(Sandbox::new().plimsoll().args(["plan", "--command", command]).args(MACHINE), 2);
     assert!(said.contains(part), "{said}");
+}
+
+#[rstest]
+#[case("--ctx-sizes 9 -c 4096", "--ctx-sizes (did you mean '--ctx-size'?) is not known here, and not planned")]
+#[case("-c 4096 --no-such-thing 3 4 --host :: -np $NP", "--no-such-thing is not known here, and not planned")]
+#[case("-c 4096 -np $NP", "-np is not planned: its value $NP is not set in it")]
+#[case("-c 4096 y.gguf", "'y.gguf' is no option and no value of one, and not read")]
+#[case("-c 4096 --host :: --port 80 --jinja", "--host, --port and --jinja have no effect on memory")]
+fn what_is_not_planned_of_a_command_is_named(#[case] options: &str, #[case] part: &str) {
+    let command = format!("llama-server {options}");
+    let said = notes(&["catalogue:qwen3-8b", "--command", &command]);
+    assert!(said.contains(part), "{said}");
+    assert_eq!(plan(&["catalogue:qwen3-8b", "--command", &command])["settings"]["ctx"], 4096);
+}
+
+#[test]
+fn a_file_that_is_not_here_is_planned_as_its_namesake() {
+    let command = "llama-server -m /models/Qwen3-8B-Q4_K_M.gguf -c 8192 -ngl 99";
+    let said = notes(&["--command", command]);
+    assert!(said.contains("'/models/Qwen3-8B-Q4_K_M.gguf' is not here: planned by its name"), "{said}");
+    let typed = plan(&["catalogue:qwen3-8b@q4_K_M", "--engine", "llama.cpp", "--ctx", "8192", "--gpu-layers", "99"]);
+    assert_eq!(plan(&["--command", command])["parts"], typed["parts"]);
+}
+
+#[rstest]
+#[case("OLLAMA_CONTEXT_LENGTH=8192 OLLAMA_KV_CACHE_TYPE=q8_0 ollama run qwen3:8b --verbose")]
+#[case(
+    "docker run -d --gpus=all -e OLLAMA_CONTEXT_LENGTH=8192 -e OLLAMA_KV_CACHE_TYPE=q8_0 -v ollama:/root/.ollama --name ollama ollama/ollama"
+)]
+#[case("[Service]\nEnvironment=\"OLLAMA_CONTEXT_LENGTH=8192\" OLLAMA_KV_CACHE_TYPE=q8_0\n")]
+#[case("export OLLAMA_CONTEXT_LENGTH=8192\nexport OLLAMA_KV_CACHE_TYPE=q8_0\n")]
+fn ollama_is_its_variables(#[case] command: &str) {
+    let pasted = plan(&["catalogue:qwen3-8b", "--command", command]);
+    let typed = [
+        "catalogue:qwen3-8b",
+        "--server-env",
+        "OLLAMA_CONTEXT_LENGTH=8192",
+        "--server-env",
+        "OLLAMA_KV_CACHE_TYPE=q8_0",
+    ];
+    assert_eq!(figures(pasted), figures(plan(&typed)));
+}
+
+#[rstest]
+#[case(
+    "koboldcpp.exe --model x.gguf --contextsize 8192 --gpulayers 99 --flashattention --quantkv 1 --usecublas normal 0 mmq --threads 8"
+)]
+#[case(
+    "python3 -m llama_cpp.server --model x.gguf --n_ctx 8192 --n_gpu_layers 99 --flash_attn True --type_k 8 --type_v 8 --host 0.0.0.0"
+)]
+#[case(
+    "podman run -p 8080:8080 ghcr.io/ggml-org/llama.cpp:full-cuda --server -m x.gguf -c 8192 -ngl 99 -fa -ctk q8_0 -ctv q8_0"
+)]
+#[case(
+    "sudo -E nohup C:\\llama\\llama-server.exe ^\r\n -m x.gguf ^\r\n -c 8192 -ngl 99 -fa on `\n -ctk q8_0 -ctv q8_0 > log.txt 2>&1 &"
+)]
+#[case(
+    "#!/bin/bash\nset -e\nMODEL=${1:-x.gguf}\nexport LLAMA_ARG_CTX_SIZE=8192\nfor i in 1; do\n  exec ./llama-server -m \"$MODEL\" -ngl ${NGL:-99} -fa on \\\n    -ctk q8_0 \\\n    -ctv q8_0 \"$@\"\ndone\n"
+)]
+fn other_ways_to_start_a_server_are_read(#[case] command: &str) {
+    let pasted = plan(&["catalogue:qwen3-8b", "--command", command]);
+    let typed = ["--ctx", "8192", "--gpu-layers", "99", "--flash-attn", "on", "--kv-type", "q8_0"];
+    let typed = plan(&[&["catalogue:qwen3-8b", "--engine", "llama.cpp", "--no-mmproj"], &typed[..]].concat());
+    assert_eq!(figures(pasted), figures(typed), "{command}");
+}
+
+/// Files that start two servers, `small` with 4096 tokens of context and `large` with 8192.
+const FILES: [(&str, &str); 4] = [
+    (
+        "compose.yaml",
+        "x-common: &common\n  image: ghcr.io/ggml-org/llama.cpp:server-cuda\n  environment:\n    LLAMA_ARG_N_GPU_LAYERS: 99\n\
+         services:\n  web:\n    image: nginx:latest\n    command: [\"nginx\", \"-g\", \"daemon off;\"]\n  small:\n    <<: *common\n    \
+         command: -m /models/Qwen3-0.6B-Q8_0.gguf -c 4096\n  large:\n    <<: *common\n    command:\n      - -m\n      - \
+         /models/Qwen3-8B-Q4_K_M.gguf\n      - --ctx-size\n      - ${CTX:-8192}\n",
+    ),
+    (
+        "config.yaml",
+        "healthCheckTimeout: 60\nmacros:\n  server: |\n    /app/llama-server --port ${PORT}\n    -ngl 99\nmodels:\n  \"small\":\n    \
+         cmd: |\n      ${server}\n      -m /models/Qwen3-0.6B-Q8_0.gguf\n      -c 4096\n    ttl: 300\n  \"large\":\n    cmd: ${server} \
+         --model /models/Qwen3-8B-Q4_K_M.gguf --ctx-size ${ctx}\n    macros:\n      ctx: 8192\n",
+    ),
+    (
+        "presets.ini",
+        "version = 1\n[*]\nn-gpu-layers = 99\n; a comment\n[small]\nmodel = /models/Qwen3-0.6B-Q8_0.gguf\nc = 4096\nload-on-startup = \
+         true\n[large]\nmodel = /models/Qwen3-8B-Q4_K_M.gguf\nctx-size = 8192\n",
+    ),
+    (
+        "deployment.yml",
+        "apiVersion: v1\nkind: List\nitems:\n- spec:\n    containers:\n    - name: small\n      image: \
+         ghcr.io/ggml-org/llama.cpp:server\n      args: [-m, /models/Qwen3-0.6B-Q8_0.gguf, -c, \"4096\", -ngl, \"99\"]\n    - name: \
+         large\n      image: ghcr.io/ggml-org/llama.cpp:server\n      env:\n      - name: LLAMA_ARG_CTX_SIZE\n        value: \
+         \"8192\"\n      args:\n      - -m\n      - /models/Qwen3-8B-Q4_K_M.gguf\n      - -ngl\n      - \"99\"\n",
+    ),
+];
+
+#[test]
+fn files_that_start_several_servers_are_planned_together_or_one_is_picked() {
+    let sandbox = Sandbox::new();
+    for (file, text) in FILES {
+        let path = sandbox.folder.path().join(file);
+        std::fs::write(&path, text).unwrap();
+        let run = |more: &[&str]| {
+            let mut command = sandbox.plimsoll();
+            command.arg("plan").args(MACHINE).arg("--command").arg(&path).args(more);
+            command
+        };
+        let together = json(&mut run(&[]));
+        let names: Vec<_> = together["models"].as_array().unwrap().iter().map(|one| one["model"].clone()).collect();
+        assert_eq!(names, ["small", "large"], "{file}: {together}");
+        for (name, ctx) in [("small", 4096), ("large", 8192)] {
+            let one = json(&mut run(&["--pick", name]));
+            assert_eq!(
+                (&one["settings"]["ctx"], &one["settings"]["gpu_layers"]),
+                (&ctx.into(), &99.into()),
+                "{file}: {one}"
+            );
+        }
+        let said = refused(&mut run(&["--pick", "none"]), 2);
+        assert!(said.contains("'none' is none of 'small', 'large'"), "{said}");
+    }
+}
+
+#[test]
+fn a_unit_of_systemd_is_read() {
+    let unit = "[Unit]\nDescription=my server\n[Service]\nEnvironment=\"LLAMA_ARG_CTX_SIZE=8192\"\nExecStart=/usr/bin/llama-server \\\n  \
+                -m /models/Qwen3-8B-Q4_K_M.gguf \\\n  -ngl 99\nRestart=always\n";
+    assert_eq!(plan(&["--command", unit])["settings"]["ctx"], 8192);
 }
 
 #[test]

@@ -39,10 +39,9 @@ fn each_engine_lists_its_formats() {
         "--ram",
         "64GiB",
     ]);
-    command
-        .assert()
-        .code(2)
-        .stderr(contains("--as: llama.cpp has no env: use one of llama-server, json, markdown, svg"));
+    command.assert().code(2).stderr(contains(
+        "--as: llama.cpp has no env: use one of llama-server, plimsoll, scenario, json, markdown, svg",
+    ));
 
     let mut command = sandbox.plimsoll();
     command.arg("export").arg(&model).args([

@@ -40,6 +40,10 @@ impl Services for Fakes {
         package.unwrap_or_else(|| Err(format!("{reference} is not there")))
     }
 
+    fn namesake(&self, reference: &str) -> Option<Package> {
+        plimsoll::library::verify::namesake(reference, &Roots::default())
+    }
+
     fn verify(&self, request: &VerifyRequest) -> Result<Verified, String> {
         let text = match &request.log {
             LogSource::Text(text) => text.to_string(),

@@ -6,6 +6,7 @@ Examples:
   plimsoll model.gguf                            the planner, on a local file
   plimsoll llama3.1:8b --gpu \"RTX 4090\"          a model of Ollama's, on a card you do not have
   plimsoll hf://Qwen/Qwen3-8B-GGUF:Q8_0          a model on Hugging Face, without downloading it
+  plimsoll plan.toml                             a plan that was exported as a scenario; --last: the one left last
   plimsoll plan model.gguf --ctx 32768           the same plan as text
   plimsoll plan model.gguf --gpu 24GiB --json    and as JSON, for scripts
   plimsoll catalogue:qwen3-8b@q8_0               a model from the built-in catalogue
@@ -42,6 +43,8 @@ Examples:
   plimsoll plan model.gguf --gpu name=A,total=24GiB,free=22GiB,backend=CUDA,compute=8.6
   plimsoll plan model.gguf --gpu none --json | jq .verdict
   plimsoll plan --command 'llama-server -m model.gguf -ngl 99 -c 32768 -fa on --jinja'
+  plimsoll plan --command compose.yaml --pick chat    one of the servers that a file starts
+  plimsoll plan plan.toml --ctx 65536                 a scenario file with one option changed
 
 Sizes are written as 24GiB, 24GB, 512MiB or plain bytes.
 Whatever is not specified of the machine is detected.
@@ -126,6 +129,7 @@ Examples:
   plimsoll export model.gguf --as env --kv-type q8_0 --flash-attn on
   plimsoll export model.gguf --as llama-server --engine llama.cpp --ctx 65536
   plimsoll export model.gguf --as llama-server --engine llama.cpp --pin    with what its fit decides
+  plimsoll export model.gguf --as scenario --output plan.toml    'plimsoll plan.toml' opens it again
   plimsoll export model.gguf --as svg --gpu \"RTX 4090\" --output plan.svg
 
 The formats depend on the engine: modelfile, options, env and systemd are for Ollama.";

@@ -20,7 +20,7 @@ const KNOBS: &str = "Knobs";
 const LLAMA_CPP: &str = "llama.cpp knobs (accepted everywhere; an engine that does not use one says so)";
 
 /// The knobs of an engine. What is not given, the engine chooses.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in super::super) struct KnobArgs {
     /// The engine.
     pub(in super::super) engine: Option<EngineId>,
@@ -36,6 +36,8 @@ pub(in super::super) struct KnobArgs {
     pub(in super::super) model_draft: Option<PathBuf>,
     /// What is to be said of options that are none of these.
     pub(in super::super) remarks: Vec<String>,
+    /// A scenario says all that a plan depends on: neither the environment nor config.toml do.
+    pub(in super::super) is_complete: bool,
 }
 
 impl KnobArgs {
@@ -152,11 +154,11 @@ impl TypedValueParser for FlagParser {
 }
 
 /// The machine to plan for.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Machine")]
 pub(in super::super) struct MachineArgs {
     /// A GPU, once per GPU: a card ("RTX 4090"), a size (24GiB),
-    /// name=…,total=…,free=…,backend=…,integrated=…,compute=…,gfx=…,pci=…,link=…,also-vulkan, or none. If given, GPUs are not detected.
+    /// name=…,total=…,free=…,backend=…,integrated=…,compute=…,driver=…,gfx=…,pci=…,link=…,computer=…,also-vulkan, or none. If given, GPUs are not detected.
     #[arg(long, value_name = "GPU", allow_hyphen_values = true)]
     pub(in super::super) gpu: Vec<String>,
     /// System RAM: a size, or total=…,free=…,swap=…,bandwidth=80GB/s. If given, RAM is not detected.
@@ -176,7 +178,7 @@ pub(in super::super) struct MachineArgs {
     #[arg(long, value_name = "NAME|FILE")]
     pub(in super::super) join: Vec<String>,
     /// The machine's operating system: linux, macos or windows.
-    #[arg(long, value_name = "OS", value_parser = value::os)]
+    #[arg(long, value_name = "OS", value_parser = Os::from_str)]
     pub(in super::super) os: Option<Os>,
     /// The CPU's vector instructions, by which llama.cpp repacks weights: avx2, avx512, amx, neon-dotprod, neon-i8mm or
     /// none [default: detected; of a specified machine assumed].

@@ -11,6 +11,7 @@ use crate::machine::what_if::{NamedMachine, WhatIf};
 use crate::plan::Plan;
 use crate::settings::{Settings, StashedKnobs};
 use crate::speed::Speeds;
+use crate::tui::regions::ScreenLayout;
 use crate::tui::widget::row_writer::capitalised;
 
 /// Maximum number of undo steps.
@@ -42,6 +43,8 @@ pub struct HistoryEntry {
 pub(crate) struct History {
     past: Vec<Step>,
     future: Vec<Step>,
+    /// What was planned when the planner opened.
+    opened: Option<(PlanRequest, WhatIf)>,
 }
 
 /// A pinned plan.
@@ -54,6 +57,14 @@ pub struct Pin {
     pub plan_request: PlanRequest,
     pub plan: Box<Plan>,
     pub speeds: Option<Speeds>,
+}
+
+impl Pin {
+    /// A pinned plan with its speeds.
+    pub(crate) fn of(letter: char, plan_request: PlanRequest, plan: Box<Plan>) -> Self {
+        let speeds = Speeds::of(&plan_request.model, &plan_request.machine, &plan, 0);
+        Self { letter, plan_request, plan, speeds }
+    }
 }
 
 /// A drag of a slider.
@@ -75,6 +86,40 @@ impl App {
             machine: Arc::clone(&self.machine),
             settings: self.settings.clone(),
         })
+    }
+
+    /// Pins `plan_request`, whose model is opened by this reference, unless the engine refuses it or no letter is left.
+    pub(crate) fn pin(&mut self, plan_request: PlanRequest, reference: Option<String>) {
+        let free = ('A'..='D').find(|letter| self.pins.iter().all(|pin| pin.letter != *letter));
+        let (Some(letter), Ok(plan)) = (free, plan_request.plan()) else { return };
+        self.locations.learn(&plan_request.opened, None, reference);
+        self.pins.push(Pin::of(letter, plan_request, Box::new(plan)));
+    }
+
+    /// The present plan counts as unchanged.
+    pub fn mark_unchanged(&mut self) {
+        self.history.opened = self.plan_request().map(|request| (request, self.what_if.clone()));
+    }
+
+    /// Whether the plan, or what is pinned beside it, is other than at the start; what is free does not count.
+    pub fn is_changed(&self) -> bool {
+        let Some(now) = self.plan_request() else { return false };
+        let is_same = |(opened, what_if): &(PlanRequest, WhatIf)| {
+            let there = opened.on_machine(Arc::clone(&now.machine));
+            there == now && *what_if == self.what_if
+        };
+        !self.pins.is_empty() || !self.history.opened.as_ref().is_none_or(is_same)
+    }
+
+    /// Whether a changed plan is not left yet: asks once.
+    pub(crate) fn asks_to_quit(&mut self) -> bool {
+        let asks = self.is_changed() && !self.preferences.quits_at_once && !self.asked_to_quit;
+        let asks = asks && self.regions.shape != ScreenLayout::TooSmall;
+        if asks {
+            self.asked_to_quit = true;
+            self.notice = Some("The plan has changed: q again quits, and 'plimsoll --last' reopens it.".to_owned());
+        }
+        asks
     }
 
     /// Records the present state for undo; states that undo had left are dropped.
@@ -123,7 +168,7 @@ impl App {
 
     /// The states since the planner was opened, the oldest first, and which of them is the present one.
     pub fn states(&self) -> (Vec<HistoryEntry>, usize) {
-        let History { past, future } = &self.history;
+        let History { past, future, .. } = &self.history;
         let now = self.step();
         let steps = past.iter().chain(&now).chain(future.iter().rev());
         let known =
@@ -134,7 +179,7 @@ impl App {
     /// Goes to the state with this index, as undo or redo do step by step.
     pub(crate) fn go_to(&mut self, state: usize) {
         let Some(now) = self.step() else { return };
-        let History { past, future } = &mut self.history;
+        let History { past, future, .. } = &mut self.history;
         let here = past.len();
         let mut steps: Vec<Step> = past.drain(..).chain([now]).chain(future.drain(..).rev()).collect();
         let state = state.min(steps.len() - 1);

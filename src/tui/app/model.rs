@@ -3,11 +3,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::App;
-use crate::engine::{DraftFile, PreparedModel};
-use crate::export::ModelLocation;
+use crate::command::{self, Start};
+use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel};
+use crate::export::{ModelLocation, Scenario};
 use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
-use crate::settings::{Context, GpuLayers, Settings};
+use crate::settings::{Context, Flag, GpuLayers, Settings};
 use crate::source::{ExplicitKnobs, Package, Progress};
 use crate::tui::effect::Effect;
 use crate::tui::widget::row_writer::capitalised;
@@ -51,6 +52,8 @@ pub struct Loading {
     pub(crate) ctx: Option<u64>,
     /// The model is to be the draft of the open one.
     pub(crate) as_draft: bool,
+    /// The command that starts it, whose settings it is opened with.
+    pub(crate) start: Option<Box<Start>>,
 }
 
 impl App {
@@ -58,10 +61,66 @@ impl App {
     pub fn begin_load(&mut self, name: String, reference: String) -> Vec<Effect> {
         self.loading.id += 1;
         (self.loading.name, self.loading.reference) = (name.clone(), reference.clone());
-        (self.loading.as_draft, self.loading.ctx) = (false, None);
+        (self.loading.as_draft, self.loading.ctx, self.loading.start) = (false, None, None);
         let now = Progress { done: 0, total: None, shard: 0, shards: 1 };
         self.loading.state = Load::Running { name, now, took: Duration::ZERO };
-        vec![Effect::Load { id: self.loading.id, reference }]
+        vec![Effect::Load { id: self.loading.id, reference, or_namesake: false }]
+    }
+
+    /// Opens what a pasted text starts, with its settings: the first of several.
+    pub(crate) fn take_command(&mut self, text: &str) -> Vec<Effect> {
+        let mut all = match command::read(text) {
+            Ok(all) => all,
+            Err(why) => {
+                self.notice = Some(capitalised(&format!("{why}.")));
+                return Vec::new();
+            }
+        };
+        let others = all.split_off(1);
+        let Some(mut start) = all.pop() else { return Vec::new() };
+        if !others.is_empty() {
+            let names = others.iter().map(|other| other.name.as_str()).collect::<Vec<_>>().join(", ");
+            start.say(format!("only {} is opened: 'plimsoll plan --command FILE' plans it with {names}", start.name));
+        }
+        let rest = [
+            (Flag::Mmproj, "the model's own projector is planned, if it is known, for"),
+            (Flag::ModelDraft, "not opened:"),
+        ];
+        for (flag, what) in rest {
+            if let Some(file) = start.file(flag) {
+                let sentence = format!("{what} {file}");
+                start.say(sentence);
+            }
+        }
+        let Some(reference) = start.model.clone() else {
+            start.say(format!("{}: the open one stays", start.without_model()));
+            self.start_open_model(&start);
+            return Vec::new();
+        };
+        self.begin_load(start.name.clone(), reference.clone());
+        self.loading.start = Some(Box::new(start));
+        vec![Effect::Load { id: self.loading.id, reference, or_namesake: true }]
+    }
+
+    /// Plans the open model as `start` starts its own: one undo step.
+    fn start_open_model(&mut self, start: &Start) {
+        match start.settings() {
+            Ok(settings) => {
+                let Settings { adapters, projector, .. } = self.settings.clone();
+                self.push_undo();
+                (self.engine, self.settings) = (start.engine, Settings { adapters, projector, ..settings });
+                self.replan_from_scratch();
+                self.say_what_started(start);
+            }
+            Err(why) => self.notice = Some(capitalised(&format!("{why}."))),
+        }
+    }
+
+    /// Says what of a command is not planned.
+    fn say_what_started(&mut self, start: &Start) {
+        let remarks = start.remarks(self.settings.ctx != Context::Auto);
+        let remarks = remarks.iter().map(|remark| capitalised(&format!("{remark}."))).collect::<Vec<_>>().join(" ");
+        self.notice = Some(format!("Planned as the command says; u undoes it. {remarks}").trim_end().to_owned());
     }
 
     pub(crate) fn cancel_load(&mut self) -> Vec<Effect> {
@@ -98,11 +157,15 @@ impl App {
                 };
                 Vec::new()
             }
-            Ok(package) => {
+            Ok(mut package) => {
                 self.loading.state = Load::Ready;
                 let canonical = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
+                package.reference = Some(canonical.clone());
                 let found = ModelLocation::by_reference(&self.loading.reference).of_opened(Some(&canonical));
-                self.open_with(package, Some(found), self.loading.ctx);
+                match self.loading.start.take() {
+                    Some(start) => self.open_started(package, found, &start),
+                    None => self.open_with(package, Some(found), self.loading.ctx),
+                }
                 vec![Effect::AddRecent(canonical)]
             }
             Err(why) => {
@@ -159,22 +222,50 @@ impl App {
     }
 
     /// As [`Self::open`], with the context `ctx` in tokens, whatever the tag sets.
-    pub(crate) fn open_with(&mut self, mut package: Package, found: Option<ModelLocation>, ctx: Option<u64>) {
+    pub(crate) fn open_with(&mut self, package: Package, found: Option<ModelLocation>, ctx: Option<u64>) {
         let mut before = self.tag.tag_defaults.without(&self.settings);
         let mut held = self.tag.held;
         if let Some(tokens) = ctx {
             (before.ctx, held.ctx) = (Context::Tokens(tokens), true);
         }
+        self.open_from(package, found, (self.engine, before), held);
+    }
+
+    /// Opens what `start` starts, as it starts it.
+    fn open_started(&mut self, package: Package, found: ModelLocation, start: &Start) {
+        let settings = match start.settings() {
+            Ok(settings) => settings,
+            Err(why) => return self.notice = Some(capitalised(&format!("{why}."))),
+        };
+        let held = ExplicitKnobs {
+            ctx: settings.ctx != Context::Auto,
+            gpu_layers: settings.gpu_layers != GpuLayers::Auto,
+            projector: start.has_no_projector && start.file(Flag::Mmproj).is_none(),
+            ..self.tag.held
+        };
+        self.open_from(package, Some(found), (start.engine, settings), held);
+        self.say_what_started(start);
+    }
+
+    /// Opens `package` on this engine, with these settings but for what its tag sets besides those `held`.
+    fn open_from(
+        &mut self,
+        mut package: Package,
+        found: Option<ModelLocation>,
+        (engine, before): (EngineId, Settings),
+        held: ExplicitKnobs,
+    ) {
         let mut after = before.clone();
         let notes = package.apply_to(&mut after, held);
         self.push_undo();
+        self.engine = engine;
         self.tag.tag_defaults = TagDefaults::of(&before, &after);
         if !notes.is_empty() {
             Arc::make_mut(&mut package.model).add_notes(&notes);
         }
         // a projector from the command line belongs to the first model only
         self.tag.held = ExplicitKnobs { projector: false, ..self.tag.held };
-        self.locations.learn(&package.model, found);
+        self.locations.learn(&package.model, found, package.reference.clone());
         self.opened = Some(Arc::clone(&package.model));
         self.model = Some(package.model);
         self.settings = Settings { ctx: before.ctx, gpu_layers: before.gpu_layers, ..after.clone() };
@@ -200,8 +291,8 @@ impl App {
         let draft = DraftFile { model: Arc::clone(&package.model), file: reference };
         let drafting: Arc<PreparedModel> = PreparedModel::clone(&opened).with_draft(Some(draft)).into();
         self.push_undo();
-        let found = self.locations.of(&opened);
-        self.locations.learn(&drafting, Some(found));
+        let (found, reference) = (self.locations.of(&opened), self.locations.reference(&opened));
+        self.locations.learn(&drafting, Some(found), reference);
         self.opened = Some(Arc::clone(&drafting));
         self.model = self.in_quantisation(self.settings.quant).ok().flatten().or(Some(drafting));
         self.settings.draft.types = Some(vec![kind]);
@@ -252,20 +343,50 @@ impl App {
     }
 }
 
-/// The locations of opened models, but not of requantised variants.
+/// Where opened models were found, but not requantised variants.
 #[derive(Debug, Default)]
-pub(crate) struct ModelLocations(Vec<(Weak<PreparedModel>, ModelLocation)>);
+pub(crate) struct ModelLocations(Vec<FoundAt>);
+
+#[derive(Debug)]
+struct FoundAt {
+    model: Weak<PreparedModel>,
+    location: Option<ModelLocation>,
+    reference: Option<String>,
+}
 
 impl ModelLocations {
-    /// Records the location of `model`, if it is known.
-    pub fn learn(&mut self, model: &Arc<PreparedModel>, found: Option<ModelLocation>) {
-        self.0.retain(|(known, _)| known.strong_count() > 0);
-        self.0.extend(found.map(|found| (Arc::downgrade(model), found)));
+    /// Records the location of `model`, and the reference by which it is opened again, if they are known.
+    pub fn learn(&mut self, model: &Arc<PreparedModel>, location: Option<ModelLocation>, reference: Option<String>) {
+        self.0.retain(|known| known.model.strong_count() > 0);
+        self.0.push(FoundAt { model: Arc::downgrade(model), location, reference });
     }
 
     /// The location of `model`, or just its name.
     pub fn of(&self, model: &Arc<PreparedModel>) -> ModelLocation {
-        let known = self.0.iter().rev().find(|(known, _)| known.as_ptr() == Arc::as_ptr(model));
-        known.map_or_else(|| ModelLocation::Unknown(model.name.clone()), |(_, found)| found.clone())
+        let known = self.known(model).and_then(|known| known.location.clone());
+        known.unwrap_or_else(|| ModelLocation::Unknown(model.name.clone()))
+    }
+
+    /// The reference by which `model` is opened again; none if it is not known, or the built-in model.
+    pub fn reference(&self, model: &Arc<PreparedModel>) -> Option<String> {
+        self.known(model)?.reference.clone()
+    }
+
+    fn known(&self, model: &Arc<PreparedModel>) -> Option<&FoundAt> {
+        self.0.iter().rev().find(|known| known.model.as_ptr() == Arc::as_ptr(model))
+    }
+}
+
+impl App {
+    /// The present plan as it is asked for, with those that are pinned; none without a model.
+    pub fn scenario(&self) -> Option<Scenario> {
+        let of = |request: &PlanRequest| Scenario::of(request, self.locations.reference(&request.opened).as_deref());
+        let now = self.plan_request()?;
+        let pins = self.pins.iter().map(|pin| {
+            let pinned = of(&pin.plan_request);
+            let same_machine = pin.plan_request.machine == now.machine;
+            Scenario { machine: if same_machine { Vec::new() } else { pinned.machine }, ..pinned }
+        });
+        Some(Scenario { pins: pins.collect(), ..of(&now) })
     }
 }

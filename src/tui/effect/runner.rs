@@ -63,7 +63,7 @@ impl Runner {
         let (answers, services) = (self.answers.clone(), Arc::clone(&self.services));
         match effect {
             Effect::CancelLoad => self.current_load.store(u64::MAX, Ordering::Relaxed),
-            Effect::Load { id, reference } => self.load(id, reference),
+            Effect::Load { id, reference, or_namesake } => self.load(id, reference, or_namesake),
             Effect::AddRecent(reference) => drop(thread::spawn(move || {
                 if let Err(why) = services.add_recent(&reference) {
                     drop(answers.send(Action::TaskPanicked(why)));
@@ -115,7 +115,7 @@ impl Runner {
     }
 
     /// Starts loading a model, which stops an earlier load.
-    fn load(&self, id: u64, reference: String) {
+    fn load(&self, id: u64, reference: String, or_namesake: bool) {
         let (answers, services, wanted) =
             (self.answers.clone(), Arc::clone(&self.services), Arc::clone(&self.current_load));
         wanted.store(id, Ordering::Relaxed);
@@ -127,6 +127,10 @@ impl Runner {
                 if gone || overtaken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
             let result = services.load(&reference, &mut watch);
+            let result = result.or_else(|why| {
+                let namesake = or_namesake.then(|| services.namesake(&reference)).flatten();
+                namesake.ok_or(why)
+            });
             Action::Loaded { id, result }
         });
     }

@@ -71,11 +71,12 @@ pub const KEYS: &[Binding] = table! {
     Plan: Models = [letter('b')] "browse models and see how each would fit", footer 1 "models";
     Plan: Machine = [letter('g')] "edit machine", footer 1 "machine";
     Plan: Open = [letter('o')] "open a local model, or one by name or address", footer 1 "open";
+    Plan: CopyValue = [letter('y')] "copy the value under the cursor, also over SSH";
     Plan: Freeze = [letter('f')] "freeze / resume live memory";
     Plan: Teach = [letter('t')] "teach: where the memory goes", footer 1 "teach";
     Plan: Theme = [letter('T')] "theme: dark, light or monochrome";
     Plan: Help = [letter('?')] "all keys", footer 0 "help";
-    Plan: Quit = [letter('q')] "quit", footer 0 "quit";
+    Plan: Quit = [letter('q')] "quit; a changed plan is kept, and asks once", footer 0 "quit";
 
     Models: Up = [key(KeyCode::Up)] "previous model", footer 1 "select";
     Models: Down = [key(KeyCode::Down)] "next model", footer 1 "select";
@@ -270,5 +271,5 @@ pub const KEYS: &[Binding] = table! {
     Everywhere: Back = [key(KeyCode::Esc)] "stop loading, or close";
     Everywhere: Help = [key(KeyCode::F(1))] "all keys, while text is typed too";
     Everywhere: Suspend = [ctrl('z')] "suspend; fg resumes";
-    Everywhere: Quit = [ctrl('c')] "quit";
+    Everywhere: QuitAtOnce = [ctrl('c')] "quit at once";
 };

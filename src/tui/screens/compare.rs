@@ -66,8 +66,7 @@ impl ComparePage {
             let free = ('A'..='D').find(|letter| app.pins.iter().all(|pin| pin.letter != *letter));
             if let Some(letter) = free {
                 chosen = Some(app.pins.len());
-                let speeds = Speeds::of(&plan_request.model, &plan_request.machine, &plan, 0);
-                app.pins.push(Pin { letter, plan_request, plan, speeds });
+                app.pins.push(Pin::of(letter, plan_request, plan));
                 if app.pins.len() == 1 {
                     app.notice = Some(format!("Pinned as {letter}. Change something, then press c to compare."));
                     return None;

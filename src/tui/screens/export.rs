@@ -101,8 +101,9 @@ impl Screen for ExportPage {
             }
             _ => app.locations.of(&of.opened),
         };
-        let (id, format) = (self.job, self.format());
-        vec![Effect::Write(Box::new(ExportJob { id, format, of, plan, location, pinned: self.pinned }))]
+        let (id, format, pinned) = (self.job, self.format(), self.pinned);
+        let Some(scenario) = app.scenario() else { return Vec::new() };
+        vec![Effect::Write(Box::new(ExportJob { id, format, of, plan, location, pinned, scenario }))]
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {

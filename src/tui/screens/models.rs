@@ -28,6 +28,7 @@ use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 use repository::Asked;
 use tui_input::Input;
 
+use crate::command;
 use crate::engine::PlanRequest;
 use crate::library::Item;
 use crate::settings::knob::Knob;
@@ -318,6 +319,11 @@ impl Screen for ModelBrowser {
         match command {
             Command::Back => return Response::CLOSE,
             Command::Complete => return Response::Stay(self.complete()),
+            Command::Enter
+                if self.lines.get(self.at) == Some(&BrowseLine::Typed) && command::is_one(self.input.value()) =>
+            {
+                return Response::Close(app.take_command(self.input.value()));
+            }
             Command::Enter => match self.choice(&app.library) {
                 Ok((name, reference)) => {
                     let effects = app.begin_load(name, reference);
@@ -363,9 +369,14 @@ impl Screen for ModelBrowser {
         true
     }
 
-    fn text(&mut self, _: &mut App, text: Text<'_>) -> Response {
+    fn text(&mut self, app: &mut App, text: Text<'_>) -> Response {
         if self.input.value().is_empty() && matches!(text, Text::Typed(key) if key.code == KeyCode::Char('?')) {
             return Response::open(HelpPage::over(Box::new(std::mem::take(self))));
+        }
+        if let Text::Pasted(pasted) = text
+            && command::is_one(pasted)
+        {
+            return Response::Close(app.take_command(pasted));
         }
         if text.edit(&mut self.input) {
             self.edited();

@@ -68,7 +68,33 @@ enum PageResponse {
     Tick,
 }
 
+/// Where the screen opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TeachStart {
+    /// The page.
+    pub page: Page,
+    /// The lesson, counted from 1.
+    pub lesson: Option<usize>,
+    /// The step of a walk, counted from 1.
+    pub step: Option<usize>,
+}
+
 impl TeachScreen {
+    /// The screen as `start` says; what is beyond the end of a page is its last.
+    pub fn at(start: &TeachStart) -> Self {
+        let mut screen = Self::on(start.page);
+        let before = |number: usize| number.saturating_sub(1);
+        if let Some(lesson) = start.lesson {
+            screen.lessons.at = before(lesson).min(lessons::count().saturating_sub(1));
+        }
+        if let Some(step) = start.step.map(before) {
+            screen.schedule.go_to(step);
+            screen.allocation.go_to(step);
+            screen.caches.steps = step as u64;
+        }
+        screen
+    }
+
     /// The screen with `page` open and no content yet.
     pub fn on(page: Page) -> Self {
         Self {

@@ -190,6 +190,23 @@ pub fn lines(plan: &Plan) -> Vec<GraphLine> {
     sizes.into_iter().chain((0..used.terms().len()).map(GraphLine::Term)).chain(losing.map(GraphLine::Branch)).collect()
 }
 
+/// The bytes of the line at the cursor.
+pub fn bytes_at(plan: &Plan, cursors: &Cursors) -> Option<Bytes> {
+    if !plan.graph.peaks.is_empty() {
+        let peak = plan.graph.peaks.get(peaks::shown(plan, cursors))?;
+        return Some(match peaks::lines(plan, cursors).get(cursors.term)? {
+            peaks::PeakLine::Device(at) => plan.graph.peaks.get(*at)?.bytes,
+            peaks::PeakLine::Alive(at) => peak.alive.get(*at)?.bytes,
+        });
+    }
+    let used = plan.graph.in_force();
+    Some(match *lines(plan).get(cursors.term)? {
+        GraphLine::Size(which) => size(&plan.graph, which).bytes,
+        GraphLine::Term(at) => used.terms().get(at)?.bytes,
+        GraphLine::Branch(at) => used.branches.get(at)?.bytes,
+    })
+}
+
 /// The number of lines for `plan`.
 pub fn line_count(plan: &Plan, cursors: &Cursors) -> usize {
     if !plan.graph.peaks.is_empty() {

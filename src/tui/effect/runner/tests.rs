@@ -27,6 +27,10 @@ impl Services for Slow {
         Err("there is nothing".to_owned())
     }
 
+    fn namesake(&self, _: &str) -> Option<Package> {
+        None
+    }
+
     fn verify(&self, _: &VerifyRequest) -> Result<Verified, String> {
         Err("there is no log".to_owned())
     }
@@ -90,11 +94,11 @@ fn ends(answers: &Receiver<Action>, wanted: u64) -> String {
 fn a_newer_load_stops_an_older_one() {
     let (send, answers) = channel();
     let runner = Runner::new(Arc::new(Slow), send);
-    runner.start(Effect::Load { id: 1, reference: "slow".to_owned() });
-    runner.start(Effect::Load { id: 2, reference: "quick".to_owned() });
+    runner.start(Effect::Load { id: 1, reference: "slow".to_owned(), or_namesake: false });
+    runner.start(Effect::Load { id: 2, reference: "quick".to_owned(), or_namesake: false });
     assert_eq!(ends(&answers, 1), "stopped");
 
-    runner.start(Effect::Load { id: 3, reference: "slow".to_owned() });
+    runner.start(Effect::Load { id: 3, reference: "slow".to_owned(), or_namesake: false });
     runner.start(Effect::CancelLoad);
     assert_eq!(ends(&answers, 3), "stopped");
 }

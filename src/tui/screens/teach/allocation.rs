@@ -47,6 +47,11 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
+    /// Goes to the step with this index.
+    pub(super) fn go_to(&mut self, step: usize) {
+        self.moment = Some(step);
+    }
+
     fn device(self, walk: &AllocationWalk) -> usize {
         self.device.min(walk.timelines.len().saturating_sub(1))
     }

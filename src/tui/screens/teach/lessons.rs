@@ -37,6 +37,11 @@ pub struct Cursor {
     answered: bool,
 }
 
+/// How many lessons there are.
+pub(super) fn count() -> usize {
+    lessons::all().len()
+}
+
 impl Cursor {
     pub(super) fn press(&mut self, command: Command) -> PageResponse {
         match command {

@@ -55,6 +55,11 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
+    /// Goes to the step with this index.
+    pub(super) fn go_to(&mut self, step: usize) {
+        self.step = step;
+    }
+
     /// Clamped to `content`.
     fn within(self, content: &SchedulePage) -> Self {
         let block = self.block.min(content.blocks.len().saturating_sub(1));
