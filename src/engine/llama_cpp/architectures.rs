@@ -90,7 +90,7 @@ architectures! {
     /// Llama 4.
     "llama4" { traits: &[T::IgnoresExpertWeightsScale] } graph: |build| build.llama4(), hparams: Hparams::llama4;
     /// Ministral 3 and variants.
-    "mistral3" {
+    "mistral3" { since: R::LateNovember2025,
         blocks: Some(Transformer::LLAMA),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReadsTemperature],
     };
@@ -101,18 +101,18 @@ architectures! {
     /// Qwen 3.
     "qwen3" { blocks: Some(Transformer::LLAMA), traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales] };
     /// The text part of Qwen 3 VL.
-    "qwen3vl" { blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions] } hparams: Hparams::deepstack;
+    "qwen3vl" { since: R::November2025, blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions] } hparams: Hparams::deepstack;
     /// Qwen 3 with experts.
     "qwen3moe" {
         blocks: Some(Transformer::LLAMA),
         traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
     };
     /// The text part of Qwen 3 VL with experts.
-    "qwen3vlmoe" {
+    "qwen3vlmoe" { since: R::November2025,
         blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions, T::IgnoresExpertWeightsScale],
     } hparams: Hparams::deepstack;
     /// Qwen 3 Next: delta nets and attention.
-    "qwen3next" {
+    "qwen3next" { since: R::LateNovember2025,
         room: GraphRoom::LARGE, keeps_last_rows: Releases::since(R::September2026), refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReshapesGate,
@@ -120,7 +120,7 @@ architectures! {
         ],
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen3_next_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5.
-    "qwen35" {
+    "qwen35" { since: R::March2026,
         room: GraphRoom::LARGE, keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
         rolls_back: Releases::ALL,
         traits: &[
@@ -129,7 +129,7 @@ architectures! {
         ],
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen35_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5 with experts.
-    "qwen35moe" {
+    "qwen35moe" { since: R::March2026,
         room: GraphRoom::LARGE, keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
         rolls_back: Releases::ALL,
         traits: &[
@@ -164,7 +164,7 @@ architectures! {
         traits: &[T::NoTensorSplit, T::SharesCaches, T::CopiesEmbeddingsFirst, T::CapsLogits],
     } graph: |build| build.gemma3n(), hparams: |hp, _| hp.gemma3n();
     /// Gemma 4.
-    "gemma4" {
+    "gemma4" { since: R::April2026,
         window: Window::Needed(1), keeps_last_rows: Releases::ALL, reads_lazily: Releases::since(R::September2026),
         traits: &[
             T::GivesLayerInputs, T::SharesCaches, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale,
@@ -198,13 +198,13 @@ architectures! {
         refuses_mtp_blocks: Releases::until(R::EarlyAugust2026), traits: &[T::NoTensorSplit, T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// Mistral Small 4: `DeepSeek` 2's blocks.
-    "mistral4" {
+    "mistral4" { since: R::March2026,
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         experts_in_f32: Releases::since(R::November2026), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::NoTensorSplit, T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// `DeepSeek` 3.2: the same with sparse attention.
-    "deepseek32" {
+    "deepseek32" { since: R::April2026,
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         unmarked: |slot| slot == Slot::ExpProbsB, compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales],
@@ -220,14 +220,14 @@ architectures! {
         ],
     } graph: |build| build.deepseek4(), mtp: |build| build.deepseek4_mtp(), hparams: Hparams::compressed_windows;
     /// GLM 5: `DeepSeek` 3.2's blocks, some of which share an indexer.
-    "glm-dsa" {
+    "glm-dsa" { since: R::March2026,
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         gating: gating::SIGMOID, unmarked: |slot| slot == Slot::ExpProbsB,
         loads_mtp_blocks: Releases::only(R::EarlyAugust2026), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales, T::IndexerNormIsOptional],
     } hparams: Hparams::glm_dsa;
     /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
-    "deepseek2-ocr" {
+    "deepseek2-ocr" { since: R::March2026,
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         gating: gating::SOFTMAX, compared: Compared::OnCuda(R::EarlyAugust2026),
     };
@@ -345,7 +345,7 @@ architectures! {
         traits: &[T::IgnoresExpertWeightsScale],
     };
     /// The text part of Hunyuan VL.
-    "hunyuan_vl" {
+    "hunyuan_vl" { since: R::April2026,
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
         traits: &[T::GivesLayerInputs, T::SeveralPositionsBySections],
     };
@@ -358,7 +358,7 @@ architectures! {
     /// `InternLM` 2.
     "internlm2" { blocks: Some(Transformer::LLAMA) };
     /// `MiniMax` M2.
-    "minimax-m2" {
+    "minimax-m2" { since: R::November2025,
         blocks: Some(Transformer {
             heads: QkNorm::Across, experts: ExpertRouting { gating: None, ..ExpertRouting::SOFTMAX },
             ..Transformer::LLAMA
@@ -430,7 +430,7 @@ architectures! {
         blocks: Some(Transformer::BERT), traits: &[T::NoOutput, T::IgnoresExpertWeightsScale],
     };
     /// `ModernBERT`.
-    "modern-bert" {
+    "modern-bert" { since: R::December2025,
         blocks: Some(Transformer {
             attention: Norms { before: PreNorm::NormOrAttentions(Slot::AttnNorm), ..Norms::NOTHING },
             ..Transformer::LAYER
@@ -438,7 +438,7 @@ architectures! {
         window: Window::DenseFirst(3), traits: &[T::NoOutput],
     };
     /// `EuroBERT`.
-    "eurobert" { blocks: Some(Transformer::LLAMA), traits: &[T::NoOutput] };
+    "eurobert" { since: R::March2026, blocks: Some(Transformer::LLAMA), traits: &[T::NoOutput] };
     /// EAGLE 3: one block that drafts for another model.
     "eagle3" {
         since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
@@ -451,7 +451,7 @@ architectures! {
         traits: &[T::HasEncoder, T::SeveralPositionsBySections, T::ReadsFeedForwardScales, T::BlockDraft],
     } graph: |build| build.dflash(), mtp: |build| build.dflash(), hparams: Hparams::dflash;
     /// Gemma 4's assistant, which drafts for it and shares its caches.
-    "gemma4-assistant" {
+    "gemma4-assistant" { since: R::April2026,
         traits: &[T::OnlyDrafts, T::WindowsNeedNoRopeFactors, T::SharesPartnersCaches],
     } graph: |build| build.gemma4_assistant(), mtp: |build| build.gemma4_assistant(),
         hparams: Hparams::gemma4_assistant;
@@ -467,17 +467,17 @@ architectures! {
         compared: Compared::OnCuda(R::EarlyAugust2026),
     };
     /// Jais 2.
-    "jais2" {
+    "jais2" { since: R::March2026,
         blocks: Some(Transformer { squares: true, ..Transformer::LAYER }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
     };
     /// Maincoder.
-    "maincoder" {
+    "maincoder" { since: R::December2025,
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
     };
     /// openPangu Embedded.
-    "pangu-embedded" {
+    "pangu-embedded" { since: R::November2025,
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::IgnoresRopeFactors],
     };
@@ -488,7 +488,7 @@ architectures! {
         traits: &[T::BiasesScores, T::IgnoresAttnOutputBias, T::IgnoresFeedForwardBiases],
     };
     /// K-EXAONE.
-    "exaone-moe" {
+    "exaone-moe" { since: R::January2026,
         blocks: Some(Transformer {
             rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
@@ -502,12 +502,12 @@ architectures! {
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFeedForwardScales],
     };
     /// `JetBrains` Mellum 2.
-    "mellum" {
+    "mellum" { since: R::April2026,
         blocks: Some(Transformer::LLAMA), window: Window::Optional(4), compared: Compared::OnCuda(R::September2026),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
     };
     /// `MiMo` V2.
-    "mimo2" {
+    "mimo2" { since: R::December2025,
         blocks: Some(Transformer {
             experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX }, ..Transformer::LLAMA
         }),
@@ -515,7 +515,7 @@ architectures! {
         traits: &[T::IgnoresQkvScales, T::IgnoresFusedQkvScale, T::IgnoresQkvBiases, T::IgnoresExpertWeightsScale],
     } hparams: Hparams::mimo2;
     /// The text part of `PaddleOCR`-VL.
-    "paddleocr" {
+    "paddleocr" { since: R::March2026,
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::SeveralPositions],
     };
@@ -545,12 +545,12 @@ architectures! {
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
     };
     /// RND1, a diffusion model of Qwen 3's blocks.
-    "rnd1" {
+    "rnd1" { since: R::LateNovember2025,
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
     };
     /// Kimi Linear: delta attention, and compressed attention without positions.
-    "kimi-linear" {
+    "kimi-linear" { since: R::March2026,
         room: GraphRoom::LARGE, blocks: Some(Transformer {
             experts: ExpertRouting { normalised: Some(true), ..ExpertRouting::FROM_HEADER }, ..Transformer::LLAMA
         }),
@@ -592,7 +592,7 @@ architectures! {
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::Recurrent, T::QwenBody],
     } graph: |build| build.rwkv(), hparams: Hparams::rwkv;
     /// Step 3.5.
-    "step35" {
+    "step35" { since: R::March2026,
         blocks: Some(Transformer {
             heads: QkNorm::EachOfCopies, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
@@ -640,7 +640,7 @@ architectures! {
         ],
     } hparams: |hp, _| hp.scaled_embeddings();
     /// Arcee Trinity.
-    "afmoe" {
+    "afmoe" { since: R::LateNovember2025,
         blocks: Some(Transformer {
             embeddings: EmbeddingScale::Scaled, rotation: RopeLayers::ButEveryNth,
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::NormOfAll(Slot::AttnPostNorm)),
@@ -708,7 +708,7 @@ architectures! {
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::NoTensorSplit, T::UntiedOutput, T::ReadsFeedForwardScales],
     } graph: |build| build.bitnet();
     /// `PLaMo` 3.
-    "plamo3" {
+    "plamo3" { since: R::December2025,
         blocks: Some(Transformer {
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::Norm(Slot::AttnPostNorm)),
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)), ..Transformer::LLAMA
@@ -732,11 +732,11 @@ architectures! {
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::MasksImageLogits],
     } hparams: Hparams::chameleon;
     /// Talkie: norms without weights, and the embeddings added after every block.
-    "talkie" {
+    "talkie" { since: R::April2026,
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFfnDownScale, T::ScalesLogits],
     } graph: |build| build.talkie();
     /// Llama used for embeddings: its attention does not read the cache.
-    "llama-embed" {
+    "llama-embed" { since: R::December2025,
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresCache],
     };
@@ -750,7 +750,7 @@ architectures! {
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::NoOutput],
     };
     /// The language part of `CogVLM` 2, whose weights for images are others.
-    "cogvlm" {
+    "cogvlm" { since: R::November2025,
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::GivesAllLogits, T::NoMixedBatches, T::IgnoresFusedQkvScale, T::IgnoresRopeFactors],
     };
