@@ -26,7 +26,7 @@ struct Compared {
 }
 
 /// Of releases before 2026-08, each with some everyday models.
-const OLDER_LINES: usize = 700;
+const OLDER_LINES: usize = 949;
 
 fn compared() -> [Compared; 15] {
     let ollama = |engine: EngineId, outcomes: &[ModelOutcome], lines| Compared {
