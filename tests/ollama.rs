@@ -80,13 +80,7 @@ fn figures_are_those_of_the_llama_cpp_that_ollama_ships(
 
 #[rstest]
 #[case("0.30.8", None, Release::August2026, Confidence::Modelled, "b9509: planned for release 2026-08, the nearest")]
-#[case(
-    "0.32.3",
-    None,
-    Release::EarlyAugust2026,
-    Confidence::Modelled,
-    "b10091: planned for release 2026-08-05, the nearest"
-)]
+#[case("0.32.3", None, Release::August2026, Confidence::Modelled, "b10091: planned for release 2026-08, the nearest")]
 #[case(
     "0.32.6",
     None,

@@ -135,6 +135,8 @@ const LLAMA_CPP: EngineFacts = EngineFacts {
 
 /// Ollama from 0.30. Maximum number of loaded models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
 const OLLAMA: EngineFacts = EngineFacts {
+    // the first version that runs llama-server has b9452
+    releases: Release::ALL.split_at(Release::May2026 as usize + 1).0,
     column: KnobColumn::Ollama,
     ignores: &[
         Flag::Ubatch,

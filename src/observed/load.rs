@@ -31,6 +31,9 @@ pub struct Load {
     /// A build that it must be older than, by the form of its lines.
     #[serde(skip)]
     pub older_than: Option<u64>,
+    /// A build that it is not older than, likewise.
+    #[serde(skip)]
+    pub not_older_than: Option<u64>,
     /// llama.cpp's commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,

@@ -23,8 +23,17 @@ const GIVEN_UP: [(&str, u64); 6] = [
     ("(mmap = ", 10_300),
     ("direct_io = ", 10_300),
 ];
+/// Words that llama.cpp did not print before, and the approximate build that brought them.
+const BROUGHT: [(&str, u64); 2] = [
+    // `--fit`, ggml-org/llama.cpp 16653 of 15 December 2025
+    ("_params_fit", 7_400),
+    // ggml-org/llama.cpp 18547 of 15 January 2026, which 0.1.132 has not
+    ("sched_reserve: ", RESERVED_BY_THE_CONTEXT),
+];
 /// Compute buffers are printed by `sched_reserve` since.
-const RESERVED_BY_THE_CONTEXT: u64 = 8_200;
+const RESERVED_BY_THE_CONTEXT: u64 = 7_745;
+/// llama-server's lines begin with its clock since.
+const HAS_CLOCK: u64 = 9_181;
 /// The line of recurrent states has those saved for a draft since.
 const TELLS_KEPT_STATES: u64 = 9_200;
 
@@ -132,6 +141,9 @@ impl LoadUnderWay {
         }
         if is_buffer || matches!(kind, Kind::Table(_) | Kind::Fit | Kind::Model) {
             GIVEN_UP.iter().filter(|(words, _)| text.contains(words)).for_each(|&(_, build)| self.is_older_than(build));
+            let clock = clock.map(|_| HAS_CLOCK);
+            let brought = BROUGHT.iter().filter(|(words, _)| text.contains(words)).map(|&(_, build)| build);
+            self.load.not_older_than = brought.chain(clock).chain(self.load.not_older_than).max();
         }
         sets(self);
     }

@@ -606,11 +606,11 @@ mod shipped_tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case("0.30.0", Some(9_452), Release::August2026)]
+    #[case("0.30.0", Some(9_452), Release::May2026)]
     #[case("0.30.8", Some(9_509), Release::August2026)]
     #[case("0.30", Some(9_626), Release::August2026)]
     #[case("0.31", Some(9_840), Release::August2026)]
-    #[case("0.32.1", Some(9_888), Release::EarlyAugust2026)]
+    #[case("0.32.1", Some(9_888), Release::August2026)]
     #[case("0.32.13", Some(10_380), Release::EarlyAugust2026)]
     #[case("0.33.0-rc2", Some(10_488), Release::EarlyAugust2026)]
     #[case("0.33", Some(10_488), Release::EarlyAugust2026)]

@@ -11,10 +11,11 @@ use crate::named::named;
 
 /// Build numbers of llama.cpp itself; distributors count from 1.
 pub const BUILDS: Range<u64> = 1_000..100_000;
-/// The first build that is not older than every release that is known: release 2026-08 is of 8 June 2026, about b9570.
-pub const OLDEST_BUILD: u64 = 9_551;
+/// The first build that is not older than every release that is known: release 2025-09 is of 20 September 2025, about
+/// b6530, and b6501 is three days older.
+pub const OLDEST_BUILD: u64 = 6_500;
 /// The day of [`OLDEST_BUILD`].
-pub(super) const OLDEST_DAY: Date = Date { year: 2026, month: 6, day: 8 };
+pub(super) const OLDEST_DAY: Date = Date { year: 2025, month: 9, day: 17 };
 
 named! {
     /// A supported release of llama.cpp, newest first. What differs between them is in [`crate::engine::llama_cpp::release`].
@@ -29,6 +30,22 @@ named! {
         EarlyAugust2026 = "2026-08-05",
         /// `llama-cpp-sys-2` 0.1.150.
         August2026 = "2026-08",
+        /// Builds of three days at the end of May, by their source.
+        May2026 = "2026-05",
+        /// `llama-cpp-sys-2` 0.1.146, published on 30 April 2026.
+        April2026 = "2026-04",
+        /// `llama-cpp-sys-2` 0.1.137 and 0.1.141, published on 1 and 29 March 2026.
+        March2026 = "2026-03",
+        /// `llama-cpp-sys-2` 0.1.132, published on 15 January 2026.
+        January2026 = "2026-01",
+        /// Builds of the end of December, by their source.
+        December2025 = "2025-12",
+        /// `llama-cpp-sys-2` 0.1.126, published on 20 November 2025, and 0.1.130, which has the same llama.cpp.
+        LateNovember2025 = "2025-11-20",
+        /// `llama-cpp-sys-2` 0.1.123, published on 3 November 2025.
+        November2025 = "2025-11",
+        /// `llama-cpp-sys-2` 0.1.122, published on 20 September 2025.
+        September2025 = "2025-09",
     }
 }
 
@@ -56,16 +73,39 @@ impl Serialize for Release {
     }
 }
 
-/// The last build that is nearer to release 2026-08 than to 2026-08-05: about halfway between that of 8 June 2026
-/// (0.1.150, about b9570) and b10200 (0.1.154).
-const LAST_OF_AUGUST: u64 = 9_885;
-/// The last build that is nearer to release 2026-08-05 than to 2026-09: about halfway between b10200 and b10960, and the
-/// last one known to keep nothing for a fused weighted sum of experts: a user's two cards took 808.35 MiB with it, which
-/// a mixture of 128 experts only takes so. The pull request that lets a backend keep them (ggml-org/llama.cpp 27301) is of
-/// 18 August 2026.
-const LAST_OF_EARLY_AUGUST: u64 = 10_581;
-/// The last build that is nearer to release 2026-09 than to 2026-11: about halfway between b10960 and b11342.
-const LAST_OF_SEPTEMBER: u64 = 11_150;
+/// Every release with the first build and the first day that are nearest to it, newest first. Since mid-2026 that is
+/// about halfway between two that were compared, before it where the rule changed.
+///
+/// - 2026-11: about halfway between b10960 and b11342.
+/// - 2026-09: about halfway between b10200 and b10960; b10581 is the last one known to keep nothing for a fused weighted
+///   sum of experts: a user's two cards took 808.35 MiB with it, which a mixture of 128 experts only takes so. The pull
+///   request that lets a backend keep them (ggml-org/llama.cpp 27301) is of 18 August 2026. b10488 is of 20 August 2026,
+///   and some twenty are built a day.
+/// - 2026-08-05: about halfway between 0.1.153 of 28 July, whose answers are those of 2026-08, and b10200 (0.1.154).
+/// - 2026-08: logits of one token per sequence (ggml-org/llama.cpp 23861, of 1 June): after b9442 of 31 May, before b9467 of
+///   2 June.
+/// - 2026-05: b9410 is the merge of 23764 (031ddb2e0).
+/// - 2026-04: b8607 is of 1 April, the day on which 21038 was merged.
+/// - 2026-03: 18898 was merged between b7762 of 16 January and b7812 (a5eaa1d6a) or soon after.
+/// - 2026-01: 17004 was merged on 4 January; b7523 is of 24 December and b7703 of 11 January.
+/// - 2025-12: `--fit` (16653) of 15 December and the output layer first (18148) of three days later; b7313 is of 7
+///   December and b7523 of the 24th.
+/// - 2025-11-20: 16884 and 17232, both of 13 November; b7003 is of 9 November and b7157 of the 26th.
+/// - 2025-11: 16812, of 28 October; b6904 is of the end of October.
+const NEAREST: [(Release, u64, Date); Release::ALL.len()] = [
+    (Release::November2026, 11_151, Date::new(2026, 10, 1)),
+    (Release::September2026, 10_582, Date::new(2026, 8, 25)),
+    (Release::EarlyAugust2026, 10_150, Date::new(2026, 8, 1)),
+    (Release::August2026, 9_455, Date::new(2026, 6, 1)),
+    (Release::May2026, 9_410, Date::new(2026, 5, 29)),
+    (Release::April2026, 8_607, Date::new(2026, 4, 1)),
+    (Release::March2026, 7_815, Date::new(2026, 1, 23)),
+    (Release::January2026, 7_622, Date::new(2026, 1, 4)),
+    (Release::December2025, 7_440, Date::new(2025, 12, 16)),
+    (Release::LateNovember2025, 7_045, Date::new(2025, 11, 13)),
+    (Release::November2025, 6_868, Date::new(2025, 10, 28)),
+    (Release::September2025, 0, Date::new(2023, 1, 1)),
+];
 /// The builds between two that were compared: 0.1.154, and 0.1.155 of 31 August or builds of mid-September.
 const COMPARED: std::ops::RangeInclusive<u64> = 10_200..=10_960;
 /// The architectures that differ between 0.1.154 and 0.1.155, that both refused to load or that were not asked about; the
@@ -93,14 +133,6 @@ const OTHER_IN_AUGUST: [&str; 19] = [
 ];
 /// The architectures that agree in 0.1.154 and builds of mid-September.
 const SAME_UNTIL_SEPTEMBER: [&str; 4] = ["gemma3", "gpt-oss", "llama", "qwen3"];
-/// The day of the first build after [`LAST_OF_AUGUST`]: b9888 is of 6 July 2026.
-const FIRST_OF_EARLY_AUGUST: Date = Date { year: 2026, month: 7, day: 6 };
-/// About the day of the first build after [`LAST_OF_EARLY_AUGUST`]: b10488 is of 20 August 2026, and some twenty are built
-/// a day.
-const FIRST_OF_SEPTEMBER: Date = Date { year: 2026, month: 8, day: 25 };
-/// The first day that is nearer to release 2026-11 than to 2026-09.
-const FIRST_OF_NOVEMBER: Date = Date { year: 2026, month: 10, day: 1 };
-
 /// A day, or the first one of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Date {
@@ -110,6 +142,10 @@ pub(super) struct Date {
 }
 
 impl Date {
+    const fn new(year: u32, month: u32, day: u32) -> Self {
+        Self { year, month, day }
+    }
+
     /// Of `2026-09`, or `2026-09-15`.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
@@ -166,16 +202,18 @@ impl NearestRelease {
 
 impl Release {
     /// The release nearest to llama.cpp's build of this number.
-    pub const fn nearest_to_build(build: u64) -> Self {
-        if build <= LAST_OF_AUGUST {
-            Self::August2026
-        } else if build <= LAST_OF_EARLY_AUGUST {
-            Self::EarlyAugust2026
-        } else if build <= LAST_OF_SEPTEMBER {
-            Self::September2026
-        } else {
-            Self::November2026
-        }
+    pub fn nearest_to_build(build: u64) -> Self {
+        Self::nearest(|(_, first, _)| *first <= build)
+    }
+
+    pub(super) fn nearest_to_date(date: Date) -> Self {
+        Self::nearest(|(.., first)| *first <= date)
+    }
+
+    /// The newest whose row began already; of nothing, the oldest.
+    fn nearest(began: impl Fn(&(Self, u64, Date)) -> bool) -> Self {
+        let oldest = Self::ALL[Self::ALL.len() - 1];
+        NEAREST.iter().find(|row| began(row)).map_or(oldest, |(release, ..)| *release)
     }
 
     /// Whether a build reserves what this release does for models of an architecture: it lies between two that agree.
@@ -183,7 +221,7 @@ impl Release {
         let same = match self {
             Self::EarlyAugust2026 => !OTHER_IN_AUGUST.contains(&architecture),
             Self::September2026 => SAME_UNTIL_SEPTEMBER.contains(&architecture),
-            Self::November2026 | Self::August2026 => false,
+            _ => false,
         };
         same && self == Self::nearest_to_build(build) && COMPARED.contains(&build)
     }
@@ -192,18 +230,6 @@ impl Release {
     /// program ships (`koboldcpp 1.120`); none if the text is none of these, or nothing is known of that version.
     pub fn nearest_to(text: &str) -> Option<Self> {
         NearestRelease::to(text).map(|nearest| nearest.release)
-    }
-
-    pub(super) fn nearest_to_date(date: Date) -> Self {
-        if date < FIRST_OF_EARLY_AUGUST {
-            Self::August2026
-        } else if date < FIRST_OF_SEPTEMBER {
-            Self::EarlyAugust2026
-        } else if date < FIRST_OF_NOVEMBER {
-            Self::September2026
-        } else {
-            Self::November2026
-        }
     }
 }
 
@@ -219,6 +245,12 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_builds_and_days_are_in_order() {
+        assert_eq!(NEAREST.map(|(release, ..)| release), Release::ALL);
+        assert!(NEAREST.windows(2).all(|pair| pair[0].1 > pair[1].1 && pair[0].2 > pair[1].2));
+    }
+
+    #[test]
     fn builds_and_dates_have_a_nearest_release() {
         let (oldest, newest) = (Release::ALL[Release::ALL.len() - 1], Release::ALL[0]);
         for (text, release) in [
@@ -228,13 +260,24 @@ mod tests {
             ("b10960", Release::September2026),
             ("2026-09", Release::September2026),
             ("b10488", Release::EarlyAugust2026),
-            ("b9888", Release::EarlyAugust2026),
             ("2026-08-18", Release::EarlyAugust2026),
-            ("2026-07-06", Release::EarlyAugust2026),
+            ("b9888", Release::August2026),
+            ("2026-07-06", Release::August2026),
             ("2026-10-02", newest),
-            ("b9509", oldest),
-            ("2026-06-04", oldest),
-            ("b9000", oldest),
+            ("b9509", Release::August2026),
+            ("2026-06-04", Release::August2026),
+            ("b9410", Release::May2026),
+            ("b9409", Release::April2026),
+            ("b9000", Release::April2026),
+            ("2026-04", Release::April2026),
+            ("b8607", Release::April2026),
+            ("b8606", Release::March2026),
+            ("2026-02-14", Release::March2026),
+            ("b7762", Release::January2026),
+            ("b7523", Release::December2025),
+            ("b7157", Release::LateNovember2025),
+            ("b6904", Release::November2025),
+            ("b6500", oldest),
             ("2025-01", oldest),
         ] {
             assert_eq!(Release::nearest_to(text), Some(release), "{text}");

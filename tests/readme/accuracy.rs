@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use plimsoll::engine::EngineId;
+use plimsoll::engine::llama_cpp::release::ReleaseTraits;
 use plimsoll::settings::Release;
 
 use super::check_table;
@@ -24,7 +25,10 @@ struct Compared {
     logs: usize,
 }
 
-fn compared() -> [Compared; 14] {
+/// Of releases before 2026-08, each with some everyday models.
+const OLDER_LINES: usize = 949;
+
+fn compared() -> [Compared; 15] {
     let ollama = |engine: EngineId, outcomes: &[ModelOutcome], lines| Compared {
         name: format!("`{engine}`"),
         lines,
@@ -42,6 +46,22 @@ fn compared() -> [Compared; 14] {
         })),
         logs: llama_cpp::logs_of(measured, release),
     };
+    // in one row, with graphs on a simulated card alone
+    let older = |lines| {
+        let older = Release::ALL.into_iter().filter(|release| ReleaseTraits::of(*release).backends_from.is_some());
+        let outcomes: Vec<_> = older.flat_map(|release| llama_cpp::outcomes(Measured::Plain, release)).collect();
+        let rows = outcomes.iter().map(|one| {
+            let exact = one.lines.iter().filter(|line| line.is_ok()).count();
+            (one.architecture.as_str(), Row { lines: one.lines.len(), exact, worst: one.worst })
+        });
+        Compared {
+            name: format!("`{}` 2025-09 to 2026-04, {}", EngineId::LlamaCpp, Measured::Plain.title()),
+            lines,
+            exact: lines,
+            rows: per_architecture(rows),
+            logs: 0,
+        }
+    };
     [
         llama_cpp(Measured::Cuda, Release::November2026, 10292),
         llama_cpp(Measured::Cuda, Release::September2026, 3326),
@@ -55,6 +75,7 @@ fn compared() -> [Compared; 14] {
         llama_cpp(Measured::Plain, Release::September2026, 2797),
         llama_cpp(Measured::Plain, Release::EarlyAugust2026, 2597),
         llama_cpp(Measured::Plain, Release::August2026, 4679),
+        older(OLDER_LINES),
         ollama(EngineId::Ollama024, ollama_024::outcomes(), ollama_024::LINES),
         ollama(EngineId::Ollama011, ollama_011::outcomes(), ollama_011::LINES),
     ]

@@ -12,8 +12,8 @@ use crate::engine::PlanRequest;
 use crate::observed::{Event, Load, Mib, Program, Term};
 use crate::settings::SplitMode;
 
-/// The first build that is known to have masks of 2 bytes a cell.
-const NARROW_MASKS: u64 = 10_016;
+/// The first build that has masks of 2 bytes a cell (031ddb2e0, ggml-org/llama.cpp 23764).
+const NARROW_MASKS: u64 = 9_410;
 
 /// What is known of rows that no other plan explains.
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -61,7 +61,7 @@ const ROWS: &[Row] = &[
         holds: |of, row| has_wide_masks(row, of.plan, of.load),
         says: |_, row| {
             let mib = row.difference();
-            sentence(format!("masks have 4 bytes a cell in builds before about b10000, and 2 since: {mib} more"))
+            sentence(format!("masks have 4 bytes a cell in builds before b{NARROW_MASKS}, and 2 since: {mib} more"))
         },
     },
     Row { holds: |of, row| is_model(row) && is_trial(of.load) && !of.asked_for_all, says: |_, _| Reason::FitTrial },

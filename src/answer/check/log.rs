@@ -17,12 +17,8 @@ use crate::units::Bytes;
 /// Memory of the computer where the log does not tell it; it limits no plan that is compared.
 const ASSUMED_RAM: Bytes = Bytes::gib(1024);
 
-/// The first build that may reserve logits of one token per sequence only; `--fit` and its lines are older.
-const OUTPUTS_SINCE: u64 = 9_200;
 /// Builds since then all reserve logits of one token per sequence, unless they are asked for more.
 const LAST_UNSURE: u64 = 9_885;
-/// Lines of before this build are mostly of builds that are nearest to release 2026-08.
-const OLD_LINES: u64 = 10_300;
 
 /// A machine with the log's names for its GPUs.
 #[derive(Clone, Debug, PartialEq)]
@@ -227,7 +223,7 @@ pub fn is_older(load: &Load) -> bool {
         return build < OLDEST_BUILD;
     }
     let shipped = ships(load).is_some_and(|ships| ships.is_older());
-    shipped || load.older_than.is_some_and(|build| build <= OLD_LINES)
+    shipped || load.older_than.is_some_and(|build| build <= OLDEST_BUILD)
 }
 
 /// The release that is nearest to the one in the log, with the build or version that says so, or that says nothing of
@@ -241,9 +237,10 @@ pub fn release(load: &Load) -> Option<(Option<Release>, String)> {
         let own = version.and_then(|version| version.parse::<OllamaVersion>().ok());
         (own.map_or_else(|| ships.release(), |version| Some(version.release())), ships.to_string())
     });
-    let before = load.older_than.filter(|&build| build <= OLD_LINES);
-    let by_lines =
-        before.map(|before| (Some(Release::August2026), format!("builds before b{before}, whose lines these are")));
+    let by_lines = match (possible_releases(load).collect::<Vec<_>>().as_slice(), load.older_than) {
+        (&[only], Some(before)) => Some((Some(only), format!("builds before b{before}, whose lines these are"))),
+        _ => None,
+    };
     let is_known = |shipped: &(Option<Release>, String)| shipped.0.is_some();
     shipped.clone().filter(is_known).or(by_lines).or(shipped)
 }
@@ -415,10 +412,7 @@ fn flash_attention(load: &Load) -> FlashAttn {
 fn outputs(load: &Load) -> Outputs {
     match load.settings.n_outputs_max {
         Some(tokens) => Outputs::Tokens(tokens),
-        None if build(load).is_some_and(|build| build < OUTPUTS_SINCE) => Outputs::Ubatch,
-        None if load.older_than.is_some_and(|build| build <= OUTPUTS_SINCE) || has_plain_defaults(load) => {
-            Outputs::Ubatch
-        }
+        None if has_plain_defaults(load) => Outputs::Ubatch,
         None => Outputs::Parallel,
     }
 }
@@ -428,10 +422,18 @@ pub fn may_compute_all(load: &Load) -> bool {
     load.settings.n_outputs_max.is_none() && printed_build(load).is_none_or(|build| build < LAST_UNSURE)
 }
 
-/// Releases that what ran may be like: those beside the nearest one, where that is known.
+/// Releases that what ran may be like: those beside the nearest one, where that is known, and else those of the builds
+/// whose lines the log has.
 pub fn possible_releases(load: &Load) -> impl Iterator<Item = Release> + use<> {
-    let nearest = printed_build(load).map(|build| Release::nearest_to_build(build) as usize);
-    Release::ALL.into_iter().filter(move |release| nearest.is_none_or(|at| at.abs_diff(*release as usize) <= 1))
+    let nearest = |build| Release::nearest_to_build(build) as usize;
+    let range = match printed_build(load).map(nearest) {
+        Some(at) => at.saturating_sub(1)..=at + 1,
+        None => {
+            let newest = load.older_than.map_or(0, |build| nearest(build.saturating_sub(1)));
+            newest..=load.not_older_than.map_or(usize::MAX, nearest)
+        }
+    };
+    Release::ALL.into_iter().filter(move |release| range.contains(&(*release as usize)))
 }
 
 /// Whether no build tells how many outputs are reserved.

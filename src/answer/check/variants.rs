@@ -178,7 +178,7 @@ impl<'a> Base<'a> {
         let releases: Vec<Option<Release>> = match known {
             _ if !runs => vec![None],
             Some(release) => vec![Some(release)],
-            None => Release::ALL.into_iter().map(Some).collect(),
+            None => log::possible_releases(self.load).map(Some).collect(),
         };
         let mut best: Option<((bool, usize, i64), PlanRequest, Planned)> = None;
         let mut error = None;
@@ -206,8 +206,7 @@ impl<'a> Base<'a> {
     fn score(&self, plan: &Planned, seen: Option<(u64, u64)>) -> (bool, usize, i64) {
         let rows = self.observed.beside(plan, &self.names);
         let layers = seen.is_none_or(|(on, _)| on == plan.layers.0 as u64);
-        let counts = |row: &&Compared| row.is_same() || has_wide_masks(row, plan, self.load);
-        let exact = rows.iter().filter(counts).count();
+        let exact = rows.iter().filter(|row| row.is_same()).count();
         let off: f64 = rows.iter().filter(|row| !row.agrees()).map(|row| row.difference().0.abs()).sum();
         (layers, exact, -(off.min(1e9) as i64))
     }

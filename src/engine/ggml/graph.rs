@@ -365,6 +365,12 @@ impl Graph {
         self.compute_view(Op::SetRows, into, ne, nb, [values, rows, into])
     }
 
+    /// The same without `into` as an operand.
+    pub fn set_rows_unread(&mut self, into: TensorId, values: TensorId, rows: TensorId) -> TensorId {
+        let Tensor { ne, nb, .. } = self[into];
+        self.compute_view(Op::SetRows, into, ne, nb, [values, rows])
+    }
+
     /// Copies `a` into the bytes of `into`.
     pub fn cpy(&mut self, a: TensorId, into: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[into];

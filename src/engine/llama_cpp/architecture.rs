@@ -41,6 +41,8 @@ pub struct Architecture {
     pub(super) room: GraphRoom,
     /// Where its graph was compared with what llama.cpp measures.
     pub compared: Compared,
+    /// The first release for which it was compared, at least on a simulated card.
+    pub compared_since: Release,
     pub(super) traits: &'static [Trait],
 }
 
@@ -282,6 +284,7 @@ impl Architecture {
         experts_in_f32: Releases::NONE,
         room: GraphRoom::USUAL,
         compared: Compared::Everywhere,
+        compared_since: Release::August2026,
         traits: &[],
     };
 

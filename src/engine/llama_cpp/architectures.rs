@@ -84,35 +84,46 @@ macro_rules! architectures {
 architectures! {
     /// Llama, Mistral, Mixtral and derived models.
     "llama" {
+        compared_since: R::September2025,
         blocks: Some(Transformer::LLAMA),
         traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
     };
     /// Llama 4.
-    "llama4" { traits: &[T::IgnoresExpertWeightsScale] } graph: |build| build.llama4(), hparams: Hparams::llama4;
+    "llama4" {
+        compared_since: R::January2026, traits: &[T::IgnoresExpertWeightsScale],
+    } graph: |build| build.llama4(), hparams: Hparams::llama4;
     /// Ministral 3 and variants.
     "mistral3" {
+        compared_since: R::January2026, since: R::LateNovember2025,
         blocks: Some(Transformer::LLAMA),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReadsTemperature],
     };
     /// Qwen 2 and 2.5.
-    "qwen2" { blocks: Some(Transformer::LLAMA) };
+    "qwen2" { compared_since: R::September2025, blocks: Some(Transformer::LLAMA) };
     /// The text part of Qwen 2 VL and 2.5 VL.
     "qwen2vl" { blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions, T::IgnoresOutputBias] };
     /// Qwen 3.
-    "qwen3" { blocks: Some(Transformer::LLAMA), traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales] };
+    "qwen3" {
+        compared_since: R::September2025, blocks: Some(Transformer::LLAMA), traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales],
+    };
     /// The text part of Qwen 3 VL.
-    "qwen3vl" { blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions] } hparams: Hparams::deepstack;
+    "qwen3vl" {
+        since: R::November2025, blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions],
+    } hparams: Hparams::deepstack;
     /// Qwen 3 with experts.
     "qwen3moe" {
+        compared_since: R::September2025,
         blocks: Some(Transformer::LLAMA),
         traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
     };
     /// The text part of Qwen 3 VL with experts.
     "qwen3vlmoe" {
+        compared_since: R::January2026, since: R::November2025,
         blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions, T::IgnoresExpertWeightsScale],
     } hparams: Hparams::deepstack;
     /// Qwen 3 Next: delta nets and attention.
     "qwen3next" {
+        since: R::LateNovember2025,
         room: GraphRoom::LARGE, keeps_last_rows: Releases::since(R::September2026), refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReshapesGate,
@@ -121,6 +132,7 @@ architectures! {
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen3_next_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5.
     "qwen35" {
+        since: R::March2026,
         room: GraphRoom::LARGE, keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
         rolls_back: Releases::ALL,
         traits: &[
@@ -130,6 +142,7 @@ architectures! {
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen35_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5 with experts.
     "qwen35moe" {
+        since: R::March2026,
         room: GraphRoom::LARGE, keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
         rolls_back: Releases::ALL,
         traits: &[
@@ -150,11 +163,13 @@ architectures! {
     } graph: |build| build.qwen4exp(), mtp: |build| build.qwen4exp_mtp(), hparams: Hparams::delta_nets_with_ngrams;
     /// Gemma 2.
     "gemma2" {
+        compared_since: R::September2025,
         blocks: Some(Transformer { embeddings: EmbeddingScale::Scaled, ..Transformer::GEMMA }),
         traits: &[T::CapsScores, T::CapsLogits],
     } hparams: |hp, keys| hp.window_of_4096(keys, 2);
     /// Gemma 3.
     "gemma3" {
+        compared_since: R::September2025,
         blocks: Some(Transformer { embeddings: EmbeddingScale::ScaledTokens, ..Transformer::GEMMA }),
         window: Window::Optional(6), traits: &[T::ReadsLogitCap],
     };
@@ -165,6 +180,7 @@ architectures! {
     } graph: |build| build.gemma3n(), hparams: |hp, _| hp.gemma3n();
     /// Gemma 4.
     "gemma4" {
+        since: R::April2026,
         window: Window::Needed(1), keeps_last_rows: Releases::ALL, reads_lazily: Releases::since(R::September2026),
         traits: &[
             T::GivesLayerInputs, T::SharesCaches, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale,
@@ -173,11 +189,13 @@ architectures! {
     } graph: |build| build.gemma4(), hparams: Hparams::gemma4;
     /// gpt-oss.
     "gpt-oss" {
+        compared_since: R::September2025,
         window: Window::Needed(2), keeps_last_rows: Releases::since(R::EarlyAugust2026),
         traits: &[T::GivesLayerInputs, T::IgnoresExpertWeightsScale],
     } graph: |build| build.gpt_oss();
     /// Phi 2.
     "phi2" {
+        compared_since: R::September2025,
         blocks: Some(Transformer {
             scales_queries: true, sum: ResidualOrder::SideBySide([Attention, FeedForward, Residual]),
             ..Transformer::PARALLEL
@@ -185,26 +203,30 @@ architectures! {
     };
     /// Phi 3 and 4.
     "phi3" {
+        compared_since: R::September2025,
         blocks: Some(Transformer {
             scales_queries: true, sum: ResidualOrder::InTurnResidualLast, ..Transformer::LLAMA
         }),
         traits: &[T::IgnoresExpertWeightsScale],
     };
     /// Command R.
-    "command-r" { blocks: Some(Transformer::PARALLEL), traits: &[T::ReadsLogitScale] };
+    "command-r" { compared_since: R::January2026, blocks: Some(Transformer::PARALLEL), traits: &[T::ReadsLogitScale] };
     /// `DeepSeek` 2, 3 and all with MLA.
     "deepseek2" {
+        compared_since: R::March2026,
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         refuses_mtp_blocks: Releases::until(R::EarlyAugust2026), traits: &[T::NoTensorSplit, T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// Mistral Small 4: `DeepSeek` 2's blocks.
     "mistral4" {
+        since: R::March2026,
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         experts_in_f32: Releases::since(R::November2026), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::NoTensorSplit, T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// `DeepSeek` 3.2: the same with sparse attention.
     "deepseek32" {
+        since: R::April2026,
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         unmarked: |slot| slot == Slot::ExpProbsB, compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales],
@@ -221,6 +243,7 @@ architectures! {
     } graph: |build| build.deepseek4(), mtp: |build| build.deepseek4_mtp(), hparams: Hparams::compressed_windows;
     /// GLM 5: `DeepSeek` 3.2's blocks, some of which share an indexer.
     "glm-dsa" {
+        since: R::March2026,
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         gating: gating::SIGMOID, unmarked: |slot| slot == Slot::ExpProbsB,
         loads_mtp_blocks: Releases::only(R::EarlyAugust2026), compared: Compared::OnCuda(R::EarlyAugust2026),
@@ -228,11 +251,13 @@ architectures! {
     } hparams: Hparams::glm_dsa;
     /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
     "deepseek2-ocr" {
+        since: R::March2026,
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         gating: gating::SOFTMAX, compared: Compared::OnCuda(R::EarlyAugust2026),
     };
     /// GLM 4.
     "glm4" {
+        compared_since: R::September2025,
         blocks: Some(Transformer {
             scales_queries: false, feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)),
             ..Transformer::GEMMA
@@ -241,6 +266,7 @@ architectures! {
     };
     /// GLM 4.5 with experts.
     "glm4moe" {
+        compared_since: R::April2026,
         blocks: Some(Transformer {
             feed_forward: Norms::before(Slot::AttnPostNorm), experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
@@ -248,9 +274,11 @@ architectures! {
         traits: &[T::SeveralPositionsBySections],
     };
     /// `ChatGLM` 3.
-    "chatglm" { blocks: Some(Transformer::LLAMA) };
+    "chatglm" { compared_since: R::January2026, blocks: Some(Transformer::LLAMA) };
     /// Stable LM.
-    "stablelm" { blocks: Some(Transformer { feed_forward: Norms::SHARED_INPUT, ..Transformer::LAYER }) };
+    "stablelm" {
+        compared_since: R::September2025, blocks: Some(Transformer { feed_forward: Norms::SHARED_INPUT, ..Transformer::LAYER }),
+    };
     /// Granite, also with experts.
     "granite" | "granitemoe" {
         blocks: Some(Transformer::LLAMA), traits: &[T::IgnoresExpertWeightsScale],
@@ -274,6 +302,7 @@ architectures! {
     } graph: |build| build.nemotron_h(), mtp: |build| build.nemotron_h_mtp(), hparams: Hparams::nemotron_h;
     /// `SmolLM` 3.
     "smollm3" {
+        compared_since: R::September2025,
         blocks: Some(Transformer { rotation: RopeLayers::ButEveryNth, ..Transformer::LLAMA }),
     } hparams: |hp, _| hp.no_rope_every(4);
     /// `OLMo` 2 and 3.
@@ -346,6 +375,7 @@ architectures! {
     };
     /// The text part of Hunyuan VL.
     "hunyuan_vl" {
+        since: R::April2026,
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
         traits: &[T::GivesLayerInputs, T::SeveralPositionsBySections],
     };
@@ -359,6 +389,7 @@ architectures! {
     "internlm2" { blocks: Some(Transformer::LLAMA) };
     /// `MiniMax` M2.
     "minimax-m2" {
+        since: R::November2025,
         blocks: Some(Transformer {
             heads: QkNorm::Across, experts: ExpertRouting { gating: None, ..ExpertRouting::SOFTMAX },
             ..Transformer::LLAMA
@@ -431,6 +462,7 @@ architectures! {
     };
     /// `ModernBERT`.
     "modern-bert" {
+        since: R::December2025,
         blocks: Some(Transformer {
             attention: Norms { before: PreNorm::NormOrAttentions(Slot::AttnNorm), ..Norms::NOTHING },
             ..Transformer::LAYER
@@ -438,7 +470,7 @@ architectures! {
         window: Window::DenseFirst(3), traits: &[T::NoOutput],
     };
     /// `EuroBERT`.
-    "eurobert" { blocks: Some(Transformer::LLAMA), traits: &[T::NoOutput] };
+    "eurobert" { since: R::March2026, blocks: Some(Transformer::LLAMA), traits: &[T::NoOutput] };
     /// EAGLE 3: one block that drafts for another model.
     "eagle3" {
         since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
@@ -452,6 +484,7 @@ architectures! {
     } graph: |build| build.dflash(), mtp: |build| build.dflash(), hparams: Hparams::dflash;
     /// Gemma 4's assistant, which drafts for it and shares its caches.
     "gemma4-assistant" {
+        since: R::April2026,
         traits: &[T::OnlyDrafts, T::WindowsNeedNoRopeFactors, T::SharesPartnersCaches],
     } graph: |build| build.gemma4_assistant(), mtp: |build| build.gemma4_assistant(),
         hparams: Hparams::gemma4_assistant;
@@ -468,16 +501,19 @@ architectures! {
     };
     /// Jais 2.
     "jais2" {
+        since: R::March2026,
         blocks: Some(Transformer { squares: true, ..Transformer::LAYER }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
     };
     /// Maincoder.
     "maincoder" {
+        since: R::December2025,
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
     };
     /// openPangu Embedded.
     "pangu-embedded" {
+        since: R::November2025,
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::IgnoresRopeFactors],
     };
@@ -489,6 +525,7 @@ architectures! {
     };
     /// K-EXAONE.
     "exaone-moe" {
+        since: R::January2026,
         blocks: Some(Transformer {
             rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
@@ -503,11 +540,13 @@ architectures! {
     };
     /// `JetBrains` Mellum 2.
     "mellum" {
+        since: R::April2026,
         blocks: Some(Transformer::LLAMA), window: Window::Optional(4), compared: Compared::OnCuda(R::September2026),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
     };
     /// `MiMo` V2.
     "mimo2" {
+        since: R::December2025,
         blocks: Some(Transformer {
             experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX }, ..Transformer::LLAMA
         }),
@@ -516,6 +555,7 @@ architectures! {
     } hparams: Hparams::mimo2;
     /// The text part of `PaddleOCR`-VL.
     "paddleocr" {
+        since: R::March2026,
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::SeveralPositions],
     };
@@ -546,11 +586,13 @@ architectures! {
     };
     /// RND1, a diffusion model of Qwen 3's blocks.
     "rnd1" {
+        since: R::LateNovember2025,
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
     };
     /// Kimi Linear: delta attention, and compressed attention without positions.
     "kimi-linear" {
+        since: R::March2026,
         room: GraphRoom::LARGE, blocks: Some(Transformer {
             experts: ExpertRouting { normalised: Some(true), ..ExpertRouting::FROM_HEADER }, ..Transformer::LLAMA
         }),
@@ -593,6 +635,7 @@ architectures! {
     } graph: |build| build.rwkv(), hparams: Hparams::rwkv;
     /// Step 3.5.
     "step35" {
+        since: R::March2026,
         blocks: Some(Transformer {
             heads: QkNorm::EachOfCopies, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
@@ -641,6 +684,7 @@ architectures! {
     } hparams: |hp, _| hp.scaled_embeddings();
     /// Arcee Trinity.
     "afmoe" {
+        since: R::LateNovember2025,
         blocks: Some(Transformer {
             embeddings: EmbeddingScale::Scaled, rotation: RopeLayers::ButEveryNth,
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::NormOfAll(Slot::AttnPostNorm)),
@@ -709,6 +753,7 @@ architectures! {
     } graph: |build| build.bitnet();
     /// `PLaMo` 3.
     "plamo3" {
+        since: R::December2025,
         blocks: Some(Transformer {
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::Norm(Slot::AttnPostNorm)),
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)), ..Transformer::LLAMA
@@ -733,10 +778,12 @@ architectures! {
     } hparams: Hparams::chameleon;
     /// Talkie: norms without weights, and the embeddings added after every block.
     "talkie" {
+        since: R::April2026,
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFfnDownScale, T::ScalesLogits],
     } graph: |build| build.talkie();
     /// Llama used for embeddings: its attention does not read the cache.
     "llama-embed" {
+        since: R::December2025,
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresCache],
     };
@@ -751,6 +798,7 @@ architectures! {
     };
     /// The language part of `CogVLM` 2, whose weights for images are others.
     "cogvlm" {
+        since: R::November2025,
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::GivesAllLogits, T::NoMixedBatches, T::IgnoresFusedQkvScale, T::IgnoresRopeFactors],
     };

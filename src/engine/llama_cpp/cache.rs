@@ -1,11 +1,12 @@
 //! KV caches and recurrent states: sizes, shapes and devices (`llama-kv-cache*.cpp`, `llama-memory-*.cpp`, 0.1.161).
 
-use super::architecture::{Architecture, Trait};
+use super::architecture::Trait;
 use super::context::{ContextType, Cparams};
 use super::hparams::{Hparams, Indexer};
 use super::loaded::LoadedModel;
 use super::partner::Partner;
 use super::placement::Placement;
+use super::release::ReleaseTraits;
 use crate::engine::ggml::allocate::Piece;
 use crate::engine::ggml::backend::Cpu;
 use crate::engine::ggml::tensor::{BackendId, Tensor, row};
@@ -106,15 +107,14 @@ impl Memory {
             let is_mtp = il >= hparams.n_layer();
             if drafts { is_mtp } else { hparams.attends[il] && (all || !is_mtp) }
         };
-        let cache =
-            |size, holds: &dyn Fn(usize) -> bool| KvCache::new(hparams, architecture, context, placement, size, holds);
+        let cache = |size, holds: &dyn Fn(usize) -> bool| KvCache::new(model, context, placement, size, holds);
         let Some(window) = hparams.n_swa else {
             let full = Some(cache(context.n_ctx_seq, &attends));
             let indexer = hparams.indexer.as_ref().filter(|_| !drafts || architecture.has(Trait::DraftsFromIndexer));
             let indexer = indexer.map(|indexer| KvCache::indexer(hparams, indexer, context, placement));
             return Self { full, indexer, recurrent, ..Self::default() };
         };
-        let size = window_cells(window, context);
+        let size = window_cells(window, context, release);
         let indexer = hparams.indexer.as_ref().filter(|_| !drafts);
         Self {
             indexer: indexer.map(|indexer| KvCache::indexer(hparams, indexer, context, placement)),
@@ -299,13 +299,14 @@ impl Recurrent {
 
 impl KvCache {
     fn new(
-        hparams: &Hparams,
-        architecture: &Architecture,
+        model: &LoadedModel,
         context: &Cparams,
         placement: &Placement,
         size: u64,
         holds: &dyn Fn(usize) -> bool,
     ) -> Self {
+        let LoadedModel { hparams, release, family, .. } = model;
+        let architecture = family.architecture;
         let v_transposed = !context.flash_attn;
         let v_max = hparams.v_gqa_max();
         let own = |il: usize| KvLayer {
@@ -333,7 +334,9 @@ impl KvCache {
                 layers[il] = if holds(il) { layers[owner] } else { None };
             }
         }
-        let rotates = |ty: Type, head: u64, first: u64| ty.block() > 1 && head > 0 && first.is_multiple_of(64);
+        let rotates = |ty: Type, head: u64, first: u64| {
+            release.rotates_quantised && ty.block() > 1 && head > 0 && first.is_multiple_of(64)
+        };
         let rotates_k = rotates(context.type_k, head_k, hparams.head_k(0));
         let rotation_k = if rotates_k { largest_rotation(head_k) } else { 0 };
         let v_rotates = hparams.mla.is_none() && rotates(context.type_v, head_v, hparams.head_v(0));
@@ -377,12 +380,13 @@ impl KvCache {
 }
 
 /// Cells of a cache with a sliding window.
-fn window_cells(window: u64, context: &Cparams) -> u64 {
+fn window_cells(window: u64, context: &Cparams, release: &ReleaseTraits) -> u64 {
     if context.swa_full {
         return context.n_ctx_seq;
     }
     let sequences = if context.kv_unified { context.n_seq_max } else { 1 };
-    context.n_ctx_seq.min(window * sequences + context.n_ubatch).next_multiple_of(256)
+    let cells = (window * sequences + context.n_ubatch).next_multiple_of(context.cells(release));
+    context.n_ctx_seq.min(cells)
 }
 
 /// Side of the largest Hadamard matrix that divides a head, at least 64.
@@ -491,11 +495,10 @@ impl Memory {
         context: &Cparams,
         placement: &Placement,
     ) -> Self {
-        let LoadedModel { hparams, family, .. } = model;
+        let LoadedModel { hparams, release, .. } = model;
         let context = &Cparams { kv_unified: false, ..context.clone() };
-        let keys = |size: u64, holds: &dyn Fn(usize) -> bool| {
-            KvCache::new(hparams, family.architecture, context, placement, size, holds).only_keys()
-        };
+        let keys =
+            |size: u64, holds: &dyn Fn(usize) -> bool| KvCache::new(model, context, placement, size, holds).only_keys();
         let compressor = |ratio: u64, size: Option<u64>| {
             let overlaps = ratio == 4;
             let holds = |il: usize| hparams.compress_ratios[il] == ratio;
@@ -525,7 +528,7 @@ impl Memory {
             hca: compressor(128, None),
         };
         Self {
-            window: Some(keys(window_cells(window, context), &|_| true)),
+            window: Some(keys(window_cells(window, context, release), &|_| true)),
             compressed: Some(compressed),
             n_swa: Some(window),
             ..Self::default()

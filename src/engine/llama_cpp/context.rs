@@ -7,6 +7,7 @@ use super::adapters::AdapterPairs;
 use super::architecture::{GraphFamily, Trait};
 use super::error::LoadError;
 use super::loaded::LoadedModel;
+use super::release::ReleaseTraits;
 use crate::engine::ggml::Type;
 use crate::settings::{FlashAttn, Pooling};
 
@@ -213,11 +214,13 @@ impl Cparams {
         let n_seq_max = options.n_seq_max.max(1);
         let asked = if options.n_ctx == 0 { hparams.n_ctx_train } else { options.n_ctx };
         let n_batch = if hparams.causal { asked.min(options.n_batch) } else { options.n_batch };
+        let n_batch = n_batch.max(release.mask_rows);
         let n_ubatch = n_batch.min(if options.n_ubatch == 0 { options.n_batch } else { options.n_ubatch });
-        let mut n_ctx = asked.next_multiple_of(256);
+        let cells = cells(flash != FlashAttn::Off, release);
+        let mut n_ctx = asked.next_multiple_of(cells);
         let mut n_ctx_seq = n_ctx;
         if !options.kv_unified {
-            n_ctx_seq = (n_ctx / n_seq_max).next_multiple_of(256);
+            n_ctx_seq = (n_ctx / n_seq_max).next_multiple_of(cells);
             n_ctx = n_ctx_seq * n_seq_max;
         }
         if n_ctx_seq == 0 {
@@ -248,7 +251,7 @@ impl Cparams {
                 n_ctx.min(n_ubatch)
             )));
         }
-        let all_rows = options.n_outputs_max == 0 || architecture.has(Trait::HasEncoder);
+        let all_rows = options.n_outputs_max == 0 || !release.limits_outputs || architecture.has(Trait::HasEncoder);
         let n_outputs_max = if all_rows { n_batch } else { options.n_outputs_max };
         if n_outputs_max < n_seq_max {
             // an assertion of `llama_context::output_reserve`, which takes one for each
@@ -291,6 +294,11 @@ impl Cparams {
         })
     }
 
+    /// The number of cells of which caches have a multiple.
+    pub fn cells(&self, release: &ReleaseTraits) -> u64 {
+        cells(self.flash_attn, release)
+    }
+
     /// The batch for which memory is reserved.
     pub fn reserved(&self) -> Batch {
         self.reserved_for(self.n_seq_max)
@@ -307,6 +315,10 @@ impl Cparams {
         let n_tokens = tokens_per_sequence * self.n_seq_max;
         Batch { n_tokens, n_outputs: n_tokens, n_seqs: self.n_seq_max }
     }
+}
+
+fn cells(flash: bool, release: &ReleaseTraits) -> u64 {
+    if flash { release.cells.0 } else { release.cells.1 }
 }
 
 fn check(options: &ContextParams, flash: FlashAttn, model: &LoadedModel) -> Result<(), LoadError> {

@@ -254,7 +254,7 @@ impl GraphBuilder<'_> {
         let weight = self.need_global(LlmTensor::OutputNorm);
         let bias = self.global_bias(LlmTensor::OutputNorm);
         let x = self.norm_with(x, weight, bias, kind, None);
-        self.g[x].output = true;
+        self.g[x].output = self.release.keeps_results;
         self.label(x, "result_norm", None)
     }
 
@@ -290,7 +290,9 @@ impl GraphBuilder<'_> {
 
     /// Adds the logits and everything they depend on to the graph.
     fn close(&mut self, logits: TensorId) {
-        self.g.set_output(logits);
+        if self.release.keeps_results {
+            self.g.set_output(logits);
+        }
         self.g.expand(logits);
         self.logits = logits;
     }
@@ -329,16 +331,19 @@ impl GraphBuilder<'_> {
         let table = self.need_global(LlmTensor::TokenEmbd);
         let tokens = self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_tokens");
         self.inp_tokens = tokens;
-        let given = self.g.input(Type::F32, [n_inp, n_tokens, 1, 1], "inp_embd");
+        let both = self.release.both_inputs;
+        let given = both.then(|| self.g.input(Type::F32, [n_inp, n_tokens, 1, 1], "inp_embd"));
         let looked_up = self.look_up(table, tokens);
 
-        self.g.expand(looked_up);
-        self.g.expand(given);
+        if let Some(given) = given {
+            self.g.expand(looked_up);
+            self.g.expand(given);
+        }
         if self.mixes_batches() {
             self.mixed_embeddings(table);
         }
         let mut x = looked_up;
-        if n_inp != n_embd {
+        if n_inp != n_embd && both {
             let stride = self.g[x].nb[1];
             x = self.g.window(x, [n_embd, n_tokens, 1, 1], [stride]);
         }
@@ -355,7 +360,9 @@ impl GraphBuilder<'_> {
             x = self.g.mul(x, rows);
         }
         self.label(x, "embd", None);
-        self.g.expand(x);
+        if both {
+            self.g.expand(x);
+        }
         // the model's own graph does it, so that other inputs may come first
         if scaled && !by_row { self.g.scale(x) } else { x }
     }
@@ -379,6 +386,9 @@ impl GraphBuilder<'_> {
 
     fn look_up(&mut self, table: TensorId, tokens: TensorId) -> TensorId {
         let rows = self.g.get_rows(table, tokens);
+        if !self.release.both_inputs {
+            return rows;
+        }
         let more = self.hp.n_embd_inp() - self.hp.n_embd;
         if more > 0 { self.g.pad(rows, [more, 0, 0, 0]) } else { rows }
     }
@@ -404,8 +414,11 @@ impl GraphBuilder<'_> {
         self.g.input(Type::F32, [1, 1, self.batch.n_tokens, 1], "inp_attn_scale")
     }
 
-    /// Adds a deepstack level of the input embeddings.
+    /// Adds a deepstack level of the input embeddings, which only embeddings have.
     fn add_deepstack_level(&mut self, x: TensorId) -> TensorId {
+        if !self.release.both_inputs {
+            return x;
+        }
         let given = self.inp_embd;
         let stride = self.g[given].nb[1];
         let level = self.g.window(given, [self.hp.n_embd, self.batch.n_tokens, 1, 1], [stride]);

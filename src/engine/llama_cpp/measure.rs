@@ -120,13 +120,14 @@ impl<'a> Measurer<'a> {
         before: Option<MeasuredGraphs>,
         mut passes: Option<&mut PassTrace>,
     ) -> Result<(MemoryBreakdown, MeasuredGraphs), LoadError> {
-        let pins = reservation == Reservation::Loaded;
+        let loads = reservation == Reservation::Loaded;
+        let pins = loads && self.model.release.reserves_pinned;
         let mut graphs = match before {
             Some(known) if known.are_of(placement, options, pins) => known,
             other => self.prompt(placement, options, pins, other, passes.as_deref_mut())?,
         };
         let mut measured = self.measured(&graphs.layout, &graphs.compute);
-        if !pins {
+        if !loads {
             return Ok((measured, graphs));
         }
         if graphs.layout.memory.lacks_bytes() {
@@ -306,7 +307,7 @@ impl<'a> Measurer<'a> {
         let again = of_one.then(|| context.reserved_for(1));
         let reserve = |batch: Batch| {
             let (mut graph, mut schedule, mut lifetimes) = Default::default();
-            self.graph_of(layout, batch, true, (&mut graph, &mut schedule), None)?;
+            self.graph_of(layout, batch, self.model.release.reserves_pinned, (&mut graph, &mut schedule), None)?;
             let reserved = allocate::reserve(&graph, &schedule, &self.backends, Some(&mut lifetimes));
             Ok(ReservedGraph { batch, graph, schedule, lifetimes, reserved })
         };

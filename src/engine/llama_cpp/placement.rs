@@ -60,6 +60,8 @@ pub struct SplitRequest<'a> {
     pub by_user: &'a UserOverrides,
     /// MTP blocks are loaded.
     pub load_mtp: bool,
+    /// The output layer is the first on a GPU; otherwise the last.
+    pub output_layer_first: bool,
 }
 
 /// A weight on a device that holds it.
@@ -123,7 +125,8 @@ impl Placement {
         let gpus = request.free.len();
         let blocks = hparams.n_layer_all as u64;
         let asked = request.gpu_layers.unwrap_or(blocks + 1);
-        let first = (blocks + 1).saturating_sub(asked);
+        let layers = if request.output_layer_first { blocks + 1 } else { blocks };
+        let first = layers.saturating_sub(asked);
         let count = if gpus == 0 { 0 } else { asked.min(blocks + 1) };
         let bounds = bounds(request);
         let cpu = gpus as BackendId;
@@ -572,6 +575,7 @@ impl LoadedModel {
             overrides: &spread.overrides,
             by_user: &spread.by_user,
             load_mtp: spread.load_mtp,
+            output_layer_first: self.release.output_layer_first,
         };
         // host buffers of a GPU come first
         let host = !spread.no_host && devices.iter().any(|device| device.backend.has_host_buffers());

@@ -20,6 +20,7 @@ use super::peak;
 use super::placement::{BlockOverride, LayerSplit, OverrideGroup, Placement, SplitRequest};
 use super::prepared::PreparedModel;
 use super::projector::PlacedProjector;
+use super::release::CONTEXT_BEFORE_FIT;
 use super::resolved::ResolvedRequest;
 use super::speculation::Speculation;
 use super::tensor_split::{self, TensorSplit};
@@ -71,7 +72,7 @@ pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) ->
     }
     let context = Cparams::new(&params.options, loaded)?;
     let gpus = (0..machine.gpus.len()).map(|gpu| params.gpus.contains(&gpu)).collect();
-    let upper_bound = LowerBound { loaded, params: &params, context: &context, machine, settings }.upper_bound();
+    let upper_bound = LowerBound { loaded, params: &params, context: &context, machine }.upper_bound();
     Ok(Preflight { settings: in_effect(&context, &params, loaded, settings), gpus, upper_bound, refused: false })
 }
 
@@ -263,9 +264,7 @@ impl PlanBuilder<'_> {
         match (on_gpu, self.placed.settings.gpu_layers) {
             _ if self.placed.params.gpus.is_empty() => Why::NoGpu,
             (true, _) if elsewhere > Bytes::ZERO => Why::InPart { needed, elsewhere },
-            (true, GpuLayers::Auto) if self.placed.settings.no_fit || self.placed.params.cards.is_some() => {
-                Why::AskedFor
-            }
+            (true, GpuLayers::Auto) if !self.placed.params.is_fitted => Why::AskedFor,
             // if the total of all GPUs suffices, a single GPU may be filled into its margin
             (true, GpuLayers::Auto) if needed > left(device) => Why::Fits { needed, room: room(device).left },
             (true, GpuLayers::Auto) => Why::Fits { needed, room: left(device) },
@@ -309,6 +308,12 @@ impl PlanBuilder<'_> {
             self.placed.loaded.release.name, self.placed.loaded.release.package
         ));
         notes.extend(uncertainties.iter().map(|uncertainty| uncertainty.reason.clone()));
+        if !self.placed.loaded.release.fits && !self.placed.settings.no_fit {
+            notes.push(format!(
+                "this release fits nothing to free memory: where they are not set, all layers are on GPUs and the context \
+                 has {CONTEXT_BEFORE_FIT} tokens"
+            ));
+        }
         if self.placed.params.cards.is_some() && !self.placed.settings.no_fit {
             notes.push("llama.cpp does not fit a model that is split by tensors: nothing was adjusted".to_owned());
         }
@@ -334,8 +339,6 @@ impl PlanBuilder<'_> {
 const BATCH: u64 = 2048;
 /// Default physical batch, in tokens.
 const UBATCH: u64 = 512;
-/// Default number of sequences, with unified KV.
-const SLOTS: u64 = 4;
 /// Default margin that a fit leaves free on each device.
 const MARGIN: Bytes = Bytes::mib(1024);
 /// Default minimum context of a fit, in tokens.
@@ -356,6 +359,8 @@ pub struct ServerParams<'a> {
     pub projector: Option<PlacedProjector>,
     /// The cards that stand behind the one device of a split by tensors.
     pub cards: Option<TensorSplit>,
+    /// Layers and context that the user does not set are chosen by free memory.
+    pub is_fitted: bool,
     /// Bytes that the fit leaves free per GPU besides the projector.
     pub kept: Vec<u64>,
 }
@@ -428,7 +433,8 @@ impl<'a> ServerParams<'a> {
             min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT),
             ram: machine.ram.total.0,
         };
-        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector: None, cards, kept })
+        let is_fitted = model.release.fits && !settings.no_fit && cards.is_none();
+        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector: None, cards, is_fitted, kept })
     }
 }
 
@@ -454,7 +460,8 @@ impl ServerParams<'_> {
 
 fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) -> ContextParams {
     let (type_k, type_v) = cache_types(settings);
-    let n_seq_max = settings.parallel.unwrap_or(SLOTS);
+    let release = model.release;
+    let n_seq_max = settings.parallel.unwrap_or(release.slots);
     let (n_batch, n_ubatch) = (settings.batch.unwrap_or(BATCH), settings.ubatch.unwrap_or(UBATCH));
     let embeddings = embeddings(model, settings);
     // texts for embeddings are computed in one ubatch each (`server.cpp`)
@@ -463,7 +470,10 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
     let all_outputs = embeddings.is_some() || settings.pooling.is_some_and(|pooling| pooling != Pooling::None);
     ContextParams {
         n_ctx: match settings.ctx {
-            Context::Auto => settings.ctx_per_slot.map_or(0, |each| each.saturating_mul(n_seq_max)),
+            Context::Auto => {
+                let default = if release.fits { 0 } else { CONTEXT_BEFORE_FIT };
+                settings.ctx_per_slot.map_or(default, |each| each.saturating_mul(n_seq_max))
+            }
             Context::Tokens(tokens) => tokens,
             Context::Max => model.hparams.n_ctx_train,
         },
@@ -480,7 +490,7 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         type_v: type_v.format(),
         flash_attn: if settings.split_mode == SplitMode::Tensor { FlashAttn::On } else { settings.flash_attn },
         embeddings,
-        kv_unified: settings.kv_unified || settings.parallel.is_none(),
+        kv_unified: settings.kv_unified || (settings.parallel.is_none() && release.slots > 1),
         offload_kqv: !settings.no_kv_offload,
         op_offload: !settings.no_op_offload,
         swa_full: settings.swa_full,
@@ -597,11 +607,11 @@ impl<'a> PlacedModel<'a> {
         fit_goal: FitGoal,
     ) -> Result<(Self, MeasuredGraphs), EngineError> {
         let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
-        let (fitted, graphs) = if settings.no_fit || params.cards.is_some() {
-            without_fit(measurer, &params.spread, &params.options)?
-        } else {
+        let (fitted, graphs) = if params.is_fitted {
             let limits = params.limits_with_draft(loaded);
             fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?
+        } else {
+            without_fit(measurer, &params.spread, &params.options)?
         };
         params.options.n_ctx = fitted.n_ctx;
         params.spread = fitted.spread.clone();
@@ -871,8 +881,7 @@ impl<'a> PlacedModel<'a> {
 
     fn reserves(&self, gpu: usize) -> Vec<Reserve> {
         let place = self.params.gpus.iter().position(|used| *used == gpu);
-        let is_fitted = !self.settings.no_fit && self.params.cards.is_none();
-        let kept = place.filter(|_| is_fitted).and_then(|place| self.params.kept.get(place));
+        let kept = place.filter(|_| self.params.is_fitted).and_then(|place| self.params.kept.get(place));
         kept.map(|bytes| Reserve { name: "fit margin", bytes: Bytes(*bytes) }).into_iter().collect()
     }
 }
@@ -885,7 +894,6 @@ struct LowerBound<'a> {
     params: &'a ServerParams<'a>,
     context: &'a Cparams,
     machine: &'a Machine,
-    settings: &'a Settings,
 }
 
 impl LowerBound<'_> {
@@ -893,7 +901,7 @@ impl LowerBound<'_> {
         let ServerParams { devices, spread, limits, .. } = self.params;
         let ram = self.machine.ram.free + self.machine.ram.swap_free;
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
-        if self.settings.no_fit || self.params.cards.is_some() || spread.is_fixed(devices.len()) {
+        if !self.params.is_fitted || spread.is_fixed(devices.len()) {
             let own = devices.iter().map(|device| device.backend.clone()).collect();
             let needed = self.minimum(&self.loaded.place(devices, spread), own);
             let fits =
@@ -938,6 +946,7 @@ impl LowerBound<'_> {
                 overrides: &overrides,
                 by_user: &UserOverrides::default(),
                 load_mtp: self.params.spread.load_mtp,
+                output_layer_first: self.loaded.release.output_layer_first,
             },
         )
     }

@@ -1,7 +1,7 @@
-//! A model with its header read for every release of llama.cpp.
+//! A model with its header read once for each release of llama.cpp that is asked about.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::architecture::{GraphFamily, Trait};
 use super::architectures;
@@ -22,7 +22,8 @@ use crate::settings::{KvOverride, Release, SpecType};
 #[derive(Clone, Debug)]
 pub struct PreparedModel {
     model: Model,
-    llama_cpp: Vec<(Release, Result<LoadedModel, EngineError>)>,
+    /// In the order of [`Release::ALL`].
+    llama_cpp: [OnceLock<Result<LoadedModel, EngineError>>; Release::ALL.len()],
     draft: Option<DraftFile>,
     dated: Option<Arc<str>>,
 }
@@ -42,9 +43,8 @@ impl PreparedModel {
     /// # Errors
     /// When the header lacks what this release of llama.cpp requires.
     pub fn llama_cpp(&self, release: Release) -> Result<&LoadedModel, EngineError> {
-        let read = self.llama_cpp.iter().find(|(of, _)| *of == release);
-        let unknown = || Err(EngineError::Settings(format!("this version knows no release {release} of llama.cpp")));
-        read.map_or_else(unknown, |(_, read)| read.as_ref().map_err(Clone::clone))
+        let read = || LoadedModel::new(&self.model.header, release).map_err(EngineError::from);
+        self.llama_cpp[release as usize].get_or_init(read).as_ref().map_err(Clone::clone)
     }
 }
 
@@ -118,8 +118,7 @@ impl PreparedModel {
 
 impl From<Model> for PreparedModel {
     fn from(model: Model) -> Self {
-        let read = |release: Release| (release, LoadedModel::new(&model.header, release).map_err(EngineError::from));
-        Self { llama_cpp: Release::ALL.into_iter().map(read).collect(), model, draft: None, dated: None }
+        Self { model, llama_cpp: [const { OnceLock::new() }; Release::ALL.len()], draft: None, dated: None }
     }
 }
 

@@ -52,8 +52,20 @@ impl Releases {
 pub struct ReleaseTraits {
     /// The release.
     pub name: Release,
-    /// The package with its source: `llama-cpp-sys-2 0.1.161`.
+    /// The package with its source, or a build: `llama-cpp-sys-2 0.1.161`.
     pub package: &'static str,
+    /// The release whose rules of backends are taken for this one's, of which only graphs were compared, on a simulated
+    /// card; none if its own were read.
+    pub backends_from: Option<Release>,
+    /// llama-server reserves logits for one token of each sequence; otherwise for a whole ubatch (`n_outputs_max`;
+    /// ggml-org/llama.cpp 23861, of 1 June 2026).
+    pub limits_outputs: bool,
+    /// llama-server chooses layers and context by free memory (`--fit`, ggml-org/llama.cpp 16653, of December 2025);
+    /// otherwise all layers and [`CONTEXT_BEFORE_FIT`] tokens are the defaults.
+    pub fits: bool,
+    /// llama-server's default number of sequences: 4 with unified KV (ggml-org/llama.cpp 16736, of November 2025, read),
+    /// before that one (`common/common.h`, 0.1.122).
+    pub slots: u64,
     /// Rules of the scheduler.
     pub rules: SchedulerRules,
     /// Rules of the CUDA backend.
@@ -103,6 +115,35 @@ pub struct ReleaseTraits {
     pub mamba2_needs_heads: bool,
     /// One-bit weights have a layout of their own on ARM (`ggml-cpu/repack.cpp`, 0.1.159).
     pub repacks_one_bit: bool,
+    /// Masks of flash attention are inputs of f16; otherwise of f32, which the graph converts
+    /// (ggml-org/llama.cpp 23764, of 29 May 2026).
+    pub masks_in_f16: bool,
+    /// Quantised caches hold rotated keys and values (ggml-org/llama.cpp 21038, of 1 April 2026).
+    pub rotates_quantised: bool,
+    /// The graph has inputs for tokens and for embeddings at once; otherwise only for tokens (`build_inp_embd` in
+    /// `llama-graph.cpp`; ggml-org/llama.cpp 18898, of January 2026).
+    pub both_inputs: bool,
+    /// Logits and the hidden states before them stay until the graph ends (`set_outputs` in `llama-graph.cpp`;
+    /// ggml-org/llama.cpp 17004, of January 2026).
+    pub keeps_results: bool,
+    /// The output layer is the first to be put on a GPU; otherwise the last (`i_gpu_start` in `llama-model.cpp`, 0.1.132
+    /// and 0.1.130).
+    pub output_layer_first: bool,
+    /// Values are computed before keys (`build_attn` in `llama-graph.cpp`; ggml-org/llama.cpp 16884, of November 2025).
+    pub values_first: bool,
+    /// Graphs are reserved with the devices that the model's graph code sets; otherwise the scheduler loses them even when
+    /// it allocates (ggml-org/llama.cpp 17232, of 13 November 2025).
+    pub reserves_pinned: bool,
+    /// Caches have a multiple of so many cells, with flash attention and without (`create_memory` in `llama-model.cpp`,
+    /// 0.1.122 and 0.1.123; ggml-org/llama.cpp 16812 and 17046).
+    pub cells: (u64, u64),
+    /// Masks have a multiple of so many rows, and batches at least so many tokens (`GGML_KQ_MASK_PAD`, 0.1.130).
+    pub mask_rows: u64,
+    /// Activations come into the graph before what else their sum needs (`build_ffn` and `build_moe_ffn` in
+    /// `llama-graph.cpp`, 0.1.123 and 0.1.130; ggml-org/llama.cpp 16630, until 17633 of 1 December 2025).
+    pub expands_activations: bool,
+    /// Writing rows into a cache also reads it (`ggml_set_rows` in `ggml.c`, 0.1.123).
+    pub writes_read_cache: bool,
 }
 
 /// The largest context that `--fit` begins with, in tokens over all sequences (`common_params_fit_impl` in `fit.cpp`).
@@ -116,10 +157,17 @@ pub enum FitContext {
     PerStream,
 }
 
+/// The default context before `--fit`, in tokens (`common/common.h`, 0.1.130).
+pub const CONTEXT_BEFORE_FIT: u64 = 4096;
+
 /// The newest.
 const NOVEMBER_2026: ReleaseTraits = ReleaseTraits {
     name: Release::November2026,
     package: "llama-cpp-sys-2 0.1.161",
+    backends_from: None,
+    limits_outputs: true,
+    fits: true,
+    slots: 4,
     rules: SchedulerRules { sinks_decide: false, max_split_inputs: None, multiplies_unread_inputs: true },
     cuda: CudaRules::NOVEMBER_2026,
     vulkan: VulkanRules::NOVEMBER_2026,
@@ -142,6 +190,17 @@ const NOVEMBER_2026: ReleaseTraits = ReleaseTraits {
     mla_one_type: true,
     mamba2_needs_heads: false,
     repacks_one_bit: true,
+    masks_in_f16: true,
+    rotates_quantised: true,
+    both_inputs: true,
+    keeps_results: true,
+    output_layer_first: true,
+    values_first: true,
+    reserves_pinned: true,
+    cells: (256, 256),
+    mask_rows: 1,
+    expands_activations: false,
+    writes_read_cache: true,
 };
 
 /// What differs from the newest.
@@ -208,8 +267,80 @@ const AUGUST_2026: ReleaseTraits = ReleaseTraits {
     ..EARLY_AUGUST_2026
 };
 
+/// What differs from the one after it, by its source: nothing of those three days was measured.
+const MAY_2026: ReleaseTraits =
+    ReleaseTraits { name: Release::May2026, package: "b9410", limits_outputs: false, ..TAKEN_FROM_AUGUST_2026 };
+
+/// Graphs of older releases were compared on a simulated card only.
+const TAKEN_FROM_AUGUST_2026: ReleaseTraits = ReleaseTraits { backends_from: Some(Release::August2026), ..AUGUST_2026 };
+
+/// What differs from the one after it.
+const APRIL_2026: ReleaseTraits =
+    ReleaseTraits { name: Release::April2026, package: "llama-cpp-sys-2 0.1.146", masks_in_f16: false, ..MAY_2026 };
+
+/// What differs from the one after it.
+const MARCH_2026: ReleaseTraits = ReleaseTraits {
+    name: Release::March2026,
+    package: "llama-cpp-sys-2 0.1.141",
+    rotates_quantised: false,
+    ..APRIL_2026
+};
+
+/// What differs from the one after it.
+const JANUARY_2026: ReleaseTraits =
+    ReleaseTraits { name: Release::January2026, package: "llama-cpp-sys-2 0.1.132", both_inputs: false, ..MARCH_2026 };
+
+/// What differs from the one after it, by its source: nothing of these weeks was measured.
+const DECEMBER_2025: ReleaseTraits =
+    ReleaseTraits { name: Release::December2025, package: "b7500", keeps_results: false, ..JANUARY_2026 };
+
+/// What differs from the one after it.
+const LATE_NOVEMBER_2025: ReleaseTraits = ReleaseTraits {
+    name: Release::LateNovember2025,
+    package: "llama-cpp-sys-2 0.1.130",
+    output_layer_first: false,
+    mask_rows: 64,
+    expands_activations: true,
+    fits: false,
+    ..DECEMBER_2025
+};
+
+/// What differs from the one after it.
+const NOVEMBER_2025: ReleaseTraits = ReleaseTraits {
+    name: Release::November2025,
+    package: "llama-cpp-sys-2 0.1.123",
+    values_first: false,
+    reserves_pinned: false,
+    cells: (1, 1),
+    ..LATE_NOVEMBER_2025
+};
+
+/// What differs from the one after it.
+const SEPTEMBER_2025: ReleaseTraits = ReleaseTraits {
+    name: Release::September2025,
+    package: "llama-cpp-sys-2 0.1.122",
+    writes_read_cache: false,
+    expands_activations: false,
+    cells: (256, 32),
+    slots: 1,
+    ..NOVEMBER_2025
+};
+
 /// The traits of all releases, in the order of [`Release::ALL`].
-pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [NOVEMBER_2026, SEPTEMBER_2026, EARLY_AUGUST_2026, AUGUST_2026];
+pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
+    NOVEMBER_2026,
+    SEPTEMBER_2026,
+    EARLY_AUGUST_2026,
+    AUGUST_2026,
+    MAY_2026,
+    APRIL_2026,
+    MARCH_2026,
+    JANUARY_2026,
+    DECEMBER_2025,
+    LATE_NOVEMBER_2025,
+    NOVEMBER_2025,
+    SEPTEMBER_2025,
+];
 
 impl ReleaseTraits {
     /// The traits of `release`.

@@ -93,20 +93,30 @@ impl GraphBuilder<'_> {
 
     /// Without caches, tokens attend to those of the same batch.
     fn uncached_input(&mut self) -> AttentionInput {
-        let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
         AttentionInput {
             k_rows: TensorId::NONE,
             v_rows: TensorId::NONE,
-            mask: self.g.input(mask, [self.batch.n_tokens, self.batch.n_tokens, 1, 1], "attn_inp_kq_mask"),
+            mask: self.mask_input([self.batch.n_tokens, self.batch.n_tokens, 1, 1], "attn_inp_kq_mask"),
             rotation_k: TensorId::NONE,
             rotation_v: TensorId::NONE,
         }
     }
 
+    /// A mask in the type that attention reads.
+    pub(super) fn mask_input(&mut self, ne: [u64; 4], label: &'static str) -> TensorId {
+        let (read, given) = match (self.cx.flash_attn, self.release.masks_in_f16) {
+            (true, true) => (Type::F16, Type::F16),
+            (true, false) => (Type::F16, Type::F32),
+            (false, _) => (Type::F32, Type::F32),
+        };
+        let [cells, rows, _, streams] = ne;
+        let mask = self.g.input(given, [cells, rows.next_multiple_of(self.release.mask_rows), 1, streams], label);
+        if read == given { mask } else { self.g.cast(mask, read) }
+    }
+
     pub(super) fn attention_input(&mut self, cache: &KvCache) -> AttentionInput {
         let n = self.batch.n_tokens;
         let streams = if self.cx.kv_unified && self.memory.compressed.is_none() { 1 } else { self.batch.n_seqs };
-        let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
         let v_rows = if cache.v_transposed { n * self.hp.v_gqa_max() } else { n };
         let square = |side: u64| [side, side, 1, 1];
         let rotation = |build: &mut Self, side: u64, label| {
@@ -115,7 +125,7 @@ impl GraphBuilder<'_> {
         AttentionInput {
             k_rows: self.g.input(Type::I64, [n, 1, 1, 1], "attn_inp_k_idxs"),
             v_rows: self.g.input(Type::I64, [v_rows, 1, 1, 1], "attn_inp_v_idxs"),
-            mask: self.g.input(mask, [cache.size, n / streams, 1, streams], "attn_inp_kq_mask"),
+            mask: self.mask_input([cache.size, n / streams, 1, streams], "attn_inp_kq_mask"),
             rotation_k: rotation(self, cache.rotation_k, "attn_inp_k_rot"),
             rotation_v: rotation(self, cache.rotation_v, "attn_inp_v_rot"),
         }
@@ -248,7 +258,7 @@ impl GraphBuilder<'_> {
         }
         self.g.expand(qkv.q);
         // with sliding windows, llama.cpp expands keys before values
-        let keys_first = memory.window.is_some() && !compressed;
+        let keys_first = !self.release.values_first || (memory.window.is_some() && !compressed);
         let order = if keys_first { [qkv.k, qkv.v] } else { [qkv.v, qkv.k] };
         for x in order {
             if x.is_some() {
@@ -376,7 +386,16 @@ impl GraphBuilder<'_> {
         let flat = self.g.window(x, [ne[0] * ne[1], ne[2], 1, 1], [nb[2]]);
         let of = self.g[cache].ne;
         let cache = if of[2] > 1 { self.g.reshape(cache, [of[0], of[1] * of[2], 1, 1]) } else { cache };
-        self.g.set_rows(cache, flat, rows)
+        self.write_rows(cache, flat, rows)
+    }
+
+    /// Writes rows into a cache.
+    fn write_rows(&mut self, cache: TensorId, x: TensorId, rows: TensorId) -> TensorId {
+        if self.release.writes_read_cache {
+            self.g.set_rows(cache, x, rows)
+        } else {
+            self.g.set_rows_unread(cache, x, rows)
+        }
     }
 
     /// Stores every element of V in its own row.
@@ -395,7 +414,7 @@ impl GraphBuilder<'_> {
         let cache = self.g.reshape(cache, [1, cached.elements(), 1, 1]);
         let elements = self.g[flat].elements();
         let flat = self.g.reshape(flat, [1, elements, 1, 1]);
-        self.g.set_rows(cache, flat, rows)
+        self.write_rows(cache, flat, rows)
     }
 
     /// Attention scores and the weighted sum of values.

@@ -77,8 +77,16 @@ impl GraphBuilder<'_> {
             }
         };
         self.label(y, "ffn_act", Some(il));
+        self.activated(y);
         let y = self.biased(il, matrices.down, y);
         self.label(y, "ffn_out", Some(il))
+    }
+
+    /// Adds what the last matrix is multiplied with, in releases that do not wait until it is.
+    fn activated(&mut self, x: TensorId) {
+        if self.release.expands_activations {
+            self.g.expand(x);
+        }
     }
 
     /// The gated activation, whose operands some blocks limit (`build_ffn` and `build_moe_ffn` in `llama-graph.cpp`,
@@ -234,6 +242,7 @@ impl GraphBuilder<'_> {
             x = self.g.mul(x, weights);
         }
         let x = self.expert_up(il, x, chosen, matrices, routing.activation);
+        self.activated(x);
         let mut x = self.expert_matrix(il, matrices.down, x, chosen);
         self.label(x, "ffn_moe_down", Some(il));
         if !routing.weigh_first {

@@ -303,8 +303,7 @@ impl GraphBuilder<'_> {
         let cells = self.memory.full.as_ref().map_or(0, |cache| cache.size);
         let buckets = self.g.input(Type::I32, [cells, n, 1, 1], "pos_bucket_dec");
         self.attention_inputs();
-        let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
-        let cross_mask = self.g.input(mask, [read, n, 1, 1], "attn_inp_cross_kq_mask");
+        let cross_mask = self.mask_input([read, n, 1, 1], "attn_inp_cross_kq_mask");
         let out_ids = self.out_ids();
         let last = self.hp.dec_n_layer.saturating_sub(1);
         for il in 0..=last {

@@ -20,16 +20,20 @@ pub enum Evidence {
     Read,
     /// Only sizes and alignment follow its source.
     Partly,
+    /// What another release does is taken for it.
+    TakenFrom(Release),
 }
 
 /// How the decisions of `backend` in a release are known.
-pub const fn evidence(backend: Backend, release: &ReleaseTraits) -> Evidence {
-    match backend {
+pub fn evidence(backend: Backend, release: &ReleaseTraits) -> Evidence {
+    match (backend, release.backends_from) {
+        (Backend::Plain, _) => Evidence::Measured,
+        (Backend::Sycl, _) => Evidence::Partly,
+        (_, Some(other)) => Evidence::TakenFrom(other),
         // ROCm is the same code as CUDA
-        Backend::Plain | Backend::Cuda | Backend::Rocm => Evidence::Measured,
-        Backend::Vulkan if release.vulkan.compared => Evidence::Measured,
-        Backend::Vulkan | Backend::Metal => Evidence::Read,
-        Backend::Sycl => Evidence::Partly,
+        (Backend::Cuda | Backend::Rocm, None) => Evidence::Measured,
+        (Backend::Vulkan, None) if release.vulkan.compared => Evidence::Measured,
+        (Backend::Vulkan | Backend::Metal, None) => Evidence::Read,
     }
 }
 
@@ -67,6 +71,12 @@ pub fn uncertainties<'g>(
             ),
         });
     }
+    if family.exact && !release.name.is_from(family.architecture.compared_since) {
+        found.push(Uncertainty {
+            confidence: Confidence::Modelled,
+            reason: format!("the graph of {architecture} was not compared for release {}", release.name),
+        });
+    }
     let mut remote = Vec::new();
     for gpu in gpus {
         let known = match evidence(gpu.backend, release) {
@@ -78,6 +88,14 @@ pub fn uncertainties<'g>(
                     "what {} does besides was read from the source of release {}: there is no log to check it by yet",
                     gpu.backend.name(),
                     release.name
+                ),
+            }),
+            Evidence::TakenFrom(other) => Some(Uncertainty {
+                confidence: Confidence::Modelled,
+                reason: format!(
+                    "release {} was compared on a simulated card only: what {} does besides is taken from release {other}",
+                    release.name,
+                    gpu.backend.name()
                 ),
             }),
             Evidence::Partly => Some(Uncertainty {
