@@ -78,7 +78,7 @@ pub struct PlannerStart {
 pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
     let size = TerminalGuard::size()?;
     let (send, events) = channel();
-    let mut runner = Runner::new(Arc::new(services::LocalServices), forward_actions(&send));
+    let mut runner = Runner::new(Arc::new(services::LocalServices::default()), forward_actions(&send));
     let detection = if start.monitor.is_some() { Detection::Running } else { Detection::Done };
     let live = if start.monitor.as_ref().is_some_and(|monitor| monitor.every.is_some()) {
         LiveMemory::On
@@ -111,7 +111,9 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
     watch_signals(&send)?;
     let mut screen = TerminalGuard::take()?;
     watch_input(send);
-    run_loop(&mut host, &mut screen, &runner, &events)
+    let left = run_loop(&mut host, &mut screen, &runner, &events);
+    runner.end();
+    left
 }
 
 /// Events that wake the loop.

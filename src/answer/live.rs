@@ -159,7 +159,11 @@ pub fn other_context(program: &ProgramSample, running: &RunningPlan) -> Option<S
     let served = program.served?.context?;
     let planned = running.plan.settings.ctx_per_sequence;
     (served != planned).then(|| {
-        format!("each slot serves {} tokens; {} are planned: its fit decided by other free memory", Tokens(served), Tokens(planned))
+        format!(
+            "each slot serves {} tokens; {} are planned: its fit decided by other free memory",
+            Tokens(served),
+            Tokens(planned)
+        )
     })
 }
 
@@ -205,8 +209,13 @@ fn in_ram(course: &Course, running: &RunningPlan) -> LiveDevice {
     let cpu = plan.cpu();
     let planned = parts([(PartName::Weights, cpu.weights), (PartName::Cache, cpu.cache), (PartName::Graph, cpu.graph)]);
     let held = course.now.ram;
-    let mut live =
-        LiveDevice { device: RAM.to_owned(), planned, observed: held.map(|held| held.resident), besides: Vec::new(), less: None };
+    let mut live = LiveDevice {
+        device: RAM.to_owned(),
+        planned,
+        observed: held.map(|held| held.resident),
+        besides: Vec::new(),
+        less: None,
+    };
     let Some(own) = held.and_then(|held| held.own) else {
         if let Some(held) = held {
             live.add(What::Unknown, held.resident - live.sum(), None);
@@ -229,11 +238,13 @@ fn in_ram(course: &Course, running: &RunningPlan) -> LiveDevice {
         live.add(What::ProgramAndPrompts, own - ram.must, None);
         return live;
     };
-    live.add(What::Program, fresh.min(own) - ram.must, None);
+    // buffers that nothing had used before its first prompt are planned
+    let base = fresh.max(ram.must);
+    live.add(What::Program, base.min(own) - ram.must, None);
     let after = course.prompted.as_ref().and_then(own_of);
-    let first = after.unwrap_or(own).min(own);
+    let first = after.unwrap_or(own).min(own).max(base.min(own));
     let prompted = course.now.served.is_some_and(|served| served.prompted == Some(true));
-    live.add(if prompted { What::FirstPrompt } else { What::Unknown }, first - fresh.max(ram.must.min(fresh)), None);
+    live.add(if prompted { What::FirstPrompt } else { What::Unknown }, first - base, None);
     if after.is_some() {
         let (saves, checks) = (ram.prompt_cache.unwrap_or_default(), ram.checkpoints);
         let (what, most) = match (saves, checks) {
@@ -242,7 +253,8 @@ fn in_ram(course: &Course, running: &RunningPlan) -> LiveDevice {
             (Bytes::ZERO, checks) => (What::Checkpoints, Some(checks)),
             (saves, checks) => (What::PromptCacheAndCheckpoints, Some(saves + checks)),
         };
-        let limit = |most: Bytes| if saves == NO_LIMIT { "without a limit".to_owned() } else { format!("at most {most}") };
+        let limit =
+            |most: Bytes| if saves == NO_LIMIT { "without a limit".to_owned() } else { format!("at most {most}") };
         live.add(what, own - first, most.map(limit));
     }
     live

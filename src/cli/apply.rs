@@ -41,7 +41,8 @@ pub(super) fn run(args: &ApplyArgs) -> Result<ExitCode, CliError> {
             Some(false) if interrupt.is_raised() => return Ok(ExitCode::from(STATUS)),
             Some(false) => return Err(CliError::Arguments("nothing was started or loaded".to_owned())),
             None => {
-                let sentence = "nothing was started or loaded, as there is no terminal to ask on: --yes goes on unasked";
+                let sentence =
+                    "nothing was started or loaded, as there is no terminal to ask on: --yes goes on unasked";
                 return Err(CliError::Arguments(sentence.to_owned()));
             }
         }
@@ -59,7 +60,8 @@ pub(super) fn run(args: &ApplyArgs) -> Result<ExitCode, CliError> {
             return Ok(ExitCode::from(STATUS));
         }
         Err(Failure { sentence, advice }) => {
-            let all: Vec<String> = std::iter::once(sentence).chain(advice).map(|said| ended(&one_line(&said))).collect();
+            let all: Vec<String> =
+                std::iter::once(sentence).chain(advice).map(|said| ended(&one_line(&said))).collect();
             return Err(CliError::NotLoaded(all.join(" ").trim_end_matches('.').to_owned()));
         }
     };
@@ -117,7 +119,8 @@ fn page(applied: &Applied, style: &Style) -> String {
 fn json(applied: &Applied) -> Result<String, CliError> {
     let Applied { target, check, load, listed, held, live, notes, server } = applied;
     let seen = Observation { loads: load.iter().cloned().collect(), ..Observation::default() };
-    let compared = export::json(&seen, 0, Some(check)).and_then(|text| serde_json::from_str::<serde_json::Value>(&text));
+    let compared =
+        export::json(&seen, 0, Some(check)).and_then(|text| serde_json::from_str::<serde_json::Value>(&text));
     let compared = compared.map(|compared| compared["loads"][0].clone()).unwrap_or_default();
     let ps = |ps: crate::plan::OllamaPs| serde_json::json!({ "size": ps.size, "size_vram": ps.vram });
     let value = serde_json::json!({
@@ -152,7 +155,8 @@ impl StatusLine {
             return;
         }
         let width = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns));
-        let line: String = format!("{} s: {}", took.as_secs(), one_line(what)).chars().take(width.saturating_sub(1)).collect();
+        let line: String =
+            format!("{} s: {}", took.as_secs(), one_line(what)).chars().take(width.saturating_sub(1)).collect();
         // only this line would be lost
         drop(write!(io::stderr(), "\r\x1b[K{line}"));
         self.drawn = true;

@@ -20,8 +20,8 @@ use crate::answer::check::running::{driver_overhead, explain_column};
 use crate::answer::check::{Check, CheckRequest, check, override_kv};
 use crate::engine::EngineId;
 use crate::export::check as export;
-use crate::hardware::remembered::{Remembered, RememberedDriver};
 use crate::hardware::DetectOptions;
+use crate::hardware::remembered::{Remembered, RememberedDriver};
 use crate::library::verify as library;
 use crate::library::verify::FoundModel;
 use crate::library::verify::example;
@@ -188,11 +188,7 @@ fn remember(args: &CheckArgs, seen: &Observation, load: &Load) -> Result<String,
 }
 
 /// Remembers what `processes` hold besides the buffers of `load`, and returns a sentence on it.
-pub(super) fn remember_of(
-    machine: &Machine,
-    processes: &[ProcessMemory],
-    load: &Load,
-) -> Result<String, CliError> {
+pub(super) fn remember_of(machine: &Machine, processes: &[ProcessMemory], load: &Load) -> Result<String, CliError> {
     let cannot = |why: String| CliError::Model(format!("--remember: {why}"));
     let found = driver_overhead(load, processes).map_err(cannot)?;
     let version = export::version(load).unwrap_or_default();

@@ -1,6 +1,5 @@
 //! `plimsoll watch`: what runs beside its plan, sample after sample.
 
-use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -11,29 +10,28 @@ use super::interrupt::{Interrupt, STATUS};
 use super::resolve::MachineSource;
 use super::style::{BarGlyphs, Style};
 use super::{check, error};
-use crate::answer::live::{LiveDevice, RunningPlan, beside, other_context};
+use crate::answer::live::{LiveDevice, beside, other_context};
+use crate::hardware;
 use crate::hardware::{DetectOptions, Detected};
 use crate::machine::Machine;
-use crate::observed::sample::{Course, ProgramSample, Sample, Timeline};
+use crate::observed::sample::{Sample, Timeline};
 use crate::observed::{Load, Observation};
 use crate::page::answers::live;
-use crate::page::{Hue, Page, Span};
+use crate::page::{Hue, Page};
 use crate::running::follow::Follower;
+use crate::running::held;
+use crate::running::plans::{FoundPlan, Plans};
 use crate::running::record::{self, Recorder};
-use crate::running::{held, plans};
 use crate::source::Roots;
 use crate::text::shown;
-use crate::units::Tokens;
-use crate::{hardware, text};
-
-/// Which program a plan is of: the process and its command.
-type Key = (Option<u32>, Option<String>, Vec<String>);
 
 /// The state of the command.
 struct Watch<'a> {
     args: &'a WatchArgs,
     timeline: Timeline,
-    plans: BTreeMap<Key, Result<RunningPlan, String>>,
+    plans: Plans,
+    /// Those of the newest sample.
+    found: Vec<FoundPlan>,
     roots: Roots,
     style: Style,
     recorder: Option<Recorder>,
@@ -46,7 +44,8 @@ pub(super) fn run(args: &WatchArgs) -> Result<ExitCode, CliError> {
     let mut watch = Watch {
         args,
         timeline: Timeline::default(),
-        plans: BTreeMap::new(),
+        plans: Plans::default(),
+        found: Vec::new(),
         roots: Roots::of_this_machine(),
         style: Style::of_stdout(),
         recorder,
@@ -117,8 +116,8 @@ impl Watch<'_> {
     }
 
     fn take(&mut self, sample: Sample, machine: Option<&Machine>) -> Result<(), CliError> {
+        self.found = self.plans.of(&sample, machine, &self.roots);
         self.timeline.push(sample);
-        self.plan(machine);
         if self.args.remember && !self.remembered {
             self.remember()?;
         }
@@ -135,29 +134,13 @@ impl Watch<'_> {
         super::print(&text)
     }
 
-    /// Plans what is not planned yet; a program that still loads is planned once it is ready.
-    fn plan(&mut self, machine: Option<&Machine>) {
-        let mut plans = std::mem::take(&mut self.plans);
-        for Course { now, .. } in self.timeline.courses() {
-            let key = key(now);
-            if now.served.is_some_and(|served| !served.ready) {
-                continue;
-            }
-            let plan = plans.remove(&key).unwrap_or_else(|| {
-                let recorded = self.timeline.now().map(recorded);
-                let machine = machine.cloned().or(recorded).ok_or("there is no machine to plan for")?;
-                plans::of(now, &machine, &self.roots)
-            });
-            self.plans.insert(key, plan);
-        }
-    }
-
     fn json(&self) -> Result<(), CliError> {
         let Some(sample) = self.timeline.now() else { return Ok(()) };
-        let cannot = |error: serde_json::Error| CliError::Terminal(format!("the sample cannot be written as JSON: {error}"));
+        let cannot =
+            |error: serde_json::Error| CliError::Terminal(format!("the sample cannot be written as JSON: {error}"));
         let mut object = serde_json::to_value(sample).map_err(cannot)?;
-        for (at, course) in self.timeline.courses().iter().enumerate() {
-            if let Some(Ok(running)) = self.plans.get(&key(&course.now)) {
+        for (at, (course, plan)) in self.timeline.courses().iter().zip(&self.found).enumerate() {
+            if let Some(Ok(running)) = plan {
                 object["programs"][at]["beside"] = serde_json::to_value(beside(course, running)).map_err(cannot)?;
             }
         }
@@ -169,12 +152,15 @@ impl Watch<'_> {
         let mut page = Page::default();
         let Some(sample) = self.timeline.now() else { return page };
         let bars = self.style.bars != BarGlyphs::None;
-        for course in self.timeline.courses() {
-            page.heading(&heading(&course.now));
-            match self.plans.get(&key(&course.now)) {
+        for (course, plan) in self.timeline.courses().iter().zip(&self.found) {
+            page.heading(&live::program(&course.now));
+            match plan {
                 Some(Ok(running)) => {
                     let found: Vec<LiveDevice> = beside(course, running);
-                    page.text(&format!("{}, planned for {}", running.plan.model.name, running.plan.engine_title()), Hue::Dim);
+                    page.text(
+                        &format!("{}, planned for {}", running.plan.model.name, running.plan.engine_title()),
+                        Hue::Dim,
+                    );
                     live::devices(&found, bars, &mut page);
                     if let Some(sentence) = other_context(&course.now, running) {
                         page.item(&sentence);
@@ -184,24 +170,17 @@ impl Watch<'_> {
                     }
                 }
                 Some(Err(why)) => {
-                    page.text(&one_line(&held_line(&course.now)), Hue::Text);
+                    page.text(&one_line(&live::held(&course.now)), Hue::Text);
                     page.item(&one_line(&format!("it cannot be planned: {why}")));
                 }
-                None => page.text(&format!("it loads its model; {}", held_line(&course.now)), Hue::Text),
+                None => page.text(&format!("it loads its model; {}", live::held(&course.now)), Hue::Text),
             }
         }
         if self.timeline.courses().is_empty() {
             page.text("No program that serves models runs here.", Hue::Text);
         }
         page.heading("Devices");
-        for device in &sample.devices {
-            let others = device.others.map_or_else(String::new, |bytes| format!(", {bytes} held by other programs"));
-            page.line(vec![Span::new(
-                &one_line(&format!("{} {}: {} free of {}{others}", device.id, device.name, device.free, device.total)),
-                Hue::Text,
-            )]);
-        }
-        sample.unread.iter().for_each(|why| page.item(&one_line(why)));
+        live::machine(sample, &mut page);
         page
     }
 
@@ -209,53 +188,25 @@ impl Watch<'_> {
     fn remember(&mut self) -> Result<(), CliError> {
         let fresh = self.timeline.courses().iter().find(|course| course.fresh.is_some() && !course.now.gpus.is_empty());
         let Some(pid) = fresh.and_then(|course| course.now.pid) else { return Ok(()) };
-        let log = hardware::visible::servers().into_iter().find(|server| server.pid == pid).and_then(|server| server.log);
+        let log =
+            hardware::visible::servers().into_iter().find(|server| server.pid == pid).and_then(|server| server.log);
         let Some(path) = log else {
             self.remembered = true;
             error::say("nothing is remembered: the server's output is in no file, so that its buffers are not known");
             return Ok(());
         };
         let seen = std::fs::File::open(&path).and_then(|mut file| Observation::read(&mut file));
-        let cannot = |why: &dyn std::fmt::Display| CliError::Model(format!("the log '{}' cannot be read: {why}", path.display()));
+        let cannot = |why: &dyn std::fmt::Display| {
+            CliError::Model(format!("the log '{}' cannot be read: {why}", path.display()))
+        };
         let seen = seen.map_err(|error| cannot(&error))?;
         if let Some(load) = seen.load().filter(|load| Load::has_all_buffers(load)) {
             let detected: Detected = hardware::detect(&MachineSource::read(&self.args.machine)?.search);
-            let own: Vec<_> = held(&detected.processes).into_iter().filter(|process| process.pid == u64::from(pid)).collect();
+            let own: Vec<_> =
+                held(&detected.processes).into_iter().filter(|process| process.pid == u64::from(pid)).collect();
             self.remembered = true;
             error::say(&check::remember_of(&detected.machine, &own, load)?);
         }
         Ok(())
     }
-}
-
-/// The machine of a recording: its devices, as far as they are told.
-fn recorded(sample: &Sample) -> Machine {
-    crate::running::plans::machine(sample)
-}
-
-fn key(program: &ProgramSample) -> Key {
-    let listed = program.listed.iter().map(|listed| format!("{} {:?}", listed.name, listed.context)).collect();
-    (program.pid, program.command.clone(), listed)
-}
-
-fn heading(program: &ProgramSample) -> String {
-    let mut facts = vec![match program.pid {
-        Some(pid) => format!("{} (process {pid})", program.name),
-        None => program.name.clone(),
-    }];
-    if let Some(served) = program.served.filter(|served| served.ready) {
-        facts.extend(served.slots.zip(served.context).map(|(slots, context)| format!("{slots} slots of {} tokens", Tokens(context))));
-        facts.extend(served.busy.filter(|busy| *busy > 0).map(|busy| format!("{busy} at work")));
-        facts.extend(served.prompt_tokens.map(|tokens| format!("{} tokens of prompts", Tokens(tokens))));
-    }
-    facts.extend(program.listed.iter().map(|listed| format!("{}: {} ({} on GPUs)", listed.name, listed.size, listed.vram)));
-    text::one_line(&facts.join(", ")).into_owned()
-}
-
-/// What it holds, in a line.
-fn held_line(program: &ProgramSample) -> String {
-    let gpus = program.gpus.iter().map(|held| format!("{} on {}", held.bytes, held.device));
-    let ram = program.ram.map(|ram| format!("{} in RAM", ram.resident));
-    let all: Vec<String> = gpus.chain(ram).collect();
-    if all.is_empty() { "what it holds is not known".to_owned() } else { format!("it holds {}", all.join(", ")) }
 }

@@ -10,8 +10,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::visible::{VisibilityRule, visible};
 use super::fdinfo;
+use super::visible::{VisibilityRule, visible};
 use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, GpuProbes, counted};
 use crate::machine::{Backend, Gpu, Link, Listed, Ram};
 use crate::units::Bytes;

@@ -96,6 +96,8 @@ pub struct ServerProcess {
     pub program: String,
     /// Its command line.
     pub command: String,
+    /// Its working folder, where the system tells.
+    pub folder: Option<PathBuf>,
     /// The file that its output is redirected to, if any.
     pub log: Option<PathBuf>,
 }
@@ -159,7 +161,9 @@ pub fn servers() -> Vec<ServerProcess> {
 /// The programs of any user that serve models, by process ID; threads and others that only ask are left out.
 pub fn serving() -> Vec<ServerProcess> {
     let mut found = processes(&["llama-server", "ollama"], false);
-    found.retain(|server| server.program != "ollama" || server.command.split_whitespace().nth(1).is_some_and(is_serving));
+    found.retain(|server| {
+        server.program != "ollama" || server.command.split_whitespace().nth(1).is_some_and(is_serving)
+    });
     found
 }
 
@@ -187,7 +191,13 @@ fn processes(programs: &[&str], only_own: bool) -> Vec<ServerProcess> {
             }
             let pid = process.pid().as_u32();
             let command = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-            Some(ServerProcess { pid, program, command, log: log(pid) })
+            Some(ServerProcess {
+                pid,
+                program,
+                command,
+                folder: std::fs::read_link(format!("/proc/{pid}/cwd")).ok(),
+                log: log(pid),
+            })
         })
         .collect();
     found.sort_by_key(|server| server.pid);

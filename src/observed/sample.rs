@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::CpuInstructions;
 use crate::units::Bytes;
 
 /// The name of RAM among the devices.
@@ -17,6 +18,9 @@ pub struct Sample {
     pub time: f64,
     /// GPUs in order, RAM last.
     pub devices: Vec<DeviceSample>,
+    /// The CPU's vector instructions, by which weights in RAM are repacked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuInstructions>,
     /// Programs that serve models.
     pub programs: Vec<ProgramSample>,
     /// What cannot be read, one sentence each.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::held;
 use super::ollama::RunningOllama;
 use super::server::{self, Health, ServerChild};
-use super::held;
 use crate::answer::check::running::{HeldMemory, ListedModel, machine_before};
 use crate::answer::check::{self, Check};
 use crate::answer::live::{LiveDevice, RunningPlan, beside};
@@ -106,7 +106,9 @@ pub type Report<'r> = dyn FnMut(Duration, &str) -> ControlFlow<()> + 'r;
 impl Applied {
     /// Whether anything was compared.
     pub fn is_compared(&self) -> bool {
-        self.check.compared() > 0 || self.listed.as_ref().is_some_and(|listed| listed.planned.is_some()) || !self.held.is_empty()
+        self.check.compared() > 0
+            || self.listed.as_ref().is_some_and(|listed| listed.planned.is_some())
+            || !self.held.is_empty()
     }
 
     /// Whether it was loaded as planned, as far as anything tells.
@@ -123,7 +125,11 @@ impl Applied {
     pub fn also(&self) -> Vec<String> {
         let mut also = Vec::new();
         if let Some(ListedModel { planned: Some(planned), observed }) = &self.listed {
-            let same = if self.listed.as_ref().is_some_and(ListedModel::agrees) { "as planned" } else { "otherwise than planned" };
+            let same = if self.listed.as_ref().is_some_and(ListedModel::agrees) {
+                "as planned"
+            } else {
+                "otherwise than planned"
+            };
             also.push(format!(
                 "Ollama lists {} ({} on GPUs), {same}: {} ({})",
                 observed.size, observed.vram, planned.size, planned.vram
@@ -166,7 +172,8 @@ fn with_server(target: Target, roots: Roots) -> Result<Prepared, String> {
     let arguments: Vec<String> = arguments.collect();
     let what = format!("{} is started: {}", program.display(), command.trim());
     let mut notes = Vec::new();
-    let holding: Vec<String> = visible::serving().iter().map(|other| format!("{} (process {})", other.program, other.pid)).collect();
+    let holding: Vec<String> =
+        visible::serving().iter().map(|other| format!("{} (process {})", other.program, other.pid)).collect();
     if !holding.is_empty() {
         notes.push(format!("{} runs already and keeps what it holds", holding.join(" and ")));
     }
@@ -175,9 +182,11 @@ fn with_server(target: Target, roots: Roots) -> Result<Prepared, String> {
 
 fn with_ollama(target: Target, roots: Roots) -> Result<Prepared, String> {
     let ModelLocation::Ollama(name) = &target.location else {
-        return Err("Ollama loads models by their names: name one that it has, such as llama3.1:8b, or make one of this file \
+        return Err(
+            "Ollama loads models by their names: name one that it has, such as llama3.1:8b, or make one of this file \
                     with 'plimsoll export --as modelfile' and 'ollama create'"
-            .to_owned());
+                .to_owned(),
+        );
     };
     let name = name.clone();
     let ollama = RunningOllama::of(&roots).ok_or("this build asks no servers, and so no Ollama")?;
@@ -210,7 +219,13 @@ fn with_ollama(target: Target, roots: Roots) -> Result<Prepared, String> {
 
 /// Whether Ollama's list means the model of this name.
 fn is_model(row: &PsRow, name: &str) -> bool {
-    let tagged = |name: &str| if name.rsplit('/').next().is_some_and(|last| last.contains(':')) { name.to_owned() } else { format!("{name}:latest") };
+    let tagged = |name: &str| {
+        if name.rsplit('/').next().is_some_and(|last| last.contains(':')) {
+            name.to_owned()
+        } else {
+            format!("{name}:latest")
+        }
+    };
     tagged(&row.name) == tagged(name)
 }
 
@@ -247,7 +262,11 @@ fn unloads(target: &Target, name: &str, before: &[PsRow], roots: &Roots) -> Vec<
             (package, settings)
         })
         .collect();
-    let loads = requests.iter().map(|(package, settings)| LoadRequest { model: &package.model, path: package.blob(), settings });
+    let loads = requests.iter().map(|(package, settings)| LoadRequest {
+        model: &package.model,
+        path: package.blob(),
+        settings,
+    });
     let this = LoadRequest { model: &target.request.model, path: None, settings: &target.request.settings };
     let all: Vec<LoadRequest<'_>> = loads.chain([this]).collect();
     let own = held(&hardware::detect(&DetectOptions::here()).processes);
@@ -256,7 +275,9 @@ fn unloads(target: &Target, name: &str, before: &[PsRow], roots: &Roots) -> Vec<
         Ok(loaded) => {
             let outcomes = loaded.outcomes.iter().zip(&packages);
             said.extend(outcomes.filter_map(|(outcome, (row, _))| match outcome {
-                LoadOutcome::Evicted { why, .. } => Some(format!("{} is unloaded for it: {why}", text::one_line(&row.name))),
+                LoadOutcome::Evicted { why, .. } => {
+                    Some(format!("{} is unloaded for it: {why}", text::one_line(&row.name)))
+                }
                 _ => None,
             }));
             said
@@ -324,7 +345,11 @@ fn run_ollama(
         return Err(Failure { sentence, advice: Vec::new() });
     }
     if let Some(context) = row.and_then(|row| row.context).filter(|context| *context != target.plan.settings.ctx) {
-        notes.push(format!("its context is {} tokens, {} are planned", Tokens(context), Tokens(target.plan.settings.ctx)));
+        notes.push(format!(
+            "its context is {} tokens, {} are planned",
+            Tokens(context),
+            Tokens(target.plan.settings.ctx)
+        ));
     }
     let gone = before.iter().filter(|row| !listed.iter().any(|now| now.name == row.name));
     let gone: Vec<String> = gone.map(|row| text::one_line(&row.name).into_owned()).collect();
@@ -335,7 +360,11 @@ fn run_ollama(
     let load = if ollama.is_here() { load_since(since.elapsed()) } else { None };
     let check = check::beside(load.as_ref().unwrap_or(&Load::default()), &target.request)
         .map_err(|error| Failure { sentence: error.to_string(), advice: Vec::new() })?;
-    let own = if ollama.is_here() { programs(&held(&hardware::detect(&DetectOptions::here()).processes)) } else { Vec::new() };
+    let own = if ollama.is_here() {
+        programs(&held(&hardware::detect(&DetectOptions::here()).processes))
+    } else {
+        Vec::new()
+    };
     // with others loaded, the driver's figures are not this model's
     let alone = listed.len() == 1;
     let held = if alone { HeldMemory::of(&target.plan, &own) } else { Vec::new() };
@@ -371,8 +400,7 @@ fn run_server(
             Health::Ready => break,
             Health::Ended(status) => {
                 let said = child.errors().join("; ");
-                let sentence =
-                    format!("llama-server ended ({status}): {said}. Its log: {}", child.log.display());
+                let sentence = format!("llama-server ended ({status}): {said}. Its log: {}", child.log.display());
                 return Err(Failure::of(&target, &sentence));
             }
             Health::Loading => {}
@@ -382,7 +410,11 @@ fn run_server(
             (printed, heard) = (now, Instant::now());
         }
         if heard.elapsed() > SILENCE {
-            let sentence = format!("llama-server has printed nothing for {} minutes and was ended. Its log: {}", SILENCE.as_secs() / 60, child.log.display());
+            let sentence = format!(
+                "llama-server has printed nothing for {} minutes and was ended. Its log: {}",
+                SILENCE.as_secs() / 60,
+                child.log.display()
+            );
             return Err(Failure::of(&target, &sentence));
         }
         let last = child.last_lines(1).pop().unwrap_or_default();
@@ -439,9 +471,15 @@ impl Failure {
             format!("{}{options} would help", verdict::capitalised(&remedy.says()))
         }));
         if advice.is_empty() {
-            let free: Vec<String> =
-                plan.devices.iter().map(|device| format!("{} of {} free on {}", device.needed(), device.free, device.id)).collect();
-            advice.push(format!("By its plan it fits: {}. Where that has changed, 'plimsoll watch --once' shows what holds memory now", free.join(", ")));
+            let free: Vec<String> = plan
+                .devices
+                .iter()
+                .map(|device| format!("{} of {} free on {}", device.needed(), device.free, device.id))
+                .collect();
+            advice.push(format!(
+                "By its plan it fits: {}. Where that has changed, 'plimsoll watch --once' shows what holds memory now",
+                free.join(", ")
+            ));
         }
         Self { sentence: sentence.to_owned(), advice }
     }

@@ -4,6 +4,7 @@
 //! walk all pages for is read the more rarely the longer it takes.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
@@ -100,7 +101,12 @@ impl Follower {
                 .filter_map(|process| Some(OnGpu { device: process.device.clone(), bytes: process.bytes? }))
                 .collect();
             let unsized_on = processes.iter().filter(|process| process.pid == known.pid && process.bytes.is_none());
-            unread.extend(unsized_on.map(|process| format!("the driver does not tell what {} (process {}) holds on {}", known.program, known.pid, process.device)));
+            unread.extend(unsized_on.map(|process| {
+                format!(
+                    "the driver does not tell what {} (process {}) holds on {}",
+                    known.program, known.pid, process.device
+                )
+            }));
             known.ask(&self.asker);
             programs.push(ProgramSample {
                 pid: Some(known.pid),
@@ -114,7 +120,8 @@ impl Follower {
         }
         self.ask_ollama(&mut programs, &mut unread);
         let machine = update.machine;
-        let sample = Sample { time: now(), devices: devices(&machine, &processes, &pids), programs, unread };
+        let cpu = Some(machine.cpu.instructions);
+        let sample = Sample { time: now(), devices: devices(&machine, &processes, &pids), cpu, programs, unread };
         (sample, machine)
     }
 
@@ -122,7 +129,7 @@ impl Follower {
         self.looked = Some(Instant::now());
         let mut before: BTreeMap<u32, Known> = self.known.drain(..).map(|known| (known.pid, known)).collect();
         for server in visible::serving() {
-            let command = without_keys(&server.command);
+            let command = without_keys(&server.command, server.folder.as_deref());
             let same = before.remove(&server.pid).filter(|known| known.command == command);
             self.known.push(same.unwrap_or_else(|| Known::new(server.pid, server.program, command)));
         }
@@ -176,7 +183,13 @@ fn devices(machine: &Machine, processes: &[Process], followed: &[u32]) -> Vec<De
         let id = format!("GPU{index}");
         let others = processes.iter().filter(|process| process.device == id && !followed.contains(&process.pid));
         let others: Option<Bytes> = others.map(|process| process.bytes).sum::<Option<Bytes>>();
-        DeviceSample { name: gpu.name.clone(), total: gpu.total, free: gpu.free, others: others.filter(|bytes| *bytes > Bytes::ZERO), id }
+        DeviceSample {
+            name: gpu.name.clone(),
+            total: gpu.total,
+            free: gpu.free,
+            others: others.filter(|bytes| *bytes > Bytes::ZERO),
+            id,
+        }
     });
     let ram = machine.ram;
     let ram = DeviceSample { id: RAM.to_owned(), name: RAM.to_owned(), total: ram.total, free: ram.free, others: None };
@@ -189,8 +202,8 @@ fn now() -> f64 {
     (since.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// A command line without the keys in it.
-fn without_keys(command: &str) -> String {
+/// A command line without the keys in it; files that it names in its working folder get their whole path.
+fn without_keys(command: &str, folder: Option<&Path>) -> String {
     let mut hide = false;
     let cleaned = words(command).map(|word| {
         if std::mem::replace(&mut hide, is_secret(&word)) {
@@ -198,10 +211,17 @@ fn without_keys(command: &str) -> String {
         }
         match word.split_once('=') {
             Some((name, _)) if is_secret(name) => format!("{name}=(set)"),
-            _ => shell_word(&without_secrets(&word)),
+            _ => shell_word(&without_secrets(&whole(&word, folder))),
         }
     });
     cleaned.collect::<Vec<_>>().join(" ")
+}
+
+/// The whole path of a file that is named in `folder`.
+fn whole(word: &str, folder: Option<&Path>) -> String {
+    let path = folder.filter(|_| Path::new(word).is_relative()).map(|folder| folder.join(word));
+    let is_model = Path::new(word).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
+    path.filter(|path| is_model && path.is_file()).map_or_else(|| word.to_owned(), |path| path.display().to_string())
 }
 
 /// Where a llama-server listens, by its command line (`common/arg.cpp`, 0.1.161).
@@ -234,7 +254,8 @@ impl Known {
 
     /// Asks what it says of itself. One that is not ready, or does not answer, is asked again later.
     fn ask(&mut self, asker: &Asker) {
-        let Some(address) = self.address.as_deref().filter(|_| self.ask.is_none_or(|next| Instant::now() >= next)) else {
+        let Some(address) = self.address.as_deref().filter(|_| self.ask.is_none_or(|next| Instant::now() >= next))
+        else {
             return;
         };
         let health = asker.ask(address, "health", None);
@@ -302,7 +323,7 @@ mod tests {
 
     #[test]
     fn keys_are_left_out_of_commands() {
-        let command = without_keys("llama-server -m m.gguf --api-key abc --hf-token=def --host 0.0.0.0 --port 9");
+        let command = without_keys("llama-server -m m.gguf --api-key abc --hf-token=def --host 0.0.0.0 --port 9", None);
         assert!(!command.contains("abc") && !command.contains("def") && command.contains("m.gguf"), "{command}");
         assert_eq!(address(&command), "http://127.0.0.1:9");
         assert_eq!(address("llama-server -m a"), "http://127.0.0.1:8080");

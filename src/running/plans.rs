@@ -1,5 +1,6 @@
 //! What a program that runs was asked for, planned: by its command line, else by what Ollama lists.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ollama::cut;
@@ -26,6 +27,38 @@ pub fn of(program: &ProgramSample, machine: &Machine, roots: &Roots) -> Result<R
         (Some(command), _) if program.name == "llama-server" => of_command(command, machine, roots),
         (_, Some(listed)) => of_listed(listed, machine, roots),
         _ => Err(format!("{} does not tell what it was asked for", program.name)),
+    }
+}
+
+/// Which program a plan is of: the process, its command, and what it lists.
+type Key = (Option<u32>, Option<String>, Vec<(String, Option<u64>)>);
+
+/// The plan of a program, or why there is none; none of either while it loads.
+pub type FoundPlan = Option<Result<Arc<RunningPlan>, String>>;
+
+/// The plans of what runs, each made once.
+#[derive(Default)]
+pub struct Plans(BTreeMap<Key, Result<Arc<RunningPlan>, String>>);
+
+impl Plans {
+    /// The plans of the programs of `sample`, in their order; without a machine, on that of the sample. A program that still
+    /// loads is planned once it is ready, and those that are gone are forgotten.
+    pub fn of(&mut self, sample: &Sample, known: Option<&Machine>, roots: &Roots) -> Vec<FoundPlan> {
+        let mut before = std::mem::take(&mut self.0);
+        let plan = |program: &ProgramSample| {
+            if program.served.is_some_and(|served| !served.ready) {
+                return None;
+            }
+            let listed = program.listed.iter().map(|listed| (listed.name.clone(), listed.context)).collect();
+            let key = (program.pid, program.command.clone(), listed);
+            let found = before.remove(&key).unwrap_or_else(|| match known {
+                Some(known) => of(program, known, roots).map(Arc::new),
+                None => of(program, &machine(sample), roots).map(Arc::new),
+            });
+            self.0.insert(key, found.clone());
+            Some(found)
+        };
+        sample.programs.iter().map(plan).collect()
     }
 }
 
@@ -59,7 +92,8 @@ fn of_command(command: &str, machine: Machine, roots: &Roots) -> Result<RunningP
 
 fn of_listed(listed: &Listed, machine: Machine, roots: &Roots) -> Result<RunningPlan, String> {
     let opened = source::load(&listed.name, roots, &mut source::no_progress);
-    let package = opened.and_then(|opened| opened.package(&mut source::no_progress)).map_err(|error| error.to_string())?;
+    let package =
+        opened.and_then(|opened| opened.package(&mut source::no_progress)).map_err(|error| error.to_string())?;
     let mut settings = Settings::default();
     package.apply_to(&mut settings, ExplicitKnobs::default());
     settings.ctx = listed.context.map_or(settings.ctx, Context::Tokens);
@@ -77,7 +111,7 @@ pub fn machine(sample: &Sample) -> Machine {
     Machine {
         disk: None,
         os: Os::here(),
-        cpu: Cpu::default(),
+        cpu: sample.cpu.map_or_else(Cpu::default, Cpu::with),
         gpus: gpus.iter().map(gpu).collect(),
         ram: Ram { total, free, swap_free: Bytes::ZERO, bandwidth: None },
         origin: Origin::Detected,

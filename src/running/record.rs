@@ -115,7 +115,9 @@ pub fn samples(text: impl Read) -> Result<Vec<Sample>, String> {
         match serde_json::from_slice(&line) {
             Ok(sample) => samples.push(sample),
             Err(_) if !samples.is_empty() && !line.ends_with(b"\n") => break,
-            Err(error) => return Err(format!("is no recording of plimsoll watch: line {}: {error}", samples.len() + 1)),
+            Err(error) => {
+                return Err(format!("is no recording of plimsoll watch: line {}: {error}", samples.len() + 1));
+            }
         }
     }
     if samples.is_empty() { Err("has no sample in it".to_owned()) } else { Ok(samples) }

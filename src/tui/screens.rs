@@ -3,6 +3,7 @@
 //! To add one: a file whose type implements [`Screen`], its keys as rows of a scope in
 //! [`keymap`](super::keymap), and a line in `opened_by` for the key that opens it.
 
+pub mod apply;
 pub mod best;
 pub mod compare;
 pub mod engine_compare;
@@ -21,6 +22,7 @@ pub mod sweep;
 pub mod teach;
 pub mod together;
 pub mod verify;
+pub mod watch;
 pub mod why;
 
 use super::action::Command;
@@ -34,6 +36,7 @@ use crate::teach::Page;
 /// The screen that `command` opens from the planner, and effects to run besides; none if it opens none.
 pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Screen>, Vec<Effect>)> {
     let screen: Box<dyn Screen> = match command {
+        Command::Apply => Box::new(apply::ApplyPage::default()),
         Command::Best => Box::new(best::BestPage::default()),
         Command::Compare => Box::new(compare::ComparePage::pin(app)?),
         Command::CompareEngines => Box::new(engine_compare::EngineComparison::of(app)),
@@ -56,6 +59,7 @@ pub(super) fn opened_by(app: &mut App, command: Command) -> Option<(Box<dyn Scre
         Command::Teach => Box::new(teach::TeachScreen::on(Page::ALL[0])),
         Command::Together => Box::new(together::TogetherPage::default()),
         Command::Verify => Box::new(verify::VerifyPage::default()),
+        Command::Watch => Box::new(watch::WatchPage::default()),
         Command::Enter => match app.panels.focus {
             Panel::Knobs => Box::new(entry::ValueEntry(TextEntry::suggested(app.suggested_text()?))),
             Panel::Layers => Box::new(why::WhyPage::on(app.panels.cursors.layer)),

@@ -2,9 +2,10 @@
 //! otherwise is a difference.
 
 use super::rows::{self, Observed, Planned, Shown, SplitCheck};
-use super::{Check, reason};
+use super::{Check, Compared, Reason, reason};
 use crate::engine::{EngineError, PlanRequest};
 use crate::observed::Load;
+use crate::settings::Release;
 
 /// Compares `load` with the plan of `request` itself.
 ///
@@ -20,6 +21,23 @@ pub fn beside(load: &Load, request: &PlanRequest) -> Result<Check, EngineError> 
     let mut rows = observed.beside(&plan, &names);
     for row in rows.iter_mut().filter(|row| !row.is_same()) {
         row.reason = reason::of_row(row, load);
+    }
+    let is_open = |row: &Compared| !row.agrees() && row.reason.is_none();
+    for release in Release::ALL {
+        if !rows.iter().any(is_open) || request.engine.facts().releases.is_empty() {
+            break;
+        }
+        let Ok(then) = rows::plan(&request.changed(|settings| settings.release = Some(release)), shown) else {
+            continue;
+        };
+        let then = observed.beside(&Planned { beside: plan.beside.clone(), ..then }, &names);
+        for row in rows.iter_mut().filter(|row| is_open(row)) {
+            let is_it =
+                |other: &&Compared| (&other.device, other.part, other.term) == (&row.device, row.part, row.term);
+            if then.iter().find(is_it).is_some_and(Compared::is_same) {
+                row.reason = Some(Reason::Release(release));
+            }
+        }
     }
     // without a GPU, layers that would be on one are counted
     let seen = load.layers_on_gpus().filter(|_| !names.is_empty());
