@@ -3,9 +3,10 @@
 
 use serde::Serialize;
 
+use super::check::running;
 use super::ram::RamUse;
 use crate::engine::PlanRequest;
-use crate::observed::sample::{Course, ProgramSample, RAM};
+use crate::observed::sample::{Course, Listed, ProgramSample, RAM};
 use crate::plan::Plan;
 use crate::settings::flag::NO_LIMIT;
 use crate::units::{Bytes, Tokens};
@@ -117,7 +118,7 @@ impl What {
     pub const fn title(self) -> &'static str {
         match self {
             Self::DriverContext => "driver context",
-            Self::Program => "the program itself",
+            Self::Program => "the program and its libraries",
             Self::FirstPrompt => "first prompt",
             Self::PromptCache => "prompt cache",
             Self::Checkpoints => "checkpoints",
@@ -131,7 +132,7 @@ impl What {
             Self::Unknown => "not known",
             Self::Loading => "still loading",
             Self::NotResident => "mapped weights that are not in RAM now",
-            Self::Untouched => "buffers that nothing has used yet, or less than planned",
+            Self::Untouched => "buffers that nothing has used yet, or other settings than planned",
         }
     }
 }
@@ -148,8 +149,12 @@ impl LiveDevice {
     }
 }
 
-/// A program beside its plan, on every device that either side uses.
+/// A program beside its plan, on every device that either side uses. Of a server that lists models, it is programs of its own
+/// that hold them.
 pub fn beside(course: &Course, running: &RunningPlan) -> Vec<LiveDevice> {
+    if !course.now.listed.is_empty() {
+        return Vec::new();
+    }
     let gpus = running.plan.gpus().iter().enumerate().filter_map(|(at, _)| on_gpu(course, running, at));
     gpus.chain([in_ram(course, running)]).collect()
 }
@@ -158,13 +163,14 @@ pub fn beside(course: &Course, running: &RunningPlan) -> Vec<LiveDevice> {
 pub fn other_context(program: &ProgramSample, running: &RunningPlan) -> Option<String> {
     let served = program.served?.context?;
     let planned = running.plan.settings.ctx_per_sequence;
-    (served != planned).then(|| {
-        format!(
-            "each slot serves {} tokens; {} are planned: its fit decided by other free memory",
-            Tokens(served),
-            Tokens(planned)
-        )
-    })
+    (served != planned).then(|| format!("each slot serves {} tokens, {} are planned", Tokens(served), Tokens(planned)))
+}
+
+/// What Ollama lists beside the plan of it, as a sentence.
+pub fn listed(program: &ProgramSample, running: &RunningPlan) -> Option<String> {
+    let (seen, planned) = (program.listed.first()?, running::listed(&running.plan)?);
+    let Listed { name, size, vram, .. } = seen;
+    Some(format!("{name} is listed with {size} ({vram} on GPUs); planned are {} ({})", planned.size, planned.vram))
 }
 
 fn parts(parts: [(PartName, Bytes); 3]) -> Vec<PlannedPart> {
@@ -188,18 +194,15 @@ fn on_gpu(course: &Course, running: &RunningPlan, at: usize) -> Option<LiveDevic
     }
     let has_experts = running.plan.model.experts.is_some();
     let fresh = course.fresh.as_ref().and_then(|fresh| fresh.held(&live.device)).filter(|fresh| *fresh >= asked);
-    match fresh {
-        Some(fresh) => {
-            live.add(What::DriverContext, fresh.min(now) - asked, gpu.driver.map(|driver| driver.to_string()));
-            let first = gpu.driver.map(|driver| driver.first_prompt(has_experts));
-            let known = first.filter(|first| *first > Bytes::ZERO).map(|first| format!("up to {first} were seen"));
-            let prompted = course.now.served.is_some_and(|served| served.prompted == Some(true));
-            live.add(if prompted { What::FirstPrompt } else { What::Unknown }, now - fresh, known.filter(|_| prompted));
-        }
-        None => {
-            let most = gpu.driver.map(|driver| format!("up to {} were seen", driver.most(has_experts)));
-            live.add(What::DriverAndFirstPrompt, now - asked, most);
-        }
+    if let Some(fresh) = fresh {
+        live.add(What::DriverContext, fresh.min(now) - asked, gpu.driver.map(|driver| driver.to_string()));
+        let first = gpu.driver.map(|driver| driver.first_prompt(has_experts));
+        let known = first.filter(|first| *first > Bytes::ZERO).map(|first| format!("up to {first} were seen"));
+        let prompted = course.now.served.is_some_and(|served| served.prompted == Some(true));
+        live.add(if prompted { What::FirstPrompt } else { What::Unknown }, now - fresh, known.filter(|_| prompted));
+    } else {
+        let most = gpu.driver.map(|driver| format!("up to {} were seen", driver.most(has_experts)));
+        live.add(What::DriverAndFirstPrompt, now - asked, most);
     }
     Some(live)
 }

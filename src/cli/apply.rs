@@ -107,7 +107,9 @@ fn page(applied: &Applied, style: &Style) -> String {
     let also = applied.also();
     if !also.is_empty() {
         page.blank();
-        also.iter().for_each(|sentence| page.item(&one_line(sentence)));
+        for sentence in &also {
+            page.item(&one_line(sentence));
+        }
     }
     if !applied.live.is_empty() {
         page.heading("What it holds now");

@@ -10,7 +10,7 @@ use super::interrupt::{Interrupt, STATUS};
 use super::resolve::MachineSource;
 use super::style::{BarGlyphs, Style};
 use super::{check, error};
-use crate::answer::live::{LiveDevice, beside, other_context};
+use crate::answer::live::{LiveDevice, beside, listed, other_context};
 use crate::hardware;
 use crate::hardware::{DetectOptions, Detected};
 use crate::machine::Machine;
@@ -162,7 +162,8 @@ impl Watch<'_> {
                         Hue::Dim,
                     );
                     live::devices(&found, bars, &mut page);
-                    if let Some(sentence) = other_context(&course.now, running) {
+                    for sentence in other_context(&course.now, running).into_iter().chain(listed(&course.now, running))
+                    {
                         page.item(&sentence);
                     }
                     if bars {

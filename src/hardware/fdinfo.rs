@@ -69,7 +69,7 @@ fn client(text: &str, pci: &str, shares_ram: bool) -> Option<(String, u64)> {
     let sum = |kind: &str| {
         let start = format!("drm-{kind}-");
         let regions = lines().filter(|(key, _)| key.strip_prefix(start.as_str()).is_some_and(is_counted));
-        regions.filter_map(|(_, value)| bytes(value)).reduce(|a, b| a.saturating_add(b))
+        regions.filter_map(|(_, value)| bytes(value)).reduce(u64::saturating_add)
     };
     Some((of("drm-client-id")?.to_owned(), COUNTED.iter().find_map(|kind| sum(kind))?))
 }

@@ -66,7 +66,7 @@ pub struct Prepared {
 
 /// How it is applied.
 enum Way {
-    Ollama { ollama: RunningOllama, name: String, options: Map<String, Value>, before: Vec<PsRow> },
+    Ollama { ollama: Box<RunningOllama>, name: String, options: Map<String, Value>, before: Vec<PsRow> },
     Server { program: PathBuf, arguments: Vec<String> },
 }
 
@@ -181,14 +181,18 @@ fn with_server(target: Target, roots: Roots) -> Result<Prepared, String> {
 }
 
 fn with_ollama(target: Target, roots: Roots) -> Result<Prepared, String> {
-    let ModelLocation::Ollama(name) = &target.location else {
+    let name = match &target.location {
+        ModelLocation::Ollama(name) => Some(name.clone()),
+        ModelLocation::HuggingFace(name) => Some(format!("hf.co/{name}")),
+        _ => None,
+    };
+    let Some(name) = name else {
         return Err(
             "Ollama loads models by their names: name one that it has, such as llama3.1:8b, or make one of this file \
                     with 'plimsoll export --as modelfile' and 'ollama create'"
                 .to_owned(),
         );
     };
-    let name = name.clone();
     let ollama = RunningOllama::of(&roots).ok_or("this build asks no servers, and so no Ollama")?;
     let before = ollama.loaded()?;
     let options = export::options(&input(&target));
@@ -214,7 +218,14 @@ fn with_ollama(target: Target, roots: Roots) -> Result<Prepared, String> {
             server.join(" ")
         ));
     }
-    Ok(Prepared { target, way: Way::Ollama { ollama, name, options, before }, roots, what, unloads, notes })
+    Ok(Prepared {
+        target,
+        way: Way::Ollama { ollama: Box::new(ollama), name, options, before },
+        roots,
+        what,
+        unloads,
+        notes,
+    })
 }
 
 /// Whether Ollama's list means the model of this name.

@@ -3,6 +3,7 @@
 //! `/api/ps`, `/api/generate` and `/api/embed` without a prompt (`server/routes.go`, Ollama 0.33): the answer comes once the
 //! model is loaded; a failed load is a status from 400 on with `{"error": "…"}`.
 
+#[cfg(feature = "net")]
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -13,8 +14,10 @@ use crate::source::Roots;
 use crate::text::one_line;
 
 /// Time limit of a question.
+#[cfg(feature = "net")]
 const ANSWER: Duration = Duration::from_secs(5);
 /// Time limit of a load: Ollama gives up by itself after five minutes without progress (`OLLAMA_LOAD_TIMEOUT`).
+#[cfg(feature = "net")]
 const LOAD: Duration = Duration::from_mins(30);
 /// Characters of a server's words that are shown.
 const SHOWN: usize = 400;

@@ -1,6 +1,5 @@
 //! llama-server as a child: started with a plan's command, its output kept in a file, its health asked.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
@@ -160,7 +159,7 @@ pub fn program(named: Option<&Path>, name: &str) -> PathBuf {
         return named.to_owned();
     }
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let paths = std::env::var_os("PATH").unwrap_or_else(OsString::new);
+    let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).map(|folder| folder.join(&file)).find(|path| path.is_file());
     found.unwrap_or_else(|| PathBuf::from(file))
 }

@@ -6,7 +6,6 @@ use plimsoll::answer::check;
 use plimsoll::answer::live::RunningPlan;
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::library::verify::Verified;
-use plimsoll::machine::Machine;
 use plimsoll::observed::Load;
 use plimsoll::running::apply::Failure;
 use plimsoll::settings::{Context, Release, Settings};
@@ -17,8 +16,8 @@ use plimsoll::tui::screens::verify::VerifyPage;
 use crate::harness::{self, Harness};
 
 fn planner() -> Harness {
-    let settings = Settings { ctx: Context::Tokens(4096), ..Settings::default() };
-    let machine = Machine::described(&["none"], "24GiB").unwrap_or_else(|_| harness::machine(0, "card", 0, 24));
+    let settings = Settings { ctx: Context::Tokens(2048), ..Settings::default() };
+    let machine = harness::machine(0, "card", 0, 24);
     Harness::by(EngineId::LlamaCpp, harness::model("qwen3-0.6b"), machine, (140, 60), settings)
 }
 
@@ -106,7 +105,7 @@ fn what_runs_is_followed_and_a_restart_previewed_with_the_knobs() {
     let samples = crate::running::live::recording();
     let machine = plimsoll::running::plans::machine(&samples[0]);
     let settings =
-        Settings { ctx: Context::Tokens(8192), release: Some(Release::September2026), ..Settings::default() };
+        Settings { ctx: Context::Tokens(4096), release: Some(Release::September2026), ..Settings::default() };
     let model = crate::fixtures::model("qwen3-0.6b");
     let running = RunningPlan::of(PlanRequest::new(EngineId::LlamaCpp, model, machine, settings)).unwrap();
     let plans = vec![Some(Ok(Arc::new(running)))];

@@ -3,7 +3,8 @@
 
 use plimsoll::answer::live::{LiveDevice, RunningPlan, What, beside};
 use plimsoll::engine::{EngineId, PlanRequest};
-use plimsoll::observed::sample::{Sample, Timeline};
+use plimsoll::machine::Machine;
+use plimsoll::observed::sample::{OnGpu, ProgramSample, Sample, Served, Timeline};
 use plimsoll::running::{plans, record};
 use plimsoll::settings::{Context, Release, Settings};
 use plimsoll::units::Bytes;
@@ -65,6 +66,39 @@ fn before_its_first_prompt_a_server_holds_what_is_planned() {
     let seen = in_ram(&timeline, &plan);
     let own = samples[0].programs[0].ram.unwrap().own.unwrap();
     assert!(own.0.abs_diff(plan.ram.must.0) < 40 << 20, "{own} {seen:?}");
+}
+
+/// A program on one GPU.
+fn on_gpu(bytes: Bytes, ready: bool, prompted: bool) -> Sample {
+    let served = Served { ready, busy: Some(0), prompted: Some(prompted), ..Served::default() };
+    let gpus = vec![OnGpu { device: "GPU0".to_owned(), bytes }];
+    let program = ProgramSample { pid: Some(7), gpus, served: Some(served), ..ProgramSample::default() };
+    Sample { programs: vec![program], ..Sample::default() }
+}
+
+#[test]
+fn what_a_gpu_holds_besides_the_plan_is_named_as_far_as_it_can_be_told_apart() {
+    let machine = Machine::described(&["RTX 3060"], "64GiB").unwrap();
+    let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
+    let request = PlanRequest::new(EngineId::LlamaCpp, fixtures::model("llama3.1-8b"), machine, settings);
+    let plan = RunningPlan::of(request).unwrap();
+    let asked = plan.plan.gpus()[0].asked();
+    let seen = |samples: &[Sample]| {
+        let mut timeline = Timeline::default();
+        samples.iter().for_each(|sample| timeline.push(sample.clone()));
+        beside(&timeline.courses()[0], &plan).remove(0)
+    };
+    let fresh = on_gpu(asked + Bytes::mib(300), true, false);
+    let prompted = on_gpu(asked + Bytes::mib(460), true, true);
+    let both = seen(&[fresh.clone(), prompted.clone()]);
+    assert_eq!(named(&both, What::DriverContext), Bytes::mib(300));
+    assert_eq!(named(&both, What::FirstPrompt), Bytes::mib(160));
+    assert_eq!(both.difference(), Some(460 << 20));
+    let late = seen(&[prompted]);
+    assert_eq!(late.besides.iter().map(|besides| besides.what).collect::<Vec<_>>(), [What::DriverAndFirstPrompt]);
+    let loads = seen(&[on_gpu(asked - Bytes::gib(1), false, false)]);
+    let less = loads.less.unwrap();
+    assert_eq!((less.what, less.bytes), (What::Loading, Bytes::gib(1)));
 }
 
 #[test]

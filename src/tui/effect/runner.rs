@@ -113,7 +113,7 @@ impl Runner {
                 });
             }
             Effect::PrepareApply(request) => {
-                self.spawn(move || Action::ApplyPrepared { id: request.id, result: services.prepare(&request.target) })
+                self.spawn(move || Action::ApplyPrepared { id: request.id, result: services.prepare(&request.target) });
             }
             Effect::Apply(request) => self.apply(*request),
             Effect::CancelApply => self.current_apply.store(u64::MAX, Ordering::Relaxed),

@@ -134,7 +134,9 @@ impl Screen for ApplyPage {
             ApplyState::Stopping => page.text("Stopping…", Hue::Dim),
             ApplyState::Failed(Failure { sentence, advice }) => {
                 page.text(&sentence_of(sentence), Hue::Over);
-                advice.iter().for_each(|advice| page.item(&sentence_of(advice)));
+                for advice in advice {
+                    page.item(&sentence_of(advice));
+                }
             }
         }
         Some(Overlay::new(page, "Apply this plan", self.scroll))

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::answer::live::{LiveDevice, RunningPlan, beside, other_context};
+use crate::answer::live::{LiveDevice, RunningPlan, beside, listed, other_context};
 use crate::observed::sample::{Course, Timeline};
 use crate::page::answers::live;
 use crate::page::{Hue, Page};
-use crate::plan::Plan;
+use crate::plan::{DevicePlan, Plan};
 use crate::running::plans::FoundPlan;
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
@@ -108,7 +108,7 @@ impl WatchPage {
                 let title = format!("{}, planned for {}", running.plan.model.name, running.plan.engine_title());
                 page.text(&title, Hue::Dim);
                 live::devices(&found, true, page);
-                if let Some(sentence) = other_context(&course.now, running) {
+                for sentence in other_context(&course.now, running).into_iter().chain(listed(&course.now, running)) {
                     page.item(&sentence);
                 }
                 restarted(app, running, &found, page);
@@ -139,7 +139,7 @@ fn restarted(app: &App, running: &Arc<RunningPlan>, found: &[LiveDevice], page: 
     let asked = |plan: &Plan, device: &LiveDevice| {
         let number = device.device.strip_prefix("GPU").and_then(|number| number.parse::<usize>().ok());
         match number {
-            Some(number) => plan.gpus().get(number).map_or(Bytes::ZERO, |gpu| gpu.asked()),
+            Some(number) => plan.gpus().get(number).map_or(Bytes::ZERO, DevicePlan::asked),
             None => plan.cpu().asked(),
         }
     };
