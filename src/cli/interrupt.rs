@@ -20,12 +20,22 @@ impl Interrupt {
     /// From now on, Ctrl-C and a request to end are noted only. Where that is not possible they end the program at once.
     pub(super) fn catch() -> Self {
         let caught = Self::default();
-        #[cfg(unix)]
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-            drop(signal_hook::flag::register(signal, Arc::clone(&caught.0)));
-        }
+        caught.register();
         caught
     }
+
+    #[cfg(unix)]
+    fn register(&self) {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // a signal that cannot be caught ends the program
+            drop(signal_hook::flag::register(signal, Arc::clone(&self.0)));
+        }
+    }
+
+    #[cfg(not(unix))]
+    #[allow(clippy::unused_self, reason = "as on Unix")]
+    const fn register(&self) {}
 
     pub(super) fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)

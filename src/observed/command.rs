@@ -100,6 +100,7 @@ pub(crate) fn program(word: &str) -> &str {
 }
 
 /// Whether an option of llama-server takes a key, which is never shown.
+#[cfg(feature = "running")]
 pub(crate) fn is_secret(option: &str) -> bool {
     ["-hft", "--hf-token", "--api-key"].contains(&option)
 }

@@ -111,7 +111,7 @@ fn what_runs_is_followed_and_a_restart_previewed_with_the_knobs() {
     let plans = vec![Some(Ok(Arc::new(running)))];
     harness.fakes.follows = samples.into_iter().map(|sample| Followed { sample, plans: plans.clone() }).collect();
     harness.press("V");
-    assert!(harness.following);
+    assert_eq!(harness.followed, [true]);
     let before = harness.text();
     assert!(before.contains("4 slots of 4") && before.contains("first prompt"), "{before}");
     // the open plan has half of the context
@@ -123,7 +123,8 @@ fn what_runs_is_followed_and_a_restart_previewed_with_the_knobs() {
     harness.press("u");
     assert_eq!(restarted(&before), restarted(&harness.text()));
     harness.press("Esc");
-    assert!(!harness.following && harness.host.screen.is_none());
+    assert_eq!(harness.followed, [true, false]);
+    assert!(harness.host.screen.is_none());
 }
 
 #[test]

@@ -37,8 +37,11 @@ fn nowhere() -> Network {
     Network { registry: "http://127.0.0.1:9".to_owned(), ..Network::default() }
 }
 
+/// Whether it agrees with what else is said, or why it did not load.
+type Outcome = Result<(bool, Vec<String>), String>;
+
 /// Applies to a stand-in: what is said before, the outcome, and the bodies of the loads.
-fn applied(stand_in: StandIn, latency: Duration) -> (Vec<String>, Result<(bool, Vec<String>), String>, Vec<Value>) {
+fn applied(stand_in: StandIn, latency: Duration) -> (Vec<String>, Outcome, Vec<Value>) {
     let server = Server::slow(latency, move |seen| stand_in.answer(seen));
     let target = target(EngineId::default(), ModelLocation::Ollama(NAME.to_owned()));
     let prepared = prepare(target, roots(&server.url)).unwrap();
