@@ -9,6 +9,7 @@ pub mod change;
 pub mod check;
 pub mod compare;
 pub mod limits;
+pub mod live;
 pub mod need;
 pub mod parts;
 pub mod place;

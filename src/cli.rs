@@ -1,6 +1,7 @@
 //! The command line interface, which also opens the planner's screen.
 #![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
+mod apply;
 mod args;
 mod bundle;
 #[cfg(feature = "net")]
@@ -11,6 +12,7 @@ mod config;
 mod error;
 mod explain;
 mod file;
+mod interrupt;
 mod knobs;
 mod list;
 mod machines;
@@ -21,6 +23,7 @@ mod scenario;
 mod style;
 mod surroundings;
 mod value;
+mod watch;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -55,7 +58,8 @@ use scenario::PinnedArgs;
 use style::Style;
 
 /// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 a check differs or the answer
-/// could not be written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read.
+/// could not be written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read, 4
+/// what was to be loaded did not load.
 pub fn main() -> ExitCode {
     install_panic_hook();
     match run(command::expand(std::env::args_os())) {
@@ -105,6 +109,8 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
         Some(Commands::Place(mut args)) => print(&questions::place(&mut args)?)?,
         Some(Commands::Need(args)) => print(&questions::need(&args)?)?,
         Some(Commands::Check(args)) => return check::run(&args),
+        Some(Commands::Apply(args)) => return apply::run(&args),
+        Some(Commands::Watch(args)) => return watch::run(&args),
         Some(Commands::Together(args)) => print(&questions::together(&args)?)?,
         Some(Commands::Sweep(args)) => print(&questions::sweep(&args)?)?,
         Some(Commands::Matrix(args)) => print(&questions::matrix(&args)?)?,

@@ -4,6 +4,7 @@
 //! A driver may take seconds to wake up: do not call [`detect`] on a user interface's thread.
 
 mod apple;
+mod fdinfo;
 mod modules;
 mod nvidia;
 mod ram;
@@ -122,12 +123,21 @@ pub struct CollectorResult {
 /// Queries the free memory of a GPU; integrated GPUs derive it from main memory.
 type FreeMemoryProbe = Box<dyn FnMut(&Ram) -> Result<Bytes, String> + Send>;
 
+/// Queries the programs that hold memory of a GPU. Where the driver lists none, the given ones are looked at.
+type HoldersProbe = Box<dyn FnMut(&[u32]) -> Result<Vec<Process>, String> + Send>;
+
+/// The probes of a GPU.
+struct GpuProbes {
+    free: FreeMemoryProbe,
+    holders: HoldersProbe,
+}
+
 struct FoundGpu {
     gpu: Gpu,
     facts: Vec<(&'static str, String)>,
     /// With `device` empty until the GPU's index is known.
     processes: Vec<Process>,
-    probe: FreeMemoryProbe,
+    probes: GpuProbes,
 }
 
 /// The GPUs of one collector.
@@ -155,8 +165,8 @@ pub fn detect(options: &DetectOptions) -> Detected {
     detect_with_probes(options).0
 }
 
-/// The same, with probes to poll free memory.
-fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe>, ram::RamMonitor) {
+/// The same, with probes to poll memory.
+fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<GpuProbes>, ram::RamMonitor) {
     let since = Instant::now();
     let (memory, about) = ram::collect();
     let mut detected = Detected {
@@ -187,7 +197,7 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe
             detected.processes.extend(processes);
             let name = one_line(&found.gpu.name).into_owned();
             detected.machine.gpus.push(Gpu { name, ..found.gpu });
-            probes.push(found.probe);
+            probes.push(found.probes);
         }
     }
     if let Some(path) = &options.remembered {

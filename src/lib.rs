@@ -27,6 +27,7 @@
 //! - [`hardware`]: detects the machine.
 //! - [`source`]: reads headers from files, model stores and the network.
 //! - [`library`]: the models available, and how each fits a machine.
+//! - [`running`]: what runs: loads a plan, and follows what programs hold.
 //! - [`tui`]: the terminal interface.
 //! - [`cli`]: arguments and text reports.
 //!
@@ -93,6 +94,8 @@ pub mod cli;
 pub mod hardware;
 #[cfg(feature = "source")]
 pub mod library;
+#[cfg(feature = "running")]
+pub mod running;
 #[cfg(feature = "source")]
 pub mod source;
 #[cfg(feature = "tui")]

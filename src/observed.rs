@@ -22,6 +22,7 @@ mod ollama;
 mod pattern;
 mod prefix;
 mod reader;
+pub mod sample;
 pub mod share;
 mod under_way;
 
@@ -33,8 +34,8 @@ use serde::Serialize;
 use crate::units::Bytes;
 
 pub use command::{CommandLine, PROGRAMS};
-#[cfg(feature = "cli")]
-pub(crate) use command::{program, words};
+#[cfg(feature = "running")]
+pub(crate) use command::{is_secret, program, words};
 pub use context::{ObservedContext, ObservedSettings};
 pub use driver::{CardMemory, ProcessMemory};
 pub use event::Event;

@@ -94,7 +94,7 @@ pub struct Ended {
 pub fn run(start: PlannerStart) -> io::Result<Ended> {
     let size = TerminalGuard::size()?;
     let (send, events) = channel();
-    let mut runner = Runner::new(Arc::new(services::LocalServices), forward_actions(&send));
+    let mut runner = Runner::new(Arc::new(services::LocalServices::default()), forward_actions(&send));
     let detection = if start.monitor.is_some() { Detection::Running } else { Detection::Done };
     let live = if start.monitor.as_ref().is_some_and(|monitor| monitor.every.is_some()) {
         LiveMemory::On
@@ -138,7 +138,9 @@ pub fn run(start: PlannerStart) -> io::Result<Ended> {
         let effects = host.refresh().into_iter().chain(host.show(Box::new(TeachScreen::at(&teach))));
         effects.collect::<Vec<_>>().into_iter().for_each(|effect| runner.start(effect));
     }
-    let why = run_loop(&mut host, &mut screen, &runner, &events)?;
+    let left = run_loop(&mut host, &mut screen, &runner, &events);
+    runner.end();
+    let why = left?;
     let changed = host.app.scenario().filter(|_| host.app.is_changed()).map(Box::new);
     Ok(Ended { why, changed })
 }

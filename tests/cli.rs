@@ -1,5 +1,6 @@
 //! The real program on the command line.
 
+mod apply;
 mod bug_reports;
 mod check;
 mod commands;

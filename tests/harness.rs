@@ -6,7 +6,9 @@ mod fakes;
 #[path = "harness/scenes.rs"]
 mod scenes;
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::Machine;
@@ -15,7 +17,7 @@ use plimsoll::settings::Settings;
 use plimsoll::source::{ExplicitKnobs, no_progress};
 use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::{Detection, InitialState, LiveMemory, Preferences};
-use plimsoll::tui::effect::{Effect, LimitsRequest, Services, SurveyJob};
+use plimsoll::tui::effect::{ApplyRequest, Effect, LimitsRequest, Services, SurveyJob};
 use plimsoll::tui::event;
 use plimsoll::tui::host::Host;
 use plimsoll::tui::picture;
@@ -51,6 +53,9 @@ pub struct Harness {
     pub slow_loads: bool,
     /// Requests for the knobs' limits are held back until `answer_limits`.
     pub no_limits: bool,
+    /// Each time that following what runs began or ended.
+    pub followed: Vec<bool>,
+    applying: Option<Box<ApplyRequest>>,
     held_limits: Option<Box<LimitsRequest>>,
     /// Requests for the models' verdicts are dropped.
     pub no_surveys: bool,
@@ -146,6 +151,8 @@ impl Harness {
             questions: 0,
             slow_loads: false,
             no_limits,
+            followed: Vec::new(),
+            applying: None,
             held_limits: None,
             no_surveys: false,
             waiting: Vec::new(),
@@ -314,6 +321,12 @@ impl Harness {
                 Effect::Verify(request) => {
                     Some(Action::Verified { id: request.id, result: self.fakes.verify(&request).map(Box::new) })
                 }
+                effect @ (Effect::PrepareApply(_)
+                | Effect::Apply(_)
+                | Effect::CancelApply
+                | Effect::KeepServer
+                | Effect::Follow { .. }
+                | Effect::StopFollowing) => self.run(effect),
                 Effect::Write(writing) => Some(writing.answer()),
                 Effect::Save { path, text } => Some(Action::Saved(self.fakes.save(&path, &text))),
                 Effect::Copy(text) => {
@@ -345,6 +358,44 @@ impl Harness {
                 let effects = self.host.update(answer);
                 self.perform(effects);
             }
+        }
+    }
+
+    /// Runs what is about programs that run.
+    fn run(&mut self, effect: Effect) -> Option<Action> {
+        match effect {
+            Effect::PrepareApply(request) => {
+                Some(Action::ApplyPrepared { id: request.id, result: self.fakes.prepare(&request.target) })
+            }
+            Effect::Apply(request) if self.slow_loads => {
+                let (id, took) = (request.id, Duration::from_secs(3));
+                self.applying = Some(request);
+                Some(Action::ApplyProgress { id, took, what: "load_tensors: loading model tensors".to_owned() })
+            }
+            Effect::Apply(request) => {
+                let result = self.fakes.apply(&request.target, &mut |_, _| ControlFlow::Continue(()));
+                Some(Action::Applied { id: request.id, result: result.map(Box::new) })
+            }
+            Effect::CancelApply => self.applying.take().map(|request| {
+                let result = self.fakes.apply(&request.target, &mut |_, _| ControlFlow::Break(()));
+                Action::Applied { id: request.id, result: result.map(Box::new) }
+            }),
+            Effect::KeepServer => {
+                self.fakes.leave_server(true);
+                None
+            }
+            Effect::Follow { id } => {
+                self.followed.push(true);
+                for followed in self.fakes.follows.clone() {
+                    self.host.update(Action::Sampled { id, followed: Box::new(followed) });
+                }
+                None
+            }
+            Effect::StopFollowing => {
+                self.followed.push(false);
+                None
+            }
+            _ => None,
         }
     }
 

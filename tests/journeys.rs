@@ -15,6 +15,8 @@ mod placement;
 mod quantisation;
 mod random_input;
 mod ranges;
+#[cfg(all(unix, feature = "net"))]
+mod running;
 mod sliders;
 mod together;
 mod verify;

@@ -30,6 +30,7 @@ mod quantise;
 mod readme;
 mod real_server;
 mod recording;
+pub(crate) mod running;
 mod screens;
 mod server;
 mod source;

@@ -9,7 +9,7 @@ mod raw;
 mod registry;
 mod repository;
 mod running;
-mod server;
+pub(crate) mod server;
 mod sign_in;
 
 use std::path::Path;

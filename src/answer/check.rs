@@ -4,6 +4,7 @@
 //! found by trying: the same request in another release, with another placement, without flash attention, …, until the
 //! plan agrees with the log.
 
+mod asked;
 pub mod estimate;
 mod evidence;
 mod log;
@@ -26,6 +27,7 @@ use crate::model::mixture::Quantisation;
 use crate::observed::{Load, Mib};
 use crate::settings::{Release, Settings};
 
+pub use asked::beside;
 pub use log::override_kv;
 pub use reason::Reason;
 pub use rows::{ALL, CPU, SplitCheck};

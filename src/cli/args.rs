@@ -76,6 +76,7 @@ impl Cli {
             Some(Commands::Need(args)) => &mut args.asked.knobs,
             Some(Commands::Together(args)) => &mut args.knobs,
             Some(Commands::Check(args)) => &mut args.knobs,
+            Some(Commands::Apply(args)) => &mut args.asked.knobs,
             Some(Commands::Sweep(args)) => &mut args.asked.knobs,
             Some(Commands::Matrix(args)) => &mut args.asked.knobs,
             Some(Commands::Export(args)) => &mut args.asked.knobs,
@@ -186,6 +187,12 @@ pub(super) enum Commands {
     /// Compare a plan with what a program says that it took: the log of llama-server or Ollama, or 'ollama ps'.
     #[command(after_help = examples::CHECK_EXAMPLES)]
     Check(Box<CheckArgs>),
+    /// Load a plan: on a running Ollama, or as llama-server; then compare what came of it with the plan.
+    #[command(after_help = examples::APPLY_EXAMPLES)]
+    Apply(Box<ApplyArgs>),
+    /// Follow what runs: what each program that serves models holds, beside its plan.
+    #[command(after_help = examples::WATCH_EXAMPLES)]
+    Watch(Box<WatchArgs>),
     /// Plan over the whole range of one knob.
     #[command(after_help = examples::SWEEP_EXAMPLES)]
     Sweep(Box<SweepArgs>),
@@ -453,6 +460,52 @@ pub(super) struct CheckArgs {
     /// Print a Markdown table.
     #[arg(long, help_heading = "Output")]
     pub(super) markdown: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ApplyArgs {
+    #[command(flatten)]
+    pub(super) asked: QueryArgs,
+    /// llama-server's path [default: that on PATH].
+    #[arg(long, value_name = "PATH", help_heading = "Apply")]
+    pub(super) server: Option<PathBuf>,
+    /// Leave the server that is started running; with Ollama, keep the model loaded until Ollama ends.
+    #[arg(long, help_heading = "Apply")]
+    pub(super) keep: bool,
+    /// Do not ask before anything is started, loaded or unloaded.
+    #[arg(long, help_heading = "Apply")]
+    pub(super) yes: bool,
+    /// Print one JSON object; sizes are in MiB, as in a log.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WatchArgs {
+    /// Print one sample and end.
+    #[arg(long, help_heading = "Watch")]
+    pub(super) once: bool,
+    /// Seconds between samples.
+    #[arg(long, value_name = "SECONDS", value_parser = value::interval, default_value = "1", help_heading = "Watch")]
+    pub(super) every: Interval,
+    /// End after this many samples.
+    #[arg(long, value_name = "N", value_parser = value::count, help_heading = "Watch")]
+    pub(super) samples: Option<u64>,
+    /// Also write the samples to this file, compressed if its name ends in .gz.
+    #[arg(long, value_name = "FILE", conflicts_with = "replay", help_heading = "Watch")]
+    pub(super) record: Option<PathBuf>,
+    /// Show a recording instead of this machine.
+    #[arg(long, value_name = "FILE", help_heading = "Watch")]
+    pub(super) replay: Option<PathBuf>,
+    /// Remember what the driver takes on this machine besides buffers, once a model is loaded and before its first prompt,
+    /// for later plans; only where its log tells its buffers. 'plimsoll machine forget' takes it back.
+    #[arg(long, conflicts_with = "replay", help_heading = "Watch")]
+    pub(super) remember: bool,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
+    /// Print one JSON object per sample and line; sizes are in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
 }
 
 /// What only Ollama from 0.30 is asked.

@@ -1,7 +1,7 @@
 //! `plimsoll check`: a plan beside what a program said that it took.
 
 mod live;
-mod report;
+pub(super) mod report;
 mod share;
 
 use std::fs::File;
@@ -21,14 +21,15 @@ use crate::answer::check::running::{driver_overhead, explain_column};
 use crate::answer::check::{Check, CheckRequest, check, override_kv};
 use crate::engine::EngineId;
 use crate::export::check as export;
+use crate::hardware::DetectOptions;
 use crate::hardware::remembered::{Remembered, RememberedDriver};
-use crate::hardware::{DetectOptions, Detected};
 use crate::library::verify as library;
 use crate::library::verify::FoundModel;
 use crate::library::verify::example;
 use crate::machine::{Machine, short_name};
 use crate::model::Projector;
-use crate::observed::{Load, Mib, Missing, Observation, ProcessMemory, Reader};
+use crate::observed::{Load, Missing, Observation, ProcessMemory, Reader};
+use crate::running::held;
 use crate::settings::{Flag, Settings};
 use crate::source::Roots;
 use crate::units::Bytes;
@@ -186,15 +187,20 @@ fn apply(knobs: &KnobArgs, settings: &mut Settings) {
 
 /// Remembers it, and returns a sentence on it. Figures of `nvidia-smi` in the text stand over those that NVML has now.
 fn remember(args: &CheckArgs, seen: &Observation, load: &Load) -> Result<String, CliError> {
-    let cannot = |why: String| CliError::Model(format!("--remember: {why}"));
     let detected = hardware::detect(&DetectOptions { gpus: true, ..MachineSource::read(&args.machine)?.search });
-    let processes = if seen.processes.is_empty() { processes(&detected) } else { seen.processes.clone() };
-    let found = driver_overhead(load, &processes).map_err(cannot)?;
+    let processes = if seen.processes.is_empty() { held(&detected.processes) } else { seen.processes.clone() };
+    remember_of(&detected.machine, &processes, load)
+}
+
+/// Remembers what `processes` hold besides the buffers of `load`, and returns a sentence on it.
+pub(super) fn remember_of(machine: &Machine, processes: &[ProcessMemory], load: &Load) -> Result<String, CliError> {
+    let cannot = |why: String| CliError::Model(format!("--remember: {why}"));
+    let found = driver_overhead(load, processes).map_err(cannot)?;
     let version = export::version(load).unwrap_or_default();
     let program = load.program.map_or("a program", crate::observed::Program::name);
     let program = format!("{program} {version}").trim_end().to_owned();
     let entries = found.iter().map(|found| {
-        let gpu = found.gpu.clone().or_else(|| only_gpu(&detected.machine, found.backend));
+        let gpu = found.gpu.clone().or_else(|| only_gpu(machine, found.backend));
         let gpu = gpu.ok_or_else(|| cannot(format!("the log does not name the card of {}", found.device)))?;
         let bytes = found.mib().bytes().0;
         Ok(RememberedDriver { gpu, backend: found.backend, bytes, program: program.clone() })
@@ -206,17 +212,6 @@ fn remember(args: &CheckArgs, seen: &Observation, load: &Load) -> Result<String,
     });
     let each: Vec<String> = each.collect();
     Ok(format!("remembered: {}; plans for this machine say so from now on", each.join(", ")))
-}
-
-/// The processes that hold memory of GPUs now.
-fn processes(detected: &Detected) -> Vec<ProcessMemory> {
-    let process = |process: &hardware::Process| ProcessMemory {
-        card: process.device.strip_prefix("GPU").and_then(|number| number.parse().ok()),
-        pid: u64::from(process.pid),
-        name: process.name.clone().unwrap_or_default(),
-        used: process.bytes.map(Mib::of),
-    };
-    detected.processes.iter().map(process).collect()
 }
 
 /// The name of the machine's GPU, if it has only one of this backend.

@@ -21,6 +21,8 @@ pub(super) enum CliError {
     Arguments(String),
     /// The model could not be read: exit status 3.
     Model(String),
+    /// What was to be loaded did not load: exit status 4.
+    NotLoaded(String),
     /// The answer could not be written, or the screen not opened: exit status 1.
     Terminal(String),
 }
@@ -31,6 +33,7 @@ impl CliError {
         let status = match self {
             Self::Arguments(_) => 2,
             Self::Model(_) => 3,
+            Self::NotLoaded(_) => 4,
             Self::Terminal(_) => 1,
         };
         tracing::error!("exit status {status}: {}", without_secrets(self.sentence()));
@@ -41,7 +44,10 @@ impl CliError {
     /// What is wrong, and what to do.
     pub(super) fn sentence(&self) -> &str {
         match self {
-            Self::Arguments(sentence) | Self::Model(sentence) | Self::Terminal(sentence) => sentence,
+            Self::Arguments(sentence)
+            | Self::Model(sentence)
+            | Self::NotLoaded(sentence)
+            | Self::Terminal(sentence) => sentence,
         }
     }
 

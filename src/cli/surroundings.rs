@@ -16,7 +16,7 @@ use tracing::{Level, debug, info};
 use super::args::{Cli, ManArgs};
 use super::error::{CliError, one_line, written};
 use super::style::takes_escapes;
-use crate::observed::words;
+use crate::observed::{is_secret, words};
 use crate::source::{Progress, without_secrets};
 use crate::units::Bytes;
 
@@ -114,7 +114,6 @@ fn word_without_secrets(word: &str) -> String {
 
 /// A command of llama-server without its keys.
 fn command_without_secrets(command: &str) -> String {
-    let is_secret = |name: &str| ["-hft", "--hf-token", "--api-key"].contains(&name);
     let mut hide = false;
     let words = words(command).map(|word| {
         if std::mem::replace(&mut hide, is_secret(&word)) {

@@ -4,7 +4,7 @@
     allow(dead_code, reason = "Metal is not available")
 )]
 
-use super::{CollectedGpus, CollectorResult, FoundGpu};
+use super::{CollectedGpus, CollectorResult, FoundGpu, GpuProbes};
 use crate::machine::budget::working_set;
 use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
@@ -34,8 +34,10 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGp
     let all = Gpu::of(chip, Backend::Metal, working_set);
     let gpu = Gpu { free: working_set - allocated, integrated: true, ..all };
     let probe = move |_: &Ram| Ok(working_set - query().map_or(allocated, |metal| metal.allocated));
+    let holders = |_: &[u32]| Err("Metal does not tell what each program holds".to_owned());
+    let probes = GpuProbes { free: Box::new(probe), holders: Box::new(holders) };
     let outcome = format!("1 GPU, {working_set} {how}");
-    let found = FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) };
+    let found = FoundGpu { gpu, facts, processes: Vec::new(), probes };
     CollectedGpus {
         list: vec![found],
         tried: vec![CollectorResult { collector: "metal", outcome }],

@@ -11,7 +11,9 @@ use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
 
 use super::visible::{VisibilityRule, visible};
-use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe, Process, counted};
+use super::{
+    CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe, GpuProbes, HoldersProbe, Process, counted,
+};
 use crate::machine::{Backend, Drivers, Gpu, Link, Ram, drivers};
 use crate::units::Bytes;
 
@@ -56,8 +58,17 @@ fn found(cards: &[NvmlGpu], (index, instance): GpuIndex, nvml: &Arc<Nvml>, sourc
         facts.extend(card.facts.iter().filter(|(what, _)| *what != "UUID").cloned());
     }
     let number = picked.map(|&(number, _)| number);
-    let probe = free_memory_probe(Arc::clone(nvml), u32::try_from(index).ok()?, number, of.shares_ram);
-    Some(FoundGpu { gpu: of.gpu.as_ref().ok()?.clone(), facts, processes: card.processes.clone(), probe })
+    let index = u32::try_from(index).ok()?;
+    let free = free_memory_probe(Arc::clone(nvml), index, number, of.shares_ram);
+    let probes = GpuProbes { free, holders: holders_probe(Arc::clone(nvml), index) };
+    Some(FoundGpu { gpu: of.gpu.as_ref().ok()?.clone(), facts, processes: card.processes.clone(), probes })
+}
+
+fn holders_probe(nvml: Arc<Nvml>, index: u32) -> HoldersProbe {
+    Box::new(move |_| {
+        let device = nvml.device_by_index(index).map_err(|error| error.to_string())?;
+        Ok(processes(&nvml, &device))
+    })
 }
 
 fn free_memory_probe(nvml: Arc<Nvml>, index: u32, instance: Option<u32>, shares_ram: bool) -> FreeMemoryProbe {

@@ -10,8 +10,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::fdinfo;
 use super::visible::{VisibilityRule, visible};
-use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, counted};
+use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, GpuProbes, counted};
 use crate::machine::{Backend, Gpu, Link, Listed, Ram};
 use crate::units::Bytes;
 
@@ -268,7 +269,8 @@ fn read_amd(card: &DrmCard) -> Result<FoundGpu, String> {
         link: card.link().filter(|_| !integrated),
         ..Gpu::of(&name, Backend::Rocm, total)
     };
-    Ok(FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) })
+    let probes = GpuProbes { free: Box::new(probe), holders: fdinfo::holders(card.pci.clone(), integrated) };
+    Ok(FoundGpu { gpu, facts, processes: Vec::new(), probes })
 }
 
 /// Whether the GPU is part of the processor, and why.
@@ -437,7 +439,8 @@ fn read_intel(card: &DrmCard) -> Result<FoundGpu, String> {
         |&(_, name, _)| name.to_owned(),
     );
     let gpu = Gpu { free, ..Gpu::of(&name, Backend::Vulkan, total) };
-    Ok(FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) })
+    let probes = GpuProbes { free: Box::new(probe), holders: fdinfo::holders(card.pci.clone(), false) };
+    Ok(FoundGpu { gpu, facts, processes: Vec::new(), probes })
 }
 
 /// Vendors whose cards have a collector with any driver: AMD and Intel.

@@ -11,11 +11,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
+use crate::observed::sample::InRam;
 use crate::text::shell_word;
+use crate::units::Bytes;
 
 /// A variable and its accepted values.
 #[derive(Clone, Copy, Debug)]
@@ -86,12 +88,16 @@ pub struct Output {
     pub text: Box<dyn Read>,
 }
 
-/// A llama-server of this user.
+/// A program that serves models.
 pub struct ServerProcess {
     /// Process ID.
     pub pid: u32,
+    /// Its name without its folder: `llama-server`, `ollama`.
+    pub program: String,
     /// Its command line.
     pub command: String,
+    /// Its working folder, where the system tells.
+    pub folder: Option<PathBuf>,
     /// The file that its output is redirected to, if any.
     pub log: Option<PathBuf>,
 }
@@ -107,7 +113,19 @@ pub fn outputs(servers: &[ServerProcess]) -> Vec<Output> {
         let file = File::open(&path).ok()?;
         Some(Output { name: path.display().to_string(), text: Box::new(file) })
     });
-    texts.chain(journal()).collect()
+    texts.chain(journal("--boot")).collect()
+}
+
+/// The newest output of an Ollama on this machine, if it was written to within the last `age`.
+pub fn output_of_ollama(age: Duration) -> Option<Output> {
+    let own = serving().into_iter().filter(|server| server.program == "ollama").filter_map(|server| server.log);
+    let is_new = |path: &PathBuf| changed(path)?.elapsed().ok().filter(|since| *since <= age);
+    let newest = own.chain(ollama_logs()).filter_map(|path| Some((is_new(&path)?, path))).min();
+    let file = newest.and_then(|(_, path)| {
+        let file = File::open(&path).ok()?;
+        Some(Output { name: path.display().to_string(), text: Box::new(file) })
+    });
+    file.or_else(|| journal(&format!("--since=-{}s", age.as_secs())))
 }
 
 fn changed(path: &Path) -> Option<SystemTime> {
@@ -123,13 +141,13 @@ fn ollama_logs() -> Vec<PathBuf> {
     at_home.into_iter().chain(windows).collect()
 }
 
-/// The journal of Ollama's service since the computer was started.
-fn journal() -> Option<Output> {
+/// The journal of Ollama's service, as far back as `since` says.
+fn journal(since: &str) -> Option<Output> {
     if !cfg!(target_os = "linux") || !Path::new("/run/systemd/journal").is_dir() {
         return None;
     }
     let mut command = Command::new("journalctl");
-    command.args(["--unit=ollama", "--boot", "--no-pager", "--quiet", "--output=short"]);
+    command.args(["--unit=ollama", since, "--no-pager", "--quiet", "--output=short"]);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let text = Box::new(child.stdout?);
     Some(Output { name: "the journal of Ollama's service".to_owned(), text })
@@ -137,6 +155,24 @@ fn journal() -> Option<Output> {
 
 /// The llama-server processes of this user, by process ID.
 pub fn servers() -> Vec<ServerProcess> {
+    processes(&["llama-server"], true)
+}
+
+/// The programs of any user that serve models, by process ID; threads and others that only ask are left out.
+pub fn serving() -> Vec<ServerProcess> {
+    let mut found = processes(&["llama-server", "ollama"], false);
+    found.retain(|server| {
+        server.program != "ollama" || server.command.split_whitespace().nth(1).is_some_and(is_serving)
+    });
+    found
+}
+
+/// Whether `ollama` with this first argument holds models or serves them.
+fn is_serving(argument: &str) -> bool {
+    ["serve", "runner"].contains(&argument)
+}
+
+fn processes(programs: &[&str], only_own: bool) -> Vec<ServerProcess> {
     let Ok(mut system) = System::new() else { return Vec::new() };
     let kind = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always).with_user(UpdateKind::Always);
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, kind);
@@ -145,20 +181,61 @@ pub fn servers() -> Vec<ServerProcess> {
         .processes()
         .values()
         // threads have no command line of their own on some systems, and the same one on others
-        .filter(|process| process.thread_kind().is_none() && (own.is_none() || process.user_id() == own))
+        .filter(|process| process.thread_kind().is_none())
+        .filter(|process| !only_own || own.is_none() || process.user_id() == own)
         .filter_map(|process| {
             let words: Vec<String> = process.cmd().iter().map(|word| word.to_string_lossy().into_owned()).collect();
-            let program = words.first()?.rsplit(['/', '\\']).next()?;
-            if program.trim_end_matches(".exe") != "llama-server" {
+            let program = words.first()?.rsplit(['/', '\\']).next()?.trim_end_matches(".exe").to_owned();
+            if !programs.contains(&program.as_str()) {
                 return None;
             }
             let pid = process.pid().as_u32();
             let command = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
-            Some(ServerProcess { pid, command, log: log(pid) })
+            Some(ServerProcess {
+                pid,
+                program,
+                command,
+                folder: std::fs::read_link(format!("/proc/{pid}/cwd")).ok(),
+                log: log(pid),
+            })
         })
         .collect();
     found.sort_by_key(|server| server.pid);
     found
+}
+
+/// What a process holds in RAM, as far as the system tells.
+pub fn held_in_ram(pid: u32) -> Option<InRam> {
+    if let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) {
+        let of = |key: &str| kilobytes(&status, key);
+        let (own, shared) = (of("RssAnon")?, of("RssShmem").unwrap_or_default());
+        return Some(InRam {
+            resident: of("VmRSS")?,
+            // memory that a driver maps into the program counts as shared
+            own: Some(own + shared),
+            mapped: of("RssFile"),
+            swapped: of("VmSwap").filter(|swapped| *swapped > Bytes::ZERO),
+            share: None,
+        });
+    }
+    let mut system = System::new().ok()?;
+    let (pid, kind) = (sysinfo::Pid::from_u32(pid), ProcessRefreshKind::nothing().with_memory());
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, kind);
+    let resident = Bytes(system.process(pid)?.memory());
+    Some(InRam { resident, ..InRam::default() })
+}
+
+/// A process's share of RAM, where pages that several programs have are divided among them. The kernel walks all of its
+/// pages for this: a millisecond for each few GiB.
+pub fn share_of_ram(pid: u32) -> Option<Bytes> {
+    kilobytes(&std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss")
+}
+
+/// `RssAnon:\t  701336 kB`
+fn kilobytes(text: &str, key: &str) -> Option<Bytes> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    let number: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(Bytes(number.saturating_mul(1 << 10)))
 }
 
 /// The file that standard error or output of a process is redirected to, where the system reports it.

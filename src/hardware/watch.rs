@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::{DetectOptions, Detected, FreeMemoryProbe, detect_with_probes, ram};
+use super::{DetectOptions, Detected, GpuProbes, Process, detect_with_probes, ram};
 use crate::machine::Machine;
 use crate::units::Bytes;
 
@@ -41,6 +41,40 @@ impl MemoryUpdate {
         let far = |now: Bytes, then: Bytes| now.0.abs_diff(then.0) >= MIN_CHANGE.0;
         let ram = now.total != then.total || far(now.free, then.free) || far(now.swap_free, then.swap_free);
         ram || self.machine.gpus != last.machine.gpus || self.notes != last.notes
+    }
+}
+
+/// The devices of this machine, polled when asked.
+pub struct Sampler {
+    last: Machine,
+    probes: Vec<GpuProbes>,
+    memory: ram::RamMonitor,
+}
+
+impl Sampler {
+    /// Detects the devices; blocks until their drivers answer.
+    pub fn start(options: &DetectOptions) -> (Detected, Self) {
+        let (detected, probes, memory) = detect_with_probes(options);
+        let last = detected.machine.clone();
+        (detected, Self { last, probes, memory })
+    }
+
+    /// What is free now, and what programs hold on the GPUs; where a driver lists none, what those of `pids` hold. What
+    /// cannot be read is among the notes.
+    pub fn now(&mut self, pids: &[u32]) -> (MemoryUpdate, Vec<Process>) {
+        let mut update = poll(&self.last, &mut self.probes, &mut self.memory);
+        self.last = update.machine.clone();
+        let mut processes = Vec::new();
+        for (index, probes) in self.probes.iter_mut().enumerate() {
+            let device = format!("GPU{index}");
+            match (probes.holders)(pids) {
+                Ok(found) => {
+                    processes.extend(found.into_iter().map(|found| Process { device: device.clone(), ..found }));
+                }
+                Err(why) => update.notes.push(format!("what programs hold on {device} is not known: {why}")),
+            }
+        }
+        (update, processes)
     }
 }
 
@@ -122,7 +156,7 @@ fn poll_loop(
     }
 }
 
-fn poll(machine: &Machine, probes: &mut [FreeMemoryProbe], memory: &mut ram::RamMonitor) -> MemoryUpdate {
+fn poll(machine: &Machine, probes: &mut [GpuProbes], memory: &mut ram::RamMonitor) -> MemoryUpdate {
     let mut machine = machine.clone();
     let mut notes = Vec::new();
     match memory.now() {
@@ -130,7 +164,7 @@ fn poll(machine: &Machine, probes: &mut [FreeMemoryProbe], memory: &mut ram::Ram
         Err(reason) => notes.push(format!("system RAM is not updated: {reason}")),
     }
     for (index, (gpu, probe)) in machine.gpus.iter_mut().zip(probes).enumerate() {
-        match probe(&machine.ram) {
+        match (probe.free)(&machine.ram) {
             Ok(free) => gpu.free = free.min(gpu.total),
             Err(reason) => {
                 notes.push(format!("GPU{index} {} no longer responds ({reason}): its last values are shown", gpu.name));

@@ -35,6 +35,10 @@ pub struct Verified {
     pub about: String,
     /// The comparison.
     pub check: Check,
+    /// What else was compared, one sentence each.
+    pub also: Vec<String>,
+    /// The server that was started for it, as a sentence.
+    pub server: Option<String>,
 }
 
 /// Compares the load to look at in `seen`. Its model is looked for as [`find`] does; `open` stands in where
@@ -68,7 +72,13 @@ pub fn verify(seen: &Observation, roots: &Roots, open: Option<&Arc<PreparedModel
         knobs: &|_| {},
     };
     let check = check(load, &request).map_err(|error| error.to_string())?;
-    Ok(Verified { load: (chosen + 1, seen.loads.len()), about: about(load, &how, &check), check })
+    Ok(Verified {
+        load: (chosen + 1, seen.loads.len()),
+        about: about(load, &how, &check),
+        check,
+        also: Vec::new(),
+        server: None,
+    })
 }
 
 fn about(load: &Load, how: &str, check: &Check) -> String {

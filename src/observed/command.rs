@@ -99,6 +99,12 @@ pub(crate) fn program(word: &str) -> &str {
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
+/// Whether an option of llama-server takes a key, which is never shown.
+#[cfg(feature = "running")]
+pub(crate) fn is_secret(option: &str) -> bool {
+    ["-hft", "--hf-token", "--api-key"].contains(&option)
+}
+
 /// Parses a command line.
 pub(super) fn read(text: &str) -> CommandLine {
     let mut words = words(text).take(WORDS);

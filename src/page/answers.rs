@@ -1,5 +1,6 @@
 //! The answers as pages: what the command line prints, and what the planner's overlays show.
 
+pub mod live;
 mod need;
 mod place;
 

@@ -125,6 +125,8 @@ pub struct Stacks<'a, const N: usize> {
     pub peak: Option<usize>,
     /// The step to mark below.
     pub cursor: Option<usize>,
+    /// What a step is, left of their names.
+    pub step: &'static str,
     /// Names of steps below the columns; those that fit are shown.
     pub names: Vec<(usize, String)>,
     /// Whether series are told apart by signs, for want of colours.
@@ -142,7 +144,8 @@ impl<const N: usize> Stacks<'_, N> {
             for y in 0..height {
                 grid.write(edge, y, if y == 0 || y + 1 == height { "┤" } else { "│" }, Hue::Border);
             }
-            grid.write((edge + 1).saturating_sub(width("block ")), height, "block ", Hue::Dim);
+            let step = format!("{} ", self.step);
+            grid.write((edge + 1).saturating_sub(width(&step)), height, &step, Hue::Dim);
             if height > 1 {
                 grid.write(edge.saturating_sub(1), height - 1, "0", Hue::Dim);
             }

@@ -199,6 +199,17 @@ impl Client {
         })
     }
 
+    /// Sends a request once, without retries and redirects. Any status is returned, with its body.
+    ///
+    /// # Errors
+    /// If no response comes, or the body is longer than `limit` bytes.
+    pub fn ask(&self, request: &HttpRequest, limit: u64) -> Result<Document, WireError> {
+        let (parts, body) = self.once(request, &request.url, true)?.into_parts();
+        let response =
+            HttpResponse { url: request.url.clone(), status: parts.status.as_u16(), fields: parts.headers, body };
+        self.read_whole(response, limit, &CancelHandle::default())
+    }
+
     /// Fetches a small response with its body, with retries.
     ///
     /// # Errors

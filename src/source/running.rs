@@ -17,7 +17,6 @@ use super::tag::TagParameters;
 use super::{ProgressCallback, SourceError};
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, GgmlType, HeaderLimits, HeaderOnly, read};
-use crate::observed::{Observation, PsRow};
 use crate::settings::OllamaVersion;
 use crate::units::Bytes;
 
@@ -65,18 +64,6 @@ pub fn list_models(
     Ok(models.into_iter().map(|model| RunningModel { name: model.name, size: Bytes(model.size) }).collect())
 }
 
-/// The models that the running Ollama of `network` has loaded, by `/api/ps`; none if there is no such server.
-///
-/// # Errors
-/// As [`list_models`].
-pub fn loaded(network: &Network, on_progress: &mut ProgressCallback<'_>) -> Result<Vec<PsRow>, SourceError> {
-    let Some(server) = &network.ollama else { return Ok(Vec::new()) };
-    let session = RemoteSession::new(network);
-    let document = session.request(&HttpRequest::get(address(server)?.at("api/ps")), MAX_RESPONSE, on_progress)?;
-    let text = std::str::from_utf8(&document.bytes).ok().filter(|_| document.status == 200);
-    Ok(Observation::of(text.ok_or_else(|| unreadable(server, "its list of loaded models"))?).ps)
-}
-
 /// Opens the model `name` of the running Ollama at `server`; none if it has no such model.
 pub(super) fn open(
     session: &RemoteSession<'_>,
@@ -113,7 +100,11 @@ fn version(session: &RemoteSession<'_>, server: &str, on_progress: &mut Progress
     answer.get("version")?.as_str()?.parse().ok()
 }
 
-fn address(server: &str) -> Result<Url, SourceError> {
+/// The address of an Ollama.
+///
+/// # Errors
+/// If it is none.
+pub fn address(server: &str) -> Result<Url, SourceError> {
     let wrong =
         |why| SourceError::Broken { name: server.to_owned(), reason: format!("OLLAMA_HOST names no server: {why}") };
     Url::parse(server).map_err(wrong)

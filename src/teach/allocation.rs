@@ -552,6 +552,7 @@ impl Timeline {
             most: self.reserved,
             peak: (self.reserved > Bytes::ZERO).then_some(self.peak),
             cursor: None,
+            step: "block",
             names,
             textured,
         }

@@ -14,8 +14,10 @@ use crate::hardware::remembered::SavedMachine;
 use crate::hardware::watch::MemoryUpdate;
 use crate::library::verify::Verified;
 use crate::library::{Item, ModelStatus, RepositoryList};
+use crate::running::apply::Failure;
 use crate::source::{self, Package};
 use crate::teach::PageContent;
+use crate::tui::effect::{ApplyPreview, Followed};
 
 /// What a key does; see [`super::keymap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +75,8 @@ pub enum Command {
     Placement,
     MoveInAllBlocks,
     Verify,
+    Apply,
+    Watch,
     Complete,
     Sort,
     Reverse,
@@ -165,6 +169,36 @@ pub enum Action {
         id: u64,
         /// The comparison, or one sentence.
         result: Result<Box<Verified>, String>,
+    },
+    /// What applying a plan would do, or one sentence on why it cannot be applied.
+    ApplyPrepared {
+        /// Id of the request.
+        id: u64,
+        /// What is started, loaded and unloaded.
+        result: Result<ApplyPreview, String>,
+    },
+    /// Progress of a plan that is applied.
+    ApplyProgress {
+        /// Id of the request.
+        id: u64,
+        /// Time since it began.
+        took: Duration,
+        /// What is known of it, in the program's words.
+        what: String,
+    },
+    /// A plan was applied, or why it did not load.
+    Applied {
+        /// Id of the request.
+        id: u64,
+        /// What came of it, beside the plan.
+        result: Result<Box<Verified>, Failure>,
+    },
+    /// A sample of what runs.
+    Sampled {
+        /// Id of the request.
+        id: u64,
+        /// The sample, with the plan of each of its programs.
+        followed: Box<Followed>,
     },
     /// The saved machines, or why they cannot be listed.
     MachinesListed(Result<Vec<SavedMachine>, String>),

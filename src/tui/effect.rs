@@ -7,13 +7,16 @@ use std::sync::Arc;
 
 use super::action::Action;
 use super::query::Query;
+use crate::answer::live::RunningPlan;
 use crate::engine::{PlanRequest, PreparedModel};
 use crate::export::{ExportFormat, ExportInput, ModelLocation, Scenario};
 use crate::hardware::remembered::SavedMachine;
 use crate::library::verify::Verified;
 use crate::library::{self, Item, ModelStatus, RepositoryList};
 use crate::machine::Machine;
+use crate::observed::sample::Sample;
 use crate::plan::Plan;
+use crate::running::apply::{Failure, Report, Target};
 use crate::source::{self, Package, catalogue};
 use crate::teach::Topic;
 
@@ -80,6 +83,21 @@ pub enum Effect {
     Freeze(bool),
     /// Compare a log with its plan; the answer is [`Action::Verified`].
     Verify(Box<VerifyRequest>),
+    /// Find out what applying a plan does; the answer is [`Action::ApplyPrepared`].
+    PrepareApply(Box<ApplyRequest>),
+    /// Apply a plan; the answers are [`Action::ApplyProgress`], then [`Action::Applied`].
+    Apply(Box<ApplyRequest>),
+    /// Stop what is being applied.
+    CancelApply,
+    /// Leave the server that was started running when the planner ends.
+    KeepServer,
+    /// Follow what runs; the answers are [`Action::Sampled`], until [`Effect::StopFollowing`].
+    Follow {
+        /// Returned with the answers.
+        id: u64,
+    },
+    /// Stop following what runs.
+    StopFollowing,
     /// Export the plan; the answer is [`Action::Written`].
     Write(Box<ExportJob>),
     /// Write a text to a new file; the answer is [`Action::Saved`].
@@ -119,6 +137,33 @@ pub struct VerifyRequest {
     pub log: LogSource,
     /// The open model, which stands in for one that the log names and that is not found.
     pub open: Option<Arc<PreparedModel>>,
+}
+
+/// A request to apply a plan.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct ApplyRequest {
+    pub id: u64,
+    pub target: Target,
+}
+
+/// What applying a plan does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApplyPreview {
+    /// What is started or loaded, as a sentence.
+    pub what: String,
+    /// What is unloaded for it, one sentence each.
+    pub unloads: Vec<String>,
+    /// What else is worth knowing, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A sample, and the plan of each of its programs; none while one loads.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Followed {
+    pub sample: Sample,
+    pub plans: Vec<Option<Result<Arc<RunningPlan>, String>>>,
 }
 
 /// Where a log is.
@@ -213,6 +258,24 @@ pub trait Services: Send + Sync + 'static {
     /// # Errors
     /// One sentence: what is missing, what to do.
     fn verify(&self, request: &VerifyRequest) -> Result<Verified, String>;
+
+    /// Finds out what applying a plan does.
+    ///
+    /// # Errors
+    /// One sentence on why it cannot be applied here.
+    fn prepare(&self, target: &Target) -> Result<ApplyPreview, String>;
+
+    /// Applies a plan. Stops when `report` breaks.
+    ///
+    /// # Errors
+    /// Why it did not load.
+    fn apply(&self, target: &Target, report: &mut Report<'_>) -> Result<Verified, Failure>;
+
+    /// Leaves the server that was started running, or ends it.
+    fn leave_server(&self, keep: bool);
+
+    /// Follows what runs, until `tell` returns false.
+    fn follow(&self, tell: &mut dyn FnMut(Followed) -> bool);
 
     /// Adds `reference` to the recent models.
     ///

@@ -175,6 +175,8 @@ pub enum Scope {
     Compare,
     /// On the page of a log beside its plan.
     Verify,
+    /// On the page of what runs.
+    Watch,
     /// On the export page.
     Export,
     /// On the placement screen.
@@ -210,6 +212,7 @@ impl Scope {
             Self::Matrix => "Matrix",
             Self::Compare => "Compare",
             Self::Verify => "Planned and observed",
+            Self::Watch => "What runs",
             Self::Export => "Export",
             Self::Placement => "Placement",
             Self::Details => "A layer, a device",
@@ -219,7 +222,7 @@ impl Scope {
     }
 
     /// Every scope, in the order of the help.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Knobs,
         Self::Lists,
         Self::Plan,
@@ -228,6 +231,7 @@ impl Scope {
         Self::Matrix,
         Self::Compare,
         Self::Verify,
+        Self::Watch,
         Self::Export,
         Self::Placement,
         Self::Details,

@@ -3,6 +3,7 @@
 //! To add one: a file whose type implements [`Screen`], its keys as rows of a scope in
 //! [`keymap`](super::keymap), and a line in `opened_by` for the key that opens it.
 
+pub mod apply;
 pub mod best;
 pub mod compare;
 pub mod engine_compare;
@@ -22,6 +23,7 @@ pub mod sweep;
 pub mod teach;
 pub mod together;
 pub mod verify;
+pub mod watch;
 pub mod why;
 
 use std::any::Any;
@@ -42,6 +44,7 @@ pub(super) fn opened_by(
     command: Command,
 ) -> Option<(Box<dyn Screen>, Vec<Effect>)> {
     let screen: Box<dyn Screen> = match command {
+        Command::Apply => Box::new(apply::ApplyPage::default()),
         Command::Best => Box::new(best::BestPage::default()),
         Command::Compare => Box::new(compare::ComparePage::pin(app)?),
         Command::CompareEngines => Box::new(engine_compare::EngineComparison::of(app)),
@@ -63,6 +66,7 @@ pub(super) fn opened_by(
         Command::Teach => Box::new(teach::TeachScreen::on(Page::ALL[0])),
         Command::Together => Box::new(together::TogetherPage::default()),
         Command::Verify => Box::new(verify::VerifyPage::default()),
+        Command::Watch => Box::new(watch::WatchPage::default()),
         Command::Enter => match app.panels.focus {
             Panel::Knobs => Box::new(entry::ValueEntry(TextEntry::suggested(app.suggested_text()?))),
             Panel::Layers => Box::new(why::WhyPage::on(app.panels.cursors.layer)),

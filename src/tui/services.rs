@@ -3,15 +3,21 @@
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
 
-use super::effect::{LogSource, Services, VerifyRequest};
+use super::effect::{ApplyPreview, Followed, LogSource, Services, VerifyRequest};
 use crate::hardware::remembered::{SavedMachine, SavedMachines};
-use crate::hardware::visible;
+use crate::hardware::{DetectOptions, visible, watch};
 use crate::library::verify::{self, Verified, example};
 use crate::library::{self, Item, ModelStatus, RepositoryList, SurveyRequest};
 use crate::machine::Machine;
 use crate::observed::{Load, Observation};
+use crate::running::apply::{self, Failure, Prepared, Report, Target};
+use crate::running::follow::Follower;
+use crate::running::plans::Plans;
+use crate::running::server::ServerChild;
 use crate::source::roots::{self, Recent};
 use crate::source::{self, Package, ProgressCallback, Roots};
 
@@ -19,7 +25,18 @@ use crate::source::{self, Package, ProgressCallback, Roots};
 const MAX_PATHS: usize = 200;
 
 /// The local computer.
-pub struct LocalServices;
+#[derive(Default)]
+pub struct LocalServices {
+    /// The server that was started here, and whether it is kept.
+    server: Mutex<Option<ServerChild>>,
+}
+
+impl LocalServices {
+    /// The server that was started. A panic while it was held leaves it as it is.
+    fn server(&self) -> MutexGuard<'_, Option<ServerChild>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Services for LocalServices {
     fn load(&self, reference: &str, watch: &mut ProgressCallback<'_>) -> Result<Package, String> {
@@ -48,6 +65,62 @@ impl Services for LocalServices {
             }
         };
         verify::verify(&seen, &Roots::of_this_machine(), request.open.as_ref())
+    }
+
+    fn prepare(&self, target: &Target) -> Result<ApplyPreview, String> {
+        let Prepared { what, unloads, mut notes, .. } = apply::prepare(target.clone(), Roots::of_this_machine())?;
+        if self.server().is_some() {
+            notes.push("the server that was started before is ended first".to_owned());
+        }
+        Ok(ApplyPreview { what, unloads, notes })
+    }
+
+    fn apply(&self, target: &Target, report: &mut Report<'_>) -> Result<Verified, Failure> {
+        // it would hold the memory that this one needs
+        drop(self.server().take());
+        let prepared = apply::prepare(target.clone(), Roots::of_this_machine());
+        let prepared = prepared.map_err(|sentence| Failure { sentence, advice: Vec::new() })?;
+        let mut applied = prepared.run(report)?;
+        let also = applied.also();
+        let server = applied.server.take().map(|server| {
+            let about = format!(
+                "llama-server (process {}) runs at {}, its log is in {}",
+                server.pid,
+                server.address,
+                server.log.display()
+            );
+            *self.server() = Some(server);
+            about
+        });
+        let program = if server.is_some() { "llama-server" } else { "Ollama" };
+        let about = format!(
+            "{}, loaded by {program}, beside its plan for {}",
+            target.plan.model.name,
+            target.plan.engine_title()
+        );
+        Ok(Verified { load: (1, 1), about, check: applied.check, also, server })
+    }
+
+    fn leave_server(&self, keep: bool) {
+        if let Some(server) = self.server().take()
+            && keep
+        {
+            server.keep();
+        }
+    }
+
+    fn follow(&self, tell: &mut dyn FnMut(Followed) -> bool) {
+        let (_, mut follower) = Follower::start(&DetectOptions::here(), Roots::of_this_machine());
+        let mut plans: Plans = Plans::default();
+        loop {
+            let since = Instant::now();
+            let (sample, machine) = follower.sample();
+            let found = plans.of(&sample, Some(&machine), follower.roots());
+            if !tell(Followed { sample, plans: found }) {
+                return;
+            }
+            thread::sleep(watch::DEFAULT_INTERVAL.saturating_sub(since.elapsed()));
+        }
     }
 
     fn add_recent(&self, reference: &str) -> Result<(), String> {
@@ -147,20 +220,23 @@ mod tests {
         }
         fs::create_dir(folder.path().join("library")).unwrap();
         let base = format!("{}/", folder.path().display());
-        assert_eq!(LocalServices.complete(&base), [format!("{base}library/"), format!("{base}llama.gguf")]);
-        assert_eq!(LocalServices.complete(&format!("{base}ll")), [format!("{base}llama.gguf")]);
-        assert!(LocalServices.complete("/no such folder/").is_empty());
+        assert_eq!(LocalServices::default().complete(&base), [format!("{base}library/"), format!("{base}llama.gguf")]);
+        assert_eq!(LocalServices::default().complete(&format!("{base}ll")), [format!("{base}llama.gguf")]);
+        assert!(LocalServices::default().complete("/no such folder/").is_empty());
     }
 
     #[test]
     fn existing_files_are_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.md").display().to_string();
-        let saved = LocalServices.save(&path, "one\n").unwrap();
+        let saved = LocalServices::default().save(&path, "one\n").unwrap();
         assert_eq!(fs::read_to_string(saved).unwrap(), "one\n");
-        assert_eq!(LocalServices.save(&path, "two\n"), Err(format!("'{path}' already exists: choose another name.")));
+        assert_eq!(
+            LocalServices::default().save(&path, "two\n"),
+            Err(format!("'{path}' already exists: choose another name."))
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), "one\n");
-        let nowhere = LocalServices.save(&format!("{path}/below"), "").unwrap_err();
+        let nowhere = LocalServices::default().save(&format!("{path}/below"), "").unwrap_err();
         assert!(nowhere.contains("cannot be written"), "{nowhere}");
     }
 }

@@ -1,4 +1,4 @@
-//! CPU time of polling the free memory of eight GPUs, through a stub of NVML.
+//! CPU time of polling the free memory of eight GPUs, and of a sample of what runs, through a stub of NVML.
 //!
 //! `cargo bench --bench watch`. Target: 1 % of a core at one refresh per second, which is 10 ms each.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports, reason = "the kernel counts a thread's time"))]
@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use plimsoll::hardware::DetectOptions;
 use plimsoll::hardware::watch::{MemoryWatch, WatchEvent};
+use plimsoll::running::follow::Follower;
+use plimsoll::source::Roots;
 
 /// Refreshes measured.
 const COUNT: u64 = 500;
@@ -33,6 +35,7 @@ fn main() {
     assert!(build.env("STUB_FILE", gpus).status().unwrap().success());
 
     let options = DetectOptions { nvml: Some(library), sysfs: Some("/nowhere".into()), ..DetectOptions::here() };
+    sample(&options);
     let (send, ends) = channel();
     let (mut seen, mut begun) = (0, 0);
     let on_event = move |event| {
@@ -49,6 +52,28 @@ fn main() {
     watch.join();
     println!("8 GPUs: {} µs of a core for a refresh, {:.3} % at one a second", each / 1000, each as f64 / 1e7);
     assert!(each < 10_000_000, "more than 1 % of a core");
+}
+
+/// A sample of `plimsoll watch`, once a second: processes are looked for at each fifth.
+#[cfg(target_os = "linux")]
+fn sample(options: &DetectOptions) {
+    let (_, mut follower) = Follower::start(options, Roots::default());
+    let begun = nanoseconds();
+    for _ in 0..COUNT {
+        follower.sample();
+    }
+    let each = (nanoseconds() - begun) / COUNT;
+    let begun = nanoseconds();
+    plimsoll::hardware::visible::serving();
+    let look = nanoseconds() - begun;
+    let all = each + look / 5;
+    println!(
+        "a sample: {} µs, and a look for processes {} µs: {:.3} % at one a second",
+        each / 1000,
+        look / 1000,
+        all as f64 / 1e7
+    );
+    assert!(all < 10_000_000, "more than 1 % of a core");
 }
 
 /// CPU time of this thread so far.

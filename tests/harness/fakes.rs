@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use plimsoll::library::verify::{Verified, example, verify};
 use plimsoll::library::{self, Item, ModelOrigin, ModelStatus, RepositoryList, SurveyRequest};
 use plimsoll::machine::Machine;
 use plimsoll::observed::Observation;
+use plimsoll::running::apply::{Failure, Report, Target};
 use plimsoll::source::{Package, Progress, ProgressCallback, Roots};
-use plimsoll::tui::effect::{LogSource, Services, VerifyRequest};
+use plimsoll::tui::effect::{ApplyPreview, Followed, LogSource, Services, VerifyRequest};
 
 /// What the fake services return, and what was asked of them.
 #[derive(Default)]
@@ -25,6 +27,12 @@ pub struct Fakes {
     /// References that were opened.
     pub recent: Mutex<Vec<String>>,
     pub machines: Mutex<Vec<(String, Result<Machine, String>)>>,
+    /// What applying a plan does, and what comes of it; none: it cannot be applied.
+    pub applies: Option<(ApplyPreview, Result<Verified, Failure>)>,
+    /// Whether the server that was started was kept, each time it was asked.
+    pub kept: Mutex<Vec<bool>>,
+    /// What runs, sample after sample.
+    pub follows: Vec<Followed>,
     /// Files written, by name.
     pub files: Mutex<HashMap<String, String>>,
 }
@@ -54,6 +62,26 @@ impl Services for Fakes {
             LogSource::Running => return Err("nothing runs here".to_owned()),
         };
         verify(&Observation::of(&text), &Roots::default(), request.open.as_ref())
+    }
+
+    fn prepare(&self, _: &Target) -> Result<ApplyPreview, String> {
+        let (preview, _) = self.applies.clone().ok_or("no server is here: start one")?;
+        Ok(preview)
+    }
+
+    fn apply(&self, _: &Target, report: &mut Report<'_>) -> Result<Verified, Failure> {
+        if report(Duration::from_secs(3), "load_tensors: loading model tensors").is_break() {
+            return Err(Failure { sentence: "stopped".to_owned(), advice: Vec::new() });
+        }
+        self.applies.clone().unwrap().1
+    }
+
+    fn leave_server(&self, keep: bool) {
+        self.kept.lock().unwrap().push(keep);
+    }
+
+    fn follow(&self, tell: &mut dyn FnMut(Followed) -> bool) {
+        let _all = self.follows.iter().all(|followed| tell(followed.clone()));
     }
 
     fn add_recent(&self, reference: &str) -> Result<(), String> {

@@ -151,7 +151,7 @@ impl ListedModel {
     /// Compares a plan with a row of `/api/ps`; none where that has no bytes.
     pub fn of(plan: &Plan, row: &PsRow) -> Option<Self> {
         let observed = OllamaPs { size: Bytes(row.size_bytes?), vram: Bytes(row.vram_bytes.unwrap_or_default()) };
-        Some(Self { planned: plan.ollama_ps, observed })
+        Some(Self { planned: listed(plan), observed })
     }
 
     /// Whether both figures are the same, but for rounding.
@@ -160,6 +160,15 @@ impl ListedModel {
         self.planned
             .is_some_and(|planned| near(planned.size, self.observed.size) && near(planned.vram, self.observed.vram))
     }
+}
+
+/// What Ollama lists of a plan once it is loaded: what llama-server's log adds up to, or an estimator's own figures.
+pub fn listed(plan: &Plan) -> Option<OllamaPs> {
+    let estimated = || {
+        let estimate = plan.estimate.as_ref()?;
+        Some(OllamaPs { size: estimate.total_size, vram: estimate.vram_size })
+    };
+    plan.ollama_ps.or_else(estimated)
 }
 
 /// The machine as it was before programs of this name took `processes`' memory.
@@ -211,11 +220,7 @@ impl PsCandidate {
     }
 
     fn of(plan: &Plan, changes: Vec<String>) -> Option<Self> {
-        let estimated = || {
-            let estimate = plan.estimate.as_ref()?;
-            Some(OllamaPs { size: estimate.total_size, vram: estimate.vram_size })
-        };
-        let shows = plan.ollama_ps.or_else(estimated).filter(|shows| shows.size > Bytes::ZERO)?;
+        let shows = listed(plan).filter(|shows| shows.size > Bytes::ZERO)?;
         let gpu_percent = gpu_percent(&shows.processor_column())?;
         Some(Self { changes, shows, gpu_percent, layers: (plan.offloaded, plan.layers.len()) })
     }

@@ -112,6 +112,30 @@ Exit status:
   2  the arguments are wrong, or the engine refuses the settings
   3  the log or the model could not be read";
 
+pub(super) const APPLY_EXAMPLES: &str = "\
+Examples:
+  plimsoll apply llama3.1:8b --ctx 16384                      on the running Ollama, after a question
+  plimsoll apply model.gguf --engine llama.cpp --ctx 32768    as llama-server, which ends afterwards
+  plimsoll apply model.gguf --engine llama.cpp --keep --yes   and goes on running
+
+OLLAMA_HOST names the Ollama. It says beforehand what is started, loaded and unloaded.
+
+Exit status:
+  0  loaded as planned
+  1  loaded otherwise
+  2  the arguments are wrong, or it cannot be applied here
+  3  the model could not be read
+  4  it did not load";
+
+pub(super) const WATCH_EXAMPLES: &str = "\
+Examples:
+  plimsoll watch                                what runs, until Ctrl-C
+  plimsoll watch --once                         one sample as text
+  plimsoll watch --json --every 5               for scripts, a line per sample
+  plimsoll watch --record prompt.jsonl.gz       and plimsoll watch --replay prompt.jsonl.gz
+
+What cannot be read is said. Prompts are not looked at.";
+
 pub(super) const SWEEP_EXAMPLES: &str = "\
 Examples:
   plimsoll sweep model.gguf

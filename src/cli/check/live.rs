@@ -18,12 +18,12 @@ use crate::hardware::{DetectOptions, Detected, visible};
 use crate::observed::{Load, Observation, ProcessMemory, PsRow};
 use crate::page::{Hue, Page, Span};
 use crate::plan::Plan;
+use crate::running::held as processes;
+use crate::running::ollama::RunningOllama;
 use crate::settings::{Context, Flag};
+use crate::source::Roots;
 use crate::units::Tokens;
 use crate::{hardware, text};
-
-#[cfg(feature = "net")]
-use crate::source::Roots;
 
 /// What was found.
 pub(super) enum Live {
@@ -72,17 +72,9 @@ pub(super) fn look() -> Result<Live, CliError> {
 }
 
 /// The models that a running Ollama lists, and whether the user named it.
-#[cfg(feature = "net")]
 fn listed() -> (Vec<PsRow>, bool) {
-    let Some(network) = Roots::of_this_machine().network else { return (Vec::new(), false) };
-    let loaded = crate::source::running::loaded(&network, &mut crate::source::no_progress);
-    (loaded.unwrap_or_default(), network.ollama_is_named)
-}
-
-/// None: built without network access.
-#[cfg(not(feature = "net"))]
-fn listed() -> (Vec<PsRow>, bool) {
-    (Vec::new(), false)
+    let Some(ollama) = RunningOllama::of(&Roots::of_this_machine()) else { return (Vec::new(), false) };
+    (ollama.loaded().unwrap_or_default(), ollama.is_named)
 }
 
 /// Compares programs that say nothing with plans of what they were asked for.
@@ -110,7 +102,7 @@ pub(super) fn check(args: &CheckArgs, live: Live) -> Result<ExitCode, CliError> 
 pub(super) fn held(args: &CheckArgs, load: &Load) -> String {
     let Ok(source) = MachineSource::read(&args.machine) else { return String::new() };
     let detected = hardware::detect(&DetectOptions { gpus: true, ..source.search });
-    let Ok(found) = driver_overhead(load, &super::processes(&detected)) else {
+    let Ok(found) = driver_overhead(load, &processes(&detected.processes)) else {
         return String::new();
     };
     let mut page = Page::default();
@@ -139,7 +131,7 @@ fn of_server(args: &CheckArgs, server: &ServerProcess, detected: &Detected) -> R
         CliError::Model(format!("the command line of llama-server (process {}) cannot be read", server.pid))
     })?;
     let found = model(args, load)?;
-    let own: Vec<ProcessMemory> = super::processes(detected);
+    let own: Vec<ProcessMemory> = processes(&detected.processes);
     let own: Vec<ProcessMemory> = own.into_iter().filter(|process| process.pid == u64::from(server.pid)).collect();
     // the settings of the command, on the machine as it was before
     let settings = compare(args, load, &found)?.request;
@@ -168,7 +160,7 @@ fn of_row(args: &CheckArgs, row: &PsRow, detected: &Detected) -> Result<RunningC
     }
     apply(&args.knobs, &mut request.settings);
     let is_own = |process: &ProcessMemory| process.name.contains("ollama") || process.name.contains("llama-server");
-    let own: Vec<ProcessMemory> = super::processes(detected).into_iter().filter(is_own).collect();
+    let own: Vec<ProcessMemory> = processes(&detected.processes).into_iter().filter(is_own).collect();
     request.machine = Arc::new(machine_before(&request.machine, &own));
     let plan = request.plan()?;
     let name = format!("{}, loaded by Ollama", one_line(&row.name));

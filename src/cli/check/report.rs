@@ -155,7 +155,7 @@ fn about(load: &Load, found: &FoundModel, check: &Check) -> String {
     format!("{}{types} ({}), {program}{version}, {machine}; {plan}.", model.name, found.how)
 }
 
-fn table(check: &Check, style: &Style, page: &mut Page) {
+pub(in crate::cli) fn table(check: &Check, style: &Style, page: &mut Page) {
     let device = |row: &Compared| match row.device.as_str() {
         CPU => "RAM".to_owned(),
         name => one_line(name),
@@ -202,7 +202,7 @@ fn table(check: &Check, style: &Style, page: &mut Page) {
     }
 }
 
-fn layers(check: &Check, page: &mut Page) {
+pub(in crate::cli) fn layers(check: &Check, page: &mut Page) {
     let Some(split) = &check.split else { return };
     let against = match split.planned {
         Some(planned) if planned == split.observed => ", as planned.".to_owned(),

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use super::{Effect, LimitsRequest, Services, SurveyJob, TeachRequest};
+use super::{ApplyRequest, Effect, Followed, LimitsRequest, Services, SurveyJob, TeachRequest};
 use crate::hardware::watch::MemoryWatch;
 use crate::library::ModelStatus;
 use crate::tui::action::Action;
@@ -29,6 +29,8 @@ pub struct Runner {
     current_load: Arc<AtomicU64>,
     watch: Option<MemoryWatch>,
     surveys: Arc<AtomicU64>,
+    current_apply: Arc<AtomicU64>,
+    followed: Arc<AtomicU64>,
 }
 
 impl Runner {
@@ -43,6 +45,8 @@ impl Runner {
             current_load: Arc::default(),
             watch: None,
             surveys: Arc::default(),
+            current_apply: Arc::default(),
+            followed: Arc::default(),
             answers,
             services,
         }
@@ -108,6 +112,14 @@ impl Runner {
                     result: services.verify(&request).map(Box::new),
                 });
             }
+            Effect::PrepareApply(request) => {
+                self.spawn(move || Action::ApplyPrepared { id: request.id, result: services.prepare(&request.target) });
+            }
+            Effect::Apply(request) => self.apply(*request),
+            Effect::CancelApply => self.current_apply.store(u64::MAX, Ordering::Relaxed),
+            Effect::KeepServer => services.leave_server(true),
+            Effect::Follow { id } => self.follow(id),
+            Effect::StopFollowing => self.followed.store(u64::MAX, Ordering::Relaxed),
             Effect::Write(job) => self.spawn(move || job.answer()),
             Effect::Save { path, text } => self.spawn(move || Action::Saved(services.save(&path, &text))),
             Effect::Suspend | Effect::Copy(_) => {}
@@ -133,6 +145,50 @@ impl Runner {
             });
             Action::Loaded { id, result }
         });
+    }
+
+    /// Applies a plan.
+    fn apply(&self, request: ApplyRequest) {
+        let (answers, services, wanted) =
+            (self.answers.clone(), Arc::clone(&self.services), Arc::clone(&self.current_apply));
+        let ApplyRequest { id, target } = request;
+        wanted.store(id, Ordering::Relaxed);
+        self.spawn(move || {
+            let mut report = |took, what: &str| {
+                let gone = answers.send(Action::ApplyProgress { id, took, what: what.to_owned() }).is_err();
+                if gone || wanted.load(Ordering::Relaxed) != id {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            };
+            let result = services.apply(&target, &mut report).map(Box::new);
+            Action::Applied { id, result }
+        });
+    }
+
+    /// Follows what runs, which stops an earlier request for that.
+    fn follow(&self, id: u64) {
+        let (answers, services, wanted) =
+            (self.answers.clone(), Arc::clone(&self.services), Arc::clone(&self.followed));
+        wanted.store(id, Ordering::Relaxed);
+        thread::spawn(move || {
+            let mut tell = |followed: Followed| {
+                let wanted = wanted.load(Ordering::Relaxed) == id;
+                wanted && answers.send(Action::Sampled { id, followed: Box::new(followed) }).is_ok()
+            };
+            let follow = std::panic::AssertUnwindSafe(|| services.follow(&mut tell));
+            if let Err(cause) = std::panic::catch_unwind(follow) {
+                drop(answers.send(panicked(&*cause)));
+            }
+        });
+    }
+
+    /// Ends the server that was started, unless it is kept.
+    pub fn end(&self) {
+        self.current_apply.store(u64::MAX, Ordering::Relaxed);
+        self.followed.store(u64::MAX, Ordering::Relaxed);
+        self.services.leave_server(false);
     }
 
     /// Starts a survey, which stops earlier ones.

@@ -63,6 +63,8 @@ pub const KEYS: &[Binding] = table! {
     Plan: Compare = [letter('c')] "pin this plan; press again to compare", footer 1 "compare";
     Plan: Together = [letter('L')] "check whether the pinned models fit together", footer 2 "together";
     Plan: Verify = [letter('v')] "verify: compare a log with its plan", footer 1 "verify";
+    Plan: Apply = [letter('a')] "apply: load this plan on Ollama, or start llama-server", footer 2 "apply";
+    Plan: Watch = [letter('V')] "watch what runs, beside its plan", footer 3 "watch";
     Plan: Export = [letter('x')] "export: Modelfile, environment, command, picture", footer 1 "export";
     Plan: Placement = [letter('p')] "placement: which tensors are where, and move them", footer 2 "placement";
     Plan: Engine = [letter('e')] "choose the engine and its release", footer 1 "engine";
@@ -146,6 +148,7 @@ pub const KEYS: &[Binding] = table! {
     Verify: Last = [key(KeyCode::End)] "last figure";
     Verify: Enter = [key(KeyCode::Enter)] "why it differs; on the header, take over settings and machine", footer 0 "explain";
     Verify: Open = [letter('o')] "another log", footer 2 "another";
+    Verify: Save = [letter('s')] "leave the server that was started running when the planner ends", footer 1 "leave running";
     Verify: Help = [letter('?')] "all keys";
     Verify: Back = [key(KeyCode::Esc), letter('q'), letter('v')] "back to the planner", footer 0 "back";
 
@@ -181,6 +184,20 @@ pub const KEYS: &[Binding] = table! {
     Placement: Theme = [letter('T')] "theme: dark, light or monochrome";
     Placement: Help = [letter('?')] "all keys", footer 2 "help";
     Placement: Back = [key(KeyCode::Esc), letter('q'), letter('p')] "back to the planner", footer 0 "back";
+
+    Watch: Up = [key(KeyCode::Up), letter('k')] "scroll up", footer 1 "scroll";
+    Watch: Down = [key(KeyCode::Down), letter('j')] "scroll down", footer 1 "scroll";
+    Watch: PageUp = [key(KeyCode::PageUp)] "page up";
+    Watch: PageDown = [key(KeyCode::PageDown)] "page down";
+    Watch: First = [key(KeyCode::Home)] "top";
+    Watch: Last = [key(KeyCode::End)] "end";
+    Watch: NextKnob = [letter('v')] "next knob of the open plan", footer 2 "knob";
+    Watch: KnobLess = [letter(','), letter('-'), key(KeyCode::Left)] "decrease this knob", footer 2 "adjust";
+    Watch: KnobMore = [letter('.'), letter('+'), key(KeyCode::Right)] "increase this knob", footer 2 "adjust";
+    Watch: Undo = [letter('u')] "undo";
+    Watch: Redo = [letter('U'), ctrl('r')] "redo";
+    Watch: Help = [letter('?')] "all keys";
+    Watch: Back = [key(KeyCode::Esc), letter('q'), letter('V')] "back to the planner", footer 0 "back";
 
     Details: Placement = [letter('p')] "which tensors of this layer or device are where", footer 1 "placement";
 

@@ -73,6 +73,12 @@ impl VerifyPage {
         vec![Effect::Verify(Box::new(VerifyRequest { id, log, open: app.opened.clone() }))]
     }
 
+    /// Shows what came of a plan that was applied.
+    pub fn of(verified: Box<Verified>) -> Self {
+        let (at, explained) = first_difference(&verified);
+        Self { state: VerifyState::Ready(verified), at, explained }
+    }
+
     /// The rows of the comparison.
     fn rows(&self) -> &[Compared] {
         match &self.state {
@@ -91,6 +97,11 @@ impl Screen for VerifyPage {
         None
     }
 
+    fn handles(&self, command: Command) -> bool {
+        let has_server = matches!(&self.state, VerifyState::Ready(verified) if verified.server.is_some());
+        command != Command::Save || has_server
+    }
+
     fn press(&mut self, app: &mut App, command: Command) -> Response {
         match (&self.state, command) {
             (_, Command::Back) | (VerifyState::Ready(_), Command::Help) => return Response::Ignored,
@@ -98,6 +109,10 @@ impl Screen for VerifyPage {
                 let path = entry.input.value().trim().to_owned();
                 let log = if path.is_empty() { LogSource::Running } else { LogSource::File(path) };
                 return Response::Stay(self.read(app, log));
+            }
+            (VerifyState::Ready(verified), Command::Save) if verified.server.is_some() => {
+                app.notice = Some("The server goes on running when the planner ends.".to_owned());
+                return Response::Stay(vec![Effect::KeepServer]);
             }
             (VerifyState::Ready(_), Command::Open) => *self = Self::default(),
             (VerifyState::Ready(verified), Command::Enter) if self.at == 0 => {
@@ -139,10 +154,7 @@ impl Screen for VerifyPage {
         {
             match result {
                 Ok(verified) => {
-                    // on what differs, if anything does
-                    let first = verified.check.rows.iter().position(|row| !row.agrees());
-                    (self.at, self.explained) = (first.map_or(0, |row| row + 1), first);
-                    self.state = VerifyState::Ready(verified);
+                    *self = Self::of(verified);
                 }
                 Err(why) => {
                     self.state = VerifyState::Asking(TextEntry { wrong: Some(why), ..TextEntry::default() });
@@ -159,6 +171,12 @@ impl Screen for VerifyPage {
     fn page(&self, _: &App) -> Option<Overlay> {
         Some(Overlay::new(page(self), "Planned and observed", 0).choosing(self.at))
     }
+}
+
+/// The line to begin with, and the row that is explained: what differs, if anything does.
+fn first_difference(verified: &Verified) -> (usize, Option<usize>) {
+    let first = verified.check.rows.iter().position(|row| !row.agrees());
+    (first.map_or(0, |row| row + 1), first)
 }
 
 fn page(verify: &VerifyPage) -> Page {
@@ -200,6 +218,12 @@ fn comparison(verify: &VerifyPage, verified: &Verified, page: &mut Page) {
         page.text_indented("Enter makes its settings and machine the plan's own.", 2, Hue::Focus);
     }
     page.text_indented(&format!("{}.", verified.about), 2, Hue::Dim);
+    for sentence in &verified.also {
+        page.text_indented(&capitalised(&format!("{}.", sentence.trim_end_matches('.'))), 2, Hue::Text);
+    }
+    if let Some(server) = &verified.server {
+        page.text_indented(&format!("{server}. It ends with the planner; s leaves it running."), 2, Hue::Text);
+    }
     if verified.load.1 > 1 {
         page.text_indented(&format!("Load {} of {} in the log.", verified.load.0, verified.load.1), 2, Hue::Dim);
     }

@@ -7,9 +7,11 @@ use crate::hardware::remembered::SavedMachine;
 use crate::library::verify::Verified;
 use crate::library::{self, Item, RepositoryList};
 use crate::machine::{Machine, Origin, Os, Ram};
+use crate::observed::sample::Sample;
+use crate::running::apply::{Failure, Report, Target};
 use crate::settings::Settings;
 use crate::source::{self, Package, Progress};
-use crate::tui::effect::VerifyRequest;
+use crate::tui::effect::{ApplyPreview, VerifyRequest};
 use crate::units::Bytes;
 
 /// Services whose loads end only when stopped.
@@ -33,6 +35,25 @@ impl Services for Slow {
 
     fn verify(&self, _: &VerifyRequest) -> Result<Verified, String> {
         Err("there is no log".to_owned())
+    }
+
+    fn prepare(&self, _: &Target) -> Result<ApplyPreview, String> {
+        Err("there is no server".to_owned())
+    }
+
+    fn apply(&self, _: &Target, report: &mut Report<'_>) -> Result<Verified, Failure> {
+        while report(Duration::ZERO, "loading").is_continue() {
+            thread::yield_now();
+        }
+        Err(Failure { sentence: "stopped".to_owned(), advice: Vec::new() })
+    }
+
+    fn leave_server(&self, _: bool) {}
+
+    fn follow(&self, tell: &mut dyn FnMut(Followed) -> bool) {
+        while tell(Followed { sample: Sample::default(), plans: Vec::new() }) {
+            thread::yield_now();
+        }
     }
 
     fn add_recent(&self, reference: &str) -> Result<(), String> {

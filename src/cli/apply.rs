@@ -1,0 +1,174 @@
+//! `plimsoll apply`: a plan on a running Ollama or as llama-server, and what came of it.
+
+use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::args::ApplyArgs;
+use super::error::{CliError, one_line};
+use super::interrupt::{Interrupt, STATUS};
+use super::questions::{model_location, ready};
+use super::style::{BarGlyphs, Style, takes_escapes};
+use super::{check, error};
+use crate::export::check as export;
+use crate::observed::Observation;
+use crate::page::answers::live;
+use crate::page::{Hue, Page, Span};
+use crate::running::apply::{Applied, Failure, Target, prepare};
+use crate::source::Roots;
+use crate::text;
+
+/// The status of what was loaded otherwise than planned.
+const OTHERWISE: u8 = 1;
+
+/// Says what it does, asks, loads and compares.
+pub(super) fn run(args: &ApplyArgs) -> Result<ExitCode, CliError> {
+    let (ready, opened) = ready(&args.asked)?;
+    let plan = ready.plan(&opened.model)?;
+    let location =
+        model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
+    let request = ready.request(&opened.model);
+    let target = Target { request, plan, location, server: args.server.clone(), stays: args.keep };
+    let prepared = prepare(target, Roots::of_this_machine()).map_err(CliError::Arguments)?;
+    for sentence in std::iter::once(&prepared.what).chain(&prepared.unloads).chain(&prepared.notes) {
+        error::say(&one_line(sentence));
+    }
+    let interrupt = Interrupt::catch();
+    if !args.yes {
+        match interrupt.ask("Go on?") {
+            Some(true) => {}
+            Some(false) if interrupt.is_raised() => return Ok(ExitCode::from(STATUS)),
+            Some(false) => return Err(CliError::Arguments("nothing was started or loaded".to_owned())),
+            None => {
+                let sentence =
+                    "nothing was started or loaded, as there is no terminal to ask on: --yes goes on unasked";
+                return Err(CliError::Arguments(sentence.to_owned()));
+            }
+        }
+    }
+    let mut line = StatusLine::default();
+    let applied = prepared.run(&mut |took, what| {
+        line.show(took, what);
+        if interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    drop(line);
+    let mut applied = match applied {
+        Ok(applied) => applied,
+        Err(Failure { sentence, .. }) if interrupt.is_raised() => {
+            error::say(&sentence);
+            return Ok(ExitCode::from(STATUS));
+        }
+        Err(Failure { sentence, advice }) => {
+            let all: Vec<String> =
+                std::iter::once(sentence).chain(advice).map(|said| ended(&one_line(&said))).collect();
+            return Err(CliError::NotLoaded(all.join(" ").trim_end_matches('.').to_owned()));
+        }
+    };
+    let agrees = applied.agrees();
+    super::print(&if args.json { json(&applied)? } else { page(&applied, &Style::of_stdout()) })?;
+    if let Some(server) = applied.server.take() {
+        let (address, log, pid) = (server.address.clone(), server.log.display().to_string(), server.pid);
+        let where_it_is = format!("llama-server (process {pid}) at {address}, its log in {log}");
+        let keeps = args.keep || !args.yes && interrupt.ask("Keep it running?") == Some(true);
+        if keeps && !interrupt.is_raised() {
+            server.keep();
+            error::say(&format!("{where_it_is}, goes on running: 'kill {pid}' ends it"));
+        } else {
+            drop(server);
+            error::say(&format!("{where_it_is}, has ended; --keep leaves it running"));
+        }
+    }
+    Ok(match (interrupt.is_raised(), agrees) {
+        (true, _) => ExitCode::from(STATUS),
+        (_, true) => ExitCode::SUCCESS,
+        (_, false) => ExitCode::from(OTHERWISE),
+    })
+}
+
+fn ended(sentence: &str) -> String {
+    if sentence.ends_with(['.', '!', '?']) { sentence.to_owned() } else { format!("{sentence}.") }
+}
+
+fn page(applied: &Applied, style: &Style) -> String {
+    let (hue, word) = match (applied.is_compared(), applied.agrees()) {
+        (false, _) => (Hue::Cache, "Loaded; nothing tells what it took"),
+        (_, true) => (Hue::Graph, "Loaded as planned"),
+        _ => (Hue::Over, "Loaded otherwise than planned"),
+    };
+    let mut page = Page::default();
+    let plan = &applied.target.plan;
+    page.line(vec![Span::new(word, hue.bold()), format!(": {}, {}.", plan.model.name, plan.engine_title()).into()]);
+    if applied.check.compared() > 0 {
+        page.blank();
+        check::report::table(&applied.check, style, &mut page);
+        check::report::layers(&applied.check, &mut page);
+    }
+    let also = applied.also();
+    if !also.is_empty() {
+        page.blank();
+        for sentence in &also {
+            page.item(&one_line(sentence));
+        }
+    }
+    if !applied.live.is_empty() {
+        page.heading("What it holds now");
+        live::devices(&applied.live, style.bars != BarGlyphs::None, &mut page);
+    }
+    style.report(&page)
+}
+
+fn json(applied: &Applied) -> Result<String, CliError> {
+    let Applied { target, check, load, listed, held, live, notes, server } = applied;
+    let seen = Observation { loads: load.iter().cloned().collect(), ..Observation::default() };
+    let compared =
+        export::json(&seen, 0, Some(check)).and_then(|text| serde_json::from_str::<serde_json::Value>(&text));
+    let compared = compared.map(|compared| compared["loads"][0].clone()).unwrap_or_default();
+    let ps = |ps: crate::plan::OllamaPs| serde_json::json!({ "size": ps.size, "size_vram": ps.vram });
+    let value = serde_json::json!({
+        "model": target.plan.model.name,
+        "engine": target.plan.engine.name(),
+        "agrees": applied.agrees(),
+        "load": compared,
+        "ollama_ps": listed.as_ref().map(|listed| serde_json::json!({
+            "planned": listed.planned.map(ps), "observed": ps(listed.observed), "agrees": listed.agrees(),
+        })),
+        "held": held.iter().map(|held| serde_json::json!({
+            "device": held.device, "planned": held.planned, "observed": held.observed, "agrees": held.agrees(),
+        })).collect::<Vec<_>>(),
+        "beside": live,
+        "notes": notes,
+        "server": server.as_ref().map(|server| serde_json::json!({
+            "pid": server.pid, "address": server.address, "log": server.log,
+        })),
+    });
+    error::json("apply", text::json(&value))
+}
+
+/// A line on standard error that is written over; nothing if that is no terminal.
+#[derive(Default)]
+struct StatusLine {
+    drawn: bool,
+}
+
+impl StatusLine {
+    fn show(&mut self, took: Duration, what: &str) {
+        if !io::stderr().is_terminal() || !takes_escapes() {
+            return;
+        }
+        let width = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns));
+        let line: String =
+            format!("{} s: {}", took.as_secs(), one_line(what)).chars().take(width.saturating_sub(1)).collect();
+        // only this line would be lost
+        drop(write!(io::stderr(), "\r\x1b[K{line}"));
+        self.drawn = true;
+    }
+}
+
+impl Drop for StatusLine {
+    fn drop(&mut self) {
+        if self.drawn {
+            drop(write!(io::stderr(), "\r\x1b[K"));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `plimsoll watch`: what runs beside its plan, sample after sample.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use super::args::WatchArgs;
+use super::error::{CliError, one_line, written};
+use super::interrupt::{Interrupt, STATUS};
+use super::resolve::MachineSource;
+use super::style::{BarGlyphs, Style};
+use super::{check, error};
+use crate::answer::live::{LiveDevice, beside, listed, other_context};
+use crate::hardware;
+use crate::hardware::{DetectOptions, Detected};
+use crate::machine::Machine;
+use crate::observed::sample::{Sample, Timeline};
+use crate::observed::{Load, Observation};
+use crate::page::answers::live;
+use crate::page::{Hue, Page};
+use crate::running::follow::Follower;
+use crate::running::held;
+use crate::running::plans::{FoundPlan, Plans};
+use crate::running::record::{self, Recorder};
+use crate::source::Roots;
+use crate::text::shown;
+
+/// The state of the command.
+struct Watch<'a> {
+    args: &'a WatchArgs,
+    timeline: Timeline,
+    plans: Plans,
+    /// Those of the newest sample.
+    found: Vec<FoundPlan>,
+    roots: Roots,
+    style: Style,
+    recorder: Option<Recorder>,
+    remembered: bool,
+}
+
+/// Follows, or shows a recording.
+pub(super) fn run(args: &WatchArgs) -> Result<ExitCode, CliError> {
+    let recorder = args.record.as_deref().map(Recorder::create).transpose().map_err(CliError::Arguments)?;
+    let mut watch = Watch {
+        args,
+        timeline: Timeline::default(),
+        plans: Plans::default(),
+        found: Vec::new(),
+        roots: Roots::of_this_machine(),
+        style: Style::of_stdout(),
+        recorder,
+        remembered: false,
+    };
+    let interrupt = Interrupt::catch();
+    let ended = if let Some(path) = &args.replay {
+        let samples = record::read(path).map_err(CliError::Model)?;
+        watch.replay(samples, &interrupt)?
+    } else {
+        watch.follow(&interrupt)?
+    };
+    if let Some(recorder) = &mut watch.recorder {
+        recorder.finish().map_err(|error| CliError::Terminal(format!("the recording cannot be written: {error}")))?;
+    }
+    Ok(if ended { ExitCode::SUCCESS } else { ExitCode::from(STATUS) })
+}
+
+impl Watch<'_> {
+    /// Follows until it is interrupted, or all samples are there; false if it was interrupted.
+    fn follow(&mut self, interrupt: &Interrupt) -> Result<bool, CliError> {
+        let search = MachineSource::read(&self.args.machine)?.search;
+        let (_, mut follower) = Follower::start(&DetectOptions { gpus: true, ..search }, self.roots.clone());
+        let every = self.args.every.0.unwrap_or(Duration::from_secs(1));
+        let most = if self.args.once { Some(1) } else { self.args.samples };
+        let mut count = 0;
+        loop {
+            let since = Instant::now();
+            let (sample, machine) = follower.sample();
+            if let Some(recorder) = &mut self.recorder {
+                let added = recorder.add(&sample);
+                added.map_err(|error| CliError::Terminal(format!("the recording cannot be written: {error}")))?;
+            }
+            self.take(sample, Some(&machine))?;
+            count += 1;
+            if most.is_some_and(|most| count >= most) {
+                return Ok(true);
+            }
+            if !interrupt.wait(every.saturating_sub(since.elapsed())) {
+                // a watch without an end is ended so
+                return Ok(most.is_none());
+            }
+        }
+    }
+
+    /// Shows the samples of a recording at once, on a terminal at its pace.
+    fn replay(&mut self, samples: Vec<Sample>, interrupt: &Interrupt) -> Result<bool, CliError> {
+        let last = samples.len();
+        let paced = io::stdout().is_terminal() && !self.args.json && !self.args.once;
+        let mut before: Option<f64> = None;
+        for (at, sample) in samples.into_iter().enumerate() {
+            let time = sample.time;
+            if paced && let Some(before) = before {
+                let wait = Duration::try_from_secs_f64((time - before).clamp(0.0, 5.0)).unwrap_or_default();
+                if !interrupt.wait(wait) {
+                    return Ok(true);
+                }
+            }
+            before = Some(time);
+            // the end of a recording is what it comes to
+            if self.args.once && at + 1 < last {
+                self.timeline.push(sample);
+            } else {
+                self.take(sample, None)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, sample: Sample, machine: Option<&Machine>) -> Result<(), CliError> {
+        self.found = self.plans.of(&sample, machine, &self.roots);
+        self.timeline.push(sample);
+        if self.args.remember && !self.remembered {
+            self.remember()?;
+        }
+        if self.args.json {
+            return self.json();
+        }
+        let page = self.page();
+        let text = self.style.report(&page);
+        if self.style.bars != BarGlyphs::None && !self.args.once && io::stdout().is_terminal() {
+            let mut out = io::stdout().lock();
+            let whole = format!("\x1b[2J\x1b[H{}", shown(&text, true));
+            return written(out.write_all(whole.as_bytes()).and_then(|()| out.flush()));
+        }
+        super::print(&text)
+    }
+
+    fn json(&self) -> Result<(), CliError> {
+        let Some(sample) = self.timeline.now() else { return Ok(()) };
+        let cannot =
+            |error: serde_json::Error| CliError::Terminal(format!("the sample cannot be written as JSON: {error}"));
+        let mut object = serde_json::to_value(sample).map_err(cannot)?;
+        for (at, (course, plan)) in self.timeline.courses().iter().zip(&self.found).enumerate() {
+            if let Some(Ok(running)) = plan {
+                object["programs"][at]["beside"] = serde_json::to_value(beside(course, running)).map_err(cannot)?;
+            }
+        }
+        let line = serde_json::to_string(&object).map_err(cannot)?;
+        super::print(&(line + "\n"))
+    }
+
+    fn page(&self) -> Page {
+        let mut page = Page::default();
+        let Some(sample) = self.timeline.now() else { return page };
+        let bars = self.style.bars != BarGlyphs::None;
+        for (course, plan) in self.timeline.courses().iter().zip(&self.found) {
+            page.heading(&live::program(&course.now));
+            match plan {
+                Some(Ok(running)) => {
+                    let found: Vec<LiveDevice> = beside(course, running);
+                    page.text(
+                        &format!("{}, planned for {}", running.plan.model.name, running.plan.engine_title()),
+                        Hue::Dim,
+                    );
+                    live::devices(&found, bars, &mut page);
+                    for sentence in other_context(&course.now, running).into_iter().chain(listed(&course.now, running))
+                    {
+                        page.item(&sentence);
+                    }
+                    if bars {
+                        live::courses(&self.timeline, course.now.pid, &found, self.style.lines, false, &mut page);
+                    }
+                }
+                Some(Err(why)) => {
+                    page.text(&one_line(&live::held(&course.now)), Hue::Text);
+                    page.item(&one_line(&format!("it cannot be planned: {why}")));
+                }
+                None => page.text(&format!("it loads its model; {}", live::held(&course.now)), Hue::Text),
+            }
+        }
+        if self.timeline.courses().is_empty() {
+            page.text("No program that serves models runs here.", Hue::Text);
+        }
+        page.heading("Devices");
+        live::machine(sample, &mut page);
+        page
+    }
+
+    /// Remembers what the driver takes, once a model is loaded and no prompt was processed.
+    fn remember(&mut self) -> Result<(), CliError> {
+        let fresh = self.timeline.courses().iter().find(|course| course.fresh.is_some() && !course.now.gpus.is_empty());
+        let Some(pid) = fresh.and_then(|course| course.now.pid) else { return Ok(()) };
+        let log =
+            hardware::visible::servers().into_iter().find(|server| server.pid == pid).and_then(|server| server.log);
+        let Some(path) = log else {
+            self.remembered = true;
+            error::say("nothing is remembered: the server's output is in no file, so that its buffers are not known");
+            return Ok(());
+        };
+        let seen = std::fs::File::open(&path).and_then(|mut file| Observation::read(&mut file));
+        let cannot = |why: &dyn std::fmt::Display| {
+            CliError::Model(format!("the log '{}' cannot be read: {why}", path.display()))
+        };
+        let seen = seen.map_err(|error| cannot(&error))?;
+        if let Some(load) = seen.load().filter(|load| Load::has_all_buffers(load)) {
+            let detected: Detected = hardware::detect(&MachineSource::read(&self.args.machine)?.search);
+            let own: Vec<_> =
+                held(&detected.processes).into_iter().filter(|process| process.pid == u64::from(pid)).collect();
+            self.remembered = true;
+            error::say(&check::remember_of(&detected.machine, &own, load)?);
+        }
+        Ok(())
+    }
+}

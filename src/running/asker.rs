@@ -1,0 +1,74 @@
+//! Short questions over HTTP: once, with a time limit, whatever the answer.
+
+use std::time::Duration;
+
+use crate::source::Roots;
+
+/// What a server answered.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Status code.
+    pub status: u16,
+    /// The body; what is no UTF-8 is replaced.
+    pub text: String,
+}
+
+impl Reply {
+    /// The body as JSON, if the request succeeded and it is.
+    pub fn json(&self) -> Option<serde_json::Value> {
+        serde_json::from_str(&self.text).ok().filter(|_| self.status == 200)
+    }
+}
+
+/// Time limit of a connection, and the longest answer that is read.
+#[cfg(feature = "net")]
+const CONNECT: Duration = Duration::from_secs(2);
+#[cfg(feature = "net")]
+const LONGEST: u64 = 8 << 20;
+
+/// Asks servers.
+#[derive(Clone)]
+pub struct Asker {
+    #[cfg(feature = "net")]
+    client: crate::source::http::Client,
+}
+
+#[cfg(feature = "net")]
+impl Asker {
+    /// Waits `wait` for the beginning of an answer, and for each next part of it.
+    pub fn new(roots: &Roots, wait: Duration) -> Self {
+        let mut network = roots.network.clone().unwrap_or_default();
+        network.timeouts.connect = network.timeouts.connect.min(CONNECT);
+        (network.timeouts.answer, network.timeouts.silence) = (wait, wait);
+        Self { client: crate::source::http::Client::of(&network) }
+    }
+
+    /// Sends a GET request, or with `json` a POST request, to `server`.
+    ///
+    /// # Errors
+    /// One clause on why there is no answer.
+    pub fn ask(&self, server: &str, path: &str, json: Option<String>) -> Result<Reply, String> {
+        use crate::source::http::{HttpRequest, Url};
+        let url = Url::parse(server).map_err(|why| format!("'{server}' names no server: {why}"))?.at(path);
+        let request = HttpRequest { json, ..HttpRequest::get(url) };
+        let said = self.client.ask(&request, LONGEST).map_err(|error| error.to_string())?;
+        Ok(Reply { status: said.status, text: String::from_utf8_lossy(&said.bytes).into_owned() })
+    }
+}
+
+#[cfg(not(feature = "net"))]
+#[allow(clippy::unused_self, reason = "as with a network")]
+impl Asker {
+    /// Nothing can be asked.
+    pub const fn new(_: &Roots, _: Duration) -> Self {
+        Self {}
+    }
+
+    /// Nothing can be asked.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn ask(&self, _: &str, _: &str, _: Option<String>) -> Result<Reply, String> {
+        Err("this build asks no servers".to_owned())
+    }
+}

@@ -1,0 +1,214 @@
+//! llama-server as a child: started with a plan's command, its output kept in a file, its health asked.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::asker::Asker;
+use super::ollama::cut;
+use crate::observed::Observation;
+use crate::source::Roots;
+
+/// The port that is taken if it is free.
+const PORT: u16 = 8080;
+/// Time limit of a question about health.
+const ANSWER: Duration = Duration::from_secs(2);
+/// How long a server may take to end by itself.
+const TO_END: Duration = Duration::from_secs(10);
+/// The end of a log that is shown.
+const TAIL: u64 = 16 << 10;
+
+/// A llama-server that was started here. It ends with this value, unless it is kept.
+#[derive(Debug)]
+pub struct ServerChild {
+    child: Option<Child>,
+    /// The file with its output.
+    pub log: PathBuf,
+    /// Its address.
+    pub address: String,
+    /// Its process ID.
+    pub pid: u32,
+}
+
+/// What a server says of its health.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// The model is loaded.
+    Ready,
+    /// It is loading, or does not answer yet.
+    Loading,
+    /// It has ended.
+    Ended(String),
+}
+
+impl ServerChild {
+    /// Starts `program` with `arguments`, on this computer only, printing its buffers.
+    ///
+    /// # Errors
+    /// One sentence, if it cannot be started.
+    pub fn start(program: &Path, arguments: &[String]) -> Result<Self, String> {
+        let cannot = |why: &str| format!("'{}' cannot be started: {why}", program.display());
+        let log = tempfile::Builder::new().prefix("llama-server-").suffix(".log").tempfile();
+        let log = log.map_err(|error| format!("no file for its log can be made: {error}"))?;
+        let (file, log) = log.keep().map_err(|error| format!("no file for its log can be made: {error}"))?;
+        let copy = file.try_clone().map_err(|error| cannot(&error.to_string()))?;
+        let port = free_port().map_err(|error| cannot(&error.to_string()))?;
+        let mut command = Command::new(program);
+        command.args(arguments).args(with_port(arguments, port));
+        command.stdin(Stdio::null()).stdout(Stdio::from(file)).stderr(Stdio::from(copy));
+        apart(&mut command);
+        let child = command.spawn().map_err(|error| {
+            drop(std::fs::remove_file(&log));
+            match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    format!("'{}' was not found: name llama-server's path with --server", program.display())
+                }
+                _ => cannot(&error.to_string()),
+            }
+        })?;
+        let address = format!("http://{}:{port}", Ipv4Addr::LOCALHOST);
+        Ok(Self { pid: child.id(), child: Some(child), log, address })
+    }
+
+    /// Its health now.
+    pub fn health(&mut self, roots: &Roots) -> Health {
+        if let Some(child) = &mut self.child {
+            match child.try_wait() {
+                Ok(None) => {}
+                Ok(Some(status)) => return Health::Ended(status.to_string()),
+                Err(error) => return Health::Ended(error.to_string()),
+            }
+        }
+        let reply = Asker::new(roots, ANSWER).ask(&self.address, "health", None);
+        if reply.is_ok_and(|reply| reply.status == 200) { Health::Ready } else { Health::Loading }
+    }
+
+    /// What its log tells.
+    ///
+    /// # Errors
+    /// One sentence, if the log cannot be read.
+    pub fn observation(&self) -> Result<Observation, String> {
+        let read = File::open(&self.log).and_then(|mut file| Observation::read(&mut file));
+        read.map_err(|error| format!("its log '{}' cannot be read: {error}", self.log.display()))
+    }
+
+    /// The length of its log.
+    pub fn printed(&self) -> u64 {
+        self.log.metadata().map_or(0, |about| about.len())
+    }
+
+    /// The last lines of its log that are not empty, at most `count`, without their time stamps.
+    pub fn last_lines(&self, count: usize) -> Vec<String> {
+        let tail = || -> std::io::Result<String> {
+            let mut file = File::open(&self.log)?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+            let mut bytes = Vec::new();
+            file.take(TAIL).read_to_end(&mut bytes)?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let text = tail().unwrap_or_default();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        lines.iter().skip(lines.len().saturating_sub(count)).map(|line| cut(untimed(line))).collect()
+    }
+
+    /// The lines that say what went wrong, else the last ones.
+    pub fn errors(&self) -> Vec<String> {
+        let last = self.last_lines(40);
+        let words = ["error", "failed", "unable", "cannot", "invalid"];
+        let is_error = |line: &&String| line.starts_with("E ") || words.iter().any(|word| line.contains(word));
+        let errors: Vec<String> = last.iter().filter(is_error).cloned().collect();
+        if errors.is_empty() { self.last_lines(3) } else { errors.into_iter().take(4).collect() }
+    }
+
+    /// Leaves it running.
+    pub fn keep(mut self) {
+        drop(self.child.take());
+    }
+
+    /// Ends it: asks it to, and after a while ends it by force.
+    pub fn end(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        ask_to_end(&mut child);
+        let since = Instant::now();
+        while since.elapsed() < TO_END {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        // nothing else can be done where this fails
+        drop(child.kill());
+        drop(child.wait());
+    }
+}
+
+impl Drop for ServerChild {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The program that the user names, else `name` in the folders of PATH.
+pub fn program(named: Option<&Path>, name: &str) -> PathBuf {
+    if let Some(named) = named {
+        return named.to_owned();
+    }
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&paths).map(|folder| folder.join(&file)).find(|path| path.is_file());
+    found.unwrap_or_else(|| PathBuf::from(file))
+}
+
+/// Host, port and verbosity, as far as they are not given.
+fn with_port(arguments: &[String], port: u16) -> Vec<String> {
+    let is_given = |names: &[&str]| arguments.iter().any(|word| names.contains(&word.as_str()));
+    let wanted: [(&[&str], String); 3] = [
+        (&["--host"], Ipv4Addr::LOCALHOST.to_string()),
+        (&["--port"], port.to_string()),
+        // buffers are printed from this level on
+        (&["-lv", "--verbosity", "--log-verbosity", "-v", "--verbose"], "4".to_owned()),
+    ];
+    let missing = wanted.into_iter().filter(|(names, _)| !is_given(names));
+    missing.filter_map(|(names, value)| Some([(*names.first()?).to_owned(), value])).flatten().collect()
+}
+
+/// llama-server's usual port, or any that is free.
+fn free_port() -> std::io::Result<u16> {
+    let free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port))?.local_addr();
+    free(PORT).or_else(|_| free(0)).map(|address| address.port())
+}
+
+/// A line of a log without its time: `0.08.512.155 I srv …`.
+fn untimed(line: &str) -> &str {
+    let is_time = |word: &str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+    line.split_once(' ').filter(|(first, _)| is_time(first)).map_or(line, |(_, rest)| rest)
+}
+
+/// In a group of its own, so that Ctrl-C reaches this program alone.
+#[cfg(unix)]
+fn apart(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    command.process_group(0);
+}
+
+#[cfg(not(unix))]
+fn apart(_: &mut Command) {}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn ask_to_end(child: &mut Child) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if pid.is_none_or(|pid| kill_process(pid, Signal::TERM).is_err()) {
+        drop(child.kill());
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn ask_to_end(child: &mut Child) {
+    drop(child.kill());
+}
