@@ -224,13 +224,10 @@ impl Item {
 
     /// The projector that it would need to read more than text, if that is known to be missing.
     pub fn missing_projector(&self) -> Option<MissingProjector> {
-        match &self.header {
-            HeaderLocation::BuiltIn(entry, _) => entry.missing_projector(),
-            _ => {
-                let known = self.read_before().filter(|known| known.projector.is_none())?;
-                known.model.missing_projector
-            }
+        if let HeaderLocation::BuiltIn(entry, _) = &self.header {
+            return entry.missing_projector();
         }
+        self.read_before().filter(|known| known.projector.is_none())?.model.missing_projector
     }
 
     /// The mark in a list for what it reads besides text, or for that it is planned as text only; and the same for narrow

@@ -111,7 +111,7 @@ impl ModelBrowser {
         let &Self { sort, reversed, need, .. } = before;
         let here = for_local || before.only.here && !before.for_local;
         let only = BrowseFilter { here, ..before.only.clone() };
-        Self { sort, reversed, only, need, for_local, due, ..Self::default() }
+        Self { sort, reversed, only, for_local, need, due, ..Self::default() }
     }
 
     /// Whether the text is more likely a reference than a search.
