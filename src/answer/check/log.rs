@@ -430,7 +430,9 @@ pub fn possible_releases(load: &Load) -> impl Iterator<Item = Release> + use<> {
         Some(at) => at.saturating_sub(1)..=at + 1,
         None => {
             let newest = load.older_than.map_or(0, |build| nearest(build.saturating_sub(1)));
-            newest..=load.not_older_than.map_or(usize::MAX, nearest)
+            let oldest = load.not_older_than.map_or(usize::MAX, nearest);
+            // lines of several programs may contradict each other
+            newest.min(oldest)..=newest.max(oldest)
         }
     };
     Release::ALL.into_iter().filter(move |release| range.contains(&(*release as usize)))
