@@ -321,12 +321,6 @@ impl Harness {
                 Effect::Verify(request) => {
                     Some(Action::Verified { id: request.id, result: self.fakes.verify(&request).map(Box::new) })
                 }
-                effect @ (Effect::PrepareApply(_)
-                | Effect::Apply(_)
-                | Effect::CancelApply
-                | Effect::KeepServer
-                | Effect::Follow { .. }
-                | Effect::StopFollowing) => self.run(effect),
                 Effect::Write(writing) => Some(writing.answer()),
                 Effect::Save { path, text } => Some(Action::Saved(self.fakes.save(&path, &text))),
                 Effect::Copy(text) => {
@@ -352,7 +346,7 @@ impl Harness {
                     self.last_tick = id;
                     None
                 }
-                Effect::Fade { .. } | Effect::CancelLoad => None,
+                other => self.run(other),
             };
             if let Some(answer) = answer {
                 let effects = self.host.update(answer);

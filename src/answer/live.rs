@@ -23,6 +23,8 @@ pub struct RunningPlan {
     pub plan: Plan,
     /// What it takes of RAM.
     pub ram: RamUse,
+    /// How its model was found, where it is not the file itself.
+    pub found: Option<String>,
 }
 
 impl RunningPlan {
@@ -32,7 +34,13 @@ impl RunningPlan {
     /// One sentence, if the engine refuses.
     pub fn of(request: PlanRequest) -> Result<Self, String> {
         let plan = request.plan().map_err(|error| error.to_string())?;
-        Ok(Self { ram: RamUse::of(&request, &plan), plan, request })
+        Ok(Self { ram: RamUse::of(&request, &plan), plan, request, found: None })
+    }
+
+    /// The model and what it is planned for, in a line.
+    pub fn title(&self) -> String {
+        let found = self.found.as_ref().map_or_else(String::new, |found| format!(" ({found})"));
+        format!("{}{found}, planned for {}", self.plan.model.name, self.plan.engine_title())
     }
 }
 

@@ -157,10 +157,7 @@ impl Watch<'_> {
             match plan {
                 Some(Ok(running)) => {
                     let found: Vec<LiveDevice> = beside(course, running);
-                    page.text(
-                        &format!("{}, planned for {}", running.plan.model.name, running.plan.engine_title()),
-                        Hue::Dim,
-                    );
+                    page.text(&running.title(), Hue::Dim);
                     live::devices(&found, bars, &mut page);
                     for sentence in other_context(&course.now, running).into_iter().chain(listed(&course.now, running))
                     {

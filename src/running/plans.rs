@@ -77,6 +77,7 @@ fn of_command(command: &str, machine: Machine, roots: &Roots) -> Result<RunningP
     let seen = Observation::of(command);
     let load = seen.loads.first().ok_or_else(|| format!("its command line cannot be read: {}", cut(command)))?;
     let found = verify::find(load, roots)?;
+    let how = (!found.is_same_file).then_some(found.how);
     let asked = CheckRequest {
         model: found.package.model,
         projector: found.package.projector,
@@ -87,7 +88,8 @@ fn of_command(command: &str, machine: Machine, roots: &Roots) -> Result<RunningP
         knobs: &|_| {},
     };
     let request = check(load, &asked).map_err(|error| error.to_string())?.request;
-    RunningPlan::of(PlanRequest { machine: Arc::new(machine), ..request })
+    let running = RunningPlan::of(PlanRequest { machine: Arc::new(machine), ..request })?;
+    Ok(RunningPlan { found: how, ..running })
 }
 
 fn of_listed(listed: &Listed, machine: Machine, roots: &Roots) -> Result<RunningPlan, String> {

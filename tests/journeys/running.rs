@@ -118,7 +118,10 @@ fn what_runs_is_followed_and_a_restart_previewed_with_the_knobs() {
     assert!(before.contains("less, which would be free"), "{before}");
     harness.press(".");
     let after = harness.text();
-    let restarted = |text: &str| text.split("Restarted").nth(1).map(str::to_owned);
+    let restarted = |text: &str| {
+        let line = text.lines().find(|line| line.contains(" MiB less") || line.contains("the same"));
+        line.and_then(|line| line.split('│').find(|part| part.contains("MiB")).map(str::to_owned))
+    };
     assert_ne!(restarted(&before), restarted(&after), "{after}");
     harness.press("u");
     assert_eq!(restarted(&before), restarted(&harness.text()));

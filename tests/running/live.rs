@@ -85,7 +85,9 @@ fn what_a_gpu_holds_besides_the_plan_is_named_as_far_as_it_can_be_told_apart() {
     let asked = plan.plan.gpus()[0].asked();
     let seen = |samples: &[Sample]| {
         let mut timeline = Timeline::default();
-        samples.iter().for_each(|sample| timeline.push(sample.clone()));
+        for sample in samples {
+            timeline.push(sample.clone());
+        }
         beside(&timeline.courses()[0], &plan).remove(0)
     };
     let fresh = on_gpu(asked + Bytes::mib(300), true, false);
@@ -108,7 +110,9 @@ fn a_recording_comes_back_as_it_was_written() {
     for name in ["a.jsonl", "b.jsonl.gz"] {
         let path = folder.path().join(name);
         let mut recorder = record::Recorder::create(&path).unwrap();
-        samples.iter().for_each(|sample| recorder.add(sample).unwrap());
+        for sample in &samples {
+            recorder.add(sample).unwrap();
+        }
         recorder.finish().unwrap();
         assert_eq!(record::read(&path).unwrap(), samples);
         assert!(record::Recorder::create(&path).map(|_| ()).unwrap_err().contains("already exists"));

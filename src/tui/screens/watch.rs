@@ -105,8 +105,7 @@ impl WatchPage {
         match plan {
             Some(Ok(running)) => {
                 let found = beside(course, running);
-                let title = format!("{}, planned for {}", running.plan.model.name, running.plan.engine_title());
-                page.text(&title, Hue::Dim);
+                page.text(&running.title(), Hue::Dim);
                 live::devices(&found, true, page);
                 for sentence in other_context(&course.now, running).into_iter().chain(listed(&course.now, running)) {
                     page.item(&sentence);
