@@ -14,7 +14,9 @@ use super::{Load, Observation};
 /// `private` are names of this user and this computer.
 pub fn anonymous(lines: &[String], private: &[String]) -> Vec<String> {
     let mut names = StandIns::default();
-    private.iter().for_each(|name| names.add(name, "name"));
+    for name in private {
+        names.add(name, "name");
+    }
     for line in lines {
         USERS.of(line).for_each(|name| names.add(name, "name"));
         SERVERS.of(line).flat_map(|servers| servers.split(',')).for_each(|server| {
@@ -37,7 +39,9 @@ pub fn reads_the_same(load: &Load, private: &[String]) -> bool {
         |load: &Load| -> Vec<_> { load.table.values().map(|row| (row.model, row.context, row.compute)).collect() };
     seen.load().is_some_and(|again| {
         let mut both = [load, again].map(|load| (figures(load), rows(load), load.settings.n_ctx));
-        both.iter_mut().for_each(|(_, rows, _)| rows.sort_unstable());
+        for (_, rows, _) in &mut both {
+            rows.sort_unstable();
+        }
         let [before, after] = both;
         before == after
     })
@@ -56,7 +60,7 @@ impl Rule {
 /// Declares rules.
 macro_rules! rules {
     ($($(#[$about:meta])* $name:ident = $pattern:literal;)+) => {
-        $($(#[$about])* #[expect(clippy::expect_used, reason = "the patterns are constants, and a test uses each")]
+        $($(#[$about])* #[allow(clippy::expect_used, reason = "the patterns are constants, and a test uses each")]
         static $name: Rule = Rule(LazyLock::new(|| Regex::new($pattern).expect("the pattern is well formed")));)+
 
         #[cfg(test)]

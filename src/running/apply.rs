@@ -157,7 +157,7 @@ pub fn prepare(target: Target, roots: Roots) -> Result<Prepared, String> {
 
 fn input(target: &Target) -> ExportInput<'_> {
     let Target { request, plan, location, .. } = target;
-    ExportInput { request, plan, location, minimal: false, pinned: false }
+    ExportInput { request, plan, location, minimal: false, pinned: false, scenario: None }
 }
 
 fn with_server(target: Target, roots: Roots) -> Result<Prepared, String> {

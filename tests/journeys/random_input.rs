@@ -12,7 +12,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::harness::{self, Harness};
 
-const COMMANDS: [Command; 60] = [
+const COMMANDS: [Command; 61] = [
     Command::Up,
     Command::Down,
     Command::Less,

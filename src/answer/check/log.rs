@@ -426,14 +426,13 @@ pub fn may_compute_all(load: &Load) -> bool {
 /// whose lines the log has.
 pub fn possible_releases(load: &Load) -> impl Iterator<Item = Release> + use<> {
     let nearest = |build| Release::nearest_to_build(build) as usize;
-    let range = match printed_build(load).map(nearest) {
-        Some(at) => at.saturating_sub(1)..=at + 1,
-        None => {
-            let newest = load.older_than.map_or(0, |build| nearest(build.saturating_sub(1)));
-            let oldest = load.not_older_than.map_or(usize::MAX, nearest);
-            // lines of several programs may contradict each other
-            newest.min(oldest)..=newest.max(oldest)
-        }
+    let range = if let Some(at) = printed_build(load).map(nearest) {
+        at.saturating_sub(1)..=at + 1
+    } else {
+        let newest = load.older_than.map_or(0, |build| nearest(build.saturating_sub(1)));
+        let oldest = load.not_older_than.map_or(usize::MAX, nearest);
+        // lines of several programs may contradict each other
+        newest.min(oldest)..=newest.max(oldest)
     };
     Release::ALL.into_iter().filter(move |release| range.contains(&(*release as usize)))
 }

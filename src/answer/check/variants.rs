@@ -331,8 +331,11 @@ impl<'a> Base<'a> {
     /// Whether a log leaves open what a reason is about.
     fn is_untold(&self, reason: &Reason) -> bool {
         match reason {
-            Reason::Setting(_) | Reason::CachesShowLayers(_) | Reason::PlainServers => true,
-            Reason::UnreadInputs | Reason::NoPipeline => true,
+            Reason::Setting(_)
+            | Reason::CachesShowLayers(_)
+            | Reason::PlainServers
+            | Reason::UnreadInputs
+            | Reason::NoPipeline => true,
             Reason::AllOutputs => log::outputs_untold(self.load),
             Reason::Release(_) => {
                 let is_told = log::release(self.load).is_some_and(|(release, _)| release.is_some());

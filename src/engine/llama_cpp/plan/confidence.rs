@@ -27,11 +27,10 @@ pub enum Evidence {
 /// How the decisions of `backend` in a release are known.
 pub fn evidence(backend: Backend, release: &ReleaseTraits) -> Evidence {
     match (backend, release.backends_from) {
-        (Backend::Plain, _) => Evidence::Measured,
         (Backend::Sycl, _) => Evidence::Partly,
-        (_, Some(other)) => Evidence::TakenFrom(other),
         // ROCm is the same code as CUDA
-        (Backend::Cuda | Backend::Rocm, None) => Evidence::Measured,
+        (Backend::Plain, _) | (Backend::Cuda | Backend::Rocm, None) => Evidence::Measured,
+        (_, Some(other)) => Evidence::TakenFrom(other),
         (Backend::Vulkan, None) if release.vulkan.compared => Evidence::Measured,
         (Backend::Vulkan | Backend::Metal, None) => Evidence::Read,
     }
