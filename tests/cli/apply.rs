@@ -59,7 +59,7 @@ fn a_recording_is_replayed_as_text_and_as_json() {
     };
     let text = replay("--once");
     // the recorded file is not here: what stands for it is said
-    assert!(text.contains("llama-server (process") && text.contains("in the catalogue"), "{text}");
+    assert!(text.contains("llama-server (process") && text.contains("of the catalogue"), "{text}");
     let lines: Vec<serde_json::Value> =
         replay("--json").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.len() > 10 && lines.iter().all(|line| line["programs"][0]["ram"]["resident"].is_u64()));
