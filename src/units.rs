@@ -109,7 +109,9 @@ impl FromStr for Bytes {
             "tb" => 1_000_000_000_000,
             _ => return Err(wrong()),
         };
-        if let Some(whole) = whole(number).filter(|whole| *whole < u64::MAX) {
+        // of a longer number the largest stands for what it cannot hold
+        let exact = number.parse().ok().or_else(|| whole(number).filter(|whole| *whole < u64::MAX));
+        if let Some(whole) = exact {
             return whole.checked_mul(scale).map(Self).ok_or_else(wrong);
         }
         let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');

@@ -216,7 +216,7 @@ fn the_help_lists_every_key() {
     assert!(harness.text().contains("m max in VRAM"));
     harness.press("?");
     let mut text = harness.text();
-    for _ in 0..4 {
+    for _ in 0..8 {
         harness.press("PgDn PgDn");
         text += &harness.text();
     }

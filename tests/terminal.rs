@@ -363,7 +363,8 @@ fn the_log_tells_what_the_planner_planned() {
     session.until_text("Verdict");
     session.send("3000\r");
     session.until_value(Knob::Context, "3\u{2009}000");
-    session.send("q");
+    // a changed plan would be asked about
+    session.send("\x03");
     let home = std::mem::replace(&mut session.home, tempfile::tempdir().unwrap());
     assert!(session.ends().0.success());
     let log = std::fs::read_to_string(home.path().join("plimsoll.log")).unwrap();

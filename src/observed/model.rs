@@ -79,7 +79,9 @@ pub(super) const ROWS: &[Row] = patterns! {
             now.load.commit = Some(pattern::clip(build.commit, 64));
         };
     /// # llama.cpp b11342, Vulkan
-    /// llama-server version b11342
+    /// llama-server b11342
+    /// version b11342 of llama.cpp
+    /// build b11342
     "llama.cpp b{}" | "llama-server b{}" | "version b{}" | "build b{}" (tag: Tag) => Kind::Start, |now| now.set_build(tag.0);
 };
 

@@ -78,7 +78,7 @@ rules! {
     /// An address with a scheme.
     LINKS = r#"\b[a-z][a-z0-9+.-]*://[^\s"'<>]+"#;
     /// A path of Windows, up to its file's name, a quote or an option.
-    DRIVES = r#"\b[A-Za-z]:[\\/](?:[^"'<>|*?]*?\.(?:gguf|exe|dll|bin|log|ini|json)\b|[^"'<>|*?]*?(?=["'<>|*?]| -|$))"#;
+    DRIVES = r#"(?<![\w/\\])[A-Za-z]:[\\/](?:[^"'<>|*?]*?\.(?:gguf|exe|dll|bin|log|ini|json)\b|[^"'<>|*?]*?(?=["'<>|*?]| -|$))"#;
     /// A path of at least two parts from the root or the home folder.
     PATHS = r#"(?<![\w.~/\\])(?:(?:~|\.{1,2})(?:/[^\s"'`,;:()\[\]]+)+|(?:/[^\s"'`,;:()\[\]/]+){2,})"#;
     /// An address of a computer that is not this one.
@@ -109,8 +109,9 @@ impl StandIns {
 
     fn replace(&mut self, line: &str) -> String {
         // the clock of llama.cpp has the form of an address
-        let start =
-            line.split_once(' ').filter(|(word, _)| word.split('.').count() == 4).map_or(0, |(word, _)| word.len());
+        let is_clock =
+            |word: &str| word.split('.').count() == 4 && word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        let start = line.split_once(' ').filter(|(word, _)| is_clock(word)).map_or(0, |(word, _)| word.len());
         let (clock, text) = line.split_at(start);
         let mut text = KEYS.0.replace_all(text, "…");
         text = each(&LINKS, &text, link);

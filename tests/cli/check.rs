@@ -35,7 +35,7 @@ fn text(command: &mut Command, status: i32) -> String {
 #[case("draft", "r26-054", &["--model", "catalogue:qwen3.6-27b"], 1)]
 #[case("other-conversion", "r26-039", &["--model", "catalogue:deepseek-coder-v2-16b@Q5_K_M"], 1)]
 #[case("trial", "r26-058", &[], 1)]
-#[case("table", "r26-049", &["--model", "catalogue:qwen3-vl-4b"], 1)]
+#[case("table", "r26-049", &["--model", "catalogue:qwen3-vl-4b"], 0)]
 fn a_log_stands_beside_its_plan(#[case] name: &str, #[case] id: &str, #[case] arguments: &[&str], #[case] status: i32) {
     let text = text(&mut check(&Sandbox::new(), id, arguments), status);
     let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
@@ -50,7 +50,7 @@ fn json_has_the_logs_own_figures_and_the_plans() {
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&answer["chosen"], &answer["loads"][0]["agrees"]), (&0.into(), &true.into()));
     let load = &answer["loads"][0];
-    assert_eq!((&load["program"], &load["release"]), (&"llama.cpp".into(), &"2026-08".into()));
+    assert_eq!((&load["program"], &load["release"]), (&"llama.cpp".into(), &"2026-08-05".into()));
     assert_eq!(load["observed"]["Vulkan0"]["kv"], 760.0);
     assert_eq!(load["settings"]["n_ctx"], 8192);
     let compared = load["compared"].as_array().unwrap();
@@ -104,7 +104,7 @@ fn options_stand_over_the_log() {
     "Welcome to KoboldCpp - Version 1.118.1",
     "release 2026-08-05, the nearest to KoboldCpp 1.118.1 with a llama.cpp of 2026-08-01 or before."
 )]
-#[case("Welcome to KoboldCpp - Version 1.98", "release 2026-08, the nearest to KoboldCpp 1.98, between 1.94 with")]
+#[case("Welcome to KoboldCpp - Version 1.98", "release 2025-09, the nearest to KoboldCpp 1.98, between 1.94 with")]
 #[case(
     "Aug 22 22:44:03 INFO  LocalAI version version=\"v4.9.0 (82c191a)\"",
     "release 2026-08-05, the nearest to LocalAI 4.9.0 with llama.cpp b10498."
@@ -116,7 +116,7 @@ fn options_stand_over_the_log() {
 )]
 #[case(
     "load_backend: loaded CUDA backend from /data/jan/llamacpp/backends/b9967/linux-cuda/libggml-cuda.so",
-    "release 2026-08-05, the nearest to b9967."
+    "release 2026-08, the nearest to b9967."
 )]
 #[case(
     "Aug 22 22:44:03 INFO  LocalAI version version=\"v5.0.0 (82c191a)\"",
@@ -158,7 +158,7 @@ fn what_cannot_be_read_is_said_with_what_to_do() {
     for (json, figure) in [(&[][..], "SYCL0"), (&["--json"][..], "\"observed\"")] {
         let unknown = check(&sandbox, "r26-109", json).assert().code(3).get_output().clone();
         let [read, said] = [unknown.stdout, unknown.stderr].map(|text| String::from_utf8(text).unwrap());
-        assert!(said.contains("give it with --model") && read.contains(figure), "{said} {read}");
+        assert!(said.contains("give the model with --model") && read.contains(figure), "{said} {read}");
     }
     let quiet = sandbox.file("quiet.log", b"srv  load_model: initializing, n_slots = 1, n_ctx_slot = 8192\nmain: server is listening on http://127.0.0.1:8080\n");
     let said = sandbox.plimsoll().arg("check").arg(&quiet).assert().code(3).get_output().clone();

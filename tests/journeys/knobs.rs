@@ -111,7 +111,7 @@ fn another_engine_keeps_shared_knobs_and_remembers_the_rest() {
     assert_eq!((there.ubatch, there.n_cpu_moe, there.batch), (None, None, Some(1024)), "what it ignores is laid aside");
     assert_eq!((there.cache_type_k, there.cache_type_v), (Some(CacheType::Q8_0), Some(CacheType::Q8_0)));
     assert!(harness.host.app.refused.is_none() && !harness.text().contains("is ignored"), "{}", harness.text());
-    harness.press("e Home ↓ ↓ ↓ ↓ Enter");
+    harness.press("e Home ↓ ↓ ↓ ↓ ↓ Enter");
     assert_eq!((harness.host.app.engine, &harness.host.app.settings), (EngineId::LlamaCpp, &first));
     harness.press("u");
     assert_eq!((harness.host.app.engine, harness.host.app.settings.ubatch), (EngineId::Ollama024, None));

@@ -42,7 +42,7 @@ fn the_answer_follows_the_engine() {
     let mut harness = harness();
     harness.press("c");
     open(&mut harness, "other");
-    harness.press("End e Home ↓ ↓ ↓ ↓ Enter L");
+    harness.press("End e Home ↓ ↓ ↓ ↓ ↓ Enter L");
     assert!(harness.text().contains("llama.cpp, release 2026-11 · exact"), "{}", harness.text());
     assert!(!harness.text().contains("is unloaded"), "{}", harness.text());
 }

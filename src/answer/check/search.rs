@@ -6,8 +6,9 @@ mod trials;
 use super::reason::{Reason, is_trial};
 use super::rows::{Planned, Shown, plan};
 use super::variants::is_open;
-use super::{CPU, CheckedTerm, Compared, Part};
+use super::{CPU, CheckedTerm, Compared, Part, log};
 use crate::engine::PlanRequest;
+use crate::machine::Backend;
 use crate::observed::{Load, Mib};
 use crate::plan::Plan;
 use crate::settings::{CacheType, Context, GpuLayers, Settings};
@@ -286,6 +287,9 @@ impl<'a> Search<'a> {
         let (programs, users) = self.of_compute();
         let groups: Vec<Vec<Trial>> =
             programs.into_iter().chain(users).filter(|group| group.iter().all(told)).collect();
+        // only builds for Metal have the CPU's BLAS too
+        let has_blas = self.shown.names.iter().any(|name| log::backend(name).0 == Backend::Metal);
+        let is_twice = |row: &Compared, plan: &Planned| has_blas && is_twice(row, plan);
         let mut best: Option<(usize, Vec<Reason>, PlanRequest, Planned)> = None;
         'choices: for number in 0..groups.iter().map(|group| group.len() + 1).product::<usize>() {
             let (mut rest, mut request, mut reasons) = (number, self.now.clone(), self.held.clone());
