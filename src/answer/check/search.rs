@@ -7,7 +7,7 @@ use super::reason::{Reason, is_trial};
 use super::rows::{Planned, Shown, plan};
 use super::variants::is_open;
 use super::{CPU, CheckedTerm, Compared, Part, log};
-use crate::engine::PlanRequest;
+use crate::engine::{EngineId, PlanRequest};
 use crate::machine::Backend;
 use crate::observed::{Load, Mib};
 use crate::plan::Plan;
@@ -90,6 +90,7 @@ impl<'a> Search<'a> {
         let told = |row: &Compared| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context);
         self.has_caches = rows.iter().any(told);
         self.find_context(rows);
+        self.hold_context(rows);
         let is_shown = self.experts().is_some_and(|experts| self.keep_shown(&experts, rows));
         let mut left = self.trials();
         loop {
@@ -194,6 +195,23 @@ impl<'a> Search<'a> {
             if self.keep(&(Reason::Setting(words), change), rows) {
                 return;
             }
+        }
+    }
+
+    /// Holds the context that the engine chose, if the caches of the log agree with it: with other settings a fit without
+    /// the log's free memory would choose another one.
+    fn hold_context(&mut self, rows: &[Compared]) {
+        let mut caches =
+            rows.iter().filter(|row| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context)).peekable();
+        let agree = caches.peek().is_some() && caches.all(|row| agrees(row, &self.plan));
+        if self.now.engine != EngineId::LlamaCpp || self.now.settings.ctx != Context::Auto || !agree {
+            return;
+        }
+        let Ok(plan) = self.now.plan() else { return };
+        let request = self.now.changed(|settings| settings.ctx = Context::Tokens(plan.settings.ctx));
+        let Some(held) = self.plan_of(&request) else { return };
+        if rows.iter().all(|row| agrees(row, &self.plan) == agrees(row, &held)) {
+            (self.now, self.plan) = (request, held);
         }
     }
 
