@@ -18,6 +18,8 @@ pub use projector::{MissingProjector, Modalities, Projector};
 
 /// Upper limit of the number of blocks: over a hundred times that of the largest published models.
 pub const MAX_BLOCKS: u64 = 1 << 14;
+/// Prefix of references to the built-in catalogue.
+pub const CATALOGUE: &str = "catalogue:";
 
 /// A model as engines and views see it.
 #[derive(Clone, Debug, PartialEq)]

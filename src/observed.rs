@@ -33,9 +33,10 @@ use serde::Serialize;
 
 use crate::units::Bytes;
 
+pub(crate) use command::program;
 pub use command::{CommandLine, PROGRAMS};
 #[cfg(feature = "running")]
-pub(crate) use command::{is_secret, program, words};
+pub(crate) use command::{is_secret, words};
 pub use context::{ObservedContext, ObservedSettings};
 pub use driver::{CardMemory, ProcessMemory};
 pub use event::Event;

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::check::version;
 use super::record;
 use crate::answer::check::{Check, CheckedTerm, Compared, Part};
+use crate::model::CATALOGUE;
 use crate::observed::{Load, Mib, Program, share};
-use crate::source::catalogue;
 use crate::text;
 
 /// `{"id","program","version","model","raw","figures":[{"device","part","term","mib","same"}]}`: the lines of the load
@@ -54,7 +54,7 @@ impl<'a> Figure<'a> {
 fn id(load: &Load, check: &Check) -> String {
     let program = load.program.map_or("log", Program::name).to_owned();
     let parts = [Some(program), version(load), reference(check).or_else(|| load.models.first()?.architecture.clone())];
-    let words: Vec<String> = parts.into_iter().flatten().map(|part| part.replace(catalogue::PREFIX, "")).collect();
+    let words: Vec<String> = parts.into_iter().flatten().map(|part| part.replace(CATALOGUE, "")).collect();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c.to_ascii_lowercase() } else { '-' };
     words.join("-").chars().map(plain).collect()
 }
@@ -65,5 +65,5 @@ fn reference(check: &Check) -> Option<String> {
     let entry = model.entry.as_deref()?;
     let quantisation = check.quantisation.map(|quantisation| quantisation.to_string());
     let quantisation = quantisation.or_else(|| model.file_type.map(str::to_owned))?;
-    Some(format!("{}{entry}@{}", catalogue::PREFIX, quantisation.to_lowercase()))
+    Some(format!("{}{entry}@{}", CATALOGUE, quantisation.to_lowercase()))
 }

@@ -7,6 +7,7 @@ use toml::Value;
 
 use super::{ModelLocation, comment};
 use crate::engine::{EngineVersion, PlanRequest};
+use crate::model::CATALOGUE;
 use crate::settings::flag::Takes;
 use crate::settings::{Flag, Settings};
 use crate::text::{one_line, shell_word};
@@ -76,7 +77,7 @@ impl Scenario {
         let mut lost = Vec::new();
         match &settings.projector {
             None => knobs.push(NamedValues::of((Flag::NoMmproj.name(), Vec::new()))),
-            Some(projector) if projector.is_file() || projector.file.starts_with("catalogue:") => {
+            Some(projector) if projector.is_file() || projector.file.starts_with(CATALOGUE) => {
                 knobs.push(NamedValues::one(Flag::Mmproj.name(), &projector.file));
             }
             Some(_) => {}

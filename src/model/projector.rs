@@ -93,7 +93,7 @@ impl Projector {
 
     /// Whether `file` is a file, and not the name that a catalogue or a registry has for it.
     pub fn is_file(&self) -> bool {
-        self.header.is_some() && self.file != Self::UNNAMED && !self.file.starts_with("catalogue:")
+        self.header.is_some() && self.file != Self::UNNAMED && !self.file.starts_with(super::CATALOGUE)
     }
 
     /// What it reads; images where only its size is known.

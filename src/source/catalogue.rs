@@ -25,8 +25,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 pub use names::{named, quantisation_in};
 
-/// Prefix of references to the catalogue.
-pub const PREFIX: &str = "catalogue:";
+pub use crate::model::CATALOGUE as PREFIX;
 
 /// The day on which the catalogue's models or projectors last changed.
 pub const DATE: &str = "2026-11-26";

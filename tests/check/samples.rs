@@ -214,7 +214,7 @@ fn figures_over_all_samples_without_selection() {
     }
     println!("weights {weights:?}\ncaches {caches:?}\ncompute {compute:?}\nestimates {estimates:?}");
     assert!(
-        weights.same >= 21 && caches.same >= 22 && compute.same >= 10 && estimates.same >= 6,
+        weights.same >= 25 && caches.same >= 25 && compute.same >= 28 && estimates.same >= 8,
         "{weights:?} {caches:?} {compute:?} {estimates:?}"
     );
 }
