@@ -249,7 +249,7 @@ fn router(text: &str) -> Option<(&str, &str)> {
 }
 
 /// `M.SS.mmm.uuu L `: microseconds, and the rest.
-fn clock(text: &str) -> Option<(u64, &str)> {
+pub(super) fn clock(text: &str) -> Option<(u64, &str)> {
     let (stamp, rest) = text.split_once(' ')?;
     let mut parts = stamp.split('.');
     let mut part = |digits: Option<usize>| {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regress::{Match, Regex};
 
 use super::model::Folder;
-use super::{Load, Observation};
+use super::{Load, Observation, prefix};
 
 /// Lines as they can be shown to others. Of a path the last part stays, and parts that name a build; each name of a person
 /// or a computer, and each address, becomes another one that is the same throughout.
@@ -109,10 +109,8 @@ impl StandIns {
 
     fn replace(&mut self, line: &str) -> String {
         // the clock of llama.cpp has the form of an address
-        let is_clock =
-            |word: &str| word.split('.').count() == 4 && word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-        let start = line.split_once(' ').filter(|(word, _)| is_clock(word)).map_or(0, |(word, _)| word.len());
-        let (clock, text) = line.split_at(start);
+        let rest = prefix::clock(line).map_or(line, |(_, rest)| rest);
+        let (clock, text) = line.split_at(line.len() - rest.len());
         let mut text = KEYS.0.replace_all(text, "…");
         text = each(&LINKS, &text, link);
         text = each(&DRIVES, &text, tail);

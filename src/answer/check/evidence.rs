@@ -10,7 +10,7 @@ use super::variants::is_open;
 use super::{CPU, CheckedTerm, Compared};
 use crate::engine::PlanRequest;
 use crate::observed::{Event, Load, Mib, Program, Term};
-use crate::settings::SplitMode;
+use crate::settings::{Release, SplitMode};
 
 /// The first build that has masks of 2 bytes a cell (031ddb2e0, ggml-org/llama.cpp 23764).
 const NARROW_MASKS: u64 = 9_410;
@@ -35,8 +35,6 @@ pub struct Evidence<'a> {
     pub one_device: bool,
     /// Whether the model was found by its name.
     pub other_file: bool,
-    /// Whether a buffer shows masks of 4 bytes a cell.
-    pub has_wide_masks: bool,
     /// Whether the plan has weights of blocks in RAM, and the log others.
     pub has_other_weights: bool,
 }
@@ -58,7 +56,7 @@ const ROWS: &[Row] = &[
         says: |_, _| told("its line is not in the log: give the whole output, until the model is loaded"),
     },
     Row {
-        holds: |of, row| has_wide_masks(row, of.plan, of.load),
+        holds: |of, row| of.plans_narrow_masks() && has_wide_masks(row, of.plan, of.load),
         says: |_, row| {
             let mib = row.difference();
             sentence(format!("masks have 4 bytes a cell in builds before b{NARROW_MASKS}, and 2 since: {mib} more"))
@@ -175,7 +173,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// Whether a buffer in RAM is larger by what masks of 4 bytes a cell take.
-pub fn has_wide_masks(row: &Compared, plan: &Planned, load: &Load) -> bool {
+fn has_wide_masks(row: &Compared, plan: &Planned, load: &Load) -> bool {
     let is_recent = log::build(load).is_some_and(|build| build >= NARROW_MASKS);
     let rest = |copies: f64| Mib(row.difference().0 - copies * plan.masks.0);
     let both = row.planned.is_some() && row.observed.is_some() && plan.masks.0 >= 1.0;
@@ -260,9 +258,15 @@ impl Evidence<'_> {
         known.map(Program::name)
     }
 
-    /// Whether the build is older than every release that is known here, by what it says or by its masks.
+    /// Whether masks are planned with 2 bytes a cell: those of older releases are wide in the plan already.
+    fn plans_narrow_masks(&self) -> bool {
+        let first = Release::nearest_to_build(NARROW_MASKS);
+        self.placed.settings.release.is_none_or(|release| release as usize <= first as usize)
+    }
+
+    /// Whether the build is older than every release that is known here.
     fn is_older(&self) -> bool {
-        self.placed.settings.release.is_some() && (log::is_older(self.load) || self.has_wide_masks)
+        self.placed.settings.release.is_some() && log::is_older(self.load)
     }
 
     /// Whether weights in RAM are not those that are planned, which are copied to a GPU for a prompt.

@@ -281,7 +281,7 @@ pub fn settings(load: &Load, engine: EngineId) -> Settings {
     };
     Settings {
         ctx: total.filter(|tokens| *tokens > 0).map_or(Context::Auto, |tokens| Context::Tokens(per_sequence(tokens))),
-        parallel: sequences.or_else(|| has_plain_defaults(load).then_some(1)),
+        parallel: sequences.or_else(|| embeds(load).then_some(1)),
         embeddings: seen.embeddings,
         reranking: seen.reranking == Some(true),
         pooling: seen.pooling,
@@ -412,7 +412,7 @@ fn flash_attention(load: &Load) -> FlashAttn {
 fn outputs(load: &Load) -> Outputs {
     match load.settings.n_outputs_max {
         Some(tokens) => Outputs::Tokens(tokens),
-        None if has_plain_defaults(load) => Outputs::Ubatch,
+        None if embeds(load) => Outputs::Ubatch,
         None => Outputs::Parallel,
     }
 }
@@ -443,14 +443,10 @@ pub fn outputs_untold(load: &Load) -> bool {
     load.settings.n_outputs_max.is_none() && !is_told && outputs(load) == Outputs::Parallel
 }
 
-/// Whether the program has llama.cpp's own defaults, a whole batch of outputs with one sequence: as a library, or as one of
-/// its tools. Only the server's context asks for fewer (`server-context.cpp`, llama-cpp-python 0.3.36), which llama-cli and
-/// llama-run have too.
-fn has_plain_defaults(load: &Load) -> bool {
-    const SERVERS: [&str; 3] = ["llama-server", "llama-cli", "llama-run"];
-    let is_tool = |name: &str| PROGRAMS.contains(&name) && !SERVERS.contains(&name);
+/// Whether the program uses llama.cpp as a library, whose own default of outputs is a whole batch, with one sequence.
+/// Those of llama.cpp's tools follow from [`LlamaProgram`].
+fn embeds(load: &Load) -> bool {
     matches!(load.program, Some(Program::LmStudio | Program::KoboldCpp))
-        || load.command.as_ref().is_some_and(|command| is_tool(&command.program))
 }
 
 /// The draft that the log shows, if the model that was found can draft in that way.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::estimate::{self, EstimateCheck};
-use super::evidence::{Evidence, has_wide_masks};
+use super::evidence::Evidence;
 use super::log::{self, ObservedMachine};
 use super::reason::{self, Reason};
 use super::rows::{self, Observed, Planned, Shown, SplitCheck};
@@ -275,7 +275,6 @@ impl<'a> Base<'a> {
             decided: self.own_placement().is_some(),
             one_device: self.names.is_empty(),
             other_file: !self.asked.is_same_file,
-            has_wide_masks: rows.iter().any(|row| has_wide_masks(row, plan, load)),
             has_other_weights: !self.asked.is_same_file && told && blocks_in_ram && rows.iter().any(other_in_ram),
         };
         Self::explain_whole_mapping(rows, plan);

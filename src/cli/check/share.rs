@@ -1,10 +1,10 @@
 //! `check --share`: a sample of a log for this program's tests.
 
-use std::io::{IsTerminal, Write, stdin};
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::super::error::{self, CliError};
+use super::super::error::{self, CliError, one_line};
+use super::super::interrupt::Interrupt;
 use super::super::{print, questions};
 use crate::answer::check::Check;
 use crate::export::sample;
@@ -22,17 +22,18 @@ pub(super) fn run(file: &Path, load: &Load, check: &Check) -> Result<ExitCode, C
     if file == Path::new("-") {
         return Ok(ExitCode::SUCCESS);
     }
-    if !stdin().is_terminal() {
-        let why = "there is no one to ask whether this may be written: use '--share -' and redirect the output";
-        return Err(CliError::flag("--share", why));
-    }
-    error::say(&format!("Look through it: nothing above should name you. Write it to '{}'? [y/N]", file.display()));
-    let mut answer = String::new();
-    let read = std::io::stderr().flush().and_then(|()| stdin().read_line(&mut answer));
-    read.map_err(|why| CliError::Terminal(format!("the answer cannot be read: {why}")))?;
-    if answer.trim().eq_ignore_ascii_case("y") {
-        questions::save(file, &text, false)?;
-        error::say("written; tests/README.md says where a sample goes");
+    // Ctrl-C ends the program, which has nothing to give back
+    let question = format!("Look through it: nothing above should name you. Write it to '{}'?", file.display());
+    match Interrupt::default().ask(&one_line(&question)) {
+        None => {
+            let why = "there is no one to ask whether this may be written: use '--share -' and redirect the output";
+            return Err(CliError::flag("--share", why));
+        }
+        Some(false) => {}
+        Some(true) => {
+            questions::save(file, &text, false)?;
+            error::say("written; tests/README.md says where a sample goes");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
