@@ -85,6 +85,11 @@ pub struct ObservedContext {
     /// Compute buffers before they were reserved anew, by device, where they differ, in MiB.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reserved_before: BTreeMap<String, Mib>,
+    /// Lines that each say the CPU's compute buffer in one reservation, where there are several: one of each backend that
+    /// computes in its memory, as Metal's builds have BLAS. What is measured without being allocated counts for each
+    /// (`ggml_gallocr_reserve_n_size` in `ggml-alloc.c`, 0.1.157).
+    #[serde(skip)]
+    pub cpu_backends: Option<u64>,
     /// Whether the compute buffers for pipeline parallelism were refused, and reserved again without it.
     #[serde(skip)]
     pub gave_up_pipeline: bool,
@@ -109,6 +114,7 @@ impl ObservedContext {
     /// Drops a reservation, because the next line begins another.
     pub(super) fn release_compute(&mut self) {
         self.reserved_before.clear();
+        self.cpu_backends = None;
         for (device, terms) in &mut self.observed {
             if let Some(mib) = terms.remove(&Term::Compute) {
                 self.reserved_before.insert(device.clone(), mib);

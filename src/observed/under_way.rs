@@ -399,6 +399,8 @@ impl LoadUnderWay {
         let same = self.reserving && (device.starts_with("CPU") || device.starts_with("BLAS"));
         if known && !same {
             context.release_compute();
+        } else if known {
+            context.cpu_backends = Some(context.cpu_backends.unwrap_or(1) + 1);
         }
         add(&mut context.observed, device, Term::Compute, mib);
         (self.reserving, self.context_since, self.model_since) = (true, true, false);

@@ -32,9 +32,13 @@ named! {
         August2026 = "2026-08",
         /// Builds of three days at the end of May, by their source.
         May2026 = "2026-05",
+        /// Builds of the second half of May, by their source.
+        MiddleOfMay2026 = "2026-05-17",
         /// `llama-cpp-sys-2` 0.1.146, published on 30 April 2026.
         April2026 = "2026-04",
-        /// `llama-cpp-sys-2` 0.1.137 and 0.1.141, published on 1 and 29 March 2026.
+        /// Builds of the second half of March, by their source.
+        MiddleOfMarch2026 = "2026-03-13",
+        /// `llama-cpp-sys-2` 0.1.137 and 0.1.141, which have the same llama.cpp, of about 1 March 2026.
         March2026 = "2026-03",
         /// `llama-cpp-sys-2` 0.1.132, published on 15 January 2026.
         January2026 = "2026-01",
@@ -85,7 +89,9 @@ impl Serialize for Release {
 /// - 2026-08: logits of one token per sequence (ggml-org/llama.cpp 23861, of 1 June): after b9442 of 31 May, before b9467 of
 ///   2 June.
 /// - 2026-05: b9410 is the merge of 23764 (031ddb2e0).
+/// - 2026-05-17: b9200 is the merge of 23198 (3e12fbdea).
 /// - 2026-04: b8607 is of 1 April, the day on which 21038 was merged.
+/// - 2026-03-13: b8333 is the merge of 20443 (e30f1fdf7); b8233 of the 7th has the first fused delta rule (c5a778891).
 /// - 2026-03: 18898 was merged between b7762 of 16 January and b7812 (a5eaa1d6a) or soon after.
 /// - 2026-01: 17004 was merged on 4 January; b7523 is of 24 December and b7703 of 11 January.
 /// - 2025-12: `--fit` (16653) of 15 December and the output layer first (18148) of three days later; b7313 is of 7
@@ -98,7 +104,9 @@ const NEAREST: [(Release, u64, Date); Release::ALL.len()] = [
     (Release::EarlyAugust2026, 10_150, Date::new(2026, 8, 1)),
     (Release::August2026, 9_455, Date::new(2026, 6, 1)),
     (Release::May2026, 9_410, Date::new(2026, 5, 29)),
+    (Release::MiddleOfMay2026, 9_200, Date::new(2026, 5, 17)),
     (Release::April2026, 8_607, Date::new(2026, 4, 1)),
+    (Release::MiddleOfMarch2026, 8_333, Date::new(2026, 3, 13)),
     (Release::March2026, 7_815, Date::new(2026, 1, 23)),
     (Release::January2026, 7_622, Date::new(2026, 1, 4)),
     (Release::December2025, 7_440, Date::new(2025, 12, 16)),
@@ -267,11 +275,14 @@ mod tests {
             ("b9509", Release::August2026),
             ("2026-06-04", Release::August2026),
             ("b9410", Release::May2026),
-            ("b9409", Release::April2026),
+            ("b9409", Release::MiddleOfMay2026),
+            ("b9199", Release::April2026),
+            ("2026-05-16", Release::April2026),
             ("b9000", Release::April2026),
             ("2026-04", Release::April2026),
             ("b8607", Release::April2026),
-            ("b8606", Release::March2026),
+            ("b8606", Release::MiddleOfMarch2026),
+            ("b8332", Release::March2026),
             ("2026-02-14", Release::March2026),
             ("b7762", Release::January2026),
             ("b7523", Release::December2025),

@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::observed::samples::samples;
 use crate::support;
 
-/// Builds since July 2026 are those of the releases that are known here, or nearly.
-const OLDEST: &str = "2026-07";
+/// Builds since December 2025 are those of the releases that are known here, or nearly.
+const OLDEST: &str = "2025-12";
 
 /// The samples with their models: a name in the catalogue or a header of the tests, with the file's quantisation; and
 /// whether that is known, so that its weights can be compared.
@@ -125,9 +125,9 @@ pub struct Measured {
     pub weights: Share,
     /// Caches, recurrent states and outputs that are the same.
     pub caches: Share,
-    /// Compute buffers within 2 %, of builds since July 2026.
+    /// Compute buffers within 2 %, of builds since December 2025.
     pub compute: Share,
-    /// The same of older builds, which differ from every release that is known here.
+    /// The same of older builds, with other backends than those that are known here.
     pub older: Share,
 }
 
@@ -241,7 +241,7 @@ fn figures_agree_where_the_log_tells_the_settings() {
     let Measured { weights, caches, compute, .. } = measured;
     let exact = (weights.0 + caches.0, weights.1 + caches.1);
     assert!(exact.1 >= 25 && share(exact) >= 0.95, "{measured:?}\n{}", differences());
-    assert!(compute.1 >= 9 && share(compute) >= 0.9, "{measured:?}\n{}", differences());
+    assert!(compute.1 >= 17 && share(compute) >= 0.9, "{measured:?}\n{}", differences());
     println!("{measured:?}");
 }
 

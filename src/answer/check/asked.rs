@@ -1,7 +1,7 @@
 //! A load beside the plan that it was started by: nothing is derived from the log, so that what the program decided
 //! otherwise is a difference.
 
-use super::rows::{self, Observed, Planned, Shown, SplitCheck};
+use super::rows::{self, Observed, Planned, SplitCheck};
 use super::{Check, Compared, Reason, reason};
 use crate::engine::{EngineError, PlanRequest};
 use crate::observed::Load;
@@ -15,7 +15,7 @@ pub fn beside(load: &Load, request: &PlanRequest) -> Result<Check, EngineError> 
     let gpus = 0..request.machine.gpus.len();
     let names: Vec<String> = gpus.filter_map(|gpu| request.machine.device_name(gpu)).collect();
     let observed = Observed::of(load);
-    let shown = Shown { names: &names, measured: observed.is_measured() };
+    let shown = observed.shown(&names);
     let plan = rows::plan(request, shown)?;
     let plan = Planned { beside: rows::beside(request, &names).unwrap_or_default(), ..plan };
     let mut rows = observed.beside(&plan, &names);

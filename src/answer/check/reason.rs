@@ -222,7 +222,7 @@ impl fmt::Display for Reason {
                 f.write_str("it agrees without a pipeline over the GPUs, of which the log does not tell")
             }
             Self::TwiceOnCpu => {
-                f.write_str("the CPU and its BLAS backend each reserve this buffer, as planned for one")
+                f.write_str("measured before the load, the one buffer of the CPU and its BLAS backend counts for each")
             }
             Self::CachesShowLayers(split) => {
                 write!(f, "--tensor-split {split}, the layers that the caches show, agrees")

@@ -68,6 +68,8 @@ pub struct Observed {
     pub draft: Figures,
     /// The projector's, adapters', and other states.
     pub others: Vec<(String, Part, CheckedTerm, Mib)>,
+    /// The backends that compute in the CPU's memory.
+    cpu_backends: u64,
 }
 
 /// The name under which memory of a device is compared: all of RAM is one.
@@ -114,8 +116,9 @@ impl Figures {
 impl Observed {
     /// What the lines of `load` tell.
     pub fn of(load: &Load) -> Self {
-        let mut observed = Self::default();
         let (model, context) = (load.models.first(), load.contexts.first());
+        let cpu_backends = context.and_then(|context| context.cpu_backends).unwrap_or(1);
+        let mut observed = Self { cpu_backends, ..Self::default() };
         let prints = model.is_some_and(|model| !model.observed.is_empty())
             || context.is_some_and(|context| !context.observed.is_empty());
         let target = [model.map(|model| &model.observed), context.map(|context| &context.observed)];
@@ -219,9 +222,10 @@ impl Observed {
         }
     }
 
-    /// Whether some figures are those that a fit measured.
-    pub fn is_measured(&self) -> bool {
-        self.target.by_term.values().any(|figure| figure.of == Reservation::Measured)
+    /// What a plan has to know of the log, to be put in its terms.
+    pub fn shown<'a>(&self, names: &'a [String]) -> Shown<'a> {
+        let measured = self.target.by_term.values().any(|figure| figure.of == Reservation::Measured);
+        Shown { names, measured, cpu_backends: self.cpu_backends }
     }
 
     /// The target's rows with what is planned for them, then rows that only one side has.

@@ -108,7 +108,7 @@ impl<'a> Base<'a> {
     }
 
     fn shown(&self) -> Shown<'_> {
-        Shown { names: &self.names, measured: self.observed.is_measured() }
+        self.observed.shown(&self.names)
     }
 
     /// What a draft and a projector take that the log shows.

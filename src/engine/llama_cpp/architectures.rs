@@ -123,7 +123,7 @@ architectures! {
     } hparams: Hparams::deepstack;
     /// Qwen 3 Next: delta nets and attention.
     "qwen3next" {
-        since: R::LateNovember2025,
+        compared_since: R::March2026, since: R::LateNovember2025,
         room: GraphRoom::LARGE, keeps_last_rows: Releases::since(R::September2026), refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReshapesGate,
@@ -132,8 +132,8 @@ architectures! {
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen3_next_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5.
     "qwen35" {
-        since: R::March2026,
-        room: GraphRoom::LARGE, keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        compared_since: R::April2026, since: R::March2026,
+        room: GraphRoom::LARGE, keeps_last_rows: Releases::since(R::MiddleOfMay2026), loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
         rolls_back: Releases::ALL,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
@@ -142,8 +142,8 @@ architectures! {
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen35_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5 with experts.
     "qwen35moe" {
-        since: R::March2026,
-        room: GraphRoom::LARGE, keeps_last_rows: Releases::ALL, loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        compared_since: R::April2026, since: R::March2026,
+        room: GraphRoom::LARGE, keeps_last_rows: Releases::since(R::MiddleOfMay2026), loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
         rolls_back: Releases::ALL,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
@@ -180,8 +180,8 @@ architectures! {
     } graph: |build| build.gemma3n(), hparams: |hp, _| hp.gemma3n();
     /// Gemma 4.
     "gemma4" {
-        since: R::April2026,
-        window: Window::Needed(1), keeps_last_rows: Releases::ALL, reads_lazily: Releases::since(R::September2026),
+        compared_since: R::April2026, since: R::April2026,
+        window: Window::Needed(1), keeps_last_rows: Releases::since(R::August2026), reads_lazily: Releases::since(R::September2026),
         traits: &[
             T::GivesLayerInputs, T::SharesCaches, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale,
             T::CopiesEmbeddingsFirst, T::WindowsNeedNoRopeFactors,
@@ -293,6 +293,7 @@ architectures! {
     } hparams: Hparams::granite_hybrid;
     /// Mamba.
     "mamba" {
+        compared_since: R::March2026,
         blocks: Some(Transformer { lenient: true, ..Transformer::LLAMA }), traits: &[T::NoTensorSplit, T::Recurrent],
     } hparams: Hparams::mamba;
     /// Nemotron H, also with experts.

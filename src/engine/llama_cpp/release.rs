@@ -101,6 +101,8 @@ pub struct ReleaseTraits {
     pub delta_net_reshapes: bool,
     /// Qwen 3 Next's attention reshapes its gate, likewise (`models/qwen3next.cpp`, 0.1.154).
     pub gate_reshapes: bool,
+    /// Delta nets have a fused operation (ggml-org/llama.cpp 19504 and 20340, of March 2026).
+    pub fuses_delta_net: bool,
     /// Tests whether the fused delta rule runs on the device of its block; otherwise it is assumed to.
     pub probes_delta_net: bool,
     /// State-space blocks use matrices with one row per sequence, made contiguous first; otherwise separate sequences
@@ -184,6 +186,7 @@ const NOVEMBER_2026: ReleaseTraits = ReleaseTraits {
     delta_net_rms: true,
     delta_net_reshapes: false,
     gate_reshapes: false,
+    fuses_delta_net: true,
     probes_delta_net: false,
     state_space_as_rows: true,
     quantised_v_forces_flash: true,
@@ -268,22 +271,40 @@ const AUGUST_2026: ReleaseTraits = ReleaseTraits {
 };
 
 /// What differs from the one after it, by its source: nothing of those three days was measured.
-const MAY_2026: ReleaseTraits =
-    ReleaseTraits { name: Release::May2026, package: "b9410", limits_outputs: false, ..TAKEN_FROM_AUGUST_2026 };
+const MAY_2026: ReleaseTraits = ReleaseTraits {
+    name: Release::May2026,
+    package: "b9410",
+    limits_outputs: false,
+    cuda: CudaRules::MAY_2026,
+    ..TAKEN_FROM_AUGUST_2026
+};
 
 /// Graphs of older releases were compared on a simulated card only.
 const TAKEN_FROM_AUGUST_2026: ReleaseTraits = ReleaseTraits { backends_from: Some(Release::August2026), ..AUGUST_2026 };
 
-/// What differs from the one after it.
-const APRIL_2026: ReleaseTraits =
-    ReleaseTraits { name: Release::April2026, package: "llama-cpp-sys-2 0.1.146", masks_in_f16: false, ..MAY_2026 };
+/// What differs from the one after it, by its source: nothing of these two weeks was measured.
+const MIDDLE_OF_MAY_2026: ReleaseTraits =
+    ReleaseTraits { name: Release::MiddleOfMay2026, package: "b9200", masks_in_f16: false, ..MAY_2026 };
+
+/// What differs from the one after it, besides what Qwen 3.5 keeps for its draft.
+const APRIL_2026: ReleaseTraits = ReleaseTraits {
+    name: Release::April2026,
+    package: "llama-cpp-sys-2 0.1.146",
+    delta_net_reshapes: false,
+    ..MIDDLE_OF_MAY_2026
+};
+
+/// What differs from the one after it, by its source: nothing of these two weeks was measured.
+const MIDDLE_OF_MARCH_2026: ReleaseTraits =
+    ReleaseTraits { name: Release::MiddleOfMarch2026, package: "b8333", rotates_quantised: false, ..APRIL_2026 };
 
 /// What differs from the one after it.
 const MARCH_2026: ReleaseTraits = ReleaseTraits {
     name: Release::March2026,
     package: "llama-cpp-sys-2 0.1.141",
-    rotates_quantised: false,
-    ..APRIL_2026
+    fuses_delta_net: false,
+    probes_delta_net: false,
+    ..MIDDLE_OF_MARCH_2026
 };
 
 /// What differs from the one after it.
@@ -333,7 +354,9 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
     EARLY_AUGUST_2026,
     AUGUST_2026,
     MAY_2026,
+    MIDDLE_OF_MAY_2026,
     APRIL_2026,
+    MIDDLE_OF_MARCH_2026,
     MARCH_2026,
     JANUARY_2026,
     DECEMBER_2025,

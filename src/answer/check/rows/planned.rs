@@ -38,6 +38,8 @@ pub struct Shown<'a> {
     pub names: &'a [String],
     /// Whether some of its figures are those that a fit measured.
     pub measured: bool,
+    /// The backends that compute in the CPU's memory, each of which a measurement counts.
+    pub cpu_backends: u64,
 }
 
 /// The plan of `request`, in the terms of the log.
@@ -52,10 +54,13 @@ pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineEr
     let by_tensors = request.settings.split_mode == SplitMode::Tensor;
     if let Some(resolved) = engine.resolve(request.parts())?.filter(|_| !by_tensors) {
         let buffers = resolved.buffers()?;
-        let mut measured = BTreeMap::new();
+        let mut measured: BTreeMap<String, Mib> = BTreeMap::new();
         if shown.measured {
             let gpus = buffers.gpus.iter().map(|&gpu| name(gpu)).chain([CPU.to_owned()]);
             measured = gpus.zip(resolved.compute_measured()?.into_iter().map(Mib::of)).collect();
+            if let Some(of_cpu) = measured.get_mut(CPU) {
+                *of_cpu = Mib(of_cpu.0 * shown.cpu_backends as f64);
+            }
         }
         let gpus = buffers.gpus.iter().map(|&gpu| name(gpu));
         for (device, held) in gpus.chain([CPU.to_owned()]).zip(&buffers.devices) {

@@ -31,6 +31,9 @@ pub struct CudaRules {
     pub looks_up_k_quants: bool,
     /// Mamba 2 with a state of 96 has a kernel.
     pub state_of_96: bool,
+    /// The `f16` copies of a cache that flash attention takes stand behind its result in the compute buffer; otherwise the
+    /// backend takes them besides at the first prompt (ggml-org/llama.cpp 23907, of the first days of June 2026).
+    pub reserves_copies: bool,
     /// Heads of up to 256 are computed by the matrix units of AMD's graphics cards, otherwise of up to 128.
     pub wide_wmma: bool,
 }
@@ -45,6 +48,7 @@ impl CudaRules {
         keeps_routing: false,
         looks_up_k_quants: true,
         state_of_96: false,
+        reserves_copies: true,
         wide_wmma: true,
     };
     /// Release 2026-08-05 (0.1.154).
@@ -52,6 +56,8 @@ impl CudaRules {
         Self { mixed_caches: false, keeps_expert_sums: false, wide_wmma: false, ..Self::SEPTEMBER_2026 };
     /// Release 2026-08 (0.1.150).
     pub const AUGUST_2026: Self = Self { looks_up_k_quants: false, ..Self::EARLY_AUGUST_2026 };
+    /// Release 2026-05 and older ones.
+    pub const MAY_2026: Self = Self { reserves_copies: false, ..Self::AUGUST_2026 };
 }
 
 impl Default for Cuda {
@@ -295,10 +301,8 @@ impl Cuda {
     /// it is a part of K.
     fn flash_attention_bytes(self, graph: &Graph, tensor: &Tensor) -> u64 {
         let result = tensor.bytes();
-        let Some(attention) = Attention::of(graph, tensor).filter(|_| self.flash_attention_supported(graph, tensor))
-        else {
-            return result;
-        };
+        let reserves = self.rules.reserves_copies && self.flash_attention_supported(graph, tensor);
+        let Some(attention) = Attention::of(graph, tensor).filter(|_| reserves) else { return result };
         let Attention { k, v, .. } = attention;
         let vector = self.uses_vector_kernel(&attention);
         let copied = |tensor: &Tensor| if vector { tensor.ty == Type::F32 } else { tensor.ty != Type::F16 };

@@ -101,7 +101,7 @@ impl GraphBuilder<'_> {
             *x = self.delta_norm(*x);
         }
         let in_turn = self.architecture.has(Trait::RepeatsHeadsInTurn);
-        let all_fused = self.cx.fused_delta_chunks && self.cx.fused_delta_token;
+        let all_fused = self.release.fuses_delta_net && self.cx.fused_delta_chunks && self.cx.fused_delta_token;
         if heads_k != heads_v && !in_turn && !all_fused {
             for x in [&mut q, &mut k] {
                 *x = self.g.repeat(*x, [head_k, heads_v, n, n_seqs]);
@@ -138,7 +138,8 @@ impl GraphBuilder<'_> {
 
     /// The result of the delta rule; the new states are written to `recurrent`.
     pub(super) fn delta_step(&mut self, il: usize, operands: &DeltaRuleInputs, recurrent: TensorId) -> TensorId {
-        let fused = if self.n_seq_tokens() > 1 { self.cx.fused_delta_chunks } else { self.cx.fused_delta_token };
+        let stays = if self.n_seq_tokens() > 1 { self.cx.fused_delta_chunks } else { self.cx.fused_delta_token };
+        let fused = self.release.fuses_delta_net && stays;
         let keeps = self.cx.n_rs_seq > 0;
         let (y, new) = if fused || keeps { self.fused_delta_rule(il, operands) } else { self.delta_rule(operands) };
         let (size, stride, n_seqs) = (self.hp.n_embd_s(), self.g[recurrent].nb[1], self.batch.n_seqs);

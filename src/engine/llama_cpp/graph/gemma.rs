@@ -214,6 +214,7 @@ impl GraphBuilder<'_> {
             let qkv = self.gemma4_qkv(il, y, positions, factors);
             let y = self.attention_unprojected(il, qkv, AttentionExtras::default());
             let y = self.linear(il, LlmTensor::AttnOutput, y);
+            let [y, residual] = self.keep_outputs(il, out_ids, [y, residual]);
             let y = self.rms(y, LlmTensor::AttnPostNorm, il);
             let half = self.g.add(y, residual);
             let y = if self.weight(il, LlmTensor::FfnGateInp).is_some() {
@@ -225,7 +226,7 @@ impl GraphBuilder<'_> {
             let y = self.unpinned_rms(y, LlmTensor::FfnPostNorm, il);
             x = self.g.add(y, half);
             if per_layer.is_some() {
-                x = self.add_per_layer(il, x, per_layer);
+                x = self.add_per_layer(il, x, per_layer, out_ids);
             }
             let scale = self.weight(il, LlmTensor::LayerOutScale);
             x = self.g.times(x, scale);
@@ -309,11 +310,12 @@ impl GraphBuilder<'_> {
         self.g.permuted(y, [0, 2, 1, 3])
     }
 
-    fn add_per_layer(&mut self, il: usize, x: TensorId, per_layer: TensorId) -> TensorId {
+    fn add_per_layer(&mut self, il: usize, x: TensorId, per_layer: TensorId, out_ids: TensorId) -> TensorId {
         let y = self.linear(il, LlmTensor::PerLayerInpGate, x);
         let y = self.g.unary(y, UnaryOp::Gelu);
         let [size, n, ..] = self.g[per_layer].ne;
         let own = self.g.window(per_layer, [size, n, 1, 1], [row(Type::F32, size)]);
+        let [own] = self.keep_outputs(il, out_ids, [own]);
         let y = self.g.mul(y, own);
         let y = self.linear(il, LlmTensor::PerLayerProj, y);
         let y = self.rms(y, LlmTensor::PerLayerPostNorm, il);
