@@ -69,6 +69,8 @@ fn presets(text: &str) -> Result<Vec<Start>, String> {
             continue;
         }
         let Some((key, value)) = line.split_once('=') else { continue };
+        // a comment may follow (`common/preset.cpp`, in llama-cpp-python 0.3.36)
+        let value = value.split([';', '#']).next().unwrap_or_default();
         let pair = (key.trim().to_owned(), value.trim().trim_matches('"').to_owned());
         match sections.last_mut().filter(|_| !is_common) {
             Some((_, options)) => options.push(pair),
@@ -79,7 +81,7 @@ fn presets(text: &str) -> Result<Vec<Start>, String> {
         sections.push((String::new(), Vec::new()));
     }
     // what the router does with a model
-    let of_router = ["version", "load-on-startup", "stop-timeout", "alias"];
+    let of_router = ["version", "load-on-startup", "stop-timeout", "dedup-cache-models", "alias"];
     let mut all = Vec::new();
     for (name, own) in sections {
         let options: Options =
@@ -132,7 +134,7 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
 
 /// A text of YAML.
 #[derive(Clone, Debug, PartialEq)]
-enum Tree {
+pub(super) enum Tree {
     Nothing,
     Text(String),
     List(Vec<Tree>),
@@ -206,21 +208,24 @@ impl<'de> Visitor<'de> for TreeVisitor {
 }
 
 impl Tree {
-    fn get(&self, key: &str) -> Option<&Self> {
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
         let Self::Map(entries) = self else { return None };
         entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    fn text(&self) -> Option<&str> {
+    pub(super) fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 }
 
+/// The documents of a text of YAML.
+pub(super) fn documents(text: &str) -> Result<Vec<Tree>, String> {
+    serde_saphyr::from_multiple(text).map_err(|error| format!("it is not well-formed YAML: {error}"))
+}
+
 fn yaml(text: &str) -> Result<Vec<Start>, String> {
-    let wrong = |error: serde_saphyr::Error| format!("it is not well-formed YAML: {error}");
-    let documents: Vec<Tree> = serde_saphyr::from_multiple(text).map_err(wrong)?;
     let mut all = Vec::new();
-    for document in &documents {
+    for document in &documents(text)? {
         walk("", document, &macros(document), &mut all)?;
     }
     Ok(all)
@@ -307,9 +312,9 @@ fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
             Some(Tree::Text(text)) => words.extend(shell::words(&with_macros(text, macros), &mut Variables::new())),
             Some(Tree::List(list)) => {
                 for text in list.iter().filter_map(Tree::text) {
-                    // a list has words as they are, but for variables
-                    let quoted =
-                        format!("\"{}\"", with_macros(text, macros).replace('\\', "\\\\").replace('"', "\\\""));
+                    // a list has words as they are, but for variables; two dollar signs are one
+                    let text = with_macros(text, macros).replace('\\', "\\\\").replace('"', "\\\"");
+                    let quoted = format!("\"{}\"", text.replace("$$", "\\$"));
                     words.extend(shell::words(&quoted, &mut Variables::new()));
                 }
             }
