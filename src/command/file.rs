@@ -102,12 +102,14 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
     let mut variables = Variables::new();
     let mut commands = Vec::new();
     let mut name = String::new();
+    let mut has_file = false;
     let joined = text.replace("\\\n", " ");
     for line in joined.lines().map(str::trim) {
         match line.split_once('=') {
             // assignments alone set variables
             Some(("Environment", pairs)) => drop(shell::words(pairs, &mut variables)),
             Some(("Description", text)) => text.trim().clone_into(&mut name),
+            Some(("EnvironmentFile", _)) => has_file = true,
             Some(("ExecStart", command)) => {
                 commands.push(command.trim_start_matches(['-', '@', ':', '+', '!']).to_owned());
             }
@@ -128,6 +130,9 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
     }
     if let [one] = all.as_mut_slice() {
         one.name = name;
+    }
+    for one in all.iter_mut().filter(|_| has_file) {
+        one.say(UNREAD_FILE.to_owned());
     }
     Ok(all)
 }
@@ -330,11 +335,21 @@ fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
     if words.is_empty() {
         return Ok(None);
     }
+    let has_file = ["env_file", "envFrom"].into_iter().any(|key| tree.get(key).is_some());
     let texts: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
     match Dialect::find(&texts) {
         // arguments alone are of a program that is not named
         Ok((0, _)) | Err(None) => Ok(None),
-        Ok((at, dialect)) => Start::read(dialect, &words, at, &variables).map(Some),
+        Ok((at, dialect)) => {
+            let mut start = Start::read(dialect, &words, at, &variables)?;
+            if has_file {
+                start.say(UNREAD_FILE.to_owned());
+            }
+            Ok(Some(start))
+        }
         Err(Some(sentence)) => Err(sentence),
     }
 }
+
+/// What is said of variables that stand in another file.
+const UNREAD_FILE: &str = "it names a file of variables, which is not read: write those that matter into it";
