@@ -99,9 +99,9 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
     }
     let mut pins = cli.asked_mut().map_or(Ok(Vec::new()), scenario::take)?;
     match cli.command {
-        Some(Commands::Plan(mut args)) => match args.take_command()?.as_slice() {
-            [] => plan(&args)?,
-            several => print(&questions::started(&args, several)?)?,
+        Some(Commands::Plan(mut args)) => match args.take_command()? {
+            (several, _) if several.is_empty() => plan(&args)?,
+            (several, router) => print(&questions::started(&args, &several, router)?)?,
         },
         Some(Commands::Max(args)) => print(&questions::max(&args)?)?,
         Some(Commands::Why(args)) => print(&questions::why(&args)?)?,

@@ -9,10 +9,12 @@
 mod dialect;
 mod file;
 mod others;
+pub mod router;
 pub mod shell;
 mod start;
 
 pub use others::OtherOptions;
+pub use router::{Router, router};
 pub use start::Start;
 
 use crate::observed::program;

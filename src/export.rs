@@ -4,12 +4,14 @@
 
 pub mod answers;
 pub mod check;
+mod container;
 pub mod json;
 pub mod llama_server;
 pub mod markdown;
 pub mod ollama;
 pub mod sample;
 pub mod scenario;
+pub mod several;
 pub mod svg;
 
 use std::fmt;
@@ -24,6 +26,7 @@ use crate::text::one_line;
 pub(crate) use json::record;
 pub use json::{Besides, ModelSource, json, json_with, object};
 pub use scenario::Scenario;
+pub use several::SetFormat;
 
 /// What is exported: a plan, its request, and where the model is found.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +107,10 @@ named! {
         Systemd = "systemd",
         /// A command that starts llama-server.
         LlamaServer = "llama-server",
+        /// A service of compose, with the RAM that it is given.
+        Compose = "compose",
+        /// A deployment of Kubernetes, likewise.
+        Kubernetes = "k8s",
         /// The command of this program that plans the same.
         Plimsoll = "plimsoll",
         /// A file of the same options, which this program reopens.
@@ -130,6 +137,8 @@ impl ExportFormat {
                 "for Ollama run by systemd: /etc/systemd/system/ollama.service.d/plimsoll.conf",
             ],
             Self::LlamaServer => ["llama-server", "llama-server.sh", "an equivalent llama-server command"],
+            Self::Compose => ["Compose", "compose.yaml", "for 'docker compose up': limits of RAM with their sums"],
+            Self::Kubernetes => ["Kubernetes", "deployment.yaml", "for 'kubectl apply': limits of RAM with their sums"],
             Self::Plimsoll => ["plimsoll plan", "plimsoll.sh", "the plimsoll command that prints the same plan"],
             Self::Scenario => ["Scenario", "plan.toml", "the plan as a file: 'plimsoll plan.toml' opens it again"],
             Self::Json => ["JSON", "plan.json", "the complete plan, for scripts"],
@@ -186,6 +195,8 @@ impl ExportFormat {
             Self::Environment => ollama::shell(input),
             Self::Systemd => ollama::systemd(input),
             Self::LlamaServer => llama_server::command(input)?,
+            Self::Compose => container::compose(input)?,
+            Self::Kubernetes => container::kubernetes(input)?,
             Self::Plimsoll => scenario().command(),
             Self::Scenario => scenario().toml(),
             Self::Json => {
@@ -242,6 +253,11 @@ impl fmt::Display for Caption {
         let Self { subject, knobs, source } = self;
         write!(f, "{subject} · {knobs} · {source}")
     }
+}
+
+/// `text` of YAML in quotes.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", one_line(text).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// `text` as a comment of one line for a shell.

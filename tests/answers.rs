@@ -7,6 +7,7 @@ mod one_outcome;
 mod one_pool;
 mod place;
 mod ram;
+mod several;
 mod tensors;
 mod together;
 

@@ -301,7 +301,7 @@ fn unsupported_formats_are_refused_with_the_supported_ones() {
         scenario: None,
     };
     let refused = ExportFormat::Modelfile.write(&input).unwrap_err();
-    assert!(refused.contains("llama-server, plimsoll, scenario, json, markdown, svg"), "{refused}");
+    assert!(refused.contains("llama-server, compose, k8s, plimsoll, scenario, json, markdown, svg"), "{refused}");
     for format in ExportFormat::of(EngineId::LlamaCpp) {
         assert!(format.write(&input).unwrap().ends_with('\n'));
     }

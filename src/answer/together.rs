@@ -1,5 +1,13 @@
 //! Several models loaded on one machine: where each is placed, which are evicted, and what memory remains.
 
+pub mod sets;
+mod shelf;
+
+pub use shelf::{Growth, Shelf};
+
+use std::sync::Arc;
+
+use crate::command::Router;
 use crate::engine;
 use crate::engine::ollama::scheduler::{Retried, Scheduled, ScheduledRequest, ScheduledStart, Scheduler};
 use crate::engine::{Admission, EngineError, EngineId, PreparedModel, RequestParts};
@@ -24,7 +32,8 @@ pub struct LoadRequest<'a> {
 pub struct LoadedModels {
     /// The outcome of each request, in order.
     pub outcomes: Vec<LoadOutcome>,
-    /// The machine with the memory that is left free.
+    /// The machine with the memory that is left free: besides what plans ask for, what drivers take for each process of
+    /// llama-server.
     pub left: Machine,
 }
 
@@ -32,7 +41,7 @@ pub struct LoadedModels {
 #[derive(Clone, Debug)]
 pub enum LoadOutcome {
     /// It stays loaded, with the plan for what was free when it was loaded.
-    Loaded(Box<Plan>),
+    Loaded(Arc<Plan>),
     /// It uses the runner of this request, which has the same file and settings.
     Shares(usize),
     /// It was loaded and then evicted.
@@ -70,6 +79,21 @@ impl LoadedModels {
     /// The requests that stay loaded, with their plans.
     pub fn loaded(&self) -> impl Iterator<Item = (usize, &Plan)> {
         loaded(&self.outcomes)
+    }
+
+    /// `machine` as the request `place` finds it: without what those before it take that stay.
+    pub fn machine_for(&self, place: usize, machine: &Machine) -> Machine {
+        free_after(machine, self.outcomes.get(..place).unwrap_or_default())
+    }
+
+    /// What drivers take on each GPU for the processes that stay, at most: in no plan, and not free for another process.
+    pub fn held_by_drivers(&self) -> Vec<Bytes> {
+        (0..self.left.gpus.len())
+            .map(|gpu| {
+                let on = |(_, plan): (usize, &Plan)| plan.gpus().get(gpu).map(|device| held_by_driver(plan, device));
+                self.loaded().filter_map(on).sum()
+            })
+            .collect()
     }
 
     /// The headline of the result.
@@ -165,64 +189,137 @@ pub fn load_together(
     machine: &Machine,
     requests: &[LoadRequest<'_>],
 ) -> Result<LoadedModels, EngineError> {
-    if engine.facts().starts_llama_server {
-        return load(machine, requests);
-    }
-    let mut outcomes = Vec::with_capacity(requests.len());
-    for number in 0..requests.len() {
-        let outcome = load_one(engine, machine, requests, number, &mut outcomes)?;
-        outcomes.push(outcome);
-    }
-    let left = free_after(machine, &outcomes);
-    Ok(LoadedModels { outcomes, left })
+    load_behind(&Router::None, engine, machine, requests)
 }
 
-/// The outcome of request `number`; `outcomes` are those of the earlier ones, which it may evict.
-fn load_one(
+/// The same behind a router, which decides which servers of llama.cpp go; each request is a model of its own there.
+///
+/// # Errors
+/// As [`load_together`].
+pub fn load_behind(
+    router: &Router,
     engine: EngineId,
     machine: &Machine,
     requests: &[LoadRequest<'_>],
-    number: usize,
-    outcomes: &mut [LoadOutcome],
-) -> Result<LoadOutcome, EngineError> {
-    let Some(LoadRequest { model, settings, .. }) = requests.get(number).copied() else {
-        return Ok(LoadOutcome::Shares(number));
-    };
-    let mut settings = settings.clone();
-    if engine.facts().evicts {
-        let same_file =
-            |&(other, _): &(usize, &Plan)| requests.get(other).is_some_and(|one| std::ptr::eq(one.model, model));
-        let other = loaded(outcomes).find(same_file).map(|(other, _)| other);
-        if let Some(other) = other {
-            if requests.get(other).is_some_and(|one| *one.settings == settings) {
-                return Ok(LoadOutcome::Shares(other));
+) -> Result<LoadedModels, EngineError> {
+    let local = machine_of(engine, machine);
+    let mut loader = Loader::new(router, engine, &local, requests);
+    for number in 0..requests.len() {
+        loader.load(number)?;
+    }
+    let left = free_after(&local, &loader.outcomes);
+    Ok(LoadedModels { outcomes: loader.outcomes, left })
+}
+
+/// The machine as `engine` uses it: Ollama has no GPUs of other computers.
+fn machine_of(engine: EngineId, machine: &Machine) -> Machine {
+    let local = if engine.facts().starts_llama_server { machine.without_rpc_gpus() } else { None };
+    local.unwrap_or_else(|| machine.clone())
+}
+
+/// Loads some of several requests one after the other.
+#[derive(Clone)]
+struct Loader<'a> {
+    router: &'a Router,
+    engine: EngineId,
+    machine: &'a Machine,
+    /// All requests; those that were loaded are `asked` of them.
+    requests: &'a [LoadRequest<'a>],
+    asked: Vec<usize>,
+    /// The outcome of each that was asked for, in order.
+    outcomes: Vec<LoadOutcome>,
+    /// Of an Ollama that starts llama-server.
+    scheduler: Option<Scheduler<'a>>,
+}
+
+impl<'a> Loader<'a> {
+    fn new(router: &'a Router, engine: EngineId, machine: &'a Machine, requests: &'a [LoadRequest<'a>]) -> Self {
+        let scheduler = engine.facts().starts_llama_server.then(|| Scheduler::new(machine));
+        Self { router, engine, machine, requests, asked: Vec::new(), outcomes: Vec::new(), scheduler }
+    }
+
+    /// Loads the request with this number.
+    fn load(&mut self, number: usize) -> Result<(), EngineError> {
+        let Some(request) = self.requests.get(number).copied() else { return Ok(()) };
+        let place = self.asked.len();
+        self.asked.push(number);
+        let outcome = match self.scheduler.take() {
+            Some(mut scheduler) => {
+                let outcome = self.schedule(&mut scheduler, request, number, place);
+                self.scheduler = Some(scheduler);
+                outcome?
             }
-            evict(outcomes, &[other], number, "the same file is reloaded with other knobs");
+            None => self.admit(request, place)?,
+        };
+        self.outcomes.push(outcome);
+        Ok(())
+    }
+
+    /// The outcome of a request, which may evict earlier ones.
+    fn admit(&mut self, request: LoadRequest<'_>, place: usize) -> Result<LoadOutcome, EngineError> {
+        let (engine, machine) = (self.engine, self.machine);
+        let LoadRequest { model, settings, .. } = request;
+        let mut settings = settings.clone();
+        let asked = |place: usize| self.asked.get(place).and_then(|&number| self.requests.get(number));
+        let outcomes = &mut self.outcomes;
+        if engine.facts().evicts {
+            let same_file =
+                |&(other, _): &(usize, &Plan)| asked(other).is_some_and(|one| std::ptr::eq(one.model, model));
+            let other = loaded(outcomes).find(same_file).map(|(other, _)| other);
+            if let Some(other) = other {
+                if asked(other).is_some_and(|one| *one.settings == settings) {
+                    return Ok(LoadOutcome::Shares(other));
+                }
+                evict(outcomes, &[other], place, "the same file is reloaded with other knobs");
+            }
+        }
+        let running: Vec<usize> = loaded(outcomes).map(|(place, _)| place).collect();
+        let numbers: Vec<usize> = running.iter().filter_map(|&place| self.asked.get(place).copied()).collect();
+        for (goes, why) in self.router.unloads(self.asked.get(place).copied().unwrap_or(place), &numbers) {
+            let goes = numbers.iter().position(|&number| number == goes).and_then(|at| running.get(at));
+            evict(outcomes, &goes.copied().into_iter().collect::<Vec<_>>(), place, &why);
+        }
+        loop {
+            let left = free_after(machine, outcomes);
+            let loaded: Vec<usize> = loaded(outcomes).map(|(request, _)| request).collect();
+            let Some(&first) = loaded.first() else {
+                let plan = engine::plan(engine, model, &left, &settings)?;
+                return Ok(match plan.refusal.clone() {
+                    Some(why) => LoadOutcome::Refused(why),
+                    None => LoadOutcome::Loaded(Arc::new(plan)),
+                });
+            };
+            if let Some(most) = engine.facts().max_loaded_models(machine).filter(|&most| loaded.len() >= most) {
+                evict(outcomes, &[first], place, &format!("Ollama keeps at most {most} models loaded here"));
+                continue;
+            }
+            match engine::of(engine).admit(RequestParts { model, machine: &left, settings: &settings })? {
+                Admission::Load(plan) => return Ok(LoadOutcome::Loaded(Arc::from(plan))),
+                Admission::Refused(why) => return Ok(LoadOutcome::Refused(why)),
+                Admission::EvictOne(why) => evict(outcomes, &[first], place, &why),
+                Admission::EvictAll { why, ctx } => {
+                    // with nothing else loaded, it is planned without admission
+                    settings.ctx = ctx.map_or(settings.ctx, Context::Tokens);
+                    evict(outcomes, &loaded, place, &why);
+                }
+            }
         }
     }
-    loop {
-        let left = free_after(machine, outcomes);
-        let loaded: Vec<usize> = loaded(outcomes).map(|(request, _)| request).collect();
-        let Some(&first) = loaded.first() else {
-            let plan = engine::plan(engine, model, &left, &settings)?;
-            return Ok(match plan.refusal.clone() {
-                Some(why) => LoadOutcome::Refused(why),
-                None => LoadOutcome::Loaded(Box::new(plan)),
-            });
-        };
-        if let Some(most) = engine.facts().max_loaded_models(machine).filter(|&most| loaded.len() >= most) {
-            evict(outcomes, &[first], number, &format!("Ollama keeps at most {most} models loaded here"));
-            continue;
-        }
-        match engine::of(engine).admit(RequestParts { model, machine: &left, settings: &settings })? {
-            Admission::Load(plan) => return Ok(LoadOutcome::Loaded(plan)),
-            Admission::Refused(why) => return Ok(LoadOutcome::Refused(why)),
-            Admission::EvictOne(why) => evict(outcomes, &[first], number, &why),
-            Admission::EvictAll { why, ctx } => {
-                // with nothing else loaded, it is planned without admission
-                settings.ctx = ctx.map_or(settings.ctx, Context::Tokens);
-                evict(outcomes, &loaded, number, &why);
-            }
+
+    /// The outcome of a request to an Ollama that starts llama-server.
+    fn schedule(
+        &mut self,
+        scheduler: &mut Scheduler<'_>,
+        request: LoadRequest<'_>,
+        number: usize,
+        place: usize,
+    ) -> Result<LoadOutcome, EngineError> {
+        let LoadRequest { model, settings, .. } = request;
+        let path = path(self.requests, number);
+        let asked = ScheduledRequest { model, path: &path, settings, keep_alive: None, busy: false };
+        match scheduler.schedule(&asked)? {
+            Scheduled::Serves(host) => Ok(LoadOutcome::Shares(host)),
+            Scheduled::Starts(start) => started(scheduler, &asked, *start, place, &mut self.outcomes, self.machine),
         }
     }
 }
@@ -249,37 +346,22 @@ fn free_after(machine: &Machine, outcomes: &[LoadOutcome]) -> Machine {
     let mut left = machine.clone();
     for (_, plan) in loaded(outcomes) {
         for (gpu, device) in left.gpus.iter_mut().zip(plan.gpus()) {
-            gpu.free = gpu.free - device.needed();
+            let taken = device.needed() + held_by_driver(plan, device);
+            gpu.free = gpu.free - taken;
             // what the system set aside for an integrated GPU is filled first, and once
-            gpu.dedicated = gpu.dedicated.map(|own| own - device.needed());
+            gpu.dedicated = gpu.dedicated.map(|own| own - taken);
         }
         left.ram.free = left.ram.free - plan.ram().asked;
     }
     left
 }
 
-/// Loads `requests` one after the other.
-fn load(machine: &Machine, requests: &[LoadRequest<'_>]) -> Result<LoadedModels, EngineError> {
-    let local = machine.without_rpc_gpus();
-    let machine = local.as_ref().unwrap_or(machine);
-    let mut scheduler = Scheduler::new(machine);
-    let mut outcomes: Vec<LoadOutcome> = Vec::with_capacity(requests.len());
-    let paths: Vec<String> = (0..requests.len()).map(|number| path(requests, number)).collect();
-    for ((number, request), path) in requests.iter().enumerate().zip(&paths) {
-        let LoadRequest { model, settings, .. } = *request;
-        let asked = ScheduledRequest { model, path, settings, keep_alive: None, busy: false };
-        let start = match scheduler.schedule(&asked)? {
-            Scheduled::Serves(host) => {
-                outcomes.push(LoadOutcome::Shares(host));
-                continue;
-            }
-            Scheduled::Starts(start) => *start,
-        };
-        let outcome = started(&mut scheduler, &asked, start, number, &mut outcomes, machine)?;
-        outcomes.push(outcome);
-    }
-    let left = free_after(machine, &outcomes);
-    Ok(LoadedModels { outcomes, left })
+/// What a driver takes on a GPU with layers for the process of a plan, after its first prompt at most. Ollama up to 0.24
+/// counts its own.
+fn held_by_driver(plan: &Plan, device: &DevicePlan) -> Bytes {
+    let is_server = plan.engine == EngineId::LlamaCpp || plan.engine.facts().starts_llama_server;
+    let driver = device.driver.filter(|_| is_server && !device.layers.is_empty());
+    driver.map_or(Bytes::ZERO, |driver| driver.most(plan.model.experts.is_some()))
 }
 
 /// The outcome of a start, and of the next ones where it runs out of memory.
@@ -309,15 +391,17 @@ fn started(
         if let Some((next, tried)) = again {
             (start, retried) = (next, tried);
         } else {
-            drop(scheduler.loaded(asked, &start, &used(&plan, &start)));
-            return Ok(LoadOutcome::Loaded(Box::new(plan)));
+            let asked_for = of_seen(&plan, &start, &|device| device.asked());
+            let besides = of_seen(&plan, &start, &|device| held_by_driver(&plan, device));
+            drop(scheduler.loaded(asked, &start, &asked_for, &besides));
+            return Ok(LoadOutcome::Loaded(Arc::new(plan)));
         }
     }
 }
 
-/// What a plan takes on each GPU that llama-server sees.
-fn used(plan: &Plan, start: &ScheduledStart) -> Vec<Bytes> {
-    let of = |&index: &usize| plan.devices.get(index).map_or(Bytes::ZERO, DevicePlan::asked);
+/// A figure of a plan for each GPU that llama-server sees.
+fn of_seen(plan: &Plan, start: &ScheduledStart, figure: &dyn Fn(&DevicePlan) -> Bytes) -> Vec<Bytes> {
+    let of = |&index: &usize| plan.devices.get(index).map_or(Bytes::ZERO, figure);
     start.start.command.sees.iter().map(of).collect()
 }
 

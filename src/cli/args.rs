@@ -13,8 +13,9 @@ use clap_complete::Shell;
 
 use super::value;
 use crate::answer::best::{Floors, Objective};
+use crate::command::router::RouterKind;
 use crate::engine::EngineId;
-use crate::export::ExportFormat;
+use crate::export::{ExportFormat, SetFormat};
 use crate::gguf::FileType;
 use crate::library::SortBy;
 use crate::plan::Outcome;
@@ -281,6 +282,9 @@ pub(super) struct PlanArgs {
     /// Of several that it starts, plan this one; without, all of them together.
     #[arg(long, value_name = "NAME", requires = "command", help_heading = "Question")]
     pub(super) pick: Option<String>,
+    /// Models that llama-server's router keeps loaded at most, where it is presets; 0 for no limit [default: 4]
+    #[arg(long, value_name = "N", requires = "command", help_heading = "Question")]
+    pub(super) models_max: Option<usize>,
     /// The model may be found by its name where its file is not here.
     #[arg(skip)]
     pub(super) is_found_by_name: bool,
@@ -649,6 +653,25 @@ pub(super) struct TogetherArgs {
     /// The models in loading order, each followed by its own knobs: llama3.1:8b,ctx=32k
     #[arg(required = true, value_name = "MODEL[,KNOB=VALUE…]")]
     pub(super) models: Vec<String>,
+    /// What starts and ends the servers: llama-server's own router, or llama-swap. Without, no server is ended for another.
+    #[arg(long, value_name = "ROUTER", value_parser = value::routers(), help_heading = "Question")]
+    pub(super) router: Option<RouterKind>,
+    /// Models that llama-server's router keeps loaded at most; 0 for no limit [default: 4]
+    #[arg(long, value_name = "N", help_heading = "Question")]
+    pub(super) models_max: Option<usize>,
+    /// Print a file that starts them instead: presets of llama-server's router, llama-swap's configuration, or variables of
+    /// the Ollama server.
+    #[arg(long = "as", value_name = "FORMAT", value_parser = value::set_formats(), conflicts_with = "json", help_heading = "Output")]
+    pub(super) form: Option<SetFormat>,
+    /// With --as: pin what llama-server's fit decides for each, so that it decides the same whatever is free.
+    #[arg(long, requires = "form", help_heading = "Output")]
+    pub(super) pin: bool,
+    /// With --as: write it into this new file.
+    #[arg(long, value_name = "FILE", requires = "form", help_heading = "Output")]
+    pub(super) output: Option<PathBuf>,
+    /// With --output: overwrite a file.
+    #[arg(long, requires = "output", help_heading = "Output")]
+    pub(super) force: bool,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
     #[command(flatten)]

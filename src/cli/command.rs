@@ -10,7 +10,7 @@ use clap::CommandFactory;
 use super::args::{Cli, KnobArgs, PlanArgs};
 use super::error::CliError;
 use super::file;
-use crate::command::{self, OtherOptions, Start};
+use crate::command::{self, OtherOptions, Router, Start};
 use crate::settings::flag::{Takes, is_on};
 use crate::settings::{Flag, GivenOption, ListedKind, ServerOption};
 
@@ -111,12 +111,12 @@ fn log_behind_command(arguments: &mut [OsString]) {
 
 impl PlanArgs {
     /// Takes in the command that was pasted, if any: what is given besides stands over it. Returns the others where
-    /// several are started and none is picked.
+    /// several are started and none is picked, and what starts and ends them.
     ///
     /// # Errors
     /// If it starts no server, or names no model.
-    pub(super) fn take_command(&mut self) -> Result<Vec<Start>, CliError> {
-        let Some(given) = self.command.take() else { return Ok(Vec::new()) };
+    pub(super) fn take_command(&mut self) -> Result<(Vec<Start>, Router), CliError> {
+        let Some(given) = self.command.take() else { return Ok((Vec::new(), Router::None)) };
         let wrong = |sentence: &str| CliError::flag("--command", sentence);
         let text = text(given).map_err(|sentence| wrong(&sentence))?;
         let mut all = command::read(&text).map_err(|sentence| wrong(&sentence))?;
@@ -128,10 +128,12 @@ impl PlanArgs {
         }
         let mut all = all.into_iter();
         let (Some(first), None) = (all.next(), all.len().checked_sub(1)) else {
-            return command::read(&text).map_err(|sentence| wrong(&sentence));
+            let all = command::read(&text).map_err(|sentence| wrong(&sentence))?;
+            let router = command::router(&text, &all).map_err(|sentence| wrong(&sentence))?;
+            return Ok((all, router));
         };
         self.start(first).map_err(|sentence| wrong(&sentence))?;
-        Ok(Vec::new())
+        Ok((Vec::new(), Router::None))
     }
 
     /// Plans what `start` starts.

@@ -15,12 +15,14 @@ use super::style::Style;
 use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
 use crate::answer::need::{BESIDE_CARDS, NeedRequest};
 use crate::answer::sweep::Axis;
-use crate::answer::together::{LoadOutcome, LoadRequest, load_together};
+use crate::answer::together::{LoadRequest, Shelf};
 use crate::answer::{Goal, parts, verdict, why};
-use crate::command::Start;
+use crate::command::router::RouterKind;
+use crate::command::{Router, Start};
 use crate::engine::{EngineId, PlanRequest};
 use crate::export::answers::{self as export_answers, AnswerSource};
 use crate::export::llama_server;
+use crate::export::several::NamedModel;
 use crate::export::svg;
 use crate::export::{Caption, ExportFormat, ExportInput, ModelLocation, Scenario};
 use crate::gguf::FileType;
@@ -247,20 +249,50 @@ pub(super) fn together(args: &TogetherArgs) -> Result<String, CliError> {
         .iter()
         .map(|(package, settings)| LoadRequest { model: &package.model, path: package.blob(), settings })
         .collect();
-    let loaded_models = load_together(ready.engine, &ready.machine, &requests)?;
-    let source = AnswerSource::of_engine(ready.engine, &ready.settings, loaded_models.confidence());
+    let kind = args.router.or(args.models_max.map(|_| RouterKind::LlamaServer));
+    let router = with_most(Router::of(kind, requests.len()), args.models_max)?;
+    if router != Router::None && ready.engine != EngineId::LlamaCpp {
+        let sentence = "a router starts servers of llama.cpp: use --engine llama.cpp, or leave --router out";
+        return Err(CliError::flag("--router", sentence));
+    }
+    let shelf = Shelf::of(router, ready.engine, &ready.machine, &requests)?;
+    if let Some(form) = args.form {
+        if args.pin && !form.can_be_pinned() {
+            return Err(CliError::flag("--pin", &format!("{form} has no such options")));
+        }
+        let model = |((name, _), (package, settings)): (&ModelAndKnobs<'_>, &(&Package, Settings))| NamedModel {
+            name: (*name).to_owned(),
+            request: PlanRequest::new(ready.engine, package.model.clone(), ready.machine.clone(), settings.clone()),
+            location: model_location(Path::new(name), settings.quant).of_opened(package.reference.as_deref()),
+        };
+        let models: Vec<NamedModel> = asked.iter().zip(&loads).map(model).collect();
+        let text = form.write(&models, &shelf, args.pin).map_err(|sentence| CliError::flag("--as", &sentence))?;
+        return match &args.output {
+            Some(path) => save(path, &text, args.force).map(|()| String::new()),
+            None => Ok(text),
+        };
+    }
+    let source = AnswerSource::of_engine(ready.engine, &ready.settings, shelf.loaded.confidence());
     if args.json {
-        return json(export_answers::together_json(source, &args.models, &ready.machine, &loaded_models));
+        return json(export_answers::together_json(source, &args.models, &ready.machine, &shelf));
     }
     let names = args.models.iter().enumerate().map(|(at, name)| ((at + 1).to_string(), name.clone()));
-    let mut page = answers::together(&names.collect::<Vec<_>>(), &ready.machine, &loaded_models, "");
-    let unloads = loaded_models.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. }));
-    answers::together_source(&source.to_string(), unloads, &ready.notes, &mut page);
+    let mut page = answers::together(&names.collect::<Vec<_>>(), &ready.machine, &shelf, "");
+    answers::together_source(&source.to_string(), &shelf, ready.engine, &ready.notes, &mut page);
     Ok(Style::of_stdout().page(&page))
 }
 
+/// The router with the limit that was given.
+fn with_most(router: Router, most: Option<usize>) -> Result<Router, CliError> {
+    match (router, most) {
+        (router, None) => Ok(router),
+        (Router::LlamaServer(_), Some(most)) => Ok(Router::LlamaServer(most)),
+        _ => Err(CliError::flag("--models-max", "only llama-server's router has this limit")),
+    }
+}
+
 /// All servers that a file starts, together.
-pub(super) fn started(args: &PlanArgs, all: &[Start]) -> Result<String, CliError> {
+pub(super) fn started(args: &PlanArgs, all: &[Start], router: Router) -> Result<String, CliError> {
     let mut detected = None;
     let mut loads: Vec<(ResolvedArgs, Package)> = Vec::new();
     for start in all {
@@ -285,14 +317,14 @@ pub(super) fn started(args: &PlanArgs, all: &[Start]) -> Result<String, CliError
         .iter()
         .map(|(settings, package)| LoadRequest { model: &package.model, path: package.blob(), settings })
         .collect();
-    let loaded = load_together(first.engine, &first.machine, &requests)?;
-    let source = AnswerSource::of_engine(first.engine, &first.settings, loaded.confidence());
+    let shelf = Shelf::of(with_most(router, args.models_max)?, first.engine, &first.machine, &requests)?;
+    let source = AnswerSource::of_engine(first.engine, &first.settings, shelf.loaded.confidence());
     let labels: Vec<String> = all.iter().map(|start| start.name.clone()).collect();
     if args.json {
-        return json(export_answers::together_json(source, &labels, &first.machine, &loaded));
+        return json(export_answers::together_json(source, &labels, &first.machine, &shelf));
     }
     let labels = labels.iter().enumerate().map(|(at, name)| ((at + 1).to_string(), name.clone()));
-    let mut page = answers::together(&labels.collect::<Vec<_>>(), &first.machine, &loaded, "");
+    let mut page = answers::together(&labels.collect::<Vec<_>>(), &first.machine, &shelf, "");
     let mut notes: Vec<String> = Vec::new();
     for note in loads.iter().zip(all).flat_map(|((ready, _), start)| ready.notes.iter().map(move |note| (start, note)))
     {
@@ -305,8 +337,7 @@ pub(super) fn started(args: &PlanArgs, all: &[Start]) -> Result<String, CliError
         }
     }
     notes.push(format!("--pick plans one of them alone: {}", names(all)));
-    let unloads = loaded.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. }));
-    answers::together_source(&source.to_string(), unloads, &notes, &mut page);
+    answers::together_source(&source.to_string(), &shelf, first.engine, &notes, &mut page);
     Ok(Style::of_stdout().page(&page))
 }
 

@@ -9,8 +9,9 @@ use clap::{Arg, Command};
 
 use super::args::{Interval, KnobOrQuant, PageChoice};
 use crate::answer::best::Objective;
+use crate::command::router::RouterKind;
 use crate::engine::EngineId;
-use crate::export::ExportFormat;
+use crate::export::{ExportFormat, SetFormat};
 use crate::gguf::{FileType, NotAFileType};
 use crate::library::{self, SortBy};
 use crate::plan::Outcome;
@@ -148,6 +149,26 @@ pub(super) fn engines() -> Listed<EngineId> {
 
 pub(super) fn formats() -> Listed<ExportFormat> {
     parsed(ExportFormat::ALL.map(ExportFormat::name))
+}
+
+pub(super) fn set_formats() -> Listed<SetFormat> {
+    Listed {
+        parse: |text| by_name(text, SetFormat::ALL, SetFormat::name),
+        names: SetFormat::ALL.map(SetFormat::name).to_vec(),
+    }
+}
+
+pub(super) fn routers() -> Listed<RouterKind> {
+    Listed {
+        parse: |text| by_name(text, RouterKind::ALL, RouterKind::name),
+        names: RouterKind::ALL.map(RouterKind::name).to_vec(),
+    }
+}
+
+/// The value of this name.
+fn by_name<T: Copy, const N: usize>(text: &str, all: [T; N], name: fn(T) -> &'static str) -> Result<T, String> {
+    let found = all.into_iter().find(|one| name(*one) == text);
+    found.ok_or_else(|| format!("use one of {}", all.map(name).join(", ")))
 }
 
 pub(super) fn pages() -> Listed<PageChoice> {

@@ -32,18 +32,25 @@ const fn own(name: &'static str, flag: Flag) -> OwnName {
 /// Words that may stand before a program.
 const BEFORE: [&str; 10] = ["sudo", "nohup", "exec", "env", "nice", "time", "$", "%", "&", "start"];
 
-/// `koboldcpp.py`, 1.120.
-const KOBOLDCPP: [OwnName; 11] = [
+/// `koboldcpp.py`, 1.102 and 1.120.
+const KOBOLDCPP: [OwnName; 17] = [
     own("--contextsize", Flag::Context),
     own("--batchsize", Flag::Batch),
     own("--blasbatchsize", Flag::Batch),
     own("--flashattention", Flag::FlashAttn),
     own("--gpulayers", Flag::GpuLayers),
-    own("--moecpu", Flag::NCpuMoe),
+    // without a number it is for all layers
+    OwnName { name: "--moecpu", flag: Flag::NCpuMoe, values: &[("true", "999")] },
     own("--kv-cache-type", Flag::KvType),
     own("--draftmodel", Flag::ModelDraft),
     own("--draftamount", Flag::SpecDraftNMax),
     own("--overridetensors", Flag::OverrideTensor),
+    own("--overridekv", Flag::OverrideKv),
+    own("--lowvram", Flag::NoKvOffload),
+    own("--draftgpulayers", Flag::GpuLayersDraft),
+    own("--mmprojcpu", Flag::NoMmprojOffload),
+    OwnName { name: "--usemmap", flag: Flag::LoadMode, values: &[("true", "mmap")] },
+    OwnName { name: "--usemlock", flag: Flag::LoadMode, values: &[("true", "mlock")] },
     OwnName { name: "--quantkv", flag: Flag::KvType, values: &[("0", "f16"), ("1", "q8_0"), ("2", "q4_0")] },
 ];
 
@@ -51,16 +58,31 @@ const KOBOLDCPP: [OwnName; 11] = [
 const TYPES: [(&str, &str); 7] =
     [("0", "f32"), ("1", "f16"), ("2", "q4_0"), ("3", "q4_1"), ("6", "q5_0"), ("7", "q5_1"), ("8", "q8_0")];
 
+/// How a model is split, by number (`llama.h`, 0.1.161).
+const SPLIT_MODES: [(&str, &str); 3] = [("0", "none"), ("1", "layer"), ("2", "row")];
+
+/// Whether weights are mapped.
+const MAPPED: [(&str, &str); 4] = [("true", "mmap"), ("True", "mmap"), ("false", "none"), ("False", "none")];
+
+/// Whether weights, which are mapped unless told otherwise, are locked.
+const LOCKED: [(&str, &str); 4] =
+    [("true", "mmap+mlock"), ("True", "mmap+mlock"), ("false", "mmap"), ("False", "mmap")];
+
 /// Switches that are on or off, turned round.
 const TURNED: [(&str, &str); 4] = [("true", "false"), ("false", "true"), ("True", "false"), ("False", "true")];
 
 /// `llama_cpp/server/settings.py`, 0.3.36.
-const LLAMA_CPP_PYTHON: [OwnName; 8] = [
+const LLAMA_CPP_PYTHON: [OwnName; 13] = [
     own("--n-ctx", Flag::Context),
     own("--n-batch", Flag::Batch),
     own("--n-ubatch", Flag::Ubatch),
     own("--clip-model-path", Flag::Mmproj),
     own("--lora-path", Flag::Lora),
+    own("--embedding", Flag::Embeddings),
+    own("--kv-overrides", Flag::OverrideKv),
+    OwnName { name: "--split-mode", flag: Flag::SplitMode, values: &SPLIT_MODES },
+    OwnName { name: "--use-mmap", flag: Flag::LoadMode, values: &MAPPED },
+    OwnName { name: "--use-mlock", flag: Flag::LoadMode, values: &LOCKED },
     OwnName { name: "--type-k", flag: Flag::CacheTypeK, values: &TYPES },
     OwnName { name: "--type-v", flag: Flag::CacheTypeV, values: &TYPES },
     OwnName { name: "--offload-kqv", flag: Flag::NoKvOffload, values: &TURNED },

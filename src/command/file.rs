@@ -69,6 +69,8 @@ fn presets(text: &str) -> Result<Vec<Start>, String> {
             continue;
         }
         let Some((key, value)) = line.split_once('=') else { continue };
+        // a comment may follow (`common/preset.cpp`, in llama-cpp-python 0.3.36)
+        let value = value.split([';', '#']).next().unwrap_or_default();
         let pair = (key.trim().to_owned(), value.trim().trim_matches('"').to_owned());
         match sections.last_mut().filter(|_| !is_common) {
             Some((_, options)) => options.push(pair),
@@ -79,7 +81,7 @@ fn presets(text: &str) -> Result<Vec<Start>, String> {
         sections.push((String::new(), Vec::new()));
     }
     // what the router does with a model
-    let of_router = ["version", "load-on-startup", "stop-timeout", "alias"];
+    let of_router = ["version", "load-on-startup", "stop-timeout", "dedup-cache-models", "alias"];
     let mut all = Vec::new();
     for (name, own) in sections {
         let options: Options =
@@ -100,12 +102,14 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
     let mut variables = Variables::new();
     let mut commands = Vec::new();
     let mut name = String::new();
+    let mut has_file = false;
     let joined = text.replace("\\\n", " ");
     for line in joined.lines().map(str::trim) {
         match line.split_once('=') {
             // assignments alone set variables
             Some(("Environment", pairs)) => drop(shell::words(pairs, &mut variables)),
             Some(("Description", text)) => text.trim().clone_into(&mut name),
+            Some(("EnvironmentFile", _)) => has_file = true,
             Some(("ExecStart", command)) => {
                 commands.push(command.trim_start_matches(['-', '@', ':', '+', '!']).to_owned());
             }
@@ -127,12 +131,15 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
     if let [one] = all.as_mut_slice() {
         one.name = name;
     }
+    for one in all.iter_mut().filter(|_| has_file) {
+        one.say(UNREAD_FILE.to_owned());
+    }
     Ok(all)
 }
 
 /// A text of YAML.
 #[derive(Clone, Debug, PartialEq)]
-enum Tree {
+pub(super) enum Tree {
     Nothing,
     Text(String),
     List(Vec<Tree>),
@@ -206,21 +213,24 @@ impl<'de> Visitor<'de> for TreeVisitor {
 }
 
 impl Tree {
-    fn get(&self, key: &str) -> Option<&Self> {
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
         let Self::Map(entries) = self else { return None };
         entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    fn text(&self) -> Option<&str> {
+    pub(super) fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 }
 
+/// The documents of a text of YAML.
+pub(super) fn documents(text: &str) -> Result<Vec<Tree>, String> {
+    serde_saphyr::from_multiple(text).map_err(|error| format!("it is not well-formed YAML: {error}"))
+}
+
 fn yaml(text: &str) -> Result<Vec<Start>, String> {
-    let wrong = |error: serde_saphyr::Error| format!("it is not well-formed YAML: {error}");
-    let documents: Vec<Tree> = serde_saphyr::from_multiple(text).map_err(wrong)?;
     let mut all = Vec::new();
-    for document in &documents {
+    for document in &documents(text)? {
         walk("", document, &macros(document), &mut all)?;
     }
     Ok(all)
@@ -307,9 +317,9 @@ fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
             Some(Tree::Text(text)) => words.extend(shell::words(&with_macros(text, macros), &mut Variables::new())),
             Some(Tree::List(list)) => {
                 for text in list.iter().filter_map(Tree::text) {
-                    // a list has words as they are, but for variables
-                    let quoted =
-                        format!("\"{}\"", with_macros(text, macros).replace('\\', "\\\\").replace('"', "\\\""));
+                    // a list has words as they are, but for variables; two dollar signs are one
+                    let text = with_macros(text, macros).replace('\\', "\\\\").replace('"', "\\\"");
+                    let quoted = format!("\"{}\"", text.replace("$$", "\\$"));
                     words.extend(shell::words(&quoted, &mut Variables::new()));
                 }
             }
@@ -325,11 +335,21 @@ fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
     if words.is_empty() {
         return Ok(None);
     }
+    let has_file = ["env_file", "envFrom"].into_iter().any(|key| tree.get(key).is_some());
     let texts: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
     match Dialect::find(&texts) {
         // arguments alone are of a program that is not named
         Ok((0, _)) | Err(None) => Ok(None),
-        Ok((at, dialect)) => Start::read(dialect, &words, at, &variables).map(Some),
+        Ok((at, dialect)) => {
+            let mut start = Start::read(dialect, &words, at, &variables)?;
+            if has_file {
+                start.say(UNREAD_FILE.to_owned());
+            }
+            Ok(Some(start))
+        }
         Err(Some(sentence)) => Err(sentence),
     }
 }
+
+/// What is said of variables that stand in another file.
+const UNREAD_FILE: &str = "it names a file of variables, which is not read: write those that matter into it";

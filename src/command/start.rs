@@ -132,7 +132,8 @@ impl Start {
                         let _ = rest.next_if(|next| is_value(next));
                     }
                     // a switch has its value attached
-                    let is_switch = Flag::named(&name[2..]).is_some_and(|flag| flag.row().takes == Takes::Nothing);
+                    let takes = Flag::named(&name[2..]).map(|flag| flag.row().takes);
+                    let is_switch = matches!(takes, Some(Takes::Nothing | Takes::Truth(_)));
                     if is_switch {
                         texts.push_back(format!("{name}={value}").into());
                     } else {

@@ -20,7 +20,8 @@ use crate::answer::limits::{Cliff, CliffSide, Largest, LargestQuantisation};
 use crate::answer::parts::PartAnswer;
 use crate::answer::place::Placed;
 use crate::answer::sweep::{Axis, Matrix, PlanFigures, Point, Sweep};
-use crate::answer::together::{LoadOutcome, LoadedModels};
+use crate::answer::together::sets::{ResidentSet, ResidentSets};
+use crate::answer::together::{Growth, LoadOutcome, Shelf};
 use crate::answer::why::{LayerAnswer, MemoryUser};
 use crate::engine::{EngineId, EngineVersion, PlanRequest};
 use crate::gguf::FileType;
@@ -384,9 +385,13 @@ record! {
     }
 }
 
-/// `{…,"together":true,"models":[{"model","fate":"loaded|shares|evicted|refused","by","why","plan"}],"devices":[{"id",
-/// "name","total","free","left","left_in_ram"}]}`: `by` is the index of another model, `left` the memory that is free in
-/// the end. `left_in_ram` is the part of it that is RAM, of GPUs that share RAM, and counted in RAM's `left` too.
+/// `{…,"router","together":true,"models":[{"model","fate":"loaded|shares|evicted|refused","by","why","plan","prompt_cache",
+/// "checkpoints"}],"devices":[{"id","name","total","free","drivers","left","left_in_ram"}],"any","sets":[{"models",
+/// "contexts","outcome"}]}`: `by` is the index of another model, `prompt_cache` and `checkpoints` what grows in RAM while it
+/// is in use, at most; `left` the memory that is free in the end, after `drivers`, what they take for all processes.
+/// `left_in_ram` is the part of it that is RAM, of GPUs that share RAM, and counted in RAM's `left` too. `sets` are all that
+/// stay loaded together, in the order given, and `any` the largest number of which any are all in VRAM; both are left out
+/// for too many models.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -394,30 +399,43 @@ pub fn together_json(
     source: AnswerSource,
     names: &[String],
     machine: &Machine,
-    loaded: &LoadedModels,
+    shelf: &Shelf,
 ) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<'a> {
         #[serde(flatten)]
         source: AnswerSource,
+        router: Option<String>,
         together: bool,
         models: Vec<LoadRecord<'a>>,
         devices: Vec<DeviceRecord<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        any: Option<usize>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sets: Option<Vec<SetRecord<'a>>>,
     }
+    let loaded = &shelf.loaded;
+    let drivers = loaded.held_by_drivers();
     let gpus = machine.gpus.iter().enumerate();
     let gpus = gpus.map(|(at, gpu)| {
         let (left, in_ram) = loaded.left_on(at, machine);
         let left_in_ram = (machine.own_memory(gpu) < gpu.total).then_some(in_ram);
-        DeviceRecord { id: format!("GPU{at}"), name: &gpu.name, total: gpu.total, free: gpu.free, left, left_in_ram }
+        let drivers = drivers.get(at).copied();
+        let (id, total, free) = (format!("GPU{at}"), gpu.total, gpu.free);
+        DeviceRecord { id, name: &gpu.name, total, free, drivers, left, left_in_ram }
     });
     let Ram { total, free, .. } = machine.ram;
     let (id, left) = ("CPU".to_owned(), loaded.left.ram.free);
-    let ram = DeviceRecord { id, name: "RAM", total, free, left, left_in_ram: None };
+    let ram = DeviceRecord { id, name: "RAM", total, free, drivers: None, left, left_in_ram: None };
+    let models = names.iter().zip(&loaded.outcomes).zip(&shelf.grows);
     text::json(&Object {
         source,
+        router: shelf.router.name(),
         together: loaded.all_loaded(),
-        models: names.iter().zip(&loaded.outcomes).map(|(name, outcome)| LoadRecord::of(name, outcome)).collect(),
+        models: models.map(|((name, outcome), grows)| LoadRecord::of(name, outcome, grows)).collect(),
         devices: gpus.chain([ram]).collect(),
+        any: shelf.sets.as_ref().map(ResidentSets::any),
+        sets: shelf.sets.as_ref().map(|sets| sets.all().iter().map(SetRecord::of).collect()),
     })
 }
 
@@ -427,13 +445,23 @@ struct DeviceRecord<'a> {
     name: &'a str,
     total: Bytes,
     free: Bytes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drivers: Option<Bytes>,
     left: Bytes,
     #[serde(skip_serializing_if = "Option::is_none")]
     left_in_ram: Option<Bytes>,
 }
 
 record! {
-    LoadRecord<'a>(model: &'a str, outcome: &'a LoadOutcome) {
+    SetRecord<'a>(set: &'a ResidentSet) {
+        models: &'a [usize] = &set.members,
+        contexts: &'a [u64] = &set.contexts,
+        outcome: Outcome = set.outcome,
+    }
+}
+
+record! {
+    LoadRecord<'a>(model: &'a str, outcome: &'a LoadOutcome, grows: &'a Growth) {
         model: &'a str = model,
         fate: &'static str = match outcome {
             LoadOutcome::Loaded(_) => "loaded",
@@ -453,6 +481,8 @@ record! {
             LoadOutcome::Loaded(plan) => Some(PlanFigures::of(plan, None)),
             _ => None,
         },
+        prompt_cache: Bytes = grows.prompt_cache,
+        checkpoints: Bytes = grows.checkpoints,
     }
 }
 

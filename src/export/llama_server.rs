@@ -61,11 +61,31 @@ fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
 /// # Errors
 /// One sentence, if llama-server refuses the settings.
 pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
-    let PlanRequest { engine, model, machine, settings, .. } = input.request;
+    let PlanRequest { engine, .. } = input.request;
     let launched = engine::of(*engine).launch(input.request.parts()).map_err(|error| error.to_string())?;
     if let Some(server) = launched.as_ref().and_then(|launch| launch.command.as_ref()) {
         return Ok(complete(input, server));
     }
+    let (comments, words) = words(input, launched)?;
+    let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+    Ok(comments + &words.join(" ") + "\n")
+}
+
+/// The program and its arguments, and comments on what they cannot express.
+///
+/// # Errors
+/// As [`command`]; and if the engine has a command of its own.
+pub fn command_words(input: &ExportInput<'_>) -> Result<(String, Vec<String>), String> {
+    let PlanRequest { engine, .. } = input.request;
+    if *engine != EngineId::LlamaCpp {
+        return Err(format!("{engine} starts its servers itself: use --engine llama.cpp"));
+    }
+    let launched = engine::of(*engine).launch(input.request.parts()).map_err(|error| error.to_string())?;
+    words(input, launched)
+}
+
+fn words(input: &ExportInput<'_>, launched: Option<Launch>) -> Result<(String, Vec<String>), String> {
+    let PlanRequest { engine, model, machine, settings, .. } = input.request;
     let estimated = launched.is_none();
     let launch = launched.unwrap_or_else(|| launch_as_estimated(input.plan));
     let visible = launch.machine(machine);
@@ -111,7 +131,7 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     if let Some(each) = verdict::context_of_each(&server_plan.settings) {
         lines += &comment(&each);
     }
-    let mut words = vec![settings.program.to_string(), place.to_owned(), shell_word(&name)];
+    let mut words = vec![settings.program.to_string(), place.to_owned(), name];
     // from a repository, llama-server takes the projector beside the model by itself
     let is_repository = matches!(input.location, ModelLocation::HuggingFace(_));
     if let Some(projector) = options.projector.as_ref().filter(|_| !is_repository) {
@@ -119,14 +139,14 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         if !projector.is_file() {
             lines += &comment("replace mmproj.gguf with the file of the model's projector");
         }
-        words.extend(["--mmproj".to_owned(), shell_word(file)]);
+        words.extend(["--mmproj".to_owned(), file.to_owned()]);
     }
     // devices are looked up as their options are read, which those of --rpc have to stand before
     if !computers.is_empty() {
         let servers: Vec<String> = computers.iter().map(|computer| rpc::address(computer)).collect();
-        words.extend(["--rpc".to_owned(), shell_word(&servers.join(","))]);
+        words.extend(["--rpc".to_owned(), servers.join(",")]);
     }
-    words.extend(arguments(&options.by_own_names(machine, &launch.gpus)).iter().map(|argument| shell_word(argument)));
+    words.extend(arguments(&options.by_own_names(machine, &launch.gpus)));
     if options.devices.is_none() {
         words.extend(devices(machine, &launch));
     }
@@ -138,11 +158,9 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
         if !is_file {
             lines += &comment(&format!("replace draft.gguf with the file of {}", draft.file));
         }
-        words.extend(["-md".to_owned(), shell_word(if is_file { &draft.file } else { "draft.gguf" })]);
+        words.extend(["-md".to_owned(), (if is_file { draft.file.as_str() } else { "draft.gguf" }).to_owned()]);
     }
-    lines += &words.join(" ");
-    lines.push('\n');
-    Ok(lines)
+    Ok((lines, words))
 }
 
 /// The command of a placement on one line, and what it cannot express.

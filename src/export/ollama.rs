@@ -14,7 +14,9 @@ use crate::text::shell_word;
 use crate::units::Bytes;
 
 /// The variable for the context, which a request can override.
-const CONTEXT: &str = "OLLAMA_CONTEXT_LENGTH";
+pub(super) const CONTEXT: &str = "OLLAMA_CONTEXT_LENGTH";
+/// The variable for parallelism.
+pub(super) const PARALLEL: &str = "OLLAMA_NUM_PARALLEL";
 
 /// A variable and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ impl Variable {
 pub fn variables(input: &ExportInput<'_>) -> Vec<Variable> {
     let (plan, settings) = (input.plan, &input.request.settings);
     let mut variables =
-        vec![Variable::new(CONTEXT, plan.settings.ctx), Variable::new("OLLAMA_NUM_PARALLEL", plan.settings.parallel)];
+        vec![Variable::new(CONTEXT, plan.settings.ctx), Variable::new(PARALLEL, plan.settings.parallel)];
     let (k, v) = (settings.cache_type_k, settings.cache_type_v);
     if let Some(both) = k.filter(|_| k == v) {
         variables.push(Variable::new("OLLAMA_KV_CACHE_TYPE", both));
@@ -102,7 +104,7 @@ pub fn systemd(input: &ExportInput<'_>) -> String {
 }
 
 /// What variables cannot set, as comments.
-fn comments(input: &ExportInput<'_>) -> String {
+pub(super) fn comments(input: &ExportInput<'_>) -> String {
     let options = options(input).into_iter().filter(|(name, _)| *name != "num_ctx");
     let options: Vec<String> = options.map(|(name, value)| format!("{name} {value}")).collect();
     let mut lines = String::new();

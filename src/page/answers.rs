@@ -16,9 +16,11 @@ use crate::answer::parts::PartAnswer;
 use crate::answer::place::Placed;
 use crate::answer::sweep::Matrix;
 use crate::answer::sweep::{PlanFigures, Sweep};
-use crate::answer::together::{LoadOutcome, LoadedModels};
+use crate::answer::together::{LoadOutcome, LoadedModels, Shelf};
 use crate::answer::why::{LayerAnswer, MemoryUser, nothing_to_move};
 use crate::answer::{Goal, Remedy, verdict};
+use crate::command::Router;
+use crate::engine::EngineId;
 use crate::machine::Machine;
 use crate::plan::{LayerKind, Outcome, Plan, Why};
 use crate::settings::Settings;
@@ -256,9 +258,22 @@ fn range_of_own(plan: &Plan, group: &[&LayerAnswer]) -> String {
 const UNLOADING: &str = "all models are assumed idle. Ollama unloads the idle model whose file digest sorts first; \
                          where digests are not known, the one loaded first goes first";
 
-/// The outcome of each model, and the memory that remains free; `names` are labels with what they are about.
-pub fn together(names: &[(String, String)], machine: &Machine, loaded: &LoadedModels, sign: &str) -> Page {
+/// Who ends servers that were started by hand.
+const BY_HAND: &str = "no server is ended for another; each fits itself into what is free when it starts";
+/// What a router goes by.
+const BY_ROUTER: &str =
+    "it ends idle servers without looking at memory; each fits itself into what is free when it starts";
+/// In which order sets are loaded.
+const IN_ORDER: &str = "models are loaded, and sets of them tried, in the order given";
+
+/// Sets of models that are shown.
+const SETS: usize = 12;
+
+/// The outcome of each model, the memory that remains free, and the sets that stay loaded; `names` are labels with what
+/// they are about.
+pub fn together(names: &[(String, String)], machine: &Machine, shelf: &Shelf, sign: &str) -> Page {
     let mut page = Page::default();
+    let loaded = &shelf.loaded;
     let headline = Span::new(&format!("{sign}{}", loaded.headline()), Hue::of(loaded.outcome()).bold());
     page.spans("", vec![headline, format!(" {}", loaded.sentence()).into()]);
     page.blank();
@@ -267,9 +282,60 @@ pub fn together(names: &[(String, String)], machine: &Machine, loaded: &LoadedMo
     for (index, gpu) in machine.gpus.iter().enumerate() {
         let (free, in_ram) = loaded.left_on(index, machine);
         left(&format!("GPU{index}"), &gpu.name, [gpu.free, free, in_ram], &mut page);
+        drivers(index, loaded, &mut page);
     }
     left("RAM", "", [machine.ram.free, loaded.left.ram.free, Bytes::ZERO], &mut page);
+    if let Some(growth) = shelf.growth() {
+        page.text(&growth, Hue::Text);
+    }
+    sets(names, shelf, &mut page);
     page
+}
+
+/// What drivers take on a GPU for the processes that stay.
+fn drivers(index: usize, loaded: &LoadedModels, page: &mut Page) {
+    let held = loaded.held_by_drivers().get(index).copied().unwrap_or_default();
+    if held == Bytes::ZERO {
+        return;
+    }
+    let on = |(_, plan): (usize, &Plan)| plan.gpus().get(index).filter(|gpu| !gpu.layers.is_empty())?.driver;
+    let drivers: Vec<_> = loaded.loaded().filter_map(on).collect();
+    let Some(first) = drivers.first() else { return };
+    let processes = match drivers.len() {
+        1 => "one process".to_owned(),
+        count => format!("{count} processes"),
+    };
+    let (name, known) = (first.backend.name(), first.known_from());
+    page.text_indented(&format!("after up to {held} that {name} takes for {processes} ({known})"), 6, Hue::Dim);
+}
+
+/// Adds the sets that stay loaded together, if that is not simply all of them.
+fn sets(names: &[(String, String)], shelf: &Shelf, page: &mut Page) {
+    let Some(sets) = &shelf.sets else { return };
+    let largest = sets.largest();
+    if largest.first().is_some_and(|set| set.is_in_vram() && set.members.len() == names.len()) {
+        return;
+    }
+    page.heading("Sets that stay loaded together");
+    let label = |member: usize| names.get(member).map_or("", |(label, _)| label.as_str());
+    for set in largest.iter().take(SETS) {
+        let members = set.members.iter().zip(&set.contexts);
+        let members: Vec<String> =
+            members.map(|(&member, &context)| format!("{} at {}", label(member), Tokens(context))).collect();
+        let sign = Span::new(set.outcome.headline(), Hue::of(set.outcome));
+        page.spans("", vec![sign, format!(": {}", members.join(", ")).into()]);
+    }
+    let more = largest.len().saturating_sub(SETS);
+    if more > 0 {
+        page.text(&format!("and {more} more, which --json lists"), Hue::Dim);
+    }
+    let any = match sets.any() {
+        0 => "Not each of them is all in VRAM even alone.".to_owned(),
+        1 if names.len() == 2 => "Each is all in VRAM alone, the two together are not.".to_owned(),
+        1 => "Each is all in VRAM alone, not every two are together.".to_owned(),
+        any => format!("Any {any} of the {} are all in VRAM together.", names.len()),
+    };
+    page.text(&any, Hue::Text);
 }
 
 /// Adds each model with its outcome, if that is known.
@@ -288,12 +354,19 @@ pub fn models(names: &[(String, String)], loaded: Option<&LoadedModels>, page: &
     }
 }
 
-/// Adds the source of the answer, the order of unloading if it matters, and notes.
-pub fn together_source(source: &str, unloads: bool, notes: &[String], page: &mut Page) {
+/// Adds the source of the answer, who decides what is unloaded, and notes.
+pub fn together_source(source: &str, shelf: &Shelf, engine: EngineId, notes: &[String], page: &mut Page) {
     page.blank();
     page.text(source, Hue::Text);
-    if unloads {
-        page.item(UNLOADING);
+    let unloads = shelf.loaded.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. }));
+    match &shelf.router {
+        Router::None if unloads => page.item(UNLOADING),
+        Router::None if !engine.facts().evicts => page.item(BY_HAND),
+        Router::None => {}
+        router => page.item(&format!("{}: {BY_ROUTER}", router.name().unwrap_or_default())),
+    }
+    if shelf.sets.is_some() {
+        page.item(IN_ORDER);
     }
     for note in notes {
         page.item(note);

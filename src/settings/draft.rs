@@ -190,6 +190,11 @@ named! {
 }
 
 impl LoadMode {
+    /// Whether weights in RAM are locked there.
+    pub const fn locks(self) -> bool {
+        matches!(self, Self::Locked | Self::MmapLocked)
+    }
+
     /// Whether weights in RAM stay in a mapping of the file.
     pub const fn maps(self) -> bool {
         matches!(self, Self::Mmap | Self::MmapLocked)

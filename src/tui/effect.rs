@@ -8,8 +8,10 @@ use std::sync::Arc;
 use super::action::Action;
 use super::query::Query;
 use crate::answer::live::RunningPlan;
+use crate::answer::together::Shelf;
 use crate::engine::{PlanRequest, PreparedModel};
-use crate::export::{ExportFormat, ExportInput, ModelLocation, Scenario};
+use crate::export::several::NamedModel;
+use crate::export::{ExportFormat, ExportInput, ModelLocation, Scenario, SetFormat};
 use crate::hardware::remembered::SavedMachine;
 use crate::library::verify::Verified;
 use crate::library::{self, Item, ModelStatus, RepositoryList};
@@ -224,21 +226,38 @@ pub struct SurveyJob {
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ExportJob {
     pub id: u64,
-    pub format: ExportFormat,
-    pub of: PlanRequest,
-    pub plan: Plan,
-    pub location: ModelLocation,
     pub pinned: bool,
-    pub scenario: Scenario,
+    pub what: Exported,
+}
+
+/// What is exported, and how.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names suffice")]
+pub enum Exported {
+    /// A plan.
+    Plan {
+        format: ExportFormat,
+        of: Box<PlanRequest>,
+        plan: Box<Plan>,
+        location: ModelLocation,
+        scenario: Box<Scenario>,
+    },
+    /// Several models.
+    Several { format: SetFormat, models: Vec<NamedModel>, shelf: Box<Shelf> },
 }
 
 impl ExportJob {
     /// Writes the export.
     pub fn answer(&self) -> Action {
-        let Self { of: request, plan, location, pinned, scenario, .. } = self;
-        let scenario = Some(scenario);
-        let input = ExportInput { request, plan, location, minimal: false, pinned: *pinned, scenario };
-        Action::Written { id: self.id, text: self.format.write(&input) }
+        let pinned = self.pinned;
+        let text = match &self.what {
+            Exported::Plan { format, of: request, plan, location, scenario } => {
+                let scenario = Some(&**scenario);
+                format.write(&ExportInput { request, plan, location, minimal: false, pinned, scenario })
+            }
+            Exported::Several { format, models, shelf } => format.write(models, shelf, pinned),
+        };
+        Action::Written { id: self.id, text }
     }
 }
 

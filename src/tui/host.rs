@@ -46,10 +46,11 @@ impl Host {
     /// Handles `action` and returns the effects to run. Never panics, in any order of actions.
     pub fn update(&mut self, action: Action) -> Vec<Effect> {
         let app = &mut self.app;
+        let is_by_user = matches!(action, Action::Press(_) | Action::Type(_) | Action::Paste(_) | Action::Mouse(..));
+        app.asked_to_quit &= !is_by_user || matches!(action, Action::Press(Command::Quit));
         match action {
             Action::Press(command) => {
                 (app.notice, app.limits.pending_limit) = (None, None);
-                app.asked_to_quit &= command == Command::Quit;
                 return self.press(command);
             }
             Action::Type(key) => return self.typed(key),

@@ -177,6 +177,8 @@ pub enum Scope {
     Verify,
     /// On the page of what runs.
     Watch,
+    /// On the page of several models.
+    Together,
     /// On the export page.
     Export,
     /// On the placement screen.
@@ -213,6 +215,7 @@ impl Scope {
             Self::Compare => "Compare",
             Self::Verify => "Planned and observed",
             Self::Watch => "What runs",
+            Self::Together => "Several models",
             Self::Export => "Export",
             Self::Placement => "Placement",
             Self::Details => "A layer, a device",
@@ -222,7 +225,7 @@ impl Scope {
     }
 
     /// Every scope, in the order of the help.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Knobs,
         Self::Lists,
         Self::Plan,
@@ -232,6 +235,7 @@ impl Scope {
         Self::Compare,
         Self::Verify,
         Self::Watch,
+        Self::Together,
         Self::Export,
         Self::Placement,
         Self::Details,

@@ -7,7 +7,8 @@ use crate::answer::limits::Cliff;
 use crate::answer::need::{NeedRequest, NeededMachine};
 use crate::answer::sweep::Axis;
 use crate::answer::sweep::{PlanFigures, Point};
-use crate::answer::together::{LoadRequest, LoadedModels, load_together};
+use crate::answer::together::{LoadRequest, Shelf};
+use crate::command::Router;
 use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
@@ -38,7 +39,7 @@ pub enum QueryKind {
     /// What fits over two axes: rows and columns.
     Matrix(AxisKind, AxisKind),
     /// The figures of loading these models one after the other.
-    Together(Vec<PlanRequest>),
+    Together(Router, Vec<PlanRequest>),
     /// The known machines that run the model.
     Need(NeedRequest),
 }
@@ -68,7 +69,7 @@ pub enum QueryPart {
     /// The next cell of the matrix, row by row.
     Cell(Box<MatrixCell>),
     /// The figures of loading several models, or why one of them has no plan.
-    Together(Result<Box<LoadedModels>, String>),
+    Together(Result<Box<Shelf>, String>),
     /// The machines that run the model.
     Need(Vec<NeededMachine>),
     /// The answer is complete.
@@ -104,7 +105,7 @@ impl Query {
             | QueryKind::Best(_)
             | QueryKind::Points(..)
             | QueryKind::Matrix(..)
-            | QueryKind::Together(_)
+            | QueryKind::Together(..)
             | QueryKind::Need(_) => Worker::Page,
         }
     }
@@ -120,7 +121,9 @@ impl Query {
                 let point = |&value| Some(QueryPart::Point(Box::new(self.of.point(*knob, value))));
                 Box::new(values.iter().map(point).chain(end))
             }
-            QueryKind::Together(models) => Box::new(std::iter::once_with(|| Some(self.together(models))).chain(end)),
+            QueryKind::Together(router, models) => {
+                Box::new(std::iter::once_with(|| Some(self.together(router, models))).chain(end))
+            }
             QueryKind::Need(question) => {
                 let need = || Some(QueryPart::Need(self.of.needed(question)));
                 Box::new(std::iter::once_with(need).chain(end))
@@ -163,13 +166,13 @@ impl Query {
         std::iter::from_fn(move || Some(search.as_mut()?.next()?.map(QueryPart::Best)))
     }
 
-    fn together(&self, models: &[PlanRequest]) -> QueryPart {
+    fn together(&self, router: &Router, models: &[PlanRequest]) -> QueryPart {
         let requests: Vec<_> = models
             .iter()
             .map(|model| LoadRequest { model: &model.model, path: None, settings: &model.settings })
             .collect();
-        let loaded_models = load_together(self.of.engine, &self.of.machine, &requests);
-        QueryPart::Together(loaded_models.map(Box::new).map_err(|error| error.to_string()))
+        let shelf = Shelf::of(router.clone(), self.of.engine, &self.of.machine, &requests);
+        QueryPart::Together(shelf.map(Box::new).map_err(|error| error.to_string()))
     }
 
     fn matrix(&self, rows: AxisKind, columns: AxisKind) -> impl Iterator<Item = Option<QueryPart>> {

@@ -12,6 +12,9 @@ mod fixtures;
 use divan::Bencher;
 use fixtures::{machine, model, server};
 use plimsoll::answer::Goal;
+use plimsoll::answer::together::LoadRequest;
+use plimsoll::answer::together::sets::ResidentSets;
+use plimsoll::command::Router;
 use plimsoll::engine::EngineId;
 use plimsoll::engine::PlanRequest;
 use plimsoll::machine::{Machine, Ram, presets};
@@ -73,3 +76,25 @@ fn placement_on_uneven_cards(bencher: Bencher<'_, '_>) {
     let plan = request.plan().unwrap();
     bencher.bench(|| request.placed(&plan));
 }
+
+/// All sets of ten models on one machine. Target: 1 s.
+#[divan::bench(args = [(EngineId::LlamaCpp, 1), (EngineId::LlamaCpp, 2), (EngineId::Ollama, 1), (EngineId::Ollama, 2)], sample_count = 5, sample_size = 1)]
+fn all_sets_of_ten_models(bencher: Bencher<'_, '_>, (engine, gpus): (EngineId, usize)) {
+    let machine = server(gpus, Bytes::gib(80));
+    let models = TEN.map(|name| (model(name), Settings { ctx: Context::Tokens(8192), ..Settings::default() }));
+    let requests: Vec<_> = models.iter().map(|(model, settings)| LoadRequest { model, path: None, settings }).collect();
+    bencher.bench(|| ResidentSets::of(&Router::None, engine, &machine, &requests));
+}
+
+const TEN: [&str; 10] = [
+    "llama3.2-1b",
+    "llama3.1-8b",
+    "qwen3-8b",
+    "gemma3-4b",
+    "qwen3-30b-a3b",
+    "gpt-oss-20b",
+    "qwen3-0.6b",
+    "gemma2-9b",
+    "gemma3-27b",
+    "llama3.1-70b",
+];

@@ -250,6 +250,29 @@ fn other_ways_to_start_a_server_are_read(#[case] command: &str) {
     assert_eq!(figures(pasted), figures(typed), "{command}");
 }
 
+#[rstest]
+#[case("koboldcpp --model x.gguf --contextsize 8192 --lowvram --usemlock --moecpu --quiet",
+    &["--no-kv-offload", "--load-mode", "mlock", "--n-cpu-moe", "999"])]
+#[case("koboldcpp --model x.gguf --contextsize 8192 --usemmap --moecpu 7", &["--load-mode", "mmap", "--n-cpu-moe", "7"])]
+#[case("python3 -m llama_cpp.server --model x.gguf --n_ctx 8192 --split_mode 0 --use_mlock True --embedding False",
+    &["--split-mode", "none", "--load-mode", "mmap+mlock", "--embeddings=false"])]
+#[case("python3 -m llama_cpp.server --model x.gguf --n_ctx 8192 --use_mmap False", &["--load-mode", "none"])]
+fn options_of_other_programs_are_those_of_llama_server(#[case] command: &str, #[case] same: &[&str]) {
+    let pasted = plan(&["catalogue:qwen3-30b-a3b", "--command", command]);
+    let typed = ["catalogue:qwen3-30b-a3b", "--engine", "llama.cpp", "--no-mmproj", "--ctx", "8192"];
+    assert_eq!(figures(pasted), figures(plan(&[&typed[..], same].concat())), "{command}");
+}
+
+#[rstest]
+#[case("services:\n  a:\n    image: ghcr.io/ggml-org/llama.cpp:server\n    env_file: .env\n    command: -c 4096\n")]
+#[case("[Service]\nEnvironmentFile=-/etc/llama.env\nExecStart=/usr/bin/llama-server -c 4096\n")]
+fn variables_in_another_file_are_said_to_be_unread(#[case] text: &str) {
+    let said = notes(&["catalogue:qwen3-8b", "--command", text]);
+    assert!(said.contains("it names a file of variables, which is not read"), "{said}");
+    let without = text.replace("    env_file: .env\n", "").replace("EnvironmentFile=-/etc/llama.env\n", "");
+    assert!(!notes(&["catalogue:qwen3-8b", "--command", &without]).contains("a file of variables"));
+}
+
 /// Files that start two servers, `small` with 4096 tokens of context and `large` with 8192.
 const FILES: [(&str, &str); 4] = [
     (

@@ -40,7 +40,7 @@ fn each_engine_lists_its_formats() {
         "64GiB",
     ]);
     command.assert().code(2).stderr(contains(
-        "--as: llama.cpp has no env: use one of llama-server, plimsoll, scenario, json, markdown, svg",
+        "--as: llama.cpp has no env: use one of llama-server, compose, k8s, plimsoll, scenario, json, markdown, svg",
     ));
 
     let mut command = sandbox.plimsoll();

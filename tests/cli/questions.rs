@@ -319,7 +319,8 @@ fn models_together_are_listed_one_by_one() {
     let taken: u64 =
         both["models"].as_array().unwrap().iter().map(|model| model["plan"]["totals"]["gpu"].as_u64().unwrap()).sum();
     let gpu = &both["devices"][0];
-    assert_eq!(gpu["free"].as_u64().unwrap() - gpu["left"].as_u64().unwrap(), taken);
+    let [free, left, drivers] = ["free", "left", "drivers"].map(|key| gpu[key].as_u64().unwrap());
+    assert_eq!(free - left, taken + drivers);
 
     let crowded = together(&[&model, &large], &["--gpu", "total=6GiB,free=6GiB", "--ram", "64GiB"]);
     let first = &crowded["models"][0];

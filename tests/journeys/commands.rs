@@ -82,6 +82,9 @@ fn a_changed_plan_is_left_after_asking_once() {
     harness.press("→ q");
     assert_eq!(harness.host.app.leave, None);
     assert!(harness.text().contains("q again quits"), "{}", harness.text());
+    // what comes late does not hide the question
+    harness.host.app.notice = Some("The model is loaded.".to_owned());
+    assert!(harness.text().contains("q again quits"), "{}", harness.text());
     // another key in between, and it is asked again
     harness.press("Tab q");
     assert_eq!(harness.host.app.leave, None);

@@ -1,11 +1,10 @@
 //! Exporting a plan.
 
 use plimsoll::engine::EngineId;
-use plimsoll::export::ExportFormat;
 use plimsoll::gguf::FileType;
 use plimsoll::settings::Settings;
 use plimsoll::tui::action::Gesture;
-use plimsoll::tui::screens::export::ExportPage;
+use plimsoll::tui::screens::export::{ExportPage, Form};
 use plimsoll::tui::theme::Appearance;
 
 use crate::harness::{self, Harness};
@@ -30,9 +29,9 @@ fn the_shown_text_is_copied() {
 }
 
 /// The column and row of a format's name.
-fn place_of(format: ExportFormat, harness: &Harness) -> (u16, u16) {
+fn place_of(format: Form, harness: &Harness) -> (u16, u16) {
     let text = harness.text().replace('\u{a0}', " ");
-    let title = format!("{}  ", format.title());
+    let title = format!("{} ", format.title());
     let found = text.lines().enumerate().find_map(|(y, line)| Some((y, line.find(&title)?, line)));
     let (y, at, line) = found.unwrap_or_else(|| panic!("no {title} in\n{text}"));
     (line[..at].chars().count() as u16, y as u16)

@@ -46,3 +46,31 @@ fn the_answer_follows_the_engine() {
     assert!(harness.text().contains("llama.cpp, release 2026-11 · exact"), "{}", harness.text());
     assert!(!harness.text().contains("is unloaded"), "{}", harness.text());
 }
+
+#[test]
+fn a_router_is_chosen_and_what_starts_the_models_is_exported() {
+    let mut harness = harness();
+    harness.press("End e Home ↓ ↓ ↓ ↓ ↓ Enter c");
+    open(&mut harness, "other");
+    harness.press("L");
+    assert!(harness.text().contains("no server is ended for another"), "{}", harness.text());
+    harness.press("Tab");
+    assert!(harness.text().contains("--models-max 4"), "{}", harness.text());
+    harness.press("← ← ←");
+    assert!(harness.text().contains("the router keeps one model loaded"), "{}", harness.text());
+    harness.press("Tab");
+    assert!(harness.text().contains("runs one model at a time"), "{}", harness.text());
+    harness.press("Tab");
+    assert!(harness.text().contains("no server is ended for another"), "{}", harness.text());
+    harness.press("x");
+    assert!(harness.text().contains("[Llama") && harness.text().contains("version = 1"), "{}", harness.text());
+    harness.press("→ y");
+    let copied = harness.copied.last().unwrap();
+    assert!(copied.starts_with("models:") && copied.matches("cmd:").count() == 2, "{copied}");
+    harness.press("Esc");
+    assert!(harness.host.screen.is_none());
+    // alone there is nothing to start together
+    let mut harness = self::harness();
+    harness.press("L x");
+    assert!(harness.text().contains("Load together"), "{}", harness.text());
+}

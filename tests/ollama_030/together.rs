@@ -77,7 +77,7 @@ fn one(
     let part = load["use_mib"].as_f64().unwrap_or(0.0) / sees.len().max(1) as f64;
     let part: f64 = format!("{part:.2}").parse().unwrap();
     let part = Bytes((part * Bytes::mib(1).0 as f64) as u64);
-    let accounts = scheduler.loaded(request, &start, &vec![part; sees.len()]);
+    let accounts = scheduler.loaded(request, &start, &vec![part; sees.len()], &[]);
     let accounts: Vec<Json> = accounts.into_iter().map(|(gpu, bytes)| json!({"gpu": gpu, "vram": bytes.0})).collect();
     if !answer["vram_by_gpu"].is_null() {
         all.field("vram_by_gpu", &answer["vram_by_gpu"], json!(accounts));

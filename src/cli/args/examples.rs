@@ -92,6 +92,7 @@ pub(super) const TOGETHER_EXAMPLES: &str = "\
 Examples:
   plimsoll together llama3.1:8b nomic-embed-text
   plimsoll together llama3.1:8b,ctx=32k qwen3:8b,ctx=8k,kv-type=q8_0 --gpu 24GiB
+  plimsoll together catalogue:qwen3-8b catalogue:gemma3-4b --engine llama.cpp --as presets
   plimsoll together catalogue:qwen3-8b catalogue:gemma3-4b --ctx 8192 --json | jq .together
 
 Knobs given as options apply to all models. Models are loaded in the order given.";

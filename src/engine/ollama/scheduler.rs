@@ -157,16 +157,20 @@ impl<'m> Scheduler<'m> {
         Ok(Some((again, Retried { ctx: lower, all_unloaded: true })))
     }
 
-    /// The model is loaded; `used` is what its llama-server takes on each GPU that it sees, in bytes.
+    /// The model is loaded; `used` is what its llama-server takes on each GPU that it sees by its own log, and `besides`
+    /// what drivers take there for its process, in bytes.
     /// Returns what Ollama counts on each GPU, where that is something.
     pub fn loaded(
         &mut self,
         request: &ScheduledRequest<'_>,
         start: &ScheduledStart,
         used: &[Bytes],
+        besides: &[Bytes],
     ) -> Vec<(usize, Bytes)> {
         let sees = &start.start.command.sees;
-        let taken = sees.iter().copied().zip(used.iter().copied()).collect();
+        let besides = besides.iter().copied().chain(std::iter::repeat(Bytes::ZERO));
+        let taken = used.iter().zip(besides).map(|(used, besides)| *used + besides);
+        let taken = sees.iter().copied().zip(taken).collect();
         let chosen = &start.launch.chosen;
         // a GPU's own name has its number among those of its backend, and llama-server counts what it sees
         let logged = |one: &CountedGpu| used.get(one.number).copied();

@@ -115,11 +115,14 @@ impl App {
     pub(crate) fn asks_to_quit(&mut self) -> bool {
         let asks = self.is_changed() && !self.preferences.quits_at_once && !self.asked_to_quit;
         let asks = asks && self.regions.shape != ScreenLayout::TooSmall;
-        if asks {
-            self.asked_to_quit = true;
-            self.notice = Some("The plan has changed: q again quits, and 'plimsoll --last' reopens it.".to_owned());
-        }
+        self.asked_to_quit |= asks;
         asks
+    }
+
+    /// What the footer says: the question whether to quit until a key answers it, or else the notice.
+    pub(crate) fn message(&self) -> Option<&str> {
+        const QUESTION: &str = "The plan has changed: q again quits, and 'plimsoll --last' reopens it.";
+        if self.asked_to_quit { Some(QUESTION) } else { self.notice.as_deref() }
     }
 
     /// Records the present state for undo; states that undo had left are dropped.

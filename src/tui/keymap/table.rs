@@ -152,6 +152,12 @@ pub const KEYS: &[Binding] = table! {
     Verify: Help = [letter('?')] "all keys";
     Verify: Back = [key(KeyCode::Esc), letter('q'), letter('v')] "back to the planner", footer 0 "back";
 
+    Together: NextPanel = [key(KeyCode::Tab)] "servers by hand, llama-server's router, llama-swap (llama.cpp)", footer 1 "router";
+    Together: Less = [key(KeyCode::Left)] "llama-server's router keeps one model less", footer 2 "models";
+    Together: More = [key(KeyCode::Right)] "llama-server's router keeps one model more", footer 2 "models";
+    Together: Export = [letter('x')] "export: presets, llama-swap, environment", footer 1 "export";
+    Together: Back = [key(KeyCode::Esc), letter('q'), letter('L')] "back to the planner", footer 0 "back";
+
     Export: Less = [key(KeyCode::Left)] "previous format", footer 1 "format";
     Export: More = [key(KeyCode::Right), key(KeyCode::Tab)] "next format", footer 1 "format";
     Export: PreviousPanel = [key(KeyCode::BackTab)] "previous format";

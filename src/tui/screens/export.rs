@@ -6,11 +6,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tui_input::Input;
 
-use crate::export::{ExportFormat, ModelLocation};
+use crate::answer::together::Shelf;
+use crate::engine::PlanRequest;
+use crate::export::several::NamedModel;
+use crate::export::{ExportFormat, ModelLocation, SetFormat};
 use crate::page::{Hue, Page, Span};
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
-use crate::tui::effect::{Effect, ExportJob};
+use crate::tui::effect::{Effect, ExportJob, Exported};
 use crate::tui::keymap::{self, Scope};
 use crate::tui::screen::{Response, Screen};
 use crate::tui::widget::field::{self, Text, TextEntry};
@@ -21,7 +24,9 @@ use crate::tui::widget::panel;
 #[derive(Debug)]
 pub struct ExportPage {
     /// The formats available for the engine.
-    pub formats: Vec<ExportFormat>,
+    pub formats: Vec<Form>,
+    /// Several models, if these are exported.
+    several: Option<(Vec<NamedModel>, Shelf)>,
     /// Index of the selected format.
     pub at: usize,
     /// What a fit decides is set in a format that can set it.
@@ -34,16 +39,79 @@ pub struct ExportPage {
     job: u64,
 }
 
+/// A format, of a plan or of several models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names suffice")]
+pub enum Form {
+    Plan(ExportFormat),
+    Several(SetFormat),
+}
+
+impl Form {
+    /// Its name on the screen.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Plan(format) => format.title(),
+            Self::Several(format) => format.title(),
+        }
+    }
+
+    const fn purpose(self) -> &'static str {
+        match self {
+            Self::Plan(format) => format.purpose(),
+            Self::Several(format) => format.purpose(),
+        }
+    }
+
+    const fn file_name(self) -> &'static str {
+        match self {
+            Self::Plan(format) => format.file_name(),
+            Self::Several(format) => format.file_name(),
+        }
+    }
+
+    const fn can_be_pinned(self) -> bool {
+        match self {
+            Self::Plan(format) => format.can_be_pinned(),
+            Self::Several(format) => format.can_be_pinned(),
+        }
+    }
+}
+
 impl ExportPage {
     /// The page on the engine's usual format.
     pub fn of(app: &App) -> Self {
-        let formats = ExportFormat::of(app.engine);
-        Self { formats, at: 0, scroll: 0, pinned: false, text: None, naming: None, job: 0 }
+        Self::with(ExportFormat::of(app.engine).into_iter().map(Form::Plan).collect(), None)
+    }
+
+    /// The page on files that start several models.
+    pub fn of_several(app: &App, models: Vec<NamedModel>, shelf: Shelf) -> Self {
+        let formats = SetFormat::of(app.engine.facts().is_ollama);
+        Self::with(formats.into_iter().map(Form::Several).collect(), Some((models, shelf)))
+    }
+
+    const fn with(formats: Vec<Form>, several: Option<(Vec<NamedModel>, Shelf)>) -> Self {
+        Self { formats, several, at: 0, scroll: 0, pinned: false, text: None, naming: None, job: 0 }
     }
 
     /// The selected format.
-    fn format(&self) -> ExportFormat {
-        self.formats.get(self.at).copied().unwrap_or(ExportFormat::Json)
+    fn format(&self) -> Form {
+        self.formats.get(self.at).copied().unwrap_or(Form::Plan(ExportFormat::Json))
+    }
+
+    /// What the selected format is of.
+    fn exported(&self, app: &mut App) -> Option<Exported> {
+        let format = match (self.format(), &self.several) {
+            (Form::Several(format), Some((models, shelf))) => {
+                return Some(Exported::Several { format, models: models.clone(), shelf: Box::new(shelf.clone()) });
+            }
+            (Form::Plan(format), _) => format,
+            (Form::Several(_), None) => return None,
+        };
+        let (of, plan) = app.plan_request().zip(app.plan.as_deref().cloned())?;
+        let location = location(app, &of);
+        let (of, plan, scenario) = (Box::new(of), Box::new(plan), Box::new(app.scenario()?));
+        Some(Exported::Plan { format, of, plan, location, scenario })
     }
 
     /// Shows the format with this index.
@@ -54,9 +122,8 @@ impl ExportPage {
 
     /// The formats' names as the page shows them.
     fn words(&self) -> Vec<String> {
-        let word = |(place, format): (usize, &ExportFormat)| {
-            format!("{}{}", if place == self.at { "▸" } else { " " }, format.title())
-        };
+        let word =
+            |(place, format): (usize, &Form)| format!("{}{}", if place == self.at { "▸" } else { " " }, format.title());
         self.formats.iter().enumerate().map(word).collect()
     }
 
@@ -92,18 +159,9 @@ impl Screen for ExportPage {
 
     /// Has the selected format written.
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        let Some((of, plan)) = app.plan_request().zip(app.plan.as_deref().cloned()) else { return Vec::new() };
         (self.text, self.job) = (None, app.next_id());
-        let location = match of.settings.quant {
-            // as far as is known here, no such file exists
-            Some(quant) if !Arc::ptr_eq(&of.model, &of.opened) => {
-                ModelLocation::Unknown(format!("{} as {quant}", of.model.name))
-            }
-            _ => app.locations.of(&of.opened),
-        };
-        let (id, format, pinned) = (self.job, self.format(), self.pinned);
-        let Some(scenario) = app.scenario() else { return Vec::new() };
-        vec![Effect::Write(Box::new(ExportJob { id, format, of, plan, location, pinned, scenario }))]
+        let (id, pinned) = (self.job, self.pinned);
+        self.exported(app).map(|what| Effect::Write(Box::new(ExportJob { id, pinned, what }))).into_iter().collect()
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
@@ -186,6 +244,17 @@ impl Screen for ExportPage {
     }
 }
 
+/// Where the model of a request is found.
+pub fn location(app: &App, of: &PlanRequest) -> ModelLocation {
+    match of.settings.quant {
+        // as far as is known here, no such file exists
+        Some(quant) if !Arc::ptr_eq(&of.model, &of.opened) => {
+            ModelLocation::Unknown(format!("{} as {quant}", of.model.name))
+        }
+        _ => app.locations.of(&of.opened),
+    }
+}
+
 fn page(app: &App, export: &ExportPage) -> Page {
     let mut page = Page::default();
     formats(export, &mut page);
@@ -209,7 +278,7 @@ fn page(app: &App, export: &ExportPage) -> Page {
             }
         }
     }
-    if let Some(plan) = &app.plan {
+    if let Some(plan) = app.plan.as_ref().filter(|_| export.several.is_none()) {
         page.blank();
         page.text(&plan.source(), Hue::Dim);
     }

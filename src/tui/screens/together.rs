@@ -11,9 +11,12 @@
 //! GPU0 ░░AAAAAAAAAAAAAnnnnnnnnnnnnn····························  12.6 GiB free
 //! ```
 
-use crate::answer::together::{LoadOutcome, LoadedModels};
-use crate::engine::PlanRequest;
+use crate::answer::together::{LoadOutcome, LoadedModels, Shelf};
+use crate::command::Router;
+use crate::command::router::{MODELS_MAX, RouterKind};
+use crate::engine::{EngineId, PlanRequest};
 use crate::export::answers::AnswerSource;
+use crate::export::several::NamedModel;
 use crate::page::answers::{models, together, together_source};
 use crate::page::palette::sign;
 use crate::page::{Bar, Block, Hue, Page, Span};
@@ -21,18 +24,26 @@ use crate::plan::DevicePlan;
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
+use crate::tui::keymap::{self, Scope};
 use crate::tui::query::{QueryKind, QueryPart};
 use crate::tui::screen::{NO_PLAN, Response, Screen};
+use crate::tui::screens::export::{self, ExportPage};
 use crate::tui::widget::page::Overlay;
 use crate::units::{Bytes, Tokens};
 
 /// The state of the page.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TogetherPage {
     /// The models, in the order of loading.
     models: Vec<PinnedModel>,
     /// The outcome, or why a model has no plan; none while it is computed.
-    answer: Option<Result<Box<LoadedModels>, String>>,
+    answer: Option<Result<Box<Shelf>, String>>,
+    /// What starts and ends servers of llama.cpp; none: they are started by hand.
+    router: Option<RouterKind>,
+    /// Models that llama-server's router keeps loaded.
+    most: usize,
+    /// Whether servers are started by llama.cpp's own rules.
+    routed: bool,
     scroll: u16,
     query: u64,
 }
@@ -61,15 +72,61 @@ impl PinnedModel {
     }
 }
 
+impl Default for TogetherPage {
+    fn default() -> Self {
+        let (models, answer, router) = (Vec::new(), None, None);
+        Self { models, answer, router, most: MODELS_MAX, routed: false, scroll: 0, query: 0 }
+    }
+}
+
+impl TogetherPage {
+    fn router(&self) -> Router {
+        match Router::of(self.router.filter(|_| self.routed), self.models.len()) {
+            Router::LlamaServer(_) => Router::LlamaServer(self.most),
+            other => other,
+        }
+    }
+
+    /// The page on the files that start the models.
+    fn export(&self, app: &mut App) -> Response {
+        let Some(Ok(shelf)) = &self.answer else { return Response::STAY };
+        let model = |model: &PinnedModel| {
+            let PlanRequest { settings, .. } = &model.plan_request;
+            let engine = PlanRequest { engine: app.engine, ..model.plan_request.clone() };
+            let request = engine.on_machine(app.machine.clone()).with(settings.clone());
+            let location = export::location(app, &request);
+            NamedModel { name: request.model.name.clone(), request, location }
+        };
+        let models = self.models.iter().map(model).collect();
+        let mut page = ExportPage::of_several(app, models, (**shelf).clone());
+        let effects = page.ask(app);
+        Response::Open(Box::new(page), effects)
+    }
+}
+
 impl Screen for TogetherPage {
+    fn scopes(&self) -> &'static [Scope] {
+        &[Scope::Together, Scope::Page, Scope::Everywhere]
+    }
+
+    fn handles(&self, command: Command) -> bool {
+        match command {
+            Command::NextPanel => self.routed,
+            Command::Less | Command::More => self.routed && self.router == Some(RouterKind::LlamaServer),
+            Command::Export => self.models.len() > 1,
+            _ => true,
+        }
+    }
+
     fn missing(&self, app: &App) -> Option<&'static str> {
         app.model.is_none().then_some(NO_PLAN)
     }
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        *self = Self { models: PinnedModel::all(app), ..Self::default() };
+        let (router, most, routed) = (self.router, self.most, app.engine == EngineId::LlamaCpp);
+        *self = Self { models: PinnedModel::all(app), router, most, routed, ..Self::default() };
         let models = self.models.iter().map(|model| model.plan_request.clone()).collect();
-        app.query(QueryKind::Together(models), &mut self.query)
+        app.query(QueryKind::Together(self.router(), models), &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
@@ -81,8 +138,19 @@ impl Screen for TogetherPage {
         Response::STAY
     }
 
-    fn press(&mut self, _: &mut App, command: Command) -> Response {
-        if command == Command::Enter { Response::CLOSE } else { Response::Ignored }
+    fn press(&mut self, app: &mut App, command: Command) -> Response {
+        match command {
+            Command::Enter => return Response::CLOSE,
+            Command::Export if self.handles(command) => return self.export(app),
+            Command::NextPanel if self.handles(command) => {
+                let after = RouterKind::ALL.iter().position(|kind| Some(*kind) == self.router).map_or(0, |at| at + 1);
+                self.router = RouterKind::ALL.get(after).copied();
+            }
+            Command::Less if self.handles(command) && self.most > 1 => self.most -= 1,
+            Command::More if self.handles(command) && self.most < self.models.len().max(MODELS_MAX) => self.most += 1,
+            _ => return Response::Ignored,
+        }
+        Response::Stay(self.ask(app))
     }
 
     fn scroll(&mut self) -> Option<&mut u16> {
@@ -95,7 +163,8 @@ impl Screen for TogetherPage {
 }
 
 fn page(app: &App, shown: &TogetherPage) -> Page {
-    let loaded = shown.answer.as_ref().and_then(|answer| answer.as_ref().ok());
+    let shelf = shown.answer.as_ref().and_then(|answer| answer.as_ref().ok());
+    let loaded = shelf.map(|shelf| &shelf.loaded);
     let names: Vec<(String, String)> = shown
         .models
         .iter()
@@ -114,13 +183,16 @@ fn page(app: &App, shown: &TogetherPage) -> Page {
     match &shown.answer {
         None => page.text("Loading the models in order…", Hue::Dim),
         Some(Err(why)) => page.text(why, Hue::Over),
-        Some(Ok(loaded)) => page = together(&names, &app.machine, loaded, &format!("{} ", sign(loaded.outcome()).0)),
+        Some(Ok(shelf)) => {
+            page = together(&names, &app.machine, shelf, &format!("{} ", sign(shelf.loaded.outcome()).0));
+        }
     }
-    if let Some(loaded) = loaded {
+    if let Some((shelf, loaded)) = shelf.zip(loaded) {
         page.heading("Memory per model");
         page.push(Block::Bars(devices(app, shown, loaded), usize::MAX));
         let source = AnswerSource::of_engine(app.engine, &app.settings, loaded.confidence());
-        together_source(&source.to_string(), app.engine.facts().evicts, &[], &mut page);
+        together_source(&source.to_string(), shelf, app.engine, &[], &mut page);
+        router(shown, &mut page);
     } else {
         page.blank();
         models(&names, None, &mut page);
@@ -129,6 +201,16 @@ fn page(app: &App, shown: &TogetherPage) -> Page {
         page.text("Only one model: pin it with c, open another with b, then press L again.", Hue::Text);
     }
     page
+}
+
+/// How another router is chosen, where servers are llama.cpp's own.
+fn router(shown: &TogetherPage, page: &mut Page) {
+    let key = |command: Command| keymap::key_for(command, shown.scopes()).filter(|_| shown.handles(command));
+    if let Some(key) = key(Command::NextPanel) {
+        let others = [None].into_iter().chain(RouterKind::ALL.map(Some)).filter(|other| *other != shown.router);
+        let others: Vec<&str> = others.map(|kind| kind.map_or("servers by hand", RouterKind::name)).collect();
+        page.text(&format!("{key} behind {} instead", others.join(", or ")), Hue::Dim);
+    }
 }
 
 /// A bar for each device: memory in use before, each model by the letter of its pin, and free memory.

@@ -11,7 +11,7 @@ use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 /// Draws the footer: `message`, or the planner's, or else `words`.
 pub fn draw(app: &App, message: Option<&str>, words: &[PlacedWord], buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.footer);
-    let message = message.or(app.notice.as_deref());
+    let message = message.or(app.message());
     if let Some(text) = message {
         for (row, line) in (0..area.height).zip(wrap(text, area.width.saturating_sub(2))) {
             RowWriter::new(buffer, area, row).skip(1).put(&line, theme.bold(Hue::Cache));
