@@ -183,6 +183,8 @@ pub enum Scope {
     Placement,
     /// On the pages of a layer and of a device.
     Details,
+    /// On the pages of where a number comes from.
+    Explain,
     /// On the pages of the teach screen.
     Teach,
     /// On overlays.
@@ -216,13 +218,14 @@ impl Scope {
             Self::Export => "Export",
             Self::Placement => "Placement",
             Self::Details => "A layer, a device",
+            Self::Explain => "Where a number comes from",
             Self::Teach => "Teach",
             Self::Page => "Pop-up pages",
         }
     }
 
     /// Every scope, in the order of the help.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Knobs,
         Self::Lists,
         Self::Plan,
@@ -235,6 +238,7 @@ impl Scope {
         Self::Export,
         Self::Placement,
         Self::Details,
+        Self::Explain,
         Self::Machine,
         Self::CardPicker,
         Self::SavedMachines,
