@@ -176,7 +176,7 @@ fn page(app: &App, plan: &Plan, subject: ExplainTarget) -> (Page, String) {
 fn caches(plan: &Plan, page: &mut Page) {
     let formulas = plan.cache_formulas();
     // an estimator has letters of its own
-    if formulas.is_empty() || plan.estimate.is_some() {
+    if formulas.is_empty() || !plan.graph.legend.is_empty() {
         return;
     }
     page.heading("KV cache of all layers");

@@ -95,7 +95,9 @@ fn kinds(cursor: Cursor, content: &CachesPage, area: Rect, theme: Theme, buffer:
     let right_title = format!("{} planned", content.planned_phrase());
     let all = content.per_token().map(|all| format!("KV cache per token, {all} in all blocks"));
     let title = all.filter(|title| width(title) + width(&right_title) + 12 <= area.width);
-    let title = title.as_deref().unwrap_or("KV cache per token");
+    let only_states = content.stores.is_empty() && !content.states.is_empty();
+    let usual = if only_states { "State per sequence" } else { "KV cache per token" };
+    let title = title.as_deref().unwrap_or(usual);
     let inner = framed(buffer, area, title, &right_title, false, theme);
     let at = cursor.kind.min(content.kinds.len().saturating_sub(1));
     let (places, below) = kind_places(cursor, content, inner);
@@ -189,7 +191,7 @@ fn cells(cursor: Cursor, content: &CachesPage, area: Rect, theme: Theme, buffer:
     let size = squares.size(content);
     let scale = Squares::scale(size, squares.steps(content, size, cursor.steps));
     let (title, right_titles) = if content.stores.is_empty() {
-        ("States", ["1 square = 1 state".to_owned(), String::new()])
+        ("States", ["1 box = the state of 1 sequence".to_owned(), "1 box = 1 state".to_owned()])
     } else {
         ("Cells", [scale, String::new()])
     };
