@@ -399,7 +399,7 @@ impl BufferUse {
             }
             Self::Cache => {
                 "What is kept of the tokens so far: keys and values, or the state of recurrent blocks. It is allocated \
-                 at the load for the whole context and stays to the end."
+                 at the load and stays to the end."
             }
             Self::Graph => {
                 "Room for the results of one batch's operations. It is reserved at the load for the largest batch, and \
