@@ -431,11 +431,34 @@ pub struct LayerPlan {
     pub weights: Bytes,
     /// Bytes of its cache.
     pub cache: Bytes,
+    /// The part of `cache` that each token of the context adds; none of windows, states, and caches that are estimated.
+    pub per_token: Bytes,
     /// The formula of the cache's bytes, shared by layers of one kind. A layer without tensors has no cache, and the
     /// term shows what it would be.
     pub cache_term: Arc<Term>,
     /// The reason for its device.
     pub why: Why,
+}
+
+impl Plan {
+    /// The caches of its layers by their formulas: how many layers have each.
+    pub fn cache_formulas(&self) -> Vec<(usize, &Term)> {
+        let mut kinds: Vec<(usize, &Term)> = Vec::new();
+        for layer in self.layers.iter().filter(|layer| layer.cache > Bytes::ZERO) {
+            let term = &*layer.cache_term;
+            match kinds.iter_mut().find(|(_, known)| *known == term) {
+                Some((count, _)) => *count += 1,
+                None => kinds.push((1, term)),
+            }
+        }
+        kinds
+    }
+
+    /// What each token of the context adds to the caches of all layers; none where that is not known or nothing.
+    pub fn cache_per_token(&self) -> Option<Bytes> {
+        let all: Bytes = self.layers.iter().map(|layer| layer.per_token).sum();
+        (all > Bytes::ZERO).then_some(all)
+    }
 }
 
 impl LayerPlan {

@@ -4,9 +4,12 @@
 //! [`trace`] records how llama.cpp's planner builds, schedules and allocates the graph of a plan; the pages show parts
 //! of that record.
 
+pub mod alike;
 pub mod allocation;
 pub mod caches;
 pub mod formulas;
+pub mod glossary;
+pub mod layers;
 pub mod lessons;
 pub mod schedule;
 pub mod trace;
@@ -24,8 +27,11 @@ use crate::plan::Plan;
 use allocation::{AllocationPage, Variation};
 use caches::CachesPage;
 use formulas::FormulasPage;
+use glossary::GlossaryPage;
+use layers::LayersPage;
 use lessons::LessonsPage;
 use schedule::SchedulePage;
+use trace::Phase;
 
 /// A page of the teach screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,11 +46,16 @@ pub enum Page {
     Lessons,
     /// The tensors alive in the compute buffers, from the first operation to the last.
     Allocation,
+    /// What the layers take of each device, one after the other.
+    Layers,
+    /// What the words mean.
+    Glossary,
 }
 
 impl Page {
     /// All pages, in the order of the tabs.
-    pub const ALL: [Self; 5] = [Self::Formulas, Self::Schedule, Self::Allocation, Self::Caches, Self::Lessons];
+    pub const ALL: [Self; 7] =
+        [Self::Formulas, Self::Layers, Self::Schedule, Self::Allocation, Self::Caches, Self::Lessons, Self::Glossary];
 
     /// Its title on the screen.
     pub const fn title(self) -> &'static str {
@@ -54,6 +65,8 @@ impl Page {
             Self::Caches => "Caches",
             Self::Lessons => "Lessons",
             Self::Allocation => "Allocation",
+            Self::Layers => "Layers",
+            Self::Glossary => "Glossary",
         }
     }
 
@@ -65,6 +78,8 @@ impl Page {
             Self::Caches => "cache",
             Self::Lessons => "lessons",
             Self::Allocation => "allocation",
+            Self::Layers => "layers",
+            Self::Glossary => "glossary",
         }
     }
 
@@ -78,11 +93,13 @@ impl Page {
     /// Its initial topic.
     pub const fn topic(self) -> Topic {
         match self {
-            Self::Schedule => Topic::Schedule(None),
+            Self::Schedule => Topic::Schedule(None, Phase::Prompt),
             Self::Formulas => Topic::Formulas(None),
             Self::Caches => Topic::Caches,
             Self::Lessons => Topic::Lessons(0),
-            Self::Allocation => Topic::Allocation(None),
+            Self::Allocation => Topic::Allocation(None, Phase::Prompt),
+            Self::Layers => Topic::Layers,
+            Self::Glossary => Topic::Glossary,
         }
     }
 }
@@ -93,27 +110,33 @@ pub type CatalogueLookup<'a> = &'a dyn Fn(&str) -> Option<(PreparedModel, Option
 /// A page with its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// The passes, optionally on GPUs that lack an operation.
-    Schedule(Option<Op>),
+    /// The passes over the graph of a phase, optionally on GPUs that lack an operation.
+    Schedule(Option<Op>, Phase),
     /// All formulas, optionally beside those of another engine.
     Formulas(Option<EngineVersion>),
     /// All kinds of blocks and caches.
     Caches,
     /// The lesson with this index.
     Lessons(usize),
-    /// The timelines of all devices, optionally compared with a variation.
-    Allocation(Option<Variation>),
+    /// The timelines of all devices for the graph of a phase, optionally compared with a variation.
+    Allocation(Option<Variation>, Phase),
+    /// The walk through all devices.
+    Layers,
+    /// All terms.
+    Glossary,
 }
 
 impl Topic {
     /// The page that it belongs to.
     pub const fn page(self) -> Page {
         match self {
-            Self::Schedule(_) => Page::Schedule,
+            Self::Schedule(..) => Page::Schedule,
             Self::Formulas(_) => Page::Formulas,
             Self::Caches => Page::Caches,
             Self::Lessons(_) => Page::Lessons,
-            Self::Allocation(_) => Page::Allocation,
+            Self::Allocation(..) => Page::Allocation,
+            Self::Layers => Page::Layers,
+            Self::Glossary => Page::Glossary,
         }
     }
 
@@ -128,15 +151,19 @@ impl Topic {
         lookup: CatalogueLookup<'_>,
     ) -> Result<PageContent, EngineError> {
         match self {
-            Self::Schedule(without) => {
-                SchedulePage::of(request, plan, without).map(Box::new).map(PageContent::Schedule)
+            Self::Schedule(without, phase) => {
+                SchedulePage::of(request, plan, without, phase).map(Box::new).map(PageContent::Schedule)
             }
             Self::Formulas(versus) => FormulasPage::of(request, plan, versus).map(PageContent::Formulas),
             Self::Caches => CachesPage::of(request, plan).map(PageContent::Caches),
             Self::Lessons(at) => {
                 LessonsPage::of(at, request, lookup).map(|lesson| PageContent::Lessons(Box::new(lesson)))
             }
-            Self::Allocation(versus) => AllocationPage::of(request, plan, versus).map(PageContent::Allocation),
+            Self::Allocation(versus, phase) => {
+                AllocationPage::of(request, plan, versus, phase).map(PageContent::Allocation)
+            }
+            Self::Layers => Ok(PageContent::Layers(LayersPage::of(plan))),
+            Self::Glossary => Ok(PageContent::Glossary(GlossaryPage::of(request, plan))),
         }
     }
 }
@@ -154,6 +181,10 @@ pub enum PageContent {
     Lessons(Box<LessonsPage>),
     /// The timelines.
     Allocation(AllocationPage),
+    /// The walk through the devices.
+    Layers(LayersPage),
+    /// The terms.
+    Glossary(GlossaryPage),
 }
 
 /// What a page is printed on.
@@ -176,6 +207,8 @@ impl PageContent {
             Self::Caches(_) => Page::Caches,
             Self::Lessons(_) => Page::Lessons,
             Self::Allocation(_) => Page::Allocation,
+            Self::Layers(_) => Page::Layers,
+            Self::Glossary(_) => Page::Glossary,
         }
     }
 
@@ -187,6 +220,8 @@ impl PageContent {
             Self::Caches(caches) => caches.json(),
             Self::Lessons(lessons) => lessons.json(),
             Self::Allocation(allocation) => allocation.json(),
+            Self::Layers(layers) => layers.json(),
+            Self::Glossary(glossary) => glossary.json(),
         }
     }
 
@@ -204,6 +239,8 @@ impl PageContent {
                 page
             }
             Self::Allocation(allocation) => allocation.page(cells, textured),
+            Self::Layers(layers) => layers.page(),
+            Self::Glossary(glossary) => glossary.page(),
         }
     }
 

@@ -341,7 +341,7 @@ impl Harness {
                     self.frozen.push(frozen);
                     None
                 }
-                Effect::Tick { id } => {
+                Effect::Tick { id, .. } => {
                     self.ticks += 1;
                     self.last_tick = id;
                     None

@@ -3,6 +3,8 @@
 mod allocation;
 mod caches;
 mod formulas;
+mod glossary;
+mod layers;
 mod lessons;
 mod random_input;
 mod schedule;

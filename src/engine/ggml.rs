@@ -6,6 +6,7 @@
 pub mod allocate;
 pub mod backend;
 pub mod graph;
+mod ops;
 pub mod schedule;
 pub mod tensor;
 

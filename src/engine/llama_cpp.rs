@@ -6,6 +6,7 @@ mod adapters;
 mod architecture;
 pub mod architectures;
 pub mod cache;
+mod cache_formula;
 pub mod context;
 mod devices;
 pub mod draft;

@@ -155,8 +155,11 @@ impl<const N: usize> Stacks<'_, N> {
         let count = self.steps.len();
         (0..columns).for_each(|x| self.column(&mut grid, axis + x, steps_of(x, columns, count), height));
         let mut free = 0;
+        let marked = self.cursor.map(|cursor| column_of(cursor, columns, count));
         for (step, name) in &self.names {
             let x = column_of(*step, columns, count);
+            // beside the mark, not under it
+            let x = if marked == Some(x) { x + 2 } else { x };
             if x >= free && x + width(name) <= columns {
                 grid.write(axis + x, height, name, Hue::Dim);
                 free = x + width(name) + 3;

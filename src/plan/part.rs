@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{DevicePlan, LayerPlan, Plan, Why};
 use crate::machine::BufferLimit;
 use crate::named::named;
+use crate::settings::knob::Knob;
 use crate::units::{Bytes, Tokens};
 
 /// One of the models loaded together, with its memory on every device.
@@ -192,6 +193,24 @@ named! {
 }
 
 impl BufferKind {
+    /// The knob that changes it most, if one is named after what it does; otherwise the batch, which all grow with.
+    pub const fn moved_by(self) -> Knob {
+        match self {
+            Self::Logits => Knob::Outputs,
+            Self::Scores => Knob::FlashAttn,
+            Self::Masks => Knob::Context,
+            Self::Experts | Self::Routing | Self::CopiedWeights => Knob::CpuMoe,
+            Self::CopiedCaches | Self::SplitInputs => Knob::GpuLayers,
+            Self::Attention
+            | Self::FeedForward
+            | Self::States
+            | Self::Hidden
+            | Self::Inputs
+            | Self::Intermediates
+            | Self::Fragmentation => Knob::Ubatch,
+        }
+    }
+
     /// A description, as one sentence.
     pub const fn description(self) -> &'static str {
         match self {
@@ -219,7 +238,10 @@ impl BufferKind {
             Self::CopiedCaches => "Parts of the KV cache on another device that are copied here for attention.",
             Self::SplitInputs => "Results from another device that are read here.",
             Self::Inputs => "Data set before the graph runs: tokens, positions and similar.",
-            Self::Intermediates => "Results that only the next operation reads.",
+            Self::Intermediates => {
+                "Results of no kind of their own. Each is held until the last operation that reads it: the next one, \
+                 or one much later."
+            }
             Self::Fragmentation => {
                 "Space that no live tensor occupies at this point, but an earlier or later one does."
             }
@@ -368,6 +390,24 @@ impl BufferUse {
     /// In the order in which llama.cpp allocates them.
     pub const ALL: [Self; 3] = [Self::Weights, Self::Cache, Self::Graph];
 
+    /// What is in such buffers and how long, in one or two sentences.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Weights => {
+                "The numbers that the model has learned, in the types of its file. They stay from the load to the end \
+                 and do not depend on the context."
+            }
+            Self::Cache => {
+                "What is kept of the tokens so far: keys and values, or the state of recurrent blocks. It is allocated \
+                 at the load and stays to the end."
+            }
+            Self::Graph => {
+                "Room for the results of one batch's operations. It is reserved at the load for the largest batch, and \
+                 every batch uses it again: nothing in it outlasts its batch."
+            }
+        }
+    }
+
     /// As in a sentence.
     pub const fn title(self) -> &'static str {
         match self {
@@ -468,7 +508,15 @@ mod tests {
     fn a_gpu_missing_in_the_plan_is_named_generically() {
         let why = Why::NoRoom { needed: Bytes::mib(512), room: Bytes::mib(100), device: 7 };
         let cache_term = Arc::new(Term::nothing("no cache"));
-        let layer = LayerPlan { index: 0, device: 1, weights: Bytes::mib(512), cache: Bytes::ZERO, cache_term, why };
+        let layer = LayerPlan {
+            index: 0,
+            device: 1,
+            weights: Bytes::mib(512),
+            cache: Bytes::ZERO,
+            per_token: Bytes::ZERO,
+            cache_term,
+            why,
+        };
         assert_eq!(layer.reason(&[]), "It needs 512 MiB, and the GPU had only 100 MiB left.");
     }
 }

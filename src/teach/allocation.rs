@@ -2,10 +2,13 @@
 //! and the page of them.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::trace::{self, Trace};
+use super::alike::{alike, blocks_title};
+use super::trace::{self, Phase, Trace};
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
@@ -26,6 +29,10 @@ pub struct AllocationPage {
     pub label: String,
     /// The allocations with one thing changed.
     pub other: Option<VariedWalk>,
+    /// The batch whose graph it is, as one sentence.
+    pub batch: String,
+    /// Which graph is shown.
+    pub phase: Phase,
     /// One sentence if the engine builds no graph and llama.cpp's is shown instead.
     pub remark: Option<String>,
 }
@@ -97,24 +104,30 @@ impl Variation {
 }
 
 impl AllocationPage {
-    /// The timelines of `plan`, and of a variation if one is given.
+    /// The timelines of the graph of `plan` in `phase`, and of a variation if one is given.
     ///
     /// # Errors
     /// If llama.cpp refuses the model or the settings.
-    pub fn of(request: &PlanRequest, plan: &Plan, versus: Option<Variation>) -> Result<Self, EngineError> {
-        let trace = Trace::of(request, plan)?;
+    pub fn of(
+        request: &PlanRequest,
+        plan: &Plan,
+        versus: Option<Variation>,
+        phase: Phase,
+    ) -> Result<Self, EngineError> {
+        let trace = Trace::of(request, plan, phase)?;
         let other = versus.map(|versus| Self::varied(versus, &trace));
         let label = versus.map(|versus| versus.label(&trace.measured, &trace.resolved)).unwrap_or_default();
         let walk = AllocationWalk::of(&trace);
-        let tokens = walk.larger_besides(&trace);
-        let remark = trace.remark.into_iter().chain(tokens).reduce(|all, next| format!("{all} {next}"));
-        Ok(Self { walk, label, other, remark })
+        let batch = walk.shown_graph(&trace);
+        let more = if phase == Phase::Prompt { walk.larger_besides(&trace) } else { None };
+        let remark = trace.remark.into_iter().chain(more).reduce(|all, next| format!("{all} {next}"));
+        Ok(Self { walk, label, other, batch, phase, remark })
     }
 
     fn varied(versus: Variation, trace: &Trace) -> VariedWalk {
         let resolved = versus.changed(&trace.resolved, &trace.measured);
         let requested = versus.requested_label(&resolved);
-        match trace.again(resolved) {
+        match trace.again(resolved, trace.phase) {
             Ok(other) => {
                 let label = versus.label(&other.measured, &other.resolved);
                 VariedWalk { label, walk: Ok(AllocationWalk::of(&other)) }
@@ -131,6 +144,79 @@ pub struct AllocationWalk {
     pub moments: Vec<Moment>,
     /// One for each device in use; RAM is the last.
     pub timelines: Vec<Timeline>,
+    /// The steps in runs of one block, or of none.
+    runs: Vec<Range<usize>>,
+    /// The runs that are alike together.
+    alike: Vec<Vec<usize>>,
+}
+
+/// How much of a walk is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Zoom {
+    /// Every step.
+    #[default]
+    All,
+    /// Of blocks that are alike the first.
+    Alike,
+    /// One block.
+    Block,
+}
+
+impl Zoom {
+    /// The next one, around.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        match self {
+            Self::All => Self::Alike,
+            Self::Alike => Self::Block,
+            Self::Block => Self::All,
+        }
+    }
+}
+
+/// The shown steps of a walk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WalkView {
+    /// How much is shown.
+    pub zoom: Zoom,
+    /// The steps, ascending, as indices into the walk's.
+    pub moments: Vec<usize>,
+    /// Names of shown steps, which begin there: of blocks, or of operations.
+    pub names: Vec<(usize, String)>,
+}
+
+impl WalkView {
+    /// The place of the step `at` among the shown, or of the last one before it.
+    pub fn place(&self, at: usize) -> usize {
+        self.moments.partition_point(|moment| *moment <= at).saturating_sub(1)
+    }
+
+    /// The step at a place.
+    pub fn moment(&self, place: usize) -> usize {
+        self.moments.get(place.min(self.moments.len().saturating_sub(1))).copied().unwrap_or(0)
+    }
+
+    /// What is shown, for a title; nothing if it is all.
+    pub fn title(&self, walk: &AllocationWalk) -> Option<String> {
+        let first = self.moments.first().and_then(|at| walk.moments.get(*at));
+        match self.zoom {
+            Zoom::All => None,
+            Zoom::Alike => Some("alike blocks folded".to_owned()),
+            Zoom::Block => Some(match first?.layer {
+                Some(layer) => format!("block {layer}"),
+                None if self.moments.first() == Some(&0) => "before the blocks".to_owned(),
+                None => "after the blocks".to_owned(),
+            }),
+        }
+    }
+
+    /// What a name is of.
+    pub const fn named(&self) -> &'static str {
+        match self.zoom {
+            Zoom::All | Zoom::Alike => "block",
+            Zoom::Block => "op",
+        }
+    }
 }
 
 /// A step of the allocator.
@@ -194,9 +280,13 @@ impl AllocationWalk {
         let details = &trace.details;
         let (graph, schedule) = (&details.graph, &details.schedule);
         let copies: HashMap<_, _> = schedule.crossings().map(|(_, original, copy)| (copy, original)).collect();
-        let moments: Vec<Moment> = schedule
+        let layers: HashMap<TensorId, Option<usize>> = graph.nodes.iter().copied().zip(trace::layers(graph)).collect();
+        // copies belong to the operation that follows them
+        let mut layer = None;
+        let mut moments: Vec<Moment> = schedule
             .nodes
             .iter()
+            .rev()
             .map(|&(id, place)| {
                 let tensor = &graph[id];
                 let (op, of) = match (tensor.op, copies.get(&id)) {
@@ -204,13 +294,17 @@ impl AllocationWalk {
                     (Op::None, None) => ("KEEP", tensor.view_of.get().unwrap_or(id)),
                     (op, None) => (op.name(), id),
                 };
-                let layer = usize::try_from(graph[of].layer).ok();
+                layer = layers.get(&id).copied().unwrap_or(layer);
                 Moment { name: trace::name(graph, of), op, home: usize::from(place), layer }
             })
             .collect();
+        moments.reverse();
         let kinds = kinds(details);
         let timelines = (0..trace.homes.len()).map(|home| Timeline::of(trace, home, moments.len(), &kinds)).collect();
-        Self { moments, timelines }
+        let mut walk = Self { moments, timelines, runs: Vec::new(), alike: Vec::new() };
+        walk.runs = walk.runs_of_blocks();
+        walk.alike = alike(walk.runs.iter().map(|run| walk.signature(run)));
+        walk
     }
 
     /// A sentence on the devices where another graph of the load, which is not shown, reserves more.
@@ -223,8 +317,90 @@ impl AllocationWalk {
             Some(format!("{} on {} for that of {of}", Bytes(*bytes), timeline.id))
         });
         let larger: Vec<String> = larger.collect();
-        (!larger.is_empty())
-            .then(|| format!("This is the graph of a prompt; more is reserved: {}.", larger.join(" and ")))
+        (!larger.is_empty()).then(|| format!("For another graph more is reserved: {}.", larger.join(" and ")))
+    }
+
+    /// The batch whose graph it is, and for one token what its buffers are reserved at.
+    fn shown_graph(&self, trace: &Trace) -> String {
+        let graph = format!("This is the graph of {}", trace.batch());
+        if trace.phase == Phase::Prompt {
+            return format!("{graph}.");
+        }
+        let devices = self.timelines.iter().zip(&trace.measured.compute);
+        let each = devices.filter(|(_, reserved)| **reserved > 0);
+        let each = each
+            .map(|(timeline, reserved)| format!("{} of {} on {}", timeline.reserved, Bytes(*reserved), timeline.id));
+        match each.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => format!("{graph}."),
+            each => format!("{graph}; it uses what a prompt's reserved: {each}."),
+        }
+    }
+
+    /// The block of a run.
+    fn layer(&self, run: &Range<usize>) -> Option<usize> {
+        self.moments.get(run.start).and_then(|moment| moment.layer)
+    }
+
+    /// What runs that are alike have in common: operations, their devices, and what is alive on every device.
+    fn signature(&self, run: &Range<usize>) -> u64 {
+        let hasher = &mut DefaultHasher::new();
+        self.layer(run).is_none().then_some(run.start).hash(hasher);
+        for at in run.clone() {
+            self.moments.get(at).map(|moment| (moment.op, moment.home)).hash(hasher);
+            for timeline in &self.timelines {
+                (timeline.alive.get(at), timeline.grown.get(at)).hash(hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    fn runs_of_blocks(&self) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for (at, moment) in self.moments.iter().enumerate() {
+            let same =
+                |run: &&mut Range<usize>| self.moments.get(run.start).is_some_and(|first| first.layer == moment.layer);
+            match runs.last_mut().filter(same) {
+                Some(run) => run.end = at + 1,
+                None => runs.push(at..at + 1),
+            }
+        }
+        runs
+    }
+
+    /// What `zoom` shows around the step `at`.
+    pub fn view(&self, zoom: Zoom, at: usize) -> WalkView {
+        let runs = &self.runs;
+        let mut view = WalkView { zoom, moments: Vec::new(), names: Vec::new() };
+        match zoom {
+            Zoom::All => {
+                view.moments = (0..self.moments.len()).collect();
+                let mut seen = None;
+                // blocks may be left and entered again
+                let mut first = |layer: usize| seen.replace(layer).is_none_or(|seen| layer > seen);
+                let named = runs.iter().filter_map(|run| self.layer(run).map(|layer| (run.start, layer)));
+                view.names =
+                    named.filter(|(_, layer)| first(*layer)).map(|(at, layer)| (at, layer.to_string())).collect();
+            }
+            Zoom::Alike => {
+                for group in &self.alike {
+                    let Some(first) = group.first().and_then(|run| runs.get(*run)) else { continue };
+                    let layers: Vec<usize> = group.iter().filter_map(|run| self.layer(runs.get(*run)?)).collect();
+                    if !layers.is_empty() {
+                        let title = blocks_title(&layers);
+                        let title = title.strip_prefix("blocks ").or(title.strip_prefix("block ")).unwrap_or(&title);
+                        view.names.push((view.moments.len(), title.to_owned()));
+                    }
+                    view.moments.extend(first.clone());
+                }
+            }
+            Zoom::Block => {
+                let run = runs.iter().find(|run| run.contains(&at)).cloned().unwrap_or(0..self.moments.len());
+                let name = |(column, at): (usize, usize)| Some((column, self.moments.get(at)?.op.to_owned()));
+                view.names = run.clone().enumerate().filter_map(name).collect();
+                view.moments = run.collect();
+            }
+        }
+        view
     }
 }
 
@@ -448,7 +624,7 @@ impl AllocationPage {
                 json!({ "with": other.label, "instead_of": self.label, "refused": refusal.to_string() })
             }
         });
-        json!({ "page": "allocation", "remark": self.remark, "devices": devices(&self.walk), "compared": compared })
+        json!({ "page": "allocation", "phase": self.phase.name(), "remark": self.remark, "devices": devices(&self.walk), "compared": compared })
     }
 
     /// For each device its timeline, its peak and the tensors alive then, in `cells` cells; `textured` where there are no
@@ -456,6 +632,7 @@ impl AllocationPage {
     pub fn page(&self, cells: usize, textured: bool) -> Page {
         let mut page = Page::default();
         page.heading("Where the memory of the compute buffers goes");
+        page.text(&self.batch, Hue::Text);
         self.remark.iter().for_each(|remark| page.text(remark, Hue::Cache));
         for timeline in &self.walk.timelines {
             section(timeline, &self.walk, (cells, textured), &mut page);
@@ -513,7 +690,9 @@ fn section(timeline: &Timeline, walk: &AllocationWalk, (cells, textured): (usize
         return page.text("Nothing is computed on this device.", Hue::Dim);
     }
     page.blank();
-    let chart = timeline.chart(walk, textured);
+    let view = walk.view(Zoom::All, timeline.peak);
+    let rows = timeline.rows(&view);
+    let chart = rows.chart(&view, timeline.reserved, textured);
     chart.onto(page, cells, 11, 10);
     legend(chart.used(), page);
     page.blank();
@@ -538,22 +717,39 @@ fn section(timeline: &Timeline, walk: &AllocationWalk, (cells, textured): (usize
 }
 
 impl Timeline {
-    /// What is alive on the device, from the first step to the last.
-    pub fn chart(&self, walk: &AllocationWalk, textured: bool) -> Stacks<'_, { TimelineKind::ALL.len() }> {
-        let mut seen = None;
-        let mut first =
-            |layer: Option<usize>| layer.filter(|&layer| seen.replace(layer).is_none_or(|seen| layer > seen));
-        let names = walk.moments.iter().enumerate();
-        let names = names.filter_map(|(at, moment)| Some((at, first(moment.layer)?.to_string()))).collect();
+    /// What is alive on the device in each of the shown steps.
+    pub fn rows(&self, view: &WalkView) -> TimelineRows {
+        let grown = |at: &usize| self.grown.get(*at).copied().unwrap_or(0);
+        let alive = |at: &usize| self.alive.get(*at).copied().unwrap_or_default();
+        TimelineRows {
+            alive: view.moments.iter().map(alive).collect(),
+            grown: view.moments.iter().map(grown).collect(),
+            peak: view.moments.iter().position(|at| *at == self.peak).filter(|_| self.reserved > Bytes::ZERO),
+        }
+    }
+}
+
+/// What is alive on a device in the shown steps of a walk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimelineRows {
+    alive: Vec<[u64; TimelineKind::ALL.len()]>,
+    grown: Vec<u64>,
+    /// The first step at which the buffer has its final size, if it is shown.
+    peak: Option<usize>,
+}
+
+impl TimelineRows {
+    /// As a chart of at most `most` bytes.
+    pub fn chart(&self, view: &WalkView, most: Bytes, textured: bool) -> Stacks<'_, { TimelineKind::ALL.len() }> {
         Stacks {
             series: TimelineKind::ALL.map(TimelineKind::series),
             steps: &self.alive,
             grown: &self.grown,
-            most: self.reserved,
-            peak: (self.reserved > Bytes::ZERO).then_some(self.peak),
+            most,
+            peak: self.peak,
             cursor: None,
-            step: "block",
-            names,
+            step: view.named(),
+            names: view.names.clone(),
             textured,
         }
     }

@@ -301,19 +301,41 @@ pub enum BlockMemory {
 /// How query heads share keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
-#[allow(clippy::upper_case_acronyms, reason = "established names")]
+#[allow(clippy::upper_case_acronyms, missing_docs, reason = "established names, each with a sentence of its own")]
 pub enum Attention {
-    /// Every query head has its own.
     MHA,
-    /// Groups of query heads share one.
     GQA,
-    /// All query heads share one.
     MQA,
-    /// All query heads share one compressed row, from which K and V are expanded.
     MLA,
 }
 
 impl Attention {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::MHA, Self::GQA, Self::MQA, Self::MLA];
+
+    /// Its name, spelled out.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::MHA => "MHA, multi-head attention",
+            Self::GQA => "GQA, grouped-query attention",
+            Self::MQA => "MQA, multi-query attention",
+            Self::MLA => "MLA, multi-head latent attention",
+        }
+    }
+
+    /// What it is, as one sentence.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::MHA => "Every query head has keys and values of its own.",
+            Self::GQA => "Several query heads share the keys and values of one KV head, so that the cache is smaller.",
+            Self::MQA => "All query heads share the keys and values of one KV head.",
+            Self::MLA => {
+                "The cache holds one compressed row of a token, from which the keys and values of all heads are \
+                 computed."
+            }
+        }
+    }
+
     fn of(heads: u64, kv_heads: u64, compressed: bool) -> Self {
         match (heads, kv_heads) {
             _ if compressed => Self::MLA,
@@ -493,6 +515,18 @@ impl CachesPage {
 }
 
 impl CachesPage {
+    /// What a token adds to the caches of all blocks: windows do not grow with the context.
+    pub fn per_token(&self) -> Option<Bytes> {
+        let of = |kind: &BlockKind| match kind.keeps {
+            BlockMemory::Tokens { per_token, window: false, .. } => {
+                Some(Bytes(per_token.0.saturating_mul(kind.blocks.len() as u64)))
+            }
+            _ => None,
+        };
+        let all: Bytes = self.kinds.iter().filter_map(of).sum();
+        (all > Bytes::ZERO).then_some(all)
+    }
+
     /// Adds bars of the query heads, and of what is stored of a token, to one scale.
     fn heads_onto(&self, page: &mut Page) {
         let elements = |kind: &BlockKind| match kind.keeps {

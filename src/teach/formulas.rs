@@ -601,10 +601,10 @@ fn item(node: &FormulaNode, whole: Bytes, depth: usize, page: &mut Page) {
     let rest = format!(": {}{share}{role}", node.amount);
     page.spans(&format!("{indent}- "), vec![Span::new(&node.name, Hue::Text.bold()), rest.into()]);
     if depth > 0 && node.formula != node.name {
-        page.spans(
-            &format!("{indent}  - "),
-            vec![Span::new(&format!("{} = {}", node.formula, node.numbers), Hue::Dim)],
-        );
+        // what is counted and not computed has no numbers of its own
+        let same = node.formula == node.numbers;
+        let written = if same { node.formula.clone() } else { format!("{} = {}", node.formula, node.numbers) };
+        page.spans(&format!("{indent}  - "), vec![Span::new(&written, Hue::Dim)]);
     }
     if depth + 1 < MAX_DEPTH {
         let memory = node.parts.iter().filter(|part| matches!(part.amount, Amount::Bytes(_)));

@@ -2,6 +2,7 @@
 //! computed by the engines. A lesson is told on the open model and the user's machine where its claims hold there, else
 //! on a model or a machine of its own where they do.
 
+mod links;
 mod measure;
 mod recipe;
 
@@ -24,6 +25,7 @@ use crate::units::Tokens;
 use measure::Case;
 use recipe::{FigureSource, KnobOverrides, KnownFigures};
 
+pub use links::on_knob;
 pub use measure::FigureValue;
 pub use recipe::{Claim, Comparison};
 

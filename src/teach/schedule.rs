@@ -1,11 +1,15 @@
 //! The scheduler's passes: the device of each operation after each pass, and the tensors copied between devices.
 
+mod overlap;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::trace::{self, ScheduleDevice, Trace};
+use super::alike::{alike, blocks_title, ranges};
+use super::trace::{self, Phase, ScheduleDevice, Trace};
 use crate::engine::ggml::backend::Without;
 use crate::engine::ggml::schedule::Pass;
 use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Op, TensorId};
@@ -17,6 +21,8 @@ use crate::page::{Column, Hue, Narrow, Page, Span};
 use crate::plan::Plan;
 use crate::units::{Bytes, grouped};
 
+pub use overlap::Overlap;
+
 /// The page.
 #[derive(Clone, Debug)]
 pub struct SchedulePage {
@@ -25,8 +31,12 @@ pub struct SchedulePage {
     pub steps: Vec<ScheduleStep>,
     /// The graph's operations in order, grouped by blocks of the model.
     pub blocks: Vec<GraphBlock>,
+    /// The blocks that are alike after every step together, as indices into [`Self::blocks`].
+    pub alike: Vec<Vec<usize>>,
     /// The graph splits.
     pub cuts: Vec<GraphSplit>,
+    /// The copies of the graph of the other phase; none if llama.cpp refuses it.
+    pub other_phase: Option<CopyTotals>,
     /// Operations computed on GPUs that they could be assumed to lack, with their numbers, the most frequent first.
     pub common: Vec<(Op, usize)>,
     /// The operation that GPUs are assumed to lack, and the copies if they support it.
@@ -90,23 +100,78 @@ pub struct GraphNode {
 }
 
 impl SchedulePage {
-    /// The scheduling of `plan`'s graph, on GPUs that lack the operation `without` if one is given.
+    /// The scheduling of the graph of `plan` in `phase`, on GPUs that lack the operation `without` if one is given.
     ///
     /// # Errors
     /// If llama.cpp refuses the model or the settings, or cannot run without the operation.
-    pub fn of(request: &PlanRequest, plan: &Plan, without: Option<Op>) -> Result<Self, EngineError> {
-        let trace = Trace::of(request, plan)?;
+    pub fn of(request: &PlanRequest, plan: &Plan, without: Option<Op>, phase: Phase) -> Result<Self, EngineError> {
+        let trace = Trace::of(request, plan, phase)?;
         let common = common(&trace);
         let Some(op) = without else { return Ok(Self::read(trace, common, None)) };
         let whole = CopyTotals::of(&cuts(&trace));
-        let lacking = trace.again(without_op(&trace.resolved, op))?;
+        let lacking = trace.again(without_op(&trace.resolved, op), phase)?;
         Ok(Self::read(lacking, common, Some((op, whole))))
     }
 
     fn read(trace: Trace, common: Vec<(Op, usize)>, without: Option<(Op, CopyTotals)>) -> Self {
         let blocks = blocks(&trace.details.graph);
         let (steps, cuts, remark) = (steps(&trace), cuts(&trace), trace.remark.clone());
-        Self { trace, steps, blocks, cuts, common, without, remark }
+        let other = trace.again(trace.resolved.clone(), trace.phase.other());
+        let other_phase = other.ok().map(|other| CopyTotals::of(&self::cuts(&other)));
+        let mut page = Self { trace, steps, blocks, alike: Vec::new(), cuts, other_phase, common, without, remark };
+        page.alike = alike(page.blocks.iter().map(|block| page.signature(block)));
+        page
+    }
+
+    /// What blocks that are alike have in common: operations with their devices after every step, and copies into them.
+    fn signature(&self, block: &GraphBlock) -> u64 {
+        let (graph, hasher) = (&self.trace.details.graph, &mut DefaultHasher::new());
+        // what stands before and after the blocks is a row of its own
+        block.layer.is_none().then_some(block.nodes.start).hash(hasher);
+        for at in block.nodes.clone() {
+            graph.nodes.get(at).map(|id| graph[*id].op).hash(hasher);
+            for step in &self.steps {
+                (step.places.get(at), step.highlighted.get(at)).hash(hasher);
+            }
+        }
+        for cut in self.cuts_into(block) {
+            let copies = cut.crossings.iter().map(|crossing| (crossing.from, crossing.bytes.0, crossing.weight));
+            (cut.home, cut.nodes.len(), copies.collect::<Vec<_>>()).hash(hasher);
+        }
+        hasher.finish()
+    }
+
+    /// The splits that begin in a block and have copies.
+    pub fn cuts_into<'s>(&'s self, block: &'s GraphBlock) -> impl Iterator<Item = &'s GraphSplit> {
+        self.cuts.iter().filter(|cut| block.nodes.contains(&cut.nodes.start) && !cut.crossings.is_empty())
+    }
+
+    /// Blocks as a title: `blocks 3–39`; `input` and `output` for what stands before and after them.
+    pub fn blocks_title(&self, blocks: &[usize]) -> String {
+        let layers: Option<Vec<usize>> =
+            blocks.iter().map(|at| self.blocks.get(*at).and_then(|block| block.layer)).collect();
+        match (layers, blocks.first().and_then(|at| self.blocks.get(*at))) {
+            (Some(layers), _) if !layers.is_empty() => blocks_title(&layers),
+            (_, Some(block)) => block.name(),
+            _ => String::new(),
+        }
+    }
+
+    /// Which blocks they are, if their title does not say it: `0–2, 4–6`.
+    pub fn blocks_listed(&self, blocks: &[usize]) -> Option<String> {
+        let layers = blocks.iter().filter_map(|at| self.blocks.get(*at).and_then(|block| block.layer));
+        let ranges = ranges(layers);
+        ranges.contains(',').then_some(ranges)
+    }
+
+    /// What graph this is, and what the other phase's copies are.
+    pub fn shown_graph(&self) -> String {
+        let (now, trace) = (self.crossed(), &self.trace);
+        let other = self.other_phase.map(|other| {
+            let batch = trace.phase.other().batch(&trace.measured);
+            format!(" That of {batch} has {}.", other.sentence())
+        });
+        format!("This is the graph of {}: {}.{}", trace.batch(), now.sentence(), other.unwrap_or_default())
     }
 
     /// The devices; RAM is the last.
@@ -138,6 +203,12 @@ impl SchedulePage {
         })
     }
 
+    /// The name of operation `at`.
+    pub fn op(&self, at: usize) -> Option<&'static str> {
+        let graph = &self.trace.details.graph;
+        graph.nodes.get(at).map(|id| graph[*id].op.name())
+    }
+
     /// Whether operation `at` is a view.
     pub fn is_view(&self, at: usize) -> bool {
         let graph = &self.trace.details.graph;
@@ -165,6 +236,20 @@ impl CopyTotals {
         let all = || cuts.iter().flat_map(|cut| &cut.crossings);
         Self { cuts: cuts.len(), tensors: all().count(), bytes: all().map(|crossing| crossing.bytes).sum() }
     }
+
+    /// `3 graph splits, 2 tensors copied, 8.0 MiB`
+    pub fn sentence(self) -> String {
+        let Self { cuts, tensors, bytes } = self;
+        match tensors {
+            0 => format!("{}, nothing copied", counted(cuts, "graph split")),
+            _ => format!("{}, {} copied, {bytes}", counted(cuts, "graph split"), counted(tensors, "tensor")),
+        }
+    }
+}
+
+/// `1 tensor`, `2 tensors`
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The request with GPUs that do not support `op`.
@@ -272,60 +357,68 @@ impl ScheduleStep {
         }
     }
 
-    /// Its name as in llama.cpp's source (`ggml_backend_sched_split_graph`, ggml-backend.cpp, 0.1.161).
+    /// Its name as in llama.cpp's source.
     pub const fn source_name(&self) -> &'static str {
-        match self.pass {
-            None => "before pass 1",
-            Some(Pass::Anchors) => "pass 1, assign backends to ops with pre-allocated inputs",
-            Some(Pass::GpusDown) => "pass 2, expand gpu down",
-            Some(Pass::GpusUp) => "pass 2, expand gpu up",
-            Some(Pass::RestDown) => "pass 2, expand rest down",
-            Some(Pass::RestUp) => "pass 2, expand rest up",
-            Some(Pass::BestFit) => "pass 3, upgrade nodes",
-            Some(Pass::Sources) => "pass 4, remaining src",
-            Some(Pass::Split) => "pass 5, split graph",
-        }
+        source_name(self.pass)
     }
 
     /// What the pass does, in a few plain sentences.
     pub const fn description(&self) -> &'static str {
-        match self.pass {
-            None => {
-                "The graph is built, and no operation has a device yet. Weights and caches are where they were loaded."
-            }
-            Some(Pass::Anchors) => {
-                "Weights and caches stay where they are in memory. An operation that reads weights runs on the device \
-                 that holds them; if that is the CPU and the batch is large, on a GPU, to which they are copied. \
-                 Inputs start in RAM."
-            }
-            Some(Pass::GpusDown) => {
-                "From the first operation to the last: one without a device gets the GPU of the operation before it, \
-                 if that GPU supports it. The CPU is not passed on yet."
-            }
-            Some(Pass::GpusUp) => {
-                "The same from the last operation to the first: one without a device gets the GPU of the operation \
-                 after it."
-            }
-            Some(Pass::RestDown) => {
-                "Once more from first to last, now for the CPU too: one without a device gets the device of the \
-                 operation before it."
-            }
-            Some(Pass::RestUp) => {
-                "And from last to first. Only operations that no neighbour's device supports are left without one."
-            }
-            Some(Pass::BestFit) => {
-                "An operation still without a device gets one that supports it, if possible the one that holds most \
-                 of its operands. One that has a device moves to a faster one that can use the same memory; here no \
-                 two devices share memory."
-            }
-            Some(Pass::Sources) => {
-                "A view gets the device of the data that it looks at; an operand without a device gets that of the \
-                 operation that reads it first."
-            }
-            Some(Pass::Split) => {
-                "The graph is cut wherever the device changes. Each split gets copies of what it reads from other \
-                 devices, and weights that are copied to a GPU begin a split of their own."
-            }
+        pass_description(self.pass)
+    }
+}
+
+/// The name of a pass as in llama.cpp's source (`ggml_backend_sched_split_graph`, ggml-backend.cpp, 0.1.161).
+pub const fn source_name(pass: Option<Pass>) -> &'static str {
+    match pass {
+        None => "before pass 1",
+        Some(Pass::Anchors) => "pass 1, assign backends to ops with pre-allocated inputs",
+        Some(Pass::GpusDown) => "pass 2, expand gpu down",
+        Some(Pass::GpusUp) => "pass 2, expand gpu up",
+        Some(Pass::RestDown) => "pass 2, expand rest down",
+        Some(Pass::RestUp) => "pass 2, expand rest up",
+        Some(Pass::BestFit) => "pass 3, upgrade nodes",
+        Some(Pass::Sources) => "pass 4, remaining src",
+        Some(Pass::Split) => "pass 5, split graph",
+    }
+}
+
+/// What a pass does, in a few plain sentences.
+pub const fn pass_description(pass: Option<Pass>) -> &'static str {
+    match pass {
+        None => "The graph is built, and no operation has a device yet. Weights and caches are where they were loaded.",
+        Some(Pass::Anchors) => {
+            "Weights and caches stay where they are in memory. An operation that reads weights runs on the device \
+             that holds them; if that is the CPU and the batch is large, on a GPU, to which they are copied. \
+             Inputs start in RAM."
+        }
+        Some(Pass::GpusDown) => {
+            "From the first operation to the last: one without a device gets the GPU of the operation before it, \
+             if that GPU supports it. The CPU is not passed on yet."
+        }
+        Some(Pass::GpusUp) => {
+            "The same from the last operation to the first: one without a device gets the GPU of the operation \
+             after it."
+        }
+        Some(Pass::RestDown) => {
+            "Once more from first to last, now for the CPU too: one without a device gets the device of the \
+             operation before it."
+        }
+        Some(Pass::RestUp) => {
+            "And from last to first. Only operations that no neighbour's device supports are left without one."
+        }
+        Some(Pass::BestFit) => {
+            "An operation still without a device gets one that supports it, if possible the one that holds most \
+             of its operands. One that has a device moves to a faster one that can use the same memory; here no \
+             two devices share memory."
+        }
+        Some(Pass::Sources) => {
+            "A view gets the device of the data that it looks at; an operand without a device gets that of the \
+             operation that reads it first."
+        }
+        Some(Pass::Split) => {
+            "The graph is cut wherever the device changes. Each split gets copies of what it reads from other \
+             devices, and weights that are copied to a GPU begin a split of their own."
         }
     }
 }
@@ -408,20 +501,9 @@ impl GraphBlock {
     }
 }
 
-/// Groups the nodes of `graph`. A nameless operation belongs to the next named one, as only the last tensor of a step
-/// is named.
+/// Groups the nodes of `graph`.
 fn blocks(graph: &Graph) -> Vec<GraphBlock> {
-    let named = |at: usize| {
-        let tensor = &graph[graph.nodes[at]];
-        let is_named = !tensor.op.is_view() && !tensor.label.is_empty();
-        is_named.then(|| usize::try_from(tensor.layer).ok())
-    };
-    let mut layers: Vec<Option<usize>> = vec![None; graph.nodes.len()];
-    let mut next = None;
-    for at in (0..graph.nodes.len()).rev() {
-        next = named(at).unwrap_or(next);
-        layers[at] = next;
-    }
+    let layers = trace::layers(graph);
     let mut blocks: Vec<GraphBlock> = Vec::new();
     for (at, layer) in layers.into_iter().enumerate() {
         match blocks.last_mut().filter(|block| block.layer == layer) {
@@ -482,6 +564,8 @@ impl SchedulePage {
         json!({
             "page": "schedule",
             "remark": self.remark,
+            "phase": self.trace.phase.name(),
+            "tokens": self.trace.tokens(),
             "without": self.without.map(|(op, _)| op.name()),
             "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
             "splits": self.cuts.iter().map(cut).collect::<Vec<_>>(),
@@ -508,6 +592,7 @@ impl SchedulePage {
             );
             page.text(&sentence, Hue::Over);
         }
+        page.text(&self.shown_graph(), Hue::Text);
         page.blank();
         self.steps_onto(&mut page);
         page.heading("The graph after the last pass");
@@ -516,6 +601,10 @@ impl SchedulePage {
         let pipeline = self.trace().details.pipeline;
         let word = if pipeline.is_on() { "on (n_copies = 4)" } else { "off" };
         page.heading(&format!("Pipeline parallelism is {word}"));
+        if let Some(overlap) = self.overlap() {
+            overlap.onto(&mut page);
+            page.blank();
+        }
         for (description, met) in pipeline.conditions() {
             page.item(&format!("{} {description}", if met { "yes:" } else { "no:" }));
         }
@@ -557,8 +646,9 @@ impl SchedulePage {
         page.text(&format!("Each character is an operation: {}.", meaning.collect::<Vec<_>>().join(", ")), Hue::Text);
         page.blank();
         let last = self.steps.len().saturating_sub(1);
-        for block in &self.blocks {
-            let name = block.name();
+        for blocks in &self.alike {
+            let Some(block) = blocks.first().and_then(|at| self.blocks.get(*at)) else { continue };
+            let name = self.blocks_title(blocks);
             let shown = block.nodes.clone().filter(|node| !self.is_view(*node));
             let signs: Vec<_> = shown.map(|node| sign(self.home_of(node, last))).collect();
             for (at, row) in signs.chunks(cells.saturating_sub(NAMES).max(1)).enumerate() {
@@ -572,8 +662,7 @@ impl SchedulePage {
 
     fn splits_onto(&self, page: &mut Page) {
         let crossed = self.crossed();
-        let heading = format!("{} graph splits, {} tensors copied, {}", crossed.cuts, crossed.tensors, crossed.bytes);
-        page.heading(&heading);
+        page.heading(&crossed.sentence());
         let id = |home: usize| self.homes().get(home).map_or("", |home| home.id.as_str()).to_owned();
         let mut rows: Vec<Vec<Span>> = Vec::new();
         for (at, cut) in self.cuts.iter().enumerate() {
@@ -601,4 +690,4 @@ impl SchedulePage {
 }
 
 /// Width of a block's name.
-const NAMES: usize = 11;
+const NAMES: usize = 14;

@@ -9,13 +9,62 @@ use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown, ResolvedReque
 use crate::engine::{self, EngineError, EngineId, RequestParts};
 use crate::plan::{PartKind, Plan};
 use crate::settings::{Context, GpuLayers, Settings};
-use crate::units::Bytes;
+use crate::units::{Bytes, Tokens};
+
+/// The batch whose graph is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// A prompt: an ubatch of tokens, for which memory is reserved.
+    #[default]
+    Prompt,
+    /// Generation: one token of each sequence.
+    Token,
+}
+
+impl Phase {
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Prompt => Self::Token,
+            Self::Token => Self::Prompt,
+        }
+    }
+
+    /// In JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Token => "token",
+        }
+    }
+
+    /// Tokens of the batch of `measured`.
+    pub fn tokens(self, measured: &MemoryBreakdown) -> u64 {
+        match self {
+            Self::Prompt => measured.parameters.reserved().n_tokens,
+            Self::Token => measured.parameters.probe(1).n_tokens,
+        }
+    }
+
+    /// The batch of `measured`, as in a sentence: `a prompt of 512 tokens`.
+    pub fn batch(self, measured: &MemoryBreakdown) -> String {
+        let parameters = &measured.parameters;
+        match self {
+            Self::Prompt => format!("a prompt of {} tokens", Tokens(self.tokens(measured))),
+            Self::Token if parameters.n_seq_max == 1 => "one token".to_owned(),
+            Self::Token => format!("one token for each of {} sequences", parameters.n_seq_max),
+        }
+    }
+}
 
 /// A request to llama.cpp and the record of its measurement.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// The request.
     pub resolved: ResolvedRequest,
+    /// The batch of the graph.
+    pub phase: Phase,
     /// The memory that is allocated.
     pub measured: MemoryBreakdown,
     /// Graph, schedule and allocation of the compute buffers.
@@ -40,12 +89,12 @@ pub struct ScheduleDevice {
 }
 
 impl Trace {
-    /// The measurement behind `plan`, the plan of `request`; for an engine that only estimates, that of a request to
+    /// The measurement behind `plan`, the plan of `request`, with the graph of `phase`; for an engine that only estimates, that of a request to
     /// llama.cpp with the same layers, context, batch and cache types.
     ///
     /// # Errors
     /// If llama.cpp refuses the model or the settings.
-    pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
+    pub fn of(request: &PlanRequest, plan: &Plan, phase: Phase) -> Result<Self, EngineError> {
         let own = engine::of(request.engine).resolve(request.parts())?;
         let (resolved, remark) = match own {
             Some(resolved) => (resolved, beside(plan)),
@@ -59,25 +108,39 @@ impl Trace {
             alignment: backend.alignment(),
         };
         let homes = devices.zip(resolved.backends()).map(home).collect();
-        Self::measure(resolved, homes, remark)
+        Self::measure(resolved, phase, homes, remark)
     }
 
-    /// The measurement of a changed request on the same devices.
+    /// The measurement of a changed request on the same devices, with the graph of `phase`.
     ///
     /// # Errors
     /// If llama.cpp refuses it.
-    pub fn again(&self, resolved: ResolvedRequest) -> Result<Self, EngineError> {
-        Self::measure(resolved, self.homes.clone(), self.remark.clone())
+    pub fn again(&self, resolved: ResolvedRequest, phase: Phase) -> Result<Self, EngineError> {
+        Self::measure(resolved, phase, self.homes.clone(), self.remark.clone())
+    }
+
+    /// Tokens of the batch of the graph.
+    pub fn tokens(&self) -> u64 {
+        self.phase.tokens(&self.measured)
+    }
+
+    /// The batch of the graph, as in a sentence.
+    pub fn batch(&self) -> String {
+        self.phase.batch(&self.measured)
     }
 
     fn measure(
         resolved: ResolvedRequest,
+        phase: Phase,
         homes: Vec<ScheduleDevice>,
         remark: Option<String>,
     ) -> Result<Self, EngineError> {
         let mut passes = Passes::new();
-        let (measured, details) = resolved.measure_traced(&mut passes)?;
-        Ok(Self { resolved, measured, details, passes, homes, remark })
+        let (measured, details) = match phase {
+            Phase::Prompt => resolved.measure_traced(&mut passes)?,
+            Phase::Token => resolved.trace_token(&mut passes)?,
+        };
+        Ok(Self { resolved, phase, measured, details, passes, homes, remark })
     }
 }
 
@@ -125,6 +188,22 @@ fn llama_cpp_settings(plan: &Plan, settings: &Settings) -> Settings {
         tensor_split: Vec::new(),
         ..settings.clone()
     }
+}
+
+/// The block of every node of `graph`; none before the first and after the last. An operation without a name of its own
+/// belongs to the next one with a block, as only the last tensor of a step is named, and some norms have no block's number.
+pub fn layers(graph: &Graph) -> Vec<Option<usize>> {
+    let is_named = |tensor: &Tensor| !tensor.op.is_view() && !tensor.label.is_empty();
+    let layer = |tensor: &Tensor| usize::try_from(tensor.layer).ok().filter(|_| is_named(tensor));
+    let first = graph.nodes.iter().position(|id| layer(&graph[*id]).is_some()).unwrap_or(graph.nodes.len());
+    let mut next = None;
+    let mut layers: Vec<Option<usize>> = vec![None; graph.nodes.len()];
+    for (at, (found, id)) in layers.iter_mut().zip(&graph.nodes).enumerate().rev() {
+        let tensor = &graph[*id];
+        next = if at < first && is_named(tensor) { None } else { layer(tensor).or(next) };
+        *found = next;
+    }
+    layers
 }
 
 /// `blk.3.ffn_gate` for a weight, `cache_k-3` for a cache, `kq-3` for a result, `ROPE-3` for one without a name.

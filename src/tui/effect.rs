@@ -4,6 +4,7 @@ mod runner;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::action::Action;
 use super::query::Query;
@@ -64,6 +65,8 @@ pub enum Effect {
     Tick {
         /// Returned with the answer.
         id: u64,
+        /// The delay.
+        after: Duration,
     },
     /// Send [`Action::Fade`] once no newer change has come for a while.
     Fade {

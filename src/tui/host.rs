@@ -14,7 +14,7 @@ use super::keymap::Scope;
 use super::planner;
 use super::query::QueryPart;
 use super::regions::{Regions, ScreenLayout};
-use super::screen::{Cover, Response, Screen, scrolled};
+use super::screen::{Closed, Cover, Response, Screen, scrolled};
 use super::screens;
 use super::screens::help::HelpPage;
 use super::screens::verify::{VerifyPage, is_log};
@@ -33,14 +33,14 @@ pub struct Host {
     pub app: App,
     /// What is shown over it.
     pub screen: Option<Box<dyn Screen>>,
-    /// The screen that was closed last of those that go on where they were.
-    closed: Option<Box<dyn Screen>>,
+    /// The screens that were closed and go on where they were.
+    closed: Closed,
 }
 
 impl Host {
     /// The planner alone.
     pub fn new(start: InitialState) -> Self {
-        Self { app: App::new(start), screen: None, closed: None }
+        Self { app: App::new(start), screen: None, closed: Closed::default() }
     }
 
     /// Handles `action` and returns the effects to run. Never panics, in any order of actions.
@@ -150,7 +150,7 @@ impl Host {
             _ => {}
         }
         let Some(mut screen) = self.screen.take() else {
-            return match screens::opened_by(&mut self.app, self.closed.as_deref(), command) {
+            return match screens::opened_by(&mut self.app, &self.closed, command) {
                 Some((screen, first)) => {
                     let mut effects = self.show(screen);
                     effects.extend(first);
@@ -247,7 +247,7 @@ impl Host {
             Response::Stay(effects) => (Some(screen), effects),
             Response::Close(effects) => {
                 if screen.goes_on() {
-                    self.closed = Some(screen);
+                    self.closed.keep(screen);
                 }
                 (None, effects)
             }

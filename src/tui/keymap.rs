@@ -185,6 +185,8 @@ pub enum Scope {
     Placement,
     /// On the pages of a layer and of a device.
     Details,
+    /// On the pages of where a number comes from.
+    Explain,
     /// On the pages of the teach screen.
     Teach,
     /// On overlays.
@@ -219,6 +221,7 @@ impl Scope {
             Self::Export => "Export",
             Self::Placement => "Placement",
             Self::Details => "A layer, a device",
+            Self::Explain => "Where a number comes from",
             Self::Teach => "Teach",
             Self::Page => "Pop-up pages",
         }
@@ -239,6 +242,7 @@ impl Scope {
         Self::Export,
         Self::Placement,
         Self::Details,
+        Self::Explain,
         Self::Machine,
         Self::CardPicker,
         Self::SavedMachines,

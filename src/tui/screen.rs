@@ -187,6 +187,24 @@ impl Behind {
     }
 }
 
+/// The screens that were closed and go on where they were, the newest of each type.
+#[derive(Debug, Default)]
+pub struct Closed(Vec<Box<dyn Screen>>);
+
+impl Closed {
+    /// Keeps `screen` in place of an older one of its type.
+    pub fn keep(&mut self, screen: Box<dyn Screen>) {
+        let kind = |screen: &dyn Screen| (screen as &dyn Any).type_id();
+        self.0.retain(|kept| kind(&**kept) != kind(&*screen));
+        self.0.push(screen);
+    }
+
+    /// The one of type `S`.
+    pub fn last<S: Screen>(&self) -> Option<&S> {
+        self.0.iter().find_map(|kept| (&**kept as &dyn Any).downcast_ref())
+    }
+}
+
 /// What a screen leaves of the planner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {

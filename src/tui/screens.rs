@@ -26,23 +26,16 @@ pub mod verify;
 pub mod watch;
 pub mod why;
 
-use std::any::Any;
-
 use super::action::Command;
 use super::app::App;
 use super::effect::Effect;
 use super::regions::Panel;
-use super::screen::Screen;
+use super::screen::{Closed, Screen};
 use super::widget::field::TextEntry;
-use crate::teach::Page;
 
 /// The screen that `command` opens from the planner, and effects to run besides; none if it opens none. It may go on where
 /// `closed` was.
-pub(super) fn opened_by(
-    app: &mut App,
-    closed: Option<&dyn Screen>,
-    command: Command,
-) -> Option<(Box<dyn Screen>, Vec<Effect>)> {
+pub(super) fn opened_by(app: &mut App, closed: &Closed, command: Command) -> Option<(Box<dyn Screen>, Vec<Effect>)> {
     let screen: Box<dyn Screen> = match command {
         Command::Apply => Box::new(apply::ApplyPage::default()),
         Command::Best => Box::new(best::BestPage::default()),
@@ -56,14 +49,13 @@ pub(super) fn opened_by(
         Command::Machine => Box::new(machine::MachineScreen::default()),
         Command::Matrix => Box::new(matrix::MatrixPage::default()),
         Command::Models | Command::Open => {
-            let before = closed.and_then(|closed| (closed as &dyn Any).downcast_ref());
-            let browser = models::ModelBrowser::open(app, before, command == Command::Open);
+            let browser = models::ModelBrowser::open(app, closed.last(), command == Command::Open);
             return Some((Box::new(browser), vec![Effect::ListModels]));
         }
         Command::Notes => Box::new(notes::NotesPage::default()),
         Command::Placement => Box::new(placement::PlacementScreen::of(app)),
         Command::Sweep => Box::new(sweep::SweepPage::of(app)),
-        Command::Teach => Box::new(teach::TeachScreen::on(Page::ALL[0])),
+        Command::Teach => Box::new(teach::TeachScreen::reopened(app, closed.last())),
         Command::Together => Box::new(together::TogetherPage::default()),
         Command::Verify => Box::new(verify::VerifyPage::default()),
         Command::Watch => Box::new(watch::WatchPage::default()),

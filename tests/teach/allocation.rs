@@ -3,6 +3,7 @@
 use plimsoll::engine::EngineId;
 use plimsoll::plan::Plan;
 use plimsoll::teach::allocation::{AllocationPage, AllocationWalk, Timeline, Variation};
+use plimsoll::teach::trace::Phase;
 use plimsoll::teach::{PageContent, Topic};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
@@ -63,7 +64,7 @@ proptest! {
         engine in select(&EngineId::ALL[..]), model in any_model(), machine in machine(),
         settings in prop_oneof![sane(), settings()], versus in proptest::option::of(select(&Variation::ALL[..])),
     ) {
-        if let Some((plan, content)) = shown(engine, model, &machine, &settings, Topic::Allocation(versus)) {
+        if let Some((plan, content)) = shown(engine, model, &machine, &settings, Topic::Allocation(versus, Phase::Prompt)) {
             let builds = builds_a_graph(engine);
             // llama.cpp may refuse what an estimator accepts
             let content = match content.map(allocation) {
@@ -88,7 +89,8 @@ proptest! {
 fn walked(settings: &plimsoll::settings::Settings, versus: Option<Variation>) -> (Plan, AllocationPage) {
     let model = harness::model("llama3.1-8b").into();
     let (plan, content) =
-        shown(EngineId::LlamaCpp, &model, &harness::one_gpu(), settings, Topic::Allocation(versus)).unwrap();
+        shown(EngineId::LlamaCpp, &model, &harness::one_gpu(), settings, Topic::Allocation(versus, Phase::Prompt))
+            .unwrap();
     (plan, allocation(content.unwrap()))
 }
 
@@ -131,7 +133,8 @@ fn attention_scores_appear_only_without_flash_attention() {
 fn estimators_show_llama_cpps_graph_and_say_so() {
     let (model, machine, settings) = (harness::model("llama3.1-8b").into(), harness::one_gpu(), settings_of(8192));
     for engine in [EngineId::Ollama024, EngineId::Ollama011] {
-        let (plan, content) = shown(engine, &model, &machine, &settings, Topic::Allocation(None)).unwrap();
+        let (plan, content) =
+            shown(engine, &model, &machine, &settings, Topic::Allocation(None, Phase::Prompt)).unwrap();
         let content = allocation(content.unwrap());
         assert!(content.remark.is_some_and(|remark| remark.starts_with(engine.title())));
         let translated = plimsoll::settings::Settings {
@@ -140,7 +143,52 @@ fn estimators_show_llama_cpps_graph_and_say_so() {
             flash_attn: plan.settings.flash_attn,
             ..settings.clone()
         };
-        let (theirs, _) = shown(EngineId::LlamaCpp, &model, &machine, &translated, Topic::Allocation(None)).unwrap();
+        let (theirs, _) =
+            shown(EngineId::LlamaCpp, &model, &machine, &translated, Topic::Allocation(None, Phase::Prompt)).unwrap();
         reserves_what_the_plan_says(&content.walk, None, &theirs).unwrap();
     }
+}
+
+/// One token uses what a prompt's graph reserved, and the page says how much of it.
+#[test]
+fn one_token_uses_what_a_prompt_reserved() {
+    let model = harness::model("llama3.1-8b").into();
+    let of = |phase| {
+        let topic = Topic::Allocation(None, phase);
+        let (plan, content) =
+            shown(EngineId::LlamaCpp, &model, &harness::one_gpu(), &settings_of(16_384), topic).unwrap();
+        (plan, allocation(content.unwrap()))
+    };
+    let ((plan, prompt), (_, token)) = (of(Phase::Prompt), of(Phase::Token));
+    for (timeline, of_prompt) in token.walk.timelines.iter().zip(&prompt.walk.timelines) {
+        assert!(timeline.reserved < of_prompt.reserved, "{}", timeline.id);
+        holds_together(timeline, token.walk.moments.len()).unwrap();
+        let graph = plan.devices[timeline.device].graph;
+        let said = format!("{} of {graph} on {}", timeline.reserved, timeline.id);
+        assert!(token.batch.contains(&said), "{}: {said}", token.batch);
+    }
+}
+
+/// Folding leaves out nothing but repetition, and one block is one block.
+#[rstest]
+fn zooming_shows_steps_of_the_walk(
+    #[values("llama3.1-8b", "gpt-oss-20b", "qwen3-coder-next", "gemma3-4b")] model: &str,
+) {
+    use plimsoll::teach::allocation::Zoom;
+    let (model, machine) = (harness::model(model).into(), harness::machine(1, "RTX 3060", 12, 64));
+    let topic = Topic::Allocation(None, Phase::Prompt);
+    let (_, content) = shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), topic).unwrap();
+    let walk = allocation(content.unwrap()).walk;
+    let peak = walk.timelines[0].peak;
+    let all = walk.view(Zoom::All, peak);
+    assert_eq!(all.moments, (0..walk.moments.len()).collect::<Vec<_>>());
+    let folded = walk.view(Zoom::Alike, peak);
+    assert!(folded.moments.len() < all.moments.len() && folded.moments.is_sorted());
+    let most = |moments: &[usize]| moments.iter().map(|at| walk.timelines[0].alive[*at].iter().sum::<u64>()).max();
+    assert_eq!(most(&folded.moments), most(&all.moments), "what is folded is shown once");
+    let block = walk.view(Zoom::Block, peak);
+    assert!(block.moments.contains(&peak), "{:?}", block.moments);
+    let layers: std::collections::BTreeSet<_> = block.moments.iter().map(|at| walk.moments[*at].layer).collect();
+    assert_eq!(layers.len(), 1);
+    assert!(block.moments.len() > 10, "a block has more operations: {}", block.moments.len());
 }

@@ -12,6 +12,7 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::harness;
 use crate::laws::{any_model, machine, models};
 
 const CLASSIC: [EngineId; 2] = [EngineId::Ollama024, EngineId::Ollama011];
@@ -279,4 +280,66 @@ fn plans_change_at_the_crossovers() {
         }
     }
     assert!(turned > 50, "{turned}");
+}
+
+/// The words of a cache's formula stand for its numbers, and these make its bytes; what a token adds is the same on both
+/// sides of a longer context.
+#[test]
+fn the_formula_of_a_cache_is_its_bytes() {
+    for (model, kv) in [
+        ("llama3.1-8b", CacheType::F16),
+        ("llama3.1-8b", CacheType::Q8_0),
+        ("gemma3-4b", CacheType::F16),
+        ("gpt-oss-20b", CacheType::F16),
+        ("qwen3-coder-next", CacheType::Q4_0),
+        ("mamba-2.8b", CacheType::F16),
+    ] {
+        let prepared: PreparedModel = harness::model(model).into();
+        let at = |ctx: u64| {
+            let settings = Settings { cache_type_k: Some(kv), cache_type_v: Some(kv), ..super::settings_of(ctx) };
+            let machine = harness::machine(1, "RTX 3090", 24, 64);
+            PlanRequest::new(EngineId::LlamaCpp, prepared.clone(), machine, settings).plan().unwrap()
+        };
+        let (plan, longer) = (at(8192), at(8192 + 1024));
+        let sum: u64 = plan.cache_formulas().iter().map(|(count, term)| *count as u64 * term.bytes.0).sum();
+        assert_eq!(Bytes(sum), plan.totals.cache, "{model}");
+        for (_, term) in plan.cache_formulas() {
+            let numbers = computed(&term.numbers);
+            assert!((numbers - term.bytes.0 as f64).abs() < 0.5, "{model}: {} is {numbers}", term.numbers);
+        }
+        let grown = longer.totals.cache - plan.totals.cache;
+        assert_eq!(plan.cache_per_token().unwrap_or_default(), Bytes(grown.0 / 1024), "{model}");
+    }
+}
+
+/// The value of sums of products with brackets and divisions.
+fn computed(text: &str) -> f64 {
+    fn sum(text: &mut std::iter::Peekable<std::str::Chars<'_>>) -> f64 {
+        let mut all = product(text);
+        while text.next_if_eq(&'+').is_some() {
+            all += product(text);
+        }
+        all
+    }
+    fn product(text: &mut std::iter::Peekable<std::str::Chars<'_>>) -> f64 {
+        let mut all = factor(text);
+        while let Some(sign) = text.next_if(|sign| ['×', '/'].contains(sign)) {
+            all = if sign == '×' { all * factor(text) } else { all / factor(text) };
+        }
+        all
+    }
+    fn factor(text: &mut std::iter::Peekable<std::str::Chars<'_>>) -> f64 {
+        if text.next_if_eq(&'(').is_some() {
+            let inside = sum(text);
+            assert_eq!(text.next(), Some(')'));
+            return inside;
+        }
+        let mut digits = String::new();
+        while let Some(digit) = text.next_if(char::is_ascii_digit) {
+            digits.push(digit);
+        }
+        digits.parse().unwrap()
+    }
+    let plain: String = text.chars().filter(|sign| !sign.is_whitespace()).collect();
+    sum(&mut plain.chars().peekable())
 }

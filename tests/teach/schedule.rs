@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use plimsoll::engine::EngineId;
 use plimsoll::engine::ggml::Op;
 use plimsoll::teach::schedule::SchedulePage;
+use plimsoll::teach::trace::Phase;
 use plimsoll::teach::{PageContent, Topic};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
@@ -76,7 +77,7 @@ proptest! {
         engine in select(&EngineId::ALL[..]), model in any_model(), machine in machine(),
         settings in prop_oneof![sane(), settings()], which in any::<Index>(),
     ) {
-        let Some((plan, content)) = shown(engine, model, &machine, &settings, Topic::Schedule(None)) else {
+        let Some((plan, content)) = shown(engine, model, &machine, &settings, Topic::Schedule(None, Phase::Prompt)) else {
             return Ok(());
         };
         let builds = builds_a_graph(engine);
@@ -94,7 +95,7 @@ proptest! {
             return Ok(());
         }
         let (op, _) = whole.common[which.index(whole.common.len())];
-        let (_, content) = shown(engine, model, &machine, &settings, Topic::Schedule(Some(op))).unwrap();
+        let (_, content) = shown(engine, model, &machine, &settings, Topic::Schedule(Some(op), Phase::Prompt)).unwrap();
         // llama.cpp refuses a cache that needs flash attention without it
         let Ok(lacking) = content.map(schedule) else { return Ok(()) };
         steps_only_add(&lacking)?;
@@ -112,7 +113,8 @@ fn on_gpu(content: &SchedulePage, op: Op) -> bool {
 
 fn details(without: Option<Op>) -> SchedulePage {
     let (model, machine) = (harness::model("llama3.1-8b").into(), harness::one_gpu());
-    let shown = shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), Topic::Schedule(without));
+    let shown =
+        shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), Topic::Schedule(without, Phase::Prompt));
     schedule(shown.unwrap().1.unwrap())
 }
 
@@ -138,7 +140,8 @@ fn an_unsupported_rope_runs_on_the_cpu_in_every_block() {
 fn pipeline_parallelism_keeps_four_copies_and_explains_it() {
     let (model, machine) = (harness::model("llama3.1-8b").into(), harness::machine(2, "RTX 3090", 24, 64));
     let content = |settings| {
-        let (_, content) = shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None)).unwrap();
+        let (_, content) =
+            shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None, Phase::Prompt)).unwrap();
         schedule(content.unwrap())
     };
     let on = content(settings_of(8192));
@@ -148,4 +151,76 @@ fn pipeline_parallelism_keeps_four_copies_and_explains_it() {
     let off = content(plimsoll::settings::Settings { gpu_layers: layers, ..settings_of(8192) });
     let unmet: Vec<_> = off.trace().details.pipeline.conditions().into_iter().filter(|(_, met)| !met).collect();
     assert_eq!(unmet, [("all layers are on GPU", false)]);
+}
+
+/// A prompt's splits are not those of a token: each says which it is, and what the other has.
+#[rstest::rstest]
+#[case::dense("llama3.1-8b", 12, 24_576)]
+#[case::split("llama3.1-8b", 6, 24_576)]
+#[case::experts("gpt-oss-20b", 12, 24_576)]
+#[case::recurrent("mamba-2.8b", 12, 8192)]
+fn each_phase_says_which_it_is(#[case] model: &str, #[case] gib: u64, #[case] ctx: u64) {
+    let (model, machine) = (harness::model(model).into(), harness::machine(1, "RTX 3060", gib, 32));
+    let settings = plimsoll::settings::Settings { parallel: Some(1), ..settings_of(ctx) };
+    let of = |phase| {
+        let (_, content) =
+            shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None, phase)).unwrap();
+        schedule(content.unwrap())
+    };
+    let (prompt, token) = (of(Phase::Prompt), of(Phase::Token));
+    assert_eq!((prompt.trace().tokens(), token.trace().tokens()), (512, 1));
+    assert_eq!((prompt.other_phase, token.other_phase), (Some(token.crossed()), Some(prompt.crossed())));
+    for (page, of) in [(&prompt, "a prompt of 512 tokens"), (&token, "one token")] {
+        let said = page.shown_graph();
+        assert!(said.contains(&format!("the graph of {of}: {}", page.crossed().sentence())), "{said}");
+        steps_only_add(page).unwrap();
+    }
+    let weights =
+        |page: &SchedulePage| page.cuts.iter().flat_map(|cut| &cut.crossings).filter(|copy| copy.weight).count();
+    assert_eq!(weights(&token), 0, "the CPU computes one token with the weights where they are");
+}
+
+/// Blocks that are folded are the same in every step, and none is left out.
+#[rstest::rstest]
+fn folded_blocks_are_alike(
+    #[values("llama3.1-8b", "gpt-oss-20b", "qwen3-coder-next", "gemma3-4b", "mamba-2.8b")] model: &str,
+    #[values(6, 24)] gib: u64,
+) {
+    let (model, machine) = (harness::model(model).into(), harness::machine(1, "RTX 3060", gib, 64));
+    let topic = Topic::Schedule(None, Phase::Prompt);
+    let page = schedule(shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), topic).unwrap().1.unwrap());
+    let mut all: Vec<usize> = page.alike.iter().flatten().copied().collect();
+    all.sort_unstable();
+    assert_eq!(all, (0..page.blocks.len()).collect::<Vec<_>>());
+    let operations = |block: usize, step: usize| {
+        let nodes = page.blocks[block].nodes.clone();
+        nodes.map(|node| (page.op(node), page.home_of(node, step), page.is_highlighted(node, step))).collect::<Vec<_>>()
+    };
+    for blocks in page.alike.iter().filter(|blocks| blocks.len() > 1) {
+        for (block, step) in blocks.iter().flat_map(|block| (0..page.steps.len()).map(move |step| (*block, step))) {
+            assert_eq!(operations(block, step), operations(blocks[0], step), "{block} at {step}");
+        }
+    }
+    let layers = page.blocks.iter().filter(|block| block.layer.is_some()).count();
+    assert!(page.blocks.len() <= layers + 2, "what is in no block stands before and after them");
+    assert!(page.alike.len() <= 16, "{} rows are hardly folded", page.alike.len());
+}
+
+#[test]
+fn a_pipeline_computes_every_ubatch_once_on_each_gpu() {
+    let (model, machine) = (harness::model("llama3.1-8b").into(), harness::machine(2, "RTX 3090", 24, 64));
+    let topic = Topic::Schedule(None, Phase::Prompt);
+    let page = schedule(shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), topic).unwrap().1.unwrap());
+    let overlap = page.overlap().unwrap();
+    assert_eq!((overlap.stages.as_slice(), overlap.ubatches), (["GPU0", "GPU1"].map(str::to_owned).as_slice(), 4));
+    assert_eq!((overlap.turns(), overlap.turns_without()), (5, 8));
+    for stage in 0..2 {
+        let computed: Vec<usize> = (0..overlap.turns()).filter_map(|turn| overlap.ubatch(stage, turn)).collect();
+        assert_eq!(computed, [0, 1, 2, 3], "in order, and each once");
+    }
+    let follows = |turn: usize| Some((overlap.ubatch(1, turn)?, overlap.ubatch(0, turn - 1)?));
+    assert!((1..overlap.turns()).filter_map(follows).all(|(later, earlier)| later == earlier));
+    let alone = harness::machine(1, "RTX 3090", 24, 64);
+    let page = schedule(shown(EngineId::LlamaCpp, &model, &alone, &settings_of(8192), topic).unwrap().1.unwrap());
+    assert_eq!(page.overlap(), None);
 }

@@ -100,6 +100,62 @@ fn cells_fill_automatically_until_paused() {
     assert_eq!(steps(&harness), 2);
 }
 
+/// Every page with steps plays them to its end, and then pauses; a key plays them faster.
+#[rstest]
+fn walks_play_to_their_end(#[values(Page::Schedule, Page::Layers, Page::Allocation)] page: Page) {
+    let mut harness = open((140, 45), Tone::Dark, page, "Home Space ]");
+    assert!(harness.text().contains("playing 2×"), "{}", harness.text());
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..2000 {
+        seen.insert(harness.text());
+        let (id, ticks) = (harness.last_tick, harness.ticks);
+        harness.act(Action::Tick { id });
+        if harness.ticks == ticks {
+            break;
+        }
+    }
+    assert!(harness.text().contains("paused 2×"), "{}", harness.text());
+    assert!(seen.len() > 5, "{page:?}: {} pictures", seen.len());
+    harness.press("Space");
+    assert!(harness.text().contains("playing"), "it begins anew");
+    harness.press("Tab");
+    assert!(!harness.text().contains("playing"), "another page does not play");
+}
+
+/// The screen goes on where it was left, and at what fits the selection if that has changed.
+#[test]
+fn the_screen_goes_on_where_it_was() {
+    let mut harness = open((140, 45), Tone::Dark, Page::Allocation, "Home → → → z b");
+    let before = harness.text();
+    harness.press("Esc b Esc t");
+    assert_eq!(harness.text(), before);
+    // the next knob
+    harness.press("Esc ↓ t");
+    let lesson = lessons::on_knob(harness.host.app.knobs.focus).unwrap();
+    let teach: &TeachScreen = harness.showing();
+    assert_eq!((teach.page, teach.lessons.at), (Page::Allocation, lesson));
+}
+
+/// Where a number comes from offers the lesson on it, a layer its place in the walk, a tensor its term.
+#[test]
+fn a_number_leads_to_its_lesson() {
+    let mut harness = open((140, 45), Tone::Dark, Page::Formulas, "Esc ↓ i t");
+    let lesson = lessons::on_knob(harness.host.app.knobs.focus).unwrap();
+    let teach: &TeachScreen = harness.showing();
+    assert_eq!((teach.page, teach.lessons.at), (Page::Lessons, lesson));
+    harness.press("Esc Tab End i t");
+    assert!(harness.text().contains("▸Layers") && harness.text().contains("output layer: "), "{}", harness.text());
+    // a term leads to its lesson too
+    harness.press("Tab Tab Tab Tab Tab Home ↓ ↓ ↓ ↓");
+    assert!(harness.text().contains("▸ parallel"), "{}", harness.text());
+    harness.press("Enter");
+    let teach: &TeachScreen = harness.showing();
+    assert_eq!(Some(teach.lessons.at), lessons::on_knob(plimsoll::settings::knob::Knob::Parallel));
+    // and the knobs of a lesson are those that it is about
+    harness.press("v");
+    assert_eq!(harness.host.app.knobs.focus, plimsoll::settings::knob::Knob::Parallel);
+}
+
 #[test]
 fn a_lesson_is_applied_and_undone() {
     let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
@@ -147,7 +203,7 @@ fn click(harness: &mut Harness, text: &str) {
 
 #[rstest]
 fn what_can_be_selected_can_be_clicked(#[values((80, 24), (140, 45))] size: (u16, u16)) {
-    let mut harness = open(size, Tone::Dark, Page::Schedule, "");
+    let mut harness = open(size, Tone::Dark, Page::Schedule, "z");
     click(&mut harness, "block 2");
     place(&harness, "▸block 2");
     harness.press("Enter");
@@ -182,7 +238,8 @@ fn steps_and_kinds_of_blocks_can_be_clicked_where_all_fit() {
 }
 
 #[rstest]
-#[case::schedule(Page::Schedule, "▸block 0")]
+#[case::schedule(Page::Schedule, "▸blocks 0–32")]
+#[case::layers(Page::Layers, "▸ ■")]
 #[case::allocation(Page::Allocation, "▸ CPU")]
 #[case::formulas(Page::Formulas, "▸weights ─")]
 #[case::caches(Page::Caches, "▸5 blocks")]
@@ -221,6 +278,11 @@ fn the_wheel_reads_a_lesson_and_chooses_among_them() {
 #[case::splits("schedule-splits", Page::Schedule, "→ → → → → → → →")]
 #[case::block("schedule-block", Page::Schedule, "→ ↓ ↓ Enter ↓ ↓ ↓")]
 #[case::taken_away("schedule-taken-away", Page::Schedule, "x → → → → → → → → ↓ ↓")]
+#[case::unfolded("schedule-unfolded", Page::Schedule, "z b → → → → → → → → ↓ ↓")]
+#[case::layers("layers", Page::Layers, "→ → → → → →")]
+#[case::glossary("glossary", Page::Glossary, "PgDn PgDn PgDn ↓ ↓")]
+#[case::folded("allocation-folded", Page::Allocation, "z")]
+#[case::one_block("allocation-block", Page::Allocation, "z z b → →")]
 #[case::allocation("allocation", Page::Allocation, "")]
 #[case::beside("allocation-beside", Page::Allocation, "c → →")]
 #[case::ram("allocation-ram", Page::Allocation, "↓ Home PgDn PgDn PgDn")]

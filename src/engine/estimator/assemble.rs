@@ -137,6 +137,7 @@ fn layers(case: &Case<'_>, placement: &Placement) -> Vec<LayerPlan> {
         device: gpu.unwrap_or(case.machine.gpus.len()),
         weights,
         cache,
+        per_token: Bytes::ZERO,
         cache_term,
         why: why.clone(),
     };

@@ -163,6 +163,15 @@ impl<'a> Measurer<'a> {
         Ok(self.lay_out(placement, options, &mut Graph::default())?.memory)
     }
 
+    /// The graph of one token per sequence in place of a prompt's, in the same layout: what runs while tokens are generated.
+    ///
+    /// # Errors
+    /// As [`Self::measure`].
+    fn token_graph(&self, graphs: &mut MeasuredGraphs, passes: Option<&mut PassTrace>) -> Result<(), LoadError> {
+        let MeasuredGraphs { layout, pins, graph, schedule, .. } = graphs;
+        self.graph_of(layout, layout.context.probe(1), *pins, (graph, schedule), passes)
+    }
+
     /// Graphs with their details.
     pub fn details(&self, graphs: MeasuredGraphs) -> AllocationDetails {
         let mut lifetimes = Vec::new();
@@ -550,6 +559,25 @@ impl LoadedModel {
     ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
         let measurer = Measurer::new(self, devices);
         let (measured, graphs) = measurer.reserve(&self.place(devices, spread), options, reservation, None, passes)?;
+        Ok((measured, measurer.details(graphs)))
+    }
+
+    /// A load with the details of the graph of one token per sequence; what is measured is the load's. `passes` receives
+    /// every tensor's device after each pass.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses these options for this model.
+    pub fn trace_token(
+        &self,
+        devices: &[Device],
+        spread: &LayerSplit,
+        options: &ContextParams,
+        passes: &mut PassTrace,
+    ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
+        let measurer = Measurer::new(self, devices);
+        let placement = self.place(devices, spread);
+        let (measured, mut graphs) = measurer.reserve(&placement, options, Reservation::Loaded, None, None)?;
+        measurer.token_graph(&mut graphs, Some(passes))?;
         Ok((measured, measurer.details(graphs)))
     }
 

@@ -216,7 +216,7 @@ impl PlanBuilder<'_> {
             .collect();
         let experts = Placement::expert_weights(self.placed.loaded);
         let experts = |index: usize| Bytes(experts.get(index).copied().unwrap_or(0));
-        let mut refused_layer = None;
+        let (mut refused_layer, mut behind) = (None, None);
         // GPUs are filled from the last layer to the first
         let mut layers: Vec<LayerPlan> = (0..weights.len())
             .rev()
@@ -233,13 +233,17 @@ impl PlanBuilder<'_> {
                 if let Some(room) = room.get_mut(device) {
                     room.left = room.left - needed;
                 }
-                let cache_term = Arc::new(Term {
-                    name: "cache".to_owned(),
-                    formula: "as allocated".to_owned(),
-                    numbers: cache.0.to_string(),
-                    bytes: cache,
+                let per_token = if index < outputs { self.details.memory.per_token(index) } else { Bytes::ZERO };
+                let hparams = &self.placed.loaded.hparams;
+                // what the formula of a block's caches depends on: most have that of the block behind them
+                let kind = (cache, per_token, hparams.n_head_kv.get(index), hparams.is_swa.get(index), index < outputs);
+                let known = behind.take().filter(|(known, _)| *known == kind).map(|(_, term)| term);
+                let cache_term = known.unwrap_or_else(|| {
+                    let of_block = || self.details.memory.term(hparams, index);
+                    Arc::new(if index < outputs { of_block() } else { Term::nothing("cache") })
                 });
-                LayerPlan { index, device, weights, cache, cache_term, why }
+                behind = Some((kind, Arc::clone(&cache_term)));
+                LayerPlan { index, device, weights, cache, per_token, cache_term, why }
             })
             .collect();
         layers.reverse();

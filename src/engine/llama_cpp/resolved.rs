@@ -38,6 +38,14 @@ impl ResolvedRequest {
         self.loaded.measure_traced(&self.devices, &self.spread, &self.options, Reservation::Loaded, Some(passes))
     }
 
+    /// The same with the details of the graph of one token per sequence, which runs while tokens are generated.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses this request.
+    pub fn trace_token(&self, passes: &mut PassTrace) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
+        self.loaded.trace_token(&self.devices, &self.spread, &self.options, passes)
+    }
+
     /// Every tensor that is loaded, once per device that holds it. Devices are indices in the machine, RAM being `ram`.
     pub fn tensors(&self, ram: usize) -> Vec<PlacedTensor> {
         let placement = self.loaded.place(&self.devices, &self.spread);

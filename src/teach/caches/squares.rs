@@ -95,6 +95,8 @@ fn latest(square: u64, newest: u64, squares: u64) -> Option<u64> {
 
 /// Colours of sequences, used in turn; their letters differ too.
 const HUES: [Hue; 4] = [Hue::Weights, Hue::Cache, Hue::Graph, Hue::Reserved];
+/// Cells of the box of a state.
+const BOX: usize = 4;
 /// Maximum number of cells per square.
 const MAX_CELLS_PER_SQUARE: u64 = 1 << 40;
 
@@ -163,8 +165,12 @@ impl Squares {
         }
         for state in &of.states {
             self.head(state.whose.title(), &of_state(state), page);
-            let squares = (0..state.sequences).take(self.cells).map(|sequence| drawn(CellState::Seen(sequence)));
-            page.line(signs(squares));
+            // a box for each sequence
+            let shown = (0..state.sequences).take(self.cells / BOX);
+            page.line(signs(shown.flat_map(|sequence| {
+                let edge = |sign: char| (sign, Hue::Dim.into());
+                [edge('['), drawn(CellState::Seen(sequence)), edge(']'), edge(' ')]
+            })));
         }
     }
 

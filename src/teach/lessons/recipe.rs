@@ -3,6 +3,7 @@
 use super::measure::{Case, FigureValue, PlanFigure};
 use crate::engine::{EngineId, PreparedModel};
 use crate::machine::{Machine, Origin};
+use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, ImageSize, Settings, SpecType};
 use crate::units::Bytes;
 use serde::{Deserialize, Deserializer, de::Error};
@@ -80,6 +81,25 @@ impl KnobOverrides {
             machine.origin = Origin::Described;
         }
         machine
+    }
+
+    /// What it sets a knob to, as text that only compares; none if it leaves it.
+    pub(super) fn value(&self, knob: Knob) -> Option<String> {
+        let shown = |value: Option<u64>| value.map(|value| value.to_string());
+        match knob {
+            Knob::Context => shown(self.ctx),
+            Knob::Parallel => shown(self.parallel),
+            Knob::Batch => shown(self.batch),
+            Knob::Ubatch => shown(self.ubatch),
+            Knob::CacheType => self.kv.map(|kv| kv.to_string()),
+            Knob::FlashAttn => self.flash.map(|flash| format!("{flash:?}")),
+            Knob::GpuLayers => self.layers.map(|layers| format!("{layers:?}")),
+            Knob::CpuMoe => self.experts_in_ram.map(|in_ram| in_ram.to_string()),
+            Knob::Draft => self.draft.map(|draft| draft.to_string()),
+            Knob::DraftMax => shown(self.drafted),
+            Knob::ImageTokens => self.image.map(|image| image.to_string()),
+            _ => None,
+        }
     }
 
     /// Applies the knobs to `settings`.

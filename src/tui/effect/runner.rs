@@ -14,9 +14,6 @@ use crate::tui::action::Action;
 use crate::tui::device_monitor::DeviceMonitor;
 use crate::tui::query::{Query, Worker};
 
-/// Time between the steps of an animation.
-const TICK: Duration = Duration::from_millis(120);
-
 /// Runs effects on threads and sends their results as actions.
 pub struct Runner {
     answers: Sender<Action>,
@@ -95,8 +92,8 @@ impl Runner {
                 Worker::Page => self.for_page.send(query),
             }),
             Effect::Teach(request) => drop(self.teach.send(request)),
-            Effect::Tick { id } => self.spawn(move || {
-                thread::sleep(TICK);
+            Effect::Tick { id, after } => self.spawn(move || {
+                thread::sleep(after);
                 Action::Tick { id }
             }),
             Effect::Fade { id } => drop(self.changes.send(id)),

@@ -6,16 +6,22 @@ use crate::gguf::Tensor;
 use crate::machine::DeviceKind;
 use crate::model::{Model, TensorGroup};
 use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table};
-use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, Headroom, OwnCache, Plan, Term};
+use crate::plan::{
+    Branch, BufferUse, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, Headroom, OwnCache, Plan, Term,
+};
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
 use crate::speed::turn::Reuse;
+use crate::teach::alike;
+use crate::teach::glossary::Term as GlossaryTerm;
+use crate::teach::lessons;
 use crate::tui::action::Command;
 use crate::tui::app::{App, KnownLimits};
 use crate::tui::keymap::Scope;
 use crate::tui::regions::Panel;
 use crate::tui::screen::{Response, Screen};
 use crate::tui::screens::placement::{PlacementScreen, PlacementSubject};
+use crate::tui::screens::teach::TeachScreen;
 use crate::tui::view::figure::exactly;
 use crate::tui::view::layers::device_name;
 use crate::tui::view::{graph, peaks};
@@ -41,13 +47,36 @@ pub enum ExplainTarget {
 
 impl ExplainTarget {
     /// The focused item.
-    fn of(app: &App) -> Self {
+    pub fn of(app: &App) -> Self {
         match app.panels.focus {
             Panel::Knobs => Self::Knob(app.knobs.focus),
             Panel::Layers => Self::Layer(app.panels.cursors.layer),
             Panel::Memory => Self::Device(app.panels.cursors.device),
             Panel::Graph => Self::Graph(app.panels.cursors.term),
         }
+    }
+}
+
+impl ExplainTarget {
+    /// What the glossary has on it.
+    pub fn term(self, app: &App) -> Option<GlossaryTerm> {
+        match self {
+            Self::Knob(knob) => Some(GlossaryTerm::Knob(knob)),
+            Self::Graph(line) => {
+                let kind = app.plan.as_deref().and_then(|plan| peaks::kind(plan, &app.panels.cursors, line));
+                Some(kind.map_or(GlossaryTerm::Memory(BufferUse::Graph), GlossaryTerm::Buffer))
+            }
+            Self::Layer(_) | Self::Device(_) => None,
+        }
+    }
+
+    /// The index of the lesson on it.
+    pub fn lesson(self, app: &App) -> Option<usize> {
+        let knob = match self {
+            Self::Layer(_) | Self::Device(_) => Some(Knob::GpuLayers),
+            Self::Knob(_) | Self::Graph(_) => self.term(app).and_then(GlossaryTerm::knob),
+        };
+        knob.and_then(lessons::on_knob)
     }
 }
 
@@ -68,14 +97,21 @@ impl ExplainPage {
 impl Screen for ExplainPage {
     fn scopes(&self) -> &'static [Scope] {
         match self.subject {
-            ExplainTarget::Layer(_) | ExplainTarget::Device(_) => &[Scope::Details, Scope::Page, Scope::Everywhere],
-            ExplainTarget::Knob(_) | ExplainTarget::Graph(_) => &[Scope::Page, Scope::Everywhere],
+            ExplainTarget::Layer(_) | ExplainTarget::Device(_) => {
+                &[Scope::Details, Scope::Explain, Scope::Page, Scope::Everywhere]
+            }
+            ExplainTarget::Knob(_) | ExplainTarget::Graph(_) => &[Scope::Explain, Scope::Page, Scope::Everywhere],
         }
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
         match (command, self.subject) {
             (Command::Enter, _) => return Response::CLOSE,
+            (Command::Teach, subject) => {
+                let mut screen = TeachScreen::about(app, subject);
+                let effects = screen.ask(app);
+                return Response::Open(Box::new(screen), effects);
+            }
             (Command::Placement, ExplainTarget::Layer(layer)) => {
                 return PlacementScreen::open(app, PlacementSubject::Layer(layer));
             }
@@ -121,6 +157,10 @@ fn page(app: &App, plan: &Plan, subject: ExplainTarget) -> (Page, String) {
         }
         ExplainTarget::Graph(line) => on_graph(app, plan, line, &mut page),
     };
+    if let ExplainTarget::Knob(Knob::Context | Knob::CacheType | Knob::CacheTypeK | Knob::CacheTypeV) = subject {
+        caches(plan, &mut page);
+    }
+    further(app, subject, &mut page);
     page.heading("Confidence");
     let sure = match plan.confidence {
         Confidence::Exact => "exact: reproduces the engine's own arithmetic",
@@ -130,6 +170,47 @@ fn page(app: &App, plan: &Plan, subject: ExplainTarget) -> (Page, String) {
     page.pair(&app.choice().to_string(), NAMES + 6, sure, Hue::Text);
     plan.uncertainties.iter().for_each(|one| page.text(&capitalised(&one.reason), Hue::Text));
     (page, title)
+}
+
+/// The formulas of all caches, and what a token takes of them.
+fn caches(plan: &Plan, page: &mut Page) {
+    let formulas = plan.cache_formulas();
+    // an estimator has letters of its own
+    if formulas.is_empty() || !plan.graph.legend.is_empty() {
+        return;
+    }
+    page.heading("KV cache of all layers");
+    for (count, term) in formulas {
+        let bytes = Bytes(term.bytes.0.saturating_mul(count as u64));
+        let several = |text: &str| if text.contains(" + ") { format!("({text})") } else { text.to_owned() };
+        let layers = if count == 1 { "layer" } else { "layers" };
+        page.text(&format!("{layers} × {} = {bytes}", several(&term.formula)), Hue::Text);
+        page.text(&format!("= {count} × {}", several(&term.numbers)), Hue::Dim);
+    }
+    per_token(plan, page);
+}
+
+fn per_token(plan: &Plan, page: &mut Page) {
+    if let Some(all) = plan.cache_per_token() {
+        page.pair("per token", NAMES, &format!("{all} in all layers together"), Hue::Text);
+    }
+}
+
+/// Where teach pages say more of it.
+fn further(app: &App, subject: ExplainTarget, page: &mut Page) {
+    let lesson = subject.lesson(app).and_then(|at| Some((at + 1, lessons::all().get(at)?)));
+    let lesson = lesson.map(|(number, lesson)| format!("lesson {number}, {}", lesson.title));
+    let place = match subject {
+        ExplainTarget::Layer(_) | ExplainTarget::Device(_) => Some("its place among the layers".to_owned()),
+        ExplainTarget::Knob(_) | ExplainTarget::Graph(_) => {
+            lesson.clone().or_else(|| Some("its place in the glossary".to_owned()))
+        }
+    };
+    page.heading("More on it");
+    page.pair("t", NAMES, &place.unwrap_or_default(), Hue::Text);
+    if let (ExplainTarget::Layer(_) | ExplainTarget::Device(_), Some(lesson)) = (subject, lesson) {
+        page.pair("then Lessons", NAMES, &lesson, Hue::Text);
+    }
 }
 
 /// Why a cache type may cost memory.
@@ -199,6 +280,7 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
     if layer.cache > Bytes::ZERO {
         term(&layer.cache_term, page);
         legend(plan, &[&layer.cache_term.formula], page);
+        per_token(plan, page);
     }
     if let Some(own) = plan.own_caches.as_ref().and_then(|own| own.layers.get(index)) {
         page.heading("Allocated by Ollama's own engine");
@@ -398,13 +480,7 @@ fn on_estimate(estimate: &Estimate, device: &DevicePlan, page: &mut Page) {
 
 /// `12 of 33: 0 to 11`
 fn layers(device: &DevicePlan, plan: &Plan) -> String {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for &layer in &device.layers {
-        match runs.last_mut().filter(|(_, last)| *last + 1 == layer) {
-            Some((_, last)) => *last = layer,
-            None => runs.push((layer, layer)),
-        }
-    }
+    let runs = alike::runs(device.layers.iter().copied());
     let runs: Vec<String> =
         runs.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a} to {b}") }).collect();
     match device.layers.len() {

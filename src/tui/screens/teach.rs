@@ -15,7 +15,10 @@
 mod allocation;
 mod caches;
 mod formulas;
+mod glossary;
+mod layers;
 mod lessons;
+mod playback;
 mod schedule;
 
 use std::sync::Arc;
@@ -27,16 +30,20 @@ use ratatui::style::Style;
 use crate::engine::PlanRequest;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
-use crate::teach::lessons::{LessonSetup, LessonsPage};
+use crate::teach::layers::LayersPage;
+use crate::teach::lessons::{self as teach_lessons, Lesson, LessonSetup, LessonsPage};
 use crate::teach::{Page, PageContent, Topic};
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, LimitsRequest, TeachRequest};
 use crate::tui::keymap::Scope;
 use crate::tui::screen::{Cover, Response, Screen};
+use crate::tui::screens::explain::ExplainTarget;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, sentence, width};
+
+use playback::Playback;
 
 /// The state of the screen.
 #[derive(Debug)]
@@ -50,6 +57,11 @@ pub struct TeachScreen {
     schedule: schedule::Cursor,
     allocation: allocation::Cursor,
     formulas: formulas::Cursor,
+    layers: layers::Cursor,
+    glossary: glossary::Cursor,
+    playback: Playback,
+    /// What was selected in the planner.
+    subject: Option<ExplainTarget>,
     /// The newest content, or why there is none; it is kept until newer arrives.
     content: Option<Result<Arc<PageContent>, String>>,
     /// The newest request for content, and the newest step of an animation; answers to older ones are ignored.
@@ -88,11 +100,128 @@ impl TeachScreen {
             screen.lessons.at = before(lesson).min(lessons::count().saturating_sub(1));
         }
         if let Some(step) = start.step.map(before) {
-            screen.schedule.go_to(step);
-            screen.allocation.go_to(step);
-            screen.caches.steps = step as u64;
+            screen.go_to(step);
         }
         screen
+    }
+
+    /// The screen as it was left, if it was; where something else is selected in the planner now, lessons, layers and
+    /// terms are at what fits that.
+    pub fn reopened(app: &App, before: Option<&Self>) -> Self {
+        let mut screen = Self::on(before.map_or(Page::ALL[0], |before| before.page));
+        let subject = ExplainTarget::of(app);
+        if let Some(before) = before {
+            screen.caches = before.caches;
+            screen.lessons = before.lessons;
+            screen.schedule = before.schedule;
+            screen.allocation = before.allocation;
+            screen.formulas = before.formulas.clone();
+            screen.layers = before.layers;
+            screen.glossary = before.glossary;
+        }
+        // at first the first knob is selected, by nobody
+        let first = app.knobs.offered.first().map(|knob| ExplainTarget::Knob(*knob));
+        screen.subject = before.and_then(|before| before.subject).or(first);
+        if screen.subject != Some(subject) {
+            screen.turn_to(app, subject);
+        }
+        screen
+    }
+
+    /// The screen on `subject`: at its lesson or its term, or at its step of the layers.
+    pub fn about(app: &App, subject: ExplainTarget) -> Self {
+        let mut screen = Self::on(Page::Glossary);
+        screen.turn_to(app, subject);
+        screen.page = match subject {
+            ExplainTarget::Layer(_) | ExplainTarget::Device(_) => Page::Layers,
+            ExplainTarget::Knob(_) | ExplainTarget::Graph(_) if subject.lesson(app).is_some() => Page::Lessons,
+            ExplainTarget::Knob(_) | ExplainTarget::Graph(_) => Page::Glossary,
+        };
+        screen
+    }
+
+    /// Moves every page to what fits `subject`; the open page stays.
+    fn turn_to(&mut self, app: &App, subject: ExplainTarget) {
+        self.subject = Some(subject);
+        if let Some(lesson) = subject.lesson(app) {
+            self.open_lesson(lesson);
+        }
+        if let Some(term) = subject.term(app) {
+            self.glossary = glossary::Cursor::on(term);
+        }
+        let Some(walk) = app.plan.as_deref().map(LayersPage::of) else { return };
+        let step = match subject {
+            ExplainTarget::Layer(layer) => walk.step_of_layer(layer),
+            ExplainTarget::Device(device) => Some(walk.step_of(device, 1)),
+            ExplainTarget::Knob(_) | ExplainTarget::Graph(_) => None,
+        };
+        if let Some(step) = step {
+            self.layers.go_to(step);
+        }
+    }
+
+    fn open_lesson(&mut self, lesson: usize) {
+        self.lessons = lessons::Cursor::default();
+        self.lessons.at = lesson;
+    }
+
+    /// Goes to the step with this index on every page that has steps.
+    fn go_to(&mut self, step: usize) {
+        self.schedule.go_to(step);
+        self.allocation.go_to(step);
+        self.layers.go_to(step);
+        self.caches.steps = step as u64;
+    }
+
+    /// The step of the open page.
+    fn step(&self) -> Option<u64> {
+        match self.page {
+            Page::Schedule => Some(self.schedule.step() as u64),
+            Page::Allocation => self.allocation.step().map(|step| step as u64),
+            Page::Caches => Some(self.caches.steps),
+            Page::Layers => Some(self.layers.step() as u64),
+            Page::Formulas | Page::Lessons | Page::Glossary => None,
+        }
+    }
+
+    /// Takes the next step of the open page; whether there was one.
+    fn advance(&mut self) -> bool {
+        let before = self.step();
+        self.press_on_page(Command::More);
+        self.step() != before
+    }
+
+    /// Begins to play, from the start if the end is reached, or pauses.
+    fn play(&mut self) -> PageResponse {
+        self.playback.running = !self.playback.running && self.playback.delay(self.page).is_some();
+        if !self.playback.running {
+            return PageResponse::Redraw;
+        }
+        let (before, moved) = (self.step(), self.advance());
+        // the step itself follows with the tick
+        match before.filter(|_| moved) {
+            Some(step) => self.go_to_on_page(step),
+            None if moved => {}
+            None => self.go_to_on_page(0),
+        }
+        PageResponse::Tick
+    }
+
+    /// Goes to a step of the open page only.
+    fn go_to_on_page(&mut self, step: u64) {
+        let index = usize::try_from(step).unwrap_or(usize::MAX);
+        match self.page {
+            Page::Schedule => self.schedule.go_to(index),
+            Page::Allocation => self.allocation.go_to(index),
+            Page::Caches => self.caches.steps = step,
+            Page::Layers => self.layers.go_to(index),
+            Page::Formulas | Page::Lessons | Page::Glossary => {}
+        }
+    }
+
+    fn turn_page(&mut self, page: Page) -> PageResponse {
+        (self.page, self.playback.running) = (page, false);
+        PageResponse::Request
     }
 
     /// The screen with `page` open and no content yet.
@@ -104,6 +233,10 @@ impl TeachScreen {
             schedule: schedule::Cursor::default(),
             allocation: allocation::Cursor::default(),
             formulas: formulas::Cursor::default(),
+            layers: layers::Cursor::default(),
+            glossary: glossary::Cursor::default(),
+            playback: Playback::default(),
+            subject: None,
             content: None,
             request: 0,
             tick: 0,
@@ -118,11 +251,13 @@ impl TeachScreen {
 
     fn topic(&self) -> Topic {
         match self.page {
-            Page::Schedule => Topic::Schedule(self.schedule.without),
+            Page::Schedule => Topic::Schedule(self.schedule.without, self.schedule.phase),
             Page::Formulas => Topic::Formulas(self.formulas.versus),
             Page::Caches => Topic::Caches,
             Page::Lessons => Topic::Lessons(self.lessons.at),
-            Page::Allocation => Topic::Allocation(self.allocation.versus),
+            Page::Allocation => Topic::Allocation(self.allocation.versus, self.allocation.phase),
+            Page::Layers => Topic::Layers,
+            Page::Glossary => Topic::Glossary,
         }
     }
 
@@ -130,9 +265,26 @@ impl TeachScreen {
         match self.content().as_deref() {
             Some(PageContent::Schedule(content)) => self.schedule.press(content, command),
             Some(PageContent::Formulas(content)) => self.formulas.press(content, command),
-            Some(PageContent::Caches(content)) => self.caches.press(content, command),
             Some(PageContent::Lessons(_)) => self.lessons.press(command),
             Some(PageContent::Allocation(content)) => self.allocation.press(content, command),
+            Some(PageContent::Glossary(content)) => match self.glossary.lesson(content) {
+                Some(lesson) if command == Command::Enter => {
+                    self.open_lesson(lesson);
+                    self.turn_page(Page::Lessons)
+                }
+                _ => {
+                    self.glossary.press(content, command);
+                    PageResponse::Redraw
+                }
+            },
+            Some(PageContent::Caches(content)) => {
+                self.caches.press(content, command);
+                PageResponse::Redraw
+            }
+            Some(PageContent::Layers(content)) => {
+                self.layers.press(content, command);
+                PageResponse::Redraw
+            }
             None => PageResponse::Redraw,
         }
     }
@@ -144,11 +296,24 @@ impl TeachScreen {
             Some(PageContent::Schedule(content)) => self.schedule.point(content, area, at),
             Some(PageContent::Allocation(content)) => self.allocation.point(content, area, at),
             Some(PageContent::Caches(content)) => self.caches.point(content, area, at),
+            Some(PageContent::Layers(content)) => self.layers.point(content, area, at),
+            Some(PageContent::Glossary(content)) => self.glossary.point(content, area, at),
             Some(PageContent::Formulas(content)) if pressed => self.formulas.point(content, area, at),
             Some(PageContent::Lessons(_)) if pressed => return self.lessons.point(area, at),
             Some(PageContent::Formulas(_) | PageContent::Lessons(_)) | None => {}
         }
         PageResponse::Redraw
+    }
+
+    /// The knobs that a key goes through: those of the open lesson, if it is about any.
+    fn knobs(&self, app: &App) -> Vec<Knob> {
+        let offered = &app.knobs.offered;
+        let of_lesson = match self.page {
+            Page::Lessons => teach_lessons::all().get(self.lessons.at).map(Lesson::knobs).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let both: Vec<Knob> = of_lesson.into_iter().filter(|knob| offered.contains(knob)).collect();
+        if both.is_empty() { offered.clone() } else { both }
     }
 
     fn follow(&mut self, app: &mut App, response: PageResponse) -> Vec<Effect> {
@@ -157,7 +322,8 @@ impl TeachScreen {
             PageResponse::Request => self.ask(app),
             PageResponse::Tick => {
                 self.tick = app.next_id();
-                vec![Effect::Tick { id: self.tick }]
+                let delay = self.playback.delay(self.page);
+                delay.map(|after| Effect::Tick { id: self.tick, after }).into_iter().collect()
             }
         }
     }
@@ -172,14 +338,19 @@ impl Screen for TeachScreen {
         Cover::Whole
     }
 
+    fn goes_on(&self) -> bool {
+        true
+    }
+
     fn handles(&self, command: Command) -> bool {
         match command {
-            Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons),
+            Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons | Page::Glossary),
+            Command::Phase | Command::Zoom => matches!(self.page, Page::Schedule | Page::Allocation),
             Command::Compare => matches!(self.page, Page::Formulas | Page::Allocation),
             Command::CompareEngines => self.page == Page::Formulas,
             Command::RemoveOp => self.page == Page::Schedule,
             Command::Peak => self.page == Page::Allocation,
-            Command::Play => self.page == Page::Caches,
+            Command::Play | Command::Slower | Command::Faster => self.playback.delay(self.page).is_some(),
             Command::Answer => self.page == Page::Lessons,
             _ => true,
         }
@@ -209,18 +380,19 @@ impl Screen for TeachScreen {
             Command::Undo => app.undo(),
             Command::Redo => app.redo(),
             Command::NextKnob => {
-                let offered = &app.knobs.offered;
-                let now = Some(app.knobs.focus);
-                if let Some(knob) = next(offered, now).or(offered.first().copied()) {
+                let offered = self.knobs(app);
+                let now = Some(app.knobs.focus).filter(|knob| offered.contains(knob));
+                if let Some(knob) = next(&offered, now).or(offered.first().copied()) {
                     app.focus_knob(knob);
                 }
             }
+            Command::Play => response = self.play(),
+            Command::Slower => self.playback.slower(),
+            Command::Faster => self.playback.faster(),
             Command::KnobLess => app.turn_knob(Command::Less),
             Command::KnobMore => app.turn_knob(Command::More),
-            Command::NextPanel => (self.page, response) = (self.page.turn(1), PageResponse::Request),
-            Command::PreviousPanel => {
-                (self.page, response) = (self.page.turn(Page::ALL.len() - 1), PageResponse::Request);
-            }
+            Command::NextPanel => response = self.turn_page(self.page.turn(1)),
+            Command::PreviousPanel => response = self.turn_page(self.page.turn(Page::ALL.len() - 1)),
             Command::Enter if self.page == Page::Lessons => {
                 if let Some(PageContent::Lessons(lesson)) = self.content().as_deref() {
                     apply(app, lesson);
@@ -245,9 +417,10 @@ impl Screen for TeachScreen {
             Gesture::Down | Gesture::Drag => {}
         }
         if gesture == Gesture::Down {
-            if let Some((page, _)) = tabs(tab_row).find(|(page, place)| *page != self.page && place.contains(at)) {
-                self.page = page;
-                return Response::Stay(self.ask(app));
+            let mut tabs = tabs(self.page, tab_row);
+            if let Some((page, _)) = tabs.find(|(page, place)| *page != self.page && place.contains(at)) {
+                let response = self.turn_page(page);
+                return Response::Stay(self.follow(app, response));
             }
             if let Some((knob, ..)) = knobs(app, knob_row).find(|(.., place)| place.contains(at)) {
                 app.focus_knob(knob);
@@ -261,8 +434,9 @@ impl Screen for TeachScreen {
     fn answer(&mut self, app: &mut App, answer: Action) -> Response {
         match answer {
             Action::PageReady { id, result } if id == self.request => self.content = Some(result),
-            Action::Tick { id } if id == self.tick && self.page == Page::Caches => {
-                let response = self.caches.tick();
+            Action::Tick { id } if id == self.tick && self.playback.running => {
+                self.playback.running = self.advance();
+                let response = if self.playback.running { PageResponse::Tick } else { PageResponse::Redraw };
                 return Response::Stay(self.follow(app, response));
             }
             _ => {}
@@ -276,11 +450,20 @@ impl Screen for TeachScreen {
             let ink = ink(chosen, Hue::Dim, theme);
             RowWriter::new(buffer, place, 0).skip(1).put(mark(chosen), ink).put(text, ink);
         };
-        for (page, place) in tabs(tab_row) {
+        let mut end = tab_row.x;
+        for (page, place) in tabs(self.page, tab_row) {
             label(page.title(), page == self.page, place);
+            end = place.right();
         }
         for (knob, text, place) in knobs(app, knob_row) {
             label(&text, knob == app.knobs.focus, place);
+        }
+        if self.playback.delay(self.page).is_some() && !self.playback.is_usual() {
+            let rest = Rect { x: end, width: tab_row.right().saturating_sub(end + 1), ..tab_row };
+            let texts = self.playback.texts();
+            if let Some(text) = texts.iter().find(|text| width(text) <= rest.width) {
+                RowWriter::new(buffer, rest, 0).right(text, theme.bold(Hue::Focus));
+            }
         }
         let mut instead = |text: &str, hue: Hue| {
             panel::frame(buffer, area, "", "", false, theme);
@@ -297,6 +480,8 @@ impl Screen for TeachScreen {
             (.., Some(PageContent::Allocation(content))) => {
                 allocation::draw(app, self.allocation, content, area, buffer);
             }
+            (.., Some(PageContent::Layers(content))) => layers::draw(app, self.layers, content, area, buffer),
+            (.., Some(PageContent::Glossary(content))) => glossary::draw(app, self.glossary, content, area, buffer),
         }
     }
 }
@@ -319,9 +504,13 @@ fn areas(app: &App) -> [Rect; 3] {
     Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Fill(1)]).areas(app.regions.body())
 }
 
-/// The tab of each page.
-fn tabs(row: Rect) -> impl Iterator<Item = (Page, Rect)> {
-    Page::ALL.into_iter().zip(side_by_side(row, Page::ALL.map(|page| width(page.title()) + 4)))
+/// The tabs that fit, scrolled so that that of `open` is visible.
+fn tabs(open: Page, row: Rect) -> impl Iterator<Item = (Page, Rect)> {
+    let widths = Page::ALL.map(|page| width(page.title()) + 3);
+    let chosen = Page::ALL.iter().position(|page| *page == open).unwrap_or(0);
+    let fits = |from: &usize| widths[*from..=chosen].iter().sum::<u16>() <= row.width;
+    let first = (0..=chosen).find(fits).unwrap_or(chosen);
+    Page::ALL.into_iter().skip(first).zip(side_by_side(row, widths.into_iter().skip(first)))
 }
 
 /// The knobs that fit with their labels and areas, scrolled so that the focused one is visible.

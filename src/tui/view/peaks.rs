@@ -6,7 +6,7 @@ use super::figure;
 use super::graph::TermRow;
 use super::layers::device_name;
 use crate::page::{Hue, Page};
-use crate::plan::{AliveKind, AliveTensors, Peak, Plan};
+use crate::plan::{AliveKind, AliveTensors, BufferKind, Peak, Plan};
 use crate::tui::app::App;
 use crate::tui::regions::{Cursors, Panel, inside};
 use crate::tui::widget::bar::BarPart;
@@ -140,6 +140,14 @@ pub enum PeakLine {
     Device(usize),
     /// A kind of tensors alive on the shown device.
     Alive(usize),
+}
+
+/// The kind of tensors of line `line`; none for a device.
+pub fn kind(plan: &Plan, cursors: &Cursors, line: usize) -> Option<BufferKind> {
+    match lines(plan, cursors).get(line)? {
+        PeakLine::Alive(at) => Some(plan.graph.peaks.get(shown(plan, cursors))?.alive.get(*at)?.kind),
+        PeakLine::Device(_) => None,
+    }
 }
 
 /// The index of the peak that is shown.

@@ -20,7 +20,10 @@ use ratatui::style::Style;
 use super::{PageResponse, framed, ink, mark, next, side_by_side};
 use crate::page::Page;
 use crate::page::chart::{Series, Stacks, steps_of};
-use crate::teach::allocation::{AllocationPage, AllocationWalk, TensorLife, Timeline, TimelineKind, Variation};
+use crate::teach::allocation::{
+    AllocationPage, AllocationWalk, TensorLife, Timeline, TimelineKind, Variation, WalkView, Zoom,
+};
+use crate::teach::trace::Phase;
 use crate::tui::action::Command;
 use crate::tui::app::App;
 use crate::tui::screen::moved;
@@ -44,12 +47,26 @@ pub(super) struct Cursor {
     moment: Option<usize>,
     /// The setting that is changed in the compared walk.
     pub(super) versus: Option<Variation>,
+    /// The batch whose graph is shown.
+    pub(super) phase: Phase,
+    /// How much of the walk is shown.
+    zoom: Zoom,
 }
 
 impl Cursor {
     /// Goes to the step with this index.
     pub(super) fn go_to(&mut self, step: usize) {
         self.moment = Some(step);
+    }
+
+    /// The selected step; none for the peak.
+    pub(super) const fn step(self) -> Option<usize> {
+        self.moment
+    }
+
+    /// What is shown of `walk`.
+    fn view(self, walk: &AllocationWalk) -> WalkView {
+        walk.view(self.zoom, self.moment(walk))
     }
 
     fn device(self, walk: &AllocationWalk) -> usize {
@@ -68,10 +85,15 @@ impl Cursor {
 
     pub(super) fn press(&mut self, content: &AllocationPage, command: Command) -> PageResponse {
         let walk = &content.walk;
-        let (at, last) = (self.moment(walk), walk.moments.len().saturating_sub(1));
+        let (at, last, view) = (self.moment(walk), walk.moments.len().saturating_sub(1), self.view(walk));
         match command {
-            Command::Less => self.moment = Some(at.saturating_sub(1)),
-            Command::More => self.moment = Some((at + 1).min(last)),
+            Command::Less => self.moment = Some(view.moment(view.place(at).saturating_sub(1))),
+            Command::More => self.moment = Some(view.moment(view.place(at) + 1)),
+            Command::Zoom => self.zoom = self.zoom.next(),
+            Command::Phase => {
+                (self.phase, self.moment) = (self.phase.other(), None);
+                return PageResponse::Request;
+            }
             Command::PageUp => self.moment = Some(block_before(walk, at)),
             Command::PageDown => self.moment = Some(block_after(walk, at).min(last)),
             Command::First => self.moment = Some(0),
@@ -98,8 +120,8 @@ impl Cursor {
             && (plot.left()..plot.right()).contains(&at.x)
             && !walk.moments.is_empty()
         {
-            let (column, columns) = (usize::from(at.x - plot.x), usize::from(plot.width));
-            self.moment = Some(steps_of(column, columns, walk.moments.len()).start);
+            let (column, columns, view) = (usize::from(at.x - plot.x), usize::from(plot.width), self.view(walk));
+            self.moment = Some(view.moment(steps_of(column, columns, view.moments.len()).start));
         }
     }
 }
@@ -129,8 +151,8 @@ struct Areas {
 
 impl Areas {
     fn new(area: Rect, content: &AllocationPage) -> Self {
-        let lines = |text: &String| wrap(text, area.width.saturating_sub(4)).len() as u16;
-        let remark = content.remark.as_ref().map_or(0, lines).min(if area.height >= 30 { u16::MAX } else { 1 });
+        let remark = wrap(&remark(content), area.width.saturating_sub(4)).len() as u16;
+        let remark = remark.min(if area.height >= 30 { u16::MAX } else { 2 });
         let rest = area.height.saturating_sub(1 + remark);
         let charts = if content.other.is_some() { rest * 3 / 5 } else { rest / 2 };
         let lower = if content.other.is_some() { charts / 2 } else { 0 };
@@ -139,6 +161,11 @@ impl Areas {
         let [devices, remark, chart, other, buffer] = Layout::vertical(rows).areas(area);
         Self { devices, remark, chart, other, buffer }
     }
+}
+
+/// The graph that is shown, and what else is to be said of it.
+fn remark(content: &AllocationPage) -> String {
+    [Some(&content.batch), content.remark.as_ref()].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ")
 }
 
 /// The columns of a chart in `frame`: right of the axis, above the layers.
@@ -174,20 +201,30 @@ pub(super) fn draw(app: &App, cursor: Cursor, content: &AllocationPage, area: Re
         let ink = ink(chosen, Hue::Dim, theme);
         RowWriter::new(buffer, place, 0).skip(1).put(mark(chosen), ink).skip(1).put(&label, ink);
     }
-    if let Some(remark) = &content.remark {
-        sentence(remark, places.remark.inner(Margin::new(2, 0)), theme.ink(Hue::Cache), buffer);
-    }
+    let said = if content.remark.is_some() { Hue::Cache } else { Hue::Dim };
+    sentence(&remark(content), places.remark.inner(Margin::new(2, 0)), theme.ink(said), buffer);
     let Some(timeline) = cursor.timeline(walk) else { return };
     let moment = cursor.moment(walk);
     let other = content.other.as_ref().and_then(|other| other.walk.as_ref().ok());
     let beside = other.and_then(|walk| walk.timelines.get(cursor.device));
     let scale = timeline.reserved.max(beside.map(|timeline| timeline.reserved).unwrap_or_default());
-    let chart = Chart { walk, timeline, label: &content.label, scale };
-    chart.draw(Some(moment), places.chart, theme, buffer);
+    let view = cursor.view(walk);
+    let chart = Chart { walk, view: &view, timeline, label: &content.label, scale };
+    chart.draw(Some(view.place(moment)), places.chart, theme, buffer);
     if let Some(changed) = &content.other {
         match (&changed.walk, beside) {
             (Ok(walk), Some(timeline)) => {
-                Chart { walk, timeline, label: &changed.label, scale }.draw(None, places.other, theme, buffer);
+                // its steps are its own: the same block is shown
+                let layer = |walk: &AllocationWalk, at: usize| walk.moments.get(at).map(|moment| moment.layer);
+                let shown = layer(&content.walk, moment);
+                let at = (0..walk.moments.len()).find(|at| layer(walk, *at) == shown);
+                let view = walk.view(cursor.zoom, at.unwrap_or(0));
+                Chart { walk, view: &view, timeline, label: &changed.label, scale }.draw(
+                    None,
+                    places.other,
+                    theme,
+                    buffer,
+                );
             }
             (refusal, _) => {
                 let inner = framed(buffer, places.other, &changed.label, "", false, theme);
@@ -203,6 +240,7 @@ pub(super) fn draw(app: &App, cursor: Cursor, content: &AllocationPage, area: Re
 /// Live bytes of one device in execution order, stacked by kind.
 struct Chart<'a> {
     walk: &'a AllocationWalk,
+    view: &'a WalkView,
     timeline: &'a Timeline,
     /// What distinguishes it from the compared one.
     label: &'a str,
@@ -213,12 +251,15 @@ struct Chart<'a> {
 impl Chart<'_> {
     /// Draws the chart into `frame`, with the step `cursor` marked.
     fn draw(&self, cursor: Option<usize>, frame: Rect, theme: Theme, buffer: &mut Buffer) {
-        let Self { timeline, label, .. } = *self;
-        let title = if label.is_empty() { timeline.id.clone() } else { format!("{}, {label}", timeline.id) };
+        let Self { walk, view, timeline, label, scale } = *self;
+        let label = Some(label.to_owned()).filter(|label| !label.is_empty());
+        let title: Vec<String> = [Some(timeline.id.clone()), view.title(walk), label].into_iter().flatten().collect();
+        let title = title.join(", ");
         let right_title = format!("{} reserved · {} without reuse", timeline.reserved, timeline.naive);
         let inner = panel::frame(buffer, frame, &title, &right_title, cursor.is_some(), theme);
         let plot = plot(frame);
-        let chart = Stacks { most: self.scale, cursor, ..timeline.chart(self.walk, theme.textured()) };
+        let rows = timeline.rows(view);
+        let chart = Stacks { cursor, ..rows.chart(view, scale, theme.textured()) };
         let (axis, cells) = (usize::from(plot.x - inner.x), usize::from(plot.right() - inner.x));
         let mut shown = Page::default();
         chart.onto(&mut shown, cells, usize::from(inner.height), axis);

@@ -13,7 +13,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 
-use super::{PageResponse, framed, mark};
+use super::{framed, mark};
 use crate::page::Page;
 use crate::teach::caches::squares::Squares;
 use crate::teach::caches::{BlockKind, BlockMemory, CacheFormat, CachesPage};
@@ -31,28 +31,17 @@ const WIDE: u16 = 100;
 /// Rows per kind of block.
 const EACH: u16 = 3;
 
-/// The number of filled cells, the selected kind of block, and playback.
+/// The number of filled cells, and the selected kind of block.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     /// Steps of filling so far.
     pub steps: u64,
     /// The selected kind of block.
     kind: usize,
-    pace: Playback,
-}
-
-/// Whether filling is playing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Playback {
-    /// One step per key press.
-    #[default]
-    Paused,
-    /// One step per tick.
-    Running,
 }
 
 impl Cursor {
-    pub(super) fn press(&mut self, content: &CachesPage, command: Command) -> PageResponse {
+    pub(super) fn press(&mut self, content: &CachesPage, command: Command) {
         match command {
             Command::Less => self.steps = self.steps.saturating_sub(1),
             Command::More => self.steps = self.steps.saturating_add(1),
@@ -60,14 +49,8 @@ impl Cursor {
             Command::PageDown => self.steps = self.steps.saturating_add(PAGE),
             Command::First => self.steps = 0,
             Command::Up | Command::Down => self.kind = moved(self.kind, content.kinds.len(), 1, command),
-            Command::Play if self.pace == Playback::Running => self.pace = Playback::Paused,
-            Command::Play => {
-                self.pace = Playback::Running;
-                return PageResponse::Tick;
-            }
             _ => {}
         }
-        PageResponse::Redraw
     }
 
     /// Selects the kind of block at this position.
@@ -76,15 +59,6 @@ impl Cursor {
         if let Some((kind, _)) = kinds.into_iter().find(|(_, place)| place.contains(at)) {
             self.kind = kind;
         }
-    }
-
-    /// Fills one step if playing.
-    pub(super) fn tick(&mut self) -> PageResponse {
-        if self.pace == Playback::Paused {
-            return PageResponse::Redraw;
-        }
-        self.steps = self.steps.saturating_add(1);
-        PageResponse::Tick
     }
 }
 
@@ -119,7 +93,12 @@ pub(super) fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, 
 /// Draws the kinds of blocks and the formats.
 fn kinds(cursor: Cursor, content: &CachesPage, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let right_title = format!("{} planned", content.planned_phrase());
-    let inner = framed(buffer, area, "KV cache per token", &right_title, false, theme);
+    let all = content.per_token().map(|all| format!("KV cache per token, {all} in all blocks"));
+    let title = all.filter(|title| width(title) + width(&right_title) + 12 <= area.width);
+    let only_states = content.stores.is_empty() && !content.states.is_empty();
+    let usual = if only_states { "State per sequence" } else { "KV cache per token" };
+    let title = title.as_deref().unwrap_or(usual);
+    let inner = framed(buffer, area, title, &right_title, false, theme);
     let at = cursor.kind.min(content.kinds.len().saturating_sub(1));
     let (places, below) = kind_places(cursor, content, inner);
     for (index, place) in places {
@@ -211,14 +190,10 @@ fn cells(cursor: Cursor, content: &CachesPage, area: Rect, theme: Theme, buffer:
     let squares = Squares { rows: usize::from(area.height.saturating_sub(3)), cells: room(4) };
     let size = squares.size(content);
     let scale = Squares::scale(size, squares.steps(content, size, cursor.steps));
-    let pace = match cursor.pace {
-        Playback::Paused => "Space: play",
-        Playback::Running => "Space: pause",
-    };
     let (title, right_titles) = if content.stores.is_empty() {
-        ("States", ["1 square = 1 state".to_owned(), String::new()])
+        ("States", ["1 box = the state of 1 sequence".to_owned(), "1 box = 1 state".to_owned()])
     } else {
-        ("Cells", [format!("{scale}, {pace}"), scale])
+        ("Cells", [scale, String::new()])
     };
     let right_title = panel::fitting(area, title, right_titles.iter().map(String::as_str));
     let inner = framed(buffer, area, title, right_title, true, theme);

@@ -4,24 +4,24 @@
 //!  0 start  1 assign ▸2 gpu down  2 gpu up  …                                                 steps
 //!  pass 2, expand gpu down                                                                    its name in the source
 //!  From the first operation to the last: one without a device gets …                          what it does
-//! ╭ Graph ─ 1 010 operations ─────────────────────────────╮╭ After this step ──────────────────╮
-//! │           RMMRSMFMA…                        operations ││                                   │
-//! │           MUUOEUL D                                    ││                                   │
-//! │▸block 0   0000000R00000·····                  blocks   ││ GPU0     612 operations   counts  │
-//! │ block 1   0000000R00000·····                          ││ RAM       12                      │
-//! │ …                                                     ││ …                         splits  │
+//! ╭ Graph of a prompt of 512 tokens ──────────────────────╮╭ After this step ──────────────────╮
+//! │ 0 RMS_NORM  0 MUL  0 MUL_MAT  R ROPE ×2 …  operations ││                                   │
+//! │                                                       ││ GPU0     612 operations   counts  │
+//! │▸block 0       0000000R00000·····               blocks ││ RAM       12                      │
+//! │ blocks 1–31   0000000R00000·····                      ││ …                         splits  │
 //! ╰───────────────────────────────────────────────────────╯╰───────────────────────────────────╯
 //! ```
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Modifier;
 
 use super::{PageResponse, entry_at, framed, ink, mark, next, side_by_side};
 use crate::engine::ggml::schedule::Pass;
 use crate::engine::ggml::tensor::Op;
 use crate::page::{Block, Column, Narrow, Page, Span, Table};
 use crate::teach::schedule::{CopyTotals, GraphBlock, GraphSplit, SchedulePage, ScheduleStep, SplitInput};
+use crate::teach::trace::Phase;
 use crate::tui::action::Command;
 use crate::tui::app::App;
 use crate::tui::screen::moved;
@@ -36,10 +36,10 @@ const PAGE: usize = 10;
 /// Minimum width for the side panel right of the graph, and its width there.
 const WIDE: u16 = 100;
 const SIDE_PANEL: u16 = 46;
-/// Most rows of the columns' names.
-const LABELS: u16 = 9;
-/// Width of a block's name.
-const NAMES: u16 = 11;
+/// Rows that are left for blocks below the operations of the selected one.
+const BLOCKS: u16 = 3;
+/// Width of the name of blocks.
+const NAMES: u16 = 14;
 
 /// The selected step and block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,16 +48,25 @@ pub(super) struct Cursor {
     step: usize,
     /// Index into the blocks.
     block: usize,
+    /// Whether blocks that are alike have a row each.
+    unfolded: bool,
     /// The selected operation of the open block; none if no block is open.
     pub(super) open: Option<usize>,
     /// An operation that GPUs are assumed not to support.
     pub(super) without: Option<Op>,
+    /// The batch whose graph is shown.
+    pub(super) phase: Phase,
 }
 
 impl Cursor {
     /// Goes to the step with this index.
     pub(super) fn go_to(&mut self, step: usize) {
         self.step = step;
+    }
+
+    /// The selected step.
+    pub(super) const fn step(self) -> usize {
+        self.step
     }
 
     /// Clamped to `content`.
@@ -72,16 +81,37 @@ impl Cursor {
         }
     }
 
+    /// The number of rows of blocks.
+    fn blocks(self, content: &SchedulePage) -> usize {
+        if self.unfolded { content.blocks.len() } else { content.alike.len() }
+    }
+
+    /// The blocks of a row.
+    fn blocks_of(self, content: &SchedulePage, row: usize) -> Vec<usize> {
+        if self.unfolded { vec![row] } else { content.alike.get(row).cloned().unwrap_or_default() }
+    }
+
+    /// The row of the selected block.
+    fn block_row(self, content: &SchedulePage) -> usize {
+        if self.unfolded {
+            return self.block;
+        }
+        content.alike.iter().position(|blocks| blocks.contains(&self.block)).unwrap_or(0)
+    }
+
     /// The selected row and the number of rows: operations of the open block, or blocks.
     fn row(self, content: &SchedulePage) -> (usize, usize) {
         match self.open {
             Some(at) => (at, content.blocks.get(self.block).map_or(0, |block| block.nodes.len())),
-            None => (self.block, content.blocks.len()),
+            None => (self.block_row(content), self.blocks(content)),
         }
     }
 
-    fn select(&mut self, row: usize) {
-        *self.open.as_mut().unwrap_or(&mut self.block) = row;
+    fn select(&mut self, content: &SchedulePage, row: usize) {
+        match &mut self.open {
+            Some(at) => *at = row,
+            None => self.block = self.blocks_of(content, row).first().copied().unwrap_or(self.block),
+        }
     }
 
     pub(super) fn press(&mut self, content: &SchedulePage, command: Command) -> PageResponse {
@@ -95,9 +125,14 @@ impl Cursor {
                 self.without = next(&ops, self.without);
                 return PageResponse::Request;
             }
+            Command::Phase => {
+                self.phase = self.phase.other();
+                return PageResponse::Request;
+            }
+            Command::Zoom => self.unfolded = !self.unfolded,
             _ => {
                 let (at, count) = self.row(content);
-                self.select(moved(at, count, PAGE, command));
+                self.select(content, moved(at, count, PAGE, command));
             }
         }
         PageResponse::Redraw
@@ -111,7 +146,7 @@ impl Cursor {
         {
             self.step = step;
         } else if let Some(row) = entry_at(places.rows, places.first_row(chosen, count), count, at) {
-            self.select(row);
+            self.select(content, row);
         }
     }
 }
@@ -122,9 +157,9 @@ struct Areas {
     description: Rect,
     graph: Rect,
     side_panel: Rect,
-    /// Inside the graph's frame: the names of the columns.
-    labels: Rect,
-    /// Below them: a row per block, or per operation of the open one.
+    /// Inside the graph's frame: the operations of the selected block.
+    operations: Rect,
+    /// Below them: a row per kind of block or per block, or per operation of the open one.
     rows: Rect,
 }
 
@@ -142,14 +177,18 @@ impl Areas {
         let beside = if area.width >= WIDE {
             Layout::horizontal([Constraint::Fill(1), Constraint::Length(SIDE_PANEL)])
         } else {
-            Layout::vertical([Constraint::Fill(1), Constraint::Length((rest.height / 3).clamp(5, 9))])
+            Layout::vertical([Constraint::Fill(1), Constraint::Length((rest.height / 3).clamp(4, 9))])
         };
         let [graph, side_panel] = beside.areas(rest);
         let inner = graph.inner(Margin::new(1, 1));
         // operations are named in their rows when a block is open
-        let above = if cursor.open.is_some() { 0 } else { (inner.height / 3).min(LABELS) };
-        let [labels, rows] = Layout::vertical([Constraint::Length(above), Constraint::Fill(1)]).areas(inner);
-        Self { steps, description, graph, side_panel, labels, rows }
+        let tallest = if cursor.open.is_some() { 0 } else { tallest(content, inner.width) };
+        // with a row between both, if there is room
+        let between = u16::from(tallest > 0 && tallest + 1 + BLOCKS <= inner.height);
+        let above = tallest.min(inner.height.saturating_sub(BLOCKS));
+        let rows = [above, between].map(Constraint::Length);
+        let [operations, _, rows] = Layout::vertical([rows[0], rows[1], Constraint::Fill(1)]).areas(inner);
+        Self { steps, description, graph, side_panel, operations, rows }
     }
 
     /// The areas of the steps' names, if there is room for all.
@@ -221,25 +260,87 @@ fn put_sign(writer: &mut RowWriter, app: &App, cursor: Cursor, content: &Schedul
     writer.put(letter.encode_utf8(&mut [0; 4]), app.theme.ink(hue).add_modifier(lit));
 }
 
-/// Draws a row per block with a character per operation.
+/// Consecutive operations of a name and of one device in every step.
+struct OperationRun {
+    op: &'static str,
+    /// The first of them, as an index into the graph's nodes.
+    node: usize,
+    count: usize,
+}
+
+impl OperationRun {
+    /// Those of a block; views are left out.
+    fn of(content: &SchedulePage, block: &GraphBlock) -> Vec<Self> {
+        let mut runs: Vec<Self> = Vec::new();
+        let alike = |one: usize, other: usize| {
+            let same = |step: usize| {
+                content.home_of(one, step) == content.home_of(other, step)
+                    && content.is_highlighted(one, step) == content.is_highlighted(other, step)
+            };
+            (0..content.steps.len()).all(same)
+        };
+        for node in block.nodes.clone().filter(|node| !content.is_view(*node)) {
+            let Some(op) = content.op(node) else { continue };
+            match runs.last_mut().filter(|run| run.op == op && alike(run.node, node)) {
+                Some(run) => run.count += 1,
+                None => runs.push(Self { op, node, count: 1 }),
+            }
+        }
+        runs
+    }
+
+    fn text(&self) -> String {
+        if self.count == 1 { self.op.to_owned() } else { format!("{} ×{}", self.op, self.count) }
+    }
+
+    /// Where each of `runs` stands in lines of `cells` cells: its line and its column.
+    fn placed(runs: &[Self], cells: u16) -> Vec<(u16, u16)> {
+        let (mut line, mut x) = (0u16, 0u16);
+        let place = |run: &Self| {
+            // after the sign of its device
+            let cells_of = 2 + width(&run.text());
+            if x > 0 && x.saturating_add(cells_of) > cells {
+                (line, x) = (line.saturating_add(1), 0);
+            }
+            let at = (line, x);
+            x = x.saturating_add(cells_of + 2);
+            at
+        };
+        runs.iter().map(place).collect()
+    }
+}
+
+/// Lines of the operations of the longest block; one height for all, to keep the layout steady.
+fn tallest(content: &SchedulePage, cells: u16) -> u16 {
+    let first = |blocks: &Vec<usize>| content.blocks.get(*blocks.first()?);
+    let blocks = content.alike.iter().filter_map(first);
+    let lines = blocks.map(|block| OperationRun::placed(&OperationRun::of(content, block), cells.saturating_sub(1)));
+    lines.filter_map(|places| places.last().map(|(line, _)| line + 1)).max().unwrap_or(0)
+}
+
+/// Draws a row per kind of block, or per block, with a character per operation; above them the operations of the
+/// selected one.
 fn blocks(app: &App, cursor: Cursor, content: &SchedulePage, places: &Areas, buffer: &mut Buffer) {
     let (theme, rows) = (app.theme, places.rows);
-    let right_title = format!("{} nodes, views hidden · Enter opens block", Tokens(content.node_count() as u64));
-    panel::frame(buffer, places.graph, "Graph", &right_title, true, theme);
+    let title = format!("Graph of {}", content.trace().batch());
+    let nodes = Tokens(content.node_count() as u64);
+    let right_titles = [format!("{nodes} nodes, views hidden · Enter opens block"), format!("{nodes} nodes")];
+    let right_title = panel::fitting(places.graph, &title, right_titles.iter().map(String::as_str));
+    panel::frame(buffer, places.graph, &title, right_title, true, theme);
     let shown = |block: &GraphBlock| block.nodes.clone().filter(|node| !content.is_view(*node));
     let longest = content.blocks.iter().map(|block| shown(block).count()).max().unwrap_or(0);
     let gap = u16::from(longest * 2 <= usize::from(rows.width.saturating_sub(NAMES)));
-    // what comes before and after the blocks has few columns: then one from the middle stands for the others
-    let chosen = content.blocks.get(cursor.block).filter(|block| block.layer.is_some());
-    if let Some(block) = chosen.or(content.blocks.get(content.blocks.len() / 2)) {
-        let names = shown(block).filter_map(|node| content.node(node)).map(|node| node.op);
-        labels(names, gap, places.labels, theme.ink(Hue::Dim), buffer);
+    if let Some(block) = content.blocks.get(cursor.block) {
+        operations_of(app, cursor, content, block, places.operations, buffer);
     }
-    let first = places.first_row(cursor.block, content.blocks.len());
-    for (row, (at, block)) in (0..rows.height).zip(content.blocks.iter().enumerate().skip(first)) {
-        let ink = ink(at == cursor.block, Hue::Dim, theme);
-        let mut writer = RowWriter::new(buffer, rows, row);
-        writer.put(mark(at == cursor.block), ink).put(&block.name(), ink).to(rows.x + NAMES);
+    let (chosen, count) = (cursor.block_row(content), cursor.blocks(content));
+    let first = places.first_row(chosen, count);
+    for (line, row) in (0..rows.height).zip(first..count) {
+        let alike = cursor.blocks_of(content, row);
+        let Some(block) = alike.first().and_then(|at| content.blocks.get(*at)) else { continue };
+        let ink = ink(row == chosen, Hue::Dim, theme);
+        let mut writer = RowWriter::new(buffer, rows, line);
+        writer.put(mark(row == chosen), ink).put(&content.blocks_title(&alike), ink).to(rows.x + NAMES);
         for node in shown(block) {
             if writer.room() == 1 {
                 writer.put("…", theme.ink(Hue::Dim));
@@ -251,16 +352,27 @@ fn blocks(app: &App, cursor: Cursor, content: &SchedulePage, places: &Areas, buf
     }
 }
 
-/// Writes `names` above their columns, from top to bottom.
-fn labels<'a>(names: impl Iterator<Item = &'a str>, gap: u16, area: Rect, ink: Style, buffer: &mut Buffer) {
-    for (name, x) in names.zip((area.x.saturating_add(NAMES)..area.right()).step_by(usize::from(1 + gap))) {
-        // the last letters stand next to the columns
-        let top = area.bottom().saturating_sub((name.chars().count() as u16).min(area.height));
-        for (y, letter) in (top..area.bottom()).zip(name.chars()) {
-            if let Some(cell) = buffer.cell_mut((x, y)) {
-                cell.set_char(letter).set_style(ink);
-            }
+/// Draws the operations of a block in order, each after the sign of its device.
+fn operations_of(
+    app: &App,
+    cursor: Cursor,
+    content: &SchedulePage,
+    block: &GraphBlock,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    let area = Rect { x: area.x.saturating_add(1), width: area.width.saturating_sub(1), ..area };
+    let runs = OperationRun::of(content, block);
+    for (run, (line, x)) in runs.iter().zip(OperationRun::placed(&runs, area.width)) {
+        if line >= area.height {
+            let last = area.height.saturating_sub(1);
+            RowWriter::new(buffer, area, last).right(" …", app.theme.ink(Hue::Dim));
+            break;
         }
+        let mut writer = RowWriter::new(buffer, area, line);
+        writer.skip(x);
+        put_sign(&mut writer, app, cursor, content, run.node);
+        writer.skip(1).put(&run.text(), app.theme.ink(Hue::Text));
     }
 }
 
@@ -318,6 +430,10 @@ fn side_panel(
         framed(buffer, frame, "After this step", &right_title, false, app.theme)
     };
     counts(app, content, step, &mut shown);
+    let alike = cursor.blocks_of(content, cursor.block_row(content));
+    if let Some(listed) = content.blocks_listed(&alike) {
+        shown.text(&format!("{}: {listed}", content.blocks_title(&alike)), Hue::Dim);
+    }
     page::within(&shown, 0, inner, app.theme, buffer);
 }
 
@@ -344,13 +460,20 @@ fn counts(app: &App, content: &SchedulePage, step: &ScheduleStep, page: &mut Pag
 /// Adds the totals, then the splits within the selected block.
 fn copies(app: &App, content: &SchedulePage, cursor: Cursor, page: &mut Page) {
     let crossed = content.crossed();
-    let sum = format!("{} graph splits, {} tensors, {}", crossed.cuts, crossed.tensors, crossed.bytes);
-    page.line(vec![Span::new(&sum, Hue::Text.bold())]);
+    page.text(&crossed.sentence(), Hue::Text.bold());
+    let trace = content.trace();
+    if let Some(other) = content.other_phase.filter(|_| content.without.is_none()) {
+        let batch = trace.phase.other().batch(&trace.measured);
+        page.text(&format!("For {batch}: {}.", other.sentence()), Hue::Dim);
+    }
     let Some(block) = content.blocks.get(cursor.block) else { return };
-    let begins = |cut: &&GraphSplit| block.nodes.contains(&cut.nodes.start) && !cut.crossings.is_empty();
-    let cuts: Vec<&GraphSplit> = content.cuts.iter().filter(begins).collect();
+    let alike = cursor.blocks_of(content, cursor.block_row(content));
+    let name = content.blocks_title(&alike);
+    let cuts: Vec<&GraphSplit> = content.cuts_into(block).collect();
     if cuts.is_empty() {
-        page.text(&format!("No copies into {}.", block.name()), Hue::Dim);
+        page.text(&format!("No copies into {name}."), Hue::Dim);
+    } else if alike.len() > 1 {
+        page.text(&format!("Into each of {name}, of which {} is shown:", block.name()), Hue::Dim);
     }
     for cut in cuts {
         let id = content.homes().get(cut.home).map_or("", |home| home.id.as_str());
@@ -381,6 +504,9 @@ fn pipeline(content: &SchedulePage, page: &mut Page) {
     let description =
         if pipeline.is_on() { "Pipeline parallelism: on, n_copies = 4" } else { "Pipeline parallelism: off" };
     page.line(vec![Span::new(description, Hue::Text.bold())]);
+    if let Some(overlap) = content.overlap() {
+        overlap.onto(page);
+    }
     for (condition, met) in pipeline.conditions() {
         let (mark, hue) = if met { ("✓", Hue::Fine) } else { ("✗", Hue::Over) };
         page.line(vec![Span::new(&format!("  {mark} "), hue), Span::new(condition, Hue::Dim)]);
