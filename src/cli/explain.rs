@@ -115,8 +115,8 @@ fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, CliError> {
 }
 
 /// Writes `handout.md` and a picture for each of `topics` into `folder`, which is made if there is none; returns what
-/// was written. A page that does not exist for the model is named with the reason. The answers of lessons are on the last
-/// page, and if `answered` with the lessons too.
+/// was written. A page that does not exist for the model is named with the reason. The last page has the answers of
+/// lessons with what tells them; if `answered`, the lessons have them too.
 fn handout(
     folder: &Path,
     request: &PlanRequest,
@@ -147,7 +147,8 @@ fn handout(
         };
         if let PageContent::Lessons(lesson) = &page {
             let lesson = &lesson.lesson;
-            answers.push(format!("- **{}**: {}\n", lesson.title, lesson.answer));
+            let told = [&[lesson.answer.clone()], lesson.telling().as_slice()].concat().join("\n\n");
+            answers.push(format!("## {}\n\n{told}\n", lesson.title));
         }
         save(&name, &picture(&page, request, plan, Tone::Light, answered))?;
         pictures += 1;
@@ -158,7 +159,7 @@ fn handout(
         pages.push(format!("{heading}\n\n![{title}]({name})\n{rest}"));
     }
     if !answers.is_empty() {
-        pages.push(format!("# Answers\n\n{}", answers.concat()));
+        pages.push(format!("# Answers\n\n{}", answers.join("\n")));
     }
     save("handout.md", &pages.join("\n"))?;
     Ok(format!("{} and {pictures} pictures\n", folder.join("handout.md").display()))

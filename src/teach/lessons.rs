@@ -95,8 +95,6 @@ pub struct LessonBar {
     pub value: FigureValue,
     /// Its length, the longest being one.
     pub share: f64,
-    /// Whether it tells the answer.
-    pub telling: bool,
 }
 
 /// A sentence with its figures filled in.
@@ -104,7 +102,7 @@ pub struct LessonBar {
 pub struct RenderedSentence {
     /// Its words.
     pub text: String,
-    /// Whether it tells the answer.
+    /// Whether it tells the answer, or goes on from what does.
     pub telling: bool,
 }
 
@@ -368,19 +366,22 @@ impl Lesson {
         let model = [Some(plan.model.name.clone()), plan.model.file_type.clone()].into_iter().flatten();
         let ctx = format!("{} tokens", Tokens(plan.settings.ctx_per_sequence));
         let on = model.chain([plan.engine_title(), ctx, setup.machine.to_string()]).collect::<Vec<_>>().join(" · ");
-        let told = |sentence: &Sentence| RenderedSentence {
-            text: fill(&sentence.say),
-            telling: figures.keys().any(|name| self.tells(name) && mentions(&sentence.say, name)),
-        };
-        let paragraph = |sentences: &Vec<Sentence>| {
-            sentences.iter().filter(|sentence| sentence.is_said(&figures)).map(told).collect::<Vec<_>>()
-        };
+        let mut telling = false;
+        let mut text: Vec<Vec<RenderedSentence>> = Vec::new();
+        for paragraph in &self.text {
+            let mut told = Vec::new();
+            for Sentence { say, .. } in paragraph.iter().filter(|sentence| sentence.is_said(&figures)) {
+                telling |= figures.keys().any(|name| self.tells(name) && mentions(say, name));
+                told.push(RenderedSentence { text: fill(say), telling });
+            }
+            text.push(told);
+        }
         Ok(RenderedLesson {
             at,
             title: &self.title,
             on,
             caption,
-            text: self.text.iter().map(paragraph).filter(|sentences| !sentences.is_empty()).collect(),
+            text,
             bars: self.drawn_bars(&figures),
             look: fill(&self.look),
             question: fill(&self.question),
@@ -402,8 +403,7 @@ impl Lesson {
         let longest = self.bars.iter().map(|bar| size(&bar.figure)).fold(f64::MIN_POSITIVE, f64::max);
         let bar = |bar: &BarSource| {
             let value = figures.get(&bar.figure)?.clone();
-            let label = filled(&bar.label, figures);
-            Some(LessonBar { label, value, share: size(&bar.figure) / longest, telling: self.tells(&bar.figure) })
+            Some(LessonBar { label: filled(&bar.label, figures), value, share: size(&bar.figure) / longest })
         };
         self.bars.iter().filter_map(bar).collect()
     }

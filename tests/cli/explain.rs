@@ -157,7 +157,7 @@ fn a_handout_has_every_page_with_its_picture_and_caption() {
     }
     let (pages, answers) = handout.split_once("\n# Answers\n").unwrap();
     assert!(!pages.contains("Answer: "), "answers are on the last page");
-    assert_eq!(answers.lines().filter(|line| line.starts_with("- **")).count(), plimsoll::teach::lessons::all().len());
+    assert_eq!(answers.lines().filter(|line| line.starts_with("## ")).count(), plimsoll::teach::lessons::all().len());
     let captions = handout.lines().filter(|line| line.starts_with('*') && line.contains("plimsoll"));
     assert_eq!(captions.clone().count(), 4 + plimsoll::teach::lessons::all().len());
     for caption in captions {

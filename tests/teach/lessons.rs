@@ -179,19 +179,24 @@ fn tell(picks: impl Fn(usize, usize, usize) -> bool + Sync) -> Vec<Tally> {
     tallies.into_inner().unwrap()
 }
 
-/// Every lesson on every catalogue model, each on one of the machines in turn, so that every lesson meets every machine.
+/// Every lesson on a quarter of the catalogue's models, each on one of the machines in turn, so that every lesson meets
+/// every machine.
 #[test]
 fn claims_hold_wherever_a_lesson_is_told() {
+    const SHARE: usize = 4;
     let machines = fixtures::machines(&fixtures::model("llama3.1-8b")).len();
-    let tallies = tell(|model, place, lesson| place == (model + 3 * lesson) % machines);
-    for (lesson, tally) in lessons::all().iter().zip(&tallies) {
-        assert_eq!(tally.here + tally.elsewhere, catalogue::all().len(), "{}", lesson.id);
+    let is_told = |model: usize, lesson: usize| (model + lesson).is_multiple_of(SHARE);
+    let tallies =
+        tell(|model, place, lesson| is_told(model, lesson) && place == (model / SHARE + 3 * lesson) % machines);
+    for ((at, lesson), tally) in lessons::all().iter().enumerate().zip(&tallies) {
+        let times = (0..catalogue::all().len()).filter(|model| is_told(*model, at)).count();
+        assert_eq!(tally.here + tally.elsewhere, times, "{}", lesson.id);
     }
 }
 
-/// The same on all machines, which takes minutes.
+/// All of them on all machines, which takes an hour.
 #[test]
-#[ignore = "some 40 000 lessons: cargo test --release -- --ignored claims_hold_on_every_machine --nocapture"]
+#[ignore = "some 130 000 lessons: cargo test --release -- --ignored claims_hold_on_every_machine --nocapture"]
 fn claims_hold_on_every_machine() {
     for (lesson, tally) in lessons::all().iter().zip(tell(|_, _, _| true)) {
         println!("{:12} told here {:5}, elsewhere {:5}", lesson.id, tally.here, tally.elsewhere);

@@ -182,8 +182,8 @@ fn distance(guessed: &FigureValue, right: &FigureValue) -> String {
         FigureValue::Share(_) => format!("{:.0} points", (guess - truth).abs() * 100.0),
         _ => {
             let factor = if guess > truth { guess / truth } else { truth / guess };
-            return if factor.is_finite() {
-                format!("it is {right}, so {factor:.1} times {direction}.")
+            return if factor.is_finite() && factor > 0.0 {
+                format!("it is {right}, {direction} by a factor of {factor:.1}.")
             } else {
                 format!("it is {right}.")
             };
@@ -217,7 +217,7 @@ mod tests {
         assert!(tokens.judged("32k").unwrap().ends_with("right."));
         assert!(tokens.judged("32 768").unwrap().ends_with("right."));
         let times = Guess::Figure(FigureValue::Times(2.0));
-        assert!(times.judged("4x").unwrap().ends_with("so 2.0 times too much."));
+        assert!(times.judged("4x").unwrap().ends_with("too much by a factor of 2.0."));
     }
 
     #[test]

@@ -26,11 +26,16 @@ impl RenderedLesson {
     pub fn paragraphs(&self) -> Vec<String> {
         paragraphs(&self.text, |_| true)
     }
+
+    /// The paragraphs that tell the answer, and what goes on from them.
+    pub fn telling(&self) -> Vec<String> {
+        paragraphs(&self.text, |sentence| sentence.telling)
+    }
 }
 
 impl Guess {
-    /// The answers or layers to choose from.
-    fn offer(&self, page: &mut Page) {
+    /// The answers or layers to choose from; of layers, the answer and those before it are light if they are `told`.
+    fn offer(&self, page: &mut Page, told: bool) {
         match self {
             Self::Figure(_) => {}
             Self::Choice { offered, .. } => {
@@ -39,9 +44,11 @@ impl Guess {
                     page.choice(Block::Text { first: "  ".into(), spans });
                 }
             }
-            Self::Layer { count, .. } => {
+            Self::Layer { count, right } => {
                 for first in (0..*count).step_by(STRIP as usize) {
-                    let strip = "█".repeat((*count - first).min(STRIP) as usize);
+                    let light = |layer: u64| told && layer <= *right;
+                    let layers = first..(*count).min(first + STRIP);
+                    let strip: String = layers.map(|layer| if light(layer) { '░' } else { '█' }).collect();
                     let number = Span::new(&format!("{first:>3}  "), Hue::Dim);
                     page.choice(Block::Line(vec!["  ".into(), number, Span::new(&strip, Hue::Weights)]));
                 }
@@ -77,11 +84,11 @@ impl LessonsPage {
         })
     }
 
-    /// What it is told on and why, its question, and the rest: text, bars, and last its answer. Without the answer, what
-    /// tells it is left out as well. Where a caption says what it is told on, it is for paper, without a word on what to
+    /// What it is told on and why, its question, and the rest: text, bars, and last its answer. Without the answer, the text
+    /// ends before what tells it. Where a caption says what it is told on, it is for paper, without a word on what to
     /// try on the screen.
     pub fn page(&self, answered: bool, captioned: bool) -> Page {
-        let mut page = self.asked(captioned);
+        let mut page = self.introduced(captioned, answered);
         page.blank();
         self.tell(&mut page, answered, captioned);
         if answered {
@@ -92,6 +99,10 @@ impl LessonsPage {
 
     /// What it is told on and why, and its question.
     pub fn asked(&self, captioned: bool) -> Page {
+        self.introduced(captioned, false)
+    }
+
+    fn introduced(&self, captioned: bool, told: bool) -> Page {
         let RenderedLesson { on, question, guess, .. } = &self.lesson;
         let mut page = Page::default();
         let on = if captioned { String::new() } else { format!("On {on}.") };
@@ -101,13 +112,13 @@ impl LessonsPage {
             page.blank();
         }
         page.text(&format!("Question: {question}"), Hue::Focus);
-        guess.offer(&mut page);
+        guess.offer(&mut page, told);
         page
     }
 
     /// Its question, what was said to the guess, the answer, and the rest.
     pub fn guessed(&self, verdict: &str) -> Page {
-        let mut page = self.asked(false);
+        let mut page = self.introduced(false, true);
         page.blank();
         if !verdict.is_empty() {
             page.text(verdict, Hue::Text.bold());
@@ -123,7 +134,7 @@ impl LessonsPage {
         format!("Answer: {}", self.lesson.answer)
     }
 
-    /// Adds text and bars; `all` with those that tell the answer.
+    /// Adds the text, and if `all` what tells the answer, with the bars.
     fn tell(&self, page: &mut Page, all: bool, captioned: bool) {
         let RenderedLesson { text, bars, look, .. } = &self.lesson;
         for text in paragraphs(text, |sentence| all || !sentence.telling) {
@@ -136,12 +147,11 @@ impl LessonsPage {
             let parts = vec![(bar.share.max(0.01), "█".to_owned(), hue)];
             Bar { label: bar.label.as_str().into(), parts, value: Span::new(&bar.value.to_string(), Hue::Text.bold()) }
         };
-        let drawn: Vec<Bar> = bars.iter().zip(hues).filter(|(bar, _)| all || !bar.telling).map(bar).collect();
-        if !drawn.is_empty() {
-            page.push(Block::Bars(drawn, LONGEST));
+        if all && !bars.is_empty() {
+            page.push(Block::Bars(bars.iter().zip(hues).map(bar).collect(), LONGEST));
             page.blank();
         }
-        if !captioned {
+        if all && !captioned {
             page.text(&format!("Try it: {look}"), Hue::Graph);
             page.blank();
         }

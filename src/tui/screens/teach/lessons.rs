@@ -163,12 +163,12 @@ impl Cursor {
             return content.guessed(said);
         }
         let mut shown = content.asked(false);
-        let changes = content.changes.join(", ");
-        if !changes.is_empty() {
-            shown.blank();
-            let then = format!("With the answer the plan changes: {changes}. Yours is back when you leave the lesson.");
-            shown.text(&then, Hue::Dim);
-        }
+        shown.blank();
+        let changes = match content.changes.as_slice() {
+            [] => "With the answer the plan is set as in the lesson.".to_owned(),
+            changes => format!("With the answer the plan changes: {}.", changes.join(", ")),
+        };
+        shown.text(&format!("{changes} Yours is back when you leave the lesson."), Hue::Dim);
         shown
     }
 }
