@@ -147,7 +147,7 @@ fn handout(
         };
         if let PageContent::Lessons(lesson) = &page {
             let lesson = &lesson.lesson;
-            let told = [&[lesson.answer.clone()], lesson.telling().as_slice()].concat().join("\n\n");
+            let told = [std::slice::from_ref(&lesson.answer), &lesson.telling()].concat().join("\n\n");
             answers.push(format!("## {}\n\n{told}\n", lesson.title));
         }
         save(&name, &picture(&page, request, plan, Tone::Light, answered))?;
