@@ -124,27 +124,24 @@ impl TeachScreen {
         }
     }
 
-    fn press_on_page(&mut self, app: &mut App, command: Command) -> PageResponse {
-        let area = areas(app)[2];
+    fn press_on_page(&mut self, command: Command) -> PageResponse {
         match self.content().as_deref() {
             Some(PageContent::Schedule(content)) => self.schedule.press(content, command),
             Some(PageContent::Formulas(content)) => self.formulas.press(content, command),
             Some(PageContent::Caches(content)) => self.caches.press(content, command),
-            Some(PageContent::Lessons(content)) => self.lessons.press(app, content, area, command),
             Some(PageContent::Allocation(content)) => self.allocation.press(content, command),
-            None => PageResponse::Redraw,
+            Some(PageContent::Lessons(_)) | None => PageResponse::Redraw,
         }
     }
 
     /// Handles a press or a drag of the mouse on the open page.
-    fn point(&mut self, app: &mut App, area: Rect, gesture: Gesture, at: Position) -> PageResponse {
+    fn point(&mut self, area: Rect, gesture: Gesture, at: Position) -> PageResponse {
         let pressed = gesture == Gesture::Down;
         match self.content().as_deref() {
             Some(PageContent::Schedule(content)) => self.schedule.point(content, area, at),
             Some(PageContent::Allocation(content)) => self.allocation.point(content, area, at),
             Some(PageContent::Caches(content)) => self.caches.point(content, area, at),
             Some(PageContent::Formulas(content)) if pressed => self.formulas.point(content, area, at),
-            Some(PageContent::Lessons(content)) if pressed => return self.lessons.point(app, content, area, at),
             Some(PageContent::Formulas(_) | PageContent::Lessons(_)) | None => {}
         }
         PageResponse::Redraw
@@ -179,7 +176,7 @@ impl Screen for TeachScreen {
     }
 
     fn message(&self) -> Option<&str> {
-        self.lessons.typing.as_ref()?.wrong.as_deref()
+        self.lessons.typing.as_ref().filter(|_| self.accepts_text())?.wrong.as_deref()
     }
 
     fn cover(&self) -> Cover {
@@ -251,7 +248,13 @@ impl Screen for TeachScreen {
                 self.formulas.next_versus(app.choice());
                 response = PageResponse::Request;
             }
-            _ => response = self.press_on_page(app, command),
+            _ => {
+                let area = areas(app)[2];
+                response = match self.content().as_deref() {
+                    Some(PageContent::Lessons(lesson)) => self.lessons.press(app, lesson, area, command),
+                    _ => self.press_on_page(command),
+                };
+            }
         }
         Response::Stay(self.follow(app, response))
     }
@@ -279,7 +282,10 @@ impl Screen for TeachScreen {
                 return Response::STAY;
             }
         }
-        let response = self.point(app, area, gesture, at);
+        let response = match self.content().as_deref() {
+            Some(PageContent::Lessons(lesson)) if gesture == Gesture::Down => self.lessons.point(app, lesson, area, at),
+            _ => self.point(area, gesture, at),
+        };
         Response::Stay(self.follow(app, response))
     }
 
