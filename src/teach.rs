@@ -196,6 +196,8 @@ pub struct Paper {
     pub captioned: bool,
     /// Whether there are no colours to tell the parts of charts apart.
     pub textured: bool,
+    /// Whether lessons have their answers.
+    pub answered: bool,
 }
 
 impl PageContent {
@@ -227,7 +229,7 @@ impl PageContent {
 
     /// As a page for paper, beginning with its title.
     pub fn printed(&self, paper: Paper) -> printed::Page {
-        let Paper { cells, captioned, textured } = paper;
+        let Paper { cells, captioned, textured, answered } = paper;
         match self {
             Self::Schedule(schedule) => schedule.page(cells),
             Self::Formulas(formulas) => formulas.page(cells),
@@ -235,7 +237,7 @@ impl PageContent {
             Self::Lessons(lesson) => {
                 let mut page = printed::Page::default();
                 page.heading(lesson.lesson.title);
-                page.append(lesson.page(true, captioned));
+                page.append(lesson.page(answered, captioned));
                 page
             }
             Self::Allocation(allocation) => allocation.page(cells, textured),
@@ -244,12 +246,13 @@ impl PageContent {
         }
     }
 
-    /// As Markdown, beginning with its title.
-    pub fn markdown(&self) -> String {
+    /// As Markdown, beginning with its title; lessons with their answers if they are `answered`.
+    pub fn markdown(&self, answered: bool) -> String {
         printed::markdown::text(&self.printed(Paper {
             cells: printed::markdown::CELLS,
             captioned: false,
             textured: true,
+            answered,
         }))
     }
 }

@@ -698,6 +698,9 @@ pub(super) struct ExplainArgs {
     /// The number of the lesson; without it, Markdown and JSON contain all lessons.
     #[arg(long, value_name = "N", help_heading = "Question")]
     pub(super) lesson: Option<usize>,
+    /// Print the answers of lessons, and what tells them; a handout has the answers on its last page.
+    #[arg(long, help_heading = "Question")]
+    pub(super) answers: bool,
     /// Put another engine's formulas beside those of the plan.
     #[arg(long, value_name = "ENGINE", value_parser = value::engines(), help_heading = "Question")]
     pub(super) versus: Option<EngineId>,

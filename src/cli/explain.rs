@@ -27,13 +27,13 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     let request = ready.request(&opened.model);
     let plan = request.plan()?;
     if let Some(folder) = &args.output {
-        return handout(folder, &request, &plan, &topics);
+        return handout(folder, &request, &plan, &topics, args.answers);
     }
     let pages = topics.iter().map(|topic| topic.content(&request, &plan, &catalogue::model_and_projector));
     if args.json || args.markdown {
         let pages = pages.collect::<Result<Vec<PageContent>, _>>()?;
         if args.markdown {
-            let captioned = pages.iter().map(|page| captioned(page, &request, &plan));
+            let captioned = pages.iter().map(|page| captioned(page, &request, &plan, args.answers));
             return Ok(captioned.collect::<Vec<_>>().join("\n"));
         }
         let object = match pages.as_slice() {
@@ -47,11 +47,12 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     };
     let Some(content) = pages.take(1).next().transpose()? else { return Ok(String::new()) };
     if args.svg {
-        return Ok(picture(&content, &request, &plan, if args.light { Tone::Light } else { Tone::Dark }));
+        let tone = if args.light { Tone::Light } else { Tone::Dark };
+        return Ok(picture(&content, &request, &plan, tone, args.answers));
     }
     let style = Style::of_stdout();
     let cells = if style.bars == BarGlyphs::None { *PRINTED.end() } else { style.lines.max(*PRINTED.start()) };
-    let paper = Paper { cells, captioned: true, textured: style.colours.is_none() };
+    let paper = Paper { cells, captioned: true, textured: style.colours.is_none(), answered: args.answers };
     let printed = terminal::text(&below_caption(&content, paper, &request, &plan), cells, Breaks::Words, style.colours);
     Ok(if style.bars == BarGlyphs::Ascii { glyphs::to_ascii(&printed) } else { printed })
 }
@@ -64,8 +65,8 @@ fn caption(page: &PageContent, request: &PlanRequest, plan: &Plan) -> Caption {
 }
 
 /// The page as Markdown, and below it what its figures are for.
-fn captioned(page: &PageContent, request: &PlanRequest, plan: &Plan) -> String {
-    format!("{}\n*{}*\n", page.markdown(), caption(page, request, plan))
+fn captioned(page: &PageContent, request: &PlanRequest, plan: &Plan, answered: bool) -> String {
+    format!("{}\n*{}*\n", page.markdown(answered), caption(page, request, plan))
 }
 
 /// What the figures of a page are for, and the page.
@@ -80,12 +81,12 @@ fn below_caption(content: &PageContent, paper: Paper, request: &PlanRequest, pla
 }
 
 /// The page as an SVG picture.
-fn picture(content: &PageContent, request: &PlanRequest, plan: &Plan, tone: Tone) -> String {
+fn picture(content: &PageContent, request: &PlanRequest, plan: &Plan, tone: Tone, answered: bool) -> String {
     let title = match content {
         PageContent::Lessons(lesson) => lesson.lesson.title,
         content => content.page().title(),
     };
-    let paper = Paper { cells: CELLS, captioned: true, textured: false };
+    let paper = Paper { cells: CELLS, captioned: true, textured: false, answered };
     svg::page(&below_caption(content, paper, request, plan), CELLS, tone, title)
 }
 
@@ -114,8 +115,15 @@ fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, CliError> {
 }
 
 /// Writes `handout.md` and a picture for each of `topics` into `folder`, which is made if there is none; returns what
-/// was written. A page that does not exist for the model is named with the reason.
-fn handout(folder: &Path, request: &PlanRequest, plan: &Plan, topics: &[Topic]) -> Result<String, CliError> {
+/// was written. A page that does not exist for the model is named with the reason. The last page has the answers of
+/// lessons with what tells them; if `answered`, the lessons have them too.
+fn handout(
+    folder: &Path,
+    request: &PlanRequest,
+    plan: &Plan,
+    topics: &[Topic],
+    answered: bool,
+) -> Result<String, CliError> {
     let failed = |path: &Path, error: std::io::Error| {
         CliError::Terminal(format!("'{}' cannot be written: {error}", path.display()))
     };
@@ -124,7 +132,7 @@ fn handout(folder: &Path, request: &PlanRequest, plan: &Plan, topics: &[Topic]) 
         let path = folder.join(name);
         fs::write(&path, text).map_err(|error| failed(&path, error))
     };
-    let (mut pages, mut pictures) = (Vec::new(), 0);
+    let (mut pages, mut pictures, mut answers) = (Vec::new(), 0, Vec::new());
     for &topic in topics {
         let page = match topic.content(request, plan, &catalogue::model_and_projector) {
             Ok(page) => page,
@@ -137,13 +145,21 @@ fn handout(folder: &Path, request: &PlanRequest, plan: &Plan, topics: &[Topic]) 
             Topic::Lessons(at) => format!("lesson-{:02}.svg", at + 1),
             topic => format!("{}.svg", topic.page().name()),
         };
-        save(&name, &picture(&page, request, plan, Tone::Light))?;
+        if let PageContent::Lessons(lesson) = &page {
+            let lesson = &lesson.lesson;
+            let told = [std::slice::from_ref(&lesson.answer), &lesson.telling()].concat().join("\n\n");
+            answers.push(format!("## {}\n\n{told}\n", lesson.title));
+        }
+        save(&name, &picture(&page, request, plan, Tone::Light, answered))?;
         pictures += 1;
         // the picture stands below the heading
-        let text = captioned(&page, request, plan);
+        let text = captioned(&page, request, plan, answered);
         let (heading, rest) = text.split_once('\n').unwrap_or((&text, ""));
         let title = heading.trim_start_matches('#').trim();
         pages.push(format!("{heading}\n\n![{title}]({name})\n{rest}"));
+    }
+    if !answers.is_empty() {
+        pages.push(format!("# Answers\n\n{}", answers.join("\n")));
     }
     save("handout.md", &pages.join("\n"))?;
     Ok(format!("{} and {pictures} pictures\n", folder.join("handout.md").display()))

@@ -23,7 +23,11 @@ pub fn text(page: &Page) -> String {
             out += "```text\n";
         }
         out += &text;
-        before = if form == Form::Gap { before } else { form };
+        before = match (form, before) {
+            (Form::Gap, Form::Plain) => Form::Apart,
+            (Form::Gap, before) => before,
+            (form, _) => form,
+        };
     }
     if before == Form::Plain {
         out += "```\n";

@@ -1,33 +1,40 @@
-//! Short lessons. `assets/lessons.toml` has their texts, their knobs and what their figures must show; every figure is
-//! computed by the engines. A lesson is told on the open model and the user's machine where its claims hold there, else
-//! on a model or a machine of its own where they do.
+//! Short lessons. `assets/lessons.toml` has their sentences, their knobs and what their figures must show; every figure
+//! is computed by the engines. A lesson asks first; then it tells. It is told on the open model and the user's machine
+//! where all that it says holds there, else on a model or a machine of its own where it does.
 
+mod attempt;
+mod claim;
+mod guess;
 mod links;
 mod measure;
 mod recipe;
+mod shown;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::CatalogueLookup;
-use crate::engine::{DraftFile, EngineError, EngineId, PlanRequest, PreparedModel};
+use crate::engine::{EngineError, EngineId, PlanRequest, PreparedModel};
 use crate::export::Caption;
 use crate::machine::Machine;
 use crate::machine::spec::MachineSpec;
-use crate::model::Projector;
-use crate::page::{Bar, Block, Hue, Page, Span};
+use crate::plan::Outcome;
 use crate::settings::Settings;
 use crate::units::Tokens;
+use attempt::LessonParts;
+use claim::mentions;
+use guess::GuessSource;
 use measure::Case;
 use recipe::{FigureSource, KnobOverrides, KnownFigures};
 
+pub use attempt::Attempt;
+pub use claim::{Claim, Comparison, Sentence};
+pub use guess::Guess;
 pub use links::on_knob;
 pub use measure::FigureValue;
-pub use recipe::{Claim, Comparison};
 
 /// A lesson as in `assets/lessons.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -43,23 +50,34 @@ pub struct Lesson {
     draft: Option<String>,
     /// It is about that very model and its own machine.
     #[serde(default)]
-    only_there: bool,
+    pub only_there: bool,
     /// What its figures must show, in the order in which they are checked.
     pub claims: Vec<Claim>,
+    /// The engine that it is about.
     #[serde(deserialize_with = "recipe::engine")]
-    engine: EngineId,
+    pub engine: EngineId,
     /// The GPUs of its own machine, on which its claims hold for its own model.
     gpus: Vec<String>,
+    /// That machine's RAM.
+    #[serde(default = "own_ram")]
+    ram: String,
     knobs: KnobOverrides,
-    text: String,
+    /// Its paragraphs, sentence by sentence.
+    pub text: Vec<Vec<Sentence>>,
     look: String,
     question: String,
+    guess: GuessSource,
     answer: String,
     cases: BTreeMap<String, KnobOverrides>,
     figures: BTreeMap<String, FigureSource>,
     /// Figures drawn as bars of one scale.
     #[serde(default)]
     bars: Vec<BarSource>,
+}
+
+/// RAM of a lesson's own machine that says none.
+fn own_ram() -> String {
+    "64GiB".to_owned()
 }
 
 /// A bar as in `assets/lessons.toml`.
@@ -81,6 +99,15 @@ pub struct LessonBar {
     pub share: f64,
 }
 
+/// A sentence with its figures filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderedSentence {
+    /// Its words.
+    pub text: String,
+    /// Whether it tells the answer, or goes on from what does.
+    pub telling: bool,
+}
+
 /// A lesson with its figures filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenderedLesson {
@@ -93,14 +120,16 @@ pub struct RenderedLesson {
     /// The caption of its setup.
     pub caption: Caption,
     /// Paragraphs.
-    pub text: Vec<String>,
+    pub text: Vec<Vec<RenderedSentence>>,
     /// Bars of one scale.
     pub bars: Vec<LessonBar>,
     /// What to look at on the screen.
     pub look: String,
     /// A question.
     pub question: String,
-    /// Its answer.
+    /// What the reader guesses.
+    pub guess: Guess,
+    /// The answer to the question.
     pub answer: String,
     /// The figures by name.
     pub figures: BTreeMap<String, FigureValue>,
@@ -130,10 +159,12 @@ pub struct LessonsPage {
     pub lesson: RenderedLesson,
     /// One sentence for each that did not suit.
     pub why_not: Vec<String>,
+    /// What the plan changes to for the lesson besides settings, as parts of a sentence: `the engine: llama.cpp`.
+    pub changes: Vec<String>,
 }
 
 impl LessonsPage {
-    /// The lesson with index `at`: on the model and machine of `request` if its claims hold there, else on its own
+    /// The lesson with index `at`: on the model and machine of `request` if all that it says holds there, else on its own
     /// model from `lookup`, else on its own machine, with the open model or its own.
     ///
     /// # Errors
@@ -143,28 +174,53 @@ impl LessonsPage {
         let lesson = all().get(at).ok_or_else(|| EngineError::Settings(format!("there is no lesson {number}")))?;
         let mut why_not = Vec::new();
         let open = Attempt::on_open(request);
+        let page = |lesson: RenderedLesson, why_not| {
+            let changes = changes(request, &lesson.setup);
+            Ok(Self { lesson, why_not, changes })
+        };
         if !lesson.only_there {
             match lesson.render(at, &open, lookup) {
-                Ok(lesson) => return Ok(Self { lesson, why_not }),
-                Err(why) => why_not.push(format!("Not on {} here: {why}.", open.model.name)),
+                Ok(lesson) => return page(lesson, why_not),
+                Err(why) => why_not.push(format!("Cannot be shown on {} here, because {why}.", open.model.name)),
             }
         }
         let own = Attempt::on_own(lesson, &request.machine, lookup)?;
+        let elsewhere = lesson.own_machine(&request.machine)?;
         if !lesson.only_there {
             if let Ok(lesson) = lesson.render(at, &own, lookup) {
-                return Ok(Self { lesson, why_not });
+                return page(lesson, why_not);
             }
-            let elsewhere = open.on_machine(lesson.own_machine(&request.machine)?);
-            if let Ok(lesson) = lesson.render(at, &elsewhere, lookup) {
-                return Ok(Self { lesson, why_not });
+            if let Ok(lesson) = lesson.render(at, &open.on_machine(elsewhere.clone()), lookup) {
+                return page(lesson, why_not);
             }
         }
-        match lesson.render(at, &own.on_machine(lesson.own_machine(&request.machine)?), lookup) {
-            Ok(lesson) => Ok(Self { lesson, why_not }),
+        match lesson.render(at, &own.on_machine(elsewhere), lookup) {
+            Ok(lesson) => page(lesson, why_not),
             Err(WhyNot::Refused(error)) => Err(error),
             Err(WhyNot::Unsuited(why)) => Err(EngineError::Settings(format!("lesson {number} holds nowhere: {why}"))),
         }
     }
+}
+
+/// What differs between the user's plan and a lesson's besides settings.
+fn changes(request: &PlanRequest, setup: &LessonSetup) -> Vec<String> {
+    let named = |model: &PreparedModel| {
+        [Some(&*model.name), model.file_type].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    };
+    let draft = |model: &PreparedModel| model.draft().is_some();
+    let mut changes = Vec::new();
+    if named(&request.model) != named(&setup.model) {
+        changes.push(format!("the model is {}", named(&setup.model)));
+    } else if draft(&request.model) != draft(&setup.model) {
+        changes.push(format!("the model has {} draft", if draft(&setup.model) { "a" } else { "no" }));
+    }
+    if *request.machine != setup.machine {
+        changes.push(format!("the machine is {}", setup.machine));
+    }
+    if request.engine != setup.engine {
+        changes.push(format!("the engine is {}", setup.engine.title()));
+    }
+    changes
 }
 
 #[derive(Deserialize)]
@@ -186,27 +242,10 @@ pub fn all() -> &'static [Lesson] {
     &LESSONS
 }
 
-impl Lesson {
-    /// Whether another figure is computed from `name`, or a claim or a bar is about it.
-    pub fn rests_on(&self, name: &str) -> bool {
-        self.claims.iter().any(|claim| claim.holds.figures().any(|figure| figure == name) || claim.mentions(name))
-            || self.bars.iter().any(|bar| bar.figure == name || bar.label.contains(&format!("{{{name}}}")))
-            || self.figures.values().any(|figure| figure.rests_on(name))
-    }
-
-    /// Its texts before the figures are filled in, for tests.
-    pub fn texts(&self) -> [&str; 4] {
-        [&self.text, &self.look, &self.question, &self.answer]
-    }
-}
-
-/// RAM of a lesson's own machine.
-const RAM: &str = "64GiB";
-
 /// Why a lesson is not told on a model and a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhyNot {
-    /// A claim does not hold, or what the lesson is about is missing; as part of a sentence.
+    /// Something that it says does not hold, or what it is about is missing; as part of a sentence.
     Unsuited(String),
     /// An engine refuses one of its cases.
     Refused(EngineError),
@@ -227,67 +266,66 @@ impl From<EngineError> for WhyNot {
     }
 }
 
-/// A model and a machine to tell a lesson on.
-#[derive(Clone, Debug)]
-pub struct Attempt {
-    /// The model, with the draft that it was opened with.
-    pub model: Arc<PreparedModel>,
-    projector: Option<Arc<Projector>>,
-    machine: Machine,
-    is_open: bool,
-}
-
-impl Attempt {
-    /// The open model on the user's machine.
-    pub fn on_open(request: &PlanRequest) -> Self {
-        Self {
-            model: Arc::clone(&request.model),
-            projector: request.settings.projector.clone(),
-            machine: Machine::clone(&request.machine),
-            is_open: true,
-        }
-    }
-
-    /// The lesson's own model on the user's machine.
-    ///
-    /// # Errors
-    /// If the catalogue lacks it.
-    pub fn on_own(lesson: &Lesson, machine: &Machine, lookup: CatalogueLookup<'_>) -> Result<Self, EngineError> {
-        let (model, projector) = lookup(&lesson.model)
-            .ok_or_else(|| EngineError::Model(format!("the catalogue has no {}", lesson.model)))?;
-        Ok(Self { model: Arc::new(model), projector, machine: machine.clone(), is_open: false })
-    }
-
-    /// The same on another machine.
-    #[must_use]
-    pub fn on_machine(&self, machine: Machine) -> Self {
-        Self { machine, ..self.clone() }
-    }
-}
-
 impl Lesson {
+    /// Its sentences, in order.
+    pub fn sentences(&self) -> impl Iterator<Item = &Sentence> {
+        self.text.iter().flatten()
+    }
+
+    /// Whether another figure is computed from `name`, or a claim, a sentence, the guess or a bar is about it.
+    pub fn rests_on(&self, name: &str) -> bool {
+        self.claims
+            .iter()
+            .any(|claim| claim.holds.figures().any(|figure| figure == name) || mentions(&claim.otherwise, name))
+            || self.sentences().any(|sentence| sentence.figures().any(|figure| figure == name))
+            || self.guess.figures().contains(&name)
+            || self.bars.iter().any(|bar| bar.figure == name || mentions(&bar.label, name))
+            || self.figures.values().any(|figure| figure.rests_on(name))
+    }
+
+    /// Its texts before the figures are filled in, for tests.
+    pub fn texts(&self) -> Vec<&str> {
+        let sentences = self.sentences().map(|sentence| &*sentence.say);
+        sentences.chain([&*self.look, &self.question, &self.answer]).collect()
+    }
+
+    /// The figures of which the reader guesses one, or by which an answer is right.
+    pub fn guessed(&self) -> Vec<&str> {
+        self.guess.told()
+    }
+
+    /// Whether the figure `name` tells the answer: the answer says it, or it is what is guessed, and the question does
+    /// not give it.
+    pub fn tells(&self, name: &str) -> bool {
+        let asked = mentions(&self.answer, name) || self.guess.figures().contains(&name);
+        asked && !mentions(&self.question, name)
+    }
+
     /// Its own machine, of which every part is described: nothing of the user's is left.
     ///
     /// # Errors
     /// If its GPUs are not described well; the tests plan on it.
     pub fn own_machine(&self, users: &Machine) -> Result<Machine, EngineError> {
-        let described = MachineSpec::read(&self.gpus, Some(RAM)).map_err(EngineError::Settings)?;
+        let described = MachineSpec::read(&self.gpus, Some(&self.ram)).map_err(EngineError::Settings)?;
         Ok(described.complete(users.clone()))
     }
 
-    /// Its claims checked in order on `figures`; the first that does not hold says why.
+    /// Its claims and sentences checked in order on `figures`; the first that does not hold says why.
     ///
     /// # Errors
     /// Why it is not told there, as part of a sentence.
     pub fn check(&self, figures: &BTreeMap<String, FigureValue>) -> Result<(), String> {
-        let broken = self.claims.iter().find(|claim| !claim.holds.is_met_by(figures));
-        broken.map_or(Ok(()), |claim| Err(filled(&claim.otherwise, figures)))
+        if let Some(broken) = self.claims.iter().find(|claim| !claim.holds.is_met_by(figures)) {
+            return Err(filled(&broken.otherwise, figures));
+        }
+        let broken = self.sentences().find(|sentence| !sentence.holds(figures));
+        broken.map_or(Ok(()), |sentence| Err(untrue(sentence, figures)))
     }
 
     /// Tells it on the model and machine of `attempt`; `at` is its index.
     ///
     /// # Errors
-    /// If its claims do not hold there, or an engine refuses one of its cases.
+    /// If something that it says does not hold there, a plan of it does not load, or an engine refuses one of its cases.
     pub fn render(
         &'static self,
         at: usize,
@@ -314,21 +352,42 @@ impl Lesson {
                 return Err(WhyNot::Unsuited(filled(&claim.otherwise, &figures.known)));
             }
         }
+        if [&plan]
+            .into_iter()
+            .chain(cases.values().map(|case| &case.plan))
+            .any(|plan| plan.outcome() == Outcome::DoesNotFit)
+        {
+            return Err(WhyNot::Unsuited("it does not fit there with the settings of this lesson".to_owned()));
+        }
         self.figures.keys().for_each(|name| figures.compute(name));
         let figures = figures.known;
+        self.check(&figures).map_err(WhyNot::Unsuited)?;
+        let fill = |text: &str| filled(text, &figures);
+        let guess = self.guess.of(&figures, fill);
+        let guess = guess.ok_or_else(|| WhyNot::Unsuited("its question has no single answer there".to_owned()))?;
         let model = [Some(plan.model.name.clone()), plan.model.file_type.clone()].into_iter().flatten();
         let ctx = format!("{} tokens", Tokens(plan.settings.ctx_per_sequence));
         let on = model.chain([plan.engine_title(), ctx, setup.machine.to_string()]).collect::<Vec<_>>().join(" · ");
-        let fill = |text: &str| filled(text, &figures);
+        let mut telling = false;
+        let mut text: Vec<Vec<RenderedSentence>> = Vec::new();
+        for paragraph in &self.text {
+            let mut told = Vec::new();
+            for Sentence { say, .. } in paragraph.iter().filter(|sentence| sentence.is_said(&figures)) {
+                telling |= figures.keys().any(|name| self.tells(name) && mentions(say, name));
+                told.push(RenderedSentence { text: fill(say), telling });
+            }
+            text.push(told);
+        }
         Ok(RenderedLesson {
             at,
             title: &self.title,
             on,
             caption,
-            text: fill(&self.text).split("\n\n").map(|paragraph| paragraph.trim().replace('\n', " ")).collect(),
+            text,
             bars: self.drawn_bars(&figures),
             look: fill(&self.look),
             question: fill(&self.question),
+            guess,
             answer: fill(&self.answer),
             setup: LessonSetup {
                 engine: setup.engine,
@@ -352,56 +411,10 @@ impl Lesson {
     }
 }
 
-/// What the cases of a lesson are made of.
-struct LessonParts<'a> {
-    attempt: &'a Attempt,
-    plain: Arc<PreparedModel>,
-    drafted: Arc<PreparedModel>,
-}
-
-impl<'a> LessonParts<'a> {
-    fn of(lesson: &Lesson, attempt: &'a Attempt, lookup: CatalogueLookup<'_>) -> Result<Self, WhyNot> {
-        let model = &attempt.model;
-        let plain = match model.draft() {
-            Some(_) => Arc::new(PreparedModel::clone(model).with_draft(None)),
-            None => Arc::clone(model),
-        };
-        let knobs = || lesson.cases.values().chain([&lesson.knobs]);
-        if knobs().any(|knobs| knobs.projector == Some(true)) && attempt.projector.is_none() {
-            return Err(WhyNot::Unsuited("it has no projector that reads images".to_owned()));
-        }
-        let drafts = knobs().any(|knobs| knobs.draft == Some(true));
-        // by its own blocks, or by the draft that it was opened with
-        if !drafts || model.drafts_by().is_some() {
-            return Ok(Self { attempt, plain, drafted: Arc::clone(model) });
-        }
-        let no_draft = || WhyNot::Unsuited("it has no blocks that draft tokens (MTP)".to_owned());
-        let name = lesson.draft.as_deref().ok_or_else(no_draft)?;
-        let (draft, _) = lookup(name).ok_or_else(|| WhyNot::Unsuited(format!("the catalogue has no {name}")))?;
-        let draft = Arc::new(draft);
-        plain.drafted_by(&draft).map_err(WhyNot::Unsuited)?;
-        let beside = DraftFile { model: draft, file: format!("catalogue:{name}") };
-        let drafted = Arc::new(PreparedModel::clone(&plain).with_draft(Some(beside)));
-        Ok(Self { attempt, plain, drafted })
-    }
-
-    /// The request of a case: the lesson's knobs, then its own.
-    fn request(&self, lesson: &Lesson, case: &KnobOverrides) -> PlanRequest {
-        let all = [&lesson.knobs, case];
-        let last = |of: fn(&KnobOverrides) -> Option<bool>| all.into_iter().filter_map(of).next_back().unwrap_or(false);
-        let model = if last(|knobs| knobs.draft) { &self.drafted } else { &self.plain };
-        let engine = case.engine.unwrap_or(lesson.engine);
-        let mut settings = Settings::default();
-        let mut machine = self.attempt.machine.clone();
-        for knobs in all {
-            knobs.apply(&mut settings, model);
-            machine = knobs.machine(&machine);
-        }
-        if last(|knobs| knobs.projector) {
-            settings.projector.clone_from(&self.attempt.projector);
-        }
-        PlanRequest::new(engine, Arc::clone(model), machine, settings)
-    }
+/// Why a lesson is not told where this sentence of it does not hold, as part of a sentence.
+fn untrue(sentence: &Sentence, figures: &BTreeMap<String, FigureValue>) -> String {
+    let said = filled(&sentence.say, figures);
+    format!("this would not be true there: “{}”", said.trim_end_matches(['.', ':', ';']))
 }
 
 /// `text` with every `{name}` replaced by its figure; unknown names stay as they are.
@@ -423,58 +436,4 @@ fn filled(text: &str, figures: &BTreeMap<String, FigureValue>) -> String {
     }
     out.push_str(rest);
     out
-}
-
-/// Cells of the longest bar.
-const LONGEST: usize = 48;
-
-impl LessonsPage {
-    /// `{"title","on","why_not":[…],"text":[…],"bars":[…],"look","question","answer"}`.
-    pub fn json(&self) -> Value {
-        let RenderedLesson { title, on, text, bars, look, question, answer, .. } = &self.lesson;
-        let bar = |bar: &LessonBar| json!({ "label": bar.label, "value": bar.value.to_string(), "share": bar.share });
-        json!({
-            "page": "lessons", "title": title, "on": on, "why_not": self.why_not, "text": text,
-            "bars": bars.iter().map(bar).collect::<Vec<_>>(), "look": look, "question": question, "answer": answer,
-        })
-    }
-
-    /// What it is told on and why, its text and bars, its question, and the answer if it is `answered`. Where a caption
-    /// says what it is told on, it is for paper, without a word on what to try on the screen.
-    pub fn page(&self, answered: bool, captioned: bool) -> Page {
-        let RenderedLesson { on, text, bars, look, question, answer, .. } = &self.lesson;
-        let mut page = Page::default();
-        let mut say = |text: &str, hue| {
-            page.text(text, hue);
-            page.blank();
-        };
-        let on = if captioned { String::new() } else { format!("On {on}.") };
-        let told = [&[on], self.why_not.as_slice()].concat().join(" ");
-        if !told.is_empty() {
-            say(told.trim_start(), Hue::Dim);
-        }
-        for text in text {
-            say(text, Hue::Text);
-        }
-        let hues = [Hue::Cache, Hue::Weights, Hue::Graph, Hue::Reserved].into_iter().cycle();
-        let bar = |(bar, hue): (&LessonBar, Hue)| {
-            // never so short that it cannot be seen
-            let parts = vec![(bar.share.max(0.01), "█".to_owned(), hue)];
-            Bar { label: bar.label.as_str().into(), parts, value: Span::new(&bar.value.to_string(), Hue::Text.bold()) }
-        };
-        if !bars.is_empty() {
-            page.push(Block::Bars(bars.iter().zip(hues).map(bar).collect(), LONGEST));
-            page.blank();
-        }
-        if !captioned {
-            page.text(&format!("Try it: {look}"), Hue::Graph);
-            page.blank();
-        }
-        page.text(&format!("Question: {question}"), Hue::Focus);
-        if answered {
-            page.blank();
-            page.text(&format!("Answer: {answer}"), Hue::Cache);
-        }
-        page
-    }
 }

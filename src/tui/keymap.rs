@@ -228,7 +228,7 @@ impl Scope {
     }
 
     /// Every scope, in the order of the help.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Knobs,
         Self::Lists,
         Self::Plan,

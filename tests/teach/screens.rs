@@ -1,7 +1,9 @@
 //! Every page at three sizes, with and without colour.
 
-use plimsoll::engine::EngineId;
+use plimsoll::engine::{EngineId, PlanRequest, PreparedModel};
 use plimsoll::settings::{Context, Settings};
+use plimsoll::source::catalogue;
+use plimsoll::teach::lessons::LessonsPage;
 use plimsoll::teach::{Page, lessons};
 use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::screens::teach::TeachScreen;
@@ -47,7 +49,7 @@ fn estimated(model: &str, size: (u16, u16), tone: Tone, page: Page, keys: &str) 
 #[case::state("caches-state", "qwen3-coder-next", Page::Caches, "PgDn")]
 #[case::only_states("caches-only-states", "mamba-2.8b", Page::Caches, "PgDn")]
 #[case::lesson("lessons", "llama3.1-8b", Page::Lessons, "↓")]
-#[case::answer("lessons-answer", "llama3.1-8b", Page::Lessons, "End a PgDn PgDn")]
+#[case::answer("lessons-answer", "llama3.1-8b", Page::Lessons, "↓ a PgDn")]
 fn estimated_pages_at_three_sizes(#[case] name: &str, #[case] model: &str, #[case] page: Page, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let (columns, rows) = size;
@@ -64,7 +66,7 @@ fn the_formulas_and_the_caches_as_pictures() {
     let size = (140, 45);
     picture("formulas", &mut estimated("llama3.1-8b", size, Tone::Dark, Page::Formulas, "↓ ↓ ↓ ↓ ↓ → ↓ ↓ ↓ ↓ ↓ ↓"));
     picture("caches", &mut estimated("gemma3-4b", size, Tone::Dark, Page::Caches, "PgDn PgDn PgDn PgDn"));
-    picture("lessons", &mut estimated("llama3.1-8b", size, Tone::Dark, Page::Lessons, "End a"));
+    picture("lessons", &mut estimated("llama3.1-8b", size, Tone::Dark, Page::Lessons, "↓ ↓ ↓ a"));
 }
 
 #[test]
@@ -157,7 +159,7 @@ fn a_number_leads_to_its_lesson() {
 }
 
 #[test]
-fn a_lesson_is_applied_and_undone() {
+fn a_lesson_is_applied_and_given_back() {
     let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
     let now = |harness: &Harness| {
         let app = &harness.host.app;
@@ -165,15 +167,98 @@ fn a_lesson_is_applied_and_undone() {
     };
     let before = now(&harness);
     for lesson in 0..lessons::all().len() {
-        harness.press("Enter");
+        harness.press("a");
         let teach: &TeachScreen = harness.showing();
         assert_eq!(teach.lessons.at, lesson);
         assert_ne!(now(&harness), before, "lesson {lesson}");
         assert!(harness.host.app.plan.is_some() && harness.host.app.refused.is_none(), "lesson {lesson}");
-        harness.press("u");
+        assert!(harness.text().contains("Answer:"), "{}", harness.text());
+        match lesson % 3 {
+            // leaving it gives the plan back, whatever was changed since
+            0 => harness.press("."),
+            1 => harness.press("u"),
+            _ => harness.press("Enter"),
+        }
+        harness.press("↓");
+        harness.rest();
         assert_eq!(now(&harness), before, "lesson {lesson}");
+    }
+    harness.press("Home a Tab");
+    assert_ne!(now(&harness), before, "other pages show the lesson's plan");
+    harness.press("Esc");
+    assert_eq!(now(&harness), before);
+    harness.press("U");
+    assert_ne!(now(&harness), before, "the lesson's plan can be had again");
+}
+
+/// The screen on the lesson with this identifier.
+fn lesson(id: &str, size: (u16, u16)) -> Harness {
+    let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Page::Lessons, "");
+    let at = lessons::all().iter().position(|lesson| lesson.id == id).unwrap();
+    for _ in 0..at {
         harness.press("↓");
     }
+    harness
+}
+
+#[rstest]
+fn a_guess_is_taken_and_judged(#[values((80, 24), (140, 45))] size: (u16, u16)) {
+    let mut harness = lesson("context", size);
+    assert!(harness.text().contains("Question:") && !harness.text().contains("Answer:"), "{}", harness.text());
+    harness.press("Enter");
+    harness.write("8");
+    harness.press("Enter");
+    assert!(harness.text().contains("1.5 GiB"), "a number alone is none: {}", harness.text());
+    harness.write(" GiB");
+    harness.press("Enter");
+    let text = harness.text();
+    assert!(text.contains("You guessed 8.0 GiB: it is") && text.contains("Answer:"), "{text}");
+    // of several answers, and of layers, one is clicked
+    let mut harness = lesson("disk", size);
+    click(&mut harness, "it cannot be loaded");
+    assert!(harness.text().contains("You chose “it cannot be loaded”: no"), "{}", harness.text());
+    let mut harness = lesson("placement", size);
+    let (x, y) = place(&harness, "█████");
+    harness.mouse(Gesture::Down, x + 3, y);
+    assert!(harness.text().contains("You guessed layer 3: it is layer"), "{}", harness.text());
+    // Esc leaves the field, not the screen
+    let mut harness = lesson("disk", size);
+    harness.press("Enter Esc");
+    assert!(harness.text().contains("Question:"), "{}", harness.text());
+}
+
+/// At 80×24 every line of every lesson comes into view, and what is not in view is announced.
+#[test]
+fn all_of_a_lesson_can_be_read_by_scrolling() {
+    let mut harness = estimated("llama3.1-8b", (80, 24), Tone::Dark, Page::Lessons, "");
+    for at in 0..lessons::all().len() {
+        for answered in [false, true] {
+            harness.press(if answered { "a" } else { "" });
+            let mut seen = harness.text();
+            while harness.text().contains("PgDn") {
+                harness.press("PgDn");
+                seen.push_str(&harness.text());
+            }
+            let words: String = seen.split_whitespace().collect();
+            let page = LessonsPage::of(at, &estimated_request(), &catalogue::model_and_projector).unwrap().lesson;
+            let mut texts = vec![page.question];
+            if answered {
+                texts.extend(page.bars.into_iter().map(|bar| bar.label));
+                texts.push(page.answer);
+                texts.push(page.look);
+            }
+            for word in texts.iter().flat_map(|text| text.split_whitespace()) {
+                assert!(words.contains(word), "lesson {at} cuts «{word}»:\n{seen}");
+            }
+        }
+        harness.press("↓");
+    }
+}
+
+fn estimated_request() -> PlanRequest {
+    let settings = Settings { ctx: Context::Tokens(24_576), parallel: Some(2), ..Settings::default() };
+    let model: PreparedModel = harness::model("llama3.1-8b").into();
+    PlanRequest::new(EngineId::default(), model, harness::machine(1, "RTX 3060", 12, 32), settings)
 }
 
 #[test]
@@ -185,7 +270,8 @@ fn lines_and_lessons_can_be_clicked() {
     assert_ne!(harness.text(), before, "the weights are open");
     let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
     harness.mouse(Gesture::Down, 10, 6);
-    assert!(harness.text().contains("3 of 20"), "{}", harness.text());
+    let third = format!("3 of {}", lessons::all().len());
+    assert!(harness.text().contains(&third), "{}", harness.text());
 }
 
 /// The position of `text` on the screen.
@@ -259,7 +345,7 @@ fn the_wheel_moves_on_every_page(#[case] page: Page, #[case] selected: &str) {
 
 #[test]
 fn the_wheel_reads_a_lesson_and_chooses_among_them() {
-    let mut harness = estimated("llama3.1-8b", (120, 24), Tone::Dark, Page::Lessons, "");
+    let mut harness = estimated("llama3.1-8b", (120, 24), Tone::Dark, Page::Lessons, "a");
     let lesson = |harness: &Harness| {
         let teach: &TeachScreen = harness.showing();
         (teach.lessons.at, teach.lessons.scroll)

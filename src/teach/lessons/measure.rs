@@ -5,9 +5,10 @@ use crate::engine::PlanRequest;
 use crate::engine::ggml::Type;
 use crate::engine::llama_cpp::{self, cache};
 use crate::gguf::Value;
-use crate::model::Hyperparameters;
-use crate::plan::{Part, PartKind, PartMemory, Plan};
+use crate::model::{Experts, Hyperparameters};
+use crate::plan::{LayerPlan, Part, PartKind, PartMemory, Plan, Why};
 use crate::settings::knob::Knob;
+use crate::settings::{Context, FlashAttn};
 use crate::speed::{Speed, SpeedRange};
 use crate::teach::caches;
 use crate::units::{Bytes, Ratio, Tokens};
@@ -58,7 +59,7 @@ enum Measure {
 use Measure::{Count, Memory, Other};
 
 /// The figures by their names in `assets/lessons.toml`; to add one, add a row.
-static FIGURES: [(&str, Measure); 55] = [
+static FIGURES: &[(&str, Measure)] = &[
     ("graph full", Memory(|case| Some(case.plan.graph.full.bytes))),
     ("graph partial", Memory(|case| Some(case.plan.graph.partial.bytes))),
     ("graph in force", Memory(|case| Some(case.plan.graph.in_force().bytes))),
@@ -70,16 +71,10 @@ static FIGURES: [(&str, Measure); 55] = [
     ("cache", Memory(|case| Some(case.plan.totals.cache))),
     ("cache on GPUs", Memory(|case| Some(case.plan.gpus().iter().map(|gpu| gpu.cache).sum()))),
     ("model's cache", Memory(|case| case.of_part(PartKind::Model, |memory| memory.cache))),
-    (
-        "KV cache",
-        Memory(|case| {
-            Some(case.of_part(PartKind::Model, |memory| memory.cache)? - states(case).unwrap_or(Bytes::ZERO))
-        }),
-    ),
+    ("KV cache", Memory(Case::kv_cache)),
     ("own caches", Memory(|case| Some(case.plan.own_caches.as_ref()?.bytes))),
     ("every head's cache", Memory(every_head)),
     ("states", Memory(states)),
-    ("layer", Memory(|case| case.plan.layers.first().map(|layer| layer.weights + layer.cache))),
     ("kept back", Memory(|case| Some(case.plan.gpus().first()?.reserved()))),
     ("minimum memory", Memory(|case| reserve(&case.plan, "minimum memory"))),
     ("one layer's buffer", Memory(|case| reserve(&case.plan, "one-layer buffer"))),
@@ -89,13 +84,7 @@ static FIGURES: [(&str, Measure); 55] = [
     ("driver", Memory(|case| Some(case.plan.gpus().first()?.driver?.most(case.hyper().experts.is_some())))),
     ("growth", Memory(|case| Some(case.plan.devices.iter().map(|device| device.growth).sum()))),
     ("model", Memory(|case| Some(case.plan.model.bytes))),
-    (
-        "experts",
-        Memory(|case| {
-            let tensors = case.request.model.header.tensors.iter();
-            Some(tensors.filter(|tensor| tensor.name.contains("_exps.")).map(|tensor| tensor.bytes).sum())
-        }),
-    ),
+    ("experts", Memory(|case| Some(experts(case)))),
     ("experts used", Count(|case| Some(case.hyper().experts?.used))),
     ("experts counted", Count(|case| Some(case.hyper().experts?.count))),
     ("window", Count(|case| case.hyper().sliding_window)),
@@ -132,6 +121,94 @@ static FIGURES: [(&str, Measure); 55] = [
     ("layers", Count(|case| Some(case.plan.layers.len() as u64))),
     ("speed", Other(|case| Some(FigureValue::Speed(speed(case)?.range())))),
     ("share of time on RAM", Other(|case| Some(FigureValue::Share(time_on_ram(&speed(case)?))))),
+    ("graph", Memory(|case| Some(case.plan.totals.graph))),
+    ("file type", Other(|case| Some(FigureValue::Quoted(case.plan.model.file_type.clone()?)))),
+    ("blocks", Count(|case| Some(case.plan.model.layers as u64))),
+    (
+        "layers with KV",
+        Count(|case| {
+            let memory = layout(case)?;
+            let caches = [&memory.full, &memory.window].into_iter().flatten();
+            Some(caches.flat_map(|cache| cache.layers.iter().flatten()).filter(|layer| layer.k > 0).count() as u64)
+        }),
+    ),
+    ("V length", Count(|case| case.hyper().value_length)),
+    ("cache in RAM", Memory(|case| Some(case.plan.cpu().cache))),
+    (
+        "context asked for",
+        Count(|case| if let Context::Tokens(tokens) = case.request.settings.ctx { Some(tokens) } else { None }),
+    ),
+    (
+        "average layer",
+        Memory(|case| {
+            let all: Bytes = case.plan.layers.iter().map(|layer| layer.weights + layer.cache).sum();
+            Some(Bytes(all.0.checked_div(case.plan.layers.len() as u64)?))
+        }),
+    ),
+    ("parameters", Count(|case| Some(case.plan.model.parameters))),
+    ("bits per weight", Other(|case| bits(case.plan.model.bytes.0, case.plan.model.parameters))),
+    ("fewest bits", Other(|case| case.bits_of_matrices().reduce(f64::min).map(FigureValue::Bits))),
+    ("most bits", Other(|case| case.bits_of_matrices().reduce(f64::max).map(FigureValue::Bits))),
+    ("in f16", Memory(|case| Some(Bytes(case.plan.model.parameters.saturating_mul(2))))),
+    (
+        "cache per token",
+        Other(|case| Some(FigureValue::Small(Bytes(case.kv_cache()?.0.checked_div(case.plan.settings.ctx_total)?)))),
+    ),
+    (
+        "cache per token and layer",
+        Other(|case| {
+            let layer = case.plan.layers.iter().find(|layer| layer.cache > Bytes::ZERO)?;
+            Some(FigureValue::Small(Bytes(layer.cache.0.checked_div(case.plan.settings.ctx_total)?)))
+        }),
+    ),
+    (
+        "layers with a cache",
+        Count(|case| Some(case.plan.layers.iter().filter(|layer| layer.cache > Bytes::ZERO).count() as u64)),
+    ),
+    ("on GPUs", Memory(|case| Some(case.plan.totals.gpu))),
+    ("in RAM", Memory(|case| Some(case.plan.totals.cpu))),
+    ("graph in RAM", Memory(|case| Some(case.plan.cpu().graph))),
+    ("layers in RAM", Count(|case| Some(case.plan.cpu().layers.len() as u64))),
+    ("layers' size in RAM", Memory(|case| Some(case.layers_in_ram().map(|layer| layer.weights + layer.cache).sum()))),
+    ("blocks in RAM", Count(|case| Some(case.blocks_in_ram().count() as u64))),
+    ("first block in RAM", Count(|case| case.blocks_in_ram().next().map(|layer| layer.index as u64))),
+    ("last block in RAM", Count(|case| case.blocks_in_ram().next_back().map(|layer| layer.index as u64))),
+    ("block after those in RAM", Count(|case| case.blocks_in_ram().next_back().map(|layer| layer.index as u64 + 1))),
+    ("listed", Memory(|case| Some(case.plan.ollama_ps?.size))),
+    ("listed on GPUs", Memory(|case| Some(case.plan.ollama_ps?.vram))),
+    ("listed in RAM", Memory(|case| Some(case.plan.ollama_ps?.size - case.plan.ollama_ps?.vram))),
+    ("column SIZE", Other(|case| Some(FigureValue::Quoted(case.plan.ollama_ps?.size_column())))),
+    ("column PROCESSOR", Other(|case| Some(FigureValue::Quoted(case.plan.ollama_ps?.processor_column())))),
+    ("flash attention", Count(|case| Some(u64::from(case.plan.settings.flash_attn == FlashAttn::On)))),
+    (
+        "a token's experts",
+        Memory(|case| {
+            let Experts { used, count, .. } = case.hyper().experts?;
+            Some(Bytes(experts(case).0.checked_div(count)?.saturating_mul(used)))
+        }),
+    ),
+    ("RAM", Memory(|case| Some(case.plan.cpu().total))),
+    ("from disk", Memory(|case| case.plan.ram().from_disk())),
+    ("taken of RAM by GPUs", Memory(|case| Some(case.plan.ram().by_gpus))),
+    ("GPUs in RAM", Count(|case| Some(case.plan.gpus_in_ram().len() as u64))),
+    ("time per token", Other(|case| Some(FigureValue::Milliseconds(milliseconds(&speed(case)?))))),
+    (
+        "time on RAM",
+        Other(|case| {
+            let speed = speed(case)?;
+            Some(FigureValue::Milliseconds(milliseconds(&speed) * time_on_ram(&speed).0))
+        }),
+    ),
+    (
+        "room",
+        Memory(|case| {
+            // what the first layer to be tried finds
+            let Why::Fits { room, .. } = case.plan.layers.iter().rev().find(|layer| layer.device == 0)?.why else {
+                return None;
+            };
+            Some(room)
+        }),
+    ),
 ];
 
 impl Case {
@@ -141,6 +218,29 @@ impl Case {
 
     fn first_with_attention(&self) -> Option<usize> {
         self.hyper().kv_heads.iter().position(|&heads| heads > 0)
+    }
+
+    /// The model's caches without recurrent states.
+    fn kv_cache(&self) -> Option<Bytes> {
+        Some(self.of_part(PartKind::Model, |memory| memory.cache)? - states(self).unwrap_or(Bytes::ZERO))
+    }
+
+    /// The bits of a weight in each matrix.
+    fn bits_of_matrices(&self) -> impl Iterator<Item = f64> {
+        let matrices = self.request.model.header.tensors.iter().filter(|tensor| tensor.dims.len() > 1);
+        matrices.map(|tensor| {
+            let weights: u64 = tensor.dims.iter().fold(1, |product, side| product.saturating_mul(*side));
+            tensor.bytes.0 as f64 * 8.0 / weights.max(1) as f64
+        })
+    }
+
+    fn layers_in_ram(&self) -> impl DoubleEndedIterator<Item = &LayerPlan> {
+        self.plan.cpu().layers.iter().filter_map(|index| self.plan.layers.get(*index))
+    }
+
+    /// The same without the output layer.
+    fn blocks_in_ram(&self) -> impl DoubleEndedIterator<Item = &LayerPlan> {
+        self.layers_in_ram().filter(|layer| layer.index < self.plan.model.layers)
     }
 
     /// One kind of memory of a part, on all devices.
@@ -159,6 +259,17 @@ fn part(plan: &Plan, kind: PartKind) -> Option<&Part> {
     plan.parts.iter().find(|part| part.kind == kind)
 }
 
+/// The weights of all experts.
+fn experts(case: &Case) -> Bytes {
+    let tensors = case.request.model.header.tensors.iter();
+    tensors.filter(|tensor| tensor.name.contains("_exps.")).map(|tensor| tensor.bytes).sum()
+}
+
+/// The bits of each of so many weights in these bytes.
+fn bits(bytes: u64, weights: u64) -> Option<FigureValue> {
+    (weights > 0).then(|| FigureValue::Bits(bytes as f64 * 8.0 / weights as f64))
+}
+
 /// A reserve on the first GPU.
 fn reserve(plan: &Plan, name: &str) -> Option<Bytes> {
     plan.gpus().first()?.reserves.iter().find(|reserve| reserve.name == name).map(|reserve| reserve.bytes)
@@ -169,10 +280,15 @@ fn speed(case: &Case) -> Option<Speed> {
     Speed::of(&case.request.model, &case.request.machine, &case.plan, 0)
 }
 
+/// The time of a token.
+fn milliseconds(speed: &Speed) -> f64 {
+    speed.terms.iter().map(|term| term.milliseconds).sum()
+}
+
 /// The share of a token's time that is spent on reading RAM and on waiting for it.
 fn time_on_ram(speed: &Speed) -> Ratio {
     let of_ram = |name: &str| name.starts_with("CPU ") || name == "waiting for RAM";
-    let all: f64 = speed.terms.iter().map(|term| term.milliseconds).sum();
+    let all = milliseconds(speed);
     let ram: f64 = speed.terms.iter().filter(|term| of_ram(&term.name)).map(|term| term.milliseconds).sum();
     Ratio(if all > 0.0 { ram / all } else { 0.0 })
 }
@@ -184,12 +300,18 @@ pub enum FigureValue {
     Bytes(Bytes),
     /// Memory, shown with two decimals.
     Finely(Bytes),
+    /// Memory of a token, in KiB.
+    Small(Bytes),
     /// A count.
     Number(u64),
     /// A share.
     Share(Ratio),
     /// A factor.
     Times(f64),
+    /// Bits of a weight.
+    Bits(f64),
+    /// Time.
+    Milliseconds(f64),
     /// Tokens per second.
     Speed(SpeedRange),
     /// A quotation from another document.
@@ -200,17 +322,24 @@ impl FigureValue {
     /// Its size: bytes, a count, a factor, or a share of one; none for a quotation.
     pub fn size(&self) -> Option<f64> {
         match self {
-            Self::Share(Ratio(share)) | Self::Times(share) => Some(*share),
+            Self::Share(Ratio(share)) | Self::Times(share) | Self::Bits(share) | Self::Milliseconds(share) => {
+                Some(*share)
+            }
             Self::Speed(range) => Some(range.tokens_per_second),
             whole => Some(whole.number()? as f64),
         }
     }
 
-    fn number(&self) -> Option<u64> {
+    pub(super) fn number(&self) -> Option<u64> {
         match self {
-            Self::Bytes(bytes) | Self::Finely(bytes) => Some(bytes.0),
+            Self::Bytes(bytes) | Self::Finely(bytes) | Self::Small(bytes) => Some(bytes.0),
             Self::Number(number) => Some(*number),
-            Self::Share(_) | Self::Times(_) | Self::Speed(_) | Self::Quoted(_) => None,
+            Self::Share(_)
+            | Self::Times(_)
+            | Self::Bits(_)
+            | Self::Milliseconds(_)
+            | Self::Speed(_)
+            | Self::Quoted(_) => None,
         }
     }
 
@@ -242,9 +371,16 @@ impl fmt::Display for FigureValue {
         match self {
             Self::Bytes(bytes) => bytes.fmt(f),
             Self::Finely(bytes) => write!(f, "{:.2} GiB", bytes.0 as f64 / Bytes::gib(1).0 as f64),
+            Self::Small(bytes) => {
+                let tenths = (bytes.0 as f64 / 102.4).round() / 10.0;
+                write!(f, "{tenths} KiB")
+            }
             Self::Number(number) => Tokens(*number).fmt(f),
             Self::Share(share) => share.fmt(f),
+            Self::Times(times) if *times >= 10.0 => write!(f, "{times:.0} times"),
             Self::Times(times) => write!(f, "{times:.1} times"),
+            Self::Bits(bits) => write!(f, "{bits:.2} bits"),
+            Self::Milliseconds(time) => write!(f, "{time:.1} ms"),
             Self::Speed(range) => write!(f, "{range}"),
             Self::Quoted(text) => f.write_str(text),
         }

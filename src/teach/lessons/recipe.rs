@@ -1,14 +1,12 @@
-//! What `assets/lessons.toml` holds of a lesson: its knobs, the sources of its figures, and what they must show.
+//! What `assets/lessons.toml` holds of a lesson: its knobs and the sources of its figures.
 
 use super::measure::{Case, FigureValue, PlanFigure};
 use crate::engine::{EngineId, PreparedModel};
-use crate::machine::{Machine, Origin};
+use crate::machine::{Backend, Machine, Origin};
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, ImageSize, Settings, SpecType};
-use crate::units::Bytes;
 use serde::{Deserialize, Deserializer, de::Error};
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 /// Maximum depth of figures computed from figures.
 const MAX_DEPTH: usize = 8;
@@ -39,6 +37,10 @@ pub(super) struct KnobOverrides {
     image: Option<ImageSize>,
     /// The machine's first GPU, this many times.
     gpus: Option<usize>,
+    /// The GPUs' library.
+    backend: Option<Backend>,
+    /// Keep the KV cache with the layers.
+    kv_offload: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -51,6 +53,7 @@ enum Flash {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Layers {
+    Auto,
     All,
     #[serde(rename = "all but one")]
     AllButOne,
@@ -78,6 +81,10 @@ impl KnobOverrides {
         let mut machine = machine.clone();
         if let Some((count, first)) = self.gpus.zip(machine.gpus.first().cloned()) {
             machine.gpus = vec![first; count];
+            machine.origin = Origin::Described;
+        }
+        if let Some(backend) = self.backend {
+            machine.gpus.iter_mut().for_each(|gpu| gpu.backend = backend);
             machine.origin = Origin::Described;
         }
         machine
@@ -118,6 +125,7 @@ impl KnobOverrides {
             None => {}
         }
         match self.layers {
+            Some(Layers::Auto) => settings.gpu_layers = GpuLayers::Auto,
             Some(Layers::All) => settings.gpu_layers = GpuLayers::All,
             // all blocks and the output layer, minus one
             Some(Layers::AllButOne) => settings.gpu_layers = GpuLayers::Count(model.block_count() as u64),
@@ -126,6 +134,7 @@ impl KnobOverrides {
         if let Some(in_ram) = self.experts_in_ram {
             settings.n_cpu_moe = in_ram.then_some(model.block_count() as u64);
         }
+        settings.no_kv_offload = self.kv_offload.map_or(settings.no_kv_offload, |offload| !offload);
         settings.swa_full = self.swa_full.unwrap_or(settings.swa_full);
         match self.draft {
             Some(true) => settings.draft.types = model.drafts_by().map(|kind| vec![kind]),
@@ -212,138 +221,5 @@ impl<'a> KnownFigures<'a> {
         let value = self.sources.get(name)?.value(self, depth)?;
         self.known.insert(name.to_owned(), value.clone());
         Some(value)
-    }
-}
-
-/// A comparison that must hold wherever the lesson is told, and what to say where it does not.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Claim {
-    /// The comparison.
-    pub holds: Comparison,
-    /// Why the lesson is not told where it does not hold, as part of a sentence on the model.
-    pub(super) otherwise: String,
-}
-
-/// A figure compared with another one or with a constant.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
-    figure: String,
-    relation: Relation,
-    with: Operand,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Relation {
-    Less,
-    AtMost,
-    Equal,
-    AtLeast,
-    More,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Operand {
-    Figure(String),
-    /// Bytes, a count, a factor, or a share of one.
-    Constant(f64),
-}
-
-impl Claim {
-    /// Whether its sentence has the figure `name` in it.
-    pub(super) fn mentions(&self, name: &str) -> bool {
-        self.otherwise.contains(&format!("{{{name}}}"))
-    }
-
-    /// The figures in its sentence.
-    pub(super) fn mentioned<'a, V>(&'a self, figures: &'a BTreeMap<String, V>) -> impl Iterator<Item = &'a str> {
-        figures.keys().map(String::as_str).filter(|name| self.mentions(name))
-    }
-}
-
-impl Comparison {
-    /// Whether it holds for `figures`; it does not if one of them is missing or has no size.
-    pub fn is_met_by(&self, figures: &BTreeMap<String, FigureValue>) -> bool {
-        let size = |name: &String| figures.get(name)?.size();
-        let with = match &self.with {
-            Operand::Figure(name) => size(name),
-            Operand::Constant(constant) => Some(*constant),
-        };
-        let (Some(figure), Some(with)) = (size(&self.figure), with) else { return false };
-        match self.relation {
-            Relation::Less => figure < with,
-            Relation::AtMost => figure <= with,
-            // sizes are whole numbers of bytes or tokens, which a float of this size holds exactly
-            Relation::Equal => (figure - with).abs() < f64::EPSILON,
-            Relation::AtLeast => figure >= with,
-            Relation::More => figure > with,
-        }
-    }
-
-    /// The figures that it compares.
-    pub fn figures(&self) -> impl Iterator<Item = &str> {
-        let with = if let Operand::Figure(name) = &self.with { Some(name.as_str()) } else { None };
-        std::iter::once(self.figure.as_str()).chain(with)
-    }
-}
-
-impl FromStr for Comparison {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is no comparison of figures, such as 'more >= 1 GiB'");
-        let mut words = text.split_whitespace();
-        let (Some(figure), Some(relation)) = (words.next(), words.next()) else { return Err(wrong()) };
-        let relation = match relation {
-            "<" => Relation::Less,
-            "<=" => Relation::AtMost,
-            "=" => Relation::Equal,
-            ">=" => Relation::AtLeast,
-            ">" => Relation::More,
-            _ => return Err(wrong()),
-        };
-        let with = words.collect::<Vec<_>>().join(" ");
-        let percent = with.strip_suffix('%').and_then(|share| share.trim().parse::<f64>().ok());
-        let bytes = || with.parse::<Bytes>().ok().map(|bytes| bytes.0 as f64);
-        let with = match percent.map(|share| share / 100.0).or_else(bytes).or_else(|| with.parse().ok()) {
-            Some(constant) => Operand::Constant(constant),
-            None if with.starts_with(char::is_alphabetic) && !with.contains(' ') => Operand::Figure(with),
-            None => return Err(wrong()),
-        };
-        Ok(Self { figure: figure.to_owned(), relation, with })
-    }
-}
-
-impl<'de> Deserialize<'de> for Comparison {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::units::Ratio;
-
-    #[test]
-    fn figures_are_compared_with_figures_and_constants() {
-        let figures = BTreeMap::from([
-            ("planned".to_owned(), FigureValue::Bytes(Bytes::mib(1500))),
-            ("own".to_owned(), FigureValue::Bytes(Bytes::mib(700))),
-            ("share".to_owned(), FigureValue::Share(Ratio(0.53))),
-            ("said".to_owned(), FigureValue::Quoted("5 GB".to_owned())),
-        ]);
-        let holds = |text: &str| text.parse::<Comparison>().unwrap().is_met_by(&figures);
-        for text in
-            ["planned > own", "own < planned", "planned >= 1 GiB", "own <= 700 MiB", "own = own", "share > 50 %"]
-        {
-            assert!(holds(text), "{text}");
-        }
-        for text in ["own > planned", "planned >= 1.5 GiB", "own > 700 MiB", "share <= 0.5", "none > 0", "said > 0"] {
-            assert!(!holds(text), "{text}");
-        }
-        for text in ["", "planned", "planned >", "planned ! own", "planned > 1 parsec", "planned > own more"] {
-            assert!(text.parse::<Comparison>().is_err(), "{text}");
-        }
     }
 }

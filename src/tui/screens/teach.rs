@@ -27,11 +27,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 use ratatui::style::Style;
 
-use crate::engine::PlanRequest;
-use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::teach::layers::LayersPage;
-use crate::teach::lessons::{self as teach_lessons, Lesson, LessonSetup, LessonsPage};
+use crate::teach::lessons::{self as teach_lessons, Lesson};
 use crate::teach::{Page, PageContent, Topic};
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
@@ -40,6 +38,7 @@ use crate::tui::keymap::Scope;
 use crate::tui::screen::{Cover, Response, Screen};
 use crate::tui::screens::explain::ExplainTarget;
 use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::field::Text;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, sentence, width};
 
@@ -112,7 +111,7 @@ impl TeachScreen {
         let subject = ExplainTarget::of(app);
         if let Some(before) = before {
             screen.caches = before.caches;
-            screen.lessons = before.lessons;
+            screen.lessons.at = before.lessons.at;
             screen.schedule = before.schedule;
             screen.allocation = before.allocation;
             screen.formulas = before.formulas.clone();
@@ -265,7 +264,6 @@ impl TeachScreen {
         match self.content().as_deref() {
             Some(PageContent::Schedule(content)) => self.schedule.press(content, command),
             Some(PageContent::Formulas(content)) => self.formulas.press(content, command),
-            Some(PageContent::Lessons(_)) => self.lessons.press(command),
             Some(PageContent::Allocation(content)) => self.allocation.press(content, command),
             Some(PageContent::Glossary(content)) => match self.glossary.lesson(content) {
                 Some(lesson) if command == Command::Enter => {
@@ -285,7 +283,7 @@ impl TeachScreen {
                 self.layers.press(content, command);
                 PageResponse::Redraw
             }
-            None => PageResponse::Redraw,
+            Some(PageContent::Lessons(_)) | None => PageResponse::Redraw,
         }
     }
 
@@ -299,7 +297,6 @@ impl TeachScreen {
             Some(PageContent::Layers(content)) => self.layers.point(content, area, at),
             Some(PageContent::Glossary(content)) => self.glossary.point(content, area, at),
             Some(PageContent::Formulas(content)) if pressed => self.formulas.point(content, area, at),
-            Some(PageContent::Lessons(_)) if pressed => return self.lessons.point(area, at),
             Some(PageContent::Formulas(_) | PageContent::Lessons(_)) | None => {}
         }
         PageResponse::Redraw
@@ -331,7 +328,22 @@ impl TeachScreen {
 
 impl Screen for TeachScreen {
     fn scopes(&self) -> &'static [Scope] {
-        &[Scope::Teach, Scope::Everywhere]
+        if self.accepts_text() { &[Scope::Field, Scope::Everywhere] } else { &[Scope::Teach, Scope::Everywhere] }
+    }
+
+    fn accepts_text(&self) -> bool {
+        self.page == Page::Lessons && self.lessons.typing.is_some()
+    }
+
+    fn text(&mut self, _: &mut App, text: Text<'_>) -> Response {
+        if let Some(typed) = &mut self.lessons.typing {
+            typed.edit(text);
+        }
+        Response::STAY
+    }
+
+    fn message(&self) -> Option<&str> {
+        self.lessons.typing.as_ref().filter(|_| self.accepts_text())?.wrong.as_deref()
     }
 
     fn cover(&self) -> Cover {
@@ -357,7 +369,8 @@ impl Screen for TeachScreen {
     }
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        let (Some(of), Some(plan)) = (app.plan_request(), &app.plan) else { return Vec::new() };
+        let (Some(now), Some(plan)) = (app.plan_request(), &app.plan) else { return Vec::new() };
+        let of = self.lessons.yours().filter(|_| self.page == Page::Lessons).cloned().unwrap_or(now);
         let plan = (**plan).clone();
         self.request = app.next_id();
         let about = LimitsRequest { id: self.request, of, plan };
@@ -370,12 +383,23 @@ impl Screen for TeachScreen {
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
         let mut response = PageResponse::Redraw;
+        if self.accepts_text() {
+            match (command, self.content().as_deref()) {
+                (Command::Enter, Some(PageContent::Lessons(lesson))) => self.lessons.guess(app, lesson),
+                _ => self.lessons.typing = None,
+            }
+            return Response::STAY;
+        }
         match command {
             Command::Back if self.page == Page::Schedule && self.schedule.open.is_some() => self.schedule.open = None,
             Command::Back if self.page == Page::Formulas && self.formulas.versus.is_some() => {
                 (self.formulas.versus, response) = (None, PageResponse::Request);
             }
-            Command::Back | Command::Help => return Response::Ignored,
+            Command::Back => {
+                self.lessons.give_back(app);
+                return Response::Ignored;
+            }
+            Command::Help => return Response::Ignored,
             Command::Theme => app.theme = app.theme.next_tone(),
             Command::Undo => app.undo(),
             Command::Redo => app.redo(),
@@ -393,26 +417,31 @@ impl Screen for TeachScreen {
             Command::KnobMore => app.turn_knob(Command::More),
             Command::NextPanel => response = self.turn_page(self.page.turn(1)),
             Command::PreviousPanel => response = self.turn_page(self.page.turn(Page::ALL.len() - 1)),
-            Command::Enter if self.page == Page::Lessons => {
-                if let Some(PageContent::Lessons(lesson)) = self.content().as_deref() {
-                    apply(app, lesson);
-                }
-            }
             Command::CompareEngines if self.page == Page::Formulas => {
                 self.formulas.next_versus(app.choice());
                 response = PageResponse::Request;
             }
-            _ => response = self.press_on_page(command),
+            _ => {
+                let area = areas(app)[2];
+                response = match self.content().as_deref() {
+                    Some(PageContent::Lessons(lesson)) => self.lessons.press(app, lesson, area, command),
+                    _ => self.press_on_page(command),
+                };
+            }
         }
         Response::Stay(self.follow(app, response))
     }
 
     fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
         let [tab_row, knob_row, area] = areas(app);
-        let on_text = self.page == Page::Lessons && lessons::areas(area)[1].contains(at);
+        if let (Gesture::WheelUp | Gesture::WheelDown, Some(PageContent::Lessons(lesson))) =
+            (gesture, self.content().as_deref())
+            && lessons::areas(area)[1].contains(at)
+        {
+            self.lessons.wheel(lesson, area, gesture == Gesture::WheelDown);
+            return Response::STAY;
+        }
         match gesture {
-            Gesture::WheelUp if on_text => return self.press(app, Command::PageUp),
-            Gesture::WheelDown if on_text => return self.press(app, Command::PageDown),
             Gesture::WheelUp | Gesture::WheelDown | Gesture::Up => return Response::Ignored,
             Gesture::Down | Gesture::Drag => {}
         }
@@ -427,7 +456,10 @@ impl Screen for TeachScreen {
                 return Response::STAY;
             }
         }
-        let response = self.point(area, gesture, at);
+        let response = match self.content().as_deref() {
+            Some(PageContent::Lessons(lesson)) if gesture == Gesture::Down => self.lessons.point(app, lesson, area, at),
+            _ => self.point(area, gesture, at),
+        };
         Response::Stay(self.follow(app, response))
     }
 
@@ -476,7 +508,7 @@ impl Screen for TeachScreen {
             (.., Some(PageContent::Schedule(content))) => schedule::draw(app, self.schedule, content, area, buffer),
             (.., Some(PageContent::Formulas(content))) => formulas::draw(app, &self.formulas, content, area, buffer),
             (.., Some(PageContent::Caches(content))) => caches::draw(app, self.caches, content, area, buffer),
-            (.., Some(PageContent::Lessons(content))) => lessons::draw(app, self.lessons, content, area, buffer),
+            (.., Some(PageContent::Lessons(content))) => lessons::draw(app, &self.lessons, content, area, buffer),
             (.., Some(PageContent::Allocation(content))) => {
                 allocation::draw(app, self.allocation, content, area, buffer);
             }
@@ -484,19 +516,6 @@ impl Screen for TeachScreen {
             (.., Some(PageContent::Glossary(content))) => glossary::draw(app, self.glossary, content, area, buffer),
         }
     }
-}
-
-/// Applies the setup of `lesson` as one undo step.
-fn apply(app: &mut App, lesson: &LessonsPage) {
-    let LessonSetup { engine, settings, machine, model, is_open } = lesson.lesson.setup.clone();
-    let machine = if machine == *app.machine { Arc::clone(&app.machine) } else { Arc::new(machine) };
-    let (opened, model, quant) = match (is_open, &app.opened, &app.model) {
-        (true, Some(opened), Some(model)) => (Arc::clone(opened), Arc::clone(model), app.settings.quant),
-        _ => (Arc::clone(&model), model, None),
-    };
-    let settings = Settings { quant, ..settings };
-    app.apply_request_as(PlanRequest { engine, opened, model, machine, settings }, "lesson's machine");
-    app.notice = Some("The knobs are set as in the lesson; u goes back to yours.".to_owned());
 }
 
 /// The rows of tabs and knobs, and the page below them.

@@ -123,6 +123,15 @@ pub fn within(page: &Page, scroll: u16, area: Rect, theme: Theme, buffer: &mut B
     count
 }
 
+/// The choice of `page` drawn into `area` at this position, as by [`within`], and the column in it.
+pub fn choice_within(page: &Page, scroll: u16, area: Rect, theme: Theme, at: Position) -> Option<(usize, u16)> {
+    let lines = lines(page, usize::from(area.width), None, theme);
+    let scroll = scroll.min((lines.len() as u16).saturating_sub(area.height));
+    let row = usize::from(at.y.checked_sub(area.y)?) + usize::from(scroll);
+    let (_, choice) = lines.get(row).filter(|_| area.contains(at))?;
+    Some(((*choice)?, at.x.checked_sub(area.x)?))
+}
+
 /// The lines of `page` in `cells` cells, and the choice that each belongs to.
 pub fn lines(page: &Page, cells: usize, chosen: Option<usize>, theme: Theme) -> Vec<(Line<'static>, Option<usize>)> {
     let mut before = None;
