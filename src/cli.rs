@@ -14,6 +14,7 @@ mod explain;
 mod file;
 mod interrupt;
 mod knobs;
+mod lessons;
 mod list;
 mod machines;
 mod questions;
@@ -300,6 +301,7 @@ fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
 /// Opens the planner. The model is read first, which takes milliseconds, so that a wrong path is reported where it was
 /// written; GPUs are detected while the planner is already open.
 fn planner(cli: &Cli, pins: &mut [PinnedArgs]) -> Result<ExitCode, CliError> {
+    lessons::append(cli.lessons.as_deref())?;
     let start = ParsedArgs::read(&cli.knobs, &cli.machine)?;
     let opened = match &cli.model {
         Some(named) => resolve::model(named).map_err(|error| error.or_suggest_command(named))?,

@@ -12,6 +12,7 @@ mod exact;
 mod explain;
 mod exports;
 mod hostile;
+mod lessons;
 mod list;
 mod list_order;
 mod machines;

@@ -56,6 +56,10 @@ pub(super) struct Cli {
     /// Open the page at this step, counted from 1.
     #[arg(long, value_name = "N", value_parser = value::count, requires = "page", help_heading = "Planner")]
     pub(super) step: Option<u64>,
+    /// Add the lessons in this folder, its .toml files, to the built-in ones; without it, those in the folder 'lessons'
+    /// beside the configuration file.
+    #[arg(long, value_name = "FOLDER", help_heading = "Planner")]
+    pub(super) lessons: Option<PathBuf>,
     /// How often the planner reads the free memory: a number of seconds, or off [default: 1].
     #[arg(long, value_name = "SECONDS|off", value_parser = value::interval, help_heading = "Planner")]
     pub(super) refresh: Option<Interval>,
@@ -698,6 +702,10 @@ pub(super) struct ExplainArgs {
     /// The number of the lesson; without it, Markdown and JSON contain all lessons.
     #[arg(long, value_name = "N", help_heading = "Question")]
     pub(super) lesson: Option<usize>,
+    /// Add the lessons in this folder, its .toml files, to the built-in ones; without it, those in the folder 'lessons'
+    /// beside the configuration file.
+    #[arg(long, value_name = "FOLDER", help_heading = "Question")]
+    pub(super) lessons: Option<PathBuf>,
     /// Print the answers of lessons, and what tells them; a handout has the answers on its last page.
     #[arg(long, help_heading = "Question")]
     pub(super) answers: bool,
@@ -713,9 +721,13 @@ pub(super) struct ExplainArgs {
     /// Draw the picture on white, for paper.
     #[arg(long, requires = "svg", help_heading = "Output")]
     pub(super) light: bool,
-    /// Write the Markdown with a picture of every page into this folder, as handout.md; the pictures are for paper.
+    /// Write the Markdown with a picture of every page into this folder, as handout.md: a table of contents, the pages, the
+    /// glossary and the answers; the pictures are for paper.
     #[arg(short, long, value_name = "FOLDER", requires = "markdown", help_heading = "Output")]
     pub(super) output: Option<PathBuf>,
+    /// With --output: overwrite files.
+    #[arg(long, requires = "output", help_heading = "Output")]
+    pub(super) force: bool,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,

@@ -60,14 +60,18 @@ enum SetBy {
     Variable(&'static str),
 }
 
+/// The configuration folder of this program, where the operating system knows a home.
+pub(super) fn folder() -> Option<PathBuf> {
+    directories::ProjectDirs::from("", "", "plimsoll").map(|dirs| dirs.config_dir().to_owned())
+}
+
 impl Config {
     /// That of this person: the file in the configuration folder of this program, and the environment.
     ///
     /// # Errors
     /// If the file cannot be read or a value is none: one sentence with path, line and key.
     pub(super) fn here() -> Result<Self, CliError> {
-        let dirs = directories::ProjectDirs::from("", "", "plimsoll");
-        let path = dirs.map(|dirs| dirs.config_dir().join("config.toml"));
+        let path = folder().map(|folder| folder.join("config.toml"));
         let text = path.as_deref().map_or(Ok(None), file::text).map_err(CliError::Arguments)?;
         Self::of(path, text.as_deref(), &|name| std::env::var(name).ok()).map_err(CliError::Arguments)
     }

@@ -22,12 +22,13 @@ const PRINTED: std::ops::RangeInclusive<usize> = 60..=120;
 
 /// The page in the requested format, or what was written into a folder.
 pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
+    super::lessons::append(args.lessons.as_deref())?;
     let topics = topics(args)?;
     let (ready, opened) = questions::ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let plan = request.plan()?;
     if let Some(folder) = &args.output {
-        return handout(folder, &request, &plan, &topics, args.answers);
+        return handout(folder, &request, &plan, &topics, args);
     }
     let pages = topics.iter().map(|topic| topic.content(&request, &plan, &catalogue::model_and_projector));
     if args.json || args.markdown {
@@ -115,52 +116,60 @@ fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, CliError> {
 }
 
 /// Writes `handout.md` and a picture for each of `topics` into `folder`, which is made if there is none; returns what
-/// was written. A page that does not exist for the model is named with the reason. The last page has the answers of
-/// lessons with what tells them; if `answered`, the lessons have them too.
+/// was written. Contents come first; a page that does not exist for the model is named with the reason. After the pages come
+/// the glossary and the answers of lessons with what tells them; if the answers are asked for, the lessons have them too.
 fn handout(
     folder: &Path,
     request: &PlanRequest,
     plan: &Plan,
     topics: &[Topic],
-    answered: bool,
+    args: &ExplainArgs,
 ) -> Result<String, CliError> {
-    let failed = |path: &Path, error: std::io::Error| {
-        CliError::Terminal(format!("'{}' cannot be written: {error}", path.display()))
-    };
-    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-    let save = |name: &str, text: &str| {
-        let path = folder.join(name);
-        fs::write(&path, text).map_err(|error| failed(&path, error))
-    };
-    let (mut pages, mut pictures, mut answers) = (Vec::new(), 0, Vec::new());
-    for &topic in topics {
-        let page = match topic.content(request, plan, &catalogue::model_and_projector) {
-            Ok(page) => page,
-            Err(error) => {
-                pages.push(format!("# {}\n\nNot for this model: {error}.\n", topic.page().title()));
-                continue;
-            }
-        };
+    let (mut contents, mut pages, mut pictures) = (Vec::new(), Vec::new(), Vec::new());
+    let mut answers = String::new();
+    let pages_first = topics.iter().copied().filter(|topic| *topic != Topic::Glossary);
+    for topic in pages_first.chain([Topic::Glossary]) {
         let name = match topic {
-            Topic::Lessons(at) => format!("lesson-{:02}.svg", at + 1),
-            topic => format!("{}.svg", topic.page().name()),
+            Topic::Lessons(at) => format!("lesson-{:02}", at + 1),
+            topic => topic.page().name().to_owned(),
         };
-        if let PageContent::Lessons(lesson) = &page {
-            let lesson = &lesson.lesson;
-            let told = [std::slice::from_ref(&lesson.answer), &lesson.telling()].concat().join("\n\n");
-            answers.push(format!("## {}\n\n{told}\n", lesson.title));
-        }
-        save(&name, &picture(&page, request, plan, Tone::Light, answered))?;
-        pictures += 1;
-        // the picture stands below the heading
-        let text = captioned(&page, request, plan, answered);
-        let (heading, rest) = text.split_once('\n').unwrap_or((&text, ""));
-        let title = heading.trim_start_matches('#').trim();
-        pages.push(format!("{heading}\n\n![{title}]({name})\n{rest}"));
+        let (title, rest) = match topic.content(request, plan, &catalogue::model_and_projector) {
+            Ok(page) => {
+                if let PageContent::Lessons(lesson) = &page {
+                    let lesson = &lesson.lesson;
+                    let told = [std::slice::from_ref(&lesson.answer), &lesson.telling()].concat().join("\n\n");
+                    answers += &format!("\n## {}\n\n{told}\n", lesson.title);
+                }
+                pictures.push((format!("{name}.svg"), picture(&page, request, plan, Tone::Light, args.answers)));
+                // the picture stands below the heading
+                let text = captioned(&page, request, plan, args.answers);
+                let (heading, rest) = text.split_once('\n').unwrap_or((&text, ""));
+                let title = heading.trim_start_matches('#').trim().to_owned();
+                let picture = format!("![{title}]({name}.svg)\n{rest}");
+                (title, picture)
+            }
+            Err(error) => (topic.page().title().to_owned(), format!("Not for this model: {error}.\n")),
+        };
+        contents.push(format!("- [{title}](#{name})\n"));
+        pages.push(format!("<a id=\"{name}\"></a>\n\n# {title}\n\n{rest}"));
     }
     if !answers.is_empty() {
-        pages.push(format!("# Answers\n\n{}", answers.join("\n")));
+        contents.push("- [Answers](#answers)\n".to_owned());
+        pages.push(format!("<a id=\"answers\"></a>\n\n# Answers\n{answers}"));
     }
-    save("handout.md", &pages.join("\n"))?;
-    Ok(format!("{} and {pictures} pictures\n", folder.join("handout.md").display()))
+    let text = format!("# Contents\n\n{}\n{}", contents.concat(), pages.join("\n"));
+    let count = pictures.len();
+    let files = pictures.into_iter().chain([("handout.md".to_owned(), text)]);
+    let files: Vec<_> = files.map(|(name, text)| (folder.join(name), text)).collect();
+    // all or none
+    if let Some((path, _)) = files.iter().find(|(path, _)| !args.force && path.symlink_metadata().is_ok()) {
+        let why = format!("'{}' exists: choose another folder, or use --force to overwrite its files", path.display());
+        return Err(CliError::Terminal(why));
+    }
+    fs::create_dir_all(folder)
+        .map_err(|error| CliError::Terminal(format!("'{}' cannot be written: {error}", folder.display())))?;
+    for (path, text) in &files {
+        questions::save(path, text, args.force)?;
+    }
+    Ok(format!("{} and {count} pictures\n", folder.join("handout.md").display()))
 }

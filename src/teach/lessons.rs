@@ -7,12 +7,13 @@ mod claim;
 mod guess;
 mod links;
 mod measure;
+pub mod own;
 mod recipe;
 mod shown;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
@@ -224,22 +225,27 @@ fn changes(request: &PlanRequest, setup: &LessonSetup) -> Vec<String> {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct LessonFile {
+    #[serde(default)]
     lesson: Vec<Lesson>,
 }
 
-/// All lessons, in order.
+static LESSONS: OnceLock<Vec<Lesson>> = OnceLock::new();
+
+#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
+fn built_in() -> Vec<Lesson> {
+    let file: LessonFile =
+        toml::from_str(include_str!("../../assets/lessons.toml")).expect("assets/lessons.toml is well formed");
+    file.lesson
+}
+
+/// All lessons, in order: the built-in ones, and then a teacher's own.
 ///
 /// # Panics
 /// Never: the asset is compiled in, and the tests parse it.
-#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
 pub fn all() -> &'static [Lesson] {
-    static LESSONS: LazyLock<Vec<Lesson>> = LazyLock::new(|| {
-        let file: LessonFile =
-            toml::from_str(include_str!("../../assets/lessons.toml")).expect("assets/lessons.toml is well formed");
-        file.lesson
-    });
-    &LESSONS
+    LESSONS.get_or_init(built_in)
 }
 
 /// Why a lesson is not told on a model and a machine.
@@ -280,7 +286,7 @@ impl Lesson {
             || self.sentences().any(|sentence| sentence.figures().any(|figure| figure == name))
             || self.guess.figures().contains(&name)
             || self.bars.iter().any(|bar| bar.figure == name || mentions(&bar.label, name))
-            || self.figures.values().any(|figure| figure.rests_on(name))
+            || self.figures.values().any(|figure| figure.parts().iter().any(|part| part == name))
     }
 
     /// Its texts before the figures are filled in, for tests.

@@ -148,6 +148,16 @@ fn a_handout_has_every_page_with_its_picture_and_caption() {
     let handout = std::fs::read_to_string(folder.join("handout.md")).unwrap();
     let pictures: Vec<&str> =
         handout.lines().filter_map(|line| line.strip_prefix("![")?.split_once("](")?.1.strip_suffix(')')).collect();
+    let (contents, rest) = handout.split_once("\n<a id=").unwrap();
+    assert!(contents.starts_with("# Contents\n"), "{contents}");
+    let linked: Vec<&str> = contents.lines().filter_map(|line| line.rsplit_once("](#")?.1.strip_suffix(')')).collect();
+    let anchors: Vec<&str> =
+        handout.lines().filter_map(|line| line.strip_prefix("<a id=\"")?.strip_suffix("\"></a>")).collect();
+    assert_eq!(linked, anchors);
+    assert_eq!(linked[linked.len() - 2..], ["glossary", "answers"], "after the pages");
+    for title in rest.lines().filter_map(|line| line.strip_prefix("# ")) {
+        assert!(contents.contains(&format!("[{title}]")), "{title}");
+    }
     // the lessons are a page of many pictures
     let pages = Page::ALL.len() - 1 + lessons::all().len();
     assert_eq!(pictures.len(), pages, "{pictures:?}");
@@ -169,6 +179,28 @@ fn a_handout_has_every_page_with_its_picture_and_caption() {
         }
         assert!(caption.contains("file of 20") || caption.contains("catalogue of 20"), "{caption}");
     }
+}
+
+#[test]
+fn a_handout_overwrites_nothing_unless_forced() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.folder.path().join("handout");
+    let written = |more: &[&str]| {
+        let mut command = explained(&sandbox, &["--engine", "llama.cpp", "--ctx", "8192", "--markdown", "--output"]);
+        command.arg(&folder).args(["--page", "formulas"]).args(more);
+        command
+    };
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("formulas.svg"), "mine").unwrap();
+    let said = refused(&mut written(&[]), 1);
+    assert!(said.contains("formulas.svg' exists") && said.contains("--force"), "{said}");
+    let names = || std::fs::read_dir(&folder).unwrap().count();
+    assert_eq!(names(), 1, "all or none");
+    assert_eq!(std::fs::read_to_string(folder.join("formulas.svg")).unwrap(), "mine");
+    written(&["--force"]).assert().success();
+    assert_eq!(names(), 3, "a page, the glossary and the handout");
+    assert_ne!(std::fs::read_to_string(folder.join("formulas.svg")).unwrap(), "mine");
+    refused(&mut written(&[]), 1);
 }
 
 #[test]

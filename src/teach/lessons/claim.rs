@@ -43,6 +43,11 @@ pub(super) fn mentions(text: &str, name: &str) -> bool {
     text.contains(&format!("{{{name}}}"))
 }
 
+/// The names of figures in `text`.
+pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
+}
+
 /// A comparison that must hold wherever the lesson is told, and what to say where it does not.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -9,7 +9,11 @@ use std::collections::BTreeMap;
 
 /// What is guessed, as in `assets/lessons.toml`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "a guess is a `figure`, a `layer` `of` a number of them, or `choices`, each with `say` and `shows`"
+)]
 pub(super) enum GuessSource {
     /// This figure.
     Figure { figure: String },
@@ -60,6 +64,12 @@ impl GuessSource {
                 choices.iter().flat_map(|choice| &choice.shows).flat_map(Comparison::figures).collect()
             }
         }
+    }
+
+    /// The words of the answers that can be chosen.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        let choices = if let Self::Choice { choices } = self { choices.as_slice() } else { &[] };
+        choices.iter().map(|choice| &*choice.say)
     }
 
     /// The figures that are the answer.

@@ -12,7 +12,7 @@ use crate::settings::{Context, FlashAttn};
 use crate::speed::{Speed, SpeedRange};
 use crate::teach::caches;
 use crate::units::{Bytes, Ratio, Tokens};
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::Deserialize;
 use std::fmt;
 
 /// A case of a lesson.
@@ -24,22 +24,28 @@ pub(super) struct Case {
     pub plan: Plan,
 }
 
-/// A figure of a case: a row of [`FIGURES`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PlanFigure(&'static Measure);
-
-impl<'de> Deserialize<'de> for PlanFigure {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(from)?;
-        let row = FIGURES.iter().find(|(known, _)| *known == name);
-        row.map(|(_, measure)| Self(measure)).ok_or_else(|| D::Error::custom(format!("plans have no figure '{name}'")))
-    }
-}
+/// A figure of a case: the name of a row of [`FIGURES`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct PlanFigure(String);
 
 impl PlanFigure {
+    fn measure(&self) -> Option<&'static Measure> {
+        FIGURES.iter().find(|(known, _)| *known == self.0).map(|(_, measure)| measure)
+    }
+
+    /// Why there is no such figure, if there is none.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.measure().is_some() {
+            return Ok(());
+        }
+        let near = FIGURES.iter().map(|(known, _)| *known).min_by_key(|known| strsim::osa_distance(known, &self.0));
+        Err(format!("plans have no figure '{}': did you mean '{}'?", self.0, near.unwrap_or_default()))
+    }
+
     /// Its value in `case`, memory with two decimals if `finely`; `None` if the plan has no such figure.
-    pub(super) fn value(self, case: &Case, finely: bool) -> Option<FigureValue> {
-        match self.0 {
+    pub(super) fn value(&self, case: &Case, finely: bool) -> Option<FigureValue> {
+        match self.measure()? {
             Measure::Memory(of) if finely => of(case).map(FigureValue::Finely),
             Measure::Memory(of) => of(case).map(FigureValue::Bytes),
             Measure::Count(of) => of(case).map(FigureValue::Number),

@@ -3,6 +3,7 @@
 use super::measure::{Case, FigureValue, PlanFigure};
 use crate::engine::{EngineId, PreparedModel};
 use crate::machine::{Backend, Machine, Origin};
+use crate::settings::flag;
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, ImageSize, Settings, SpecType};
 use serde::{Deserialize, Deserializer, de::Error};
@@ -10,6 +11,8 @@ use std::collections::BTreeMap;
 
 /// Maximum depth of figures computed from figures.
 const MAX_DEPTH: usize = 8;
+/// Maximum number of GPUs of a case.
+const MAX_GPUS: usize = 16;
 
 /// Knobs to set; the others stay.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -109,6 +112,24 @@ impl KnobOverrides {
         }
     }
 
+    /// What is out of range in it: the range is that of options.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let counts = [
+            ("ctx", self.ctx),
+            ("parallel", self.parallel),
+            ("batch", self.batch),
+            ("ubatch", self.ubatch),
+            ("drafted", self.drafted),
+        ];
+        for (name, count) in counts {
+            count.map_or(Ok(0), |count| flag::count(&count.to_string())).map_err(|why| format!("{name}: {why}"))?;
+        }
+        match self.gpus {
+            Some(count) if !(1..=MAX_GPUS).contains(&count) => Err(format!("gpus: use a number from 1 to {MAX_GPUS}")),
+            _ => Ok(()),
+        }
+    }
+
     /// Applies the knobs to `settings`.
     pub(super) fn apply(&self, settings: &mut Settings, model: &PreparedModel) {
         if let Some(tokens) = self.ctx {
@@ -148,7 +169,11 @@ impl KnobOverrides {
 
 /// The source of a figure.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "a figure is `of` a plan `in` a case, or `minus`, `plus`, `share` or `times` of two others, or `quoted`"
+)]
 pub(super) enum FigureSource {
     /// A figure of a plan.
     Of {
@@ -172,14 +197,35 @@ pub(super) enum FigureSource {
 }
 
 impl FigureSource {
-    /// Whether it is computed from the figure `name`.
-    pub(super) fn rests_on(&self, name: &str) -> bool {
+    /// The figures that it is computed from.
+    pub(super) fn parts(&self) -> &[String] {
         match self {
             Self::Minus { minus: pair }
             | Self::Plus { plus: pair }
             | Self::Share { share: pair }
-            | Self::Times { times: pair } => pair.iter().any(|part| part == name),
-            Self::Of { .. } | Self::Quoted { .. } => false,
+            | Self::Times { times: pair } => pair,
+            Self::Of { .. } | Self::Quoted { .. } => &[],
+        }
+    }
+
+    /// What is wrong with it in a lesson with these cases.
+    pub(super) fn check(&self, cases: &BTreeMap<String, KnobOverrides>) -> Result<(), String> {
+        let Self::Of { of, r#in: case, .. } = self else { return Ok(()) };
+        of.check()?;
+        if cases.contains_key(case) { Ok(()) } else { Err(format!("there is no case '{case}': add it to cases")) }
+    }
+
+    /// Whether it or one that it is computed from, and so on, is more than [`MAX_DEPTH`] figures away: it may be computed
+    /// from itself.
+    pub(super) fn is_too_deep(&self, all: &BTreeMap<String, Self>) -> bool {
+        self.is_deeper(all, MAX_DEPTH - 1)
+    }
+
+    fn is_deeper(&self, all: &BTreeMap<String, Self>, left: usize) -> bool {
+        let parts = self.parts().iter().filter_map(|name| all.get(name));
+        match left.checked_sub(1) {
+            Some(left) => parts.into_iter().any(|part| part.is_deeper(all, left)),
+            None => !self.parts().is_empty(),
         }
     }
 
