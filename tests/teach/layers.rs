@@ -24,6 +24,10 @@ fn ends_at_what_is_left(page: &LayersPage, plan: &Plan) -> Result<(), TestCaseEr
     let mut layers: Vec<usize> = Vec::new();
     for (walk, device) in page.devices.iter().zip(&plan.devices) {
         let left = Difference::between(device.free, device.needed() + device.growth) - device.reserved();
+        // beyond the range of 64 bits a sum depends on its order
+        if left == Difference(i64::MIN) {
+            return Ok(());
+        }
         prop_assert_eq!(walk.left(), left, "{}", device.id);
         let mut now = Difference::between(device.free, Bytes::ZERO);
         for step in &walk.steps {

@@ -44,6 +44,13 @@ pub enum Reason {
     Together(Vec<Self>),
 }
 
+/// The options of `--ctx 4096 --parallel 2` with their values; empty for one without.
+fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let starts = std::iter::once(0).chain(text.match_indices(" --").map(|(at, _)| at + 1));
+    let ends = text.match_indices(" --").map(|(at, _)| at).chain([text.len()]);
+    starts.zip(ends).map(|(start, end)| text[start..end].split_once(' ').unwrap_or((&text[start..end], "")))
+}
+
 /// A sentence of the log.
 pub const fn told(sentence: &'static str) -> Reason {
     Reason::Told(Cow::Borrowed(sentence))
@@ -78,6 +85,38 @@ impl Reason {
         }
         all.push(self);
         Self::Together(all)
+    }
+
+    /// With the values that hold at the end, where one of the settings in `held` sets an option again.
+    pub(super) fn as_held(&self, held: &[Self]) -> Self {
+        let settings =
+            || held.iter().rev().filter_map(|reason| if let Self::Setting(text) = reason { Some(text) } else { None });
+        match self {
+            Self::Setting(text) => {
+                let value = |option: &str| settings().flat_map(|text| options(text)).find(|(name, _)| *name == option);
+                let last = options(text).map(|(option, now)| value(option).unwrap_or((option, now)));
+                let words: Vec<String> =
+                    last.map(|(option, value)| format!("{option} {value}").trim_end().to_owned()).collect();
+                Self::Setting(words.join(" "))
+            }
+            Self::Together(all) => {
+                let mut kept: Vec<Self> = Vec::new();
+                for reason in all.iter().map(|reason| reason.as_held(held)) {
+                    let said = |text: &str| {
+                        let mut earlier = kept.iter().flat_map(|reason| match reason {
+                            Self::Setting(text) => options(text).collect(),
+                            _ => Vec::new(),
+                        });
+                        options(text).all(|option| earlier.any(|earlier| earlier == option))
+                    };
+                    if !matches!(&reason, Self::Setting(text) if said(text)) {
+                        kept.push(reason);
+                    }
+                }
+                if kept.len() == 1 { kept.remove(0) } else { Self::Together(kept) }
+            }
+            other => other.clone(),
+        }
     }
 
     /// The option that it is about, as it is typed.

@@ -249,7 +249,11 @@ impl<'a> Base<'a> {
         let now = self.observed.beside(&Planned { beside, ..found.plan.clone() }, &self.names);
         if found.is_shown || !found.held.is_empty() && same(&now) > same(rows) {
             (placed, plan) = self.adopt(rows, &tried, &found);
-            inferred = found.held;
+            let held = &found.held;
+            for reason in rows.iter_mut().filter_map(|row| row.reason.as_mut()) {
+                *reason = reason.as_held(held);
+            }
+            inferred = held.iter().map(|reason| reason.as_held(held)).collect();
         }
         Search::new(texts, (&placed, &plan), told_layers || !inferred.is_empty(), &|_| true, plans).explain(rows);
         self.explain_rest(rows, &placed, &plan);
