@@ -3,6 +3,7 @@
 //! - [`apply`]: a plan on a running Ollama, or as llama-server, and what came of it beside the plan.
 //! - [`follow`]: samples of the programs that serve models on this machine.
 //! - [`plans`]: what a program that runs was asked for, planned.
+//! - [`router`]: llama-server as a router, and its load call.
 //! - [`record`]: samples in a file, and back.
 //!
 //! Nothing here starts, loads or ends anything but [`apply::Prepared::run`] and what it returns.
@@ -13,6 +14,7 @@ pub mod follow;
 pub mod ollama;
 pub mod plans;
 pub mod record;
+pub mod router;
 pub mod server;
 
 use crate::hardware;

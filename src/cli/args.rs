@@ -474,8 +474,9 @@ pub(super) struct CheckArgs {
 pub(super) struct ApplyArgs {
     #[command(flatten)]
     pub(super) asked: QueryArgs,
-    /// llama-server's path [default: that on PATH].
-    #[arg(long, value_name = "PATH", help_heading = "Apply")]
+    /// llama-server's path [default: that on PATH], or the address of one that runs as a router: it is asked to load the
+    /// model.
+    #[arg(long, value_name = "PATH|URL", help_heading = "Apply")]
     pub(super) server: Option<PathBuf>,
     /// Leave the server that is started running; with Ollama, keep the model loaded until Ollama ends.
     #[arg(long, help_heading = "Apply")]

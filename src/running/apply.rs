@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::held;
-use super::ollama::RunningOllama;
+use super::ollama::{RunningOllama, is_here};
+use super::router::{self, RouterModel, RunningRouter};
 use super::server::{self, Health, ServerChild};
 use crate::answer::check::running::{HeldMemory, ListedModel, machine_before};
 use crate::answer::check::{self, Check};
@@ -45,7 +46,7 @@ pub struct Target {
     pub plan: Plan,
     /// Where the model is found.
     pub location: ModelLocation,
-    /// llama-server's path; none: that on PATH.
+    /// llama-server's path, or the address of a router that runs; none: that on PATH.
     pub server: Option<PathBuf>,
     /// Whether the model stays loaded however long nothing asks it.
     pub stays: bool,
@@ -67,6 +68,7 @@ pub struct Prepared {
 /// How it is applied.
 enum Way {
     Ollama { ollama: Box<RunningOllama>, name: String, options: Map<String, Value>, before: Vec<PsRow> },
+    Router { router: RunningRouter, model: RouterModel, loaded: Vec<String> },
     Server { program: PathBuf, arguments: Vec<String> },
 }
 
@@ -152,7 +154,17 @@ pub fn prepare(target: Target, roots: Roots) -> Result<Prepared, String> {
     if let Some(why) = &target.plan.refusal {
         return Err(format!("{} refuses this plan: {why}", target.plan.engine_title()));
     }
-    if target.plan.engine.facts().is_ollama { with_ollama(target, roots) } else { with_server(target, roots) }
+    match router::address(target.server.as_deref()) {
+        Some(_) if target.plan.engine.facts().is_ollama => {
+            Err("a router runs llama.cpp: plan with --engine llama.cpp to load on it".to_owned())
+        }
+        Some(address) => {
+            let router = RunningRouter::at(address, &roots);
+            with_router(target, roots, router)
+        }
+        None if target.plan.engine.facts().is_ollama => with_ollama(target, roots),
+        None => with_server(target, roots),
+    }
 }
 
 fn input(target: &Target) -> ExportInput<'_> {
@@ -178,6 +190,30 @@ fn with_server(target: Target, roots: Roots) -> Result<Prepared, String> {
         notes.push(format!("{} runs already and keeps what it holds", holding.join(" and ")));
     }
     Ok(Prepared { target, way: Way::Server { program, arguments }, roots, what, unloads: Vec::new(), notes })
+}
+
+fn with_router(target: Target, roots: Roots, router: RunningRouter) -> Result<Prepared, String> {
+    let model = router.find(&target.location)?;
+    if model.is_loaded() {
+        return Err(format!(
+            "{} is loaded by the router at {} already: 'plimsoll watch --once' shows what it holds",
+            model.id, router.address
+        ));
+    }
+    let others = router.models()?.into_iter().filter(RouterModel::is_loaded);
+    let loaded: Vec<String> = others.map(|other| other.id).collect();
+    let what = format!("the router at {} loads {}", router.address, model.id);
+    let mut notes = Vec::new();
+    if !model.command.is_empty() {
+        notes.push(format!("it loads by its own command, which no request changes: {}", model.command.join(" ")));
+    }
+    if !loaded.is_empty() {
+        notes.push(format!(
+            "{} is loaded; where --models-max is reached, the one that was used longest ago is ended",
+            loaded.join(" and ")
+        ));
+    }
+    Ok(Prepared { target, way: Way::Router { router, model, loaded }, roots, what, unloads: Vec::new(), notes })
 }
 
 fn with_ollama(target: Target, roots: Roots) -> Result<Prepared, String> {
@@ -314,6 +350,7 @@ impl Prepared {
             Way::Ollama { ollama, name, options, before } => {
                 run_ollama(target, &ollama, &name, &options, &before, report)
             }
+            Way::Router { router, model, loaded } => run_router(target, &router, &model, &loaded, report),
             Way::Server { program, arguments } => run_server(target, &roots, &program, &arguments, report),
         }
     }
@@ -393,6 +430,48 @@ fn load_since(took: Duration) -> Option<Load> {
     let mut output = visible::output_of_ollama(took + Duration::from_secs(5))?;
     let seen = Observation::read(&mut output.text).ok()?;
     seen.loads.last().filter(|load| load.has_memory()).cloned()
+}
+
+fn run_router(
+    target: Target,
+    router: &RunningRouter,
+    model: &RouterModel,
+    before: &[String],
+    report: &mut Report<'_>,
+) -> Result<Applied, Failure> {
+    let RouterModel { id, .. } = model;
+    let failed = |sentence: String| Failure { sentence, advice: Vec::new() };
+    router.load(id).map_err(|words| Failure::of(&target, &format!("the router did not load {id}: {words}")))?;
+    let since = Instant::now();
+    loop {
+        let now = router.model(id).map_err(failed)?;
+        if now.is_loaded() {
+            break;
+        }
+        if let Some(code) = now.failed {
+            let sentence = format!("the server of {id} ended with status {code}: the router's own output says why");
+            return Err(Failure::of(&target, &sentence));
+        }
+        if since.elapsed() > SILENCE {
+            return Err(failed(format!("{id} is still not loaded after {} minutes", SILENCE.as_secs() / 60)));
+        }
+        if report(since.elapsed(), "the router loads the model").is_break() {
+            return Err(failed(format!("stopped waiting; the router goes on loading {id}")));
+        }
+        thread::sleep(STEP);
+    }
+    let loaded = router.models().map_err(failed)?;
+    let gone = before.iter().filter(|id| !loaded.iter().any(|now| now.id == **id && now.is_loaded()));
+    let gone: Vec<String> = gone.cloned().collect();
+    if !gone.is_empty() {
+        let _ = report(since.elapsed(), &format!("the router has ended {}", gone.join(" and ")));
+    }
+    let check = check::beside(&Load::default(), &target.request).map_err(|error| failed(error.to_string()))?;
+    // with others loaded, the driver's figures are not this model's
+    let alone = loaded.iter().filter(|model| model.is_loaded()).count() == 1 && is_here(&router.address);
+    let own = if alone { programs(&held(&hardware::detect(&DetectOptions::here()).processes)) } else { Vec::new() };
+    let held = HeldMemory::of(&target.plan, &own);
+    Ok(Applied { target, check, load: None, listed: None, held, live: Vec::new(), notes: Vec::new(), server: None })
 }
 
 fn run_server(

@@ -51,7 +51,7 @@ impl RunningOllama {
 
     /// Whether it is on this computer.
     pub fn is_here(&self) -> bool {
-        ["//127.", "//localhost", "//[::1]"].iter().any(|start| self.address.contains(start))
+        is_here(&self.address)
     }
 
     /// The models that it has loaded.
@@ -93,6 +93,11 @@ impl RunningOllama {
     fn silent(&self, why: &str) -> String {
         format!("Ollama does not answer at {}: {why}; start it, or set OLLAMA_HOST", self.address)
     }
+}
+
+/// Whether an address is this computer's.
+pub(super) fn is_here(address: &str) -> bool {
+    ["//127.", "//localhost", "//[::1]"].iter().any(|start| address.contains(start))
 }
 
 /// The words of an error.

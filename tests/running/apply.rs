@@ -135,6 +135,74 @@ fn a_file_is_not_given_to_ollama_and_a_name_not_to_llama_server() {
     assert!(prepare(name, roots("http://127.0.0.1:9")).map(|_| ()).unwrap_err().contains("name a .gguf file"));
 }
 
+/// A router with two models; its answers to `GET /models` in order, the last one for ever.
+fn router(statuses: &'static [&'static str], load: Reply) -> Server {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    Server::slow(Duration::ZERO, move |seen| match seen.path.as_str() {
+        "/models/load" => load.clone(),
+        "/models" => {
+            let now = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed).min(statuses.len() - 1);
+            let command = r#"["llama-server","-m","/m/m.gguf","-c","4096"]"#;
+            let mine = format!(r#"{{"id":"mine","aliases":["m2"],"status":{{"args":{command},{}}}}}"#, statuses[now]);
+            let other = r#"{"id":"ggml-org/other-GGUF:Q4_K_M","status":{"value":"unloaded","args":[]}}"#;
+            Reply::ok(format!(r#"{{"data":[{mine},{other}],"object":"list"}}"#))
+        }
+        _ => Reply::status(404),
+    })
+}
+
+const UNLOADED: &str = r#""value":"unloaded""#;
+const LOADING: &str = r#""value":"loading""#;
+const LOADED: &str = r#""value":"loaded""#;
+const FAILED: &str = r#""value":"unloaded","failed":true,"exit_code":1"#;
+
+/// What a router's load comes to: what is said before, and the outcome.
+fn routed(server: &Server, location: ModelLocation) -> Result<(Vec<String>, Outcome), String> {
+    let target = target(EngineId::LlamaCpp, location);
+    let prepared = prepare(Target { server: Some(server.url.clone().into()), ..target }, roots("http://127.0.0.1:9"))?;
+    assert!(!server.seen().iter().any(|seen| seen.path == "/models/load"), "nothing happens before it is asked for");
+    let before = [vec![prepared.what.clone()], prepared.notes.clone()].concat();
+    let outcome = prepared.run(&mut |_, _| std::ops::ControlFlow::Continue(()));
+    let outcome = outcome.map(|applied| (applied.agrees(), applied.also()));
+    Ok((before, outcome.map_err(|failure| [vec![failure.sentence], failure.advice].concat().join("\n"))))
+}
+
+#[test]
+fn a_router_is_asked_to_load_the_model_that_is_meant() {
+    let success = || Reply::ok(r#"{"success":true}"#);
+    for location in [
+        ModelLocation::File("/m/m.gguf".to_owned()),
+        ModelLocation::File("/other/mine.gguf".to_owned()),
+        ModelLocation::Unknown("m2".to_owned()),
+    ] {
+        let server = router(&[UNLOADED, UNLOADED, LOADING, LOADED], success());
+        let (before, outcome) = routed(&server, location).unwrap();
+        assert!(before[0].contains("loads mine") && before[1].contains("-c 4096"), "{before:?}");
+        outcome.unwrap();
+        let loads: Vec<_> = server.seen().into_iter().filter(|seen| seen.path == "/models/load").collect();
+        assert_eq!(loads.len(), 1);
+        assert_eq!(serde_json::from_str::<Value>(&loads[0].body).unwrap(), serde_json::json!({ "model": "mine" }));
+    }
+}
+
+#[test]
+fn a_router_that_does_not_load_says_why_in_one_sentence() {
+    let file = || ModelLocation::File("/m/m.gguf".to_owned());
+    let success = || Reply::ok(r#"{"success":true}"#);
+    let ended = routed(&router(&[UNLOADED, UNLOADED, LOADING, FAILED], success()), file()).unwrap().1.unwrap_err();
+    assert!(ended.contains("ended with status 1") && ended.lines().count() > 1, "{ended}");
+    let words = r#"{"error":{"code":400,"message":"model is already running","type":"invalid_request_error"}}"#;
+    let refusal = Reply { body: words.into(), ..Reply::status(400) };
+    let refused = routed(&router(&[UNLOADED], refusal), file()).unwrap().1.unwrap_err();
+    assert!(refused.contains("model is already running"), "{refused}");
+    let already = routed(&router(&[LOADED], success()), file()).unwrap_err();
+    assert!(already.contains("is loaded by the router"), "{already}");
+    let unknown = routed(&router(&[UNLOADED], success()), ModelLocation::Unknown("x".to_owned())).unwrap_err();
+    assert!(unknown.contains("it has mine, ggml-org/other-GGUF:Q4_K_M"), "{unknown}");
+    let rubbish = Server::slow(Duration::ZERO, |_| Reply::ok("<html>"));
+    assert!(routed(&rubbish, file()).unwrap_err().contains("no router"));
+}
+
 /// A program in place of llama-server.
 fn script(text: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
