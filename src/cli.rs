@@ -328,7 +328,8 @@ fn planner(cli: &Cli, pins: &mut [PinnedArgs]) -> Result<ExitCode, CliError> {
     let number = |number: Option<u64>| number.and_then(|number| usize::try_from(number).ok());
     let page = cli.page.or(cli.lesson.map(|_| Page::Lessons));
     let teach = page.map(|page| TeachStart { page, lesson: number(cli.lesson), step: number(cli.step) });
-    let start = start.planner(opened, cli.model.as_deref(), cli.refresh);
+    let mut start = start.planner(opened, cli.model.as_deref(), cli.refresh);
+    start.preferences.server.clone_from(&cli.server);
     let ended = tui::run(tui::PlannerStart { found, pins: requests, pinned, teach, ..start });
     if let Ok(tui::Ended { changed: Some(changed), .. }) = &ended
         && let Err(why) = scenario::keep_last(changed)

@@ -60,6 +60,9 @@ pub(super) struct Cli {
     /// beside the configuration file.
     #[arg(long, value_name = "FOLDER", help_heading = "Planner")]
     pub(super) lessons: Option<PathBuf>,
+    /// The llama-server that 'a' starts [default: that on PATH], or the address of one that runs as a router.
+    #[arg(long, value_name = "PATH|URL", help_heading = "Planner")]
+    pub(super) server: Option<PathBuf>,
     /// How often the planner reads the free memory: a number of seconds, or off [default: 1].
     #[arg(long, value_name = "SECONDS|off", value_parser = value::interval, help_heading = "Planner")]
     pub(super) refresh: Option<Interval>,

@@ -500,7 +500,7 @@ mod tests {
         let floors = Floors { quant: Some(FileType::Q4KM), cache: Some(CacheType::Q8_0) };
         assert_eq!(
             config.preferences,
-            Preferences { margin: Some(Bytes::gib(1)), need: Some(16_384), floors, quits_at_once: true }
+            Preferences { margin: Some(Bytes::gib(1)), need: Some(16_384), floors, quits_at_once: true, server: None }
         );
         assert_eq!(config.fit_target, Some(Bytes::gib(1)));
     }

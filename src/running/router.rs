@@ -73,14 +73,13 @@ impl RouterModel {
         match location {
             ModelLocation::File(file) => {
                 let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
-                self.command.iter().any(|word| word == file) || names.into_iter().any(|name| Some(name.as_str()) == stem)
+                self.command.iter().any(|word| word == file)
+                    || names.into_iter().any(|name| Some(name.as_str()) == stem)
             }
             ModelLocation::HuggingFace(name)
             | ModelLocation::Ollama(name)
             | ModelLocation::Unknown(name)
-            | ModelLocation::Url(name) => {
-                names.into_iter().any(|own| own.eq_ignore_ascii_case(name))
-            }
+            | ModelLocation::Url(name) => names.into_iter().any(|own| own.eq_ignore_ascii_case(name)),
         }
     }
 }

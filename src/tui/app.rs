@@ -8,6 +8,7 @@ pub mod live;
 mod model;
 mod refresh;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::action::ExitReason;
@@ -63,7 +64,7 @@ impl Default for Panels {
 }
 
 /// What the user prefers where no key has said otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preferences {
     /// What a safe suggestion leaves on every GPU; none for [`crate::answer::best::DEFAULT_MARGIN`].
     pub margin: Option<Bytes>,
@@ -73,6 +74,8 @@ pub struct Preferences {
     pub floors: Floors,
     /// A changed plan is left without asking.
     pub quits_at_once: bool,
+    /// The llama-server that plans are applied by: its path, or the address of a router; none for that on PATH.
+    pub server: Option<PathBuf>,
 }
 
 /// The initial state of the planner.

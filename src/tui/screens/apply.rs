@@ -52,7 +52,8 @@ impl ApplyPage {
             }
             _ => app.locations.of(&request.opened),
         };
-        Some(Target { request, plan: app.plan.as_deref()?.clone(), location, server: None, stays: false })
+        let (plan, server) = (app.plan.as_deref()?.clone(), app.preferences.server.clone());
+        Some(Target { request, plan, location, server, stays: false })
     }
 
     fn request(&self) -> Option<Box<ApplyRequest>> {
