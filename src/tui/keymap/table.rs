@@ -276,6 +276,7 @@ pub const KEYS: &[Binding] = table! {
     Teach: NextKnob = [letter('v')] "next knob", footer 3 "knob";
     Teach: KnobLess = [letter(','), letter('-')] "decrease this knob", footer 3 "adjust";
     Teach: KnobMore = [letter('.'), letter('+')] "increase this knob", footer 3 "adjust";
+    Teach: CopyValue = [letter('y')] "copy the command that reopens this page at this lesson or step";
     Teach: Undo = [letter('u')] "undo";
     Teach: Redo = [letter('U'), ctrl('r')] "redo";
     Teach: Theme = [letter('T')] "theme: dark, light or monochrome";

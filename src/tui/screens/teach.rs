@@ -14,6 +14,7 @@
 
 mod allocation;
 mod caches;
+mod copy;
 mod formulas;
 mod glossary;
 mod layers;
@@ -410,6 +411,7 @@ impl Screen for TeachScreen {
                     app.focus_knob(knob);
                 }
             }
+            Command::CopyValue => return Response::Stay(self.copy(app)),
             Command::Play => response = self.play(),
             Command::Slower => self.playback.slower(),
             Command::Faster => self.playback.faster(),
