@@ -119,6 +119,15 @@ impl Session {
     }
 
     /// The value shown in a knob's row.
+    /// What was copied first.
+    fn copied(&self) -> String {
+        // OSC 52: the clipboard, and the text in base64
+        let written = String::from_utf8_lossy(&self.written);
+        let (_, after) = written.split_once("\x1b]52;c;").expect("a sequence for the clipboard");
+        let (copied, _) = after.split_once("\x1b\\").expect("the end of it");
+        String::from_utf8(STANDARD.decode(copied).unwrap()).unwrap()
+    }
+
     fn value(&self, knob: Knob) -> String {
         value(self.screen.screen(), self.size, knob)
     }
@@ -244,11 +253,7 @@ fn a_plan_is_copied_through_the_terminal_and_saved_to_a_new_file() {
     session.until_text("PARAMETER num_ctx 3000");
     session.send("y");
     session.until_text("Modelfile copied");
-    // OSC 52: the clipboard, and the text in base64
-    let written = String::from_utf8_lossy(&session.written).into_owned();
-    let (_, after) = written.split_once("\x1b]52;c;").expect("a sequence for the clipboard");
-    let (copied, _) = after.split_once("\x1b\\").expect("the end of it");
-    let copied = String::from_utf8(STANDARD.decode(copied).unwrap()).unwrap();
+    let copied = session.copied();
     assert!(copied.contains("PARAMETER num_ctx 3000\n"), "{copied}");
 
     session.send("s\x15");
@@ -267,6 +272,54 @@ fn a_plan_is_copied_through_the_terminal_and_saved_to_a_new_file() {
     session.send("\x03");
     let (status, _) = session.ends();
     assert!(status.success());
+}
+
+/// `y` on a page of teaching copies the command that opens the planner there again.
+#[test]
+fn a_copied_command_reopens_its_page() {
+    let size = (140, 45);
+    let body = |screen: &vt100::Screen| screen.rows(0, size.0).skip(1).take(40).collect::<Vec<_>>();
+    let course = tempfile::tempdir().unwrap();
+    let lesson = include_str!("../assets/lessons.toml").split("[[lesson]]").nth(1).unwrap();
+    let own = format!("[[lesson]]\n{}", lesson.replace("id = \"kinds\"", "id = \"own\""));
+    std::fs::write(course.path().join("own.toml"), own).unwrap();
+    let course = course.path().to_str().unwrap();
+    let fifth = format!("5 of {}", plimsoll::teach::lessons::all().len() + 1);
+    for (page, more, keys, shown, expected) in [
+        ("layers", vec!["--step", "3"], "\x1b[C\x1b[C", "Layers", "--page layers --step 5"),
+        ("schedule", vec![], "\x1b[C", "Schedule", "--page schedule --step 2"),
+        ("allocation", vec!["--step", "7"], "", "Allocation", "--page allocation --step 7"),
+        ("cache", vec!["--step", "9"], "", "Cache", "--page cache --step 9"),
+        (
+            "lessons",
+            vec!["--lesson", "4", "--lessons", course],
+            "\x1b[B",
+            fifth.as_str(),
+            "--page lessons --lesson 5 --lessons ",
+        ),
+        ("formulas", vec![], "", "Formulas", "--page formulas"),
+    ] {
+        let asked =
+            ["catalogue:qwen3-8b", "--engine", "llama.cpp", "--ctx", "8192", "--gpu", "RTX 3060", "--ram", "64GiB"];
+        let arguments = [&asked[..], &["--page", page], more.as_slice()].concat();
+        let mut session = Session::run(size, &arguments, &[]);
+        session.until_text("Tab page");
+        session.until("computed", |screen| !screen.contents().contains("Computing"));
+        session.send(keys);
+        session.until_text(shown);
+        session.send("y");
+        session.until_text("Copied: ");
+        let copied = session.copied();
+        assert!(copied.contains(expected), "{copied}");
+        let words =
+            Command::new("sh").args(["-c", &copied.replacen("plimsoll", "printf '%s\\n'", 1)]).output().unwrap();
+        let words = String::from_utf8(words.stdout).unwrap();
+        let mut again = Session::run(size, &words.lines().collect::<Vec<_>>(), &[]);
+        let wanted = body(session.screen.screen());
+        again.until(&copied, |screen| body(screen) == wanted);
+        session.send("q");
+        again.send("q");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use super::error::CliError;
 use super::{config, file};
@@ -37,7 +37,8 @@ pub(super) fn append(folder: Option<&Path>) -> Result<(), CliError> {
         own.read(&text, &|name| catalogue::find(name).is_some())
             .map_err(|why| CliError::Arguments(format!("'{}', {why}", path.display())))?;
     }
-    own.append();
+    let whole = |folder: &Path| path::absolute(folder).unwrap_or_else(|_| folder.to_owned()).display().to_string();
+    own.append(folder.map(whole));
     Ok(())
 }
 

@@ -148,6 +148,12 @@ impl Scenario {
         text + "\n"
     }
 
+    /// The command that opens the planner on the plan, with `more` options, in one line; pinned plans are not in it.
+    pub fn opening(&self, more: &[String]) -> String {
+        let words = self.arguments().into_iter().chain(more.iter().cloned());
+        words.fold("plimsoll".to_owned(), |line, word| line + " " + &shell_word(&word))
+    }
+
     /// The file.
     pub fn toml(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");

@@ -102,6 +102,7 @@ pub enum Command {
     Phase,
     Zoom,
     Answer,
+    Present,
     Theme,
     Help,
     Suspend,

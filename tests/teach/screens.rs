@@ -409,3 +409,37 @@ fn a_page_follows_the_knobs_and_the_mouse() {
     harness.press("Esc");
     assert!(harness.text().contains("Verdict"), "Esc leads back to the planner");
 }
+
+/// Presented, a lesson is alone on the screen: its question first, one sentence after the other, its answer last.
+#[test]
+fn a_lesson_is_presented_idea_by_idea() {
+    for size in [(60, 20), (80, 24), (140, 45)] {
+        let mut harness = estimated("llama3.1-8b", size, Tone::Dark, Page::Lessons, "0 P");
+        let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let request = harness.host.app.plan_request().unwrap();
+        let at = harness.showing::<TeachScreen>().lessons.at;
+        let page = LessonsPage::of(at, &request, &catalogue::model_and_projector).unwrap();
+        let screen = |harness: &Harness| squeezed(&harness.text());
+        assert!(
+            !screen(&harness).contains("Esc back") && !screen(&harness).contains("plimsoll"),
+            "no header, no footer"
+        );
+        assert!(screen(&harness).contains(&squeezed(&page.lesson.question)), "{}", harness.text());
+        for sentence in page.lesson.text.iter().flatten() {
+            harness.press("→");
+            assert!(screen(&harness).contains(&squeezed(&sentence.text)), "{}\n{}", sentence.text, harness.text());
+            assert!(!screen(&harness).contains(&squeezed(&page.lesson.question)), "one idea");
+        }
+        harness.press("n");
+        assert!(screen(&harness).contains("Try it: "), "{}", harness.text());
+        harness.press("n End");
+        assert!(screen(&harness).contains(&squeezed(&page.lesson.answer)), "{}", harness.text());
+        assert!(!screen(&harness).contains("Try it: "));
+        harness.press("↓");
+        assert_eq!(harness.showing::<TeachScreen>().lessons.at, at + 1);
+        assert!(screen(&harness).contains("Question: ") && screen(&harness).contains("1 of "), "{}", harness.text());
+        harness.press("Esc");
+        assert!(screen(&harness).contains("Esc back"), "{}", harness.text());
+        assert_eq!(harness.showing::<TeachScreen>().page, Page::Lessons);
+    }
+}

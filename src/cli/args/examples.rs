@@ -166,6 +166,7 @@ Examples:
   plimsoll explain model.gguf --page allocation --svg > allocation.svg
   plimsoll explain model.gguf --page allocation --json | jq '.devices[].peak'
   plimsoll explain model.gguf --page lessons --lesson 2
+  plimsoll explain model.gguf --page lessons --lessons course --markdown --output handout    with your own
   plimsoll explain model.gguf --page formulas --versus ollama-0.24
   plimsoll explain model.gguf --page all --markdown --output handout";
 

@@ -1,5 +1,7 @@
 //! Lessons of a teacher's own, in the form of the built-in ones: what is wrong in them is said before one is told.
 
+use std::sync::OnceLock;
+
 use super::claim::{Comparison, names};
 use super::recipe::FigureSource;
 use super::{LESSONS, Lesson, LessonFile, built_in};
@@ -10,6 +12,13 @@ use crate::text;
 const MAX_LESSONS: usize = 100;
 /// Maximum number of cases of one, each of which is planned.
 const MAX_CASES: usize = 32;
+
+static FOLDER: OnceLock<String> = OnceLock::new();
+
+/// The folder that `--lessons` names, if it is given.
+pub fn folder() -> Option<&'static str> {
+    FOLDER.get().map(String::as_str)
+}
 
 /// The lessons that are appended to the built-in ones.
 #[derive(Debug, Default)]
@@ -52,8 +61,12 @@ impl OwnLessons {
         &self.0
     }
 
-    /// Appends them to the built-in ones; nothing may have asked for [`super::all`] before.
-    pub fn append(self) {
+    /// Appends them to the built-in ones; nothing may have asked for [`super::all`] before. The folder is what the option
+    /// says that names them.
+    pub fn append(self, folder: Option<String>) {
+        if let Some(folder) = folder {
+            FOLDER.get_or_init(|| folder);
+        }
         let mut all = built_in();
         all.extend(self.0);
         let set = LESSONS.set(all);

@@ -129,6 +129,39 @@ impl LessonsPage {
         page
     }
 
+    /// What it tells, an idea on each page: its question, its sentences one by one, its bars and its answer.
+    pub fn ideas(&self) -> Vec<Page> {
+        let of_text = |text: &str, ink| {
+            let mut page = Page::default();
+            page.text(text, ink);
+            page
+        };
+        let mut question = of_text(&format!("Question: {}", self.lesson.question), Hue::Focus.bold());
+        question.blank();
+        self.lesson.guess.offer(&mut question, false);
+        let mut ideas = vec![question];
+        let sentences = self.lesson.text.iter().flatten();
+        ideas.extend(sentences.map(|sentence| of_text(&one_line(&sentence.text), Hue::Text.bold())));
+        ideas.extend(self.bars().map(|bars| {
+            let mut page = Page::default();
+            page.push(bars);
+            page
+        }));
+        ideas.push(of_text(&self.answer(), Hue::Cache.bold()));
+        ideas
+    }
+
+    /// What helps who tells it, and tells nothing of the answer: what it is told on, why not elsewhere, and what to try.
+    pub fn notes(&self) -> Page {
+        let mut page = Page::default();
+        for why in &self.why_not {
+            page.text(why, Hue::Dim);
+        }
+        page.text(&format!("On {}.", self.lesson.on), Hue::Dim);
+        page.text(&format!("Try it: {}", self.lesson.look), Hue::Graph);
+        page
+    }
+
     /// `Answer: …`
     fn answer(&self) -> String {
         format!("Answer: {}", self.lesson.answer)
@@ -136,24 +169,29 @@ impl LessonsPage {
 
     /// Adds the text, and if `all` what tells the answer, with the bars.
     fn tell(&self, page: &mut Page, all: bool, captioned: bool) {
-        let RenderedLesson { text, bars, look, .. } = &self.lesson;
+        let RenderedLesson { text, look, .. } = &self.lesson;
         for text in paragraphs(text, |sentence| all || !sentence.telling) {
             page.text(&text, Hue::Text);
             page.blank();
         }
-        let hues = [Hue::Cache, Hue::Weights, Hue::Graph, Hue::Reserved].into_iter().cycle();
-        let bar = |(bar, hue): (&LessonBar, Hue)| {
-            // never so short that it cannot be seen
-            let parts = vec![(bar.share.max(0.01), "█".to_owned(), hue)];
-            Bar { label: bar.label.as_str().into(), parts, value: Span::new(&bar.value.to_string(), Hue::Text.bold()) }
-        };
-        if all && !bars.is_empty() {
-            page.push(Block::Bars(bars.iter().zip(hues).map(bar).collect(), LONGEST));
+        if let Some(bars) = self.bars().filter(|_| all) {
+            page.push(bars);
             page.blank();
         }
         if all && !captioned {
             page.text(&format!("Try it: {look}"), Hue::Graph);
             page.blank();
         }
+    }
+    /// Its bars, if it has any.
+    fn bars(&self) -> Option<Block> {
+        let hues = [Hue::Cache, Hue::Weights, Hue::Graph, Hue::Reserved].into_iter().cycle();
+        let bar = |(bar, hue): (&LessonBar, Hue)| {
+            // never so short that it cannot be seen
+            let parts = vec![(bar.share.max(0.01), "█".to_owned(), hue)];
+            Bar { label: bar.label.as_str().into(), parts, value: Span::new(&bar.value.to_string(), Hue::Text.bold()) }
+        };
+        let bars: Vec<Bar> = self.lesson.bars.iter().zip(hues).map(bar).collect();
+        (!bars.is_empty()).then_some(Block::Bars(bars, LONGEST))
     }
 }

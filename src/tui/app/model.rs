@@ -378,9 +378,14 @@ impl ModelLocations {
 }
 
 impl App {
+    /// A plan as it is asked for, with the reference by which its model is opened again.
+    pub(crate) fn scenario_of(&self, request: &PlanRequest) -> Scenario {
+        Scenario::of(request, self.locations.reference(&request.opened).as_deref())
+    }
+
     /// The present plan as it is asked for, with those that are pinned; none without a model.
     pub fn scenario(&self) -> Option<Scenario> {
-        let of = |request: &PlanRequest| Scenario::of(request, self.locations.reference(&request.opened).as_deref());
+        let of = |request: &PlanRequest| self.scenario_of(request);
         let now = self.plan_request()?;
         let pins = self.pins.iter().map(|pin| {
             let pinned = of(&pin.plan_request);

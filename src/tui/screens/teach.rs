@@ -14,11 +14,13 @@
 
 mod allocation;
 mod caches;
+mod copy;
 mod formulas;
 mod glossary;
 mod layers;
 mod lessons;
 mod playback;
+mod presenter;
 mod schedule;
 
 use std::sync::Arc;
@@ -43,6 +45,7 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, sentence, width};
 
 use playback::Playback;
+use presenter::Presented;
 
 /// The state of the screen.
 #[derive(Debug)]
@@ -59,6 +62,8 @@ pub struct TeachScreen {
     layers: layers::Cursor,
     glossary: glossary::Cursor,
     playback: Playback,
+    /// What is presented of the open lesson.
+    presented: Option<Presented>,
     /// What was selected in the planner.
     subject: Option<ExplainTarget>,
     /// The newest content, or why there is none; it is kept until newer arrives.
@@ -235,6 +240,7 @@ impl TeachScreen {
             layers: layers::Cursor::default(),
             glossary: glossary::Cursor::default(),
             playback: Playback::default(),
+            presented: None,
             subject: None,
             content: None,
             request: 0,
@@ -363,7 +369,8 @@ impl Screen for TeachScreen {
             Command::RemoveOp => self.page == Page::Schedule,
             Command::Peak => self.page == Page::Allocation,
             Command::Play | Command::Slower | Command::Faster => self.playback.delay(self.page).is_some(),
-            Command::Answer => self.page == Page::Lessons,
+            Command::Answer | Command::Present => self.page == Page::Lessons,
+            Command::Notes => self.presented.is_some(),
             _ => true,
         }
     }
@@ -390,6 +397,17 @@ impl Screen for TeachScreen {
             }
             return Response::STAY;
         }
+        if let (Some(shown), Some(PageContent::Lessons(lesson))) = (self.presented, self.content().as_deref()) {
+            match command {
+                Command::Up | Command::Down => self.presented = Some(Presented { idea: 0, ..shown }),
+                Command::Theme | Command::Help | Command::CopyValue => {}
+                _ => {
+                    let ends = matches!(command, Command::Back | Command::Present);
+                    self.presented = (!ends).then(|| shown.pressed(lesson, command));
+                    return Response::STAY;
+                }
+            }
+        }
         match command {
             Command::Back if self.page == Page::Schedule && self.schedule.open.is_some() => self.schedule.open = None,
             Command::Back if self.page == Page::Formulas && self.formulas.versus.is_some() => {
@@ -410,6 +428,9 @@ impl Screen for TeachScreen {
                     app.focus_knob(knob);
                 }
             }
+            Command::CopyValue => return Response::Stay(self.copy(app)),
+            Command::Present if self.page == Page::Lessons => self.presented = Some(Presented::default()),
+            Command::Present | Command::Notes => {}
             Command::Play => response = self.play(),
             Command::Slower => self.playback.slower(),
             Command::Faster => self.playback.faster(),
@@ -433,6 +454,9 @@ impl Screen for TeachScreen {
     }
 
     fn mouse(&mut self, app: &mut App, gesture: Gesture, at: Position) -> Response {
+        if self.presented.is_some() {
+            return Response::STAY;
+        }
         let [tab_row, knob_row, area] = areas(app);
         if let (Gesture::WheelUp | Gesture::WheelDown, Some(PageContent::Lessons(lesson))) =
             (gesture, self.content().as_deref())
@@ -478,6 +502,9 @@ impl Screen for TeachScreen {
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
         let (theme, [tab_row, knob_row, area]) = (app.theme, areas(app));
+        if let (Some(shown), Some(PageContent::Lessons(lesson))) = (self.presented, self.content().as_deref()) {
+            return presenter::draw(shown, lesson, theme, buffer);
+        }
         let mut label = |text: &str, chosen: bool, place: Rect| {
             let ink = ink(chosen, Hue::Dim, theme);
             RowWriter::new(buffer, place, 0).skip(1).put(mark(chosen), ink).put(text, ink);
