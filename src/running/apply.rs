@@ -68,7 +68,7 @@ pub struct Prepared {
 /// How it is applied.
 enum Way {
     Ollama { ollama: Box<RunningOllama>, name: String, options: Map<String, Value>, before: Vec<PsRow> },
-    Router { router: RunningRouter, model: RouterModel, loaded: Vec<String> },
+    Router { router: Box<RunningRouter>, model: RouterModel, loaded: Vec<String> },
     Server { program: PathBuf, arguments: Vec<String> },
 }
 
@@ -213,7 +213,14 @@ fn with_router(target: Target, roots: Roots, router: RunningRouter) -> Result<Pr
             loaded.join(" and ")
         ));
     }
-    Ok(Prepared { target, way: Way::Router { router, model, loaded }, roots, what, unloads: Vec::new(), notes })
+    Ok(Prepared {
+        target,
+        way: Way::Router { router: Box::new(router), model, loaded },
+        roots,
+        what,
+        unloads: Vec::new(),
+        notes,
+    })
 }
 
 fn with_ollama(target: Target, roots: Roots) -> Result<Prepared, String> {
