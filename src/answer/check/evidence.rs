@@ -261,7 +261,7 @@ impl Evidence<'_> {
     /// Whether masks are planned with 2 bytes a cell: those of older releases are wide in the plan already.
     fn plans_narrow_masks(&self) -> bool {
         let first = Release::nearest_to_build(NARROW_MASKS);
-        self.placed.settings.release.is_none_or(|release| release as usize <= first as usize)
+        self.placed.settings.release.is_none_or(|release| release.is_from(first))
     }
 
     /// Whether the build is older than every release that is known here.
