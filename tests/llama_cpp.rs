@@ -265,6 +265,11 @@ fn files(measured: Measured, release: &str) -> Vec<PathBuf> {
     files
 }
 
+/// The lines measured on a backend for a release, by the names of their models.
+pub fn measured_lines(measured: Measured, release: Release) -> impl Iterator<Item = (String, Vec<Value>)> {
+    files(measured, release.name()).into_iter().map(|path| (model_of(&path), lines(&path)))
+}
+
 /// The comparison of every file of a backend and release.
 pub fn outcomes(measured: Measured, release: Release) -> Vec<Arc<FileOutcome>> {
     files(measured, release.name()).iter().map(|path| outcome(path)).collect()

@@ -29,7 +29,6 @@ mod projectors;
 mod quantise;
 mod readme;
 mod real_server;
-mod recording;
 pub(crate) mod running;
 mod screens;
 mod server;

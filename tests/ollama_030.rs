@@ -1,5 +1,5 @@
 //! What the real Ollama 0.33 and 0.30.9 decided on simulated machines, compared line by line. The form of the lines and
-//! what is compared: `tests/README.md`.
+//! what is compared: `tests/ollama_030/README.md`.
 
 mod compare;
 mod line;

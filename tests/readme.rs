@@ -5,7 +5,9 @@
 
 mod accuracy;
 mod catalogue;
+mod estimators;
 mod keys;
+mod plan;
 mod speeds;
 
 use std::env;
@@ -15,7 +17,17 @@ use std::sync::{Mutex, PoisonError};
 use crate::support::root;
 
 /// The README files, from the project's folder.
-const FILES: [&str; 3] = ["README.md", "tests/README.md", "assets/README.md"];
+const FILES: [&str; 9] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "assets/README.md",
+    "packaging/README.md",
+    "tests/README.md",
+    "tests/check/README.md",
+    "tests/llama_cpp/README.md",
+    "tests/ollama_030/README.md",
+    "tests/speeds/README.md",
+];
 
 fn read(file: &str) -> String {
     fs::read_to_string(root().join(file)).unwrap()

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use plimsoll::engine::EngineId;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::tui::picture::animation;
 use plimsoll::tui::theme::{Appearance, Glyphs, Tone};
 
-use crate::recording;
 use plimsoll::hardware::{CollectorResult, Detected, DeviceFact, Process};
 use plimsoll::library::ModelOrigin;
 use plimsoll::machine::{Machine, Origin as Made};
@@ -60,8 +60,8 @@ fn fits_on_one_gpu() {
 }
 
 /// The screen as it is, as a frame of a recording.
-fn frame(harness: &Harness, title: &str, millis: u32) -> recording::Frame {
-    recording::Frame { buffer: harness.buffer().clone(), title: title.to_owned(), millis }
+fn frame(harness: &Harness, title: &str, millis: u32) -> animation::Frame {
+    animation::Frame { buffer: harness.buffer().clone(), title: title.to_owned(), millis }
 }
 
 /// Ten seconds with the planner: slide the context until layers leave the GPU, go back to the most that fits, export.
@@ -89,7 +89,7 @@ fn a_recording() {
     assert_eq!(harness.host.app.plan.as_ref().unwrap().outcome(), Outcome::Vram, "m went back to the mark");
     let seconds = frames.iter().map(|frame| frame.millis).sum::<u32>() / 1000;
     assert!((9..=12).contains(&seconds), "{seconds} s in {} frames", frames.len());
-    let drawn = recording::svg(&frames, frames.len() - 3, Tone::Dark, "plimsoll");
+    let drawn = animation::svg(&frames, frames.len() - 3, Tone::Dark, "plimsoll");
     assert!(drawn.len() <= 1_000_000, "{} bytes", drawn.len());
     kept("tour", &drawn);
 }

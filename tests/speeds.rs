@@ -41,7 +41,7 @@ fn known() -> Vec<&'static Case> {
 
 static HELD_OUT: LazyLock<Vec<f64>> = LazyLock::new(|| folds::held_out(&known()));
 
-/// The table of errors in `tests/README.md`.
+/// The table of errors in `tests/speeds/README.md`.
 pub fn table() -> String {
     let cases = known();
     let mut table = "| measurements | number | median error | nine of ten | in the range shown |\n".to_owned();
@@ -133,7 +133,7 @@ fn prompts_of(group: prompts::Group) -> Vec<(&'static Prompt, f64)> {
     with.filter(|(prompt, _)| group(prompt)).collect()
 }
 
-/// The table of errors of prompts in `tests/README.md`.
+/// The table of errors of prompts in `tests/speeds/README.md`.
 pub fn prompt_table() -> String {
     let mut table =
         "| measured prompts | number | threads | median error | nine of ten | in the range shown |\n".to_owned();

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod caches;
+mod drawn;
 mod formulas;
 mod glossary;
 mod layers;

@@ -696,16 +696,26 @@ pub(super) enum PageChoice {
     All,
 }
 
+impl ExplainArgs {
+    /// The page; a lesson is on its own.
+    pub(super) fn page(&self) -> PageChoice {
+        self.page.unwrap_or(PageChoice::One(Page::Lessons))
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
     #[command(flatten)]
     pub(super) asked: QueryArgs,
-    /// The page, or all of them for a handout.
-    #[arg(long, value_name = "PAGE", value_parser = value::pages(), help_heading = "Question")]
-    pub(super) page: PageChoice,
+    /// The page, or all of them for a handout; not needed with --lesson.
+    #[arg(long, value_name = "PAGE", value_parser = value::pages(), required_unless_present = "lesson", help_heading = "Question")]
+    pub(super) page: Option<PageChoice>,
     /// The number of the lesson; without it, Markdown and JSON contain all lessons.
     #[arg(long, value_name = "N", help_heading = "Question")]
     pub(super) lesson: Option<usize>,
+    /// Draw the page as the planner's screen does at this step of its walk, counted from 1.
+    #[arg(long, value_name = "N", value_parser = value::count, conflicts_with_all = ["lesson", "markdown", "json", "animate"], help_heading = "Question")]
+    pub(super) step: Option<u64>,
     /// Add the lessons in this folder, its .toml files, to the built-in ones; without it, those in the folder 'lessons'
     /// beside the configuration file.
     #[arg(long, value_name = "FOLDER", help_heading = "Question")]
@@ -722,8 +732,11 @@ pub(super) struct ExplainArgs {
     /// Print a picture of the page.
     #[arg(long, help_heading = "Output", conflicts_with = "json")]
     pub(super) svg: bool,
+    /// Print a moving picture: the walk of a page step by step, or a lesson idea by idea.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["svg", "markdown", "json"])]
+    pub(super) animate: bool,
     /// Draw the picture on white, for paper.
-    #[arg(long, requires = "svg", help_heading = "Output")]
+    #[arg(long, conflicts_with_all = ["markdown", "json"], help_heading = "Output")]
     pub(super) light: bool,
     /// Write the Markdown with a picture of every page into this folder, as handout.md: a table of contents, the pages, the
     /// glossary and the answers; the pictures are for paper.

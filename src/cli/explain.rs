@@ -1,4 +1,5 @@
-//! `plimsoll explain`: the pages of teaching as text, Markdown, SVG or JSON, and a handout of all of them.
+//! `plimsoll explain`: the pages of teaching as text, Markdown, pictures that stand or move, or JSON, and a handout of all
+//! of them.
 
 use std::fs;
 use std::path::Path;
@@ -15,6 +16,11 @@ use crate::plan::Plan;
 use crate::source::catalogue;
 use crate::teach::{self, PageContent, Paper, Topic, lessons};
 use crate::text;
+use crate::tui;
+use crate::tui::picture::animation;
+use crate::tui::screens::teach::{DrawnTeach, TeachStart};
+use crate::tui::theme::Appearance;
+use crate::tui::theme::glyphs::to_ascii as ascii;
 
 /// Cells of a picture, and the least and most of a printed page.
 const CELLS: usize = 116;
@@ -27,6 +33,9 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     let (ready, opened) = questions::ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let plan = request.plan()?;
+    if args.animate || args.step.is_some() {
+        return drawn(args, request);
+    }
     if let Some(folder) = &args.output {
         return handout(folder, &request, &plan, &topics, args);
     }
@@ -43,19 +52,66 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
         };
         return error::json("page", text::json(&object));
     }
-    let PageChoice::One(_) = args.page else {
+    let PageChoice::One(_) = args.page() else {
         return Err(CliError::Arguments("--page all is for --markdown and --json: choose one page".to_owned()));
     };
     let Some(content) = pages.take(1).next().transpose()? else { return Ok(String::new()) };
     if args.svg {
-        let tone = if args.light { Tone::Light } else { Tone::Dark };
-        return Ok(picture(&content, &request, &plan, tone, args.answers));
+        return Ok(picture(&content, &request, &plan, tone(args), args.answers));
+    }
+    if args.light {
+        return Err(CliError::Arguments("--light is for a picture: add --svg or --animate".to_owned()));
     }
     let style = Style::of_stdout();
     let cells = if style.bars == BarGlyphs::None { *PRINTED.end() } else { style.lines.max(*PRINTED.start()) };
     let paper = Paper { cells, captioned: true, textured: style.colours.is_none(), answered: args.answers };
     let printed = terminal::text(&below_caption(&content, paper, &request, &plan), cells, Breaks::Words, style.colours);
     Ok(if style.bars == BarGlyphs::Ascii { glyphs::to_ascii(&printed) } else { printed })
+}
+
+const fn tone(args: &ExplainArgs) -> Tone {
+    if args.light { Tone::Light } else { Tone::Dark }
+}
+
+/// The page as the planner draws it: at one step, or as an animation of all.
+fn drawn(args: &ExplainArgs, request: PlanRequest) -> Result<String, CliError> {
+    let PageChoice::One(page) = args.page() else {
+        return Err(CliError::Arguments("a walk has one page: choose one instead of --page all".to_owned()));
+    };
+    if page == teach::Page::Lessons && args.lesson.is_none() {
+        return Err(CliError::Arguments("choose a lesson with --lesson N".to_owned()));
+    }
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let start = TeachStart { page, lesson: args.lesson, step: args.step.map(number) };
+    let look = Appearance { tone: tone(args), ..Appearance::BEST };
+    let mut drawn = DrawnTeach::open(request, &start, look).map_err(CliError::Arguments)?;
+    let title = drawn.title().to_owned();
+    let Some(step) = args.step else {
+        let frames = drawn.frames();
+        if frames.is_empty() {
+            return Err(no_walk(page));
+        }
+        return Ok(animation::svg(&frames, frames.len() - 1, look.tone, &title));
+    };
+    let steps = drawn.last_step().ok_or_else(|| no_walk(page))? + 1;
+    if step > steps {
+        return Err(CliError::flag("--step", &format!("use a number from 1 to {steps}")));
+    }
+    let mut buffer = drawn.drawn();
+    if args.svg {
+        return Ok(tui::picture::svg(&buffer, look.tone, &title));
+    }
+    if Style::of_stdout().bars == BarGlyphs::Ascii {
+        ascii(&mut buffer);
+    }
+    Ok(tui::picture::text(&buffer))
+}
+
+fn no_walk(page: teach::Page) -> CliError {
+    CliError::Arguments(format!(
+        "the page of {} has no steps: take layers, schedule, allocation, cache, or a lesson for --animate",
+        page.name()
+    ))
 }
 
 fn caption(page: &PageContent, request: &PlanRequest, plan: &Plan) -> Caption {
@@ -94,7 +150,7 @@ fn picture(content: &PageContent, request: &PlanRequest, plan: &Plan, tone: Tone
 /// The pages to print: one, every lesson if none is chosen, or all.
 fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, CliError> {
     let versus = args.versus.map(|engine| EngineVersion { engine, release: engine.facts().releases.first().copied() });
-    if args.versus.is_some() && !matches!(args.page, PageChoice::One(teach::Page::Formulas) | PageChoice::All) {
+    if args.versus.is_some() && !matches!(args.page(), PageChoice::One(teach::Page::Formulas) | PageChoice::All) {
         return Err(CliError::Arguments("--versus belongs to --page formulas".to_owned()));
     }
     let topics = |page: teach::Page| match page {
@@ -102,7 +158,7 @@ fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, CliError> {
         teach::Page::Formulas => vec![Topic::Formulas(versus)],
         page => vec![page.topic()],
     };
-    match (args.page, args.lesson) {
+    match (args.page(), args.lesson) {
         (PageChoice::All, None) => Ok(teach::Page::ALL.into_iter().flat_map(topics).collect()),
         (PageChoice::One(page), None) => Ok(topics(page)),
         (PageChoice::One(teach::Page::Lessons), Some(number @ 1..)) if number <= lessons::all().len() => {

@@ -1,5 +1,7 @@
 //! A drawn buffer as an SVG picture of a terminal window.
 
+pub mod animation;
+
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 
@@ -12,6 +14,16 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
     let colours = PictureColours::of(tone);
     let rows: Vec<_> = (0..buffer.area.height).map(|y| row(&colours, buffer, y)).collect();
     picture(&rows, usize::from(buffer.area.width), tone, title)
+}
+
+/// The characters of `buffer`, row by row, without spaces at the ends of rows.
+pub fn text(buffer: &Buffer) -> String {
+    let area = buffer.area;
+    let row = |y: u16| -> String {
+        (area.left()..area.right()).filter_map(|x| buffer.cell((x, y))).map(Cell::symbol).collect()
+    };
+    let rows = (area.top()..area.bottom()).map(|y| row(y).trim_end().to_owned() + "\n");
+    rows.collect::<String>().trim_end().to_owned() + "\n"
 }
 
 /// The cells of row `y` of the screen.

@@ -236,3 +236,36 @@ fn unknown_pages_are_refused() {
     let sentence = refused(explained(&sandbox, &[]).args(["--page", "nowhere"]), 2);
     assert!(sentence.contains("allocation"), "{sentence}");
 }
+
+/// A walk moves, one step of it stands, as text or as a picture; what has no steps says what has.
+#[test]
+fn walks_are_drawn_step_by_step() {
+    let sandbox = Sandbox::new();
+    let printed = |arguments: &[&str]| {
+        let output = explained(&sandbox, arguments).assert().success().get_output().stdout.clone();
+        String::from_utf8(output).unwrap()
+    };
+    let moving = printed(&["--page", "layers", "--animate", "--light"]);
+    assert!(
+        moving.starts_with("<svg ") && moving.contains("@keyframes") && moving.contains("#fbfcfd"),
+        "{moving:.400}"
+    );
+    let lesson = printed(&["--lesson", "3", "--animate"]);
+    assert!(lesson.contains(&*lessons::all()[2].title), "{lesson:.400}");
+    let step = printed(&["--page", "layers", "--step", "3"]);
+    assert!(step.contains("2 of") && step.contains("▸Layers"), "{step}");
+    assert!(printed(&["--page", "layers", "--step", "3", "--svg"]).starts_with("<svg "));
+    for (arguments, named) in [
+        (&["--page", "formulas", "--animate"][..], "layers, schedule, allocation, cache"),
+        (&["--page", "glossary", "--step", "1"], "layers, schedule, allocation, cache"),
+        (&["--page", "lessons", "--animate"], "--lesson N"),
+        (&["--page", "all", "--animate"], "choose one"),
+        (&["--page", "layers", "--step", "999"], "from 1 to"),
+        (&["--page", "layers", "--step", "0"], "--step"),
+        (&["--page", "layers", "--light"], "--svg or --animate"),
+        (&["--lesson", "99", "--animate"], "1 to"),
+    ] {
+        let sentence = refused(&mut explained(&sandbox, arguments), 2);
+        assert!(sentence.contains(named), "{arguments:?}: {sentence}");
+    }
+}

@@ -1,6 +1,6 @@
 //! The tables of accuracy, generated from the comparisons themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use plimsoll::engine::EngineId;
@@ -13,6 +13,7 @@ use crate::vectors::outcome::ModelOutcome;
 use crate::vectors::{ollama_011, ollama_024};
 
 /// One engine, or one release of it, compared.
+#[derive(Clone)]
 struct Compared {
     /// As the table shows it: `` `llama.cpp`, release 2026-11 ``.
     name: String,
@@ -99,6 +100,12 @@ impl Row {
         Self { lines: self.lines + other.lines, exact: self.exact + other.exact, worst: self.worst.max(other.worst) }
     }
 
+    /// The number of lines, and where some differ, how many do not.
+    fn cell(self) -> String {
+        let Self { lines, exact, worst } = self;
+        if exact == lines { lines.to_string() } else { format!("{exact} of {lines} ({:.2} %)", worst * 100.0) }
+    }
+
     fn figures(self) -> String {
         let worst = if self.worst > 0.0 { format!("{:.2} %", self.worst * 100.0) } else { "0".to_owned() };
         format!("{} | {} | {worst}", self.lines, self.exact)
@@ -115,7 +122,7 @@ fn per_architecture<'a>(outcomes: impl Iterator<Item = (&'a str, Row)>) -> BTree
 }
 
 /// One row per engine.
-fn summary(compared: &[Compared]) -> String {
+fn summary<'a>(compared: impl IntoIterator<Item = &'a Compared>) -> String {
     let mut table = String::from("| engine | architectures | plans compared | exact | worst error | real logs |\n");
     table.push_str("| --- | ---: | ---: | ---: | ---: | ---: |\n");
     for Compared { name, rows, logs, .. } in compared {
@@ -126,18 +133,36 @@ fn summary(compared: &[Compared]) -> String {
     table
 }
 
-/// One table per engine, with a row per architecture.
-fn per_engine(compared: &[Compared]) -> String {
-    let mut tables = String::new();
-    for Compared { name, rows, .. } in compared {
-        writeln!(tables, "### {name}\n").unwrap();
-        tables.push_str("| architecture | plans compared | exact | worst error |\n| --- | ---: | ---: | ---: |\n");
-        for (architecture, row) in rows {
-            writeln!(tables, "| {architecture} | {} |", row.figures()).unwrap();
-        }
-        tables.push('\n');
+/// The rows of the front page: those of other releases than the newest in one.
+fn with_older_releases_in_one(compared: &[Compared]) -> Vec<Compared> {
+    let newest = format!("`{}` {}", EngineId::LlamaCpp, Release::default());
+    let is_older = |engine: &&Compared| engine.name.contains("llama.cpp") && !engine.name.starts_with(&newest);
+    let (older, mut shown): (Vec<_>, Vec<_>) = compared.iter().partition(is_older);
+    let rows = older.iter().flat_map(|engine| engine.rows.iter().map(|(name, row)| (name.as_str(), *row)));
+    let sum = |of: fn(&Compared) -> usize| older.iter().map(|engine| of(engine)).sum();
+    let in_one = Compared {
+        name: format!("`{}`, older releases", EngineId::LlamaCpp),
+        lines: sum(|engine| engine.lines),
+        exact: sum(|engine| engine.exact),
+        rows: per_architecture(rows),
+        logs: sum(|engine| engine.logs),
+    };
+    let at = shown.iter().take_while(|engine| engine.name.contains("llama.cpp")).count();
+    shown.insert(at, &in_one);
+    shown.into_iter().cloned().collect()
+}
+
+/// A row per architecture, a column per engine.
+fn per_architecture_and_engine(compared: &[Compared]) -> String {
+    let names: Vec<_> = compared.iter().map(|engine| engine.name.as_str()).collect();
+    let architectures: BTreeSet<&String> = compared.iter().flat_map(|engine| engine.rows.keys()).collect();
+    let mut table = format!("| architecture | {} |\n| --- |{}\n", names.join(" | "), " ---: |".repeat(names.len()));
+    for architecture in architectures {
+        let cells =
+            compared.iter().map(|engine| engine.rows.get(architecture).map_or("–".to_owned(), |row| row.cell()));
+        writeln!(table, "| {architecture} | {} |", cells.collect::<Vec<_>>().join(" | ")).unwrap();
     }
-    tables
+    table
 }
 
 #[test]
@@ -148,6 +173,7 @@ fn the_accuracy_tables_are_current() {
         let rows: Vec<_> = summary.lines().filter(|row| row.starts_with(&format!("| {name} |"))).collect();
         assert!(matches!(rows[..], [row] if row.contains(&format!("| {lines} | {exact} |"))), "{rows:?}");
     }
-    check_table("README.md", "accuracy", &summary);
-    check_table("tests/README.md", "architectures", &per_engine(&compared));
+    check_table("README.md", "accuracy", &self::summary(&with_older_releases_in_one(&compared)));
+    check_table("tests/exactness.md", "engines", &summary);
+    check_table("tests/exactness.md", "architectures", &per_architecture_and_engine(&compared));
 }

@@ -165,7 +165,9 @@ Examples:
   plimsoll explain model.gguf --page cache --markdown
   plimsoll explain model.gguf --page allocation --svg > allocation.svg
   plimsoll explain model.gguf --page allocation --json | jq '.devices[].peak'
-  plimsoll explain model.gguf --page lessons --lesson 2
+  plimsoll explain model.gguf --lesson 2
+  plimsoll explain model.gguf --lesson 2 --animate > lesson.svg                 a moving picture
+  plimsoll explain model.gguf --page layers --step 5                            one step of a walk
   plimsoll explain model.gguf --page lessons --lessons course --markdown --output handout    with your own
   plimsoll explain model.gguf --page formulas --versus ollama-0.24
   plimsoll explain model.gguf --page all --markdown --output handout";

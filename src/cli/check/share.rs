@@ -32,7 +32,7 @@ pub(super) fn run(file: &Path, load: &Load, check: &Check) -> Result<ExitCode, C
         Some(false) => {}
         Some(true) => {
             questions::save(file, &text, false)?;
-            error::say("written; tests/README.md says where a sample goes");
+            error::say("written; CONTRIBUTING.md says where a sample goes");
         }
     }
     Ok(ExitCode::SUCCESS)

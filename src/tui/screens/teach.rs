@@ -15,6 +15,7 @@
 mod allocation;
 mod caches;
 mod copy;
+mod drawn;
 mod formulas;
 mod glossary;
 mod layers;
@@ -44,6 +45,7 @@ use crate::tui::widget::field::Text;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, sentence, width};
 
+pub use drawn::DrawnTeach;
 use playback::Playback;
 use presenter::Presented;
 

@@ -138,7 +138,7 @@ pub(super) fn draw(app: &App, cursor: Cursor, content: &LayersPage, area: Rect, 
         device(walk, done, at == now, place, theme, buffer);
     }
     let Some(walk) = content.devices.get(now) else { return };
-    let right_title = format!("step {step} of {}", content.steps());
+    let right_title = format!("{step} of {} taken", content.steps());
     let title = format!("{}, {}", walk.id, walk.name);
     framed(buffer, places.amounts, &title, &right_title, true, theme);
     amounts(walk, taken, inside(places.amounts), theme, buffer);

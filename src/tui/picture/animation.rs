@@ -6,14 +6,15 @@ use std::fmt::Write;
 
 use ratatui::buffer::Buffer;
 
-use plimsoll::page::svg::{CELL, PaintedCell, PictureColours, caption, draw_cells, number, row_top, window};
-use plimsoll::tui::picture::row;
-use plimsoll::tui::theme::Tone;
+use super::row;
+use crate::page::svg::{CELL, PaintedCell, PictureColours, caption, draw_cells, number, row_top, window};
+use crate::tui::theme::Tone;
 
 /// Equal cells between two that change which are drawn with them: a group costs more than a few cells.
 const GAP: usize = 4;
 
 /// A screen and how long it is shown.
+#[derive(Clone, Debug)]
 pub struct Frame {
     /// The screen. All frames have the size of the first.
     pub buffer: Buffer,
@@ -107,6 +108,7 @@ impl Groups {
             let hidden = if shown.contains(&self.still) { "" } else { " visibility=\"hidden\"" };
             let next = self.shown.len();
             let class = *self.shown.entry(shown).or_insert(next);
+            // writing to a String cannot fail
             let _ = write!(self.body, "<g class=\"f{class}\"{hidden}>\n{text}</g>\n");
         }
     }
