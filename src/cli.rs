@@ -36,6 +36,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::answer::ram::{self, RamUse};
+use crate::engine::PlanRequest;
 use crate::export::{Besides, ModelSource};
 use crate::hardware::remembered::Remembered;
 use crate::hardware::remembered::SavedMachines;
@@ -48,7 +49,9 @@ use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
 use crate::teach::Page;
 use crate::text;
+use crate::tui::app::App;
 use crate::tui::screens::teach::TeachStart;
+use crate::tui::theme::{Appearance, Theme};
 use crate::tui::{self, ExitReason};
 use args::{Cli, Commands, ConfigArgs, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
 use command::Expanded;
@@ -310,8 +313,17 @@ fn planner(cli: &Cli, pins: &mut [PinnedArgs]) -> Result<ExitCode, CliError> {
     let opened = resolve::with_draft(resolve::with_keys(opened, &cli.knobs.settings)?, &cli.knobs)?;
     // a wrong --quant is reported here; in the planner it is a knob
     resolve::changed(opened.clone(), &cli.knobs.settings)?;
+    if cli.plain {
+        let ready = start.with(&opened).complete();
+        let model = resolve::changed(opened.clone(), &ready.settings)?.model;
+        ready.notes.iter().for_each(|note| error::say(&format!("note: {note}")));
+        let theme = Theme::new(Appearance::BEST);
+        let request = PlanRequest { opened: opened.model, ..ready.request(&model) };
+        let app = App::on(request, theme, tui::regions::MIN_SCREEN);
+        return written(tui::plain::run(app, io::stdin().lock(), io::stdout().lock())).map(|()| ExitCode::SUCCESS);
+    }
     if !io::stdout().is_terminal() {
-        let sentence = "the planner needs a terminal: use 'plimsoll plan MODEL' to print the same plan";
+        let sentence = "the planner needs a terminal: use 'plimsoll plan MODEL' to print the same plan, or --plain";
         return Err(CliError::Arguments(sentence.to_owned()));
     }
     for note in &start.notes {

@@ -8,6 +8,7 @@ pub mod event;
 pub mod host;
 pub mod keymap;
 pub mod picture;
+pub mod plain;
 mod planner;
 pub mod query;
 pub mod regions;
@@ -37,6 +38,7 @@ use terminal::TerminalGuard;
 use theme::{Appearance, Theme};
 
 pub use action::ExitReason;
+pub use terminal::background;
 
 use crate::engine::{EngineId, PlanRequest};
 use crate::export::{ModelLocation, Scenario};

@@ -25,6 +25,7 @@ mod ollama_030;
 mod package;
 mod pinned;
 mod placement;
+mod plain;
 mod projectors;
 mod quantise;
 mod readme;

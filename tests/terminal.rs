@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use plimsoll::engine::{EngineId, KnobContext};
+use plimsoll::page::Hue;
+use plimsoll::page::palette::Tone;
 use plimsoll::settings::knob::Knob;
 use plimsoll::tui::regions::{KnobRow, Regions};
 use plimsoll::tui::widget::slider;
@@ -50,8 +52,13 @@ impl Session {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_plimsoll"));
         command.args(arguments);
         command.env_clear();
-        let common =
-            [("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("LANG", "C.UTF-8"), ("RUST_BACKTRACE", "0")];
+        let common = [
+            ("TERM", "xterm-256color"),
+            ("COLORTERM", "truecolor"),
+            ("LANG", "C.UTF-8"),
+            ("RUST_BACKTRACE", "0"),
+            ("COLORFGBG", "15;0"),
+        ];
         let home = tempfile::tempdir().unwrap();
         command.env("HOME", home.path());
         command.cwd(home.path());
@@ -228,6 +235,35 @@ fn keys_and_the_mouse_move_a_slider_and_q_restores_the_terminal() {
     session.send("q");
     let (status, _) = session.ends();
     assert!(status.success(), "{status:?}");
+}
+
+/// The colours are those for the background that the terminal says it has, and its answer is not taken for keys.
+#[test]
+fn the_terminal_is_asked_for_its_background() {
+    for (text, background, tone) in
+        [("0000/0000/0000", "ffff/ffff/ffff", Tone::Light), ("ffff/ffff/ffff", "1111/1616/1d1d", Tone::Dark)]
+    {
+        let mut session = Session::start(120, 40, &[("COLORFGBG", "")]);
+        let started = Instant::now();
+        while !String::from_utf8_lossy(&session.written).contains("\x1b]11;?") {
+            assert!(started.elapsed() < TIMEOUT, "the terminal is not asked");
+            if let Ok(bytes) = session.output.recv_timeout(Duration::from_millis(50)) {
+                session.written.extend(bytes);
+            }
+        }
+        session.send(&format!("\x1b]10;rgb:{text}\x1b\\\x1b]11;rgb:{background}\x1b\\\x1b[?62;22c"));
+        session.until_text("All in VRAM");
+        let ink = |tone: Tone| {
+            let (r, g, b) = Hue::Weights.rgb(tone);
+            format!("38;2;{r};{g};{b}")
+        };
+        let written = String::from_utf8_lossy(&session.written).into_owned();
+        assert!(written.contains(&ink(tone)), "{tone:?}");
+        let parallel = session.value(Knob::Parallel);
+        assert!(parallel.starts_with("auto") && parallel.ends_with(" 1"), "{parallel}");
+        session.send("q");
+        assert!(session.ends().0.success());
+    }
 }
 
 #[test]

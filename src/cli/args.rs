@@ -47,6 +47,9 @@ pub(super) struct Cli {
     /// Open the plan that the planner had when it was left last.
     #[arg(long, conflicts_with = "model", help_heading = "Planner")]
     pub(super) last: bool,
+    /// The planner in lines instead of a screen, for screen readers: a line says a knob and a value, one line answers.
+    #[arg(long, conflicts_with_all = ["page", "lesson", "refresh"], help_heading = "Planner")]
+    pub(super) plain: bool,
     /// Open this page of the teach screen.
     #[arg(long, value_name = "PAGE", value_parser = value::teach_pages(), help_heading = "Planner")]
     pub(super) page: Option<Page>,

@@ -15,6 +15,7 @@ use crate::hardware::watch::DEFAULT_INTERVAL;
 use crate::page::{Block, Column, Hue, Narrow, Page, Table};
 use crate::settings::{Release, Settings};
 use crate::tui::app::Preferences;
+use crate::tui::keymap;
 use crate::tui::theme::{Appearance, Glyphs, Preferred, Tone};
 use crate::units::{Bytes, NotASize};
 
@@ -84,7 +85,16 @@ impl Config {
     ) -> Result<Self, String> {
         let mut config = Self { exists: text.is_some(), ..Self::default() };
         let file = path.as_deref().unwrap_or(Path::new("config.toml"));
-        for entry in text.map_or(Ok(Vec::new()), entries).map_err(|wrong| wrong.in_file(file))? {
+        let read = text.map_or_else(|| Ok(FileEntries::default()), entries).map_err(|wrong| wrong.in_file(file))?;
+        for OwnKeys { command, keys, line } in read.keys {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            config.preferences.keys = config
+                .preferences
+                .keys
+                .with(&command, &keys)
+                .map_err(|sentence| Wrong { line, key: Some(format!("keys.{command}")), sentence }.in_file(file))?;
+        }
+        for entry in read.entries {
             let (line, key) = (entry.line, entry.key);
             config
                 .set(key, &entry.text, SetBy::Line(line))
@@ -351,6 +361,24 @@ struct FileEntry {
     pub line: usize,
 }
 
+/// Further keys of a command of the planner.
+#[derive(Debug)]
+struct OwnKeys {
+    command: String,
+    keys: Vec<String>,
+    line: usize,
+}
+
+/// The table of further keys.
+const OWN_KEYS: &str = "keys";
+
+/// What the file has, in the order of its lines.
+#[derive(Debug, Default)]
+struct FileEntries {
+    entries: Vec<FileEntry>,
+    keys: Vec<OwnKeys>,
+}
+
 /// What is wrong with the file.
 #[derive(Debug, PartialEq, Eq)]
 struct Wrong {
@@ -369,7 +397,7 @@ impl Wrong {
 }
 
 /// The entries in the order of their lines.
-fn entries(text: &str) -> Result<Vec<FileEntry>, Wrong> {
+fn entries(text: &str) -> Result<FileEntries, Wrong> {
     let line_of = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
     let table = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(span.start));
@@ -378,9 +406,28 @@ fn entries(text: &str) -> Result<Vec<FileEntry>, Wrong> {
         let sentence = format!("{}: write KEY = \"VALUE\", one in each line", error.message());
         Wrong { line, key, sentence }
     })?;
-    let mut entries = Vec::new();
+    let mut read = FileEntries::default();
     for (name, value) in table.into_inner() {
         let line = line_of(name.span().start);
+        if name.get_ref() == OWN_KEYS {
+            let wrong = || Wrong {
+                line,
+                key: Some(OWN_KEYS.to_owned()),
+                sentence: format!("this is a table: write [{OWN_KEYS}], and below it export = \"F9\""),
+            };
+            let DeValue::Table(commands) = value.into_inner() else { return Err(wrong()) };
+            for (command, keys) in commands {
+                let line = line_of(command.span().start);
+                let text = |value: &DeValue| value.as_str().map(str::to_owned);
+                let keys = match keys.get_ref() {
+                    DeValue::Array(keys) => keys.iter().map(|key| text(key.get_ref())).collect(),
+                    key => text(key).map(|key| vec![key]),
+                };
+                let keys = keys.ok_or_else(|| Wrong { line, ..wrong() })?;
+                read.keys.push(OwnKeys { command: command.get_ref().to_string(), keys, line });
+            }
+            continue;
+        }
         let Some(key) = KEYS.iter().find(|key| key.name == name.get_ref().as_ref()) else {
             let names = KEYS.iter().map(|key| key.name).collect::<Vec<_>>().join(", ");
             let near = nearest(name.get_ref()).map(|near| format!("did you mean '{near}'? "));
@@ -397,10 +444,11 @@ fn entries(text: &str) -> Result<Vec<FileEntry>, Wrong> {
                 return Err(Wrong { line, key: Some(key.name.to_owned()), sentence });
             }
         };
-        entries.push(FileEntry { key, text, line });
+        read.entries.push(FileEntry { key, text, line });
     }
-    entries.sort_by_key(|entry| entry.line);
-    Ok(entries)
+    read.entries.sort_by_key(|entry| entry.line);
+    read.keys.sort_by_key(|keys| keys.line);
+    Ok(read)
 }
 
 /// The first line of the example.
@@ -412,6 +460,10 @@ pub(super) fn example() -> String {
     let mut out = EXAMPLE_HEAD.to_owned();
     for key in &KEYS {
         out += &format!("\n# {}\n# {} = {}\n", key.what, key.name, key.example);
+    }
+    out += "\n# further keys of the planner's commands, one or a list; a key is taken from a command that keeps another\n# [keys]\n";
+    for (name, what) in keymap::commands() {
+        out += &format!("# {name:<20} {what}\n");
     }
     out
 }
@@ -458,6 +510,7 @@ fn in_effect(
     let over = match key {
         "gpu-overhead" => set(&["OLLAMA_GPU_OVERHEAD"]),
         "fit-target" => set(&["LLAMA_ARG_FIT_TARGET"]),
+        "theme" if Appearance::guesses_tone(variable, config.look) => None,
         "theme" | "glyphs" => {
             let look = Appearance::from_env(variable, config.look);
             let value = if key == "theme" { look.tone.name() } else { look.glyphs.name() };
@@ -500,7 +553,13 @@ mod tests {
         let floors = Floors { quant: Some(FileType::Q4KM), cache: Some(CacheType::Q8_0) };
         assert_eq!(
             config.preferences,
-            Preferences { margin: Some(Bytes::gib(1)), need: Some(16_384), floors, quits_at_once: true, server: None }
+            Preferences {
+                margin: Some(Bytes::gib(1)),
+                need: Some(16_384),
+                floors,
+                quits_at_once: true,
+                ..Preferences::default()
+            }
         );
         assert_eq!(config.fit_target, Some(Bytes::gib(1)));
     }
@@ -525,6 +584,23 @@ mod tests {
         let sentence = of(text, &[]).unwrap_err();
         assert!(sentence.starts_with(&format!("'/home/me/config.toml', {said}")), "{sentence}");
         assert!(!sentence.contains('\n'));
+    }
+
+    #[test]
+    fn commands_of_the_planner_get_further_keys() {
+        let config = of("[keys]\nexport = \"F9\"\nundo = [\"x\", \"Ctrl-z\"]", &[]).unwrap();
+        let undo = config.preferences.keys.key_for(crate::tui::action::Command::Undo, &[keymap::Scope::Plan]);
+        assert_eq!(undo.as_deref(), Some("Ctrl-Z"));
+        for (text, said) in [
+            ("keys = 1", "line 1, keys: this is a table: write [keys]"),
+            ("[keys]\nexport = 9", "line 2, keys: this is a table"),
+            ("[keys]\nexprot = \"F9\"", "line 2, keys.exprot: 'exprot' is no command: did you mean 'export'?"),
+            ("[keys]\nexport = \"F99\"", "line 2, keys.export: 'F99' is no key: write x, X, F5"),
+            ("\n[keys]\nundo = \"x\"", "line 3, keys.undo: 'x' is the only key of export in 'Planner'"),
+        ] {
+            let sentence = of(text, &[]).unwrap_err();
+            assert!(sentence.contains(said), "{sentence}");
+        }
     }
 
     #[test]

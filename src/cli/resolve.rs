@@ -220,7 +220,11 @@ impl ParsedArgs {
         let without_gpus = hardware::detect(&DetectOptions { gpus: false, ..search.clone() });
         let machine = described.complete(without_gpus.machine);
         let monitor = search.gpus.then_some(DeviceMonitor { search, every: refresh.0, described });
-        let look = Appearance::from_env(|name| std::env::var(name).ok(), config.look);
+        let (get, mut preferred) = (|name: &str| std::env::var(name).ok(), config.look);
+        if Appearance::guesses_tone(get, preferred) {
+            preferred.tone = tui::background();
+        }
+        let look = Appearance::from_env(get, preferred);
         let preferences = config.preferences;
         let reference = named.map(|named| named.to_string_lossy().into_owned());
         tui::PlannerStart {

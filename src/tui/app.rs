@@ -12,11 +12,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::action::ExitReason;
+use super::keymap::Keymap;
 use super::regions::{Cursors, Panel, Regions, ScreenLayout};
 use super::theme::Theme;
 use crate::answer::best::Floors;
-use crate::engine::PreparedModel;
 use crate::engine::{EngineError, EngineId, KnobContext};
+use crate::engine::{PlanRequest, PreparedModel};
 use crate::machine::Machine;
 use crate::machine::what_if::WhatIf;
 use crate::plan::Plan;
@@ -74,6 +75,8 @@ pub struct Preferences {
     pub floors: Floors,
     /// A changed plan is left without asking.
     pub quits_at_once: bool,
+    /// The keys, with those of the user's own.
+    pub keys: Keymap,
     /// The llama-server that plans are applied by: its path, or the address of a router; none for that on PATH.
     pub server: Option<PathBuf>,
 }
@@ -208,6 +211,25 @@ impl App {
             quantised: QuantisedModels::default(),
             last_id: 0,
         }
+    }
+
+    /// The planner on the plan of `request`, which nothing changes but who uses it.
+    pub fn on(request: PlanRequest, theme: Theme, size: (u16, u16)) -> Self {
+        let mut app = Self::new(InitialState {
+            engine: request.engine,
+            settings: request.settings.clone(),
+            model: Some(Arc::clone(&request.opened)),
+            machine: (*request.machine).clone(),
+            detection: Detection::Done,
+            live: LiveMemory::Off,
+            held: ExplicitKnobs::default(),
+            preferences: Preferences::default(),
+            theme,
+            size,
+        });
+        app.apply_request(request);
+        app.mark_unchanged();
+        app
     }
 
     /// Typing a digit starts the input of a value.

@@ -4,7 +4,6 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModif
 
 use super::action::{Action, Gesture};
 use super::host::Host;
-use super::keymap;
 use super::regions::Panel;
 
 /// The action of a terminal's `event`; most events have none.
@@ -37,7 +36,7 @@ fn from_key(key: KeyEvent, host: &Host) -> Option<Action> {
     {
         return Some(Action::Type(key));
     }
-    if let Some(command) = keymap::command(key, host.scopes()) {
+    if let Some(command) = app.preferences.keys.command(key, host.scopes()) {
         return Some(Action::Press(command));
     }
     let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();

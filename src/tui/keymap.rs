@@ -1,18 +1,23 @@
-//! The key table, read by dispatch, the footer, the help screen and the README.
+//! The key table, read by dispatch, the footer, the help screen and the README; with the keys that the user adds.
 
+mod rebound;
 mod table;
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::action::Command;
 
+pub use rebound::commands;
 pub use table::KEYS;
 
 /// A line of the table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// The alternative keys.
-    pub keys: &'static [Key],
+    pub keys: Cow<'static, [Key]>,
     /// The command.
     pub command: Command,
     /// Where the keys are active.
@@ -39,17 +44,10 @@ impl Binding {
     }
 }
 
-/// The command of `event` where `scopes` are active; earlier scopes take precedence.
-pub fn command(event: KeyEvent, scopes: &[Scope]) -> Option<Command> {
-    let wanted = Key::of(event);
-    let mut here = scopes.iter().flat_map(|scope| scope.bindings());
-    here.find(|binding| binding.keys.contains(&wanted)).map(|binding| binding.command)
-}
-
-/// The name of the first key for `command` where `scopes` are active.
-pub fn key_for(command: Command, scopes: &[Scope]) -> Option<String> {
-    let mut here = scopes.iter().flat_map(|scope| scope.bindings());
-    here.find(|binding| binding.command == command).and_then(|binding| binding.keys.first()).map(|key| key.name())
+/// The keys of all commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keymap {
+    bindings: Arc<[Binding]>,
 }
 
 /// An entry of the footer with its keys.
@@ -63,27 +61,50 @@ pub struct FooterWord {
     pub command: Command,
 }
 
-/// The footer where `scopes` are active: keys and words in the order of the table, for commands that `mean` something.
-pub fn footer(scopes: &[Scope], mean: impl Fn(Command) -> bool) -> Vec<FooterWord> {
-    let mut words: Vec<FooterWord> = Vec::new();
-    let here: Vec<&Binding> = scopes.iter().flat_map(|scope| scope.bindings()).collect();
-    for (at, binding) in here.iter().enumerate().filter(|(_, binding)| mean(binding.command)) {
-        // skip keys that an earlier scope gives another command
-        let nearer = here.iter().take(at).filter(|other| other.scope != binding.scope);
-        if nearer.flat_map(|other| other.keys).any(|key| binding.keys.first() == Some(key)) {
-            continue;
-        }
-        let (Some(hint), Some(first)) = (binding.footer, binding.keys.first()) else { continue };
-        let command = binding.command;
-        match words.last_mut().filter(|last| last.hint == hint) {
-            Some(last) => {
-                last.keys.push_str(first.name().trim_start_matches('⇧'));
-                last.command = command;
-            }
-            None => words.push(FooterWord { keys: first.name(), hint, command }),
-        }
+impl Keymap {
+    /// The bindings of `scope`, in the order of the table.
+    pub fn bindings(&self, scope: Scope) -> impl Iterator<Item = &Binding> {
+        self.bindings.iter().filter(move |binding| binding.scope == scope)
     }
-    words
+
+    fn here<'a>(&'a self, scopes: &'a [Scope]) -> impl Iterator<Item = &'a Binding> {
+        scopes.iter().flat_map(|scope| self.bindings(*scope))
+    }
+
+    /// The command of `event` where `scopes` are active; earlier scopes take precedence.
+    pub fn command(&self, event: KeyEvent, scopes: &[Scope]) -> Option<Command> {
+        let wanted = Key::of(event);
+        self.here(scopes).find(|binding| binding.keys.contains(&wanted)).map(|binding| binding.command)
+    }
+
+    /// The name of the first key for `command` where `scopes` are active.
+    pub fn key_for(&self, command: Command, scopes: &[Scope]) -> Option<String> {
+        let binding = self.here(scopes).find(|binding| binding.command == command);
+        binding.and_then(|binding| binding.keys.first()).map(|key| key.name())
+    }
+
+    /// The footer where `scopes` are active: keys and words in the order of the table, for commands that `mean` something.
+    pub fn footer(&self, scopes: &[Scope], mean: impl Fn(Command) -> bool) -> Vec<FooterWord> {
+        let mut words: Vec<FooterWord> = Vec::new();
+        let here: Vec<&Binding> = self.here(scopes).collect();
+        for (at, binding) in here.iter().enumerate().filter(|(_, binding)| mean(binding.command)) {
+            // skip keys that an earlier scope gives another command
+            let nearer = here.iter().take(at).filter(|other| other.scope != binding.scope);
+            if nearer.flat_map(|other| other.keys.iter()).any(|key| binding.keys.first() == Some(key)) {
+                continue;
+            }
+            let (Some(hint), Some(first)) = (binding.footer, binding.keys.first()) else { continue };
+            let command = binding.command;
+            match words.last_mut().filter(|last| last.hint == hint) {
+                Some(last) => {
+                    last.keys.push_str(first.name().trim_start_matches('⇧'));
+                    last.command = command;
+                }
+                None => words.push(FooterWord { keys: first.name(), hint, command }),
+            }
+        }
+        words
+    }
 }
 
 /// A key with its modifiers.
@@ -136,6 +157,7 @@ impl Key {
             KeyCode::Char(c) if self.1.contains(KeyModifiers::CONTROL) => {
                 return format!("Ctrl-{}", c.to_ascii_uppercase());
             }
+            KeyCode::Char(c) if self.1.contains(KeyModifiers::ALT) => return format!("Alt-{c}"),
             KeyCode::Char(c) => return c.to_string(),
             KeyCode::F(number) => format!("F{number}"),
             other => format!("{other:?}"),
@@ -194,11 +216,6 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The bindings of this scope, in the order of the table.
-    pub fn bindings(self) -> impl Iterator<Item = &'static Binding> {
-        KEYS.iter().filter(move |binding| binding.scope == self)
-    }
-
     /// The heading in the help.
     pub const fn heading(self) -> &'static str {
         match self {
@@ -277,34 +294,38 @@ mod tests {
 
     #[test]
     fn the_footer_joins_keys_of_one_word() {
-        let footer = footer(&[Scope::Knobs], |_| true);
+        let footer = Keymap::default().footer(&[Scope::Knobs], |_| true);
         assert_eq!((footer[0].keys.as_str(), footer[0].hint.word), ("↑↓", "knob"));
         assert_eq!((footer[2].keys.as_str(), footer[2].hint.word), ("⇧←→", "fine"));
     }
 
     #[test]
     fn keys_are_named_in_active_scopes_only() {
-        assert_eq!(key_for(Command::Notes, &[Scope::Knobs, Scope::Plan]).as_deref(), Some("n"));
-        assert_eq!(key_for(Command::Notes, &[Scope::Machine, Scope::Everywhere]), None);
+        let keymap = Keymap::default();
+        assert_eq!(keymap.key_for(Command::Notes, &[Scope::Knobs, Scope::Plan]).as_deref(), Some("n"));
+        assert_eq!(keymap.key_for(Command::Notes, &[Scope::Machine, Scope::Everywhere]), None);
     }
 
     #[test]
     fn the_nearer_scope_wins() {
         let esc = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
-        assert_eq!(command(esc, &[Scope::Field, Scope::Everywhere]), Some(Command::Back));
+        assert_eq!(Keymap::default().command(esc, &[Scope::Field, Scope::Everywhere]), Some(Command::Back));
         let up = KeyEvent::new(KeyCode::Up, KeyModifiers::NONE);
-        assert_eq!(command(up, &[Scope::Field]), None);
+        assert_eq!(Keymap::default().command(up, &[Scope::Field]), None);
     }
 
     #[test]
     fn a_capital_is_one_key_with_and_without_the_modifier() {
         for modifiers in [KeyModifiers::NONE, KeyModifiers::SHIFT] {
-            let press = |code| command(KeyEvent::new(code, modifiers), &[Scope::Machine]);
+            let press = |code| Keymap::default().command(KeyEvent::new(code, modifiers), &[Scope::Machine]);
             assert_eq!(press(KeyCode::Char('T')), Some(Command::Theme));
             assert_eq!(press(KeyCode::Char('+')), Some(Command::Add));
             assert_eq!(press(KeyCode::BackTab), Some(Command::PreviousPanel));
         }
         let with_control = KeyModifiers::SHIFT | KeyModifiers::CONTROL;
-        assert_eq!(command(KeyEvent::new(KeyCode::Char('c'), with_control), &[Scope::Everywhere]), None);
+        assert_eq!(
+            Keymap::default().command(KeyEvent::new(KeyCode::Char('c'), with_control), &[Scope::Everywhere]),
+            None
+        );
     }
 }

@@ -6,7 +6,7 @@ use ratatui::layout::Position;
 use super::action::{Command, Gesture};
 use super::app::{App, Drag};
 use super::effect::Effect;
-use super::keymap::{self, Scope};
+use super::keymap::Scope;
 use super::regions::{KnobRow, Panel};
 use super::screen::Screen;
 use super::screens::entry::ValueEntry;
@@ -28,7 +28,7 @@ pub fn scopes(app: &App) -> &'static [Scope] {
 
 /// The footer's entries.
 pub fn footer(app: &App) -> Vec<PlacedWord> {
-    footer::places(&keymap::footer(scopes(app), |_| true), app.regions.footer)
+    footer::places(&app.preferences.keys.footer(scopes(app), |_| true), app.regions.footer)
 }
 
 /// Handles a key that opens no screen.

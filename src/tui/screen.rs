@@ -11,7 +11,7 @@ use ratatui::layout::{Position, Rect};
 use super::action::{Action, Command, Gesture};
 use super::app::App;
 use super::effect::Effect;
-use super::keymap::{self, Scope};
+use super::keymap::Scope;
 use super::theme::backdrop;
 use super::view::footer::{self, PlacedWord};
 use super::widget::field::Text;
@@ -126,7 +126,8 @@ pub trait Screen: Any + Debug {
 impl dyn Screen {
     /// The entries of its footer.
     pub fn footer(&self, app: &App) -> Vec<PlacedWord> {
-        footer::places(&keymap::footer(self.scopes(), |command| self.handles(command)), app.regions.footer)
+        let words = app.preferences.keys.footer(self.scopes(), |command| self.handles(command));
+        footer::places(&words, app.regions.footer)
     }
 
     /// Draws its footer: its keys, or a message.

@@ -15,8 +15,10 @@ use ratatui::crossterm::terminal::{
     enable_raw_mode, size,
 };
 use ratatui::crossterm::{execute, queue};
+use terminal_colorsaurus::{QueryOptions, ThemeMode};
 
 use super::host::Host;
+use super::theme::Tone;
 
 /// Whether the terminal is set up. Cleared by whoever restores it, so that this happens once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -24,6 +26,14 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// The terminal while the planner uses it; restored on drop.
 pub struct TerminalGuard {
     terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+/// Dark or light, by the colours that the terminal says it has; none if it does not say.
+pub fn background() -> Option<Tone> {
+    match terminal_colorsaurus::theme_mode(QueryOptions::default()).ok()? {
+        ThemeMode::Dark => Some(Tone::Dark),
+        ThemeMode::Light => Some(Tone::Light),
+    }
 }
 
 impl TerminalGuard {

@@ -54,6 +54,14 @@ impl Appearance {
     /// All that a modern terminal supports, on a dark background.
     pub const BEST: Self = Self { tone: Tone::Dark, depth: ColourDepth::True, glyphs: Glyphs::Unicode };
 
+    /// Whether neither the environment nor what is `preferred` says if the background is dark or light, so that it is worth
+    /// asking the terminal.
+    pub fn guesses_tone(get: impl Fn(&str) -> Option<String>, preferred: Preferred) -> bool {
+        let is_set = |name: &str| get(name).is_some_and(|value| !value.is_empty());
+        let said = ["PLIMSOLL_THEME", "NO_COLOR", "COLORFGBG"].into_iter().any(is_set);
+        preferred.tone.is_none() && !said && get("TERM").is_none_or(|term| term != "dumb")
+    }
+
     /// Reads `NO_COLOR`, `TERM`, `COLORTERM`, `COLORFGBG`, the locale, and plimsoll's own `PLIMSOLL_THEME` (`dark`,
     /// `light`, `mono`) and `PLIMSOLL_GLYPHS` (`unicode`, `ascii`), which take precedence. What is `preferred` stands over
     /// what is guessed from the terminal's background, name and locale, not over `NO_COLOR` and `TERM=dumb`.

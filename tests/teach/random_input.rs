@@ -4,7 +4,7 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::Settings;
 use plimsoll::teach::Page;
 use plimsoll::tui::action::{Action, Command, Gesture};
-use plimsoll::tui::keymap::Scope;
+use plimsoll::tui::keymap::{Keymap, Scope};
 use plimsoll::tui::screens::help::HelpPage;
 use plimsoll::tui::screens::teach::TeachScreen;
 use plimsoll::tui::theme::{Appearance, Glyphs, Tone};
@@ -15,7 +15,8 @@ use crate::harness::{self, Harness};
 
 fn action() -> impl Strategy<Value = Action> {
     // those that leave the screen would end the test early
-    let commands = Scope::Teach.bindings().map(|binding| binding.command);
+    let keymap = Keymap::default();
+    let commands = keymap.bindings(Scope::Teach).map(|binding| binding.command);
     let commands: Vec<Command> = commands.filter(|command| *command != Command::Back).collect();
     let gestures = vec![Gesture::Down, Gesture::Drag, Gesture::Up, Gesture::WheelUp, Gesture::WheelDown];
     prop_oneof![

@@ -2,6 +2,7 @@
 
 use ratatui::crossterm::event::KeyCode;
 
+use super::rebound::fixed;
 use super::{Binding, Hint, Scope};
 use super::{ctrl, key, letter, shift};
 use crate::tui::action::Command;
@@ -9,7 +10,7 @@ use crate::tui::action::Command;
 macro_rules! table {
     ($($scope:ident: $command:ident = [$($key:expr),+] $description:literal $(, footer $rank:literal $footer:literal)?;)+) => {
         &[$(Binding {
-            keys: &[$($key),+],
+            keys: fixed(&[$($key),+]),
             command: Command::$command,
             scope: Scope::$scope,
             description: $description,
@@ -21,7 +22,7 @@ macro_rules! table {
 }
 
 /// All key bindings.
-pub const KEYS: &[Binding] = table! {
+pub static KEYS: &[Binding] = table! {
     Knobs: Up = [key(KeyCode::Up), letter('k')] "previous knob", footer 3 "knob";
     Knobs: Down = [key(KeyCode::Down), letter('j')] "next knob", footer 3 "knob";
     Knobs: Less = [key(KeyCode::Left)] "decrease by one step", footer 3 "change";

@@ -14,7 +14,7 @@ use crate::page::{Hue, Page, Span};
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, ExportJob, Exported};
-use crate::tui::keymap::{self, Scope};
+use crate::tui::keymap::Scope;
 use crate::tui::screen::{Response, Screen};
 use crate::tui::widget::field::{self, Text, TextEntry};
 use crate::tui::widget::page::{self, Overlay};
@@ -259,7 +259,9 @@ fn page(app: &App, export: &ExportPage) -> Page {
     let mut page = Page::default();
     formats(export, &mut page);
     page.text(export.format().purpose(), Hue::Dim);
-    if let Some(key) = keymap::key_for(Command::PinFit, export.scopes()).filter(|_| export.format().can_be_pinned()) {
+    if let Some(key) =
+        app.preferences.keys.key_for(Command::PinFit, export.scopes()).filter(|_| export.format().can_be_pinned())
+    {
         let does = if export.pinned {
             "leaves it to llama-server's fit again"
         } else {

@@ -81,12 +81,12 @@ fn keys(app: &App, first: &[Scope]) -> Page {
         rest(&mut right);
         for scope in scopes {
             let shorter = if height(&left) <= height(&right) { &mut left } else { &mut right };
-            of_scope(scope, shorter);
+            of_scope(app, scope, shorter);
         }
         page.push(Block::Columns(vec![left, right]));
     } else {
         for scope in scopes {
-            of_scope(scope, &mut page);
+            of_scope(app, scope, &mut page);
             // the last scope of the planner: those of other pages come after the general remarks
             if scope == Scope::Plan {
                 rest(&mut page);
@@ -96,9 +96,9 @@ fn keys(app: &App, first: &[Scope]) -> Page {
     page
 }
 
-fn of_scope(scope: Scope, page: &mut Page) {
+fn of_scope(app: &App, scope: Scope, page: &mut Page) {
     page.heading(scope.heading());
-    for binding in scope.bindings() {
+    for binding in app.preferences.keys.bindings(scope) {
         page.pair(&binding.names(), 9, binding.description, Hue::Text);
     }
 }

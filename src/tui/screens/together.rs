@@ -24,7 +24,7 @@ use crate::plan::DevicePlan;
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
-use crate::tui::keymap::{self, Scope};
+use crate::tui::keymap::Scope;
 use crate::tui::query::{QueryKind, QueryPart};
 use crate::tui::screen::{NO_PLAN, Response, Screen};
 use crate::tui::screens::export::{self, ExportPage};
@@ -192,7 +192,7 @@ fn page(app: &App, shown: &TogetherPage) -> Page {
         page.push(Block::Bars(devices(app, shown, loaded), usize::MAX));
         let source = AnswerSource::of_engine(app.engine, &app.settings, loaded.confidence());
         together_source(&source.to_string(), shelf, app.engine, &[], &mut page);
-        router(shown, &mut page);
+        router(app, shown, &mut page);
     } else {
         page.blank();
         models(&names, None, &mut page);
@@ -204,8 +204,9 @@ fn page(app: &App, shown: &TogetherPage) -> Page {
 }
 
 /// How another router is chosen, where servers are llama.cpp's own.
-fn router(shown: &TogetherPage, page: &mut Page) {
-    let key = |command: Command| keymap::key_for(command, shown.scopes()).filter(|_| shown.handles(command));
+fn router(app: &App, shown: &TogetherPage, page: &mut Page) {
+    let key =
+        |command: Command| app.preferences.keys.key_for(command, shown.scopes()).filter(|_| shown.handles(command));
     if let Some(key) = key(Command::NextPanel) {
         let others = [None].into_iter().chain(RouterKind::ALL.map(Some)).filter(|other| *other != shown.router);
         let others: Vec<&str> = others.map(|kind| kind.map_or("servers by hand", RouterKind::name)).collect();

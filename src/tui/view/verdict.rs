@@ -12,7 +12,7 @@ use crate::settings::knob::Knob;
 use crate::source::Progress;
 use crate::tui::action::Command;
 use crate::tui::app::{App, Detection, KnownLimits, Load};
-use crate::tui::keymap::{self, Scope};
+use crate::tui::keymap::Scope;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
@@ -43,7 +43,7 @@ pub fn draw_in(app: &App, area: Rect, scopes: &[Scope], buffer: &mut Buffer) {
         let mut writer = RowWriter::new(buffer, inner, at as u16);
         writer.skip(row.indent);
         let next = rows.get(room).filter(|next| at + 1 == room && (next.matters || !next.begins));
-        let key = next.and_then(|_| keymap::key_for(Command::Notes, scopes));
+        let key = next.and_then(|_| app.preferences.keys.key_for(Command::Notes, scopes));
         let room = writer.room().saturating_sub(key.as_ref().map_or(0, |key| width(key) + width(MORE_HINT) + 2));
         let text = match next {
             Some(next) if !next.begins => shortened(&format!("{} {}", row.text, next.text), room),

@@ -9,9 +9,8 @@ use ratatui::layout::Rect;
 use super::presenter::Presented;
 use super::{TeachScreen, TeachStart, playback};
 use crate::engine::PlanRequest;
-use crate::source::ExplicitKnobs;
 use crate::teach::{Page, PageContent};
-use crate::tui::app::{App, Detection, InitialState, LiveMemory, Preferences};
+use crate::tui::app::App;
 use crate::tui::effect::Effect;
 use crate::tui::picture::animation::Frame;
 use crate::tui::screen::Screen;
@@ -44,19 +43,7 @@ impl DrawnTeach {
     /// Why there is no such page.
     pub fn open(request: PlanRequest, start: &TeachStart, look: Appearance) -> Result<Self, String> {
         let size = if start.page == Page::Lessons { LESSON } else { PAGE };
-        let mut app = App::new(InitialState {
-            engine: request.engine,
-            settings: request.settings.clone(),
-            model: Some(Arc::clone(&request.opened)),
-            machine: (*request.machine).clone(),
-            detection: Detection::Done,
-            live: LiveMemory::Off,
-            held: ExplicitKnobs::default(),
-            preferences: Preferences::default(),
-            theme: Theme::new(look),
-            size,
-        });
-        app.apply_request(request);
+        let mut app = App::on(request, Theme::new(look), size);
         app.replan();
         if let Some(refused) = &app.refused {
             return Err(refused.to_string());
