@@ -3,6 +3,19 @@
 //!
 //! To add an engine: a line in [`id`], a folder with an implementation of [`Engine`], and a line in [`of`]. The
 //! compiler or a test reports whatever else is missing.
+//!
+//! ```
+//! use plimsoll::engine::{EngineId, PlanRequest};
+//! # use plimsoll::machine::Machine;
+//! # use plimsoll::settings::Settings;
+//! # use plimsoll::source::catalogue;
+//! # let (model, _) = catalogue::model_and_projector("qwen3-8b").ok_or("no such model")?;
+//! # let machine = Machine::described(&["RTX 3060"], "32GiB")?;
+//! let by_ollama = PlanRequest::new(EngineId::Ollama, model, machine, Settings::default());
+//! let by_llama_server = PlanRequest { engine: EngineId::LlamaCpp, ..by_ollama.clone() };
+//! assert!(by_ollama.plan()?.settings.ctx < by_llama_server.plan()?.settings.ctx);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod admission;
 pub mod backend;

@@ -21,6 +21,7 @@ use crate::engine::EngineId;
 use crate::engine::PlanRequest;
 use crate::named::named;
 use crate::plan::Plan;
+use crate::settings::knob::Knob;
 use crate::text::one_line;
 
 pub(crate) use json::record;
@@ -227,7 +228,7 @@ pub struct Caption {
     pub subject: String,
     /// `context 8 192 · parallel 1 · …`, as in effect.
     pub knobs: String,
-    /// `plimsoll 0.1.0 · catalogue of 2026-11-22`
+    /// `plimsoll 0.2.0 · catalogue of 2026-11-22`
     pub source: String,
 }
 
@@ -236,7 +237,8 @@ impl Caption {
     pub fn of(request: &PlanRequest, plan: &Plan) -> Self {
         let model = [Some(plan.model.name.clone()), plan.model.file_type.clone()].into_iter().flatten();
         let subject = model.chain([plan.engine_title(), request.machine.to_string()]);
-        let knobs = request.knobs().into_iter();
+        let said = |knob: &Knob| !knob.is_of_a_turn() || plan.settings.turn.is_some();
+        let knobs = request.knobs().into_iter().filter(said);
         let knobs = knobs.map(|knob| format!("{} {}", knob.title(), knob.show(knob.in_effect(plan))));
         let program = concat!("plimsoll ", env!("CARGO_PKG_VERSION")).to_owned();
         let source = std::iter::once(program).chain(request.model.dated().map(str::to_owned));

@@ -70,6 +70,9 @@
 //! assert_eq!(plan.offloaded, plan.layers.len());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Before version 1.0, types may change with a second number (0.2 to 0.3), and grow with a third. What scripts read has a
+//! version of its own: see `plimsoll schema`. Figures change with every version: they follow the programs.
 
 pub mod answer;
 pub mod command;

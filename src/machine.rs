@@ -1,4 +1,14 @@
 //! A machine as plain values: operating system, GPUs in order, RAM.
+//!
+//! ```
+//! use plimsoll::machine::Machine;
+//! use plimsoll::units::Bytes;
+//!
+//! let machine = Machine::described(&["RTX 4090", "12GiB"], "64GiB")?;
+//! assert_eq!(machine.gpus.len(), 2);
+//! assert_eq!((machine.gpus[1].total, machine.ram.total), (Bytes::gib(12), Bytes::gib(64)));
+//! # Ok::<(), String>(())
+//! ```
 
 pub mod budget;
 pub mod drivers;

@@ -1,4 +1,15 @@
 //! A [`Model`] from a header: hyperparameters, weights per layer, architecture and quantisation.
+//!
+//! ```
+//! use plimsoll::source::catalogue;
+//!
+//! // as Model::from_header makes one of a file
+//! let model = catalogue::model("qwen3-8b").ok_or("no such model")?;
+//! let summary = model.summary();
+//! assert_eq!((summary.architecture.as_str(), summary.layers), ("qwen3", 36));
+//! println!("{}: {} in {} layers", summary.name, summary.bytes, summary.layers);
+//! # Ok::<(), &str>(())
+//! ```
 
 mod hyper;
 pub mod mixture;

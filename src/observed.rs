@@ -9,6 +9,17 @@
 //!
 //! Any text is safe. Memory stays bounded whatever the length: a line is cut at 64 KiB, the last 128 loads are kept, 32
 //! writers that mix their lines are told apart, and each list within a load has an end of its own ([`limits`]).
+//!
+//! ```
+//! use plimsoll::observed::Observation;
+//!
+//! let log = "load_tensors:        CUDA0 model buffer size =  4403.49 MiB\n\
+//!            llama_kv_cache:      CUDA0 KV buffer size =   512.00 MiB\n";
+//! let seen = Observation::of(log);
+//! let load = seen.load().ok_or("no load in it")?;
+//! assert!(load.has_memory());
+//! # Ok::<(), &str>(())
+//! ```
 
 mod command;
 mod context;

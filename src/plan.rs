@@ -1,5 +1,22 @@
 //! A plan: the device of every layer and the memory of every device. Views, exports and answers read plans; nothing
 //! else computes memory.
+//!
+//! ```
+//! # use plimsoll::engine::{EngineId, PlanRequest};
+//! # use plimsoll::machine::Machine;
+//! # use plimsoll::settings::Settings;
+//! # use plimsoll::source::catalogue;
+//! # let (model, _) = catalogue::model_and_projector("qwen3-8b").ok_or("no such model")?;
+//! # let machine = Machine::described(&["RTX 3060"], "32GiB")?;
+//! # let request = PlanRequest::new(EngineId::LlamaCpp, model, machine, Settings::default());
+//! let plan = request.plan()?;
+//! println!("{}: {} of {} layers on GPUs", plan.outcome().headline(), plan.offloaded, plan.layers.len());
+//! for device in &plan.devices {
+//!     println!("{}: {} weights, {} cache, {} graph", device.id, device.weights, device.cache, device.graph);
+//! }
+//! assert_eq!(plan.devices.iter().map(|device| device.weights).sum::<plimsoll::units::Bytes>(), plan.totals.weights);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod part;
 mod summary;

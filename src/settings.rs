@@ -1,4 +1,17 @@
 //! The knobs as the user sets them. What an engine makes of them is in [`InEffect`].
+//!
+//! ```
+//! use plimsoll::settings::{CacheType, Context, Settings};
+//!
+//! let settings = Settings {
+//!     ctx: Context::Tokens(32_768),
+//!     cache_type_k: Some("q8_0".parse()?),
+//!     cache_type_v: Some(CacheType::Q8_0),
+//!     ..Settings::default()
+//! };
+//! assert_eq!(settings.cache_type_k, settings.cache_type_v);
+//! # Ok::<(), String>(())
+//! ```
 
 mod adapter;
 mod draft;

@@ -11,6 +11,22 @@
 //! - [`prompt`]: how fast a prompt is read.
 //! - [`turn`]: how long an answer to a prompt takes.
 //! - [`range`]: how far measurements are from the model, and how users read it.
+//!
+//! ```
+//! use plimsoll::speed::Speed;
+//! # use plimsoll::engine::{EngineId, PlanRequest};
+//! # use plimsoll::machine::Machine;
+//! # use plimsoll::settings::Settings;
+//! # use plimsoll::source::catalogue;
+//! # let (model, _) = catalogue::model_and_projector("qwen3-8b").ok_or("no such model")?;
+//! # let machine = Machine::described(&["RTX 3060"], "32GiB")?;
+//! # let request = PlanRequest::new(EngineId::LlamaCpp, model, machine, Settings::default());
+//! let plan = request.plan()?;
+//! let at = |depth| Speed::of(&request.model, &request.machine, &plan, depth).ok_or("the card is not known");
+//! println!("{} tokens a second, {} with 8192 tokens in the cache", at(0)?.range(), at(8192)?.range());
+//! assert!(at(0)?.tokens_per_second > at(8192)?.tokens_per_second);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod family;
 pub mod prompt;

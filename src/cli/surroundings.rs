@@ -44,7 +44,7 @@ const READ: [&str; 17] = [
 /// Parts of names whose values are never shown.
 const SECRET: [&str; 5] = ["TOKEN", "KEY", "SECRET", "PASSWORD", "AUTH"];
 
-/// `plimsoll 0.1.0 on linux x86_64 (gnu), with cli, tui, net`
+/// `plimsoll 0.2.0 on linux x86_64 (gnu), with cli, tui, net`
 pub(super) fn version() -> String {
     let libc = if cfg!(all(target_env = "musl", target_feature = "crt-static")) {
         " (musl, static)"

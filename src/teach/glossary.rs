@@ -10,9 +10,9 @@ use super::caches::{Attention, BlockMemory, CachesPage};
 use super::lessons;
 use super::schedule::{pass_description, source_name};
 use super::trace::{Phase, Trace};
-use crate::engine::PlanRequest;
 use crate::engine::ggml::schedule::Pass;
 use crate::engine::ggml::tensor::Op;
+use crate::engine::{EngineId, PlanRequest};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{BufferKind, BufferUse, Peak, Plan};
 use crate::settings::knob::Knob;
@@ -95,6 +95,17 @@ fn numbered<S: serde::Serializer>(lesson: &Option<usize>, to: S) -> Result<S::Ok
     lesson.map(|lesson| lesson + 1).serialize(to)
 }
 
+/// The knobs that mean something for this model and machine: those that an engine with llama.cpp offers for them.
+fn known_knobs(request: &PlanRequest, plan: &Plan) -> Vec<Knob> {
+    let by_llama_cpp = PlanRequest { engine: EngineId::LlamaCpp, ..request.clone() };
+    let mut known = [request.knobs(), by_llama_cpp.knobs()].concat();
+    if known.contains(&Knob::CacheType) {
+        known.extend([Knob::CacheTypeK, Knob::CacheTypeV]);
+    }
+    known.retain(|knob| !knob.is_of_a_turn() || plan.settings.turn.is_some());
+    known
+}
+
 impl GlossaryPage {
     /// All terms, with what they are in `plan`, the plan of `request`.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Self {
@@ -103,9 +114,10 @@ impl GlossaryPage {
         for (kind, bytes) in BufferUse::ALL.into_iter().zip([totals.weights, totals.cache, totals.graph]) {
             page.add(Term::Memory(kind), kind.title(), kind.description(), Some(format!("{bytes} in all")));
         }
+        let known = known_knobs(request, plan);
         for knob in Knob::ALL {
-            let here = knob.show(knob.in_effect(plan));
-            page.add(Term::Knob(knob), knob.title(), knob.description(), Some(here));
+            let here = known.contains(&knob).then(|| knob.show(knob.in_effect(plan)));
+            page.add(Term::Knob(knob), knob.title(), knob.description(), here);
         }
         let caches = CachesPage::of(request, plan).ok();
         for attention in Attention::ALL {

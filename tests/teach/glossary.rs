@@ -73,3 +73,27 @@ fn intermediate_tensors_are_held_to_their_last_reader() {
     assert!(lives().any(|life| life.end - life.from > 100), "one is held for long");
     assert!(!BufferKind::Intermediates.description().contains("only"));
 }
+
+/// What a model or a machine has no use for has no value in this plan.
+#[test]
+fn knobs_without_a_use_have_no_value_here() {
+    for (model, used, unused) in [
+        ("llama3.1-8b", &[Knob::CacheTypeK, Knob::Ubatch, Knob::FlashAttn][..], &[Knob::CpuMoe, Knob::DraftMax][..]),
+        ("gpt-oss-20b", &[Knob::CpuMoe, Knob::CacheType], &[Knob::TensorSplit, Knob::DraftMax]),
+        ("mamba-2.8b", &[Knob::Context, Knob::Batch], &[Knob::CacheTypeK, Knob::CacheTypeV, Knob::CpuMoe]),
+    ] {
+        // the estimators count a cache of that type for every model
+        for engine in [EngineId::LlamaCpp, EngineId::Ollama] {
+            let (_, _, page) = glossary(engine, model);
+            let here = |knob| page.entries[page.place(Term::Knob(knob)).unwrap()].here.is_some();
+            for knob in used {
+                assert!(here(*knob), "{engine}, {model}: {knob:?}");
+            }
+            for knob in
+                [unused, &[Knob::MmprojDevice, Knob::ImageTokens, Knob::PromptTokens, Knob::AnswerTokens]].concat()
+            {
+                assert!(!here(knob), "{engine}, {model}: {knob:?}");
+            }
+        }
+    }
+}

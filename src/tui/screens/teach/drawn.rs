@@ -96,7 +96,7 @@ impl DrawnTeach {
             return Vec::new();
         };
         let count = last.min(MOST);
-        let steps = (0..=count).map(|at| if count == 0 { 0 } else { at * last / count });
+        let steps = (0..=count).map(|at| (at * last).checked_div(count).unwrap_or(0));
         let drawn = steps.map(|step| {
             self.screen.go_to_on_page(step);
             self.frame(delay)
