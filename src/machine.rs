@@ -16,6 +16,7 @@ pub use budget::BufferLimit;
 pub use drivers::Drivers;
 pub use drivers::{Cpu, CpuInstructions};
 pub use link::Link;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use spec::Listed;
 
@@ -102,7 +103,7 @@ impl std::fmt::Display for Machine {
 }
 
 /// Where the description of a machine comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub enum Origin {
     /// Reported by drivers and the operating system.
     #[serde(rename = "detected")]
@@ -114,7 +115,7 @@ pub enum Origin {
 
 named! {
     /// Operating systems that engines distinguish.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     #[allow(missing_docs, reason = "the names say it")]
     pub enum Os {
@@ -215,7 +216,7 @@ impl Gpu {
 }
 
 /// GPU or CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum DeviceKind {
@@ -237,7 +238,7 @@ pub struct Ram {
 }
 
 /// A ggml backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Backend {
     #[serde(rename = "CUDA")]

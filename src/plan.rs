@@ -7,6 +7,7 @@ mod verdict;
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::id::EngineId;
@@ -187,7 +188,7 @@ impl Plan {
 }
 
 /// The confidence in a figure, highest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// The engine's own arithmetic.
@@ -199,7 +200,7 @@ pub enum Confidence {
 }
 
 /// A reason why figures are not exact.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Uncertainty {
     /// How sure they are for this reason.
     pub confidence: Confidence,
@@ -412,7 +413,7 @@ impl DevicePlan {
 }
 
 /// A part of an engine's reserves on a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Reserve {
     /// The purpose, in a few words.
     pub name: &'static str,
@@ -550,7 +551,7 @@ pub struct GraphPlan {
 }
 
 /// A letter of a formula, its meaning and its value in this plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Symbol {
     /// The symbol in formulas: `H_kv`.
     pub letter: &'static str,
@@ -571,7 +572,7 @@ impl GraphPlan {
 }
 
 /// Which graph size is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum GraphUse {
@@ -611,7 +612,7 @@ pub struct Branch {
 }
 
 /// A term of a formula.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Term {
     /// What it is: `attention scores`.
     pub name: String,
@@ -632,7 +633,7 @@ impl Term {
 
 /// An estimate in the engine's own terms and numbers, as its log (`offload`) and `ollama ps` show it, including the
 /// reserves on each GPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Estimate {
     /// Ids of the devices, in the engine's order.
     pub devices: Vec<String>,
@@ -657,7 +658,7 @@ pub struct Estimate {
 }
 
 /// Sums over devices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Totals {
     /// Weights on all devices.
     pub weights: Bytes,

@@ -15,6 +15,7 @@ mod turn;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::gguf::GgmlType;
@@ -246,7 +247,7 @@ pub enum Context {
 
 named! {
     /// Requested use of flash attention.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, JsonSchema, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum FlashAttn {
         /// The engine decides.
@@ -311,7 +312,7 @@ pub enum Outputs {
 
 named! {
     /// Data type of the KV cache by ggml's name, widest first.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
     #[serde(rename_all = "snake_case")]
     #[allow(missing_docs, reason = "the names say it")]
     pub enum CacheType {
