@@ -21,6 +21,7 @@ mod questions;
 mod report;
 mod resolve;
 mod scenario;
+mod schema;
 mod style;
 mod surroundings;
 mod value;
@@ -37,13 +38,13 @@ use clap::{CommandFactory, Parser};
 
 use crate::answer::ram::{self, RamUse};
 use crate::engine::PlanRequest;
-use crate::export::{Besides, ModelSource};
+use crate::export::Besides;
 use crate::hardware::remembered::Remembered;
 use crate::hardware::remembered::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::{Context, Flag, Turn};
-use crate::source::{self, HfReference, Roots, roots};
+use crate::source::{HfReference, Roots};
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
@@ -126,6 +127,7 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
         Some(Commands::Cache(args)) => print(&cache::run(&args)?)?,
         Some(Commands::Machine(command)) => machine(&command)?,
         Some(Commands::Config(args)) => print(&config(args)?)?,
+        Some(Commands::Schema { name }) => print(&schema::run(name.as_ref())?)?,
         Some(Commands::Report(args)) => print(&bundle::run(&args, &arguments)?)?,
         Some(Commands::Completions { shell }) => completions(shell)?,
         Some(Commands::Man(args)) => surroundings::run(&args)?,
@@ -162,12 +164,7 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
         let prompt = PromptSpeed::of_plan(&opened.model, &ready.machine, &plan);
         let starts = ready.starts(&opened.model)?;
         let ram = RamUse::of(&ready.request(&opened.model), &plan);
-        let reference = opened.reference.clone().unwrap_or_else(|| roots::reference(&named));
-        let source = ModelSource {
-            source: opened.read_from.name(),
-            reference: source::without_secrets(&reference),
-            exact_after: opened.exact_after(),
-        };
+        let source = resolve::source(&opened, model);
         let besides = Besides {
             source: Some(&source),
             speed: speed.as_ref(),
@@ -251,6 +248,8 @@ fn devices(args: &DevicesArgs) -> Result<(), CliError> {
         let found = machines::presets_found(search.as_deref())?;
         let text = if args.json {
             error::json("presets", machines::presets_json(&found))?
+        } else if args.csv {
+            machines::presets_csv(&found)
         } else {
             machines::presets_text(&found, &Style::of_stdout())
         };
@@ -259,6 +258,8 @@ fn devices(args: &DevicesArgs) -> Result<(), CliError> {
     let detected = resolve::MachineSource::read(&args.machine)?.detect();
     let text = if args.json {
         error::json("devices", machines::devices_json(&detected))?
+    } else if args.csv {
+        machines::devices_csv(&detected)
     } else {
         machines::devices_text(&detected, &Style::of_stdout())
     };
@@ -273,9 +274,13 @@ fn machine(command: &MachineCommand) -> Result<(), CliError> {
             let path = saved.save(name, &machine, *force).map_err(CliError::Arguments)?;
             machines::saved(name, &machine, &path)
         }
-        MachineCommand::List { json } => {
+        MachineCommand::List { json, csv } => {
             let entries = saved.list().map_err(CliError::Arguments)?;
-            if *json { machines::saved_json(&entries)? } else { machines::saved_text(&entries, &Style::of_stdout()) }
+            match (json, csv) {
+                (true, _) => machines::saved_json(&entries)?,
+                (_, true) => machines::saved_csv(&entries),
+                _ => machines::saved_text(&entries, &Style::of_stdout()),
+            }
         }
         MachineCommand::Forget => {
             machines::forgotten(&Remembered::here().and_then(|kept| kept.forget()).map_err(CliError::Arguments)?)
@@ -292,7 +297,12 @@ fn config(args: ConfigArgs) -> Result<String, CliError> {
     if args.example {
         return Ok(config::example());
     }
-    Ok(config::text(&Config::here()?, &|name| std::env::var(name).ok(), &Style::of_stdout()))
+    let (config, variable) = (Config::here()?, |name: &str| std::env::var(name).ok());
+    match (args.json, args.csv) {
+        (true, _) => error::json("configuration", config::json(&config, &variable)),
+        (_, true) => Ok(config::csv(&config, &variable)),
+        _ => Ok(config::text(&config, &variable, &Style::of_stdout())),
+    }
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {

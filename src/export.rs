@@ -5,6 +5,8 @@
 pub mod answers;
 pub mod check;
 mod container;
+pub(crate) mod csv;
+mod head;
 pub mod json;
 pub mod llama_server;
 pub mod markdown;
@@ -24,8 +26,10 @@ use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::text::one_line;
 
+pub use head::{AnswerSource, Head, ModelSource, PlanSource};
+pub(crate) use json::PlanRecord;
 pub(crate) use json::record;
-pub use json::{Besides, ModelSource, json, json_with, object};
+pub use json::{Besides, json, json_with};
 pub use scenario::Scenario;
 pub use several::SetFormat;
 

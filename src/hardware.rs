@@ -16,6 +16,7 @@ pub mod watch;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tracing::{debug, info};
 
@@ -86,7 +87,7 @@ pub struct DeviceFact {
 }
 
 /// A program that uses memory of a GPU.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Process {
     /// `GPU0`
     #[serde(skip)]
@@ -112,7 +113,7 @@ impl std::fmt::Display for Process {
 }
 
 /// A collector and its outcome.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CollectorResult {
     /// `nvml`, `amd`, `intel`, `metal`, `vulkan`, `ram`, `cgroup`.
     pub collector: &'static str,

@@ -26,6 +26,7 @@ pub use budget::BufferLimit;
 pub use drivers::Drivers;
 pub use drivers::{Cpu, CpuInstructions};
 pub use link::Link;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use spec::Listed;
 
@@ -112,7 +113,7 @@ impl std::fmt::Display for Machine {
 }
 
 /// Where the description of a machine comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub enum Origin {
     /// Reported by drivers and the operating system.
     #[serde(rename = "detected")]
@@ -124,7 +125,7 @@ pub enum Origin {
 
 named! {
     /// Operating systems that engines distinguish.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     #[allow(missing_docs, reason = "the names say it")]
     pub enum Os {
@@ -225,7 +226,7 @@ impl Gpu {
 }
 
 /// GPU or CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum DeviceKind {
@@ -247,7 +248,7 @@ pub struct Ram {
 }
 
 /// A ggml backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Backend {
     #[serde(rename = "CUDA")]

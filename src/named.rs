@@ -24,4 +24,20 @@ macro_rules! named {
     };
 }
 
+/// The schema of an enum that is written by its names.
+macro_rules! schema_of_names {
+    ($kind:ident, $what:literal) => {
+        impl schemars::JsonSchema for $kind {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($kind).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "description": $what, "type": "string", "enum": Self::ALL.map(Self::name) })
+            }
+        }
+    };
+}
+
 pub(crate) use named;
+pub(crate) use schema_of_names;

@@ -40,6 +40,7 @@ mod under_way;
 use std::collections::BTreeMap;
 use std::{fmt, io};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::units::Bytes;
@@ -81,7 +82,7 @@ pub mod limits {
 }
 
 /// Mebibytes (2^20 bytes), with the decimals that a program printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub struct Mib(pub f64);
 
@@ -109,7 +110,7 @@ impl fmt::Display for Mib {
 }
 
 /// The purpose of memory on a device, as programs divide it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Term {
     /// Weights.

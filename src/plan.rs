@@ -24,6 +24,7 @@ mod verdict;
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::id::EngineId;
@@ -204,7 +205,7 @@ impl Plan {
 }
 
 /// The confidence in a figure, highest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// The engine's own arithmetic.
@@ -216,7 +217,7 @@ pub enum Confidence {
 }
 
 /// A reason why figures are not exact.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Uncertainty {
     /// How sure they are for this reason.
     pub confidence: Confidence,
@@ -429,7 +430,7 @@ impl DevicePlan {
 }
 
 /// A part of an engine's reserves on a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Reserve {
     /// The purpose, in a few words.
     pub name: &'static str,
@@ -567,7 +568,7 @@ pub struct GraphPlan {
 }
 
 /// A letter of a formula, its meaning and its value in this plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Symbol {
     /// The symbol in formulas: `H_kv`.
     pub letter: &'static str,
@@ -588,7 +589,7 @@ impl GraphPlan {
 }
 
 /// Which graph size is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum GraphUse {
@@ -628,7 +629,7 @@ pub struct Branch {
 }
 
 /// A term of a formula.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Term {
     /// What it is: `attention scores`.
     pub name: String,
@@ -649,7 +650,7 @@ impl Term {
 
 /// An estimate in the engine's own terms and numbers, as its log (`offload`) and `ollama ps` show it, including the
 /// reserves on each GPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Estimate {
     /// Ids of the devices, in the engine's order.
     pub devices: Vec<String>,
@@ -674,7 +675,7 @@ pub struct Estimate {
 }
 
 /// Sums over devices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Totals {
     /// Weights on all devices.
     pub weights: Bytes,

@@ -28,6 +28,7 @@ mod turn;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::gguf::GgmlType;
@@ -259,7 +260,7 @@ pub enum Context {
 
 named! {
     /// Requested use of flash attention.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, JsonSchema, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum FlashAttn {
         /// The engine decides.
@@ -324,7 +325,7 @@ pub enum Outputs {
 
 named! {
     /// Data type of the KV cache by ggml's name, widest first.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
     #[serde(rename_all = "snake_case")]
     #[allow(missing_docs, reason = "the names say it")]
     pub enum CacheType {

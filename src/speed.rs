@@ -35,6 +35,7 @@ pub mod terms;
 pub mod turn;
 pub mod work;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::PreparedModel;
@@ -55,7 +56,7 @@ pub const USABLE: f64 = 5.0;
 const FEW_THREADS: f64 = 4.0;
 
 /// The modelled speed of generation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Speed {
     /// Tokens in the cache.
     pub depth: u64,
@@ -68,7 +69,6 @@ pub struct Speed {
     /// Always modelled, or assumed.
     pub confidence: Confidence,
     /// Why it is assumed or wide, as part of a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What is assumed, in a few words.
     #[serde(skip)]
@@ -78,7 +78,7 @@ pub struct Speed {
 }
 
 /// Tokens per second, as a range.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SpeedRange {
     /// In the middle.
     pub tokens_per_second: f64,
@@ -89,7 +89,7 @@ pub struct SpeedRange {
 }
 
 /// A part of a token's time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Term {
     /// What it is: `GPU0 weights`.
     pub name: String,

@@ -5,6 +5,7 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const KIB: u64 = 1 << 10;
@@ -15,7 +16,7 @@ const GIB: u64 = 1 << 30;
 ///
 /// Shown in GiB with one decimal from 1 GiB up and in smaller units below; a plain integer in JSON. Sums and
 /// differences saturate, so that a plan that needs more than 2^64 bytes does not wrap around to a small one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
@@ -125,7 +126,7 @@ impl FromStr for Bytes {
 }
 
 /// A number of tokens; shown with a thin space between thousands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub struct Tokens(pub u64);
 
@@ -186,7 +187,7 @@ pub fn whole(text: &str) -> Option<u64> {
 }
 
 /// A share of a whole: 1.0 is all of it, more means overcommitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub struct Ratio(pub f64);
 
@@ -220,7 +221,7 @@ pub fn parameters(count: u64) -> String {
 }
 
 /// Memory bandwidth in bytes a second, between 0.1 GB/s and 100 TB/s; a plain integer in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub struct Bandwidth(u64);
 
@@ -290,7 +291,7 @@ impl FromStr for Bandwidth {
 }
 
 /// How much larger one amount of memory is than another, in bytes: negative where it is smaller.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(transparent)]
 pub struct Difference(pub i64);
 

@@ -26,6 +26,7 @@ mod questions;
 mod refusals;
 mod releases;
 mod scenarios;
+pub(crate) mod schema;
 mod several;
 mod speed;
 mod sysfs;
@@ -103,11 +104,11 @@ impl Sandbox {
     }
 }
 
-/// Runs it and parses its JSON.
+/// Runs it and parses its JSON, which must be as its schema says.
 fn json(command: &mut Command) -> Value {
     let output = command.arg("--json").assert().success().get_output().clone();
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    schema::printed(command, &output.stdout)
 }
 
 /// Runs it and returns its one line of error.

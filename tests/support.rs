@@ -2,6 +2,8 @@
 
 #[path = "support/description.rs"]
 pub mod description;
+#[path = "support/schema.rs"]
+pub mod schema;
 
 use std::fs;
 use std::io::Read;

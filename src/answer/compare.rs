@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Goal;
@@ -236,18 +237,16 @@ fn cards(plan: &Plan) -> String {
 }
 
 /// Another release, and how its plan differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherRelease {
     /// The release.
     pub release: Release,
     /// Its plan beside the one at hand; why it refuses otherwise.
-    #[serde(flatten)]
     pub difference: ReleaseDifference,
 }
 
 /// How the plan of another release differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReleaseDifference {
     /// It plans the same model with the same settings.
     Planned {
@@ -268,7 +267,7 @@ pub enum ReleaseDifference {
 }
 
 /// What another release would take on a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DeviceDifference {
     /// The device: `GPU0`, `CPU`.
     pub id: String,

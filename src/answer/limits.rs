@@ -1,6 +1,7 @@
 //! The limits of each knob and possible remedies, which the planner's screen requests after every key: the largest value that
 //! meets a goal, the largest quantisation, and where plans change.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::change::ChangeKind;
@@ -309,7 +310,7 @@ pub struct Cliff {
 }
 
 /// The outcome on one side of a cliff.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CliffSide {
     /// Layers on GPUs.
     pub offloaded: usize,

@@ -1,6 +1,7 @@
 //! What runs beside its plan: for each device the planned parts, what is observed, and names for the difference. Nothing
 //! is named that the samples do not tell: what cannot be told apart has one name for all of it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check::running;
@@ -45,7 +46,7 @@ impl RunningPlan {
 }
 
 /// A program on one device, beside its plan.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct LiveDevice {
     /// `GPU0`, `RAM`.
     pub device: String,
@@ -56,12 +57,11 @@ pub struct LiveDevice {
     /// Names of what it holds besides the planned parts.
     pub besides: Vec<Besides>,
     /// What it holds less than is planned, and why.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub less: Option<Besides>,
 }
 
 /// A planned part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PlannedPart {
     /// What it is.
     pub part: PartName,
@@ -70,7 +70,7 @@ pub struct PlannedPart {
 }
 
 /// What a planned part is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum PartName {
@@ -80,19 +80,18 @@ pub enum PartName {
 }
 
 /// A named part of a difference.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Besides {
     /// What it is.
     pub what: What,
     /// How much.
     pub bytes: Bytes,
     /// What is known of it beforehand, as a clause.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
 }
 
 /// What a difference is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// What the driver and the backend keep for the program.

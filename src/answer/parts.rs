@@ -1,5 +1,6 @@
 //! What is loaded beside the model: where each part is, why it takes what it takes, and what leaves it out.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::PlanRequest;
@@ -8,7 +9,7 @@ use crate::settings::{CacheType, MmprojDevice};
 use crate::units::{Bytes, Tokens};
 
 /// A projector or a draft in a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PartAnswer {
     /// Which one it is.
     pub part: PartKind,
@@ -22,7 +23,7 @@ pub struct PartAnswer {
 }
 
 /// What a part takes on one device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PartOnDevice {
     /// The device: `GPU0`.
     pub device: String,

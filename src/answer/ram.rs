@@ -1,5 +1,6 @@
 //! RAM in three figures, and what a server adds while it is in use. Nothing of it is decided by an engine.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::llama_cpp::homes::Layouts;
@@ -18,7 +19,7 @@ const VULKAN_ON_WINDOWS: Bytes = Bytes::mib(768);
 const SPILLS_BELOW: Bytes = Bytes::gib(1);
 
 /// What a plan takes of RAM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct RamUse {
     /// How weights in RAM are read.
     pub load_mode: LoadMode,

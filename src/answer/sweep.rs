@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::limits::{COMMON_QUANTISATIONS, Cliff};
@@ -36,7 +37,7 @@ pub struct Point {
 }
 
 /// A plan in short.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PlanFigures {
     /// Does it fit, and where?
     pub verdict: Verdict,
@@ -59,14 +60,13 @@ pub struct PlanFigures {
     /// How fast it reads a long prompt.
     pub prompt_speed: Option<SpeedRange>,
     /// How long the turn takes that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnTime>,
     /// GPUs in order, the CPU last.
     pub devices: Vec<DeviceSums>,
 }
 
 /// The memory of one device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DeviceSums {
     /// `GPU0`, `CPU`.
     pub id: String,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::verdict::{self, capitalised};
@@ -9,9 +10,9 @@ use crate::plan::{DevicePlan, LayerPlan, Outcome, Part, PartKind, Plan, Reserve,
 use crate::units::{Bytes, grouped};
 
 /// Why one layer is on its device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct LayerAnswer {
-    /// Its index in [`Plan::layers`].
+    /// Its index: blocks in order, the output layer last.
     pub index: usize,
     /// Its device: `GPU0`, `CPU`.
     pub device: String,
@@ -26,7 +27,7 @@ pub struct LayerAnswer {
 }
 
 /// `free − reserved − graph − layers placed before = room`, and whether `needed` fits in that.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Inequality {
     /// The GPU: `GPU0`.
     pub device: String,
@@ -47,7 +48,7 @@ pub struct Inequality {
 }
 
 /// A part of what is reserved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ReservedPart {
     /// What it is for.
     pub name: String,
@@ -56,7 +57,7 @@ pub struct ReservedPart {
 }
 
 /// A use of memory on a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MemoryUser {
     /// The device: `GPU0`.
     pub device: String,

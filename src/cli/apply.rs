@@ -1,21 +1,27 @@
 //! `plimsoll apply`: a plan on a running Ollama or as llama-server, and what came of it.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::args::ApplyArgs;
 use super::error::{CliError, one_line};
 use super::interrupt::{Interrupt, STATUS};
 use super::questions::{model_location, ready};
 use super::style::{BarGlyphs, Style, takes_escapes};
-use super::{check, error};
-use crate::export::check as export;
-use crate::observed::Observation;
+use super::{check, error, resolve};
+use crate::answer::live::LiveDevice;
+use crate::export::check::{HeldRecord, ListedRecord, LoadRecord};
+use crate::export::{ModelSource, PlanSource, record};
 use crate::page::answers::live;
 use crate::page::{Hue, Page, Span};
 use crate::running::apply::{Applied, Failure, Target, prepare};
+use crate::running::server::ServerChild;
 use crate::source::Roots;
 use crate::text;
 
@@ -66,7 +72,11 @@ pub(super) fn run(args: &ApplyArgs) -> Result<ExitCode, CliError> {
         }
     };
     let agrees = applied.agrees();
-    super::print(&if args.json { json(&applied)? } else { page(&applied, &Style::of_stdout()) })?;
+    super::print(&if args.json {
+        json(&applied, &resolve::source(&opened, &args.asked.model))?
+    } else {
+        page(&applied, &Style::of_stdout())
+    })?;
     if let Some(server) = applied.server.take() {
         let (address, log, pid) = (server.address.clone(), server.log.display().to_string(), server.pid);
         let where_it_is = format!("llama-server (process {pid}) at {address}, its log in {log}");
@@ -118,31 +128,51 @@ fn page(applied: &Applied, style: &Style) -> String {
     style.report(&page)
 }
 
-fn json(applied: &Applied) -> Result<String, CliError> {
+/// What came of a plan that was loaded.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct ApplyAnswer<'a> {
+    #[serde(flatten)]
+    head: PlanSource<'a>,
+    /// Whether it was loaded as planned, as far as anything tells.
+    agrees: bool,
+    /// The load in the program's log, in MiB; null where its log cannot be read.
+    load: Option<LoadRecord<'a>>,
+    /// What Ollama lists; null of llama-server.
+    ollama_ps: Option<ListedRecord>,
+    /// What drivers say; none where they say nothing.
+    held: Vec<HeldRecord<'a>>,
+    /// Each device, for a program of this computer whose memory is its own.
+    beside: &'a [LiveDevice],
+    /// Further differences, one sentence each.
+    notes: &'a [String],
+    /// The server that was started; null if none was.
+    server: Option<ServerRecord<'a>>,
+}
+
+record! {
+    /// A server that was started.
+    ServerRecord<'a>(server: &'a ServerChild) {
+        /// Its process ID.
+        pid: u32 = server.pid,
+        address: &'a str = &server.address,
+        /// The file with its output.
+        log: Cow<'a, str> = server.log.to_string_lossy(),
+    }
+}
+
+fn json(applied: &Applied, source: &ModelSource) -> Result<String, CliError> {
     let Applied { target, check, load, listed, held, live, notes, server } = applied;
-    let seen = Observation { loads: load.iter().cloned().collect(), ..Observation::default() };
-    let compared =
-        export::json(&seen, 0, Some(check)).and_then(|text| serde_json::from_str::<serde_json::Value>(&text));
-    let compared = compared.map(|compared| compared["loads"][0].clone()).unwrap_or_default();
-    let ps = |ps: crate::plan::OllamaPs| serde_json::json!({ "size": ps.size, "size_vram": ps.vram });
-    let value = serde_json::json!({
-        "model": target.plan.model.name,
-        "engine": target.plan.engine.name(),
-        "agrees": applied.agrees(),
-        "load": compared,
-        "ollama_ps": listed.as_ref().map(|listed| serde_json::json!({
-            "planned": listed.planned.map(ps), "observed": ps(listed.observed), "agrees": listed.agrees(),
-        })),
-        "held": held.iter().map(|held| serde_json::json!({
-            "device": held.device, "planned": held.planned, "observed": held.observed, "agrees": held.agrees(),
-        })).collect::<Vec<_>>(),
-        "beside": live,
-        "notes": notes,
-        "server": server.as_ref().map(|server| serde_json::json!({
-            "pid": server.pid, "address": server.address, "log": server.log,
-        })),
-    });
-    error::json("apply", text::json(&value))
+    let answer = ApplyAnswer {
+        head: PlanSource::of(&target.plan, source),
+        agrees: applied.agrees(),
+        load: load.as_ref().map(|load| LoadRecord::of(load, Some(check))),
+        ollama_ps: listed.as_ref().map(ListedRecord::from),
+        held: held.iter().map(HeldRecord::of).collect(),
+        beside: live,
+        notes,
+        server: server.as_ref().map(ServerRecord::of),
+    };
+    error::json("apply", text::json(&answer))
 }
 
 /// A line on standard error that is written over; nothing if that is no terminal.

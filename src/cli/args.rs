@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use super::schema::AnswerSchema;
 use super::value;
 use crate::answer::best::{Floors, Objective};
 use crate::command::router::RouterKind;
@@ -232,6 +233,14 @@ pub(super) enum Commands {
     /// Show where the configuration file is, and the values in effect.
     #[command(after_help = examples::CONFIG_EXAMPLES)]
     Config(ConfigArgs),
+    /// Print the JSON Schema of what a command prints with --json: all keys are always there, and null where nothing is
+    /// known. Without NAME, list the names.
+    #[command(after_help = examples::SCHEMA_EXAMPLES)]
+    Schema {
+        /// What is described, as the list names it.
+        #[arg(value_parser = value::schemas(), hide_possible_values = true)]
+        name: Option<AnswerSchema>,
+    },
     /// Print what an issue about a plan needs: version, machine, the model's header, knobs and plan, as Markdown.
     #[command(after_help = examples::REPORT_EXAMPLES)]
     Report(Box<ReportArgs>),
@@ -251,8 +260,14 @@ pub(super) enum Commands {
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct ConfigArgs {
     /// Print a file with all keys, to begin with.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub(super) example: bool,
+    /// Print one JSON object: the file, and each key with its value and who set it.
+    #[arg(long, conflicts_with = "csv")]
+    pub(super) json: bool,
+    /// Print CSV with a header line.
+    #[arg(long)]
+    pub(super) csv: bool,
 }
 
 #[derive(Debug, Args)]
@@ -329,6 +344,12 @@ pub(super) struct PlanArgs {
 pub(super) struct CacheArgs {
     #[command(subcommand)]
     pub(super) command: Option<CacheCommand>,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, global = true, conflicts_with = "csv")]
+    pub(super) json: bool,
+    /// Print CSV with a header line; all sizes are integers in bytes.
+    #[arg(long, global = true)]
+    pub(super) csv: bool,
 }
 
 #[cfg(feature = "net")]
@@ -397,7 +418,7 @@ pub(super) struct ListArgs {
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub(super) json: bool,
-    /// Print comma-separated values.
+    /// Print CSV with a header line; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) csv: bool,
 }
@@ -405,8 +426,11 @@ pub(super) struct ListArgs {
 #[derive(Debug, Args)]
 pub(super) struct DevicesArgs {
     /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     pub(super) json: bool,
+    /// Print CSV with a header line; all sizes are integers in bytes.
+    #[arg(long)]
+    pub(super) csv: bool,
     /// List the cards and systems that --gpu knows by name: all, or those that match SEARCH.
     #[arg(long, value_name = "SEARCH", num_args = 0..=1)]
     #[allow(clippy::option_option, reason = "absent, alone, and with a search are three things")]
@@ -430,8 +454,11 @@ pub(super) enum MachineCommand {
     /// List the saved machines.
     List {
         /// Print one JSON object.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "csv")]
         json: bool,
+        /// Print CSV with a header line.
+        #[arg(long)]
+        csv: bool,
     },
     /// Remove a saved machine.
     Remove {
@@ -462,15 +489,18 @@ pub(super) struct CheckArgs {
     pub(super) remember: bool,
     /// Write a sample of the load for this program's tests: its lines without folders, names and addresses, and the figures
     /// in them. It is shown first, and written once you agree; - only shows it.
-    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["ps", "json", "markdown"])]
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with_all = ["ps", "json", "csv", "markdown"])]
     pub(super) share: Option<PathBuf>,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
     /// Print one JSON object; sizes are in MiB, as in the log.
-    #[arg(long, help_heading = "Output", conflicts_with = "markdown")]
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["markdown", "csv"])]
     pub(super) json: bool,
+    /// Print CSV with a header line, a line for each figure of the load; sizes are in MiB.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["markdown", "ps"], requires = "log")]
+    pub(super) csv: bool,
     /// Print a Markdown table.
     #[arg(long, help_heading = "Output")]
     pub(super) markdown: bool,
@@ -595,8 +625,11 @@ pub(super) struct WhyArgs {
     #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
     pub(super) layer: Option<u64>,
     /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", conflicts_with = "csv")]
     pub(super) json: bool,
+    /// Print CSV with a header line, a line for each layer; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) csv: bool,
 }
 
 /// The narrowest types that may be suggested.
@@ -631,8 +664,11 @@ pub(super) struct BestArgs {
     #[command(flatten)]
     pub(super) floors: FloorArgs,
     /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", conflicts_with = "csv")]
     pub(super) json: bool,
+    /// Print CSV with a header line, a line for each card; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) csv: bool,
 }
 
 #[derive(Debug, Args)]
@@ -654,7 +690,7 @@ pub(super) struct NeedArgs {
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, conflicts_with = "csv", help_heading = "Output")]
     pub(super) json: bool,
-    /// Print comma-separated values.
+    /// Print CSV with a header line; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) csv: bool,
 }
@@ -672,7 +708,7 @@ pub(super) struct TogetherArgs {
     pub(super) models_max: Option<usize>,
     /// Print a file that starts them instead: presets of llama-server's router, llama-swap's configuration, or variables of
     /// the Ollama server.
-    #[arg(long = "as", value_name = "FORMAT", value_parser = value::set_formats(), conflicts_with = "json", help_heading = "Output")]
+    #[arg(long = "as", value_name = "FORMAT", value_parser = value::set_formats(), conflicts_with_all = ["json", "csv"], help_heading = "Output")]
     pub(super) form: Option<SetFormat>,
     /// With --as: pin what llama-server's fit decides for each, so that it decides the same whatever is free.
     #[arg(long, requires = "form", help_heading = "Output")]
@@ -688,8 +724,11 @@ pub(super) struct TogetherArgs {
     #[command(flatten)]
     pub(super) machine: MachineArgs,
     /// Print one JSON object; all sizes are integers in bytes.
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", conflicts_with = "csv")]
     pub(super) json: bool,
+    /// Print CSV with a header line, a line for each model; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) csv: bool,
 }
 
 /// A page of the teach screen, or all of them.

@@ -4,6 +4,8 @@ mod live;
 pub(super) mod report;
 mod share;
 
+pub(super) use live::RunningAnswer;
+
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -73,6 +75,8 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     }
     let text = if args.json {
         error::json("check", export::json(&seen, chosen, Some(&compared)))?
+    } else if args.csv {
+        export::csv(&compared)
     } else if args.markdown {
         export::markdown(load, &compared)
     } else {
@@ -80,7 +84,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         report::text(&seen, chosen, &found, &compared, &Style::of_stdout())
     };
     super::print(&text)?;
-    if args.log.is_none() && !args.json && !args.markdown {
+    if args.log.is_none() && !args.json && !args.csv && !args.markdown {
         super::print(&live::held(args, load))?;
     }
     if args.remember {
@@ -99,9 +103,10 @@ fn ps(args: &CheckArgs, column: &str) -> Result<ExitCode, CliError> {
     let opened = resolve::changed(resolve::model(named)?, &args.knobs.settings)?;
     let ready = start.with(&opened).complete();
     let request = ready.request(&opened.model);
+    let plan = ready.plan(&opened.model)?;
     let answer = explain_column(&request, column).map_err(|sentence| CliError::flag("--ps", &sentence))?;
     let text = if args.json {
-        error::json("answer", export::ps_json(&request, &answer))?
+        error::json("answer", export::ps_json((&plan, &resolve::source(&opened, named)), &answer))?
     } else {
         report::ps(&request, &answer, &ready.notes, &Style::of_stdout())
     };

@@ -1,8 +1,11 @@
 //! The configuration file, `config.toml`: what options mean where they are not given. The command line stands over the
 //! environment, and the environment over the file.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use toml::de::{DeTable, DeValue};
 
 use super::args::Interval;
@@ -11,6 +14,7 @@ use super::style::Style;
 use super::{file, value};
 use crate::answer::best::DEFAULT_MARGIN;
 use crate::engine::EngineId;
+use crate::export::{Head, csv};
 use crate::hardware::watch::DEFAULT_INTERVAL;
 use crate::page::{Block, Column, Hue, Narrow, Page, Table};
 use crate::settings::{Release, Settings};
@@ -468,6 +472,48 @@ pub(super) fn example() -> String {
     out
 }
 
+/// The configuration in effect.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct ConfigAnswer<'a> {
+    #[serde(flatten)]
+    head: Head,
+    /// The configuration file; null where the operating system knows no home folder.
+    path: Option<Cow<'a, str>>,
+    /// Whether it exists.
+    exists: bool,
+    /// All keys, in the order of `plimsoll config`.
+    keys: Vec<KeyRecord>,
+}
+
+/// A key with its value in effect.
+#[derive(JsonSchema, Serialize)]
+struct KeyRecord {
+    key: &'static str,
+    value: String,
+    /// Who set it: `default`, `line 3` of the file, a variable, or `terminal`.
+    by: String,
+}
+
+fn keys(config: &Config, variable: &dyn Fn(&str) -> Option<String>) -> Vec<KeyRecord> {
+    let record = |key: &Key| {
+        let (value, by) = in_effect(config, key.name, key.default, variable);
+        KeyRecord { key: key.name, value, by }
+    };
+    KEYS.iter().map(record).collect()
+}
+
+/// The path and all keys as one JSON object.
+pub(super) fn json(config: &Config, variable: &dyn Fn(&str) -> Option<String>) -> serde_json::Result<String> {
+    let path = config.path.as_deref().map(Path::to_string_lossy);
+    crate::text::json(&ConfigAnswer { head: Head::THIS, path, exists: config.exists, keys: keys(config, variable) })
+}
+
+/// A line for each key.
+pub(super) fn csv(config: &Config, variable: &dyn Fn(&str) -> Option<String>) -> String {
+    let rows = keys(config, variable).into_iter().map(|KeyRecord { key, value, by }| [key.to_owned(), value, by]);
+    csv::table(["key", "value", "by"], rows)
+}
+
 /// The path, and all keys with their values in effect.
 pub(super) fn text(config: &Config, variable: &dyn Fn(&str) -> Option<String>, style: &Style) -> String {
     let mut page = Page::default();
@@ -479,12 +525,9 @@ pub(super) fn text(config: &Config, variable: &dyn Fn(&str) -> Option<String>, s
         page.text("it does not exist yet; 'plimsoll config --example' prints one to begin with", Hue::Text);
     }
     page.blank();
-    let row = |key: &Key| {
-        let (value, by) = in_effect(config, key.name, key.default, variable);
-        vec![key.name.into(), value.into(), by.into()]
-    };
+    let row = |KeyRecord { key, value, by }| vec![key.into(), value.into(), by.into()];
     let columns = ["key", "value", "set by"].map(|title| Column::left(title, 0)).to_vec();
-    let rows = KEYS.iter().map(row).collect();
+    let rows = keys(config, variable).into_iter().map(row).collect();
     page.push(Block::Table(Table { columns, rows, gap: 2, narrow: Narrow::Keep }));
     page.blank();
     page.text("An option of the same name stands over each of these.", Hue::Text);

@@ -1,15 +1,20 @@
 //! `plimsoll explain`: the pages of teaching as text, Markdown, pictures that stand or move, or JSON, and a handout of all
 //! of them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
 use super::args::{ExplainArgs, PageChoice};
 use super::error::{self, CliError};
-use super::questions;
 use super::style::{BarGlyphs, Style};
+use super::{questions, resolve};
 use crate::engine::{EngineVersion, PlanRequest};
-use crate::export::Caption;
+use crate::export::{Caption, PlanSource};
 use crate::page::palette::Tone;
 use crate::page::{Breaks, Hue, Page, glyphs, svg, terminal};
 use crate::plan::Plan;
@@ -46,11 +51,9 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
             let captioned = pages.iter().map(|page| captioned(page, &request, &plan, args.answers));
             return Ok(captioned.collect::<Vec<_>>().join("\n"));
         }
-        let object = match pages.as_slice() {
-            [one] => one.json(),
-            all => all.iter().map(PageContent::json).collect(),
-        };
-        return error::json("page", text::json(&object));
+        let pages = pages.iter().map(PageRecord::of).collect();
+        let source = resolve::source(&opened, &args.asked.model);
+        return error::json("page", text::json(&ExplainAnswer { head: PlanSource::of(&plan, &source), pages }));
     }
     let PageChoice::One(_) = args.page() else {
         return Err(CliError::Arguments("--page all is for --markdown and --json: choose one page".to_owned()));
@@ -112,6 +115,32 @@ fn no_walk(page: teach::Page) -> CliError {
         "the page of {} has no steps: take layers, schedule, allocation, cache, or a lesson for --animate",
         page.name()
     ))
+}
+
+/// Pages of the teach screen.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct ExplainAnswer<'a> {
+    #[serde(flatten)]
+    head: PlanSource<'a>,
+    /// The page that was asked for, or several in order.
+    pages: Vec<PageRecord>,
+}
+
+/// A page. Each kind has further keys of its own, which this schema leaves open: figures, sentences and tables of the
+/// page as `--markdown` prints it.
+#[derive(JsonSchema, Serialize)]
+struct PageRecord {
+    /// Its name, as `--page` takes it.
+    page: &'static str,
+    #[serde(flatten)]
+    #[schemars(with = "BTreeMap<String, Value>")]
+    content: Value,
+}
+
+impl PageRecord {
+    fn of(content: &PageContent) -> Self {
+        Self { page: content.page().name(), content: content.json() }
+    }
 }
 
 fn caption(page: &PageContent, request: &PlanRequest, plan: &Plan) -> Caption {

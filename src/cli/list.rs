@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use textwrap::core::display_width;
 
@@ -16,13 +17,14 @@ use super::surroundings::ProgressLine;
 use crate::answer::FitSummary;
 use crate::answer::best::Floors;
 use crate::engine::EngineVersion;
+use crate::export::{AnswerSource, csv};
 use crate::library;
 use crate::library::{Item, ModelFilter, ModelOrigin, ModelStatus, SortBy, Standing, SurveyRequest};
 use crate::model::MissingProjector;
 use crate::model::mixture::Quantisation;
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Confidence, Outcome, Plan, Verdict};
-use crate::settings::{Context, Release};
+use crate::settings::Context;
 use crate::source::catalogue::Use;
 use crate::source::{Progress, Roots, SourceError};
 use crate::speed::turn::TurnTime;
@@ -49,6 +51,7 @@ struct ListedModel {
     plan: Arc<Plan>,
     fit: FitSummary,
     /// Whether the model was trained for the context that is needed; none if no context was named.
+    /// Whether it was trained for the context that is needed; null if none was named.
     trained_for_need: Option<bool>,
 }
 
@@ -227,18 +230,24 @@ fn running(roots: &Roots, known: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String>
     library::running(roots, &names, &mut watch).map(|items| items.into_iter().map(Arc::new).collect())
 }
 
-/// A row in JSON: the keys are the same whether a value is known or null.
-#[derive(Serialize)]
+/// A model.
+#[derive(JsonSchema, Serialize)]
 struct Record<'a> {
     name: &'a str,
+    /// The reference that opens it.
     reference: &'a str,
     /// Where it comes from: a store on this machine, a running Ollama, or the catalogue.
     source: &'static str,
+    /// What to type to have it or to run it; null where it is here already.
     pull: Option<&'a str>,
+    /// When it was published.
     released: Option<&'static str>,
+    /// What it is for; null outside the catalogue.
     #[serde(rename = "for")]
     uses: Option<&'static [Use]>,
+    /// Whose conversion it is, of several.
     conversion: Option<String>,
+    /// Its own name, by its header.
     title: Option<&'a str>,
     architecture: Option<&'a str>,
     parameters: Option<u64>,
@@ -249,6 +258,7 @@ struct Record<'a> {
     context_train: Option<u64>,
     vision: Option<bool>,
     audio: Option<bool>,
+    /// The projector that it lacks to read more than text.
     missing_projector: Option<MissingProjector>,
     /// The context that it is judged by.
     ctx: Option<u64>,
@@ -257,12 +267,16 @@ struct Record<'a> {
     outcome: Option<Outcome>,
     on_gpu: Option<Ratio>,
     parts_in_ram: Option<Bytes>,
+    /// The largest context with all in VRAM.
     context_in_vram: Option<u64>,
+    /// The largest context in RAM, on a machine without GPUs.
     context_in_ram: Option<u64>,
     speed: Option<&'a Speed>,
+    /// Tokens that it reads per second, of a model that writes none.
     reading: Option<&'a SpeedRange>,
     turn: Option<&'a TurnTime>,
     trained_for_need: Option<bool>,
+    /// Why it cannot be planned; then its figures are null.
     error: Option<&'a str>,
 }
 
@@ -308,21 +322,20 @@ impl<'a> From<&'a ListRow> for Record<'a> {
     }
 }
 
+/// Models, and how each would fit.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct ListAnswer<'a> {
+    #[serde(flatten)]
+    head: AnswerSource,
+    models: Vec<Record<'a>>,
+    /// What else there is to say, one sentence each.
+    notes: &'a [String],
+}
+
 /// The list as one JSON object.
 pub(super) fn json(ready: &ResolvedArgs, rows: &[ListRow]) -> serde_json::Result<String> {
-    #[derive(Serialize)]
-    struct Object<'a> {
-        plimsoll: &'static str,
-        engine: &'static str,
-        release: Option<Release>,
-        models: Vec<Record<'a>>,
-        notes: &'a [String],
-    }
-    let EngineVersion { engine, release } = EngineVersion::of(ready.engine, &ready.settings);
-    crate::text::json(&Object {
-        plimsoll: env!("CARGO_PKG_VERSION"),
-        engine: engine.name(),
-        release,
+    crate::text::json(&ListAnswer {
+        head: AnswerSource::of_engine(ready.engine, &ready.settings, None),
         models: rows.iter().map(Record::from).collect(),
         notes: &ready.notes,
     })
@@ -330,42 +343,42 @@ pub(super) fn json(ready: &ResolvedArgs, rows: &[ListRow]) -> serde_json::Result
 
 /// The list as comma-separated values; what is not known is empty.
 pub(super) fn csv(rows: &[ListRow]) -> String {
-    let cell = |text: &str| {
-        let text = one_line(text);
-        if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
-    };
-    let number = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
-    let columns = |row| {
+    let columns = [
+        "name",
+        "reference",
+        "source",
+        "released",
+        "parameters",
+        "active_parameters",
+        "file_type",
+        "bytes",
+        "context_train",
+        "ctx",
+        "outcome",
+        "context_in_vram",
+        "tokens_per_second",
+        "pull",
+    ];
+    let row = |row: &ListRow| {
         let record = Record::from(row);
         [
-            ("name", cell(record.name)),
-            ("reference", cell(record.reference)),
-            ("source", record.source.to_owned()),
-            ("released", record.released.unwrap_or_default().to_owned()),
-            ("parameters", number(record.parameters)),
-            ("active_parameters", number(record.active_parameters)),
-            ("file_type", record.file_type.map_or_else(String::new, cell)),
-            ("bytes", number(record.bytes.map(|bytes| bytes.0))),
-            ("context_train", number(record.context_train)),
-            ("ctx", number(record.ctx)),
-            ("outcome", record.outcome.map_or("", Outcome::name).to_owned()),
-            ("context_in_vram", number(record.context_in_vram)),
-            (
-                "tokens_per_second",
-                record.speed.map_or_else(String::new, |speed| format!("{:.2}", speed.tokens_per_second)),
-            ),
-            ("pull", record.pull.map_or_else(String::new, cell)),
+            record.name.to_owned(),
+            record.reference.to_owned(),
+            record.source.to_owned(),
+            csv::cell(record.released),
+            csv::cell(record.parameters),
+            csv::cell(record.active_parameters),
+            csv::cell(record.file_type),
+            csv::cell(record.bytes.map(|bytes| bytes.0)),
+            csv::cell(record.context_train),
+            csv::cell(record.ctx),
+            csv::cell(record.outcome.map(Outcome::name)),
+            csv::cell(record.context_in_vram),
+            csv::cell(record.speed.map(|speed| format!("{:.2}", speed.tokens_per_second))),
+            csv::cell(record.pull),
         ]
     };
-    let mut out = String::new();
-    for (at, row) in rows.iter().enumerate() {
-        let (names, cells): (Vec<_>, Vec<_>) = columns(row).into_iter().unzip();
-        if at == 0 {
-            out = names.join(",") + "\n";
-        }
-        out += &(cells.join(",") + "\n");
-    }
-    out
+    csv::table(columns, rows.iter().map(row))
 }
 
 /// Width of all columns but the name and the parameters.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::PlanArgs;
@@ -13,7 +14,7 @@ use super::report::cell;
 use super::resolve::ResolvedArgs;
 use super::style::Style;
 use crate::engine::{PreparedModel, backend};
-use crate::export::record;
+use crate::export::{Head, csv, record};
 use crate::hardware::remembered::{Measurements, Remembered, RememberedRam, SavedMachine, SavedMachines, is_file};
 use crate::hardware::{CollectorResult, Detected, Process};
 use crate::machine::budget::{Budget, DriverMemory};
@@ -93,44 +94,68 @@ fn driver(gpus: &[Gpu], id: &str) -> Option<DriverMemory> {
     gpus.get(index).and_then(DriverMemory::of)
 }
 
+/// A line for each device.
+pub(super) fn devices_csv(detected: &Detected) -> String {
+    let columns = ["id", "kind", "name", "backend", "total", "free", "swap_free", "integrated", "compute"];
+    let row = |device: file::DeviceRecord<'_>| {
+        let file::DeviceRecord { id, kind, name, backend, total, free, swap_free, integrated, compute, .. } = device;
+        let kind = if kind == DeviceKind::Gpu { "gpu" } else { "cpu" };
+        let sizes = [total, free, swap_free].map(|bytes| bytes.0.to_string());
+        let what = [id, kind.to_owned(), name.to_owned(), csv::cell(backend.map(Backend::name))];
+        what.into_iter().chain(sizes).chain([integrated.to_string(), csv::cell(compute)])
+    };
+    csv::table(columns, file::MachineRecord::of(&detected.machine).devices.into_iter().map(row))
+}
+
 /// One JSON object with the keys of a plan's devices and more of real devices. It is a machine file for `--machine`.
 pub(super) fn devices_json(detected: &Detected) -> serde_json::Result<String> {
     text::json(&DetectedRecord::of(detected, file::MachineRecord::of(&detected.machine)))
 }
 
 record! {
+    /// A machine. It is a machine file for `--machine`.
     DetectedRecord<'a>(detected: &'a Detected, machine: file::MachineRecord<'a>) {
-        plimsoll: &'static str = machine.plimsoll,
+        #[serde(flatten)]
+        head: Head = Head::THIS,
+        /// Whether it was detected, or described.
         origin: Origin = machine.origin,
         os: Os = machine.os,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// How fast its disk is read; null unless it was stated.
         disk: Option<Bandwidth> = machine.disk,
+        /// Vector instructions of its CPU; null where they are assumed.
         cpu: Option<CpuInstructions> = machine.cpu,
-        #[serde(skip_serializing_if = "Drivers::is_unknown")]
         drivers: Drivers = machine.drivers,
+        /// GPUs in order, the CPU last.
         devices: Vec<DeviceRecord<'a>> = {
             let each = machine.devices.into_iter().map(|device| (device.id.clone(), device));
             each.map(|(id, device)| DeviceRecord::of(detected, &id, device)).collect()
         },
+        /// What is planned by for each backend of the GPUs.
         backends: Vec<BackendRecord> = {
             let mut used: Vec<Backend> = detected.machine.gpus.iter().map(|gpu| gpu.backend).collect();
             used.sort_unstable();
             used.dedup();
             used.into_iter().map(|used| BackendRecord { backend: used, rules: backend::of(used).facts() }).collect()
         },
+        /// How it was detected.
         tried: &'a [CollectorResult] = &detected.tried,
     }
 }
 
 record! {
+    /// A device.
     DeviceRecord<'a>(detected: &'a Detected, id: &str, device: file::DeviceRecord<'a>) {
         #[serde(flatten)]
         device: file::DeviceRecord<'a> = device,
+        /// What driver and backend take on it besides, at most; null where that is not known.
         context_assumed: Option<Bytes> = driver(&detected.machine.gpus, id).map(|memory| memory.loaded.most),
+        /// The same, with how it is known.
         driver: Option<DriverMemory> = driver(&detected.machine.gpus, id),
+        /// Programs that use its memory.
         processes: Vec<&'a Process> = {
             detected.processes.iter().filter(|process| process.device == id).collect()
         },
+        /// What else its driver says.
         facts: BTreeMap<&'static str, &'a str> = {
             let facts = detected.facts.iter().filter(|fact| fact.device == id);
             facts.map(|fact| (fact.what, fact.value.as_str())).collect()
@@ -138,8 +163,9 @@ record! {
     }
 }
 
-#[derive(Serialize)]
-struct BackendRecord {
+/// The rules of a backend.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct BackendRecord {
     backend: Backend,
     rules: Vec<backend::BackendFact>,
 }
@@ -186,25 +212,54 @@ pub(super) fn presets_text(found: &[&Preset], style: &Style) -> String {
     style.report(&page)
 }
 
+/// The cards and systems that `--gpu` knows by name.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct PresetsAnswer<'a> {
+    #[serde(flatten)]
+    head: Head,
+    presets: Vec<PresetRecord<'a>>,
+}
+
 /// The presets as one JSON object.
-pub(super) fn presets_json(found: &[&Preset]) -> serde_json::Result<String> {
-    #[derive(Serialize)]
-    struct Object<'a> {
-        presets: Vec<PresetRecord<'a>>,
-    }
+pub(super) fn presets_json(found: &[&'static Preset]) -> serde_json::Result<String> {
     let presets = found.iter().map(|preset| PresetRecord::of(preset, &preset.gpu())).collect();
-    text::json(&Object { presets })
+    text::json(&PresetsAnswer { head: Head::THIS, presets })
+}
+
+/// A line for each preset.
+pub(super) fn presets_csv(found: &[&'static Preset]) -> String {
+    let columns = ["name", "backend", "total", "free_assumed", "integrated", "compute", "bytes_per_second", "ram"];
+    let row = |preset: &&'static Preset| {
+        let PresetRecord { name, backend, total, free_assumed, integrated, compute, bytes_per_second, ram } =
+            PresetRecord::of(preset, &preset.gpu());
+        [
+            name.to_owned(),
+            backend.name().to_owned(),
+            total.0.to_string(),
+            free_assumed.0.to_string(),
+            integrated.to_string(),
+            csv::cell(compute),
+            bytes_per_second.to_string(),
+            csv::cell(ram.map(|ram| ram.0)),
+        ]
+    };
+    csv::table(columns, found.iter().map(row))
 }
 
 record! {
+    /// A card or a system.
     PresetRecord<'a>(preset: &'a Preset, gpu: &Gpu) {
         name: &'a str = &preset.name,
         backend: Backend = gpu.backend,
         total: Bytes = gpu.total,
+        /// What is free before a model is loaded: assumed.
         free_assumed: Bytes = gpu.free,
+        /// Whether it shares its memory with the CPU.
         integrated: bool = gpu.integrated,
+        /// CUDA's compute capability; null of other backends.
         compute: Option<String> = gpu.compute.map(|(major, minor)| format!("{major}.{minor}")),
         bytes_per_second: u64 = u64::from(preset.gbps) * 1_000_000_000,
+        /// RAM of a system; null of a card.
         ram: Option<Bytes> = preset.ram().map(|ram| ram.total),
     }
 }
@@ -247,20 +302,44 @@ pub(super) fn saved_text(entries: &[SavedMachine], style: &Style) -> String {
     style.report(&page)
 }
 
+/// The saved machines.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct SavedAnswer<'a> {
+    #[serde(flatten)]
+    head: Head,
+    machines: Vec<SavedRecord<'a>>,
+}
+
+record! {
+    /// A saved machine; of one that cannot be read, `error` says why.
+    SavedRecord<'a>(name: &'a str, machine: Option<&'a Machine>, error: Option<&'a String>) {
+        name: &'a str = name,
+        origin: Option<Origin> = machine.map(|machine| machine.origin),
+        /// Names of its GPUs.
+        gpus: Vec<&'a str> = machine.iter().flat_map(|machine| &machine.gpus).map(|gpu| gpu.name.as_str()).collect(),
+        /// All of its RAM.
+        ram: Option<Bytes> = machine.map(|machine| machine.ram.total),
+        error: Option<&'a str> = error.map(String::as_str),
+    }
+}
+
+fn saved_records(entries: &[SavedMachine]) -> impl Iterator<Item = SavedRecord<'_>> {
+    entries.iter().map(|(name, machine)| SavedRecord::of(name, machine.as_ref().ok(), machine.as_ref().err()))
+}
+
 /// The saved machines as one JSON object.
 pub(super) fn saved_json(entries: &[SavedMachine]) -> Result<String, CliError> {
-    let one = |(name, machine): &SavedMachine| match machine {
-        Ok(machine) => serde_json::json!({
-            "name": name,
-            "origin": machine.origin,
-            "gpus": machine.gpus.iter().map(|gpu| &gpu.name).collect::<Vec<_>>(),
-            "ram": machine.ram.total,
-            "error": null,
-        }),
-        Err(why) => serde_json::json!({ "name": name, "error": why }),
+    let answer = SavedAnswer { head: Head::THIS, machines: saved_records(entries).collect() };
+    error::json("list", text::json(&answer))
+}
+
+/// A line for each saved machine.
+pub(super) fn saved_csv(entries: &[SavedMachine]) -> String {
+    let row = |record: SavedRecord<'_>| {
+        let SavedRecord { name, gpus, ram, error, .. } = record;
+        [name.to_owned(), gpus.join(" + "), csv::cell(ram.map(|ram| ram.0)), csv::cell(error)]
     };
-    let object = serde_json::json!({ "machines": entries.iter().map(one).collect::<Vec<_>>() });
-    error::json("list", crate::text::json(&object))
+    csv::table(["name", "gpus", "ram", "error"], saved_records(entries).map(row))
 }
 
 /// Sets the bandwidth that explains the measured speed, and remembers it where the machine is kept: a saved machine

@@ -20,11 +20,11 @@ use crate::answer::{Goal, parts, verdict, why};
 use crate::command::router::RouterKind;
 use crate::command::{Router, Start};
 use crate::engine::{EngineId, PlanRequest};
-use crate::export::answers::{self as export_answers, AnswerSource};
+use crate::export::answers::{self as export_answers, Named};
 use crate::export::llama_server;
 use crate::export::several::NamedModel;
 use crate::export::svg;
-use crate::export::{Caption, ExportFormat, ExportInput, ModelLocation, Scenario};
+use crate::export::{AnswerSource, Caption, ExportFormat, ExportInput, ModelLocation, Scenario};
 use crate::gguf::FileType;
 use crate::model::mixture::Quantisation;
 use crate::page::answers::{self, OutOfReach, WhyAnswer};
@@ -39,6 +39,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
+    let source = resolve::source(&opened, &args.asked.model);
     let goal = match args.layers {
         Some(layers) => Goal::AtLeast(usize::try_from(layers).unwrap_or(usize::MAX)),
         None if args.allow_experts_in_ram => Goal::AllLayers,
@@ -51,7 +52,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
         KnobOrQuant::Quantisation => {
             let largest = request.largest_quantisation(goal);
             if args.json {
-                return json(export_answers::max_quantisation_json(AnswerSource::of(&plan), &largest));
+                return json(export_answers::max_quantisation_json((&plan, &source), &largest));
             }
             return Ok(style.page(&answers::max_quantisation(&plan, goal, &largest)));
         }
@@ -64,7 +65,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
     let lacks_room = at_least.as_ref().is_some_and(in_room);
     if args.json {
         let held = held.as_deref();
-        return json(export_answers::max_json(AnswerSource::of(&plan), knob, largest.as_ref(), least, held));
+        return json(export_answers::max_json((&plan, &source), knob, largest.as_ref(), least, held));
     }
     let beyond = largest.as_ref().and_then(|largest| planned(&request, knob, largest.next?));
     let assigned = (goal == Goal::Vram && largest.is_none() && request.model.hyper.experts.is_some())
@@ -95,8 +96,12 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
     let memory_users = why::memory_users(&plan);
     let beside = parts::of(&request, &plan);
     let placed = (plan.outcome() > Outcome::Tight).then(|| request.placed(&plan)).flatten();
+    if args.csv {
+        return Ok(export_answers::why_csv(&layers));
+    }
     if args.json {
-        let answer = export_answers::why_json(&plan, &layers, &changes, placed.as_ref(), &memory_users, &beside);
+        let about = (&plan, &resolve::source(&opened, &args.asked.model));
+        let answer = export_answers::why_json(about, &layers, &changes, placed.as_ref(), &memory_users, &beside);
         return json(answer);
     }
     let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
@@ -116,16 +121,18 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
 pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
+    // without a plan of what was asked for, there is no answer in any form
+    let plan = ready.plan(&opened.model)?;
     let points = usize::try_from(args.points).unwrap_or(usize::MAX);
     let sweep = request.sweep(args.over, &values(&request, args.over, &args.values, points, "--values")?);
     match args.output {
-        Output { json: true, .. } => json(export_answers::sweep_json(AnswerSource::of_request(&request), &sweep)),
-        Output { csv: true, .. } => Ok(export_answers::sweep_csv(&sweep)),
-        Output { svg: true, .. } => {
-            let plan = ready.plan(&opened.model)?;
-            Ok(svg::sweep(&plan, &request.with_edges(sweep), &Caption::of(&request, &plan)))
+        Output { json: true, .. } => {
+            let source = resolve::source(&opened, &args.asked.model);
+            json(export_answers::sweep_json((&plan, &source), &sweep))
         }
-        _ => Ok(Style::of_stdout().page(&answers::sweep(&ready.plan(&opened.model)?, &sweep))),
+        Output { csv: true, .. } => Ok(export_answers::sweep_csv(&sweep)),
+        Output { svg: true, .. } => Ok(svg::sweep(&plan, &request.with_edges(sweep), &Caption::of(&request, &plan))),
+        _ => Ok(Style::of_stdout().page(&answers::sweep(&plan, &sweep))),
     }
 }
 
@@ -133,6 +140,7 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
 pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
+    let plan = ready.plan(&opened.model)?;
     let rows = axis(&request, args.rows, &args.row_values, 12, "--row-values")?;
     let columns = axis(&request, args.columns, &args.column_values, 6, "--column-values")?;
     if rows.name() == columns.name() {
@@ -141,13 +149,13 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
     }
     let matrix = request.matrix(rows, columns);
     match args.output {
-        Output { json: true, .. } => json(export_answers::matrix_json(AnswerSource::of_request(&request), &matrix)),
-        Output { csv: true, .. } => Ok(export_answers::matrix_csv(&matrix)),
-        Output { svg: true, .. } => {
-            let plan = ready.plan(&opened.model)?;
-            Ok(svg::matrix(&plan, &matrix, &Caption::of(&request, &plan)))
+        Output { json: true, .. } => {
+            let source = resolve::source(&opened, &args.asked.model);
+            json(export_answers::matrix_json((&plan, &source), &matrix))
         }
-        _ => Ok(Style::of_stdout().page(&answers::matrix(&ready.plan(&opened.model)?, &matrix))),
+        Output { csv: true, .. } => Ok(export_answers::matrix_csv(&matrix)),
+        Output { svg: true, .. } => Ok(svg::matrix(&plan, &matrix, &Caption::of(&request, &plan))),
+        _ => Ok(Style::of_stdout().page(&answers::matrix(&plan, &matrix))),
     }
 }
 
@@ -167,7 +175,11 @@ pub(super) fn best(args: &BestArgs) -> Result<String, CliError> {
         cards.retain(|card| card.objectives.contains(&objective));
     }
     if args.json {
-        return json(export_answers::best_json(&plan, &request.settings, &question, &cards));
+        let about = (&plan, &resolve::source(&opened, &args.asked.model));
+        return json(export_answers::best_json(about, &request.settings, &question, &cards));
+    }
+    if args.csv {
+        return Ok(export_answers::best_csv(&request.settings, &cards));
     }
     Ok(Style::of_stdout().page(&answers::best(&plan, &request.settings, &question, &cards, args.objective)))
 }
@@ -193,7 +205,8 @@ pub(super) fn place(args: &mut PlaceArgs) -> Result<String, CliError> {
     let placed = placed.as_ref().zip(command.as_ref()).map(|(placed, (line, remarks))| (placed, &**line, &**remarks));
     let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
     if args.json {
-        return json(export_answers::place_json(&plan, speeds.as_ref(), placed));
+        let source = resolve::source(&opened, &args.asked.model);
+        return json(export_answers::place_json((&plan, &source), speeds.as_ref(), placed));
     }
     Ok(Style::of_stdout().page(&answers::place(&plan, speeds.as_ref(), placed)))
 }
@@ -207,11 +220,13 @@ pub(super) fn need(args: &NeedArgs) -> Result<String, CliError> {
     }
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
+    let plan = ready.plan(&opened.model)?;
     let ram = if args.asked.machine.ram.is_some() { ready.machine.ram } else { BESIDE_CARDS };
     let question = NeedRequest { ram, speed: args.speed.unwrap_or(USABLE) };
     let found = request.needed(&question);
     if args.json {
-        return json(export_answers::need_json(&request, &question, &found));
+        let source = resolve::source(&opened, &args.asked.model);
+        return json(export_answers::need_json((&plan, &source), &question, &found));
     }
     if args.csv {
         return Ok(export_answers::need_csv(&found));
@@ -273,8 +288,18 @@ pub(super) fn together(args: &TogetherArgs) -> Result<String, CliError> {
         };
     }
     let source = AnswerSource::of_engine(ready.engine, &ready.settings, shelf.loaded.confidence());
+    let each = asked.iter().zip(&loads).zip(&args.models);
+    let named: Vec<Named> = each
+        .map(|(((model, _), (package, _)), name)| Named {
+            name: name.clone(),
+            source: resolve::source(package, Path::new(model)),
+        })
+        .collect();
     if args.json {
-        return json(export_answers::together_json(source, &args.models, &ready.machine, &shelf));
+        return json(export_answers::together_json(source, &named, &ready.machine, &shelf));
+    }
+    if args.csv {
+        return Ok(export_answers::together_csv(&named, &shelf));
     }
     let names = args.models.iter().enumerate().map(|(at, name)| ((at + 1).to_string(), name.clone()));
     let mut page = answers::together(&names.collect::<Vec<_>>(), &ready.machine, &shelf, "");
@@ -319,11 +344,15 @@ pub(super) fn started(args: &PlanArgs, all: &[Start], router: Router) -> Result<
         .collect();
     let shelf = Shelf::of(with_most(router, args.models_max)?, first.engine, &first.machine, &requests)?;
     let source = AnswerSource::of_engine(first.engine, &first.settings, shelf.loaded.confidence());
-    let labels: Vec<String> = all.iter().map(|start| start.name.clone()).collect();
     if args.json {
-        return json(export_answers::together_json(source, &labels, &first.machine, &shelf));
+        let named = all.iter().zip(&loads).map(|(start, (_, package))| Named {
+            name: start.name.clone(),
+            source: resolve::source(package, Path::new(start.model.as_deref().unwrap_or_default())),
+        });
+        let named: Vec<Named> = named.collect();
+        return json(export_answers::together_json(source, &named, &first.machine, &shelf));
     }
-    let labels = labels.iter().enumerate().map(|(at, name)| ((at + 1).to_string(), name.clone()));
+    let labels = all.iter().enumerate().map(|(at, start)| ((at + 1).to_string(), start.name.clone()));
     let mut page = answers::together(&labels.collect::<Vec<_>>(), &first.machine, &shelf, "");
     let mut notes: Vec<String> = Vec::new();
     for note in loads.iter().zip(all).flat_map(|((ready, _), start)| ready.notes.iter().map(move |note| (start, note)))

@@ -13,6 +13,7 @@ use super::surroundings::ProgressLine;
 use crate::answer::KnobLimits;
 use crate::answer::best::Floors;
 use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, RequestParts, ServerStarts};
+use crate::export::ModelSource;
 use crate::hardware::remembered::SavedMachines;
 use crate::hardware::{CollectorResult, DetectOptions, Detected, watch};
 use crate::library::{SurveyRequest, verify};
@@ -383,6 +384,16 @@ pub(super) fn default_model() -> Result<Package, CliError> {
 /// Opens the model that the user named.
 pub(super) fn model(named: &Path) -> Result<Package, CliError> {
     Ok(open(named)?.package(&mut source::no_progress)?)
+}
+
+/// Where a model was read that the user `named`.
+pub(super) fn source(opened: &Package, named: &Path) -> ModelSource {
+    let reference = opened.reference.clone().unwrap_or_else(|| source::roots::reference(&named.to_string_lossy()));
+    ModelSource {
+        source: Some(opened.read_from.name()),
+        reference: Some(source::without_secrets(&reference)),
+        exact_after: opened.exact_after(),
+    }
 }
 
 /// Reads the header of the model that the user named.

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command};
 
 use super::args::{Interval, KnobOrQuant, PageChoice};
+use super::schema::{self, AnswerSchema};
 use crate::answer::best::Objective;
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
@@ -173,6 +174,14 @@ fn by_name<T: Copy, const N: usize>(text: &str, all: [T; N], name: fn(T) -> &'st
 
 pub(super) fn pages() -> Listed<PageChoice> {
     Listed { parse: page, names: Page::ALL.into_iter().map(Page::name).chain(["all"]).collect() }
+}
+
+pub(super) fn schemas() -> Listed<AnswerSchema> {
+    let parse = |text: &str| {
+        let found = schema::ALL.iter().find(|schema| schema.name == text).copied();
+        found.ok_or_else(|| "no command prints that: 'plimsoll schema' lists what there is".to_owned())
+    };
+    Listed { parse, names: schema::ALL.iter().map(|schema| schema.name).collect() }
 }
 
 pub(super) fn teach_pages() -> Listed<Page> {

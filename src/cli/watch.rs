@@ -4,6 +4,9 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::args::WatchArgs;
 use super::error::{CliError, one_line, written};
 use super::interrupt::{Interrupt, STATUS};
@@ -11,10 +14,11 @@ use super::resolve::MachineSource;
 use super::style::{BarGlyphs, Style};
 use super::{check, error};
 use crate::answer::live::{LiveDevice, beside, listed, other_context};
+use crate::export::Head;
 use crate::hardware;
 use crate::hardware::{DetectOptions, Detected};
-use crate::machine::Machine;
-use crate::observed::sample::{Sample, Timeline};
+use crate::machine::{CpuInstructions, Machine};
+use crate::observed::sample::{DeviceSample, ProgramSample, Sample, Timeline};
 use crate::observed::{Load, Observation};
 use crate::page::answers::live;
 use crate::page::{Hue, Page};
@@ -36,6 +40,32 @@ struct Watch<'a> {
     style: Style,
     recorder: Option<Recorder>,
     remembered: bool,
+}
+
+/// One moment, a line each. Sizes are in bytes.
+#[derive(JsonSchema, Serialize)]
+pub(super) struct WatchAnswer<'a> {
+    #[serde(flatten)]
+    head: Head,
+    /// Seconds since 1970.
+    time: f64,
+    /// GPUs in order, RAM last.
+    devices: &'a [DeviceSample],
+    /// The CPU's vector instructions; null where they are not known.
+    cpu: Option<CpuInstructions>,
+    /// Programs that serve models.
+    programs: Vec<WatchedProgram<'a>>,
+    /// What cannot be read, one sentence each.
+    unread: &'a [String],
+}
+
+/// A program, and its plan beside it.
+#[derive(JsonSchema, Serialize)]
+struct WatchedProgram<'a> {
+    #[serde(flatten)]
+    program: &'a ProgramSample,
+    /// Each device beside the plan; null of a program that cannot be planned.
+    beside: Option<Vec<LiveDevice>>,
 }
 
 /// Follows, or shows a recording.
@@ -135,16 +165,16 @@ impl Watch<'_> {
     }
 
     fn json(&self) -> Result<(), CliError> {
-        let Some(sample) = self.timeline.now() else { return Ok(()) };
-        let cannot =
-            |error: serde_json::Error| CliError::Terminal(format!("the sample cannot be written as JSON: {error}"));
-        let mut object = serde_json::to_value(sample).map_err(cannot)?;
-        for (at, (course, plan)) in self.timeline.courses().iter().zip(&self.found).enumerate() {
-            if let Some(Ok(running)) = plan {
-                object["programs"][at]["beside"] = serde_json::to_value(beside(course, running)).map_err(cannot)?;
-            }
-        }
-        let line = serde_json::to_string(&object).map_err(cannot)?;
+        let Some(Sample { time, devices, cpu, programs, unread }) = self.timeline.now() else { return Ok(()) };
+        let mut plans = self.timeline.courses().iter().zip(&self.found).map(|(course, plan)| match plan {
+            Some(Ok(running)) => Some(beside(course, running)),
+            _ => None,
+        });
+        let programs = programs.iter().map(|program| WatchedProgram { program, beside: plans.next().flatten() });
+        let programs = programs.collect();
+        let answer = WatchAnswer { head: Head::THIS, time: *time, devices, cpu: *cpu, programs, unread };
+        let line = serde_json::to_string(&answer)
+            .map_err(|error| CliError::Terminal(format!("the sample cannot be written as JSON: {error}")))?;
         super::print(&(line + "\n"))
     }
 

@@ -1,5 +1,6 @@
 //! The rules of each backend that plans depend on, in one table, with the source of every value.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::machine::budget::flat_driver_memory;
@@ -129,7 +130,7 @@ pub const fn is_placed_last(gpu: &Gpu) -> bool {
 }
 
 /// One rule as text, with its source.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct BackendFact {
     /// `alignment`
     pub what: &'static str,

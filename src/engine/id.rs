@@ -7,6 +7,7 @@ use std::str::FromStr;
 use crate::machine::{Backend, Machine};
 use crate::settings::Settings;
 use crate::units::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Defines the engines, one line each in the order offered: variant, name on the command line and in JSON, and title.
@@ -108,7 +109,7 @@ impl Launch {
 }
 
 /// A complete command for llama-server.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ServerCommand {
     /// All arguments; `MODEL`, `PROJECTOR`, `DRAFT`, `ADAPTER` and `PORT` stand for names and the port.
     pub args: Vec<String>,
@@ -119,7 +120,7 @@ pub struct ServerCommand {
 }
 
 /// A start of llama-server with what Ollama decided before it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ServerStart {
     /// The command.

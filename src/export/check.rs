@@ -2,73 +2,125 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::record;
-use crate::answer::check::running::{PsAnswer, PsCandidate};
+use super::{Head, ModelSource, PlanSource, csv, record};
+use crate::answer::check::running::{HeldMemory, ListedModel, PsAnswer, PsCandidate};
 use crate::answer::check::{Check, CheckedTerm, Compared, Part, Reason, SplitCheck};
-use crate::engine::PlanRequest;
 use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, Program, TableRow};
+use crate::plan::{Confidence, OllamaPs, Plan};
 use crate::settings::Release;
 use crate::text;
+use crate::units::Bytes;
 
-/// `{"loads":[{"program","version","release","command","model","settings","observed","table","compared","agrees"}],"chosen"}`.
-/// Loads that are not compared, as all but `chosen` or all without a `check`, have an empty `compared` and a null `agrees`.
+/// The loads in a log, one of them beside its plan.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct CheckAnswer<'a> {
+    #[serde(flatten)]
+    head: Head,
+    loads: Vec<LoadRecord<'a>>,
+    /// The index of the load that is compared.
+    chosen: usize,
+}
+
+/// [`CheckAnswer`]. Without a `check`, nothing is compared.
 ///
 /// # Errors
 /// None that a check can cause.
 pub fn json(seen: &Observation, chosen: usize, check: Option<&Check>) -> serde_json::Result<String> {
     let compared = |at: usize| check.filter(|_| at == chosen);
-    let loads = seen.loads.iter().enumerate().map(|(at, load)| JsonLoad::of(load, compared(at)));
-    text::json(&Object { loads: loads.collect(), chosen })
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    loads: Vec<JsonLoad<'a>>,
-    chosen: usize,
+    let loads = seen.loads.iter().enumerate().map(|(at, load)| LoadRecord::of(load, compared(at)));
+    text::json(&CheckAnswer { head: Head::THIS, loads: loads.collect(), chosen })
 }
 
 record! {
-    JsonLoad<'a>(load: &'a Load, check: Option<&'a Check>) {
+    /// A load of a model as its program reported it, in MiB, and its plan if it is the one that is compared.
+    LoadRecord<'a>(load: &'a Load, check: Option<&'a Check>) {
+        /// Number of its first line in the log, from 1.
         line: u64 = load.line,
         program: Option<&'static str> = load.program.map(Program::name),
+        /// The program's version, or else its build.
         version: Option<String> = version(load),
+        /// The engine that planned; null of a load that is not compared.
+        engine: Option<&'static str> = check.map(|check| check.request.engine.name()),
+        /// The release of llama.cpp that was planned; null likewise, and for an engine that does not run it.
         release: Option<Release> = check.and_then(|check| check.release.as_ref()).map(|choice| choice.release),
+        /// How sure the planned figures are; null likewise.
+        confidence: Option<Confidence> = check.and_then(|check| check.request.plan().ok()).map(|plan| plan.confidence),
+        /// Its command line.
         command: Option<&'a str> = load.command.as_ref().map(|command| command.text.as_str()),
+        /// The model's name.
         model: Option<String> = check.map(|check| check.request.model.name.clone()).or_else(|| name(load)),
+        /// The settings that the log tells.
         settings: &'a ObservedSettings = &load.settings,
+        /// Memory by device and term.
         observed: &'a Buffers = &load.observed,
+        /// Rows of the breakdown table, the last of each device.
         table: &'a BTreeMap<String, TableRow> = &load.table,
-        layers: Option<JsonLayers<'a>> = check.and_then(|check| check.split.as_ref()).map(JsonLayers::of),
+        /// Layers on GPUs; null where the log does not tell them.
+        layers: Option<LayersRecord> = check.and_then(|check| check.split.as_ref()).map(LayersRecord::of),
         /// Options that the log does not tell, taken from its figures.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
         inferred: Vec<String> = check.iter().flat_map(|check| &check.inferred).map(Reason::option).collect(),
-        compared: Vec<JsonRow<'a>> = check.iter().flat_map(|check| &check.rows).map(JsonRow::of).collect(),
+        /// Every figure of either side; none of a load that is not compared.
+        compared: Vec<ComparedRecord<'a>> = check.iter().flat_map(|check| &check.rows).map(ComparedRecord::of).collect(),
+        /// Whether the plan agrees; null of a load that is not compared.
         agrees: Option<bool> = check.map(Check::agrees),
     }
 }
 
-record! {
-    JsonLayers<'a>(split: &'a SplitCheck) {
-        observed: u64 = split.observed,
-        of: u64 = split.of,
-        planned: &'a Option<u64> = &split.planned,
+/// Layers on GPUs.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct LayersRecord {
+    observed: u64,
+    /// All layers, the output layer counted.
+    of: u64,
+    planned: Option<u64>,
+}
+
+impl LayersRecord {
+    fn of(split: &SplitCheck) -> Self {
+        let &SplitCheck { observed, of, planned, .. } = split;
+        Self { observed, of, planned }
     }
 }
 
 record! {
-    JsonRow<'a>(row: &'a Compared) {
+    /// A figure of the log and of the plan, in MiB.
+    ComparedRecord<'a>(row: &'a Compared) {
         device: &'a str = &row.device,
         part: Part = row.part,
         term: CheckedTerm = row.term,
         planned: Option<Mib> = row.planned.map(rounded),
         observed: Option<Mib> = row.observed.map(rounded),
         difference: Mib = rounded(row.difference()),
+        /// Whether both are the same, as exactly as the log prints it.
         exact: bool = row.is_exact(),
+        /// The same, or explained by `reason`.
         same: bool = row.is_same(),
+        /// Why they differ; null where they do not, or nothing explains it.
         reason: Option<String> = row.reason.as_ref().map(ToString::to_string),
     }
+}
+
+/// A line for each figure, in MiB.
+pub fn csv(check: &Check) -> String {
+    let row = |row: &Compared| {
+        let ComparedRecord { device, planned, observed, difference, exact, same, reason, .. } = ComparedRecord::of(row);
+        let mib = |mib: Option<Mib>| csv::cell(mib.map(|mib| format!("{:.2}", mib.0)));
+        [
+            device.to_owned(),
+            part_title(row),
+            mib(planned),
+            mib(observed),
+            mib(Some(difference)),
+            exact.to_string(),
+            same.to_string(),
+            csv::cell(reason),
+        ]
+    };
+    let columns = ["device", "part", "planned", "observed", "difference", "exact", "same", "reason"];
+    csv::table(columns, check.rows.iter().map(row))
 }
 
 /// To hundredths; no minus before zero.
@@ -76,28 +128,96 @@ fn rounded(mib: Mib) -> Mib {
     Mib((mib.0 * 100.0).round() / 100.0 + 0.0)
 }
 
-/// `{"engine","wanted","planned":{…},"candidates":[{"changes","processor","size","gpu_percent","layers"}],"agrees"}`; sizes in
-/// bytes.
+/// Settings that show a column of `ollama ps`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ColumnAnswer<'a> {
+    #[serde(flatten)]
+    head: PlanSource<'a>,
+    /// The percentage on GPUs that the column shows.
+    wanted: u8,
+    /// What the settings show that were given.
+    planned: CandidateRecord<'a>,
+    /// Changes that show the column.
+    candidates: Vec<CandidateRecord<'a>>,
+    /// Whether the settings that were given show it.
+    agrees: bool,
+}
+
+record! {
+    /// Settings, and what `ollama ps` shows of them.
+    CandidateRecord<'a>(candidate: &'a PsCandidate) {
+        /// What differs from the settings that were given.
+        changes: &'a [String] = &candidate.changes,
+        /// The column PROCESSOR.
+        processor: String = candidate.shows.processor_column(),
+        /// The size in bytes.
+        size: Bytes = candidate.shows.size,
+        gpu_percent: u8 = candidate.gpu_percent,
+        layers: OffloadedRecord = OffloadedRecord { offloaded: candidate.layers.0, of: candidate.layers.1 },
+    }
+}
+
+/// Layers on GPUs.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct OffloadedRecord {
+    offloaded: usize,
+    /// All layers, the output layer counted.
+    of: usize,
+}
+
+/// [`ColumnAnswer`] about `plan`, of a model that was read from `source`.
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn ps_json(request: &PlanRequest, answer: &PsAnswer) -> serde_json::Result<String> {
-    let of = |candidate: &PsCandidate| {
-        serde_json::json!({
-            "changes": candidate.changes,
-            "processor": candidate.shows.processor_column(),
-            "size": candidate.shows.size,
-            "gpu_percent": candidate.gpu_percent,
-            "layers": { "offloaded": candidate.layers.0, "of": candidate.layers.1 },
-        })
-    };
-    text::json(&serde_json::json!({
-        "engine": request.engine.name(),
-        "wanted": answer.gpu_percent,
-        "planned": of(&answer.planned),
-        "candidates": answer.candidates.iter().map(of).collect::<Vec<_>>(),
-        "agrees": answer.agrees(),
-    }))
+pub fn ps_json((plan, source): (&Plan, &ModelSource), answer: &PsAnswer) -> serde_json::Result<String> {
+    text::json(&ColumnAnswer {
+        head: PlanSource::of(plan, source),
+        wanted: answer.gpu_percent,
+        planned: CandidateRecord::of(&answer.planned),
+        candidates: answer.candidates.iter().map(CandidateRecord::of).collect(),
+        agrees: answer.agrees(),
+    })
+}
+
+/// What Ollama lists, in bytes, beside the plan.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ListedRecord {
+    /// Null of an engine whose list is not known.
+    planned: Option<ListedBytes>,
+    observed: ListedBytes,
+    agrees: bool,
+}
+
+/// The bytes of `/api/ps`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ListedBytes {
+    size: Bytes,
+    /// The part on GPUs.
+    size_vram: Bytes,
+}
+
+impl From<OllamaPs> for ListedBytes {
+    fn from(listed: OllamaPs) -> Self {
+        Self { size: listed.size, size_vram: listed.vram }
+    }
+}
+
+impl From<&ListedModel> for ListedRecord {
+    fn from(listed: &ListedModel) -> Self {
+        let ListedModel { planned, observed } = *listed;
+        Self { planned: planned.map(ListedBytes::from), observed: observed.into(), agrees: listed.agrees() }
+    }
+}
+
+record! {
+    /// What a driver says of a program on a GPU, in bytes, beside the plan.
+    HeldRecord<'a>(held: &'a HeldMemory) {
+        device: &'a str = &held.device,
+        planned: Bytes = held.planned,
+        observed: Bytes = held.observed,
+        /// Whether it holds what is planned, and no more besides than a driver takes.
+        agrees: bool = held.agrees(),
+    }
 }
 
 /// The version of the program of a load, or else its build: `b11342`.

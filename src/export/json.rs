@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::answer::compare::OtherRelease;
+use super::{ModelSource, PlanSource};
+use crate::answer::compare::{DeviceDifference, OtherRelease, ReleaseDifference};
 use crate::answer::ram::RamUse;
 use crate::engine::{ServerStart, ServerStarts};
 use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Origin};
-use crate::model::ModelSummary;
-use crate::model::mixture::ExactAfter;
 use crate::plan::{
     Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, Headroom, LargestBuffer,
     LayerKind, LayerPlan, OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, RamPool, Reserve, Symbol,
     Term, Totals, Uncertainty, Verdict,
 };
-use crate::settings::{InEffect, Release};
+use crate::settings::{InEffect, Release, Turn};
 use crate::speed::Speed;
 use crate::speed::prompt::PromptSpeed;
-use crate::speed::turn::{Reuse, TurnTime};
+use crate::speed::turn::{Reuse, Seconds, TurnTime};
 use crate::text;
 use crate::units::{Bytes, Difference};
 
@@ -29,11 +29,11 @@ macro_rules! record {
         $($(#[$is:meta])* $key:ident: $kind:ty = $value:expr,)*
     }) => {
         $(#[$of])*
-        #[derive(serde::Serialize)]
-        struct $name<$life> { $($(#[$is])* $key: $kind,)* }
+        #[derive(schemars::JsonSchema, serde::Serialize)]
+        pub(crate) struct $name<$life> { $($(#[$is])* $key: $kind,)* }
 
         impl<$life> $name<$life> {
-            fn of($($from: $type),*) -> Self {
+            pub(crate) fn of($($from: $type),*) -> Self {
                 Self { $($key: $value,)* }
             }
         }
@@ -47,18 +47,7 @@ pub(crate) use record;
 /// # Errors
 /// Only if a number is not representable in JSON, which plans do not contain.
 pub fn json(plan: &Plan) -> serde_json::Result<String> {
-    text::json(&object(plan))
-}
-
-/// Where a model was read.
-#[derive(Clone, Debug, Serialize)]
-pub struct ModelSource {
-    /// Which source answered, as in lists: `catalogue`.
-    pub source: &'static str,
-    /// The reference that opens it again.
-    pub reference: String,
-    /// What its weights would be exact after, if they are not.
-    pub exact_after: Option<ExactAfter>,
+    json_with(plan, &Besides::default())
 }
 
 /// What an object has besides its plan.
@@ -88,67 +77,105 @@ pub fn json_with(plan: &Plan, besides: &Besides<'_>) -> serde_json::Result<Strin
     let Besides { source, speed, prompt, turn, ram, starts, releases } = *besides;
     let launch = starts.and_then(|all| Some(LaunchRecord::of(all.starts.first()?, &all.starts)));
     let prompt = prompt.map(PromptRecord::of);
-    let turn = turn.map(|(time, reuse)| TurnRecord::of(time, reuse));
-    text::json(&Object { source, speed, prompt, turn, launch, ram, releases, ..Object::of(plan) })
-}
-
-/// The object of [`json`], to embed in another.
-pub fn object(plan: &Plan) -> impl Serialize + '_ {
-    Object::of(plan)
+    let turn = plan.settings.turn.zip(turn).map(|(asked, (time, reuse))| TurnRecord::of(asked, time, reuse));
+    let releases = releases.map(|all| all.iter().map(ReleaseRecord::of).collect());
+    let known = PlanRecord::of(plan, source.unwrap_or(&ModelSource::UNKNOWN));
+    text::json(&PlanRecord { speed, prompt, turn, launch, ram, releases, ..known })
 }
 
 record! {
-    Object<'a>(plan: &'a Plan) {
-        plimsoll: &'static str = env!("CARGO_PKG_VERSION"),
-        engine: &'static str = plan.engine.name(),
-        release: Option<Release> = plan.settings.release,
-        confidence: Confidence = plan.confidence,
-        confidence_reasons: &'a [Uncertainty] = &plan.uncertainties,
-        origin: Origin = plan.origin,
+    /// A plan. Sizes are in bytes.
+    PlanRecord<'a>(plan: &'a Plan, source: &'a ModelSource) {
         #[serde(flatten)]
-        source: Option<&'a ModelSource> = None,
-        model: &'a ModelSummary = &plan.model,
+        head: PlanSource<'a> = PlanSource::of(plan, source),
+        /// Why the figures are not exact, if they are not.
+        confidence_reasons: &'a [Uncertainty] = &plan.uncertainties,
+        /// Where the description of the machine comes from.
+        origin: Origin = plan.origin,
+        /// The knobs after the engine's rules.
         settings: &'a InEffect = &plan.settings,
+        /// GPUs in order, the CPU last.
         devices: Vec<DeviceRecord<'a>> = {
             plan.devices.iter().zip(plan.headrooms()).map(|(device, left)| DeviceRecord::of(device, left)).collect()
         },
         /// RAM as one pool, where GPUs take memory of it.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
         pools: Vec<PoolRecord<'a>> = {
             let gpus = plan.gpus_in_ram();
             Some(PoolRecord::of(plan, plan.ram())).filter(|_| !gpus.is_empty()).into_iter().collect()
         },
+        /// The model, and what is loaded with it.
         parts: Vec<PartRecord<'a>> = plan.parts.iter().map(|part| PartRecord::of(part, plan)).collect(),
+        /// Blocks in order, the output layer last.
         layers: Vec<LayerRecord<'a>> = plan.layers.iter().map(|layer| LayerRecord::of(layer, plan)).collect(),
+        /// The compute graph.
         graph: GraphRecord<'a> = GraphRecord::of(&plan.graph),
+        /// Sums over the devices.
         totals: Totals = plan.totals,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
+        /// The share of each computer, where there are several.
         computers: Vec<Computer> = Some(plan.computers()).filter(|all| all.len() > 1).unwrap_or_default(),
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// The engine's own estimate; null for an engine that makes none.
         estimate: Option<&'a Estimate> = plan.estimate.as_ref(),
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// The caches block by block; null where the Ollama engine does not make them.
         own_caches: Option<&'a OwnCaches> = plan.own_caches.as_ref(),
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// What `ollama ps` will say; null for an engine that it does not list.
         ollama_ps: Option<OllamaPsRecord<'a>> = plan.ollama_ps.as_ref().map(OllamaPsRecord::of),
+        /// Layers on GPUs, the output layer counted.
         offloaded: usize = plan.offloaded,
+        /// All layers, the output layer counted.
         layer_count: usize = plan.layers.len(),
+        /// Weights in RAM of layers that count as on GPUs.
         parts_in_ram: Bytes = plan.parts_in_ram(),
+        /// Whether and where the model fits.
         verdict: Verdict = plan.verdict,
+        /// Where what a token needs is.
         outcome: Outcome = plan.outcome(),
+        /// Why the engine refuses; null if it does not.
         refused: Option<&'a str> = plan.refusal.as_deref(),
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// How fast it generates; null where that cannot be known, and in other answers than `plan`.
         speed: Option<&'a Speed> = None,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// How fast it reads a prompt; null in other answers than `plan`.
         prompt: Option<PromptRecord<'a>> = None,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// How long the turn takes that was asked for; null if none was.
         turn: Option<TurnRecord<'a>> = None,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// How Ollama starts llama-server; null where it does not, and in other answers than `plan`.
         launch: Option<LaunchRecord<'a>> = None,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// What it takes of RAM; null in other answers than `plan`.
         ram: Option<&'a RamUse> = None,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        releases: Option<&'a [OtherRelease]> = None,
+        /// What other releases of llama.cpp would take; null unless `--releases` asks.
+        releases: Option<Vec<ReleaseRecord<'a>>> = None,
+        /// What else there is to say, one sentence each.
         notes: &'a [String] = &plan.notes,
+    }
+}
+
+/// What another release would take, or why it refuses.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ReleaseRecord<'a> {
+    release: Release,
+    /// All that it would take; null if it refuses.
+    total: Option<Bytes>,
+    /// Bytes more than the plan at hand, negative for less; null if it refuses.
+    more: Option<i64>,
+    /// The same for each device, GPUs in order, the CPU last; none if it refuses.
+    devices: &'a [DeviceDifference],
+    /// What it would decide otherwise, each as part of a sentence.
+    decisions: &'a [String],
+    /// Why it refuses; null if it does not.
+    refused: Option<&'a str>,
+}
+
+impl<'a> ReleaseRecord<'a> {
+    fn of(other: &'a OtherRelease) -> Self {
+        let OtherRelease { release, difference } = other;
+        let release = *release;
+        match difference {
+            ReleaseDifference::Planned { total, more, devices, decisions } => {
+                Self { release, total: Some(*total), more: Some(*more), devices, decisions, refused: None }
+            }
+            ReleaseDifference::Refused { refused } => {
+                Self { release, total: None, more: None, devices: &[], decisions: &[], refused: Some(refused) }
+            }
+        }
     }
 }
 
@@ -171,11 +198,16 @@ record! {
 
 record! {
     /// How long a turn takes; without a figure, `reason` says why.
-    TurnRecord<'a>(time: &'a Result<TurnTime, String>, reuse: &'a Reuse) {
+    TurnRecord<'a>(asked: Turn, time: &'a Result<TurnTime, String>, reuse: &'a Reuse) {
         #[serde(flatten)]
-        time: Option<&'a TurnTime> = time.as_ref().ok(),
-        #[serde(skip_serializing_if = "Option::is_none")]
+        asked: Turn = asked,
+        /// Until the first token is written.
+        first: Option<Seconds> = time.as_ref().ok().map(|time| time.first),
+        /// Until the last is.
+        last: Option<Seconds> = time.as_ref().ok().map(|time| time.last),
+        confidence: Option<Confidence> = time.as_ref().ok().map(|time| time.confidence),
         reason: Option<&'a str> = time.as_ref().err().map(String::as_str),
+        /// What of a prompt the server need not read again.
         reuse: &'a Reuse = reuse,
     }
 }
@@ -185,7 +217,9 @@ record! {
     LaunchRecord<'a>(first: &'a ServerStart, starts: &'a [ServerStart]) {
         args: &'a [String] = &first.command.args,
         env: &'a BTreeMap<String, String> = &first.command.env,
+        /// The GPUs that Ollama chose, as indices in the machine.
         gpus: &'a [usize] = &first.gpus,
+        /// Bytes that Ollama expects it to need.
         predicted: u64 = first.predicted,
         /// What the fit keeps free on each GPU.
         margin: Bytes = {
@@ -207,41 +241,40 @@ record! {
 }
 
 record! {
+    /// A device, and what the plan takes on it.
     DeviceRecord<'a>(device: &'a DevicePlan, headroom: Headroom) {
         id: &'a str = &device.id,
         kind: DeviceKind = device.kind,
         name: &'a str = &device.name,
         backend: Option<Backend> = device.backend,
         total: Bytes = device.total,
+        /// Free memory before the model is loaded.
         free: Bytes = device.free,
         swap_free: Bytes = device.swap_free,
+        /// Weights of its layers, and parts of other layers.
         weights: Bytes = device.weights,
-        #[serde(skip_serializing_if = "is_zero")]
+        /// The part of the weights in a layout of the CPU's own.
         repacked: Bytes = device.repacked,
-        #[serde(skip_serializing_if = "is_zero")]
+        /// The part of the weights that nothing reads after the load: pages of a mapped file.
         read_once: Bytes = device.read_once,
         cache: Bytes = device.cache,
         graph: Bytes = device.graph,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// The compute buffer as the fit measures it, where a load takes another size.
         graph_measured: Option<Bytes> = device.graph_measured,
+        /// What the engine keeps free: the sum of `reserves`.
         reserved: Bytes = device.reserved(),
         reserves: &'a [Reserve] = &device.reserves,
         /// What is left above what is kept free; negative where that is missing.
         headroom: Difference = headroom.above_kept(),
+        /// Indices of its layers.
         layers: &'a [usize] = &device.layers,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// The computer that it is in; null for the one that runs the engine.
         computer: Option<&'a str> = device.computer.as_deref(),
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// What driver and backend take besides, which no other figure has; null where that is not known.
         driver: Option<DriverMemory> = device.driver,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// The largest single buffer; null for the CPU, and where an engine does not know its buffers.
         largest_buffer: Option<LargestBuffer> = device.largest_buffer,
     }
-}
-
-/// Whether there is nothing to say.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(bytes: &Bytes) -> bool {
-    *bytes == Bytes::ZERO
 }
 
 record! {
@@ -252,7 +285,9 @@ record! {
         total: Bytes = ram.total,
         free: Bytes = ram.free,
         swap_free: Bytes = ram.swap_free,
+        /// What GPUs and CPU take of it.
         asked: Bytes = ram.asked,
+        /// What is left; negative where it is missing.
         left: Difference = ram.left(),
     }
 }
@@ -265,21 +300,26 @@ record! {
             let of = |(device, memory): (&'a DevicePlan, &PartMemory)| PartDeviceRecord::of(&device.id, *memory);
             plan.devices.iter().zip(&part.devices).map(of).collect()
         },
+        /// Its file as it was named; null where that is not known.
         file: Option<&'a str> = part.file.as_deref(),
     }
 }
 
 record! {
+    /// What a part takes on a device.
     PartDeviceRecord<'a>(id: &'a str, memory: PartMemory) {
         id: &'a str = id,
         weights: Bytes = memory.weights,
         cache: Bytes = memory.cache,
+        /// The compute buffer as reserved while loading.
         graph: Bytes = memory.graph,
+        /// The compute buffer once the first batches or images have been computed.
         graph_ready: Bytes = memory.graph_ready,
     }
 }
 
 record! {
+    /// A layer.
     LayerRecord<'a>(layer: &'a LayerPlan, plan: &'a Plan) {
         index: usize = layer.index,
         kind: LayerKind = plan.layer_kind(layer.index),
@@ -287,23 +327,31 @@ record! {
         weights: Bytes = layer.weights,
         cache: Bytes = layer.cache,
         cache_formula: &'a str = &layer.cache_term.formula,
+        /// Why it is on its device.
         why: String = layer.reason(&plan.devices),
     }
 }
 
 record! {
+    /// The compute graph.
     GraphRecord<'a>(graph: &'a GraphPlan) {
+        /// Where some layers are in RAM.
         partial: Bytes = graph.partial.bytes,
+        /// Where all layers are on GPUs.
         full: Bytes = graph.full.bytes,
+        /// Which of both is in force.
         used: GraphUse = graph.used,
         why: &'a str = &graph.why,
+        /// The terms of the one in force, largest first.
         terms: &'a [Term] = graph.in_force().terms(),
         branches: Branches<'a> = Branches::of(graph),
+        /// The letters of the formulas.
         letters: &'a [Symbol] = &graph.legend,
     }
 }
 
 record! {
+    /// The branches of which the largest decides, for both sizes.
     Branches<'a>(graph: &'a GraphPlan) {
         partial: Vec<BranchRecord<'a>> = branches(&graph.partial),
         full: Vec<BranchRecord<'a>> = branches(&graph.full),
@@ -316,9 +364,11 @@ fn branches(size: &GraphSize) -> Vec<BranchRecord<'_>> {
 }
 
 record! {
+    /// A branch of a formula's `max`.
     BranchRecord<'a>(branch: &'a Branch, wins: bool) {
         name: &'a str = &branch.name,
         bytes: Bytes = branch.bytes,
+        /// Whether it is the largest.
         wins: bool = wins,
         terms: &'a [Term] = &branch.terms,
     }

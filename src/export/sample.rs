@@ -1,5 +1,6 @@
 //! A load as a sample for others: what its program printed, without names, with its figures as they were read.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check::version;
@@ -33,8 +34,8 @@ record! {
 }
 
 /// A figure in a log.
-#[derive(Serialize)]
-struct Figure<'a> {
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Figure<'a> {
     device: &'a str,
     part: Part,
     term: CheckedTerm,

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Gpu, Machine, Os, presets};
@@ -82,7 +83,7 @@ fn windows() -> (String, Option<String>) {
 }
 
 /// Least and most that was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Span {
     /// The least.
     pub least: Bytes,
@@ -91,7 +92,7 @@ pub struct Span {
 }
 
 /// What a driver and a backend take on one GPU. Nothing of it is exact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DriverMemory {
     /// The backend.
     pub backend: Backend,
@@ -105,7 +106,7 @@ pub struct DriverMemory {
 }
 
 /// Further memory at the first prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct FirstPrompt {
     /// For a model without experts.
     pub dense: Bytes,
@@ -114,7 +115,7 @@ pub struct FirstPrompt {
 }
 
 /// How a figure is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(tag = "basis", rename_all = "lowercase")]
 pub enum Basis {
     /// Measured on this machine and remembered.
@@ -246,7 +247,7 @@ impl fmt::Display for DriverMemory {
 const LEVEL_ZERO: Bytes = Bytes::gib(4);
 
 /// What a driver allows for one buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct BufferLimit {
     /// Its size at most.
     pub bytes: Bytes,
@@ -286,7 +287,7 @@ pub const fn working_set(ram: Bytes) -> Bytes {
 }
 
 /// The limits of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct VulkanLimits {
     /// `minStorageBufferOffsetAlignment`, in bytes: of every tensor in a device buffer.
     pub align: u64,

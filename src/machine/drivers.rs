@@ -2,19 +2,20 @@
 
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Gpu};
 use crate::named::named;
 
 /// Drivers of a machine, as far as they are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Drivers {
     /// NVIDIA's branch: `580` of 580.82.07.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub nvidia: Option<u32>,
     /// The major version of NVIDIA's `JetPack`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub jetpack: Option<u32>,
 }
 
@@ -42,7 +43,7 @@ pub fn major(text: &str) -> Result<u32, String> {
 
 named! {
     /// Vector instructions of a CPU; each set has those before it of the same architecture.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum CpuInstructions {
         /// None that ggml has a layout for.

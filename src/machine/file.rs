@@ -1,5 +1,6 @@
 //! Machine files: the output of `plimsoll devices --json`, to plan for one computer on another.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::budget::VulkanLimits;
@@ -15,7 +16,7 @@ pub const MAX_MEMORY: Bytes = Bytes(1 << 50);
 pub(super) const MAX_GPUS: usize = 256;
 
 /// A machine as JSON, with the same keys as a plan's devices: GPUs in order, the CPU last.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct MachineRecord<'a> {
     /// The version that wrote it.
     pub plimsoll: &'static str,
@@ -24,20 +25,17 @@ pub struct MachineRecord<'a> {
     /// Its operating system.
     pub os: Os,
     /// How fast its disk is read, if it was stated.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<Bandwidth>,
     /// Vector instructions of its CPU, unless they are assumed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuInstructions>,
     /// Versions of its drivers.
-    #[serde(skip_serializing_if = "Drivers::is_unknown")]
     pub drivers: Drivers,
     /// Its devices.
     pub devices: Vec<DeviceRecord<'a>>,
 }
 
 /// One device with the keys that it has in a plan; the sizes of a plan are zero.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct DeviceRecord<'a> {
     pub id: String,
@@ -53,26 +51,17 @@ pub struct DeviceRecord<'a> {
     pub reserved: Bytes,
     pub layers: [usize; 0],
     pub integrated: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dedicated: Option<Bytes>,
     pub compute: Option<String>,
     pub driver_major: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub computer: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub vulkan: Option<VulkanLimits>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_memory: Option<Bytes>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gfx: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pci: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub also_vulkan: Option<bool>,
+    pub also_vulkan: bool,
 }
 
 impl<'a> MachineRecord<'a> {
@@ -118,7 +107,7 @@ impl<'a> DeviceRecord<'a> {
             bandwidth: ram.bandwidth,
             gfx: None,
             pci: None,
-            also_vulkan: None,
+            also_vulkan: false,
         }
     }
 
@@ -137,7 +126,7 @@ impl<'a> DeviceRecord<'a> {
             vulkan: gpu.vulkan,
             gfx: gpu.listed.gfx.as_deref(),
             pci: gpu.listed.pci.as_deref(),
-            also_vulkan: gpu.listed.also_vulkan.then_some(true),
+            also_vulkan: gpu.listed.also_vulkan,
             driver_memory: gpu.driver_memory,
             link: gpu.link.map(|link| link.to_string()),
             ..Self::cpu(memory)

@@ -1,6 +1,7 @@
 //! Hyperparameters from the header, of any integer type. Engines have their own rules for missing and mistyped ones. And the
 //! groups of a model's tensors, and its summary.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Model;
@@ -217,7 +218,7 @@ fn plain_number(text: &str) -> Option<usize> {
 }
 
 /// Key facts of a model.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ModelSummary {
     /// `general.name`, or else the file's name.
     pub name: String,
@@ -236,7 +237,6 @@ pub struct ModelSummary {
     /// Number of blocks.
     pub layers: usize,
     /// How many of them, the last ones, predict further tokens (`NextN`, or MTP).
-    #[serde(skip_serializing_if = "is_zero")]
     pub nextn_layers: usize,
     /// Context that the model was trained for, in tokens.
     pub context_train: Option<u64>,
@@ -253,11 +253,6 @@ impl ModelSummary {
         let all = parameters(self.parameters);
         if self.experts.is_some() { format!("{all} ({})", parameters(self.active_parameters)) } else { all }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 impl Model {

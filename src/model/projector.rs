@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Model;
@@ -11,7 +12,7 @@ use crate::gguf::{GgmlType, Header, Tensor, Value};
 use crate::units::Bytes;
 
 /// What a model reads besides text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Modalities {
     /// Images.
     pub vision: bool,
@@ -37,7 +38,7 @@ impl Modalities {
 }
 
 /// The projector of a model that reads more than text, where nothing but its size is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MissingProjector {
     /// What it reads.
     #[serde(flatten)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::pattern::{self, Hole, Kind, Row, holes, patterns};
@@ -150,9 +151,9 @@ pub(super) fn is_first(key: &str) -> bool {
 macro_rules! settings {
     ($($(#[$attribute:meta])* $field:ident: $type:ty,)*) => {
         /// Settings that a program was given or reports; `None` if the log does not say.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+        #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
         pub struct ObservedSettings {
-            $($(#[$attribute])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
+            $($(#[$attribute])* pub $field: Option<$type>,)*
         }
 
         impl ObservedSettings {
@@ -203,6 +204,7 @@ settings! {
     cache_type_v: CacheType,
     /// Layers on GPUs as requested (`-ngl`).
     #[serde(serialize_with = "gpu_layers")]
+    #[schemars(with = "Option<CountOrWord>")]
     gpu_layers: GpuLayers,
     /// Shares of the layers per GPU (`-ts`).
     tensor_split: Vec<f64>,
@@ -214,7 +216,7 @@ settings! {
     device: String,
     /// Servers of RPC devices (`--rpc`).
     rpc: String,
-    /// Layers whose experts stay in RAM (`-ncmoe`); all of them are [`u64::MAX`].
+    /// Layers whose experts stay in RAM (`-ncmoe`); all of them are 2^64 - 1.
     n_cpu_moe: u64,
     /// Layers whose dense feed-forward weights stay in RAM (`-ncffn`).
     n_cpu_ffn: u64,
@@ -261,10 +263,14 @@ settings! {
 }
 
 /// A number, or `auto` or `all`.
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+enum CountOrWord {
+    Count(u64),
+    Word(&'static str),
+}
+
 #[allow(clippy::ref_option, reason = "serde's signature")]
 fn gpu_layers<S: Serializer>(layers: &Option<GpuLayers>, serializer: S) -> Result<S::Ok, S::Error> {
-    match layers.unwrap_or_default().word() {
-        Ok(count) => serializer.serialize_u64(count),
-        Err(word) => serializer.serialize_str(word),
-    }
+    layers.map(|layers| layers.word().map_or_else(CountOrWord::Word, CountOrWord::Count)).serialize(serializer)
 }

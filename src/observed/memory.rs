@@ -1,5 +1,6 @@
 //! Lines of memory: buffers, caches, and the breakdown table.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -198,7 +199,7 @@ holes! {
 const WRAP: i64 = 1 << 44;
 
 /// One row of the breakdown table: whole MiB, cut off.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct TableRow {
     /// Memory of the load: `model + context + compute`.
     #[serde(rename = "self")]
@@ -210,16 +211,12 @@ pub struct TableRow {
     /// Compute buffers.
     pub compute: i64,
     /// The device's memory; none for the host and further buffer types.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<i64>,
     /// Free memory by the driver when the table is printed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<i64>,
     /// Memory neither free nor of the load.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub unaccounted: Option<i64>,
     /// The device's name without its vendor's, or an RPC server's address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub described: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::CpuInstructions;
@@ -12,62 +13,62 @@ use crate::units::Bytes;
 pub const RAM: &str = "RAM";
 
 /// One moment. All sizes are in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Sample {
     /// Seconds since 1970.
     pub time: f64,
     /// GPUs in order, RAM last.
     pub devices: Vec<DeviceSample>,
     /// The CPU's vector instructions, by which weights in RAM are repacked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub cpu: Option<CpuInstructions>,
     /// Programs that serve models.
     pub programs: Vec<ProgramSample>,
     /// What cannot be read, one sentence each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub unread: Vec<String>,
 }
 
 /// Memory of a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct DeviceSample {
-    /// `GPU0`, or [`RAM`].
+    /// `GPU0`, or `RAM`.
     pub id: String,
     pub name: String,
     pub total: Bytes,
     pub free: Bytes,
     /// What programs that serve no models hold, where the driver tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub others: Option<Bytes>,
 }
 
 /// A program that serves models.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ProgramSample {
     /// Process ID; none of a program on another computer.
     pub pid: Option<u32>,
     /// `llama-server`, `ollama`.
     pub name: String,
     /// Its command line, without keys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub command: Option<String>,
     /// What it holds on each GPU, where the driver tells.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub gpus: Vec<OnGpu>,
     /// What it holds in RAM.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub ram: Option<InRam>,
     /// What it says of itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub served: Option<Served>,
     /// Models that it lists as loaded (Ollama).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub listed: Vec<Listed>,
 }
 
 /// Memory of a program on a GPU.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct OnGpu {
     pub device: String,
@@ -75,54 +76,54 @@ pub struct OnGpu {
 }
 
 /// Memory of a program in RAM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct InRam {
     /// All that is resident.
     pub resident: Bytes,
     /// Of that, its own: caches, buffers, weights that are not mapped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub own: Option<Bytes>,
     /// Of that, pages of files: mapped weights, its own code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub mapped: Option<Bytes>,
     /// Paged out besides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub swapped: Option<Bytes>,
     /// Its share, where pages shared by several programs are divided among them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub share: Option<Bytes>,
 }
 
 /// What llama-server says of itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Served {
     /// Whether the model is loaded.
     pub ready: bool,
     /// Tokens of context of each slot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub context: Option<u64>,
     /// Slots.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub slots: Option<u64>,
     /// Slots at work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub busy: Option<u64>,
     /// Whether any prompt was processed since the start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub prompted: Option<bool>,
     /// Tokens of prompts processed since the start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub prompt_tokens: Option<u64>,
 }
 
 /// A model that Ollama lists as loaded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Listed {
     pub name: String,
     pub size: Bytes,
     pub vram: Bytes,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub context: Option<u64>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{DevicePlan, LayerPlan, Plan, Why};
@@ -23,7 +24,7 @@ pub struct Part {
 
 named! {
     /// The models that llama-server loads together.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum PartKind {
         /// The model itself.
@@ -250,7 +251,7 @@ impl BufferKind {
 }
 
 /// The caches that the Ollama engine allocates for a model, block by block.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct OwnCaches {
     /// All blocks, without checkpoints.
     pub bytes: Bytes,
@@ -263,7 +264,7 @@ pub struct OwnCaches {
 }
 
 /// One block's cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct OwnCache {
     /// What it stores.
     #[serde(flatten)]
@@ -281,7 +282,7 @@ pub struct OwnCache {
 }
 
 /// What a cache stores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum OwnCacheKind {
     /// Nothing: the block has no cache, or uses that of another one.
@@ -365,19 +366,18 @@ impl OwnCache {
 
 /// The largest buffer that a backend asks its driver for, at most: where memory is divided into several buffers, no
 /// tensor is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct LargestBuffer {
     /// Its size.
     pub bytes: Bytes,
     /// What it is for.
     pub holds: BufferUse,
     /// What the driver allows, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<BufferLimit>,
 }
 
 /// What a buffer is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum BufferUse {
@@ -434,7 +434,7 @@ impl fmt::Display for LargestBuffer {
 }
 
 /// What a layer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LayerKind {
     /// A block of the model.

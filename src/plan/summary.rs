@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{DevicePlan, Outcome, Part, PartKind, Plan, Verdict};
@@ -137,7 +138,7 @@ impl Knob {
 }
 
 /// One computer's part of a plan, summed over its devices.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Computer {
     /// Its name; none for the computer that runs the engine.
     pub name: Option<String>,
@@ -150,7 +151,6 @@ pub struct Computer {
     /// Free memory on them.
     pub free: Bytes,
     /// What its devices lack, each for itself: free memory of one is of no use to another.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<(String, Bytes)>,
 }
 
@@ -203,7 +203,7 @@ impl Computer {
 }
 
 /// The columns SIZE and PROCESSOR of `ollama ps`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct OllamaPs {
     /// All bytes that Ollama counts.
     pub size: Bytes,

@@ -1,5 +1,6 @@
 //! Whether and where a model fits, for scripts and for users: the outcome, what is left on every device, and RAM as one pool.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::DevicePlan;
@@ -9,7 +10,7 @@ use crate::units::{Bytes, Difference};
 
 named! {
     /// Whether and where a model fits.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Verdict {
         /// All layers are on GPUs.
@@ -42,7 +43,8 @@ impl Verdict {
 }
 
 /// Where what a token needs is, for the user. Slower ones come later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Every tensor that a token needs is on GPUs, with room for what drivers take besides.
     Vram,
@@ -135,12 +137,6 @@ impl Outcome {
 /// Whether some GPU that holds layers may lack room for what its driver takes.
 fn is_tight(devices: &[DevicePlan]) -> bool {
     used_gpus(devices).any(|(_, headroom)| headroom.is_tight())
-}
-
-impl Serialize for Outcome {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
 }
 
 /// What is left on one device.

@@ -5,11 +5,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::flag::gpu_number;
 use super::{CacheType, Context, DeviceName, GpuLayers, Outputs, Settings, TensorOverride};
-use crate::named::named;
+use crate::named::{named, schema_of_names};
 
 /// The options of drafting.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -171,7 +172,7 @@ impl FromStr for ImageSize {
 
 named! {
     /// How weights get into RAM (`--load-mode`, `common/arg.cpp`, 0.1.161).
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum LoadMode {
         /// Mapped from the file: pages that are not read may leave RAM.
@@ -214,7 +215,7 @@ impl FromStr for LoadMode {
 
 named! {
     /// The kind of pooling (`--pooling`, `llama_pooling_type` in `llama.h`, 0.1.161), in the order of llama.cpp's numbers.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Pooling {
         /// None: an embedding for each token.
@@ -318,6 +319,8 @@ impl Settings {
         settings
     }
 }
+
+schema_of_names!(LlamaProgram, "A program of llama.cpp.");
 
 impl Serialize for LlamaProgram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use super::programs::Ships;
-use crate::named::named;
+use crate::named::{named, schema_of_names};
 
 /// Build numbers of llama.cpp itself; distributors count from 1.
 pub const BUILDS: Range<u64> = 1_000..100_000;
@@ -70,6 +70,8 @@ impl FromStr for Release {
         })
     }
 }
+
+schema_of_names!(Release, "A release of llama.cpp.");
 
 impl Serialize for Release {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,12 +1,13 @@
 //! A turn of a conversation, as `--turn` and `--cached` describe it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Settings;
 use super::flag::count;
 
 /// What is sent and written in a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Turn {
     /// Tokens sent, with all that was said before.
     pub prompt: u64,

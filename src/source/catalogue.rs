@@ -18,6 +18,7 @@ use crate::model::mixture::{self, PublishedFile, Quantisation};
 use crate::model::quantise::QuantiseError;
 use crate::model::{MissingProjector, Modalities, Model, ModelError, Projector};
 use crate::units::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -80,7 +81,7 @@ pub struct CatalogueEntry {
 }
 
 /// What a model is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Use {
     /// Conversation and instructions.

@@ -10,6 +10,7 @@
 pub mod constants;
 pub mod work;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::range::Class;
@@ -28,7 +29,7 @@ pub const LONG: u64 = 4096;
 const CPU_ATTENTION: f64 = 1.6;
 
 /// The modelled speed at which a prompt is read.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct PromptSpeed {
     /// Tokens of the prompt.
     pub tokens: u64,
@@ -43,7 +44,6 @@ pub struct PromptSpeed {
     /// Always modelled, or assumed.
     pub confidence: Confidence,
     /// Why it is assumed or wide, as part of a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What the prompt's time consists of, in the order of devices.
     pub terms: Vec<Term>,

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::prompt::PromptSpeed;
@@ -14,7 +15,7 @@ use crate::settings::{CHECKPOINTS, Turn};
 use crate::units::Tokens;
 
 /// Seconds, as a range.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Seconds {
     /// In the middle.
     pub seconds: f64,
@@ -25,7 +26,7 @@ pub struct Seconds {
 }
 
 /// How long a turn takes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct TurnTime {
     /// The turn.
     #[serde(flatten)]
@@ -99,7 +100,7 @@ impl fmt::Display for TurnTime {
 }
 
 /// What a server keeps of a prompt for the next.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Reuse {
     /// Whether it can go back to where a new prompt differs.
     pub goes_back: bool,

@@ -624,7 +624,7 @@ impl AllocationPage {
                 json!({ "with": other.label, "instead_of": self.label, "refused": refusal.to_string() })
             }
         });
-        json!({ "page": "allocation", "phase": self.phase.name(), "remark": self.remark, "devices": devices(&self.walk), "compared": compared })
+        json!({ "phase": self.phase.name(), "remark": self.remark, "devices": devices(&self.walk), "compared": compared })
     }
 
     /// For each device its timeline, its peak and the tensors alive then, in `cells` cells; `textured` where there are no

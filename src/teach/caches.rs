@@ -37,7 +37,6 @@ pub struct CachesPage {
     /// Bytes of the model's caches in the plan.
     pub planned: Bytes,
     /// Bytes of the draft's caches in the plan.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub draft: Option<Bytes>,
     /// Bytes that llama.cpp would allocate; `None` if it does not support the model.
     pub llama_cpp: Option<Bytes>,
@@ -446,11 +445,7 @@ fn keeps_in_ollama_engine(plan: &Plan, own: Option<OwnCache>) -> BlockMemory {
 impl CachesPage {
     /// `{"kinds":[…],"stores":[…],"states":[…],"formats":[…],"planned","llama_cpp","ollama_engine"}`, sizes in bytes.
     pub fn json(&self) -> Value {
-        let mut page = json!({ "page": "cache" });
-        if let (Value::Object(page), Ok(Value::Object(own))) = (&mut page, serde_json::to_value(self)) {
-            page.extend(own);
-        }
-        page
+        json!(self)
     }
 
     /// What is planned for the model, and for its draft.

@@ -58,7 +58,6 @@ pub struct FormulaNode {
     /// Whether it is counted in its parent.
     pub role: NodeRole,
     /// Its parts.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<FormulaNode>,
 }
 
@@ -540,14 +539,11 @@ const MAX_DEPTH: usize = 5;
 impl FormulasPage {
     /// `{"legend":[…],"whole":{"name","formula","numbers","amount","role","parts"},"contests":[…]}`.
     pub fn json(&self) -> Value {
-        let mut page =
-            json!({ "page": "formulas", "legend": self.legend, "whole": self.whole, "contests": self.contests });
-        match &self.versus {
-            Some(Ok(versus)) => page["versus"] = json!(versus),
-            Some(Err(why)) => page["versus"] = json!({ "refused": why }),
-            None => {}
-        }
-        page
+        let versus = self.versus.as_ref().map(|versus| match versus {
+            Ok(versus) => json!(versus),
+            Err(why) => json!({ "refused": why }),
+        });
+        json!({ "legend": self.legend, "whole": self.whole, "contests": self.contests, "versus": versus })
     }
 
     /// The legend, the formulas as a nested list, the crossovers, and the formulas beside another engine's, in `cells`

@@ -36,10 +36,9 @@ pub struct GlossaryEntry {
     /// Its definition, in one or two sentences.
     pub meaning: String,
     /// What it is in the plan: `24 MiB on GPU0`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub here: Option<String>,
     /// The lesson that is about it, counted from 0.
-    #[serde(serialize_with = "numbered", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "numbered")]
     pub lesson: Option<usize>,
 }
 
@@ -202,7 +201,7 @@ impl GlossaryPage {
             object["group"] = entry.term.group().into();
             object
         };
-        json!({ "page": "glossary", "terms": self.entries.iter().map(entry).collect::<Vec<_>>() })
+        json!({ "terms": self.entries.iter().map(entry).collect::<Vec<_>>() })
     }
 
     /// The terms under the headings of their groups.

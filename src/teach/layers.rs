@@ -233,7 +233,7 @@ impl DeviceWalk {
 impl LayersPage {
     /// `{"devices":[{"id","free","steps":[{"title","taken","left",…}],"end"}],"result"}`
     pub fn json(&self) -> Value {
-        json!({ "page": "layers", "devices": self.devices, "result": self.result })
+        json!({ "devices": self.devices, "result": self.result })
     }
 
     /// A table for each device; layers that take the same are in one row.

@@ -562,7 +562,6 @@ impl SchedulePage {
         let conditions =
             pipeline.conditions().map(|(description, met)| json!({ "condition": description, "met": met }));
         json!({
-            "page": "schedule",
             "remark": self.remark,
             "phase": self.trace.phase.name(),
             "tokens": self.trace.tokens(),

@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use super::schema::printed;
 use super::{Sandbox, refused};
 
 /// `plimsoll apply` with a program in place of llama-server.
@@ -60,8 +61,10 @@ fn a_recording_is_replayed_as_text_and_as_json() {
     let text = replay("--once");
     // the recorded file is not here: what stands for it is said
     assert!(text.contains("llama-server (process") && text.contains("of the catalogue"), "{text}");
-    let lines: Vec<serde_json::Value> =
-        replay("--json").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut command = sandbox.plimsoll();
+    let output = command.args(["watch", "--json", "--replay"]).arg(&recording).assert().success().get_output().clone();
+    let lines = output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let lines: Vec<serde_json::Value> = lines.map(|line| printed(&command, line)).collect();
     assert!(lines.len() > 10 && lines.iter().all(|line| line["programs"][0]["ram"]["resident"].is_u64()));
     let rubbish = sandbox.file("no.jsonl", b"hello\n");
     let said = refused(sandbox.plimsoll().args(["watch", "--replay"]).arg(rubbish), 3);

@@ -4,7 +4,8 @@ use assert_cmd::Command;
 use rstest::rstest;
 use serde_json::Value;
 
-use super::{Sandbox, refused};
+use super::schema::printed;
+use super::{Sandbox, json, refused};
 use crate::observed::samples::samples;
 
 /// The text of a sample.
@@ -46,8 +47,7 @@ fn a_log_stands_beside_its_plan(#[case] name: &str, #[case] id: &str, #[case] ar
 
 #[test]
 fn json_has_the_logs_own_figures_and_the_plans() {
-    let output = check(&Sandbox::new(), "r26-110", &["--json"]).assert().success().get_output().clone();
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer = json(&mut check(&Sandbox::new(), "r26-110", &[]));
     assert_eq!((&answer["chosen"], &answer["loads"][0]["agrees"]), (&0.into(), &true.into()));
     let load = &answer["loads"][0];
     assert_eq!((&load["program"], &load["release"]), (&"llama.cpp".into(), &"2026-08-05".into()));
@@ -214,8 +214,9 @@ fn settings_are_found_that_show_a_share_of_ollama_ps() {
         command
     };
     let json = |column: &str, status: i32| -> Value {
-        let output = run(column, &["--json"]).assert().code(status).get_output().clone();
-        serde_json::from_slice(&output.stdout).unwrap()
+        let mut command = run(column, &["--json"]);
+        let output = command.assert().code(status).get_output().clone();
+        printed(&command, &output.stdout)
     };
     let other = json("27%/73% CPU/GPU", 1);
     assert_eq!((&other["wanted"], &other["agrees"]), (&73.into(), &false.into()));

@@ -14,6 +14,14 @@ fn explained(sandbox: &Sandbox, arguments: &[&str]) -> assert_cmd::Command {
     command
 }
 
+/// The one page that it prints.
+fn page(command: &mut assert_cmd::Command) -> Value {
+    let mut answer = json(command);
+    let pages = answer["pages"].as_array_mut().unwrap();
+    assert_eq!(pages.len(), 1);
+    pages.remove(0)
+}
+
 #[rstest]
 #[case("llama.cpp", &["--ctx", "8192"])]
 #[case("llama.cpp", &["--ctx", "32768", "--flash-attn", "off"])]
@@ -21,7 +29,7 @@ fn explained(sandbox: &Sandbox, arguments: &[&str]) -> assert_cmd::Command {
 fn the_allocation_is_the_plans_graph_device_by_device(#[case] engine: &str, #[case] knobs: &[&str]) {
     let sandbox = Sandbox::new();
     let arguments = [&["--engine", engine], knobs].concat();
-    let page = json(explained(&sandbox, &arguments).args(["--page", "allocation"]));
+    let page = page(explained(&sandbox, &arguments).args(["--page", "allocation"]));
     let mut planned = sandbox.plimsoll();
     planned.arg("plan").arg(sandbox.model("llama3.1-8b")).args(MACHINE).args(&arguments);
     let plan = json(&mut planned);
@@ -42,11 +50,11 @@ fn the_allocation_is_the_plans_graph_device_by_device(#[case] engine: &str, #[ca
 #[test]
 fn pages_name_projectors_and_drafts() {
     let sandbox = Sandbox::new();
-    let page = |page: &str| {
+    let page = |name: &str| {
         let mut command = sandbox.plimsoll();
-        command.args(["explain", "catalogue:gemma3-4b", "--engine", "llama.cpp", "--ctx", "4096", "--page", page]);
+        command.args(["explain", "catalogue:gemma3-4b", "--engine", "llama.cpp", "--ctx", "4096", "--page", name]);
         command.args(["--model-draft", "catalogue:gemma3-270m", "--spec-type", "draft-simple"]).args(MACHINE);
-        json(&mut command)
+        page(&mut command)
     };
     let formulas = page("formulas");
     let bytes = |node: &Value| node["amount"]["bytes"].as_u64().unwrap();
@@ -98,14 +106,14 @@ fn formulas_and_caches_print_in_four_formats(#[case] page: &str, #[case] engine:
     assert!(output(&["--markdown"]).starts_with("# "));
     assert!(output(&["--svg"]).starts_with("<svg "));
     let value: Value = serde_json::from_str(&output(&["--json"])).unwrap();
-    assert_eq!(value["page"], page);
+    assert_eq!(value["pages"][0]["page"], page);
 }
 
 #[test]
 fn the_formulas_add_up_to_the_plan() {
     let sandbox = Sandbox::new();
     let arguments = ["--engine", "ollama-0.24", "--ctx", "32768"];
-    let page = json(explained(&sandbox, &arguments).args(["--page", "formulas"]));
+    let page = page(explained(&sandbox, &arguments).args(["--page", "formulas"]));
     let mut planned = sandbox.plimsoll();
     planned.arg("plan").arg(sandbox.model("llama3.1-8b")).args(MACHINE).args(arguments);
     let plan = json(&mut planned);
@@ -124,10 +132,11 @@ fn one_lesson_or_all_of_them_are_printed() {
         String::from_utf8(output.stdout).unwrap()
     };
     let all: Value = serde_json::from_str(&output(&["--json"])).unwrap();
-    let all = all.as_array().unwrap();
+    let all = all["pages"].as_array().unwrap();
     assert!(all.len() >= 8);
     let second: Value = serde_json::from_str(&output(&["--lesson", "2", "--json"])).unwrap();
-    assert_eq!(second, all[1]);
+    let second = &second["pages"][0];
+    assert_eq!(*second, all[1]);
     let title = second["title"].as_str().unwrap();
     let drawn = output(&["--lesson", "2"]);
     assert!(drawn.contains(title) && drawn.contains("Question: ") && !drawn.contains("Answer: "), "{drawn}");
@@ -207,7 +216,7 @@ fn a_handout_overwrites_nothing_unless_forced() {
 fn formulas_stand_beside_those_of_another_engine() {
     let sandbox = Sandbox::new();
     let arguments = ["--engine", "llama.cpp", "--ctx", "8192", "--page", "formulas", "--versus", "ollama-0.24"];
-    let page = json(&mut explained(&sandbox, &arguments));
+    let page = page(&mut explained(&sandbox, &arguments));
     let versus = &page["versus"];
     assert_eq!(versus["whole"][0], page["whole"]["amount"]["bytes"]);
     for (at, part) in page["whole"]["parts"].as_array().unwrap().iter().enumerate() {

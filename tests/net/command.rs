@@ -4,6 +4,7 @@ use assert_cmd::Command;
 use serde_json::{Value, json};
 
 use super::server::{Reply, Server, file};
+use crate::cli::schema::printed;
 use crate::support;
 use crate::support::description;
 use plimsoll::gguf::write::Encoding;
@@ -113,7 +114,7 @@ fn check_compares_what_a_running_ollama_lists() {
         let mut command = plimsoll(home.path(), &server);
         command.env("OLLAMA_HOST", &server.url).args(["check", "--json", "--gpu", "24GiB", "--ram", "64GiB"]);
         let output = command.assert().code(status).get_output().clone();
-        serde_json::from_slice(&output.stdout).unwrap()
+        printed(&command, &output.stdout)
     };
     let other = check(1, 1, 1);
     let listed = &other["running"][0];

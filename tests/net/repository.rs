@@ -11,6 +11,7 @@ use plimsoll::source;
 use serde_json::{Value, json};
 
 use super::server::{Reply, Server, file};
+use crate::cli::schema::printed;
 use crate::support;
 use crate::support::description;
 
@@ -51,7 +52,8 @@ fn plimsoll(home: &Path, url: &str, args: &[&str]) -> Command {
 const MACHINE: [&str; 4] = ["--gpu", "24GiB", "--ram", "64GiB"];
 
 fn json_of(command: &mut Command) -> Value {
-    serde_json::from_slice(&command.assert().success().get_output().stdout).unwrap()
+    let output = command.assert().success().get_output().clone();
+    printed(command, &output.stdout)
 }
 
 fn list(home: &Path, url: &str, words: &[&str]) -> Value {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidates::{BestSearch, Candidate, USEFUL};
@@ -43,13 +44,13 @@ pub struct Card {
 }
 
 /// When the first token of an answer comes, after a prompt of a useful context or all that there is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct FirstToken {
     /// Tokens of the prompt.
     pub prompt: u64,
     /// If all of it is read.
     pub whole: Seconds,
-    /// If only its last [`NEW_TOKENS`] are, and the server still has the others.
+    /// If only its last 1024 are, and the server still has the others; none of a shorter prompt.
     pub cached: Option<Seconds>,
 }
 

@@ -164,7 +164,7 @@ Examples:
   plimsoll explain model.gguf --page formulas --ctx 32768 --gpu 24GiB
   plimsoll explain model.gguf --page cache --markdown
   plimsoll explain model.gguf --page allocation --svg > allocation.svg
-  plimsoll explain model.gguf --page allocation --json | jq '.devices[].peak'
+  plimsoll explain model.gguf --page allocation --json | jq '.pages[].devices[].peak'
   plimsoll explain model.gguf --lesson 2
   plimsoll explain model.gguf --lesson 2 --animate > lesson.svg                 a moving picture
   plimsoll explain model.gguf --page layers --step 5                            one step of a walk
@@ -197,3 +197,11 @@ Examples:
   plimsoll machine save here
   plimsoll machine save dream --gpu \"RTX 5090\" --gpu \"RTX 5090\" --ram 128GiB
   plimsoll plan model.gguf --machine dream";
+
+pub(super) const SCHEMA_EXAMPLES: &str = "\
+Examples:
+  plimsoll schema                  what there is
+  plimsoll schema plan             of 'plimsoll plan --json'
+
+Each answer begins with the version of plimsoll and \"schema\", the number of the promise: within a number keys are only
+added, never removed, and none changes its meaning.";

@@ -4,6 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::super::args::CheckArgs;
 use super::super::config::Config;
 use super::super::error::{CliError, one_line};
@@ -13,14 +16,16 @@ use super::super::{error, resolve};
 use super::{DIFFERS, apply, compare, model};
 use crate::answer::check::running::{HeldMemory, ListedModel, driver_overhead, machine_before};
 use crate::engine::PlanRequest;
+use crate::export::check::{HeldRecord, ListedRecord};
+use crate::export::{Head, record};
 use crate::hardware::visible::ServerProcess;
 use crate::hardware::{DetectOptions, Detected, visible};
 use crate::observed::{Load, Observation, ProcessMemory, PsRow};
 use crate::page::{Hue, Page, Span};
-use crate::plan::Plan;
+use crate::plan::{Confidence, Plan};
 use crate::running::held as processes;
 use crate::running::ollama::RunningOllama;
-use crate::settings::{Context, Flag};
+use crate::settings::{Context, Flag, Release};
 use crate::source::Roots;
 use crate::units::Tokens;
 use crate::{hardware, text};
@@ -89,8 +94,8 @@ pub(super) fn check(args: &CheckArgs, live: Live) -> Result<ExitCode, CliError> 
     };
     let agrees = checks.iter().all(RunningCheck::agrees);
     let text = if args.json {
-        let all: Vec<_> = checks.iter().map(RunningCheck::json).collect();
-        error::json("check", text::json(&serde_json::json!({ "running": all, "agrees": agrees })))?
+        let running = checks.iter().map(RunningRecord::of).collect();
+        error::json("check", text::json(&RunningAnswer { head: Head::THIS, running, agrees }))?
     } else {
         checks.iter().map(|check| check.text(&Style::of_stdout())).collect::<Vec<_>>().join("\n")
     };
@@ -115,7 +120,7 @@ pub(super) fn held(args: &CheckArgs, load: &Load) -> String {
 }
 
 /// A running program beside the plan of what it was asked for.
-struct RunningCheck {
+pub(super) struct RunningCheck {
     name: String,
     plan: Plan,
     listed: Option<ListedModel>,
@@ -210,23 +215,33 @@ impl RunningCheck {
         self.hint.iter().for_each(|hint| page.item(hint));
         style.report(&page)
     }
+}
 
-    fn json(&self) -> serde_json::Value {
-        let ps = |ps: crate::plan::OllamaPs| serde_json::json!({ "size": ps.size, "size_vram": ps.vram });
-        let held = |held: &HeldMemory| {
-            serde_json::json!({
-                "device": held.device, "planned": held.planned, "observed": held.observed, "agrees": held.agrees(),
-            })
-        };
-        serde_json::json!({
-            "name": self.name,
-            "model": self.plan.model.name,
-            "ctx": self.plan.settings.ctx,
-            "ollama_ps": self.listed.as_ref().map(|listed| serde_json::json!({
-                "planned": listed.planned.map(ps), "observed": ps(listed.observed), "agrees": listed.agrees(),
-            })),
-            "held": self.held.iter().map(held).collect::<Vec<_>>(),
-            "agrees": self.agrees(),
-        })
+/// What runs, beside its plans.
+#[derive(JsonSchema, Serialize)]
+pub(in crate::cli) struct RunningAnswer<'a> {
+    #[serde(flatten)]
+    head: Head,
+    /// Programs that serve models.
+    running: Vec<RunningRecord<'a>>,
+    /// Whether all agree with their plans.
+    agrees: bool,
+}
+
+record! {
+    /// A program beside the plan of what it was asked for.
+    RunningRecord<'a>(check: &'a RunningCheck) {
+        name: &'a str = &check.name,
+        engine: &'static str = check.plan.engine.name(),
+        release: Option<Release> = check.plan.settings.release,
+        confidence: Confidence = check.plan.confidence,
+        /// The model's name.
+        model: &'a str = &check.plan.model.name,
+        ctx: u64 = check.plan.settings.ctx,
+        /// What Ollama lists; null of another program.
+        ollama_ps: Option<ListedRecord> = check.listed.as_ref().map(ListedRecord::from),
+        /// What drivers say; none where they say nothing.
+        held: Vec<HeldRecord<'a>> = check.held.iter().map(HeldRecord::of).collect(),
+        agrees: bool = check.agrees(),
     }
 }

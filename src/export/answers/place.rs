@@ -2,41 +2,52 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::AnswerSource;
 use crate::answer::place::Placed;
 use crate::answer::sweep::PlanFigures;
+use crate::export::{ModelSource, PlanSource};
 use crate::plan::Plan;
 use crate::speed::Speeds;
 use crate::text;
 
-/// `{…,"now":{plan},"placed":{"command","remarks","settings":{"device":"CUDA0",…},"times","reason","plan"}}`: `placed` is
-/// null where nothing is faster, `settings` are options by their names, and `times` is null where there was no speed before.
+/// A faster placement than the engine's.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct PlaceAnswer<'a> {
+    #[serde(flatten)]
+    head: PlanSource<'a>,
+    /// The engine's own placement.
+    now: PlanFigures,
+    /// The faster one; null where nothing is faster.
+    placed: Option<PlacedRecord<'a>>,
+}
+
+/// A placement.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct PlacedRecord<'a> {
+    /// llama-server's command.
+    command: &'a str,
+    /// What else there is to say of it.
+    remarks: &'a [String],
+    /// Its options by their names.
+    settings: BTreeMap<&'static str, String>,
+    /// How many times as fast; null where no speed was known before.
+    times: Option<f64>,
+    /// Why it is faster.
+    reason: &'a str,
+    plan: PlanFigures,
+}
+
+/// [`PlaceAnswer`] about `plan`, of a model that was read from `source`.
 ///
 /// # Errors
 /// None that an answer can cause.
 pub fn place_json(
-    plan: &Plan,
+    (plan, source): (&Plan, &ModelSource),
     speeds: Option<&Speeds>,
     placed: Option<(&Placed, &str, &[String])>,
 ) -> serde_json::Result<String> {
-    #[derive(Serialize)]
-    struct Object<'a> {
-        #[serde(flatten)]
-        source: AnswerSource,
-        now: PlanFigures,
-        placed: Option<PlacedRecord<'a>>,
-    }
-    #[derive(Serialize)]
-    struct PlacedRecord<'a> {
-        command: &'a str,
-        remarks: &'a [String],
-        settings: BTreeMap<&'static str, String>,
-        times: Option<f64>,
-        reason: &'a str,
-        plan: PlanFigures,
-    }
     let placed = placed.map(|(placed, command, remarks)| PlacedRecord {
         command,
         remarks,
@@ -45,6 +56,5 @@ pub fn place_json(
         reason: &placed.reason,
         plan: PlanFigures::of(&placed.plan, Some(&placed.after)),
     });
-    let (source, now) = (AnswerSource::of(plan), PlanFigures::of(plan, speeds));
-    text::json(&Object { source, now, placed })
+    text::json(&PlaceAnswer { head: PlanSource::of(plan, source), now: PlanFigures::of(plan, speeds), placed })
 }

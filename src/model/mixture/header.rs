@@ -1,5 +1,6 @@
 //! How large the header of a file is, where it was not read.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::Model;
@@ -12,7 +13,7 @@ use super::{of_model, published_file};
 pub const BYTES_PER_TOKEN: u64 = 45;
 
 /// What the weights of a model would be exact after.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ExactAfter {
     /// The reference whose header says what they are; none if no place is known that has the file.
     pub reference: Option<String>,

@@ -78,7 +78,7 @@ impl LessonsPage {
         let bar = |bar: &LessonBar| json!({ "label": bar.label, "value": bar.value.to_string(), "share": bar.share });
         let offered = if let Guess::Choice { offered, .. } = guess { offered.as_slice() } else { &[] };
         json!({
-            "page": "lessons", "title": title, "on": on, "why_not": self.why_not, "changes": self.changes,
+            "title": title, "on": on, "why_not": self.why_not, "changes": self.changes,
             "text": self.lesson.paragraphs(), "bars": bars.iter().map(bar).collect::<Vec<_>>(), "look": look,
             "question": question, "guess": offered, "answer": answer,
         })

@@ -15,7 +15,7 @@ use crate::answer::together::{LoadOutcome, LoadedModels, Shelf};
 use crate::command::Router;
 use crate::command::router::{MODELS_MAX, RouterKind};
 use crate::engine::{EngineId, PlanRequest};
-use crate::export::answers::AnswerSource;
+use crate::export::AnswerSource;
 use crate::export::several::NamedModel;
 use crate::page::answers::{models, together, together_source};
 use crate::page::palette::sign;

@@ -1,0 +1,121 @@
+//! The best settings as JSON and CSV.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::answer::best::{BestRequest, Card, FirstToken, KnobChange, Loss};
+use crate::answer::sweep::PlanFigures;
+use crate::export::{ModelSource, PlanSource, csv, record};
+use crate::plan::{Outcome, Plan};
+use crate::settings::Settings;
+use crate::text;
+use crate::units::{Bytes, Difference};
+
+/// The best settings.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct BestAnswer<'a> {
+    #[serde(flatten)]
+    head: PlanSource<'a>,
+    /// Knobs that stay as they are.
+    held: Vec<&'static str>,
+    /// What the safe card leaves on every GPU besides what the engine keeps free.
+    margin: Bytes,
+    cards: Vec<CardRecord<'a>>,
+}
+
+/// [`BestAnswer`] to `question` about `plan`, of a model that was read from `source` and with the settings `asked`.
+///
+/// # Errors
+/// None that an answer can cause.
+pub fn best_json(
+    (plan, source): (&Plan, &ModelSource),
+    asked: &Settings,
+    question: &BestRequest,
+    cards: &[Card],
+) -> serde_json::Result<String> {
+    text::json(&BestAnswer {
+        head: PlanSource::of(plan, source),
+        held: question.held.iter().map(|knob| knob.name()).collect(),
+        margin: question.margin,
+        cards: cards.iter().map(|card| CardRecord::of(card, asked)).collect(),
+    })
+}
+
+/// A line for each card.
+pub fn best_csv(asked: &Settings, cards: &[Card]) -> String {
+    let row = |card: &Card| {
+        let CardRecord { names, outcome, ctx, cache_type_k, cache_type_v, quant, margin, loss, options, plan, .. } =
+            CardRecord::of(card, asked);
+        let speed = plan.speed.map(|speed| format!("{:.2}", speed.tokens_per_second));
+        [
+            names.join(" "),
+            outcome.name().to_owned(),
+            ctx.to_string(),
+            cache_type_k.to_owned(),
+            cache_type_v.to_owned(),
+            csv::cell(quant),
+            csv::cell(margin.map(|margin| margin.0)),
+            csv::cell(speed),
+            format!("{loss:.4}"),
+            options,
+        ]
+    };
+    let columns = [
+        "names",
+        "outcome",
+        "ctx",
+        "cache_type_k",
+        "cache_type_v",
+        "quant",
+        "margin",
+        "tokens_per_second",
+        "loss",
+        "options",
+    ];
+    csv::table(columns, cards.iter().map(row))
+}
+
+record! {
+    /// Settings, and what they bring.
+    CardRecord<'a>(card: &'a Card, asked: &Settings) {
+        /// What it is best for: `safe`, `quality`.
+        names: Vec<&'static str> = card.objectives.iter().map(|objective| objective.name()).collect(),
+        outcome: Outcome = card.plan.outcome(),
+        ctx: u64 = card.plan.settings.ctx,
+        cache_type_k: &'static str = card.plan.settings.cache_type_k.name(),
+        cache_type_v: &'static str = card.plan.settings.cache_type_v.name(),
+        quant: Option<&'a str> = card.plan.model.file_type.as_deref(),
+        /// What the fullest GPU has left; null without one.
+        margin: Option<Difference> = card.plan.tightest_gpu().map(|(_, headroom)| headroom.above()),
+        /// When the first token of an answer comes; null where that cannot be known.
+        first_token: Option<FirstToken> = card.first_token,
+        /// Why its placement is faster than the engine's; null where the engine decides.
+        placement: Option<&'a str> = card.placement.as_ref().map(|placement| placement.reason.as_str()),
+        /// What quantised weights and caches lose, in nats per token.
+        loss: f64 = card.loss,
+        changes: Vec<ChangeRecord<'a>> = card.changes.iter().map(ChangeRecord::of).collect(),
+        gives_up: Vec<LossRecord<'a>> = card.gives_up.iter().map(LossRecord::of).collect(),
+        /// The options that turn the settings asked for into these.
+        options: String = card.options(asked),
+        plan: PlanFigures = PlanFigures::of(&card.plan, card.speeds.as_ref()),
+    }
+}
+
+record! {
+    /// A knob that a card changes.
+    ChangeRecord<'a>(change: &'a KnobChange) {
+        knob: &'static str = change.knob.name(),
+        from: &'a str = &change.from,
+        to: &'a str = &change.to,
+        /// Whether it had been given.
+        was_set: bool = change.was_set,
+    }
+}
+
+record! {
+    /// What a card gives up.
+    LossRecord<'a>(loss: &'a Loss) {
+        what: &'a str = loss.name(),
+        says: String = loss.to_string(),
+    }
+}

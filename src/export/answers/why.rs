@@ -1,0 +1,110 @@
+//! Why layers are where they are, as JSON and CSV.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::JsonValue;
+use crate::answer::Remedy;
+use crate::answer::change::Change;
+use crate::answer::parts::PartAnswer;
+use crate::answer::place::Placed;
+use crate::answer::why::{LayerAnswer, MemoryUser};
+use crate::export::{ModelSource, PlanSource, csv, record};
+use crate::plan::{Plan, Verdict};
+use crate::speed::SpeedRange;
+use crate::text;
+
+/// Why layers are where they are, and what would bring them onto GPUs.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct WhyAnswer<'a> {
+    #[serde(flatten)]
+    head: PlanSource<'a>,
+    verdict: Verdict,
+    /// Why the engine refuses; null if it does not.
+    refused: Option<&'a str>,
+    /// The layers that were asked for.
+    layers: &'a [LayerAnswer],
+    /// What would bring layers onto GPUs, the cheapest first.
+    changes: Vec<Proposal<'a>>,
+    /// A faster placement; null if there is none, or all is in VRAM.
+    placement: Option<FasterPlacement<'a>>,
+    /// What takes memory, by device.
+    takers: &'a [MemoryUser],
+    /// What is loaded beside the model.
+    beside: &'a [PartAnswer],
+}
+
+/// [`WhyAnswer`] for `plan`, of a model that was read from `source`.
+///
+/// # Errors
+/// None that an answer can cause.
+pub fn why_json(
+    (plan, source): (&Plan, &ModelSource),
+    layers: &[LayerAnswer],
+    changes: &[Remedy],
+    placed: Option<&Placed>,
+    takers: &[MemoryUser],
+    beside: &[PartAnswer],
+) -> serde_json::Result<String> {
+    text::json(&WhyAnswer {
+        head: PlanSource::of(plan, source),
+        verdict: plan.verdict,
+        refused: plan.refusal.as_deref(),
+        layers,
+        changes: changes.iter().map(Proposal::of).collect(),
+        placement: placed.map(FasterPlacement::of),
+        takers,
+        beside,
+    })
+}
+
+/// A line for each layer.
+pub fn why_csv(layers: &[LayerAnswer]) -> String {
+    let row = |layer: &LayerAnswer| {
+        let LayerAnswer { index, device, reason, needed, available, .. } = layer;
+        let available = csv::cell(available.map(|bytes| bytes.0));
+        [index.to_string(), device.clone(), needed.0.to_string(), available, reason.clone()]
+    };
+    csv::table(["index", "device", "needed", "available", "reason"], layers.iter().map(row))
+}
+
+record! {
+    /// A placement that is faster than the engine's.
+    FasterPlacement<'a>(placed: &'a Placed) {
+        times: Option<f64> = placed.times(),
+        reason: &'a str = &placed.reason,
+        settings: BTreeMap<&'static str, String> = placed.options(),
+    }
+}
+
+record! {
+    /// A change and the goal that it meets.
+    Proposal<'a>(remedy: &'a Remedy) {
+        knob: &'static str = remedy.change.knob(),
+        value: JsonValue = JsonValue::after(&remedy.change),
+        brings: String = remedy.goal.to_string(),
+        /// A second knob that has to change too.
+        with: Option<With> = match remedy.change {
+            Change::CacheWithFlash(_) => Some(With { flash_attn: "on" }),
+            _ => None,
+        },
+        device: Option<String> = match remedy.change {
+            Change::Free { gpu, .. } | Change::MoreMemory { gpu, .. } => Some(format!("GPU{gpu}")),
+            _ => None,
+        },
+        says: String = remedy.says(),
+        options: Option<String> = remedy.options(),
+        /// What it costs the user.
+        costs: &'a Option<String> = &remedy.cost,
+        speed: &'a Option<SpeedRange> = &remedy.speed,
+    }
+}
+
+/// The second knob of a change of two.
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct With {
+    flash_attn: &'static str,
+}
