@@ -8,15 +8,16 @@ mod bundle;
 mod cache;
 mod check;
 mod command;
+mod completions;
 mod config;
 mod error;
 mod explain;
-mod file;
 mod interrupt;
 mod knobs;
 mod lessons;
 mod list;
 mod machines;
+mod manual;
 mod questions;
 mod report;
 mod resolve;
@@ -27,14 +28,21 @@ mod surroundings;
 mod value;
 mod watch;
 
+/// What the fuzz targets read with.
+#[cfg(fuzzing)]
+pub mod fuzz {
+    pub use super::config::check as config;
+    pub use super::scenario::check as scenario;
+}
+
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
 
 use crate::answer::ram::{self, RamUse};
 use crate::engine::PlanRequest;
@@ -62,15 +70,15 @@ use resolve::ParsedArgs;
 use scenario::PinnedArgs;
 use style::Style;
 
-/// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 a check differs or the answer
-/// could not be written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read, 4
-/// what was to be loaded did not load.
+/// Runs the program and returns its exit status: `manual` has the table.
 pub fn main() -> ExitCode {
     install_panic_hook();
-    match run(command::expand(std::env::args_os())) {
+    let status = match run(command::expand(std::env::args_os())) {
         Ok(status) => status,
         Err(error) => error.report(),
-    }
+    };
+    surroundings::end();
+    status
 }
 
 /// Adds a request to report the panic to its message. The planner restores the terminal before.
@@ -88,13 +96,17 @@ fn install_panic_hook() {
 }
 
 fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> {
-    let mut cli = match Cli::try_parse_from(&arguments) {
+    let parsed = manual::command().try_get_matches_from(&arguments);
+    let parsed = parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let mut cli = match parsed.map_err(|error| error.format(&mut manual::command())) {
         Ok(cli) => cli,
         Err(help) if matches!(help.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return written(help.print()).map(|()| ExitCode::SUCCESS);
         }
         Err(error) => return Err(error::usage_error(error, &arguments)),
     };
+    #[cfg(feature = "net")]
+    source::limit_network(cli.offline, cli.timeout);
     surroundings::start(cli.log_file.as_deref(), &arguments)?;
     if let Some(knobs) = cli.knobs_mut() {
         knobs.remarks = remarks;
@@ -129,8 +141,9 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
         Some(Commands::Config(args)) => print(&config(args)?)?,
         Some(Commands::Schema { name }) => print(&schema::run(name.as_ref())?)?,
         Some(Commands::Report(args)) => print(&bundle::run(&args, &arguments)?)?,
-        Some(Commands::Completions { shell }) => completions(shell)?,
-        Some(Commands::Man(args)) => surroundings::run(&args)?,
+        Some(Commands::Completions { shell }) => completions::print(shell)?,
+        Some(Commands::CompleteValues { kind, prefix }) => print(&completions::values(kind, &prefix))?,
+        Some(Commands::Man(args)) => manual::run(&args)?,
         None => return planner(&cli, &mut pins),
     }
     Ok(ExitCode::SUCCESS)
@@ -303,12 +316,6 @@ fn config(args: ConfigArgs) -> Result<String, CliError> {
         (_, true) => Ok(config::csv(&config, &variable)),
         _ => Ok(config::text(&config, &variable, &Style::of_stdout())),
     }
-}
-
-fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "plimsoll", &mut script);
-    written(io::stdout().lock().write_all(&script))
 }
 
 /// Opens the planner. The model is read first, which takes milliseconds, so that a wrong path is reported where it was

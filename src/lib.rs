@@ -78,6 +78,8 @@ pub mod answer;
 pub mod command;
 pub mod engine;
 pub mod export;
+#[cfg(any(feature = "hardware", feature = "source"))]
+mod files;
 pub mod gguf;
 pub mod machine;
 pub mod model;

@@ -42,7 +42,7 @@ pub use open::{OpenedModel, open, stored};
 pub use read_from::ReadFrom;
 pub use reference::{Listed, is_repository, load, projector, repository};
 #[cfg(feature = "net")]
-pub use remote::{Network, ago};
+pub use remote::{Network, ago, limit_network};
 pub use roots::Roots;
 pub use roots::without_secrets;
 pub use tag::{ExplicitKnobs, TagParameters};

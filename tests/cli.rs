@@ -12,6 +12,7 @@ mod exact;
 mod explain;
 mod exports;
 mod hostile;
+mod inputs;
 mod lessons;
 mod list;
 mod list_order;
@@ -32,6 +33,7 @@ mod speed;
 mod sysfs;
 mod terminal;
 mod text;
+mod writes;
 
 use std::path::PathBuf;
 

@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use super::schema::AnswerSchema;
+use super::completions::Kind;
 use super::value;
 use crate::answer::best::{Floors, Objective};
 use crate::command::router::RouterKind;
@@ -73,6 +74,12 @@ pub(super) struct Cli {
     /// Append what was detected, fetched and planned to this file, for bug reports.
     #[arg(long = "log", global = true, value_name = "FILE", help_heading = "Log")]
     pub(super) log_file: Option<PathBuf>,
+    /// Ask no server for models: names are looked up in files, local stores, the cache and the catalogue.
+    #[arg(long, global = true, help_heading = "Network")]
+    pub(super) offline: bool,
+    /// How long a server may send nothing, or next to nothing, before a load is given up [default: 30].
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = value::timeout, help_heading = "Network")]
+    pub(super) timeout: Option<Duration>,
 }
 
 impl Cli {
@@ -251,6 +258,15 @@ pub(super) enum Commands {
     Completions {
         /// The shell.
         shell: Shell,
+    },
+    /// Print the values that a completion script asks for.
+    #[command(hide = true)]
+    CompleteValues {
+        /// What they are of.
+        kind: Kind,
+        /// How they begin.
+        #[arg(default_value = "", allow_hyphen_values = true)]
+        prefix: String,
     },
     /// Print the manual page, or write those of all commands into a folder.
     #[command(after_help = "Examples:\n  plimsoll man > plimsoll.1\n  plimsoll man --folder share/man/man1")]
@@ -571,7 +587,7 @@ pub(super) struct OllamaArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = value::pair)]
     pub(super) option: Vec<(String, String)>,
     /// What is asked of the model: generate or embed [default: what it is for].
-    #[arg(long, value_name = "generate|embed")]
+    #[arg(long, value_name = "generate|embed", value_parser = value::endpoints(), hide_possible_values = true)]
     pub(super) endpoint: Option<Endpoint>,
     /// Whether the request lets the context shift [default: by the model].
     #[arg(long, value_name = "true|false")]

@@ -19,8 +19,9 @@ use crate::units::Bytes;
 /// Runs the command and returns its report.
 pub(super) fn run(args: &CacheArgs) -> Result<String, CliError> {
     let folder = Roots::of_this_machine().network.and_then(|network| network.cache);
-    let folder =
-        folder.ok_or_else(|| CliError::Model("this system has no cache folder: nothing is cached".to_owned()))?;
+    let folder = folder.ok_or_else(|| {
+        CliError::Arguments("this system has no cache folder: nothing is cached; set HOME".to_owned())
+    })?;
     let cache = Cache::new(&folder);
     let failed = |error| CliError::Terminal(format!("the cache in '{}' cannot be used: {error}", folder.display()));
     let entries = match args.command {

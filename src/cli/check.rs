@@ -6,7 +6,6 @@ mod share;
 
 pub(super) use live::RunningAnswer;
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,6 +22,7 @@ use crate::answer::check::running::{driver_overhead, explain_column};
 use crate::answer::check::{Check, CheckRequest, check, override_kv};
 use crate::engine::EngineId;
 use crate::export::check as export;
+use crate::files::{self, Within};
 use crate::hardware::DetectOptions;
 use crate::hardware::remembered::{Remembered, RememberedDriver};
 use crate::library::verify as library;
@@ -114,16 +114,17 @@ fn ps(args: &CheckArgs, column: &str) -> Result<ExitCode, CliError> {
     Ok(if answer.agrees() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
 
-/// Reads a log, however long it is.
+/// Reads a log.
 fn read(log: &Path, reader: Reader) -> Result<Observation, CliError> {
-    let cannot = |why: io::Error| CliError::Model(format!("the log '{}' cannot be read: {why}", log.display()));
+    let cannot = |why: io::Error| CliError::Model(format!("the log {}", files::cannot_read(log, &why.to_string())));
     if let Some(text) = log.to_str().and_then(example).filter(|_| !log.exists()) {
         return Observation::read_by(reader, &mut text.as_bytes()).map_err(cannot);
     }
     if log == Path::new("-") {
-        return Observation::read_by(reader, &mut io::stdin().lock()).map_err(cannot);
+        return Observation::read_by(reader, &mut Within::new(io::stdin().lock(), files::LOG)).map_err(cannot);
     }
-    File::open(log).and_then(|mut file| Observation::read_by(reader, &mut file)).map_err(cannot)
+    let mut file = files::log(log).map_err(|why| CliError::Model(format!("the log {why}, or - for standard input")))?;
+    Observation::read_by(reader, &mut file).map_err(cannot)
 }
 
 /// What is missing, with what to do.

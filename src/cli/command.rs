@@ -2,15 +2,14 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::Path;
 
 use clap::CommandFactory;
 
 use super::args::{Cli, KnobArgs, PlanArgs};
 use super::error::CliError;
-use super::file;
 use crate::command::{self, OtherOptions, Router, Start};
+use crate::files::{self, Within};
 use crate::settings::flag::{Takes, is_on};
 use crate::settings::{Flag, GivenOption, ListedKind, ServerOption};
 
@@ -25,8 +24,8 @@ pub(super) struct Expanded {
 /// The arguments with llama.cpp's names replaced by plimsoll's, up to `--`, and without the options that set nothing.
 pub(super) fn expand(arguments: impl Iterator<Item = OsString>) -> Expanded {
     let mut arguments: Vec<OsString> = arguments.collect();
-    log_behind_command(&mut arguments);
     let all = Cli::command();
+    globals_behind_command(&mut arguments, &all);
     let named = arguments.get(1).and_then(|word| word.to_str()).and_then(|word| all.find_subcommand(word));
     let command = named.unwrap_or(&all);
     if !command.get_arguments().any(|arg| arg.get_id() == Flag::Context.name()) {
@@ -36,7 +35,8 @@ pub(super) fn expand(arguments: impl Iterator<Item = OsString>) -> Expanded {
         let name = word.to_str().map(|word| word.split('=').next().unwrap_or(word));
         let long = name.and_then(|name| name.strip_prefix("--"));
         long.is_some_and(|long| {
-            Flag::named(long).is_none() && command.get_arguments().any(|arg| arg.get_long() == Some(long))
+            let is_of_command = command.get_arguments().any(|arg| arg.get_long() == Some(long));
+            Flag::named(long).is_none() && is_of_command || global(&all, long).is_some()
         })
     };
     let mut words = VecDeque::from(arguments);
@@ -96,13 +96,19 @@ fn push(out: &mut Vec<OsString>, flag: Flag, value: Option<OsString>) {
     }
 }
 
-/// Moves `--log FILE` in front of the command behind it, where every command takes it.
-fn log_behind_command(arguments: &mut [OsString]) {
-    let length = match arguments.get(1).and_then(|first| first.to_str()) {
-        Some("--log") => 2,
-        Some(first) if first.starts_with("--log=") => 1,
-        _ => return,
-    };
+/// The option that every command takes, by its name.
+fn global<'c>(all: &'c clap::Command, long: &str) -> Option<&'c clap::Arg> {
+    all.get_arguments().find(|arg| arg.is_global_set() && arg.get_long() == Some(long))
+}
+
+/// Moves options such as `--log FILE` that stand in front of the command behind it, where every command takes them.
+fn globals_behind_command(arguments: &mut [OsString], all: &clap::Command) {
+    let mut length = 0;
+    while let Some(word) = arguments.get(1 + length).and_then(|word| word.to_str()) {
+        let (name, has_value) = word.split_once('=').map_or((word, false), |(name, _)| (name, true));
+        let Some(option) = name.strip_prefix("--").and_then(|long| global(all, long)) else { break };
+        length += if option.get_action().takes_values() && !has_value { 2 } else { 1 };
+    }
     let command = arguments.get(1 + length).and_then(|word| word.to_str());
     if command.is_some_and(|word| !word.starts_with('-')) {
         arguments[1..=1 + length].rotate_right(1);
@@ -152,13 +158,12 @@ impl PlanArgs {
 /// What is given as a command: itself, a file with some, or standard input.
 fn text(given: String) -> Result<String, String> {
     if given == "-" {
-        let mut text = String::new();
-        let read = std::io::stdin().lock().take(MAX_COMMAND).read_to_string(&mut text);
-        return read.map(|_| text).map_err(|error| format!("standard input cannot be read: {error}"));
+        let text = files::text_of(Within::new(std::io::stdin().lock(), files::TEXT));
+        return text.map_err(|why| format!("standard input cannot be read: {why}"));
     }
     let path = Path::new(&given);
     if !given.contains(['\n']) && !command::is_program(&given) && path.exists() {
-        return file::text(path)?.ok_or_else(|| format!("'{given}' does not exist"));
+        return files::text(path, files::TEXT)?.ok_or_else(|| format!("'{given}' does not exist"));
     }
     Ok(given)
 }
@@ -174,9 +179,6 @@ fn is_here(files: &str) -> bool {
 pub(super) fn names(all: &[Start]) -> String {
     all.iter().map(|start| format!("'{}'", start.name)).collect::<Vec<_>>().join(", ")
 }
-
-/// Bytes of a command on standard input.
-const MAX_COMMAND: u64 = 1 << 20;
 
 impl KnobArgs {
     /// Takes in what `start` sets, for what is not given.

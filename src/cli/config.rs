@@ -11,10 +11,12 @@ use toml::de::{DeTable, DeValue};
 use super::args::Interval;
 use super::error::{CliError, one_line};
 use super::style::Style;
-use super::{file, value};
+use super::value;
 use crate::answer::best::DEFAULT_MARGIN;
 use crate::engine::EngineId;
 use crate::export::{Head, csv};
+use crate::files;
+use crate::hardware::remembered::THIS_MACHINE;
 use crate::hardware::watch::DEFAULT_INTERVAL;
 use crate::page::{Block, Column, Hue, Narrow, Page, Table};
 use crate::settings::{Release, Settings};
@@ -22,9 +24,6 @@ use crate::tui::app::Preferences;
 use crate::tui::keymap;
 use crate::tui::theme::{Appearance, Glyphs, Preferred, Tone};
 use crate::units::{Bytes, NotASize};
-
-/// The name of this machine, as opposed to another one that the file names.
-pub(super) const THIS_MACHINE: &str = "this";
 
 /// What the file and the `PLIMSOLL_*` variables set.
 #[derive(Clone, Debug, Default)]
@@ -70,14 +69,25 @@ pub(super) fn folder() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "plimsoll").map(|dirs| dirs.config_dir().to_owned())
 }
 
+/// The configuration file, where the operating system knows a home.
+pub(super) fn path() -> Option<PathBuf> {
+    folder().map(|folder| folder.join("config.toml"))
+}
+
+/// The variables that stand for keys of the file, with what each does.
+pub(super) fn variables() -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
+    KEYS.iter().filter_map(|key| Some((vec![key.variable?], key.what)))
+}
+
 impl Config {
     /// That of this person: the file in the configuration folder of this program, and the environment.
     ///
     /// # Errors
     /// If the file cannot be read or a value is none: one sentence with path, line and key.
     pub(super) fn here() -> Result<Self, CliError> {
-        let path = folder().map(|folder| folder.join("config.toml"));
-        let text = path.as_deref().map_or(Ok(None), file::text).map_err(CliError::Arguments)?;
+        let path = path();
+        let text =
+            path.as_deref().map_or(Ok(None), |path| files::text(path, files::TEXT)).map_err(CliError::Arguments)?;
         Self::of(path, text.as_deref(), &|name| std::env::var(name).ok()).map_err(CliError::Arguments)
     }
 
@@ -327,6 +337,17 @@ static KEYS: [Key; 13] = [
         set: |config, text| put(&mut config.look.glyphs, named(text, "set of characters", Glyphs::ALL, Glyphs::name)),
     },
 ];
+
+/// Reads `text` as a configuration file, and shows it; returns what is wrong in it.
+///
+/// # Errors
+/// One sentence.
+#[cfg(fuzzing)]
+pub fn check(contents: &str) -> Result<(), String> {
+    let config = Config::of(Some("config.toml".into()), Some(contents), &|_| None)?;
+    text(&config, &|_| None, &Style::of_stdout());
+    Ok(())
+}
 
 /// The key nearest to `word`, with an edit distance of at most half of its length.
 fn nearest(word: &str) -> Option<&'static str> {

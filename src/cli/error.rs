@@ -1,5 +1,6 @@
 //! Errors: one line on stderr and an exit status.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -13,6 +14,9 @@ use crate::engine::EngineError;
 use crate::model::ModelError;
 use crate::source::{SourceError, without_secrets};
 use crate::text;
+
+/// Characters of a sentence.
+const LONGEST: usize = 1600;
 
 /// An error that ends a command.
 #[derive(Debug)]
@@ -37,7 +41,7 @@ impl CliError {
             Self::Terminal(_) => 1,
         };
         tracing::error!("exit status {status}: {}", without_secrets(self.sentence()));
-        say(&format!("error: {}", self.sentence()));
+        say(&format!("error: {}", shortened(self.sentence())));
         ExitCode::from(status)
     }
 
@@ -65,6 +69,17 @@ impl CliError {
             (error, _) => error,
         }
     }
+}
+
+/// `sentence`, of which the middle is left out if what it quotes has no end.
+fn shortened(sentence: &str) -> Cow<'_, str> {
+    let count = sentence.chars().count();
+    if count <= LONGEST {
+        return Cow::Borrowed(sentence);
+    }
+    let start: String = sentence.chars().take(LONGEST / 2).collect();
+    let end: String = sentence.chars().skip(count - LONGEST / 4).collect();
+    Cow::Owned(format!("{start} … {end}"))
 }
 
 /// What is wrong with `arguments`, in one sentence; the first word, parsed as a model, may be a mistyped command.

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use super::args::KnobArgs;
 use super::error::CliError;
 use crate::engine::EngineId;
+use crate::files;
 use crate::settings::ollama::{DraftModel, apply_options, apply_variables, is_inherited, modelfile_parameters};
 use crate::settings::{Flag, Settings, Source};
 use crate::source;
@@ -92,8 +93,8 @@ pub(super) fn apply(settings: &mut Settings, knobs: &KnobArgs) -> Result<(bool, 
     let mut given = (false, false);
     if let Some(path) = &knobs.ollama.modelfile {
         let flag = |sentence: &str| CliError::flag("--modelfile", sentence);
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| flag(&format!("'{}' cannot be read: {error}", path.display())))?;
+        let text = files::text(path, files::TEXT).map_err(|why| flag(&why))?;
+        let text = text.ok_or_else(|| flag(&format!("'{}' does not exist: name a Modelfile", path.display())))?;
         let parameters = modelfile_parameters(&text).map_err(|sentence| flag(&sentence))?;
         set(settings, knobs, parameters, Source::Modelfile, &mut given, "--modelfile")?;
         files(settings, &text, path)?;

@@ -4,13 +4,19 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
+use super::config;
 use super::error::CliError;
-use super::{config, file};
+use crate::files;
 use crate::source::catalogue;
 use crate::teach::lessons::own::OwnLessons;
 
 /// Maximum number of files of lessons.
 const MAX_FILES: usize = 64;
+
+/// The folder of lessons beside the configuration file.
+pub(super) fn folder() -> Option<PathBuf> {
+    config::folder().map(|folder| folder.join("lessons"))
+}
 
 /// Appends the lessons in `folder`, else those in the folder `lessons` beside the configuration file, to the built-in
 /// ones.
@@ -26,14 +32,14 @@ pub(super) fn append(folder: Option<&Path>) -> Result<(), CliError> {
             }
             files => files,
         },
-        None => match config::folder().map(|folder| folder.join("lessons")).filter(|folder| folder.exists()) {
+        None => match self::folder().filter(|folder| folder.exists()) {
             Some(folder) => files(&folder).map_err(CliError::Arguments)?,
             None => return Ok(()),
         },
     };
     let mut own = OwnLessons::default();
     for path in files {
-        let text = file::text(&path).map_err(CliError::Arguments)?.unwrap_or_default();
+        let text = files::text(&path, files::TEXT).map_err(CliError::Arguments)?.unwrap_or_default();
         own.read(&text, &|name| catalogue::find(name).is_some())
             .map_err(|why| CliError::Arguments(format!("'{}', {why}", path.display())))?;
     }

@@ -1,7 +1,6 @@
 //! `plimsoll max`, `why`, `sweep`, `matrix`, `best`, `place`, `together` and `export`.
 
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::args::{
@@ -25,6 +24,7 @@ use crate::export::llama_server;
 use crate::export::several::NamedModel;
 use crate::export::svg;
 use crate::export::{AnswerSource, Caption, ExportFormat, ExportInput, ModelLocation, Scenario};
+use crate::files;
 use crate::gguf::FileType;
 use crate::model::mixture::Quantisation;
 use crate::page::answers::{self, OutOfReach, WhyAnswer};
@@ -431,11 +431,12 @@ pub(super) fn model_location(named: &Path, quant: Option<Quantisation>) -> Model
 
 /// Writes `text` into a file, which is only overwritten by `force`.
 pub(super) fn save(path: &Path, text: &str, force: bool) -> Result<(), CliError> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).create_new(!force);
-    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| {
-        CliError::Terminal(format!("'{}' cannot be written: {error}; use --force to overwrite a file", path.display()))
+    files::write(path, text, force).map_err(|error| {
+        let why = match error.kind() {
+            ErrorKind::AlreadyExists => "it exists: name another file, or use --force to overwrite this one".to_owned(),
+            _ => format!("{error}: name a file in a folder of yours"),
+        };
+        CliError::Terminal(format!("'{}' cannot be written: {why}", path.display()))
     })
 }
 

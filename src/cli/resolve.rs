@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::args::{Interval, KnobArgs, MachineArgs};
-use super::config::{Config, Open, THIS_MACHINE};
+use super::config::{Config, Open};
 use super::error::CliError;
 use super::knobs;
 use super::knobs::Variables;
@@ -14,7 +14,7 @@ use crate::answer::KnobLimits;
 use crate::answer::best::Floors;
 use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, RequestParts, ServerStarts};
 use crate::export::ModelSource;
-use crate::hardware::remembered::SavedMachines;
+use crate::hardware::remembered::{SavedMachines, THIS_MACHINE};
 use crate::hardware::{CollectorResult, DetectOptions, Detected, watch};
 use crate::library::{SurveyRequest, verify};
 use crate::machine::spec::MachineSpec;

@@ -8,10 +8,10 @@ use toml::de::{DeTable, DeValue};
 use super::args::{Asked, KnobArgs, MachineArgs};
 use super::error::{CliError, one_line};
 use super::resolve::{self, ParsedArgs};
-use super::{file, value};
+use super::value;
 use crate::engine::PlanRequest;
 use crate::export::Scenario;
-use crate::hardware::remembered;
+use crate::files;
 use crate::machine::drivers;
 use crate::machine::spec::MachineSpec;
 use crate::settings::flag::{Takes, is_on};
@@ -66,11 +66,12 @@ pub(super) fn last() -> Result<PathBuf, String> {
 /// One sentence if it cannot be written.
 pub(super) fn keep_last(scenario: &Scenario) -> Result<(), String> {
     let path = last_file()?;
-    remembered::write(&path, &scenario.toml(), true)
+    files::keep(&path, &scenario.toml(), true)
         .map_err(|error| format!("'{}' cannot be written: {error}", path.display()))
 }
 
-fn last_file() -> Result<PathBuf, String> {
+/// The file of [`last`].
+pub(super) fn last_file() -> Result<PathBuf, String> {
     let dirs = directories::ProjectDirs::from("", "", "plimsoll")
         .ok_or("there is no home folder to keep a plan in: set HOME")?;
     let folder = dirs.state_dir().unwrap_or_else(|| dirs.data_local_dir());
@@ -89,7 +90,7 @@ pub(super) fn is_one(path: &Path) -> bool {
 pub(super) fn take(asked: Asked<'_>) -> Result<Vec<PinnedArgs>, CliError> {
     let Asked { mut model, knobs, machine } = asked;
     let Some(path) = model.get().filter(|path| is_one(path)).map(Path::to_owned) else { return Ok(Vec::new()) };
-    let text = file::text(&path).map_err(CliError::Model)?;
+    let text = files::text(&path, files::TEXT).map_err(CliError::Model)?;
     let text =
         text.ok_or_else(|| CliError::Model(format!("'{}' does not exist: name a scenario file", path.display())))?;
     let mut read = Reader { folder: path.parent().unwrap_or(Path::new("")), text: &text, model: None, knobs, machine };
@@ -97,6 +98,19 @@ pub(super) fn take(asked: Asked<'_>) -> Result<Vec<PinnedArgs>, CliError> {
     let named = read.model.take();
     model.set(named).map_err(|sentence| CliError::Arguments(format!("'{}': {sentence}", path.display())))?;
     Ok(pins)
+}
+
+/// Reads `text` as a scenario; returns what is wrong in it.
+///
+/// # Errors
+/// One sentence.
+#[cfg(fuzzing)]
+pub fn check(text: &str) -> Result<(), String> {
+    let (mut knobs, mut machine) = (KnobArgs::default(), MachineArgs::default());
+    let mut read = Reader { folder: Path::new(""), text, model: None, knobs: &mut knobs, machine: &mut machine };
+    let read = read.whole().map(drop).map_err(|wrong| wrong.in_file(Path::new("a.toml")));
+    let spec = MachineSpec::read(&machine.gpu, machine.ram.as_deref());
+    read.and_then(|()| spec.map(drop).map_err(|why| one_line(&why)))
 }
 
 /// What is wrong in the file.

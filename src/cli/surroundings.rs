@@ -1,45 +1,22 @@
-//! What bug reports need to know of the program and its environment, without secrets; the log, the manual and the progress line.
+//! What bug reports need to know of the program and its environment, without secrets; the log and the progress line.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
-use clap::CommandFactory;
-use clap_mangen::Man;
 use tracing::{Level, debug, info};
 
-use super::args::{Cli, ManArgs};
-use super::error::{CliError, one_line, written};
+use super::error::{CliError, one_line, say};
+use super::manual;
 use super::style::takes_escapes;
 use crate::observed::{is_secret, words};
 use crate::source::{Progress, without_secrets};
+use crate::text::shown as shown_text;
 use crate::units::Bytes;
-
-/// Variables that the program or a library of it reads, by the beginning of their names.
-const READ: [&str; 17] = [
-    "OLLAMA_",
-    "LLAMA_",
-    "PLIMSOLL_",
-    "HF_",
-    "CUDA_",
-    "ROCR_",
-    "HIP_",
-    "XDG_",
-    "LC_",
-    "LANG",
-    "TERM",
-    "COLORTERM",
-    "COLORFGBG",
-    "NO_COLOR",
-    "NO_PROXY",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-];
 
 /// Parts of names whose values are never shown.
 const SECRET: [&str; 5] = ["TOKEN", "KEY", "SECRET", "PASSWORD", "AUTH"];
@@ -67,8 +44,8 @@ pub(super) fn version() -> String {
 pub(super) fn variables() -> Vec<(String, String)> {
     let text = |text: OsString| one_line(&text.to_string_lossy());
     let all = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-    let is_read = |name: &str| READ.iter().any(|start| name.to_ascii_uppercase().starts_with(start));
-    let mut read: Vec<_> = all.filter(|(name, _)| is_read(name)).map(|(name, value)| shown(name, &value)).collect();
+    let told = all.filter(|(name, _)| manual::is_told(name));
+    let mut read: Vec<_> = told.map(|(name, value)| shown(name, &value)).collect();
     read.sort_unstable();
     read
 }
@@ -127,17 +104,50 @@ fn command_without_secrets(command: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Writes what is printable of each event.
-struct Printable(File);
+/// Why the log ends before the program, if it does.
+static LOG_ENDS: OnceLock<String> = OnceLock::new();
+
+/// Says so, once: when the planner's screen is closed and the answer printed.
+pub(super) fn end() {
+    if let Some(why) = LOG_ENDS.get() {
+        say(&format!("note: {why}"));
+    }
+}
+
+/// Writes what is printable of each event, until that fails.
+struct Printable {
+    file: File,
+    path: PathBuf,
+}
 
 impl Write for Printable {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        self.0.write_all(crate::text::shown(&String::from_utf8_lossy(event), false).as_bytes())?;
+        let text = String::from_utf8_lossy(event);
+        let written =
+            LOG_ENDS.get().map_or_else(|| self.file.write_all(shown_text(&text, false).as_bytes()), |_| Ok(()));
+        if let Err(error) = written {
+            LOG_ENDS.get_or_init(|| format!("the log '{}' is not complete: {error}", self.path.display()));
+        }
+        // whoever logs prints an error of each event
         Ok(event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        Ok(())
+    }
+}
+
+/// Whether opening it would wait for a reader.
+fn is_pipe(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt as _;
+        path.metadata().is_ok_and(|about| about.file_type().is_fifo())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
     }
 }
 
@@ -156,9 +166,12 @@ pub(super) fn start(option: Option<&Path>, arguments: &[OsString]) -> Result<(),
     let cannot = |why: String| {
         CliError::flag(who, &format!("'{}' cannot be written: {why}; name a file in a folder of yours", path.display()))
     };
+    if is_pipe(path) {
+        return Err(cannot("it is a pipe".to_owned()));
+    }
     let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| cannot(error.to_string()))?;
     let subscriber = tracing_subscriber::fmt().with_max_level(Level::DEBUG).with_ansi(false);
-    let subscriber = subscriber.with_writer(Mutex::new(Printable(file))).finish();
+    let subscriber = subscriber.with_writer(Mutex::new(Printable { file, path: path.to_owned() })).finish();
     tracing::subscriber::set_global_default(subscriber).map_err(|error| cannot(error.to_string()))?;
     info!("{}", version());
     info!("arguments: {}", self::arguments(arguments));
@@ -166,16 +179,6 @@ pub(super) fn start(option: Option<&Path>, arguments: &[OsString]) -> Result<(),
         debug!("{name}={value}");
     }
     Ok(())
-}
-
-/// Prints the page of the program, or writes it and one page per command into a folder.
-pub(super) fn run(args: &ManArgs) -> Result<(), CliError> {
-    let Some(folder) = &args.folder else {
-        let mut page = Vec::new();
-        return written(Man::new(Cli::command()).render(&mut page).and_then(|()| io::stdout().lock().write_all(&page)));
-    };
-    let made = fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
-    made.map_err(|error| CliError::Terminal(format!("'{}' cannot be written: {error}", folder.display())))
 }
 
 /// Faster loads show no progress.

@@ -15,8 +15,10 @@ use crate::engine::EngineId;
 use crate::export::{ExportFormat, SetFormat};
 use crate::gguf::{FileType, NotAFileType};
 use crate::library::{self, SortBy};
+use crate::machine::{CpuInstructions, Os};
 use crate::plan::Outcome;
 use crate::settings::knob::Knob;
+use crate::settings::ollama::Endpoint;
 use crate::teach::Page;
 
 pub(super) use crate::settings::flag::{context, count, layers, mebibytes};
@@ -65,6 +67,13 @@ pub(super) fn interval(text: &str) -> Result<Interval, String> {
     every
         .map(|every| Interval(Some(every)))
         .ok_or_else(|| format!("'{text}' is not an interval: use 0.1 to 3600 seconds, or off"))
+}
+
+/// A number of seconds from one to an hour.
+pub(super) fn timeout(text: &str) -> Result<Duration, String> {
+    let seconds = text.trim().parse::<f64>().ok().filter(|seconds| (1.0..=3600.0).contains(seconds));
+    let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    timeout.ok_or_else(|| format!("'{text}' is not a number of seconds: use 1 to 3600"))
 }
 
 fn page(text: &str) -> Result<PageChoice, String> {
@@ -146,6 +155,18 @@ fn parsed<T: FromStr<Err = String>>(names: impl IntoIterator<Item = &'static str
 
 pub(super) fn engines() -> Listed<EngineId> {
     parsed(EngineId::ALL.map(EngineId::name))
+}
+
+pub(super) fn systems() -> Listed<Os> {
+    parsed(Os::ALL.map(Os::name))
+}
+
+pub(super) fn instructions() -> Listed<CpuInstructions> {
+    parsed(CpuInstructions::ALL.map(CpuInstructions::name))
+}
+
+pub(super) fn endpoints() -> Listed<Endpoint> {
+    parsed(["generate", "embed"])
 }
 
 pub(super) fn formats() -> Listed<ExportFormat> {

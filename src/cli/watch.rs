@@ -15,6 +15,7 @@ use super::style::{BarGlyphs, Style};
 use super::{check, error};
 use crate::answer::live::{LiveDevice, beside, listed, other_context};
 use crate::export::Head;
+use crate::files;
 use crate::hardware;
 use crate::hardware::{DetectOptions, Detected};
 use crate::machine::{CpuInstructions, Machine};
@@ -223,11 +224,9 @@ impl Watch<'_> {
             error::say("nothing is remembered: the server's output is in no file, so that its buffers are not known");
             return Ok(());
         };
-        let seen = std::fs::File::open(&path).and_then(|mut file| Observation::read(&mut file));
-        let cannot = |why: &dyn std::fmt::Display| {
-            CliError::Model(format!("the log '{}' cannot be read: {why}", path.display()))
-        };
-        let seen = seen.map_err(|error| cannot(&error))?;
+        let cannot = |why: String| CliError::Model(format!("the log {why}"));
+        let mut log = files::log(&path).map_err(cannot)?;
+        let seen = Observation::read(&mut log).map_err(|why| cannot(files::cannot_read(&path, &why.to_string())))?;
         if let Some(load) = seen.load().filter(|load| Load::has_all_buffers(load)) {
             let detected: Detected = hardware::detect(&MachineSource::read(&self.args.machine)?.search);
             let own: Vec<_> =

@@ -1,18 +1,14 @@
 //! What was measured on this machine: what drivers take besides buffers (`plimsoll check --remember`), and how fast RAM
 //! is read (`plimsoll plan --measured`).
 
-use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
+use crate::files;
 use crate::machine::{Backend, Machine, Ram, file, presets, short_name};
 use crate::units::{Bandwidth, Bytes};
-
-/// Maximum length of the file, which has a few lines per GPU.
-const MAX_FILE: u64 = 1 << 20;
 
 /// The file of measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,15 +90,8 @@ impl Remembered {
     /// # Errors
     /// One sentence, if the file cannot be read.
     pub fn list(&self) -> Result<Measurements, String> {
-        let cannot = |why: String| format!("'{}' cannot be read: {why}", self.path.display());
-        let file = match fs::File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Measurements::default()),
-            Err(error) => return Err(cannot(error.to_string())),
-        };
-        let mut text = String::new();
-        file.take(MAX_FILE).read_to_string(&mut text).map_err(|error| cannot(error.to_string()))?;
-        serde_json::from_str(&text).map_err(|error| cannot(error.to_string()))
+        let Some(text) = files::text(&self.path, files::RECORD)? else { return Ok(Measurements::default()) };
+        serde_json::from_str(&text).map_err(|error| files::cannot_read(&self.path, &error.to_string()))
     }
 
     /// Adds `entries`, replacing earlier ones of the same GPUs and backends.
@@ -130,7 +119,7 @@ impl Remembered {
         change(&mut all);
         let cannot = |why: String| format!("'{}' cannot be written: {why}", self.path.display());
         let text = serde_json::to_string_pretty(&all).map_err(|error| cannot(error.to_string()))?;
-        write(&self.path, &text, true).map_err(|error| cannot(error.to_string()))
+        files::keep(&self.path, &text, true).map_err(|error| cannot(error.to_string()))
     }
 
     /// Removes the file and returns its measurements.
@@ -166,18 +155,9 @@ fn config_folder(purpose: &str) -> Result<PathBuf, String> {
     Ok(dirs.config_dir().to_owned())
 }
 
-/// Writes a file under another name and then renames it, so that it is whole whenever it exists.
-pub(crate) fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder)?;
-    let mut new = NamedTempFile::new_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    let persisted = if overwrite { new.persist(path) } else { new.persist_noclobber(path) };
-    persisted.map(drop).map_err(|error| error.error)
-}
+/// The name of this machine, as opposed to another one that is described.
+pub const THIS_MACHINE: &str = "this";
 
-/// Maximum length of a machine file, which has a few kilobytes.
-const MAX_MACHINE_FILE: u64 = 4 << 20;
 /// Maximum length of a name.
 const MAX_NAME: usize = 64;
 
@@ -202,6 +182,11 @@ impl SavedMachines {
     /// If there is no home folder.
     pub fn here() -> Result<Self, String> {
         Ok(Self::in_folder(config_folder("save machines")?.join("machines")))
+    }
+
+    /// Their folder.
+    pub fn into_folder(self) -> PathBuf {
+        self.folder
     }
 
     /// All machines by name; none if there is no folder.
@@ -229,11 +214,17 @@ impl SavedMachines {
     /// If the name is invalid or taken, or the file cannot be written.
     pub fn save(&self, name: &str, machine: &Machine, overwrite: bool) -> Result<PathBuf, String> {
         check_name(name)?;
+        if name == THIS_MACHINE {
+            return Err(format!("'{name}' names the present machine in --machine {name}: choose another name"));
+        }
         let path = self.path(name);
         let text = file::write(machine).map_err(|error| format!("'{name}' cannot be written: {error}"))?;
-        write(&path, &text, overwrite).map_err(|error| match error.kind() {
+        files::keep(&path, &text, overwrite).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                format!("a machine '{name}' is saved already: choose another name, or overwrite it with --force")
+                format!(
+                    "a machine '{name}' is saved already: choose another name, or overwrite it with 'plimsoll machine \
+                     save --force'"
+                )
             }
             _ => format!("'{}' cannot be written: {error}", path.display()),
         })?;
@@ -310,23 +301,10 @@ fn check_name(name: &str) -> Result<(), String> {
 
 fn open_file(path: &Path) -> Result<Machine, String> {
     let shown = path.display();
-    let read = || -> io::Result<Option<Vec<u8>>> {
-        let file = fs::File::open(path)?;
-        if file.metadata()?.is_dir() {
-            return Err(io::Error::other("it is a folder"));
-        }
-        let mut bytes = Vec::new();
-        file.take(MAX_MACHINE_FILE + 1).read_to_end(&mut bytes)?;
-        Ok((bytes.len() as u64 <= MAX_MACHINE_FILE).then_some(bytes))
-    };
-    let bytes = read().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("'{shown}' does not exist: create it with plimsoll devices --json > FILE"),
-        _ => format!("'{shown}' cannot be read: {error}"),
-    })?;
-    let bytes = bytes.ok_or_else(|| format!("'{shown}' is too large for a machine file: use one of at most 4 MiB"))?;
+    let text = files::text(path, files::RECORD)?;
     let text =
-        String::from_utf8(bytes).map_err(|_| format!("'{shown}' is not text and therefore not a machine file"))?;
-    file::read(text.trim_start_matches('\u{feff}')).map_err(|what| format!("'{shown}': {what}"))
+        text.ok_or_else(|| format!("'{shown}' does not exist: create it with plimsoll devices --json > FILE"))?;
+    file::read(&text).map_err(|what| format!("'{shown}': {what}"))
 }
 
 #[cfg(test)]
@@ -425,6 +403,6 @@ mod saved_tests {
         }
         assert!(saved.open(folder.path().to_str().unwrap()).is_err());
         fs::write(&path, vec![b' '; 5 << 20]).unwrap();
-        assert!(saved.open("broken").unwrap_err().contains("too large"));
+        assert!(saved.open("broken").unwrap_err().contains("longer than 4 MiB"));
     }
 }

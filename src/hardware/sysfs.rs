@@ -7,12 +7,14 @@
 //! (`drivers/gpu/drm/xe/xe_tile_sysfs.c`, Linux 6.8). i915 as Intel ships it for its cards: `lmem_total_bytes` and
 //! `lmem_avail_bytes` next to `device`.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::fdinfo;
 use super::visible::{VisibilityRule, visible};
 use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, GpuProbes, counted};
+use crate::files::{self, Within};
 use crate::machine::{Backend, Gpu, Link, Listed, Ram};
 use crate::units::Bytes;
 
@@ -75,7 +77,7 @@ impl SysfsTree {
 
 impl DrmCard {
     fn read(name: String, folder: PathBuf) -> Self {
-        let uevent = fs::read_to_string(folder.join("uevent")).unwrap_or_default();
+        let uevent = attribute(&folder.join("uevent")).unwrap_or_default();
         let property = |key: &str| {
             let value = uevent.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
             Some(value.trim().to_owned())
@@ -104,13 +106,13 @@ impl DrmCard {
 
     /// A file's trimmed text; none if it is missing or empty.
     fn text(&self, file: &str) -> Option<String> {
-        let text = fs::read_to_string(self.path(file)).ok()?;
+        let text = attribute(&self.path(file)).ok()?;
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
 
     fn bytes(&self, file: &str) -> Option<Vec<u8>> {
-        fs::read(self.path(file)).ok()
+        contents(&self.path(file)).ok()
     }
 
     /// Its link, as the kernel's `Documentation/ABI/testing/sysfs-bus-pci` describes it: the lanes in use, and the fastest
@@ -135,17 +137,31 @@ impl DrmCard {
     }
 }
 
+/// The bytes of an attribute, where a folder that is named instead of /sys may have anything.
+fn contents(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("no file"));
+    }
+    let mut bytes = Vec::new();
+    Within::new(File::open(path)?, files::TEXT).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn attribute(path: &Path) -> io::Result<String> {
+    String::from_utf8(contents(path)?).map_err(io::Error::other)
+}
+
 /// Reads a file that holds a decimal number.
 fn number(path: &Path) -> Result<u64, String> {
     let name = || path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let text = fs::read_to_string(path).map_err(|error| format!("{}: {}", name(), reason(&error)))?;
+    let text = attribute(path).map_err(|error| format!("{}: {}", name(), reason(&error)))?;
     text.trim().parse().map_err(|_| format!("{}: '{}' is not a number", name(), text.trim()))
 }
 
-fn reason(error: &std::io::Error) -> String {
+fn reason(error: &io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "missing".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "no permission".to_owned(),
+        io::ErrorKind::NotFound => "missing".to_owned(),
+        io::ErrorKind::PermissionDenied => "no permission".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -344,7 +360,7 @@ fn identified(card: &DrmCard) -> Option<AmdGpu> {
         .text("product_name")
         .or_else(|| listed.map(|&(_, _, name)| format!("AMD {name}")))
         .or_else(|| processor.map(|&(_, name)| format!("AMD {name}")))
-        .or_else(|| in_list(&fs::read_to_string(IDS).ok()?, device?, revision));
+        .or_else(|| in_list(&attribute(Path::new(IDS)).ok()?, device?, revision));
     match name {
         Some(name) => Some(AmdGpu { name, integrated }),
         None => device.map(|device| AmdGpu { name: format!("AMD GPU {device:04x}"), integrated }),

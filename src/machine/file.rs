@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::budget::VulkanLimits;
-use super::{Backend, Cpu, CpuInstructions, Drivers, Gpu, Listed, Machine, Origin, Os, Ram};
+use super::{Backend, Cpu, CpuInstructions, Drivers, Gpu, Link, Listed, Machine, Origin, Os, Ram};
 use crate::machine::DeviceKind;
 use crate::text::one_line;
 use crate::units::{Bandwidth, Bytes};
@@ -128,7 +128,7 @@ impl<'a> DeviceRecord<'a> {
             pci: gpu.listed.pci.as_deref(),
             also_vulkan: gpu.listed.also_vulkan,
             driver_memory: gpu.driver_memory,
-            link: gpu.link.map(|link| link.to_string()),
+            link: gpu.link.map(Link::exact),
             ..Self::cpu(memory)
         }
     }

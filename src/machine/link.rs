@@ -24,6 +24,14 @@ pub enum Link {
 const LANE: [u32; 7] = [250, 500, 985, 1969, 3938, 7563, 15_125];
 
 impl Link {
+    /// As it is shown, or where that is rounded to the byte: it can be read again as it was.
+    pub fn exact(self) -> String {
+        match self {
+            Self::Reached(speed) if self.to_string().parse() != Ok(self) => format!("{}B/s", speed.per_second()),
+            _ => self.to_string(),
+        }
+    }
+
     /// PCI Express of a generation that there is, with lanes that there are.
     ///
     /// # Errors
@@ -94,6 +102,10 @@ mod tests {
         }
         for link in [Link::Pcie { generation: 4, lanes: 8 }, Link::Reached(Bandwidth::gbps(25))] {
             assert_eq!(link.to_string().parse(), Ok(link));
+        }
+        for text in ["25GB/s", "3.25GB/s", "123456789B/s", "pcie4x8"] {
+            let link: Link = text.parse().unwrap();
+            assert_eq!(link.exact().parse(), Ok(link), "{text}");
         }
     }
 

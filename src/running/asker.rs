@@ -31,6 +31,8 @@ const LONGEST: u64 = 8 << 20;
 pub struct Asker {
     #[cfg(feature = "net")]
     client: crate::source::http::Client,
+    #[cfg(feature = "net")]
+    offline: bool,
 }
 
 #[cfg(feature = "net")]
@@ -38,9 +40,11 @@ impl Asker {
     /// Waits `wait` for the beginning of an answer, and for each next part of it.
     pub fn new(roots: &Roots, wait: Duration) -> Self {
         let mut network = roots.network.clone().unwrap_or_default();
+        // of programs on this machine is asked what they hold, not which models there are
+        let offline = std::mem::take(&mut network.offline);
         network.timeouts.connect = network.timeouts.connect.min(CONNECT);
         (network.timeouts.answer, network.timeouts.silence) = (wait, wait);
-        Self { client: crate::source::http::Client::of(&network) }
+        Self { client: crate::source::http::Client::of(&network), offline }
     }
 
     /// Sends a GET request, or with `json` a POST request, to `server`.
@@ -48,8 +52,11 @@ impl Asker {
     /// # Errors
     /// One clause on why there is no answer.
     pub fn ask(&self, server: &str, path: &str, json: Option<String>) -> Result<Reply, String> {
-        use crate::source::http::{HttpRequest, Url};
+        use crate::source::http::{HttpRequest, Url, WireError};
         let url = Url::parse(server).map_err(|why| format!("'{server}' names no server: {why}"))?.at(path);
+        if self.offline && !url.is_loopback() {
+            return Err(WireError::NotAsked { host: url.host().to_owned() }.to_string());
+        }
         let request = HttpRequest { json, ..HttpRequest::get(url) };
         let said = self.client.ask(&request, LONGEST).map_err(|error| error.to_string())?;
         Ok(Reply { status: said.status, text: String::from_utf8_lossy(&said.bytes).into_owned() })

@@ -8,10 +8,13 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
+use crate::files::{self, Within};
 use crate::observed::sample::Sample;
 
 /// The longest line that is read.
 const LONGEST: u64 = 1 << 20;
+/// The longest recording, unpacked.
+const MAX_UNPACKED: u64 = 256 << 20;
 /// The first bytes of a compressed file.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -85,11 +88,12 @@ pub fn line(sample: &Sample) -> io::Result<String> {
 /// # Errors
 /// One sentence, if it cannot be read or is none.
 pub fn read(path: &Path) -> Result<Vec<Sample>, String> {
-    let cannot = |error: io::Error| format!("'{}' cannot be read: {error}", path.display());
-    let mut file = BufReader::new(File::open(path).map_err(cannot)?);
+    let cannot = |error: io::Error| files::cannot_read(path, &error.to_string());
+    let mut file = BufReader::new(files::log(path)?);
     let is_compressed = file.fill_buf().map_err(cannot)?.starts_with(&MAGIC);
     let text: Box<dyn Read> = if is_compressed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
-    samples(text).map_err(|why| format!("'{}' {why}", path.display()))
+    // a small file may unpack to an endless one
+    samples(Within::new(text, MAX_UNPACKED)).map_err(|why| format!("'{}' {why}", path.display()))
 }
 
 /// The samples of a text.
@@ -106,8 +110,10 @@ pub fn samples(text: impl Read) -> Result<Vec<Sample>, String> {
         match read {
             Ok(0) => break,
             Ok(_) => {}
-            Err(_) if !samples.is_empty() => break,
-            Err(error) => return Err(format!("cannot be read: {error}")),
+            Err(error) if samples.is_empty() || error.kind() == io::ErrorKind::FileTooLarge => {
+                return Err(format!("cannot be read: {error}"));
+            }
+            Err(_) => break,
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;

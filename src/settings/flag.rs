@@ -15,6 +15,7 @@ use super::{
     NearestRelease, Outputs, Release, Settings, TensorOverride,
 };
 
+use crate::gguf::FileType;
 use crate::machine::Backend;
 use crate::model::mixture::{NotAQuantisation, Quantisation};
 use crate::units::{Bytes, whole};
@@ -421,6 +422,7 @@ flags! {
     Pooling {
         names: &["pooling"], may_be_left_out: false, takes: Takes::Word("KIND"), argument: Some("--pooling"), ignored_with: Some(Flag::Embeddings),
         variables: &[alone("LLAMA_ARG_POOLING")],
+        words: || super::Pooling::ALL.map(super::Pooling::name).to_vec(),
         help: "How embeddings are pooled: none, mean, cls, last or rank [default: the model's own]",
         access: optional!(pooling, str::parse, super::Pooling::to_string),
     }
@@ -777,7 +779,8 @@ flags! {
         }),
     }
     Quant {
-        names: &["quant"], takes: Takes::Word("TYPE"), help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, MXFP4, …, or as a packager publishes it: UD-Q4_K_XL, bartowski:Q4_K_L, …",
+        names: &["quant"], takes: Takes::Word("TYPE"), words: || FileType::ALL.iter().map(|ty| ty.name()).collect(),
+        help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, MXFP4, …, or as a packager publishes it: UD-Q4_K_XL, bartowski:Q4_K_L, …",
         access: optional!(quant, quantisation, Quantisation::to_string),
     }
 }

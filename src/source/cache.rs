@@ -13,6 +13,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
+use crate::files;
 use crate::units::Bytes;
 
 /// Version of the files' layout; files of another one are ignored.
@@ -80,7 +81,7 @@ impl Cache {
 
     /// The item with this key; none if its file is damaged.
     pub fn get(&self, key: &str) -> Option<(CacheInfo, Vec<u8>)> {
-        let mut file = BufReader::new(fs::File::open(self.path(key)).ok()?);
+        let mut file = BufReader::new(files::open(&self.path(key), MAX_HEADER).ok()??);
         let about = read_about(&mut file).filter(|about| about.key == hash(key))?;
         let mut bytes = Vec::new();
         GzDecoder::new(file).take(MAX_HEADER).read_to_end(&mut bytes).ok()?;

@@ -8,7 +8,7 @@ mod url;
 
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
@@ -25,6 +25,8 @@ pub use ranged::RemoteFile;
 pub use url::Url;
 
 const MAX_REDIRECTS: u32 = 10;
+/// How long the rest of a body is waited for that nobody reads.
+const MAX_DRAIN: Duration = Duration::from_secs(1);
 
 /// A token. It is never displayed: there is no `Display`, and `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
@@ -110,6 +112,8 @@ pub struct Client {
     /// Without a proxy, for loopback addresses.
     direct: Agent,
     timeouts: Timeouts,
+    /// How often a server was silent for too long, over all requests.
+    stalls: Arc<AtomicU32>,
     offline: bool,
 }
 
@@ -135,12 +139,17 @@ impl Client {
         };
         let direct = agent(None);
         let agent = if network.proxies { agent(Proxy::try_from_env()) } else { direct.clone() };
-        Self { agent, direct, timeouts, offline: network.offline }
+        Self { agent, direct, timeouts, stalls: Arc::default(), offline: network.offline }
     }
 
     /// Its timeouts.
     pub fn timeouts(&self) -> &Timeouts {
         &self.timeouts
+    }
+
+    /// Counts the tries of a request.
+    pub fn retry(&self) -> Retry<'_> {
+        Retry { timeouts: &self.timeouts, stalls: &self.stalls, all: 0, without_progress: 0 }
     }
 
     /// Sends a request and follows redirects. Any final status is returned, except those of a busy server.
@@ -150,7 +159,11 @@ impl Client {
     pub fn send(&self, request: &HttpRequest) -> Result<HttpResponse, WireError> {
         let mut url = request.url.clone();
         let mut trusted = true;
+        let since = Instant::now();
         for _ in 0..=MAX_REDIRECTS {
+            if since.elapsed() > self.timeouts.answer * 2 {
+                return Err(WireError::Silent { host: url.host().to_owned(), after: self.timeouts.answer });
+            }
             let (parts, body) = self.once(request, &url, trusted)?.into_parts();
             let response = HttpResponse { url, status: parts.status.as_u16(), fields: parts.headers, body };
             if is_busy(response.status) {
@@ -215,7 +228,7 @@ impl Client {
     /// # Errors
     /// If that fails, or the body is longer than `limit` bytes.
     pub fn document(&self, request: &HttpRequest, limit: u64, cancel: &CancelHandle) -> Result<Document, WireError> {
-        let mut retry = Retry::new(&self.timeouts);
+        let mut retry = self.retry();
         loop {
             let error = match self.send(request).and_then(|response| self.read_whole(response, limit, cancel)) {
                 Ok(document) => return Ok(document),
@@ -262,10 +275,10 @@ fn busy(response: &HttpResponse) -> WireError {
 
 /// Reads the rest of a short body, so that its connection can be reused.
 fn drain(body: Body) {
-    let mut sink = [0; 4096];
+    let (mut sink, since) = ([0; 4096], Instant::now());
     let mut reader = body.into_reader().take(64 << 10);
-    // on errors the connection is not reused, which is harmless
-    while reader.read(&mut sink).is_ok_and(|n| n > 0) {}
+    // on errors and when it takes long the connection is not reused, which is harmless
+    while since.elapsed() < MAX_DRAIN && reader.read(&mut sink).is_ok_and(|n| n > 0) {}
 }
 
 /// A server's text for messages: printable, without a query, truncated.
@@ -364,7 +377,7 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(10),
             answer: Duration::from_secs(15),
-            silence: Duration::from_secs(10),
+            silence: Duration::from_secs(15),
             slow: Duration::from_secs(10),
             slowest: 16 << 10,
             tries: 4,
@@ -373,25 +386,34 @@ impl Default for Timeouts {
     }
 }
 
+impl Timeouts {
+    /// Those with which a load waits no longer than `stalled` for servers that send nothing, or next to nothing.
+    #[must_use]
+    pub fn within(stalled: Duration) -> Self {
+        let (half, third) = (stalled / MAX_STALLS, stalled / 3);
+        let usual = Self::default();
+        Self { connect: usual.connect.min(third), answer: half, silence: half, slow: third, ..usual }
+    }
+}
+
 /// Maximum `Retry-After` that is honoured; a longer one is reported as busy.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 /// Maximum number of tries, including those with progress.
 const MAX_TRIES: u32 = 40;
+/// Maximum number of stalls of one load, whatever was received between them.
+const MAX_STALLS: u32 = 2;
 
 /// Counts the tries of one request.
 #[derive(Debug)]
 pub struct Retry<'p> {
     timeouts: &'p Timeouts,
+    /// Those of all requests of the client.
+    stalls: &'p AtomicU32,
     all: u32,
     without_progress: u32,
 }
 
-impl<'p> Retry<'p> {
-    /// Starts counting.
-    pub fn new(timeouts: &'p Timeouts) -> Self {
-        Self { timeouts, all: 0, without_progress: 0 }
-    }
-
+impl Retry<'_> {
     /// Called after a try failed with `error`, and whether it made progress; waits before the next.
     ///
     /// # Errors
@@ -400,9 +422,10 @@ impl<'p> Retry<'p> {
         self.all += 1;
         self.without_progress = if progress { 0 } else { self.without_progress + 1 };
         let timeouts = self.timeouts;
-        // after a long timeout, retry only once
-        let tries = if matches!(error, WireError::Silent { .. }) { timeouts.tries.min(2) } else { timeouts.tries };
-        let over = self.without_progress >= tries || self.all >= MAX_TRIES;
+        // a server that stalls again and again may send a little in between
+        let is_stall = matches!(error, WireError::Silent { .. });
+        let stalled = is_stall && self.stalls.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_STALLS;
+        let over = stalled || self.without_progress >= timeouts.tries || self.all >= MAX_TRIES;
         let mut wait = timeouts.back_off.saturating_mul(1 << self.without_progress.saturating_sub(1).min(8));
         let (error, again) = match error {
             WireError::Broken { host, at, .. } => (WireError::Broken { host, tries: self.all, at }, true),
@@ -429,7 +452,7 @@ impl<'p> Retry<'p> {
 pub enum WireError {
     #[error("the host '{host}' cannot be resolved: check the address and the network connection")]
     NoHost { host: String },
-    #[error("'{host}' is not contacted")]
+    #[error("'{host}' is not asked while offline: name a model that is on this machine, or leave out --offline")]
     NotAsked { host: String },
     #[error("'{host}' cannot be reached ({why}): check that it is running, and the network connection")]
     Unreachable { host: String, why: String },
@@ -438,7 +461,7 @@ pub enum WireError {
          certificates"
     )]
     Certificate { host: String, why: String },
-    #[error("'{host}' sent nothing for {} s: try again later", .after.as_secs_f32())]
+    #[error("'{host}' sent nothing for {} s: try again later, or wait longer with --timeout", .after.as_secs_f32())]
     Silent { host: String, after: Duration },
     #[error("'{host}' is too slow ({bytes} bytes in {} s), so loading was stopped: try again later", .after.as_secs_f32().round())]
     Slow { host: String, bytes: u64, after: Duration },

@@ -5,7 +5,6 @@
 //! Signs in with the user's Ollama key where the registry asks for it: the challenge names a realm, which returns a token for one model to a request signed with the key (server/auth.go
 //! and auth/auth.go, Ollama 0.24).
 
-use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,6 +21,7 @@ use super::remote::{FileLocation, RemoteSession};
 use super::store::ollama::{HOSTS, Manifest, ManifestLayer, OllamaName};
 use super::tag::TagParameters;
 use super::{ProgressCallback, SourceError};
+use crate::files;
 use crate::model::Projector;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
@@ -208,7 +208,8 @@ impl SigningKey {
     /// If it cannot be read or is of another kind: one sentence without a full stop.
     fn open(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        let text = fs::read_to_string(path).map_err(|error| format!("the key '{shown}' cannot be read: {error}"))?;
+        let text = files::text(path, files::TEXT).map_err(|why| format!("the key {why}"))?;
+        let text = text.ok_or_else(|| format!("the key '{shown}' does not exist: sign in with 'ollama signin'"))?;
         Self::read(&text).ok_or_else(|| {
             format!("the key '{shown}' is not an Ed25519 key without a passphrase: sign in with 'ollama signin'")
         })

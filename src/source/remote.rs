@@ -2,8 +2,8 @@
 //! all shards, from the cache if possible.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use tracing::debug;
@@ -19,6 +19,7 @@ use super::read_from::ReadFrom;
 use super::roots::HUB;
 use super::store::ollama::OllamaName;
 use super::{Progress, ProgressCallback, Roots, SourceError, registry, running};
+use crate::files;
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, HeaderOnly, read};
 use crate::units::Bytes;
@@ -82,7 +83,7 @@ impl Network {
             let path = text("HF_TOKEN_PATH").map(PathBuf::from);
             let path = path.or_else(|| Some(PathBuf::from(text("HF_HOME")?).join("token")));
             let path = path.or_else(|| Some(home?.join(".cache/huggingface/token")))?;
-            fs::read_to_string(path).ok()
+            files::text(&path, files::TEXT).ok().flatten()
         };
         let token = text("HF_TOKEN").or_else(|| text("HUGGING_FACE_HUB_TOKEN")).or_else(token_file);
         let named = text("OLLAMA_HOST");
@@ -94,10 +95,30 @@ impl Network {
             ollama: Some(ollama_host(named.as_deref().unwrap_or_default())),
             ollama_key: home.map(|home| home.join(".ollama/id_ed25519")),
             cache: cache.map(|cache| cache.join("plimsoll/headers")),
-            offline: false,
+            offline: text("PLIMSOLL_OFFLINE").is_some_and(|value| !["0", "false"].contains(&value.as_str())),
             proxies: true,
             timeouts: usual.timeouts,
         }
+    }
+}
+
+/// What the command line says of servers.
+static ASKED: OnceLock<(bool, Option<Duration>)> = OnceLock::new();
+
+/// From now on, [`Roots::of_this_machine`] names servers that are not asked while `offline`, and that may stall for
+/// `stalled` in all; the first call counts.
+pub fn limit_network(offline: bool, stalled: Option<Duration>) {
+    ASKED.get_or_init(|| (offline, stalled));
+}
+
+impl Network {
+    /// The same within the limits of the command line.
+    pub(super) fn limited(mut self) -> Self {
+        if let Some((offline, stalled)) = ASKED.get() {
+            self.offline |= offline;
+            self.timeouts = stalled.map_or(self.timeouts, Timeouts::within);
+        }
+        self
     }
 }
 
@@ -185,7 +206,7 @@ pub(super) fn name(
         return Err(SourceError::Unknown { reference: reference.to_owned() });
     };
     let mut session = RemoteSession::new(network);
-    if let Some(server) = &network.ollama {
+    if let Some(server) = network.ollama.as_ref().filter(|_| !network.offline) {
         match running::open(&session, server, name, on_progress) {
             Ok(Some(opened)) => {
                 session.note(format!("the header is as reported by the running Ollama at {server}"));

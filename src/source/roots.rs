@@ -3,11 +3,10 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use tempfile::NamedTempFile;
+use crate::files;
 
 /// The folders and servers to search for models; folders that do not exist count as empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,11 +32,14 @@ impl Roots {
     /// The folders of this machine, from its environment and the default locations.
     pub fn of_this_machine() -> Self {
         let home = directories::BaseDirs::new();
-        Self::of(
+        let roots = Self::of(
             &|name| std::env::var_os(name),
             home.as_ref().map(directories::BaseDirs::home_dir),
             home.as_ref().map(directories::BaseDirs::cache_dir),
-        )
+        );
+        #[cfg(feature = "net")]
+        let roots = Self { network: roots.network.map(super::Network::limited), ..roots };
+        roots
     }
 
     /// The same without network requests: remote models are only read from the cache.
@@ -107,8 +109,6 @@ const SERVICE_STORES: &[&str] = if cfg!(target_os = "linux") {
 
 /// Maximum number of recent references.
 const MAX_ENTRIES: usize = 24;
-/// A longer file is no list.
-const MAX_FILE: u64 = 1 << 20;
 
 /// The list of recently opened references, in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,8 +124,7 @@ impl Recent {
 
     /// The references, the newest first; none if the file cannot be read.
     pub fn list(&self) -> Vec<String> {
-        let short = fs::metadata(&self.file).is_ok_and(|about| about.len() <= MAX_FILE);
-        let text = short.then(|| fs::read_to_string(&self.file).ok()).flatten().unwrap_or_default();
+        let text = files::text(&self.file, files::TEXT).ok().flatten().unwrap_or_default();
         text.lines().map(str::trim).filter(|line| !line.is_empty()).take(MAX_ENTRIES).map(str::to_owned).collect()
     }
 
@@ -144,10 +143,7 @@ impl Recent {
         lock.lock()?;
         let others = self.list().into_iter().filter(|other| other != reference);
         let lines: Vec<String> = std::iter::once(reference.to_owned()).chain(others).take(MAX_ENTRIES).collect();
-        let mut list = NamedTempFile::new_in(folder)?;
-        list.write_all((lines.join("\n") + "\n").as_bytes())?;
-        list.persist(&self.file)?;
-        Ok(())
+        files::write(&self.file, &(lines.join("\n") + "\n"), true)
     }
 }
 

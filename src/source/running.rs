@@ -4,17 +4,18 @@
 //! as a GGUF header and parsed like a file.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::http::{HttpRequest, Url};
+use super::http::{CancelHandle, Client, HttpRequest, Timeouts, Url, cancellable};
 use super::open::OpenedModel;
 use super::read_from::ReadFrom;
 use super::remote::{Network, RemoteSession};
 use super::store::ollama::OllamaName;
 use super::tag::TagParameters;
-use super::{ProgressCallback, SourceError};
+use super::{Progress, ProgressCallback, SourceError};
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, GgmlType, HeaderLimits, HeaderOnly, read};
 use crate::settings::OllamaVersion;
@@ -32,8 +33,11 @@ pub struct RunningModel {
     pub size: Bytes,
 }
 
-/// Maximum size of the answer with a version.
-const MAX_VERSION: u64 = 4096;
+/// Maximum size of the answer with a version, or of a page that another program shows.
+const MAX_VERSION: u64 = 1 << 20;
+/// A server on this machine gets this share of the usual time for it, which is two seconds, but at least the other.
+const LOCAL_SHARE: u32 = 7;
+const LOCAL_LEAST: Duration = Duration::from_millis(700);
 
 #[derive(Deserialize)]
 struct TagsResponse {
@@ -58,6 +62,7 @@ pub fn list_models(
 ) -> Result<Vec<RunningModel>, SourceError> {
     let Some(server) = &network.ollama else { return Ok(Vec::new()) };
     let session = RemoteSession::new(network);
+    version(&session, server, on_progress)?;
     let document = session.request(&HttpRequest::get(address(server)?.at("api/tags")), MAX_RESPONSE, on_progress)?;
     let tags: Option<TagsResponse> = serde_json::from_slice(&document.bytes).ok().filter(|_| document.status == 200);
     let TagsResponse { models } = tags.ok_or_else(|| unreadable(server, "its list of models"))?;
@@ -71,6 +76,7 @@ pub(super) fn open(
     name: &OllamaName,
     on_progress: &mut ProgressCallback<'_>,
 ) -> Result<Option<OpenedModel>, SourceError> {
+    let version = version(session, server, on_progress)?;
     let short = name.short();
     let json = serde_json::json!({ "model": short, "verbose": true }).to_string();
     let request = HttpRequest { json: Some(json), ..HttpRequest::get(address(server)?.at("api/show")) };
@@ -87,17 +93,31 @@ pub(super) fn open(
     let mut opened = OpenedModel::new(header, short);
     opened.read_from = ReadFrom::RunningOllama;
     opened.knobs = TagParameters::of_text(shown.parameters.as_deref().unwrap_or_default());
-    opened.ollama = version(session, server, on_progress);
+    opened.ollama = version;
     Ok(Some(opened))
 }
 
-/// The version of the running Ollama at `server`; none if it does not say, or is too old for the engine.
-fn version(session: &RemoteSession<'_>, server: &str, on_progress: &mut ProgressCallback<'_>) -> Option<OllamaVersion> {
-    let request = HttpRequest::get(address(server).ok()?.at("api/version"));
-    let document =
-        session.request(&request, MAX_VERSION, on_progress).ok().filter(|document| document.status == 200)?;
-    let answer: serde_json::Value = serde_json::from_slice(&document.bytes).ok()?;
-    answer.get("version")?.as_str()?.parse().ok()
+/// The version of the running Ollama at `server`; none if it does not say, or is too old for the engine. It is asked first,
+/// since it answers this at once: whatever else listens on its port may be silent.
+fn version(
+    session: &RemoteSession<'_>,
+    server: &str,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<Option<OllamaVersion>, SourceError> {
+    let request = HttpRequest::get(address(server)?.at("api/version"));
+    let usual = &session.network.timeouts;
+    let wait = if request.url.is_loopback() {
+        (usual.answer / LOCAL_SHARE).max(LOCAL_LEAST).min(usual.answer)
+    } else {
+        usual.answer
+    };
+    let timeouts = Timeouts { connect: wait.min(usual.connect), answer: wait, silence: wait, ..usual.clone() };
+    let client = Client::of(&Network { timeouts, ..session.network.clone() });
+    let asked =
+        cancellable(on_progress, Progress::START, &CancelHandle::default(), move || client.ask(&request, MAX_VERSION));
+    let document = asked??;
+    let answer: Option<Json> = serde_json::from_slice(&document.bytes).ok().filter(|_| document.status == 200);
+    Ok(answer.and_then(|answer| answer.get("version")?.as_str()?.parse().ok()))
 }
 
 /// The address of an Ollama.

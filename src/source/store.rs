@@ -10,6 +10,7 @@ use std::{fmt, fs, io};
 use super::file::LocalFile;
 use super::roots::Roots;
 use super::tag::TagParameters;
+use crate::files;
 use crate::gguf::read::ShardName;
 use crate::gguf::{GgufError, check};
 use crate::units::Bytes;
@@ -289,7 +290,7 @@ fn list_hub(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
         let Some(repository) = folder_name.strip_prefix("models--").map(|name| name.replace("--", "/")) else {
             continue;
         };
-        let main = fs::read_to_string(folder.path().join("refs/main")).unwrap_or_default();
+        let main = files::text(&folder.path().join("refs/main"), files::TEXT).ok().flatten().unwrap_or_default();
         let mut found: Vec<(String, Vec<StoreEntry>)> = Vec::new();
         for snapshot in fs::read_dir(folder.path().join("snapshots")).into_iter().flatten().flatten() {
             let revision = snapshot.file_name().to_string_lossy().into_owned();

@@ -1,13 +1,14 @@
 //! Effects on the local computer: files, folders, stores.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use super::effect::{ApplyPreview, Followed, LogSource, Services, VerifyRequest};
+use crate::files;
 use crate::hardware::remembered::{SavedMachine, SavedMachines};
 use crate::hardware::{DetectOptions, visible, watch};
 use crate::library::verify::{self, Verified, example};
@@ -53,9 +54,9 @@ impl Services for LocalServices {
             LogSource::Text(text) => Observation::of(text),
             LogSource::File(path) if example(path).is_some() => Observation::of(example(path).unwrap_or_default()),
             LogSource::File(path) => {
-                let file = File::open(expand_home(Path::new(path)));
-                let seen = file.and_then(|mut file| Observation::read(&mut file));
-                seen.map_err(|error| format!("'{path}' cannot be read: {error}"))?
+                let path = expand_home(Path::new(path));
+                let seen = Observation::read(&mut files::log(&path)?);
+                seen.map_err(|why| files::cannot_read(&path, &why.to_string()))?
             }
             LogSource::Running => {
                 let outputs = visible::outputs(&visible::servers()).into_iter();
@@ -159,18 +160,16 @@ impl Services for LocalServices {
     }
 
     fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String> {
-        let path = SavedMachines::here()?.save(name, machine, true)?;
+        let path = SavedMachines::here()?.save(name, machine, false)?;
         Ok(format!("Saved in {}; --machine '{name}' plans for it.", path.display()))
     }
 
     fn save(&self, path: &str, text: &str) -> Result<PathBuf, String> {
         let place = expand_home(Path::new(path));
-        let mut file = File::create_new(&place).map_err(|error| match error.kind() {
+        files::write(&place, text, false).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => format!("'{path}' already exists: choose another name."),
             _ => format!("'{path}' cannot be written: {error}."),
         })?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
-        written.map_err(|error| format!("'{path}' could not be written completely: {error}."))?;
         // absolute, since the screen does not show the working directory
         Ok(place.canonicalize().unwrap_or(place))
     }

@@ -97,7 +97,7 @@ fn machines_are_saved_listed_opened_and_removed() {
 #[case::negative(br#"{"devices":[{"kind":"cpu","total":-5}]}"#, "-5")]
 #[case::absurd(br#"{"devices":[{"kind":"cpu","total":18446744073709551615}]}"#, "1 PiB")]
 #[case::more_free_than_all(br#"{"devices":[{"kind":"cpu","total":5,"free":6}]}"#, "free 6 is more than total 5")]
-#[case::not_utf8(b"\xff\xfe{}", "not text")]
+#[case::not_utf8(b"\xff\xfe{}", "not UTF-8 text")]
 fn a_malformed_machine_file_exits_with_2(#[case] bytes: &[u8], #[case] part: &str) {
     let sandbox = Sandbox::new();
     let path = sandbox.file("broken.json", bytes);

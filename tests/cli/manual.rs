@@ -1,6 +1,7 @@
 //! Manual pages and completions.
 
 use std::fs;
+use std::process::{Command as Process, Stdio};
 
 use predicates::str::{contains, starts_with};
 use rstest::rstest;
@@ -37,5 +38,194 @@ fn completions_are_written(#[case] shell: &str, #[case] start: &str) {
         script.stdout(contains("-a \"report\""));
     } else {
         script.stdout(starts_with(start)).stdout(contains("report"));
+    }
+}
+
+/// A way to run each command that ends well, and one that cannot read what it is to read, if it reads something.
+const COMMANDS: [(&[&str], &[&str]); 22] = [
+    (&["plan", MODEL], &["plan", "none.gguf"]),
+    (&["max", MODEL], &["max", "none.gguf"]),
+    (&["why", MODEL], &["why", "none.gguf"]),
+    (&["best", MODEL], &["best", "none.gguf"]),
+    (&["place", MODEL, "--engine", "llama.cpp"], &["place", "none.gguf"]),
+    (&["need", MODEL, "--ram", "64GiB"], &["need", "none.gguf"]),
+    (&["together", MODEL], &["together", "none.gguf"]),
+    (&["check", MODEL, "--ps", "100% GPU", "--gpu", "24GiB"], &["check", "none.log"]),
+    (&["apply", "--help"], &["apply", "none.gguf", "--yes"]),
+    (&["watch", "--once"], &["watch", "--replay", "none.jsonl"]),
+    (&["sweep", MODEL], &["sweep", "none.gguf"]),
+    (&["matrix", MODEL], &["matrix", "none.gguf"]),
+    (&["export", MODEL], &["export", "none.gguf"]),
+    (&["explain", MODEL, "--page", "formulas"], &["explain", "none.gguf", "--page", "formulas"]),
+    (&["list"], &["list", "hf://o/r"]),
+    (&["devices"], &[]),
+    (&["machine", "list"], &[]),
+    (&["cache"], &[]),
+    (&["config"], &[]),
+    (&["report", MODEL], &["report", "none.gguf"]),
+    (&["completions", "bash"], &[]),
+    (&["man"], &[]),
+];
+const MODEL: &str = "catalogue:qwen3-8b";
+
+/// The statuses in the help of a command.
+fn statuses(sandbox: &Sandbox, command: &str) -> Vec<i32> {
+    let output = sandbox.plimsoll().args([command, "--help"]).assert().success().get_output().clone();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (_, behind) = text.split_once("\nExit status:\n").unwrap_or_else(|| panic!("{command} lists none: {text}"));
+    let lines = behind.lines().take_while(|line| line.starts_with("  "));
+    lines.filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn every_status_that_help_lists_can_be_seen() {
+    // tests/running and tests/cli/apply.rs apply plans to stand-ins
+    let elsewhere = [("apply", 1), ("apply", 4), ("apply", 130)];
+    let help = Sandbox::new().plimsoll().arg("--help").assert().success().get_output().clone();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let lines = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let listed: Vec<_> =
+        lines.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
+    assert_eq!(listed.len(), COMMANDS.len(), "{listed:?}");
+    for (well, unread) in COMMANDS {
+        let (sandbox, command) = (Sandbox::new(), well[0]);
+        for status in statuses(&sandbox, command) {
+            let program = |arguments: &[&str]| {
+                let mut program = sandbox.plimsoll();
+                program.args(arguments);
+                program
+            };
+            let seen = match status {
+                _ if elsewhere.contains(&(command, status)) => continue,
+                0 => program(well).output().unwrap().status,
+                1 => {
+                    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+                    let program = program(well);
+                    let mut process = Process::new(program.get_program());
+                    process.args(well).env("HOME", sandbox.folder.path()).stdout(full).stderr(Stdio::null());
+                    process.status().unwrap()
+                }
+                2 => program(&[command, "--none-such"]).output().unwrap().status,
+                3 => program(unread).output().unwrap().status,
+                130 => {
+                    let program = program(&[]);
+                    let mut process = Process::new(program.get_program());
+                    process
+                        .args(["watch", "--samples", "100"])
+                        .env("HOME", sandbox.folder.path())
+                        .stdout(Stdio::piped());
+                    let mut child = process.spawn().unwrap();
+                    // it catches Ctrl-C before it prints
+                    std::io::Read::read_exact(&mut child.stdout.take().unwrap(), &mut [0]).unwrap();
+                    Process::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+                    child.wait().unwrap()
+                }
+                _ => panic!("{command} ends with {status} nowhere here"),
+            };
+            assert_eq!(seen.code(), Some(status), "{command}");
+        }
+    }
+}
+
+#[test]
+fn every_page_has_statuses_variables_and_files() {
+    let sandbox = Sandbox::new();
+    sandbox.plimsoll().args(["man", "--folder", "man"]).assert().success();
+    for page in fs::read_dir(sandbox.folder.path().join("man")).unwrap() {
+        let text = fs::read_to_string(page.unwrap().path()).unwrap();
+        for section in [".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", ".SH FILES", "PLIMSOLL_OFFLINE", "OLLAMA_HOST"] {
+            assert!(text.contains(section), "{section}\n{text}");
+        }
+        let home = sandbox.folder.path().to_str().unwrap();
+        assert!(text.contains("/config.toml") && !text.contains(home), "{text}");
+    }
+}
+
+/// Each file that the pages list is one that the program opens: it stands in the way if it is a folder or a file.
+#[cfg(target_os = "linux")]
+#[rstest]
+#[case(".config/plimsoll/config.toml", true, &["plan", MODEL], 2)]
+#[case(".config/plimsoll/lessons", false, &["explain", MODEL, "--page", "lessons"], 2)]
+#[case(".config/plimsoll/machines", false, &["machine", "list"], 2)]
+#[case(".config/plimsoll/measured.json", true, &["machine", "forget"], 2)]
+#[case(".cache/plimsoll/headers", false, &["cache"], 1)]
+fn listed_files_are_opened(
+    #[case] place: &str,
+    #[case] is_file: bool,
+    #[case] arguments: &[&str],
+    #[case] status: i32,
+) {
+    let sandbox = Sandbox::new();
+    let page = sandbox.plimsoll().arg("man").assert().success().get_output().stdout.clone();
+    let page = String::from_utf8(page).unwrap().replace("\\-", "-").replace("\\.", ".");
+    assert!(page.contains(&format!("~/{place}")), "{place}\n{page}");
+    let path = sandbox.folder.path().join(place);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    if is_file {
+        fs::create_dir(&path).unwrap()
+    } else {
+        fs::write(&path, "").unwrap()
+    }
+    let said = refused(sandbox.plimsoll().args(arguments), status);
+    assert!(said.contains(place), "{said}");
+}
+
+#[test]
+fn scripts_ask_the_program_for_what_it_knows() {
+    let sandbox = Sandbox::new();
+    let values = |arguments: &[&str]| {
+        let output = sandbox.plimsoll().arg("complete-values").args(arguments).assert().success().get_output().clone();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    sandbox.plimsoll().args(["machine", "save", "garage", "--gpu", "24GiB"]).assert().success();
+    assert_eq!(values(&["machine"]), "garage\nthis\n");
+    assert_eq!(values(&["machine", "ga"]), "garage\n");
+    assert!(
+        values(&["card", "rtx 40"]).lines().count() > 2
+            && values(&["card", "rtx 40"]).lines().all(|card| card.starts_with("RTX 40"))
+    );
+    assert!(values(&["model", "catalogue:qwen3-8"]).contains("catalogue:qwen3-8b\n"));
+    assert_eq!(values(&["model", "--none"]), "");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = sandbox.plimsoll().args(["completions", shell]).assert().success();
+        script.stdout(contains("plimsoll complete-values"));
+    }
+    // it is told to nobody
+    let help = sandbox.plimsoll().arg("--help").assert().success().get_output().stdout.clone();
+    assert!(!String::from_utf8(help).unwrap().contains("complete-values"));
+}
+
+/// What bash completes at the end of a line.
+#[cfg(target_os = "linux")]
+#[rstest]
+#[case("plimsoll devices --machine ga", &["garage"])]
+#[case("plimsoll plan catalogue:qwen3-8", &["qwen3-8b"])]
+#[case("plimsoll plan x.gguf --gpu RTX", &["RTX 4090"])]
+#[case("plimsoll plan x.gguf --engine oll", &["ollama", "ollama-0.24"])]
+#[case("plimsoll explain x.gguf --page sched", &["schedule"])]
+#[case("plimsoll dev", &["devices"])]
+fn bash_completes(#[case] line: &str, #[case] expected: &[&str]) {
+    let sandbox = Sandbox::new();
+    sandbox.plimsoll().args(["machine", "save", "garage", "--gpu", "24GiB"]).assert().success();
+    let script = sandbox.plimsoll().args(["completions", "bash"]).assert().success().get_output().stdout.clone();
+    let script = sandbox.file("plimsoll.bash", &script);
+    let program = sandbox.plimsoll().get_program().to_owned();
+    // as bash calls it: words split where it splits them
+    let asked = format!(
+        "plimsoll() {{ '{}' \"$@\"; }}\nsource '{}'\nCOMP_LINE={line:?}\nCOMP_POINT=${{#COMP_LINE}}\n\
+         read -ra COMP_WORDS <<< \"${{COMP_LINE//:/ : }}\"\n\
+         COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
+         _plimsoll_known plimsoll \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\" 2>/dev/null\n\
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        program.display(),
+        script.display()
+    );
+    let output = Process::new("bash").args(["-c", &asked]).env("HOME", sandbox.folder.path()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let completed: Vec<&str> = text.lines().collect();
+    for word in expected {
+        assert!(completed.contains(word), "{line}: {completed:?}\n{}", String::from_utf8_lossy(&output.stderr));
     }
 }

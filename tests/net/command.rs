@@ -124,3 +124,74 @@ fn check_compares_what_a_running_ollama_lists() {
     assert!(size == vram && size > 5_000_000_000, "{other}");
     assert_eq!(check(size + 1000, vram, 0)["agrees"], true);
 }
+
+#[test]
+fn offline_asks_no_server() {
+    let (server, home) = (registry(), tempfile::tempdir().unwrap());
+    let run = |arguments: &[&str], variable: &str| {
+        let mut command = plimsoll(home.path(), &server);
+        command.env("OLLAMA_HOST", &server.url).env("PLIMSOLL_OFFLINE", variable);
+        command.args(arguments).args(["--gpu", "24GiB", "--ram", "64GiB"]).output().unwrap()
+    };
+    let said = |arguments: &[&str], variable: &str| {
+        let output = run(arguments, variable);
+        assert_eq!(output.status.code(), Some(3));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for reference in ["m:1b", "hf://o/r", &format!("{}/m.gguf", server.url)] {
+        for (arguments, variable) in [(&["plan", reference, "--offline"][..], ""), (&["plan", reference], "1")] {
+            let said = said(arguments, variable);
+            assert!(said.contains("is not asked while offline: name a model that"), "{said}");
+        }
+    }
+    // what the catalogue knows is planned by it
+    let output = run(&["--offline", "plan", "llama3.1:8b"], "");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.status.success() && words.contains("not asked while offline"), "{text}");
+    let listed = run(&["list", "llama", "--offline"], "");
+    assert!(listed.status.success() && !listed.stdout.is_empty());
+    assert!(server.seen().is_empty(), "{:?}", server.seen());
+    // and what was fetched before, from the cache
+    for variable in ["0", "false", ""] {
+        assert!(run(&["plan", "m:1b"], variable).status.success(), "{variable}");
+    }
+    let asked = server.seen().len();
+    let output = run(&["plan", "m:1b", "--offline"], "");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(server.seen().len(), asked);
+}
+
+/// A port that accepts and says nothing.
+fn silent() -> String {
+    let (url, _) = super::raw::raw(|_, _, _| std::thread::sleep(std::time::Duration::from_secs(60)));
+    url
+}
+
+#[test]
+fn a_silent_port_on_this_machine_costs_little() {
+    let (server, home, url) = (registry(), tempfile::tempdir().unwrap(), silent());
+    let since = std::time::Instant::now();
+    let mut command = plimsoll(home.path(), &server);
+    let output = command.env("OLLAMA_HOST", &url).args(["plan", "m:1b", "--gpu", "24GiB"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("OLLAMA_HOST is ignored"), "{text}");
+    assert!(since.elapsed().as_secs() < 20, "{:?}", since.elapsed());
+}
+
+#[test]
+fn the_time_for_servers_can_be_set() {
+    let (server, home, url) = (registry(), tempfile::tempdir().unwrap(), silent());
+    let since = std::time::Instant::now();
+    let address = format!("{url}/m.gguf");
+    let mut command = plimsoll(home.path(), &server);
+    let output = command.args(["--timeout", "2", "plan", &address]).assert().code(3).get_output().clone();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("sent nothing for 1 s: try again later, or wait longer with --timeout"), "{said}");
+    assert!(since.elapsed().as_secs() < 12, "{:?}", since.elapsed());
+    for wrong in ["0", "-1", "never", "1e9"] {
+        let output =
+            plimsoll(home.path(), &server).args(["plan", "m:1b", &format!("--timeout={wrong}")]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

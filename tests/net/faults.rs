@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rstest::rstest;
 use rustls::pki_types::PrivateKeyDer;
@@ -12,7 +12,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::raw::{promise, raw};
 use super::server::{Reply, Server, file};
-use super::{TestNetwork, small};
+use super::{TestNetwork, large, small};
 
 #[rstest]
 #[case::html(Reply::ok("<!DOCTYPE html><html>log in</html>"), "a web page")]
@@ -104,6 +104,46 @@ fn a_silent_server_times_out() {
     let (url, _) = raw(|_, _, _| thread::sleep(Duration::from_secs(5)));
     let said = TestNetwork::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("sent nothing for 0.7 s"), "{said}");
+}
+
+/// Servers that stall, each in its own way; what was received between two stalls makes no difference.
+#[rstest]
+#[case::after_some("the first 64 KiB of each connection")]
+#[case::in_the_head("a byte of the head at a time")]
+#[case::in_a_redirect("a byte of a redirect's body at a time")]
+#[case::in_turns("every other connection is silent")]
+fn stalls_are_counted_over_a_whole_load(#[case] way: &'static str) {
+    let (bytes, _) = large(200_000, true, true, 0);
+    let (url, _) = raw(move |number, first, stream| match way {
+        "a byte of the head at a time" => drip(stream, b"HTTP/1.1 200 OK\r\n"),
+        "a byte of a redirect's body at a time" => {
+            drop(stream.write_all(b"HTTP/1.1 302 Found\r\nLocation: /x.gguf\r\nContent-Length: 60000\r\n\r\n"));
+            drip(stream, &[b'.'; 64]);
+        }
+        "every other connection is silent" if number % 2 == 0 => thread::sleep(Duration::from_secs(5)),
+        _ => {
+            promise(stream, &bytes, first, 64 << 10);
+            thread::sleep(Duration::from_secs(5));
+        }
+    });
+    let since = Instant::now();
+    let said = TestNetwork::new(&url).refused(&format!("{url}/m.gguf"));
+    assert!(
+        said.starts_with("'127.0.0.1:") && said.contains(" sent nothing for 0.7 s") && said.contains("--timeout"),
+        "{said}"
+    );
+    assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
+}
+
+/// Writes a byte ten times a second.
+fn drip(stream: &mut impl Write, bytes: &[u8]) {
+    for byte in bytes {
+        thread::sleep(Duration::from_millis(100));
+        if stream.write_all(&[*byte]).is_err() {
+            break;
+        }
+    }
+    thread::sleep(Duration::from_secs(5));
 }
 
 #[test]

@@ -13,14 +13,7 @@ Examples:
   plimsoll list --fits                           the models that fit this machine
   plimsoll best model.gguf --gpu 24GiB           the best settings with all in VRAM
   plimsoll together llama3.1:8b qwen3:8b         whether several models can be loaded at once
-  plimsoll devices                               the devices of this machine, and how they were detected
-
-Environment (a configuration file has defaults: see 'plimsoll config'):
-  PLIMSOLL_THEME     dark, light or mono: the planner's colours; NO_COLOR is respected
-  PLIMSOLL_GLYPHS    unicode or ascii: the planner's characters
-  PLIMSOLL_LOG       a file for what was detected, fetched and planned, as --log
-  PLIMSOLL_ENGINE    and _RELEASE, _MACHINE, _MARGIN, _NEED, _REFRESH: what the options of these names mean by default
-  OLLAMA_*           Ollama's own variables set the knobs that no option sets, and locate its models";
+  plimsoll devices                               the devices of this machine, and how they were detected";
 
 pub(super) const CONFIG_EXAMPLES: &str = "\
 Examples:
@@ -47,12 +40,7 @@ Examples:
   plimsoll plan plan.toml --ctx 65536                 a scenario file with one option changed
 
 Sizes are written as 24GiB, 24GB, 512MiB or plain bytes.
-Whatever is not specified of the machine is detected.
-
-Exit status:
-  0  a plan was made, whatever its verdict
-  2  the arguments are wrong, or the engine refuses the settings
-  3  the model could not be read";
+Whatever is not specified of the machine is detected.";
 
 pub(super) const MAX_EXAMPLES: &str = "\
 Examples:
@@ -105,13 +93,7 @@ Examples:
   plimsoll check server.log --model model.gguf --load 2 --markdown
   plimsoll check llama3.1:8b --ps \"27%/73% CPU/GPU\" --ctx 32768
 
-What is given as an option stands over the log.
-
-Exit status:
-  0  the plan agrees
-  1  it differs
-  2  the arguments are wrong, or the engine refuses the settings
-  3  the log or the model could not be read";
+What is given as an option stands over the log.";
 
 pub(super) const APPLY_EXAMPLES: &str = "\
 Examples:
@@ -119,14 +101,7 @@ Examples:
   plimsoll apply model.gguf --engine llama.cpp --ctx 32768    as llama-server, which ends afterwards
   plimsoll apply model.gguf --engine llama.cpp --keep --yes   and goes on running
 
-OLLAMA_HOST names the Ollama. It says beforehand what is started, loaded and unloaded.
-
-Exit status:
-  0  loaded as planned
-  1  loaded otherwise
-  2  the arguments are wrong, or it cannot be applied here
-  3  the model could not be read
-  4  it did not load";
+OLLAMA_HOST names the Ollama. It says beforehand what is started, loaded and unloaded.";
 
 pub(super) const WATCH_EXAMPLES: &str = "\
 Examples:

@@ -178,11 +178,11 @@ pub(in super::super) struct MachineArgs {
     #[arg(long, value_name = "NAME|FILE")]
     pub(in super::super) join: Vec<String>,
     /// The machine's operating system: linux, macos or windows.
-    #[arg(long, value_name = "OS", value_parser = Os::from_str)]
+    #[arg(long, value_name = "OS", value_parser = value::systems(), hide_possible_values = true)]
     pub(in super::super) os: Option<Os>,
     /// The CPU's vector instructions, by which llama.cpp repacks weights: avx2, avx512, amx, neon-dotprod, neon-i8mm or
     /// none [default: detected; of a specified machine assumed].
-    #[arg(long, value_name = "CPU")]
+    #[arg(long, value_name = "CPU", value_parser = value::instructions(), hide_possible_values = true)]
     pub(in super::super) cpu: Option<CpuInstructions>,
     /// The branch of NVIDIA's driver, such as 580.
     #[arg(long, value_name = "VERSION", value_parser = drivers::major)]

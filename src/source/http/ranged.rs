@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use ureq::BodyReader;
 
-use super::{CancelHandle, Client, HttpRequest, HttpResponse, Retry, Timeouts, Url, WireError, cancellable};
+use super::{CancelHandle, Client, HttpRequest, HttpResponse, Timeouts, Url, WireError, cancellable};
 use crate::gguf::ByteSource;
 use crate::source::{Progress, ProgressCallback};
 use crate::text::is_printable;
@@ -182,7 +182,7 @@ impl Fetch {
     /// If that fails, or other bytes arrive.
     fn run(mut self) -> Result<Self, WireError> {
         let client = self.client.clone();
-        let mut retry = Retry::new(client.timeouts());
+        let mut retry = client.retry();
         loop {
             let before = self.bytes.len();
             let Err(error) = self.step() else { return Ok(self) };

@@ -1,10 +1,10 @@
 //! Files of a repository that other programs keep on this machine.
 
-use std::fs;
 use std::path::Path;
 
 use super::HfReference;
 use super::files::{choose, groups};
+use crate::files;
 use crate::gguf::read::ShardName;
 use crate::source::roots::Roots;
 use crate::source::store::{self, EntryState, Store, StoreEntry};
@@ -68,7 +68,9 @@ fn is_of_revision(entry: &StoreEntry, revision: Option<&str>) -> bool {
         Some(revision) => snapshot.is_some_and(|(repository, commit)| {
             // a branch or a tag, unless it is a commit itself
             let safe = !revision.contains(['/', '\\']) && !revision.starts_with('.');
-            let named = safe.then(|| fs::read_to_string(repository.join("refs").join(revision)).ok()).flatten();
+            let named = safe
+                .then(|| files::text(&repository.join("refs").join(revision), files::TEXT).ok().flatten())
+                .flatten();
             named.is_some_and(|named| named.trim() == commit) || (revision.len() >= 7 && commit.starts_with(revision))
         }),
     }

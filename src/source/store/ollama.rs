@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{EntryState, Store, StoreEntry, size_of};
+use crate::files;
 use crate::source::tag::TagParameters;
 use crate::units::Bytes;
 
@@ -19,8 +20,6 @@ const MANIFESTS: [&str; 2] = ["manifests", "manifests-v2"];
 pub(in crate::source) const HOSTS: [&str; 2] = ["registry.ollama.ai", "ollama.com"];
 const NAMESPACE: &str = "library";
 const TAG: &str = "latest";
-/// Maximum size of a manifest, which has some ten layers.
-const MAX_MANIFEST: u64 = 1 << 20;
 
 /// A model's full name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,13 +132,10 @@ fn entry(root: &Path, name: &OllamaName, manifest: PathBuf) -> StoreEntry {
 
 fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, EntryState), String> {
     let again = format!("run 'ollama pull {name}' to fetch it again");
-    let size = fs::metadata(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))?.len();
-    if size > MAX_MANIFEST {
-        return Err(format!("its manifest has an implausible size of {}: {again}", Bytes(size)));
-    }
-    let json = fs::read(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))?;
+    let json = files::text(manifest, files::TEXT).map_err(|why| format!("its manifest {why}"))?;
+    let json = json.ok_or_else(|| format!("its manifest is gone: {again}"))?;
     let manifest: Manifest =
-        serde_json::from_slice(&json).map_err(|error| format!("its manifest is damaged ({error}): {again}"))?;
+        serde_json::from_str(&json).map_err(|error| format!("its manifest is damaged ({error}): {again}"))?;
     let path =
         |layer: &ManifestLayer| blob(root, layer).ok_or_else(|| format!("its manifest has an invalid digest: {again}"));
     let of_kind = |kind: &str| manifest.of_kind(kind).map(path).collect::<Result<Vec<_>, _>>();
@@ -161,11 +157,8 @@ fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, E
 
 /// Reads the params layer at `path`.
 fn params(path: &Path) -> Result<TagParameters, String> {
-    let failed = |error: io::Error| format!("its parameters in '{}' cannot be read: {error}", path.display());
-    if fs::metadata(path).map_err(failed)?.len() > MAX_MANIFEST {
-        return Ok(TagParameters::default());
-    }
-    Ok(TagParameters::of_json(&fs::read(path).map_err(failed)?))
+    let text = files::text(path, files::TEXT).map_err(|why| format!("its parameters: {why}"))?;
+    Ok(text.map(|text| TagParameters::of_json(text.as_bytes())).unwrap_or_default())
 }
 
 /// The path of a layer's file.

@@ -1,0 +1,174 @@
+//! Completion scripts: clap's, and behind them what only the program knows: models, saved machines, cards.
+//!
+//! In bash, zsh and fish the script asks `plimsoll complete-values KIND PREFIX`, which is hidden and asks no server.
+
+use std::io::{self, Write as _};
+
+use clap::ValueEnum;
+use clap_complete::Shell;
+
+use super::error::{CliError, written};
+use super::manual;
+use crate::hardware::remembered::{SavedMachines, THIS_MACHINE};
+use crate::library;
+use crate::machine::presets;
+use crate::source::Roots;
+use crate::text::is_printable;
+
+/// What values are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Kind {
+    Model,
+    Machine,
+    Card,
+}
+
+impl Kind {
+    /// The options that take such a value; models are named without one, too.
+    const fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Model => &["model"],
+            Self::Machine => &["machine", "join"],
+            Self::Card => &["gpu", "presets"],
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Machine => "machine",
+            Self::Card => "card",
+        }
+    }
+}
+
+/// The values that begin with `prefix`, one a line; of what cannot be read there are none.
+pub(super) fn values(kind: Kind, prefix: &str) -> String {
+    let all: Vec<String> = match kind {
+        Kind::Model => {
+            let models = library::local_models(&Roots::of_this_machine().offline(), None);
+            models.into_iter().map(|model| model.reference).collect()
+        }
+        Kind::Machine => {
+            let saved = SavedMachines::here().and_then(|saved| saved.list()).unwrap_or_default();
+            saved.into_iter().map(|(name, _)| name).chain([THIS_MACHINE.to_owned()]).collect()
+        }
+        Kind::Card => presets::all().iter().map(|preset| preset.name.clone()).collect(),
+    };
+    let begins = |value: &str| value.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    let fits = all.iter().map(String::as_str).filter(|value| begins(value) && value.chars().all(is_printable));
+    fits.flat_map(|value| [value, "\n"]).collect()
+}
+
+/// Prints the script for `shell`.
+pub(super) fn print(shell: Shell) -> Result<(), CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut manual::command(), "plimsoll", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    let script = match shell {
+        Shell::Bash => script.replace("complete -F _plimsoll ", "complete -F _plimsoll_known ") + &bash(),
+        Shell::Zsh => zsh(&script),
+        Shell::Fish => script.into_owned() + &fish(),
+        _ => script.into_owned(),
+    };
+    written(io::stdout().lock().write_all(script.as_bytes()))
+}
+
+/// The commands that name a model without an option.
+fn with_model() -> Vec<String> {
+    let all = manual::command();
+    let has_model = |command: &&clap::Command| {
+        command.get_positionals().any(|argument| ["model", "models"].contains(&argument.get_id().as_str()))
+    };
+    all.get_subcommands().filter(has_model).map(|command| command.get_name().to_owned()).collect()
+}
+
+/// bash takes a word with `:` or `@` for several, of which it replaces the last.
+fn bash() -> String {
+    let options = |kind: Kind| kind.options().iter().map(|option| format!("--{option}")).collect::<Vec<_>>().join("|");
+    format!(
+        r#"
+_plimsoll_known() {{
+    local kind="" typed="${{COMP_LINE:0:COMP_POINT}}" value
+    typed="${{typed##*[[:space:]]}}"
+    _plimsoll "$@"
+    case "$3" in
+        {model}) kind=model ;;
+        {machine}) kind=machine ;;
+        {card}) kind=card; typed="${{2//\\/}}" ;;
+        -*) ;;
+        *) case " plimsoll {commands} " in
+            *" ${{COMP_WORDS[1]}} "*) [[ $COMP_CWORD -gt 1 ]] && kind=model ;;
+            *) [[ $COMP_CWORD -eq 1 || $typed == *[:@]* ]] && kind=model ;;
+        esac ;;
+    esac
+    [[ -z $kind || $typed == -* ]] && return
+    [[ $kind != card ]] || compopt -o filenames 2>/dev/null
+    typed="${{typed#[\"\']}}"
+    local cut="${{typed%"${{typed##*[:@]}}"}}"
+    [[ $kind == card ]] && cut=""
+    while IFS= read -r value; do
+        COMPREPLY+=("${{value:${{#cut}}}}")
+    done < <(plimsoll complete-values "$kind" "$typed" 2>/dev/null)
+}}
+"#,
+        model = options(Kind::Model),
+        machine = options(Kind::Machine),
+        card = options(Kind::Card),
+        commands = with_model().join(" "),
+    )
+}
+
+/// zsh is told with each option and argument what completes it. A command stands in the place of a model: both are of the
+/// first word, which would else be taken for a model.
+fn zsh(script: &str) -> String {
+    let known = r#"
+_plimsoll_known() {
+    local -a known
+    known=("${(@f)$(plimsoll complete-values $1 "${(Q)PREFIX}" 2>/dev/null)}")
+    [[ -z $known ]] || compadd -a known
+}
+_plimsoll_model() { _plimsoll_known model; _files }
+_plimsoll_machine() { _plimsoll_known machine; _files }
+_plimsoll_card() { _plimsoll_known card }
+_plimsoll_first() { _plimsoll_commands; _plimsoll_model }
+"#;
+    let mut lines: Vec<String> = Vec::new();
+    for line in script.lines() {
+        let is_first = line.starts_with("\":: :_plimsoll_commands\"");
+        if is_first {
+            lines.pop_if(|last| last.starts_with("'::model -- "));
+        }
+        let is_option = |option: &&str| line.contains(&format!("--{option}=["));
+        let kind = [Kind::Machine, Kind::Card, Kind::Model]
+            .into_iter()
+            .find(|kind| kind.options().iter().any(|option| is_option(option)));
+        let names_model = [":model -- ", ":models -- "].iter().any(|argument| line.contains(argument));
+        let kind = kind.or(Some(Kind::Model).filter(|_| names_model)).map(Kind::name);
+        let action = [":_files'", ":_default'"].into_iter().find(|action| line.contains(action));
+        lines.push(match (kind, action) {
+            (Some(kind), Some(action)) => line.replace(action, &format!(":_plimsoll_{kind}'")),
+            _ if is_first => line.replace("_plimsoll_commands", "_plimsoll_first"),
+            _ => line.to_owned(),
+        });
+    }
+    // behind the line that tells zsh what the file completes
+    lines.insert(1, known.to_owned());
+    lines.join("\n") + "\n"
+}
+
+/// fish adds what these lines say to the rest.
+fn fish() -> String {
+    let known = |kind: Kind| format!("-a \"(plimsoll complete-values {})\"", kind.name());
+    let mut lines: Vec<String> = Vec::new();
+    for kind in [Kind::Model, Kind::Machine, Kind::Card] {
+        lines
+            .extend(kind.options().iter().map(|option| format!("complete -c plimsoll -l {option} -r {}", known(kind))));
+    }
+    for condition in
+        ["__fish_use_subcommand".to_owned(), format!("__fish_seen_subcommand_from {}", with_model().join(" "))]
+    {
+        lines.push(format!("complete -c plimsoll -n \"{condition}\" {}", known(Kind::Model)));
+    }
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,286 @@
+//! What help and manual pages say of every command besides its options: exit statuses, variables and files, each a table.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use super::args::{Cli, ManArgs};
+use super::error::{CliError, written};
+use super::{config, lessons, scenario};
+use crate::files;
+use crate::hardware::remembered::{Remembered, SavedMachines};
+use crate::source::Roots;
+
+/// The program without a command.
+const PLANNER: &str = "plimsoll";
+/// Commands that read a model.
+const MODEL: [&str; 15] = [
+    PLANNER, "plan", "max", "why", "best", "place", "need", "together", "sweep", "matrix", "export", "explain", "list",
+    "report", "apply",
+];
+
+/// An exit status, what it means, and the commands that end with it; without any, all that no other row of it names.
+type StatusRow = (u8, &'static str, &'static [&'static str]);
+
+/// The exit statuses.
+const STATUSES: [StatusRow; 15] = [
+    (0, "a plan was made, whatever its verdict", &["plan"]),
+    (0, "the plan agrees", &["check"]),
+    (0, "loaded as planned", &["apply"]),
+    (0, "done", &[]),
+    (1, "it differs, or the answer could not be written", &["check"]),
+    (1, "loaded otherwise, or the answer could not be written", &["apply"]),
+    (1, "the terminal cannot be used, or is gone", &[PLANNER]),
+    (1, "the answer could not be written", &[]),
+    (2, "the arguments or the configuration are wrong, or it cannot be applied here", &["apply"]),
+    (2, "the arguments or the configuration are wrong, or the engine refuses the settings", &MODEL),
+    (2, "the arguments or the configuration are wrong", &[]),
+    (3, "the log or the model could not be read", &["check"]),
+    (3, "the recording could not be read", &["watch"]),
+    (3, "the model could not be read", &MODEL),
+    (4, "it did not load", &["apply"]),
+];
+/// Statuses of a program that is ended.
+const ENDED: StatusRow = (130, "ended by Ctrl-C; 128 and its number for another signal", &[PLANNER, "apply", "watch"]);
+
+/// The statuses of `command`, with what each means.
+fn statuses(command: &str) -> Vec<(u8, &'static str)> {
+    let mut rows: Vec<(u8, &'static str)> = Vec::new();
+    for (status, what, commands) in STATUSES.into_iter().chain([ENDED]) {
+        let is_of_it = commands.is_empty() || commands.contains(&command);
+        if is_of_it && rows.last().is_none_or(|(last, _)| *last != status) {
+            rows.push((status, what));
+        }
+    }
+    rows
+}
+
+/// A variable that the program or a library of it reads, and what it does. A name that ends in `*` stands for all that
+/// begin so; several names mean the same.
+type VariableRow = (&'static [&'static str], &'static str);
+
+/// The variables besides those that stand for keys of the configuration.
+const VARIABLES: [VariableRow; 21] = [
+    (&["PLIMSOLL_LOG"], "a file for what was detected, fetched and planned, as --log"),
+    (&["PLIMSOLL_OFFLINE"], "if it is set, and neither 0 nor false: ask no server for models, as --offline"),
+    (&["PLIMSOLL_THEME"], "dark, light or mono: the planner's colours"),
+    (&["PLIMSOLL_GLYPHS"], "unicode or ascii: the planner's characters"),
+    (&["OLLAMA_HOST"], "the address of the running Ollama"),
+    (&["OLLAMA_MODELS"], "the folder of Ollama's models"),
+    (&["OLLAMA_REGISTRY"], "the registry that the names of models are looked up in"),
+    (&["OLLAMA_*"], "Ollama's own variables set the knobs that no option sets"),
+    (&["LLAMA_ARG_*"], "llama-server's own variables, which a server that Ollama starts inherits"),
+    (&["LLAMA_CACHE"], "the folder of llama.cpp's models"),
+    (&["HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME"], "the folder of Hugging Face's models"),
+    (&["HF_ENDPOINT"], "the address of Hugging Face, or of a mirror"),
+    (&["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH"], "the token for Hugging Face, or its file"),
+    (&["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"], "the NVIDIA GPUs that are seen, and their order"),
+    (&["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"], "the AMD GPUs that are seen"),
+    (&["GGML_*"], "GPUs that Ollama's server hides from llama-server, and its libraries"),
+    (&["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"], "the folders of the files below, on Linux"),
+    (&["NO_COLOR"], "if it is set, nothing is coloured"),
+    (&["TERM", "COLORTERM", "COLORFGBG", "WT_SESSION"], "the colours of the terminal"),
+    (&["LC_ALL", "LC_CTYPE", "LANG"], "the characters of the terminal"),
+    (&["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"], "the proxy for servers, and the hosts that need none"),
+];
+
+/// Variables whose values no report tells.
+const UNTOLD: [VariableRow; 3] = [
+    (&["HOME"], "the home folder, for the files below and for models"),
+    (&["PATH"], "where llama-server is looked for"),
+    (&["USER", "USERNAME", "LOGNAME", "COMPUTERNAME", "HOSTNAME"], "names that 'check --share' leaves out"),
+];
+
+/// All variables that reports tell, with what each does.
+fn told() -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
+    VARIABLES.into_iter().map(|(names, what)| (names.to_vec(), what)).chain(config::variables())
+}
+
+/// Whether reports tell the variable `name`.
+pub(super) fn is_told(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    told().any(|(names, _)| names.iter().any(|row| is_named(row, &name)))
+}
+
+fn is_named(row: &str, name: &str) -> bool {
+    row.strip_suffix('*').map_or(row == name, |start| name.starts_with(start))
+}
+
+/// A file or folder of this program: where it is, if the operating system knows a home, and what it is for.
+type FileRow = (fn() -> Option<PathBuf>, &'static str);
+
+/// The files.
+const FILES: [FileRow; 7] = [
+    (config::path, "the configuration: 'plimsoll config' shows it"),
+    (lessons::folder, "a teacher's own lessons, in files that end in .toml"),
+    (
+        || SavedMachines::here().ok().map(SavedMachines::into_folder),
+        "saved machines: 'plimsoll machine list' lists them",
+    ),
+    (
+        || Remembered::here().ok().map(Remembered::into_path),
+        "what was measured on this machine: 'plimsoll machine forget' removes it",
+    ),
+    (|| scenario::last_file().ok(), "the plan that the planner was left with, for --last"),
+    (|| Roots::of_this_machine().recent, "the models that were opened last"),
+    (cache, "headers of models on servers: 'plimsoll cache' lists them"),
+];
+
+#[cfg(feature = "net")]
+fn cache() -> Option<PathBuf> {
+    Roots::of_this_machine().network?.cache
+}
+
+#[cfg(not(feature = "net"))]
+const fn cache() -> Option<PathBuf> {
+    None
+}
+
+/// The files with their paths, below `~` where that is the home folder.
+fn listed() -> Vec<(String, &'static str)> {
+    let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned());
+    let shown = |path: PathBuf| match home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => Path::new("~").join(rest).display().to_string(),
+        None => path.display().to_string(),
+    };
+    FILES.into_iter().filter_map(|(path, what)| Some((shown(path()?), what))).collect()
+}
+
+/// The command line, whose help ends in exit statuses, and for the whole program in its own variables.
+pub(super) fn command() -> Command {
+    let all = Cli::command();
+    let all = all.mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        with_help(command, &name)
+    });
+    let own = told().filter(|(names, _)| names[0].starts_with("PLIMSOLL_") || names[0] == "OLLAMA_*");
+    let rows: Vec<(String, &str)> = own.map(|(names, what)| (names.join(", "), what)).collect();
+    let variables = paragraph("Environment (the manual page has the rest, 'plimsoll config' the configuration)", &rows);
+    let help = all.get_after_help().map(ToString::to_string).unwrap_or_default();
+    with_help(all.after_help(format!("{help}\n\n{variables}")), PLANNER)
+}
+
+fn with_help(command: Command, name: &str) -> Command {
+    let rows: Vec<(String, &str)> =
+        statuses(name).into_iter().map(|(status, what)| (status.to_string(), what)).collect();
+    let statuses = paragraph("Exit status", &rows);
+    let help = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
+    let command = command.after_help(format!("{help}{statuses}"));
+    if name == PLANNER { command } else { command.mut_subcommands(|inner| with_help(inner, name)) }
+}
+
+fn paragraph(heading: &str, rows: &[(String, &str)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let rows: Vec<String> = rows.iter().map(|(name, what)| format!("  {name:<width$}  {what}")).collect();
+    format!("{heading}:\n{}", rows.join("\n"))
+}
+
+/// Prints the page of the program, or writes it and one page per command into a folder.
+pub(super) fn run(args: &ManArgs) -> Result<(), CliError> {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let Some(folder) = &args.folder else {
+        return written(page(&command, PLANNER).and_then(|(_, page)| io::stdout().lock().write_all(page.as_bytes())));
+    };
+    let write_all = || -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        pages(&command, PLANNER)?.iter().try_for_each(|(name, page)| files::write(&folder.join(name), page, true))
+    };
+    write_all().map_err(|error| CliError::Terminal(format!("'{}' cannot be written: {error}", folder.display())))
+}
+
+/// The pages of a command and of those in it, by the names of their files; `name` is the command that has statuses.
+fn pages(command: &Command, name: &str) -> io::Result<Vec<(String, String)>> {
+    let mut all = vec![page(command, name)?];
+    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+        let name = if name == PLANNER { inner.get_name() } else { name };
+        all.extend(pages(inner, name)?);
+    }
+    Ok(all)
+}
+
+/// The page of a command, behind the name of its file.
+fn page(command: &Command, name: &str) -> io::Result<(String, String)> {
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    let mut roff = Roff::default();
+    let mut section = |title: &str, rows: &[(String, &str)]| {
+        roff.control("SH", [title]);
+        for (name, what) in rows {
+            roff.control("TP", []);
+            roff.text([bold(name.as_str())]);
+            roff.text([roman(*what)]);
+        }
+    };
+    let rows: Vec<_> = statuses(name).into_iter().map(|(status, what)| (status.to_string(), what)).collect();
+    section("EXIT STATUS", &rows);
+    let untold = UNTOLD.into_iter().map(|(names, what)| (names.to_vec(), what));
+    let rows: Vec<_> = told().chain(untold).map(|(names, what)| (names.join(", "), what)).collect();
+    section("ENVIRONMENT", &rows);
+    section("FILES", &listed());
+    roff.to_writer(&mut page)?;
+    Ok((man.get_filename(), String::from_utf8_lossy(&page).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The files of `folder`.
+    fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { sources(&path, all) } else { all.push(path) }
+        }
+    }
+
+    #[test]
+    fn every_variable_that_is_read_is_listed() {
+        let mut files = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+        let mut read = BTreeSet::new();
+        for file in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "rs")) {
+            let text = fs::read_to_string(file).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            // what looks one up: a function of a name
+            for part in code.split(['(', ' ']).filter(|part| part.starts_with('"')) {
+                let name = part[1..].split('"').next().unwrap();
+                let is_name =
+                    name.len() > 3 && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_' || c.is_ascii_digit());
+                let starts =
+                    ["PLIMSOLL_", "OLLAMA_", "LLAMA_", "HF_", "HUGGING", "CUDA_", "ROCR_", "HIP_", "GGML_", "XDG_"];
+                if is_name
+                    && (starts.iter().any(|start| name.starts_with(start))
+                        || code.contains(&format!("env::var(\"{name}\"")))
+                {
+                    read.insert(name.to_owned());
+                }
+            }
+        }
+        assert!(read.contains("OLLAMA_HOST") && read.len() > 30, "{read:?}");
+        let untold = |name: &str| UNTOLD.iter().any(|(names, _)| names.contains(&name));
+        // read by a test only
+        let unlisted: Vec<_> =
+            read.iter().filter(|name| !is_told(name) && !untold(name) && *name != "PLIMSOLL_TEST_PANIC").collect();
+        assert!(unlisted.is_empty(), "{unlisted:?}");
+    }
+
+    #[test]
+    fn every_command_has_its_statuses_once_and_in_order() {
+        for command in Cli::command().get_subcommands() {
+            let all: Vec<u8> = statuses(command.get_name()).into_iter().map(|(status, _)| status).collect();
+            assert!(all.starts_with(&[0, 1, 2]) && all.is_sorted(), "{}: {all:?}", command.get_name());
+        }
+        let named = STATUSES.iter().chain([&ENDED]).flat_map(|(.., commands)| *commands);
+        let unknown: Vec<_> =
+            named.filter(|name| **name != PLANNER && Cli::command().find_subcommand(name).is_none()).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+}

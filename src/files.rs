@@ -1,0 +1,203 @@
+//! Files of a person: read within limits, and written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::text::quoted;
+
+/// The longest text that somebody writes by hand.
+pub(crate) const TEXT: u64 = 1 << 20;
+/// The longest text that a program writes of a machine, or of what was measured.
+pub(crate) const RECORD: u64 = 4 << 20;
+/// The longest log or recording.
+pub(crate) const LOG: u64 = 1 << 30;
+
+/// Bytes within a limit: an error stands for those behind it.
+#[derive(Debug)]
+pub(crate) struct Within<R> {
+    bytes: R,
+    left: u64,
+    limit: u64,
+}
+
+impl<R: Read> Within<R> {
+    /// `bytes`, of which at most `limit` may come.
+    pub(crate) const fn new(bytes: R, limit: u64) -> Self {
+        Self { bytes, left: limit, limit }
+    }
+}
+
+impl<R: Read> Read for Within<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.bytes.read(buffer)?;
+        self.left = self
+            .left
+            .checked_sub(read as u64)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::FileTooLarge, too_long(self.limit)))?;
+        Ok(read)
+    }
+}
+
+fn too_long(limit: u64) -> String {
+    let limit = if limit < LOG { format!("{} MiB", limit >> 20) } else { format!("{} GiB", limit >> 30) };
+    format!("it is longer than {limit}: shorten it, or name another file")
+}
+
+/// The file at `path`, of at most `limit` bytes; none where there is no file.
+///
+/// # Errors
+/// One sentence with the path: why it cannot be read, what to do.
+pub(crate) fn open(path: &Path, limit: u64) -> Result<Option<Within<File>>, String> {
+    // before it is opened, since opening a pipe waits for its writer
+    match fs::metadata(path) {
+        Ok(about) if about.is_dir() => {
+            return Err(cannot_read(path, "it is a folder: name a file, or put one in its place"));
+        }
+        Ok(about) if !about.is_file() => return Err(cannot_read(path, "it is a device or a pipe: name a file")),
+        Ok(about) if about.len() > limit => return Err(cannot_read(path, &too_long(limit))),
+        _ => {}
+    }
+    match File::open(path) {
+        Ok(file) => Ok(Some(Within::new(file, limit))),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(cannot_read(path, &format!("{error}: change its permissions, or name another file"))),
+    }
+}
+
+/// The text of the file at `path`, of at most `limit` bytes, without a byte order mark; none where there is no file.
+///
+/// # Errors
+/// As [`open`], and if it is no text.
+pub(crate) fn text(path: &Path, limit: u64) -> Result<Option<String>, String> {
+    let Some(file) = open(path, limit)? else { return Ok(None) };
+    text_of(file).map(Some).map_err(|why| cannot_read(path, &why))
+}
+
+/// The text of `bytes`, without a byte order mark.
+///
+/// # Errors
+/// The end of a sentence on why they cannot be read.
+pub(crate) fn text_of(mut bytes: impl Read) -> Result<String, String> {
+    let mut all = Vec::new();
+    bytes.read_to_end(&mut all).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(all).map_err(|_| "it is not UTF-8 text: correct it, or name another file")?;
+    Ok(text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned))
+}
+
+/// The log or the recording at `path`.
+///
+/// # Errors
+/// As [`open`], and if there is none.
+pub(crate) fn log(path: &Path) -> Result<Within<File>, String> {
+    open(path, LOG)?.ok_or_else(|| cannot_read(path, "it does not exist: name a file"))
+}
+
+/// The sentence on a file that cannot be read.
+pub(crate) fn cannot_read(path: &Path, why: &str) -> String {
+    format!("'{}' cannot be read: {why}", quoted(&path.display().to_string()))
+}
+
+/// Writes a file beside the one at `path` and then renames it, so that it is whole whenever it exists, and what was there
+/// before stays until then. A link keeps leading to its file.
+///
+/// # Errors
+/// Those of the file system, without a path; [`io::ErrorKind::AlreadyExists`] if there is something and not `overwrite`.
+pub(crate) fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+    let path = match fs::metadata(path) {
+        Ok(_) if !overwrite => return Err(io::ErrorKind::AlreadyExists.into()),
+        Ok(about) if !about.is_file() => return Err(io::Error::other("it is a folder, a device or a pipe")),
+        Ok(_) => fs::canonicalize(path)?,
+        Err(_) => path.to_owned(),
+    };
+    whole(&path, text, overwrite).map_err(|error| {
+        let said = error.to_string();
+        // the path in it would be that of the file beside
+        io::Error::new(error.kind(), said.split(" at path ").next().unwrap_or_default())
+    })
+}
+
+/// As [`write`], in a folder of this program, which need not exist.
+///
+/// # Errors
+/// As there.
+pub(crate) fn keep(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    write(path, text, overwrite)
+}
+
+fn whole(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or(PathBuf::from("."), Into::into);
+    let mut new = beside(path).tempfile_in(&folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    let persisted = if overwrite { new.persist(path) } else { new.persist_noclobber(path) };
+    persisted.map(drop).map_err(|error| error.error)
+}
+
+/// How the file beside `path` is made: with the permissions that the one there has, or else a new file gets.
+fn beside(path: &Path) -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let there = fs::metadata(path).map(|about| about.permissions());
+        builder.permissions(there.unwrap_or_else(|_| fs::Permissions::from_mode(0o666)));
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    builder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_stays_until_the_new_file_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/plan.toml");
+        assert_eq!(write(&path, "one", false).unwrap_err().kind(), io::ErrorKind::NotFound);
+        keep(&path, "one", false).unwrap();
+        assert_eq!(write(&path, "two", false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(text(&path, TEXT), Ok(Some("one".to_owned())));
+        write(&path, "two", true).unwrap();
+        assert_eq!(text(&path, TEXT), Ok(Some("two".to_owned())));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
+        assert!(write(folder.path(), "three", true).unwrap_err().to_string().contains("a folder"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_permissions_stay() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "one").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink(&file, &link).unwrap();
+        write(&link, "two", true).unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "two");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(write(Path::new("/dev/null"), "", true).unwrap_err().to_string().contains("a device"));
+    }
+
+    #[test]
+    fn nothing_is_read_beyond_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        for (length, fits) in [(0, true), (TEXT, true), (TEXT + 1, false), (6 << 30, false)] {
+            File::create(&path).unwrap().set_len(length).unwrap();
+            assert_eq!(text(&path, TEXT).is_ok(), fits, "{length}");
+        }
+        let said = text_of(Within::new(io::repeat(b'a'), TEXT)).unwrap_err();
+        assert_eq!(said, "it is longer than 1 MiB: shorten it, or name another file");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_text() {
+        assert_eq!(text_of(&b"\xef\xbb\xbfa"[..]), Ok("a".to_owned()));
+        assert!(text_of(&b"\xff\xfea"[..]).unwrap_err().contains("UTF-8"));
+    }
+}

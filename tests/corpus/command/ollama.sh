@@ -1,0 +1,2 @@
+export OLLAMA_NUM_PARALLEL=4 OLLAMA_KV_CACHE_TYPE="q8_0"
+OLLAMA_CONTEXT_LENGTH=8192 ollama run llama3.1:8b --verbose

@@ -1,0 +1,11 @@
+numactl --interleave=all ./llama.cpp/build/bin/llama-server --host 10.0.0.1 --port 8080 \
+  --model ./DeepSeek-R1-mla-Q5_K_XL.gguf --chat-template deepseek3 --alias "DeepSeek-R1-mla-Q5_K_XL" --ctx_size 32768 \
+  --n-gpu-layers 62 --numa distribute --threads 30 \
+  --temp 0.6 --min-p 0.0 --top-p 1.0 --top-k 0 --rpc 10.0.0.2:50050,10.0.0.2:50051,10.0.0.3:50050,10.0.0.3:50051 \
+  --device "RPC[10.0.0.2:50050],RPC[10.0.0.2:50051],RPC[10.0.0.3:50050],RPC[10.0.0.3:50051],CUDA0,CUDA1" \
+  --tensor-split 0,0,0,0,31,31 \
+  --override-tensor 'blk\.([3-8])\..*_exps\.=RPC[10.0.0.2:50050]' \
+  --override-tensor 'blk\.([9]|1[0-4])\..*_exps\.=RPC[10.0.0.2:50051]' \
+  --override-tensor 'blk\.(1[5-9]|20)\..*_exps\.=RPC[10.0.0.3:50050]' \
+  --override-tensor 'blk\.(2[1-6])\..*_exps\.=RPC[10.0.0.3:50051]' \
+  --override-tensor 'blk\.(2[7-9]|[3-5][0-9]|60)\..*_exps\.=CPU'

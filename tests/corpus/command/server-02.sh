@@ -1,0 +1,30 @@
+llama-server \
+  --model /models/gemma-4-12b-it-UD-Q8_K_XL.gguf \
+  --alias gemma4-12b-gguf-q8 \
+  --host 0.0.0.0 \
+  --port 8016 \
+  --ctx-size 262144 \
+  --threads 12 \
+  --threads-http 6 \
+  --batch-size 2048 \
+  --ubatch-size 512 \
+  --n-gpu-layers auto \
+  --parallel 1 \
+  --cache-type-k f16 \
+  --cache-type-v f16 \
+  --cache-ram 8192 \
+  --ctx-checkpoints 8 \
+  --checkpoint-min-step 1024 \
+  --fit on \
+  --fit-target 512 \
+  --fit-ctx 262144 \
+  --mmproj /models/mmproj-BF16.gguf \
+  --mmproj-offload \
+  --kv-unified \
+  --no-cache-idle-slots \
+  --kv-offload \
+  --cont-batching \
+  --op-offload \
+  --warmup \
+  --flash-attn on \
+  --reasoning off

@@ -1,0 +1,20 @@
+/opt/llama.cpp/build/bin/llama-server --port 5000 --host 0.0.0.0 --model /models/gemma-4-31B-scotoma-2-Q8_0.gguf \
+--ctx-size 409600 \
+--jinja \
+--split-mode tensor \
+--gpu-layers 200 \
+--ctx-checkpoints 4 \
+--cache-ram 98304 \
+--parallel 3 \
+--no-mmap \
+--ubatch-size 2048 \
+--batch-size 2048 \
+--threads 32 \
+--mmproj /models/mmproj-gemma-4-31B-scotoma-2-BF16.gguf \
+--flash-attn on \
+--api-key secret \
+--alias "Scotoma-2-31B-Q8" \
+--model-draft /models/mtp-gemma-4-31B-it.gguf \
+--spec-type draft-mtp \
+--spec-draft-n-max 2 \
+--gpu-layers-draft 200

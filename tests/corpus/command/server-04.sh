@@ -1,0 +1,23 @@
+/app/llama-server
+--host 127.0.0.1 --port 9502
+--tensor-split 0,1,1
+--prompt "You are a helpful assistant."
+--parallel 2
+--flash-attn
+--cache-type-k q8_0
+--cache-type-v q8_0
+--model /models/Qwen2.5-Coder-32B-Instruct-abliterated-Q8_0.gguf
+--gpu-layers 999
+--ctx-size 32768
+--model-draft /models/Qwen2.5-Coder-0.5B-Instruct-abliterated-Q8_0.gguf
+--gpu-layers-draft 999
+--draft-max 20
+--draft-min 4
+--draft-p-min 0.7
+--device-draft CUDA0
+--no-mmap
+--frequency-penalty 0.1
+--presence-penalty 0.2
+--top-p 0.9
+--temp 0.7
+--repeat-penalty 1.1

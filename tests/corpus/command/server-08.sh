@@ -1,0 +1,1 @@
+llama-server --host 0.0.0.0 --port 44193 --no-ui --alias main --model /models/Qwen3.8-27B-UD-Q4_K_XL.gguf --reasoning-preserve -np 1 -kvu --ctx-size 250000 --spec-type draft-mtp --spec-draft-n-max 2 -ctk q4_0 -ctv q4_0 --jinja --temp 1.0 --top-p 0.95 --top-k 20 --min-p 0.0 --presence-penalty 1.5 --repeat-penalty 1.0

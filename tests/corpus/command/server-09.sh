@@ -1,0 +1,1 @@
+llama-server -m Qwen3.6-27B-Q8_0.gguf --mmproj mmproj-F16.gguf  -ngl 99 --ctx-size 160000 -t 8 --host 0.0.0.0 --port 10240 --temp 1.0 --top-p 0.95 --top-k 20 --min-p 0.0 --reasoning-budget 8192 --no-mmap --mlock --split-mode row --flash-attn on --spec-type ngram-mod --spec-ngram-size-n 4 --draft-min 8 --draft-max 64

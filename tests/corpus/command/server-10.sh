@@ -1,0 +1,1 @@
+/opt/llama.cpp/bin/llama-server --models-dir /opt/llama-models --models-autoload --models-max 0 --models-preset /opt/llama.cpp/etc/models.ini --host 127.0.0.1 --port 8087 --threads-http 4 --parallel 2 --no-webui --flash-attn on
