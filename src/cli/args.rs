@@ -11,8 +11,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::schema::AnswerSchema;
 use super::completions::Kind;
+use super::schema::AnswerSchema;
 use super::value;
 use crate::answer::best::{Floors, Objective};
 use crate::command::router::RouterKind;

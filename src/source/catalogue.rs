@@ -29,7 +29,7 @@ pub use names::{named, quantisation_in};
 pub use crate::model::CATALOGUE as PREFIX;
 
 /// The day on which the catalogue's models or projectors last changed.
-pub const DATE: &str = "2026-11-26";
+pub const DATE: &str = include_str!("../../assets/catalogue.day").split_at("2026-11-26".len()).0;
 
 /// The catalogue with its day, for captions.
 pub fn dated() -> String {
