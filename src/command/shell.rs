@@ -51,7 +51,7 @@ enum End {
 /// Bytes that variables may stand for in a text: one that has itself in it twice, again and again, has no end.
 const MAX_EXPANDED: usize = 64 << 10;
 /// Characters between braces.
-const MAX_BRACES: usize = 4096;
+const MAX_BRACES: usize = 512;
 
 struct Reader<'t, 'v> {
     rest: &'t str,
