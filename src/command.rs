@@ -55,6 +55,18 @@ pub fn is_one(text: &str) -> bool {
     Dialect::find(&words).is_ok()
 }
 
+/// More servers than a file starts.
+const MAX_STARTS: usize = 512;
+
+/// # Errors
+/// One sentence if so many servers are started that one may not mean it.
+fn few(starts: usize) -> Result<(), String> {
+    if starts <= MAX_STARTS {
+        return Ok(());
+    }
+    Err(format!("it starts more than {MAX_STARTS} servers: give a part of it"))
+}
+
 /// A longer text is no command.
 const MAX_TEXT: usize = 1 << 20;
 
@@ -70,7 +82,10 @@ fn script(text: &str, mut variables: Variables) -> Result<Vec<Start>, String> {
     let mut why = None;
     for words in &commands {
         match Dialect::find(&words.iter().map(|word| word.text.clone()).collect::<Vec<_>>()) {
-            Ok((at, dialect)) => all.push(Start::read(dialect, words, at, &variables)?),
+            Ok((at, dialect)) => {
+                all.push(Start::read(dialect, words, at, &variables)?);
+                few(all.len())?;
+            }
             Err(sentence) => why = why.or(sentence),
         }
     }

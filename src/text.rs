@@ -9,6 +9,9 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+/// Bytes of a name that may be a misspelt one: comparing longer ones would take long, and help nobody.
+pub(crate) const LONGEST_NAME: usize = 128;
+
 /// Whether `c` changes only its own place: no control character, no separator of lines, and none of the marks that turn
 /// the direction of the text around them (Unicode 17, UAX #9: implicit marks, embeddings, overrides and isolates).
 pub fn is_printable(c: char) -> bool {

@@ -139,17 +139,15 @@ _plimsoll_first() { _plimsoll_commands; _plimsoll_model }
         if is_first {
             lines.pop_if(|last| last.starts_with("'::model -- "));
         }
-        let is_option = |option: &&str| line.contains(&format!("--{option}=["));
-        let kind = [Kind::Machine, Kind::Card, Kind::Model]
-            .into_iter()
-            .find(|kind| kind.options().iter().any(|option| is_option(option)));
+        let is_of = |kind: &Kind| kind.options().iter().any(|option| line.contains(&format!("--{option}=[")));
+        let kind = [Kind::Machine, Kind::Card, Kind::Model].into_iter().find(is_of);
         let names_model = [":model -- ", ":models -- "].iter().any(|argument| line.contains(argument));
         let kind = kind.or(Some(Kind::Model).filter(|_| names_model)).map(Kind::name);
         let action = [":_files'", ":_default'"].into_iter().find(|action| line.contains(action));
         lines.push(match (kind, action) {
             (Some(kind), Some(action)) => line.replace(action, &format!(":_plimsoll_{kind}'")),
             _ if is_first => line.replace("_plimsoll_commands", "_plimsoll_first"),
-            _ => line.to_owned(),
+            _ => line.replace("$line[2]", "$line[1]"),
         });
     }
     // behind the line that tells zsh what the file completes

@@ -20,6 +20,7 @@ use crate::hardware::remembered::THIS_MACHINE;
 use crate::hardware::watch::DEFAULT_INTERVAL;
 use crate::page::{Block, Column, Hue, Narrow, Page, Table};
 use crate::settings::{Release, Settings};
+use crate::text::LONGEST_NAME;
 use crate::tui::app::Preferences;
 use crate::tui::keymap;
 use crate::tui::theme::{Appearance, Glyphs, Preferred, Tone};
@@ -351,6 +352,9 @@ pub fn check(contents: &str) -> Result<(), String> {
 
 /// The key nearest to `word`, with an edit distance of at most half of its length.
 fn nearest(word: &str) -> Option<&'static str> {
+    if word.len() > LONGEST_NAME {
+        return None;
+    }
     let word = word.to_ascii_lowercase().replace('_', "-");
     let distance = |name: &str| strsim::osa_distance(&word, name);
     let near = KEYS.iter().map(|key| key.name).filter(|name| distance(name) * 2 <= name.len());

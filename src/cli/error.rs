@@ -105,6 +105,9 @@ pub(super) fn usage_error(error: clap::Error, arguments: &[OsString]) -> CliErro
 
 /// The command nearest to `word`, with an edit distance of at most a third of its length.
 fn near_command(word: &str) -> Option<String> {
+    if word.len() > text::LONGEST_NAME {
+        return None;
+    }
     let commands = Cli::command();
     let distance = |name: &str| strsim::osa_distance(word, name);
     let near = commands.get_subcommands().map(clap::Command::get_name).filter(|name| distance(name) * 3 <= name.len());

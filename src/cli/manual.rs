@@ -18,9 +18,9 @@ use crate::source::Roots;
 /// The program without a command.
 const PLANNER: &str = "plimsoll";
 /// Commands that read a model.
-const MODEL: [&str; 15] = [
+const MODEL: [&str; 14] = [
     PLANNER, "plan", "max", "why", "best", "place", "need", "together", "sweep", "matrix", "export", "explain", "list",
-    "report", "apply",
+    "apply",
 ];
 
 /// An exit status, what it means, and the commands that end with it; without any, all that no other row of it names.
@@ -252,13 +252,16 @@ mod tests {
             // what looks one up: a function of a name
             for part in code.split(['(', ' ']).filter(|part| part.starts_with('"')) {
                 let name = part[1..].split('"').next().unwrap();
-                let is_name =
-                    name.len() > 3 && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_' || c.is_ascii_digit());
+                let is_name = name.len() > 3
+                    && !name.ends_with('_')
+                    && name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_' || c.is_ascii_digit());
                 let starts =
                     ["PLIMSOLL_", "OLLAMA_", "LLAMA_", "HF_", "HUGGING", "CUDA_", "ROCR_", "HIP_", "GGML_", "XDG_"];
                 if is_name
                     && (starts.iter().any(|start| name.starts_with(start))
-                        || code.contains(&format!("env::var(\"{name}\"")))
+                        || ["var", "var_os", "variable", "get"]
+                            .iter()
+                            .any(|call| code.contains(&format!("{call}(\"{name}\""))))
                 {
                     read.insert(name.to_owned());
                 }

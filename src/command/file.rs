@@ -1,12 +1,13 @@
 //! Files that start servers: compose and Kubernetes, llama-swap's configuration, units of systemd, llama-server's presets.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::dialect::Dialect;
 use super::shell::{self, Variables, Word, assignment};
-use super::{Start, script};
+use super::{Start, few, script};
 
 /// What kind of file a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,7 @@ fn presets(text: &str) -> Result<Vec<Start>, String> {
     if sections.is_empty() {
         sections.push((String::new(), Vec::new()));
     }
+    few(sections.len())?;
     // what the router does with a model
     let of_router = ["version", "load-on-startup", "stop-timeout", "dedup-cache-models", "alias"];
     let mut all = Vec::new();
@@ -269,15 +271,17 @@ const MOST_BYTES: usize = 1 << 20;
 fn walk(name: &str, tree: &Tree, macros: &Variables, all: &mut Vec<Start>) -> Result<(), String> {
     match tree {
         Tree::Map(entries) => {
-            let mut own = macros.clone();
-            own.extend(self::macros(tree));
+            let mut own = Cow::Borrowed(macros);
+            if tree.get("macros").is_some() {
+                own.to_mut().extend(self::macros(tree));
+            }
             let own_name =
                 tree.get("name").and_then(Tree::text).filter(|_| name.is_empty() || tree.get("image").is_some());
             let name = if name.is_empty() || tree.get("cmd").is_none() { own_name.unwrap_or(name) } else { name };
             if let Some(mut start) = container(tree, &own).map_err(|sentence| format!("{name}: {sentence}"))? {
                 name.clone_into(&mut start.name);
                 all.push(start);
-                return Ok(());
+                return few(all.len());
             }
             // what compose calls an extension starts nothing by itself
             for (key, value) in entries.iter().filter(|(key, _)| !key.starts_with("x-")) {

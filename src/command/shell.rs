@@ -17,7 +17,7 @@ pub type Variables = BTreeMap<String, String>;
 
 /// The commands in `text`, each as its words. Assignments alone, `export`, `set` and `$env:` set variables.
 pub fn commands(text: &str, variables: &mut Variables) -> Vec<Vec<Word>> {
-    let mut reader = Reader { rest: text, variables };
+    let mut reader = Reader { rest: text, variables, room: MAX_EXPANDED };
     let mut commands: Vec<Vec<Word>> = Vec::new();
     let mut on_new_line = false;
     while let Some((words, end)) = reader.command() {
@@ -48,9 +48,16 @@ enum End {
     Mark,
 }
 
+/// Bytes that variables may stand for in a text: one that has itself in it twice, again and again, has no end.
+const MAX_EXPANDED: usize = 64 << 10;
+/// Characters between braces.
+const MAX_BRACES: usize = 512;
+
 struct Reader<'t, 'v> {
     rest: &'t str,
     variables: &'v mut Variables,
+    /// What is left of [`MAX_EXPANDED`].
+    room: usize,
 }
 
 impl Reader<'_, '_> {
@@ -125,6 +132,13 @@ impl Reader<'_, '_> {
         Some((words, end))
     }
 
+    /// The value of the variable, unless it is not set or there is no room for it.
+    fn value(&mut self, name: &str) -> Option<String> {
+        let value = self.variables.get(name).filter(|value| value.len() <= self.room)?;
+        self.room -= value.len();
+        Some(value.clone())
+    }
+
     fn comment(&mut self) {
         let end = self.rest.find('\n').unwrap_or(self.rest.len());
         self.rest = &self.rest[end..];
@@ -146,8 +160,8 @@ impl Reader<'_, '_> {
     fn batch_variable(&mut self, word: &mut Word) {
         let name = self.rest.split_once('%').filter(|(name, _)| assignment(&format!("{name}=")).is_some());
         let Some((name, after)) = name else { return word.text.push('%') };
-        if let Some(value) = self.variables.get(name) {
-            word.text.push_str(value);
+        if let Some(value) = self.value(name) {
+            word.text.push_str(&value);
         } else {
             word.text += &format!("%{name}%");
             word.unset = Some(name.to_owned());
@@ -165,13 +179,13 @@ impl Reader<'_, '_> {
             let length = name.find(|c: char| !is_name(c) && c != '-' && c != '.').unwrap_or(name.len());
             // names of macros may have dashes, which also divide a name from its default
             let shorter = name.find([':', '-', '=', '?']).unwrap_or(name.len());
-            let known = [&name[..length], &name[..shorter]].into_iter().find_map(|name| self.variables.get(name));
+            let known = [&name[..length], &name[..shorter]].into_iter().find_map(|name| self.value(name));
             let otherwise = inside
                 .split_once(":-")
                 .or_else(|| inside.split_once('-').filter(|_| shorter < length || shorter < name.len()));
             self.rest = after;
             match (known, otherwise) {
-                (Some(value), _) => word.text.push_str(value),
+                (Some(value), _) => word.text.push_str(&value),
                 (None, Some((_, otherwise))) => {
                     let otherwise = otherwise.to_owned();
                     word.text.push_str(&otherwise);
@@ -192,8 +206,8 @@ impl Reader<'_, '_> {
             word.text.push('$');
             return;
         }
-        if let Some(value) = self.variables.get(name) {
-            word.text.push_str(value);
+        if let Some(value) = self.value(name) {
+            word.text.push_str(&value);
         } else {
             word.text += &format!("${name}");
             word.unset = Some(name.to_owned());
@@ -229,7 +243,7 @@ impl Reader<'_, '_> {
 /// The place of the brace that closes what was opened before.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
-    for (at, c) in text.char_indices() {
+    for (at, c) in text.char_indices().take(MAX_BRACES) {
         match c {
             '{' => depth += 1,
             '}' if depth == 0 => return Some(at),

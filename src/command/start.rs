@@ -11,6 +11,9 @@ use crate::settings::flag::{Takes, is_on};
 use crate::settings::ollama::is_inherited;
 use crate::settings::{Flag, GivenOption, LlamaProgram, ServerOption, Settings};
 
+/// Unknown options for which a known one is suggested.
+const MOST_SUGGESTED: usize = 3;
+
 /// A server that is started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
@@ -190,7 +193,9 @@ impl Start {
     }
 
     fn unknown(&mut self, name: &str) {
-        let near = ServerOption::nearest(name).map_or_else(String::new, |near| format!(" (did you mean '{near}'?)"));
+        // in a text that has many, the first say enough
+        let near = if self.others.unknown.len() < MOST_SUGGESTED { ServerOption::nearest(name) } else { None };
+        let near = near.map_or_else(String::new, |near| format!(" (did you mean '{near}'?)"));
         self.others.unknown.push(format!("{name}{near}"));
     }
 

@@ -7,6 +7,7 @@ use strsim::levenshtein as distance;
 
 use super::budget::DriverRow;
 use super::{Backend, Gpu, Link, Listed, Ram, budget};
+use crate::text::LONGEST_NAME;
 use crate::units::Bytes;
 
 /// Share of a system's main memory that is free before a model is loaded. Assumed, not measured.
@@ -217,6 +218,9 @@ pub fn matching(text: &str) -> Vec<&'static Preset> {
 
 /// Suggestions for a misspelt name, best first: at most three, which contain `text` or are within edit distance 2.
 pub fn nearest(text: &str) -> Vec<&'static str> {
+    if text.len() > LONGEST_NAME {
+        return Vec::new();
+    }
     let wanted = without_words(text, |word, vendor| word == vendor || vendor.len() >= 5 && distance(word, vendor) <= 1);
     if wanted.is_empty() {
         return Vec::new();

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use super::Settings;
 use super::flag::{Flag, Takes, VariableMeaning};
 use crate::named::named;
+use crate::text::LONGEST_NAME;
 
 /// What an option of llama-server is to a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,8 +112,13 @@ impl ServerOption {
 
     /// The known name nearest to `name`, with an edit distance of at most a third of its length.
     pub fn nearest(name: &str) -> Option<&'static str> {
+        if name.len() > LONGEST_NAME {
+            return None;
+        }
         let distance = |known: &str| strsim::osa_distance(name, known);
-        let near = BY_NAME.keys().map(String::as_str).filter(|known| distance(known) * 3 <= known.len());
+        let length = name.chars().count();
+        let near = BY_NAME.keys().map(String::as_str).filter(|known| known.len().abs_diff(length) * 3 <= known.len());
+        let near = near.filter(|known| distance(known) * 3 <= known.len());
         near.min_by_key(|known| (distance(known), *known))
     }
 

@@ -17,6 +17,7 @@ use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderLimits, Head
 use crate::model::mixture::{self, PublishedFile, Quantisation};
 use crate::model::quantise::QuantiseError;
 use crate::model::{MissingProjector, Modalities, Model, ModelError, Projector};
+use crate::text::LONGEST_NAME;
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -232,6 +233,9 @@ pub fn nearest(name: &str) -> Nearest {
 /// Entries with similar names, best first.
 fn similar(name: &str) -> Vec<&'static CatalogueEntry> {
     const MAX_DISTANCE: usize = 2;
+    if name.len() > LONGEST_NAME {
+        return Vec::new();
+    }
     let wanted = plain(name);
     let containing = |part: &str| -> Vec<_> {
         let matches = |entry: &&CatalogueEntry| entry.names().any(|name| plain(name).contains(part));

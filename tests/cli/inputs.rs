@@ -48,6 +48,10 @@ impl Input {
         refused(sandbox.plimsoll().args(self.arguments).timeout(LIMIT), self.status)
     }
 
+    fn is_a(&self, ending: &str) -> bool {
+        Path::new(self.place).extension().is_some_and(|of| of == ending)
+    }
+
     /// The place, whose folder is made.
     fn place(&self, sandbox: &Sandbox) -> PathBuf {
         let place = sandbox.folder.path().join(self.place);
@@ -76,7 +80,7 @@ fn what_is_no_file_is_refused_at_once(#[case] what: &str, #[case] said: &[&str])
         let line = input.refused(&sandbox);
         let name = Path::new(input.place).file_stem().unwrap().to_str().unwrap();
         assert!(line.contains(name), "{line}");
-        let is_header = input.place.ends_with(".gguf") && what == "five gigabytes";
+        let is_header = input.is_a("gguf") && what == "five gigabytes";
         assert!(is_header || said.iter().any(|part| line.contains(part)), "{}: {line}", input.place);
     }
 }
@@ -84,20 +88,20 @@ fn what_is_no_file_is_refused_at_once(#[case] what: &str, #[case] said: &[&str])
 #[test]
 fn what_is_no_text_is_refused() {
     // a log may have any bytes in it, and a header is none
-    let texts = INPUTS.iter().filter(|input| !input.place.ends_with(".gguf") && !input.place.ends_with(".log"));
+    let texts = INPUTS.iter().filter(|input| !input.is_a("gguf") && !input.is_a("log"));
     for input in texts {
         let sandbox = Sandbox::new();
         fs::write(input.place(&sandbox), b"\xff\xfe\x00engine = 1\n").unwrap();
         let line = input.refused(&sandbox);
-        assert!(line.contains("not UTF-8 text") || input.place.ends_with(".jsonl"), "{}: {line}", input.place);
+        assert!(line.contains("not UTF-8 text") || input.is_a("jsonl"), "{}: {line}", input.place);
     }
 }
 
 /// Text that nests, or that stands for a longer one.
 fn deep(depth: usize) -> Vec<(&'static str, String)> {
     let nested = |open: &str, inner: &str, close: &str| open.repeat(depth) + inner + &close.repeat(depth);
-    let aliases: String =
-        (0..40).map(|n| format!("  a{}: &a{} [{}]\n", n + 1, n + 1, format!("*a{n},").repeat(9))).collect();
+    let alias = |n: usize| format!("  a{}: &a{} [{}]\n", n + 1, n + 1, format!("*a{n},").repeat(9));
+    let aliases = (0..40).map(alias).collect::<Vec<_>>().concat();
     vec![
         ("toml", format!("note = {}\n", nested("[", "1", "]"))),
         ("toml", format!("note = {}\n", nested("{a=", "1", "}"))),
@@ -199,4 +203,43 @@ fn the_texts_of_the_corpus_are_read() {
             assert!(output.status.success() || said.lines().count() == 1, "{}: {said}", file.display());
         }
     }
+}
+
+/// Texts whose work grows faster than they do, found by fuzzing: each is answered at once.
+#[rstest]
+#[case::a_long_option("command", &format!("llama-server -m a.gguf --{}", "k".repeat(200_000)))]
+#[case::many_options("command", &format!("llama-server -m a.gguf {}", "--zzopt 1 ".repeat(20_000)))]
+#[case::many_keys("command", &format!("[own]\nmodel = a.gguf\n{}", numbered("zz# = 1\n")))]
+#[case::doubling("command", &format!("a=x\n{}llama-server -m $a", "a=\"$a$a\"\n".repeat(60)))]
+#[case::open_braces("command", &format!("llama-server -m {}", "${".repeat(50_000)))]
+#[case::many_servers("command", &format!("services:\n{}", numbered("  a#: {image: ollama/ollama, command: serve}\n")))]
+#[case::many_commands("command", &"ollama run a\n".repeat(50_000))]
+#[case::a_long_card("scenario", &format!("model = \"catalogue:qwen3-8b\"\n[machine]\ngpu = [\"RTX {}\"]", "0".repeat(200_000)))]
+#[case::a_long_knob("scenario", &format!("[knobs]\n{} = 1", "k".repeat(200_000)))]
+#[case::a_long_model("scenario", &format!("model = \"{}\"", "k".repeat(200_000)))]
+#[case::a_long_engine("scenario", &format!("engine = \"{}\"", "k".repeat(200_000)))]
+#[case::a_long_key("config", &format!("{} = 1", "k".repeat(200_000)))]
+#[case::a_long_figure("lessons", &lesson_of(&"k".repeat(200_000)))]
+fn no_text_takes_long(#[case] kind: &str, #[case] text: &str) {
+    let sandbox = Sandbox::new();
+    let (place, arguments): (&'static str, &[&str]) = match kind {
+        "command" => ("a.txt", &["plan", "--command", "a.txt", "--gpu", "24GiB", "--offline"]),
+        "scenario" => ("a.toml", &["plan", "a.toml", "--gpu", "24GiB", "--offline"]),
+        "lessons" => ("course/a.toml", &["explain", MODEL, "--page", "lessons", "--lessons", "course"]),
+        _ => (".config/plimsoll/config.toml", &["config"]),
+    };
+    fs::write(input(place, &[], 2).place(&sandbox), text).unwrap();
+    let output = sandbox.plimsoll().args(arguments).timeout(LIMIT).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 2 | 3)), "{:?}: {said}", output.status);
+    assert!(said.len() < 8000, "{}", said.len());
+}
+
+fn numbered(line: &str) -> String {
+    (0..20_000).map(|n: u32| line.replace('#', &n.to_string())).collect::<Vec<_>>().concat()
+}
+
+/// A lesson of the corpus, one of whose figures is of `this`.
+fn lesson_of(this: &str) -> String {
+    include_str!("../corpus/lessons/lesson-1.toml").replace("of = \"graph\"", &format!("of = \"{this}\""))
 }

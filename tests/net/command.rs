@@ -164,7 +164,7 @@ fn offline_asks_no_server() {
 
 /// A port that accepts and says nothing.
 fn silent() -> String {
-    let (url, _) = super::raw::raw(|_, _, _| std::thread::sleep(std::time::Duration::from_secs(60)));
+    let (url, _) = super::raw::raw(|_, _, _| std::thread::sleep(std::time::Duration::from_mins(1)));
     url
 }
 

@@ -11,6 +11,7 @@ use crate::settings::knob::Knob;
 use crate::settings::{Context, FlashAttn};
 use crate::speed::{Speed, SpeedRange};
 use crate::teach::caches;
+use crate::text::LONGEST_NAME;
 use crate::units::{Bytes, Ratio, Tokens};
 use serde::Deserialize;
 use std::fmt;
@@ -39,7 +40,8 @@ impl PlanFigure {
         if self.measure().is_some() {
             return Ok(());
         }
-        let near = FIGURES.iter().map(|(known, _)| *known).min_by_key(|known| strsim::osa_distance(known, &self.0));
+        let start: String = self.0.chars().take(LONGEST_NAME).collect();
+        let near = FIGURES.iter().map(|(known, _)| *known).min_by_key(|known| strsim::osa_distance(known, &start));
         Err(format!("plans have no figure '{}': did you mean '{}'?", self.0, near.unwrap_or_default()))
     }
 
