@@ -43,7 +43,7 @@ pub(crate) struct MaxAnswer<'a> {
     value: Option<JsonValue>,
     /// The first value that fails; null at the end of the range.
     next: Option<JsonValue>,
-    /// What holds it, in a sentence, where no value fits; null where one does.
+    /// What holds it, in a sentence, where no value fits; null where one does, or nothing holds it.
     held: Option<&'a str>,
     /// The plan at that value; null if none fits.
     plan: Option<PlanRecord<'a>>,

@@ -94,9 +94,9 @@ record! {
         planned: Option<Mib> = row.planned.map(rounded),
         observed: Option<Mib> = row.observed.map(rounded),
         difference: Mib = rounded(row.difference()),
-        /// Whether both are the same, as exactly as the log prints it.
+        /// Whether they are the same to 0.01 MiB per line of the log, or 1 MiB per row of its table.
         exact: bool = row.is_exact(),
-        /// The same, or explained by `reason`.
+        /// Whether they are the same to the digit that the log prints.
         same: bool = row.is_same(),
         /// Why they differ; null where they do not, or nothing explains it.
         reason: Option<String> = row.reason.as_ref().map(ToString::to_string),
