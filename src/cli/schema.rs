@@ -17,9 +17,13 @@ use super::machines::{DetectedRecord, PresetsAnswer, SavedAnswer};
 use super::style::Style;
 use super::watch::WatchAnswer;
 use crate::export::PlanRecord;
-use crate::export::answers::{
-    BestAnswer, MatrixAnswer, MaxAnswer, NeedAnswer, PlaceAnswer, SweepAnswer, TogetherAnswer, WhyAnswer,
-};
+use crate::export::answers::MaxAnswer;
+use crate::export::answers::best::BestAnswer;
+use crate::export::answers::need::NeedAnswer;
+use crate::export::answers::place::PlaceAnswer;
+use crate::export::answers::sweep::{MatrixAnswer, SweepAnswer};
+use crate::export::answers::together::TogetherAnswer;
+use crate::export::answers::why::WhyAnswer;
 use crate::export::check::{CheckAnswer, ColumnAnswer};
 use crate::page::Page;
 use crate::text;
