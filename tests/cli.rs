@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod containers;
 mod contract;
+mod described;
 mod devices;
 mod exact;
 mod explain;

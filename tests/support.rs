@@ -2,8 +2,6 @@
 
 #[path = "support/description.rs"]
 pub mod description;
-#[path = "support/schema.rs"]
-pub mod schema;
 
 use std::fs;
 use std::io::Read;

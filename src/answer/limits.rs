@@ -316,7 +316,7 @@ pub struct CliffSide {
     pub offloaded: usize,
     /// GPUs in use.
     pub gpus: usize,
-    /// `None` if the engine returns an error.
+    /// Where what a token needs is; none if the engine returns an error.
     pub outcome: Option<Outcome>,
 }
 

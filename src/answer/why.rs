@@ -20,9 +20,9 @@ pub struct LayerAnswer {
     pub reason: String,
     /// Its weights and cache, and the growth of the graph if the engine counts that.
     pub needed: Bytes,
-    /// The memory left for it on the GPU tried last; `None` if memory did not decide.
+    /// The memory left for it on the GPU tried last; none if memory did not decide.
     pub available: Option<Bytes>,
-    /// How `available` came about; `None` if memory did not decide.
+    /// How `available` came about; none if memory did not decide.
     pub inequality: Option<Inequality>,
 }
 

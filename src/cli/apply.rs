@@ -10,13 +10,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::ApplyArgs;
+use super::check::{self, HeldRecord, ListedRecord};
 use super::error::{CliError, one_line};
 use super::interrupt::{Interrupt, STATUS};
 use super::questions::{model_location, ready};
 use super::style::{BarGlyphs, Style, takes_escapes};
-use super::{check, error, resolve};
+use super::{error, resolve};
 use crate::answer::live::LiveDevice;
-use crate::export::check::{HeldRecord, ListedRecord, LoadRecord};
+use crate::export::check::LoadRecord;
 use crate::export::{ModelSource, PlanSource, record};
 use crate::page::answers::live;
 use crate::page::{Hue, Page, Span};

@@ -4,7 +4,7 @@ mod live;
 pub(super) mod report;
 mod share;
 
-pub(super) use live::RunningAnswer;
+pub(super) use live::{HeldRecord, ListedRecord, RunningAnswer};
 
 use std::io;
 use std::path::Path;

@@ -238,14 +238,14 @@ struct Record<'a> {
     reference: &'a str,
     /// Where it comes from: a store on this machine, a running Ollama, or the catalogue.
     source: &'static str,
-    /// What to type to have it or to run it; null where it is here already.
+    /// What to type to have it, or to run it where it is here; null if no place is known that has it so.
     pull: Option<&'a str>,
     /// When it was published.
     released: Option<&'static str>,
     /// What it is for; null outside the catalogue.
     #[serde(rename = "for")]
     uses: Option<&'static [Use]>,
-    /// Whose conversion it is, of several.
+    /// Of a model that is listed in two conversions, which one this is; null of others.
     conversion: Option<String>,
     /// Its own name, by its header.
     title: Option<&'a str>,

@@ -14,12 +14,18 @@ use super::error::{self, CliError};
 use super::explain::ExplainAnswer;
 use super::list::ListAnswer;
 use super::machines::{DetectedRecord, PresetsAnswer, SavedAnswer};
+use super::style::Style;
 use super::watch::WatchAnswer;
 use crate::export::PlanRecord;
-use crate::export::answers::{
-    BestAnswer, MatrixAnswer, MaxAnswer, NeedAnswer, PlaceAnswer, SweepAnswer, TogetherAnswer, WhyAnswer,
-};
+use crate::export::answers::MaxAnswer;
+use crate::export::answers::best::BestAnswer;
+use crate::export::answers::need::NeedAnswer;
+use crate::export::answers::place::PlaceAnswer;
+use crate::export::answers::sweep::{MatrixAnswer, SweepAnswer};
+use crate::export::answers::together::TogetherAnswer;
+use crate::export::answers::why::WhyAnswer;
 use crate::export::check::{CheckAnswer, ColumnAnswer};
+use crate::page::Page;
 use crate::text;
 
 /// The schema of what a command prints.
@@ -83,8 +89,12 @@ fn as_printed(schema: &mut Schema) {
 /// The schema, or the list of all.
 pub(super) fn run(asked: Option<&AnswerSchema>) -> Result<String, CliError> {
     let Some(AnswerSchema { name, what, schema }) = asked else {
+        let mut page = Page::default();
         let width = ALL.iter().map(|row| row.name.len()).max().unwrap_or(0);
-        return Ok(ALL.iter().map(|row| format!("{:<width$}  {}\n", row.name, row.what)).collect());
+        for row in ALL {
+            page.spans(&format!("{:<width$}  ", row.name), vec![row.what.into()]);
+        }
+        return Ok(Style::of_stdout().report(&page));
     };
     let mut schema = schema();
     schema.insert("title".to_owned(), format!("plimsoll {name}").into());

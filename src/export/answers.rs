@@ -1,11 +1,11 @@
 //! Answers as JSON and as CSV: the types are what `plimsoll schema` prints. Sizes are integers in bytes.
 
-mod best;
-mod need;
-mod place;
-mod sweep;
-mod together;
-mod why;
+pub(crate) mod best;
+pub(crate) mod need;
+pub(crate) mod place;
+pub(crate) mod sweep;
+pub(crate) mod together;
+pub(crate) mod why;
 
 pub use best::{best_csv, best_json};
 pub use need::{need_csv, need_json};
@@ -13,13 +13,6 @@ pub use place::place_json;
 pub use sweep::{matrix_csv, matrix_json, sweep_csv, sweep_json};
 pub use together::{Named, together_csv, together_json};
 pub use why::{why_csv, why_json};
-
-pub(crate) use best::BestAnswer;
-pub(crate) use need::NeedAnswer;
-pub(crate) use place::PlaceAnswer;
-pub(crate) use sweep::{MatrixAnswer, SweepAnswer};
-pub(crate) use together::TogetherAnswer;
-pub(crate) use why::WhyAnswer;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -43,7 +36,7 @@ pub(crate) struct MaxAnswer<'a> {
     value: Option<JsonValue>,
     /// The first value that fails; null at the end of the range.
     next: Option<JsonValue>,
-    /// What holds it, in a sentence, where no value fits; null where one does.
+    /// What holds it, in a sentence, where no value fits; null where one does, or nothing holds it.
     held: Option<&'a str>,
     /// The plan at that value; null if none fits.
     plan: Option<PlanRecord<'a>>,

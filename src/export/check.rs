@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Head, ModelSource, PlanSource, csv, record};
-use crate::answer::check::running::{HeldMemory, ListedModel, PsAnswer, PsCandidate};
+use crate::answer::check::running::{PsAnswer, PsCandidate};
 use crate::answer::check::{Check, CheckedTerm, Compared, Part, Reason, SplitCheck};
 use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, Program, TableRow};
-use crate::plan::{Confidence, OllamaPs, Plan};
+use crate::plan::{Confidence, Plan};
 use crate::settings::Release;
 use crate::text;
 use crate::units::Bytes;
@@ -94,9 +94,9 @@ record! {
         planned: Option<Mib> = row.planned.map(rounded),
         observed: Option<Mib> = row.observed.map(rounded),
         difference: Mib = rounded(row.difference()),
-        /// Whether both are the same, as exactly as the log prints it.
+        /// Whether they are the same to 0.01 MiB per line of the log, or 1 MiB per row of its table.
         exact: bool = row.is_exact(),
-        /// The same, or explained by `reason`.
+        /// Whether they are the same to the digit that the log prints.
         same: bool = row.is_same(),
         /// Why they differ; null where they do not, or nothing explains it.
         reason: Option<String> = row.reason.as_ref().map(ToString::to_string),
@@ -177,47 +177,6 @@ pub fn ps_json((plan, source): (&Plan, &ModelSource), answer: &PsAnswer) -> serd
         candidates: answer.candidates.iter().map(CandidateRecord::of).collect(),
         agrees: answer.agrees(),
     })
-}
-
-/// What Ollama lists, in bytes, beside the plan.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct ListedRecord {
-    /// Null of an engine whose list is not known.
-    planned: Option<ListedBytes>,
-    observed: ListedBytes,
-    agrees: bool,
-}
-
-/// The bytes of `/api/ps`.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct ListedBytes {
-    size: Bytes,
-    /// The part on GPUs.
-    size_vram: Bytes,
-}
-
-impl From<OllamaPs> for ListedBytes {
-    fn from(listed: OllamaPs) -> Self {
-        Self { size: listed.size, size_vram: listed.vram }
-    }
-}
-
-impl From<&ListedModel> for ListedRecord {
-    fn from(listed: &ListedModel) -> Self {
-        let ListedModel { planned, observed } = *listed;
-        Self { planned: planned.map(ListedBytes::from), observed: observed.into(), agrees: listed.agrees() }
-    }
-}
-
-record! {
-    /// What a driver says of a program on a GPU, in bytes, beside the plan.
-    HeldRecord<'a>(held: &'a HeldMemory) {
-        device: &'a str = &held.device,
-        planned: Bytes = held.planned,
-        observed: Bytes = held.observed,
-        /// Whether it holds what is planned, and no more besides than a driver takes.
-        agrees: bool = held.agrees(),
-    }
 }
 
 /// The version of the program of a load, or else its build: `b11342`.

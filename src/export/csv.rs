@@ -9,7 +9,9 @@ pub(crate) fn table<T: AsRef<str>, R: IntoIterator<Item = String>>(
 ) -> String {
     let mut out = String::new();
     line(columns, &mut out);
-    rows.into_iter().for_each(|cells| line(cells, &mut out));
+    for cells in rows {
+        line(cells, &mut out);
+    }
     out
 }
 

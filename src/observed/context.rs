@@ -150,7 +150,7 @@ pub(super) fn is_first(key: &str) -> bool {
 /// Declares the struct, with a method that fills gaps from another.
 macro_rules! settings {
     ($($(#[$attribute:meta])* $field:ident: $type:ty,)*) => {
-        /// Settings that a program was given or reports; `None` if the log does not say.
+        /// Settings that a program was given or reports; none where the log does not say.
         #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
         pub struct ObservedSettings {
             $($(#[$attribute])* pub $field: Option<$type>,)*

@@ -28,7 +28,7 @@ pub struct InEffect {
     pub cache_type_k: CacheType,
     /// Type of the V cache.
     pub cache_type_v: CacheType,
-    /// Flash attention; `Auto` where the engine leaves it open until the model is loaded.
+    /// Flash attention; `auto` where the engine leaves it open until the model is loaded.
     pub flash_attn: FlashAttn,
     /// Requested layers on GPUs; -1 if the engine chose.
     pub gpu_layers: i64,

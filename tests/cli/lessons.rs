@@ -39,18 +39,19 @@ fn own_lessons_follow_the_built_in_ones() {
     let (first, second) = (written(), written().replace("\"own\"", "\"second\"").replace("of our own", "more"));
     let folder = folder(&sandbox, &[("2.toml", &second), ("1.toml", &first), ("notes.md", "not a lesson")]);
     let count = lessons::all().len();
-    let one = json(explain(&sandbox, count + 1).arg("--lessons").arg(&folder));
-    let two = json(explain(&sandbox, count + 2).arg("--lessons").arg(&folder));
+    let page = |command: &mut assert_cmd::Command| json(command)["pages"][0].clone();
+    let one = page(explain(&sandbox, count + 1).arg("--lessons").arg(&folder));
+    let two = page(explain(&sandbox, count + 2).arg("--lessons").arg(&folder));
     assert_eq!((&one["title"], &two["title"]), (&"A lesson of our own".into(), &"A lesson more".into()));
-    assert_eq!(one["question"], json(&mut explain(&sandbox, 1))["question"]);
+    assert_eq!(one["question"], page(&mut explain(&sandbox, 1))["question"]);
     assert!(refused(&mut explain(&sandbox, count + 1), 2).contains(&format!("1 to {count}")), "elsewhere they are not");
     // beside the configuration file they need no option
     let said = sandbox.plimsoll().arg("config").output().unwrap().stdout;
     let config = PathBuf::from(String::from_utf8(said).unwrap().lines().next().unwrap());
     fs::create_dir_all(config.parent().unwrap()).unwrap();
     fs::rename(folder, config.with_file_name("lessons")).unwrap();
-    assert_eq!(json(&mut explain(&sandbox, count + 1)), one);
-    assert_eq!(json(&mut explain(&sandbox, count + 2)), two);
+    assert_eq!(page(&mut explain(&sandbox, count + 1)), one);
+    assert_eq!(page(&mut explain(&sandbox, count + 2)), two);
 }
 
 #[rstest]

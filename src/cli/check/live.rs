@@ -16,18 +16,17 @@ use super::super::{error, resolve};
 use super::{DIFFERS, apply, compare, model};
 use crate::answer::check::running::{HeldMemory, ListedModel, driver_overhead, machine_before};
 use crate::engine::PlanRequest;
-use crate::export::check::{HeldRecord, ListedRecord};
 use crate::export::{Head, record};
 use crate::hardware::visible::ServerProcess;
 use crate::hardware::{DetectOptions, Detected, visible};
 use crate::observed::{Load, Observation, ProcessMemory, PsRow};
 use crate::page::{Hue, Page, Span};
-use crate::plan::{Confidence, Plan};
+use crate::plan::{Confidence, OllamaPs, Plan};
 use crate::running::held as processes;
 use crate::running::ollama::RunningOllama;
 use crate::settings::{Context, Flag, Release};
 use crate::source::Roots;
-use crate::units::Tokens;
+use crate::units::{Bytes, Tokens};
 use crate::{hardware, text};
 
 /// What was found.
@@ -202,8 +201,8 @@ impl RunningCheck {
         );
         page.text(&planned, Hue::Text);
         if let Some(listed) = &self.listed {
-            let columns = |ps: crate::plan::OllamaPs| format!("{}, {}", ps.size_column(), ps.processor_column());
-            let of = |ps: crate::plan::OllamaPs| format!("{} ({} B, {} B on GPUs)", columns(ps), ps.size.0, ps.vram.0);
+            let columns = |ps: OllamaPs| format!("{}, {}", ps.size_column(), ps.processor_column());
+            let of = |ps: OllamaPs| format!("{} ({} B, {} B on GPUs)", columns(ps), ps.size.0, ps.vram.0);
             let planned = listed.planned.map_or_else(|| "not known of this engine".to_owned(), of);
             page.item(&format!("ollama ps planned: {planned}"));
             page.item(&format!("ollama ps observed: {}", of(listed.observed)));
@@ -243,5 +242,46 @@ record! {
         /// What drivers say; none where they say nothing.
         held: Vec<HeldRecord<'a>> = check.held.iter().map(HeldRecord::of).collect(),
         agrees: bool = check.agrees(),
+    }
+}
+
+/// What Ollama lists, in bytes, beside the plan.
+#[derive(JsonSchema, Serialize)]
+pub(in crate::cli) struct ListedRecord {
+    /// Null of an engine whose list is not known.
+    planned: Option<ListedBytes>,
+    observed: ListedBytes,
+    agrees: bool,
+}
+
+/// The bytes of `/api/ps`.
+#[derive(JsonSchema, Serialize)]
+pub(in crate::cli) struct ListedBytes {
+    size: Bytes,
+    /// The part on GPUs.
+    size_vram: Bytes,
+}
+
+impl From<OllamaPs> for ListedBytes {
+    fn from(listed: OllamaPs) -> Self {
+        Self { size: listed.size, size_vram: listed.vram }
+    }
+}
+
+impl From<&ListedModel> for ListedRecord {
+    fn from(listed: &ListedModel) -> Self {
+        let ListedModel { planned, observed } = *listed;
+        Self { planned: planned.map(ListedBytes::from), observed: observed.into(), agrees: listed.agrees() }
+    }
+}
+
+record! {
+    /// What a driver says of a program on a GPU, in bytes, beside the plan.
+    HeldRecord<'a>(held: &'a HeldMemory) {
+        device: &'a str = &held.device,
+        planned: Bytes = held.planned,
+        observed: Bytes = held.observed,
+        /// Whether it holds what is planned, and no more besides than a driver takes.
+        agrees: bool = held.agrees(),
     }
 }

@@ -29,7 +29,6 @@ fn matched(root: &Value, schema: &Value, value: &Value, place: &str) -> Result<K
     let mut keys = Keys::new();
     for (keyword, of) in schema {
         match keyword.as_str() {
-            "$schema" | "$defs" | "title" | "description" | "format" => {}
             "$ref" => {
                 let to = of.as_str().and_then(|to| root.pointer(to.strip_prefix('#')?));
                 keys.extend(matched(root, to.ok_or_else(|| format!("{of} is not there"))?, value, place)?);
@@ -56,7 +55,9 @@ fn matched(root: &Value, schema: &Value, value: &Value, place: &str) -> Result<K
             "maxItems" if value.as_array().is_some_and(|items| items.len() as u64 > of.as_u64().unwrap()) => {
                 return Err(format!("{place} has too many items"));
             }
-            "const" | "enum" | "minimum" | "maximum" | "minItems" | "maxItems" => {}
+            // said above of what is wrong, or for readers
+            "const" | "enum" | "minimum" | "maximum" | "minItems" | "maxItems" | "$schema" | "$defs" | "title"
+            | "description" | "format" => {}
             "required" => {
                 let missing = |object: &Map<String, Value>| {
                     of.as_array().unwrap().iter().find(|key| !object.contains_key(key.as_str().unwrap())).cloned()
