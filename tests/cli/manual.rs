@@ -42,7 +42,7 @@ fn completions_are_written(#[case] shell: &str, #[case] start: &str) {
 }
 
 /// A way to run each command that ends well, and one that cannot read what it is to read, if it reads something.
-const COMMANDS: [(&[&str], &[&str]); 22] = [
+const COMMANDS: [(&[&str], &[&str]); 23] = [
     (&["plan", MODEL], &["plan", "none.gguf"]),
     (&["max", MODEL], &["max", "none.gguf"]),
     (&["why", MODEL], &["why", "none.gguf"]),
@@ -62,6 +62,7 @@ const COMMANDS: [(&[&str], &[&str]); 22] = [
     (&["machine", "list"], &[]),
     (&["cache"], &[]),
     (&["config"], &[]),
+    (&["schema"], &[]),
     (&["report", MODEL], &[]),
     (&["completions", "bash"], &[]),
     (&["man"], &[]),

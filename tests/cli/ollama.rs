@@ -115,7 +115,7 @@ fn what_ollama_does_not_take_is_refused_in_its_words() {
         (["--option", "num_ctx=long"], "option \"num_ctx\" must be of type integer"),
         (["--ollama", "0.12"], "Ollama 0.12 has its own estimator: use --engine ollama-0.24"),
         (["--server-env", "LLAMA_ARG_FIT_TARGET"], "'LLAMA_ARG_FIT_TARGET' is not NAME=VALUE"),
-        (["--modelfile", "/none/Modelfile"], "'/none/Modelfile' cannot be read"),
+        (["--modelfile", "/none/Modelfile"], "'/none/Modelfile' does not exist"),
     ] {
         let (status, message) = said(&arguments);
         assert_eq!(status, Some(2), "{message}");

@@ -102,8 +102,7 @@ fn all_errors() -> (usize, Vec<Errors>) {
         let model = fixtures::model(&name);
         let file = model.bytes.0 as f64;
         for line in lines {
-            let sum =
-                |key: &str| -> Option<u64> { line["out"][key].as_array()?.iter().map(|bytes| bytes.as_u64()).sum() };
+            let sum = |key: &str| -> Option<u64> { line["out"][key].as_array()?.iter().map(Value::as_u64).sum() };
             let (Some(weights), Some(caches), Some(compute)) = (sum("model"), sum("context"), sum("compute")) else {
                 continue;
             };
@@ -118,7 +117,9 @@ fn all_errors() -> (usize, Vec<Errors>) {
             }
         }
     }
-    errors.iter_mut().for_each(|errors| errors.sorted.sort_by(f64::total_cmp));
+    for errors in &mut errors {
+        errors.sorted.sort_by(f64::total_cmp);
+    }
     (count, errors)
 }
 
