@@ -52,7 +52,7 @@ use crate::hardware::remembered::SavedMachines;
 use crate::library::ModelFilter;
 use crate::model::Modalities;
 use crate::settings::{Context, Flag, Turn};
-use crate::source::{self, HfReference, Roots};
+use crate::source::{HfReference, Roots};
 use crate::speed::prompt::PromptSpeed;
 use crate::speed::turn::{Reuse, TurnTime};
 use crate::speed::{Speed, Speeds};
@@ -106,7 +106,7 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
         Err(error) => return Err(error::usage_error(error, &arguments)),
     };
     #[cfg(feature = "net")]
-    source::limit_network(cli.offline, cli.timeout);
+    crate::source::limit_network(cli.offline, cli.timeout);
     surroundings::start(cli.log_file.as_deref(), &arguments)?;
     if let Some(knobs) = cli.knobs_mut() {
         knobs.remarks = remarks;

@@ -136,17 +136,18 @@ fn whole(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
 }
 
 /// How the file beside `path` is made: with the permissions that the one there has, or else a new file gets.
+#[cfg(unix)]
 fn beside(path: &Path) -> tempfile::Builder<'static, 'static> {
+    use std::os::unix::fs::PermissionsExt as _;
     let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let there = fs::metadata(path).map(|about| about.permissions());
-        builder.permissions(there.unwrap_or_else(|_| fs::Permissions::from_mode(0o666)));
-    }
-    #[cfg(not(unix))]
-    let _ = path;
+    let there = fs::metadata(path).map(|about| about.permissions());
+    builder.permissions(there.unwrap_or_else(|_| fs::Permissions::from_mode(0o666)));
     builder
+}
+
+#[cfg(not(unix))]
+fn beside(_: &Path) -> tempfile::Builder<'static, 'static> {
+    tempfile::Builder::new()
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub(crate) struct MaxAnswer<'a> {
     plan: Option<PlanRecord<'a>>,
 }
 
-/// [`MaxAnswer`] to a question about `plan`, of a model that was read from `source`; if nothing fits, `next` is `least`,
+/// `MaxAnswer` to a question about `plan`, of a model that was read from `source`; if nothing fits, `next` is `least`,
 /// the beginning of the range.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ pub(crate) struct CheckAnswer<'a> {
     chosen: usize,
 }
 
-/// [`CheckAnswer`]. Without a `check`, nothing is compared.
+/// `CheckAnswer`. Without a `check`, nothing is compared.
 ///
 /// # Errors
 /// None that a check can cause.
@@ -165,7 +165,7 @@ pub(crate) struct OffloadedRecord {
     of: usize,
 }
 
-/// [`ColumnAnswer`] about `plan`, of a model that was read from `source`.
+/// `ColumnAnswer` about `plan`, of a model that was read from `source`.
 ///
 /// # Errors
 /// None that an answer can cause.

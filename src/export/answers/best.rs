@@ -23,7 +23,7 @@ pub(crate) struct BestAnswer<'a> {
     cards: Vec<CardRecord<'a>>,
 }
 
-/// [`BestAnswer`] to `question` about `plan`, of a model that was read from `source` and with the settings `asked`.
+/// `BestAnswer` to `question` about `plan`, of a model that was read from `source` and with the settings `asked`.
 ///
 /// # Errors
 /// None that an answer can cause.

@@ -22,7 +22,7 @@ pub(crate) struct NeedAnswer<'a> {
     machines: Vec<MachineRecord<'a>>,
 }
 
-/// [`NeedAnswer`] to `question` about the model of `plan`, which was read from `source`.
+/// `NeedAnswer` to `question` about the model of `plan`, which was read from `source`.
 ///
 /// # Errors
 /// None that an answer can cause.

@@ -39,7 +39,7 @@ pub(crate) struct PlacedRecord<'a> {
     plan: PlanFigures,
 }
 
-/// [`PlaceAnswer`] about `plan`, of a model that was read from `source`.
+/// `PlaceAnswer` about `plan`, of a model that was read from `source`.
 ///
 /// # Errors
 /// None that an answer can cause.

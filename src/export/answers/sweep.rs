@@ -27,7 +27,7 @@ pub(crate) struct SweepAnswer<'a> {
     cliffs: Vec<CliffRecord<'a>>,
 }
 
-/// [`SweepAnswer`] about the model of `plan`, which was read from `source`.
+/// `SweepAnswer` about the model of `plan`, which was read from `source`.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -121,7 +121,7 @@ impl AxisRecord {
     }
 }
 
-/// [`MatrixAnswer`] about the model of `plan`, which was read from `source`.
+/// `MatrixAnswer` about the model of `plan`, which was read from `source`.
 ///
 /// # Errors
 /// None that an answer can cause.

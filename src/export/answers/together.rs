@@ -40,7 +40,7 @@ pub(crate) struct TogetherAnswer<'a> {
     sets: Option<Vec<SetRecord<'a>>>,
 }
 
-/// [`TogetherAnswer`] about the models `named`.
+/// `TogetherAnswer` about the models `named`.
 ///
 /// # Errors
 /// None that an answer can cause.

@@ -36,7 +36,7 @@ pub(crate) struct WhyAnswer<'a> {
     beside: &'a [PartAnswer],
 }
 
-/// [`WhyAnswer`] for `plan`, of a model that was read from `source`.
+/// `WhyAnswer` for `plan`, of a model that was read from `source`.
 ///
 /// # Errors
 /// None that an answer can cause.
