@@ -50,6 +50,12 @@ pub struct Keymap {
     bindings: Arc<[Binding]>,
 }
 
+impl Default for Keymap {
+    fn default() -> Self {
+        Self { bindings: KEYS.into() }
+    }
+}
+
 /// An entry of the footer with its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FooterWord {

@@ -1,7 +1,5 @@
 //! Keys of the user's own: `[keys]` in the configuration file gives commands further keys.
 
-use std::borrow::Cow;
-
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
 use super::{Binding, Key, Keymap, Scope};
@@ -152,17 +150,6 @@ impl Key {
     const fn types_a_character(self) -> bool {
         matches!(self.0, KeyCode::Char(_)) && !self.1.intersects(KeyModifiers::CONTROL.union(KeyModifiers::ALT))
     }
-}
-
-impl Default for Keymap {
-    fn default() -> Self {
-        Self { bindings: super::KEYS.into() }
-    }
-}
-
-/// The keys of a row of the table.
-pub(super) const fn fixed(keys: &'static [Key]) -> Cow<'static, [Key]> {
-    Cow::Borrowed(keys)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The key table: scope, command, keys, description, and the entry in the footer.
 
+use std::borrow::Cow;
+
 use ratatui::crossterm::event::KeyCode;
 
-use super::rebound::fixed;
 use super::{Binding, Hint, Scope};
 use super::{ctrl, key, letter, shift};
 use crate::tui::action::Command;
@@ -10,7 +11,7 @@ use crate::tui::action::Command;
 macro_rules! table {
     ($($scope:ident: $command:ident = [$($key:expr),+] $description:literal $(, footer $rank:literal $footer:literal)?;)+) => {
         &[$(Binding {
-            keys: fixed(&[$($key),+]),
+            keys: Cow::Borrowed(&[$($key),+]),
             command: Command::$command,
             scope: Scope::$scope,
             description: $description,
