@@ -18,6 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod margin;
 mod part;
 mod summary;
 mod verdict;
@@ -34,6 +35,7 @@ use crate::model::{Model, ModelSummary};
 use crate::settings::InEffect;
 use crate::units::Bytes;
 
+pub use margin::{FitMargin, MarginShare};
 pub use part::LayerKind;
 pub use part::{AliveKind, AliveTensors, BufferKind, Peak};
 pub use part::{BufferUse, LargestBuffer};
@@ -297,6 +299,8 @@ pub struct DevicePlan {
     pub growth: Bytes,
     /// The engine's reserves.
     pub reserves: Vec<Reserve>,
+    /// How what a fit keeps free here came about; none where nothing was fitted.
+    pub margin: Option<FitMargin>,
     /// Indices into [`Plan::layers`], ascending.
     pub layers: Vec<usize>,
     /// The computer that the device is in, if it is used over RPC.
@@ -339,6 +343,7 @@ impl DevicePlan {
             graph_pipelined: None,
             growth: Bytes::ZERO,
             reserves: Vec::new(),
+            margin: None,
             layers: Vec::new(),
             computer: gpu.computer.clone(),
             driver: DriverMemory::of(gpu),
@@ -370,6 +375,7 @@ impl DevicePlan {
             graph_pipelined: None,
             growth: Bytes::ZERO,
             reserves: Vec::new(),
+            margin: None,
             layers: Vec::new(),
             computer: None,
             driver: None,

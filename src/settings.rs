@@ -173,6 +173,8 @@ pub struct Settings {
     /// Whether every copy of a pipeline has the inputs that nothing reads, where the release is known to differ from what
     /// ran; none for what the release does.
     pub unread_inputs: Option<bool>,
+    /// The GPUs' backend is registered after the CPU's, as one that `GGML_BACKEND_PATH` names.
+    pub gpus_registered_last: bool,
     /// Skip the engine's own adjustments of the knobs.
     pub raw: bool,
 }

@@ -22,6 +22,7 @@ mod observed;
 mod ollama;
 mod ollama_024;
 mod ollama_030;
+mod ollama_starts;
 mod package;
 mod pinned;
 mod placement;

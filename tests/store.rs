@@ -91,6 +91,7 @@ fn the_ollama_store_is_read_from_manifests() {
         EntryState::Whole {
             size,
             projector: Some(projector.clone()),
+            draft: None,
             adapters: vec![adapter],
             knobs: TagParameters::default()
         }

@@ -1,7 +1,7 @@
 //! Settings from options, from Ollama's variables and from Modelfiles, in the order in which one stands over the next; options
 //! that the engine ignores are reported.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Map;
 use serde_json::Value as Json;
@@ -92,10 +92,8 @@ fn is_given(name: &str, knobs: &KnobArgs) -> bool {
 pub(super) fn apply(settings: &mut Settings, knobs: &KnobArgs) -> Result<(bool, bool), CliError> {
     let mut given = (false, false);
     if let Some(path) = &knobs.ollama.modelfile {
-        let flag = |sentence: &str| CliError::flag("--modelfile", sentence);
-        let text = files::text(path, files::TEXT).map_err(|why| flag(&why))?;
-        let text = text.ok_or_else(|| flag(&format!("'{}' does not exist: name a Modelfile", path.display())))?;
-        let parameters = modelfile_parameters(&text).map_err(|sentence| flag(&sentence))?;
+        let text = read_modelfile(path)?;
+        let parameters = modelfile_parameters(&text).map_err(|sentence| CliError::flag("--modelfile", &sentence))?;
         set(settings, knobs, parameters, Source::Modelfile, &mut given, "--modelfile")?;
         files(settings, &text, path)?;
     }
@@ -133,16 +131,38 @@ fn files(settings: &mut Settings, text: &str, modelfile: &Path) -> Result<(), Cl
         match word.to_ascii_uppercase().as_str() {
             "ADAPTER" => settings.ollama.adapters += 1,
             "DRAFT" => {
-                let file = modelfile.parent().unwrap_or(Path::new(".")).join(rest.trim());
-                let header = source::open(&file, &mut source::no_progress)?.header;
+                let header = source::open(&beside(modelfile, rest), &mut source::no_progress)?.header;
                 let architecture = header.metadata.get("general.architecture").and_then(|value| value.as_str());
-                let dflash = architecture == Some("dflash");
-                settings.ollama.draft = Some(if dflash { DraftModel::Dflash } else { DraftModel::Other });
+                settings.ollama.draft = Some(DraftModel::of(architecture.unwrap_or_default()));
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+fn read_modelfile(path: &Path) -> Result<String, CliError> {
+    let flag = |sentence: &str| CliError::flag("--modelfile", sentence);
+    let text = files::text(path, files::TEXT).map_err(|why| flag(&why))?;
+    text.ok_or_else(|| flag(&format!("'{}' does not exist: name a Modelfile", path.display())))
+}
+
+/// The file that a Modelfile names.
+fn beside(modelfile: &Path, named: &str) -> PathBuf {
+    modelfile.parent().unwrap_or(Path::new(".")).join(named.trim())
+}
+
+/// The draft model that is loaded with the model: as asked for, or else that of the Modelfile.
+pub(super) fn draft(knobs: &KnobArgs) -> Result<Option<PathBuf>, CliError> {
+    let Some(modelfile) = knobs.ollama.modelfile.as_deref().filter(|_| knobs.model_draft.is_none()) else {
+        return Ok(knobs.model_draft.clone());
+    };
+    let text = read_modelfile(modelfile)?;
+    let named = text.lines().find_map(|line| {
+        let (word, rest) = line.trim().split_once(char::is_whitespace)?;
+        word.eq_ignore_ascii_case("DRAFT").then(|| beside(modelfile, rest))
+    });
+    Ok(named)
 }
 
 #[cfg(test)]

@@ -356,7 +356,7 @@ pub(super) fn package(named: &Path, knobs: &KnobArgs) -> Result<Package, CliErro
 /// The same; a file that is not here is planned as the model of its name that is.
 pub(super) fn package_or_namesake(named: &Path, knobs: &KnobArgs) -> Result<Package, CliError> {
     let package = changed(model_or_namesake(named)?, &knobs.settings)?;
-    let Some(named) = &knobs.model_draft else { return Ok(package) };
+    let Some(named) = &knobs::draft(knobs)? else { return Ok(package) };
     let file = named.display().to_string();
     Ok(package.with_draft(DraftFile { model: model_or_namesake(named)?.model, file }))
 }
@@ -370,7 +370,7 @@ fn model_or_namesake(named: &Path) -> Result<Package, CliError> {
 
 /// `package` with the draft that was asked for, if any.
 pub(super) fn with_draft(package: Package, knobs: &KnobArgs) -> Result<Package, CliError> {
-    let Some(named) = &knobs.model_draft else { return Ok(package) };
+    let Some(named) = &knobs::draft(knobs)? else { return Ok(package) };
     let file = named.display().to_string();
     Ok(package.with_draft(DraftFile { model: model(named)?.model, file }))
 }

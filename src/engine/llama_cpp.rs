@@ -17,6 +17,7 @@ pub mod graph;
 pub mod homes;
 pub mod hparams;
 mod loaded;
+mod margins;
 mod measure;
 pub mod overrides;
 pub mod partner;
@@ -60,6 +61,7 @@ impl Engine for LlamaCpp {
     fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
         let mut plan = plan(RequestParts { settings: &request.settings.as_program(), ..request })?;
         plan.notes.extend(shares_cache(request.settings, &plan.settings));
+        plan.notes.extend(plan.misplaced_margins());
         Ok(plan)
     }
 

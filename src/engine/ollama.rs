@@ -198,6 +198,10 @@ fn in_ollama_terms(
     for peak in &mut plan.graph.peaks {
         peak.device = place(peak.device);
     }
+    let margins = plan.devices.iter_mut().filter_map(|device| device.margin.as_mut());
+    for share in margins.flat_map(|margin| &mut margin.added) {
+        share.device = place(share.device);
+    }
     for size in [&mut plan.graph.partial, &mut plan.graph.full] {
         for (branch, peak) in size.branches.iter_mut().zip(&plan.graph.peaks) {
             branch.name = plan.devices.get(peak.device).map(|device| device.id.clone()).unwrap_or_default();
@@ -209,6 +213,7 @@ fn in_ollama_terms(
     plan.verdict = Verdict::of(&plan.devices, plan.offloaded, plan.layers.len(), plan.refusal.is_some());
     plan.ollama_ps = Some(ollama_ps::of(&plan, model));
     plan.notes.splice(0..0, notes);
+    plan.notes.extend(plan.misplaced_margins());
     say_release(&mut plan, settings);
     plan.decided = decided;
     plan

@@ -12,9 +12,9 @@ use crate::engine::{ServerStart, ServerStarts};
 use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Origin};
 use crate::plan::{
-    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, Headroom, LargestBuffer,
-    LayerKind, LayerPlan, OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, RamPool, Reserve, Symbol,
-    Term, Totals, Uncertainty, Verdict,
+    Branch, Computer, Confidence, DevicePlan, Estimate, FitMargin, GraphPlan, GraphSize, GraphUse, Headroom,
+    LargestBuffer, LayerKind, LayerPlan, OllamaPs, Outcome, OwnCaches, Part, PartKind, PartMemory, Plan, RamPool,
+    Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
 };
 use crate::settings::{InEffect, Release, Turn};
 use crate::speed::Speed;
@@ -264,6 +264,8 @@ record! {
         /// What the engine keeps free: the sum of `reserves`.
         reserved: Bytes = device.reserved(),
         reserves: &'a [Reserve] = &device.reserves,
+        /// How what the fit keeps free came about; null where nothing was fitted.
+        fit_margin: Option<&'a FitMargin> = device.margin.as_ref(),
         /// What is left above what is kept free; negative where that is missing.
         headroom: Difference = headroom.above_kept(),
         /// Indices of its layers.

@@ -118,6 +118,7 @@ pub fn why(plan: &Plan, explained: &WhyAnswer<'_>) -> Page {
     verdict_of(plan, explained.speeds, &mut page);
     layers(plan, explained, &mut page);
     memory_users(explained.memory_users, &mut page);
+    kept_free(plan, &mut page);
     beside(explained.beside, &mut page);
     if explained.changes.is_empty() {
         page.blank();
@@ -154,6 +155,11 @@ pub fn memory_users(users: &[MemoryUser], page: &mut Page) {
     let columns = vec![Column::left("", 5), Column::right("", 10), Column::left("", 0)];
     let rows = users.iter().map(row).collect();
     page.push(Block::Table(Table { columns, rows, gap: 1, narrow: Narrow::Cut(2) }));
+}
+
+/// Adds what the fit keeps free of each GPU, and for what.
+pub fn kept_free(plan: &Plan, page: &mut Page) {
+    plan.kept_free().iter().for_each(|sentence| page.text(sentence, Hue::Dim));
 }
 
 /// Adds single changes that help, with what each brings.

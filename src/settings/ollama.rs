@@ -78,6 +78,13 @@ pub enum DraftModel {
     Other,
 }
 
+impl DraftModel {
+    /// A draft of this architecture.
+    pub fn of(architecture: &str) -> Self {
+        if architecture == "dflash" { Self::Dflash } else { Self::Other }
+    }
+}
+
 /// Variables of Ollama's server that no knob has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerVariables {

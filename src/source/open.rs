@@ -17,6 +17,7 @@ use crate::gguf::{GgufError, Header, HeaderLimits, read};
 use crate::model::mixture::{ExactAfter, Mixture, Quantisation};
 use crate::model::quantise::QuantiseError;
 use crate::model::{Modalities, Model, ModelError, Projector, TensorGroup};
+use crate::settings::ollama::DraftModel;
 use crate::settings::{KvOverride, OllamaVersion, Release, Settings};
 use crate::units::Bytes;
 
@@ -37,6 +38,10 @@ pub struct OpenedModel {
     pub remote_adapters: Bytes,
     /// The projector on a server.
     pub remote_projector: Option<Arc<Projector>>,
+    /// The file of its draft model, from its store.
+    pub draft: Option<PathBuf>,
+    /// The header of its draft model on a server.
+    pub remote_draft: Option<Header>,
     /// Parameters of its tag.
     pub knobs: TagParameters,
     /// The version of the running Ollama that it comes from.
@@ -62,6 +67,8 @@ impl OpenedModel {
             adapters: Vec::new(),
             remote_adapters: Bytes::ZERO,
             remote_projector: None,
+            draft: None,
+            remote_draft: None,
             knobs: TagParameters::default(),
             ollama: None,
             reference: None,
@@ -126,9 +133,10 @@ pub fn open(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<Opene
 /// As [`open`], and if the entry is broken.
 pub fn stored(entry: &StoreEntry, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     match &entry.state {
-        EntryState::Whole { projector, adapters, knobs, .. } => Ok(OpenedModel {
+        EntryState::Whole { projector, draft, adapters, knobs, .. } => Ok(OpenedModel {
             name: entry.name.clone(),
             projector: projector.clone(),
+            draft: draft.clone(),
             adapters: adapters.clone(),
             knobs: *knobs,
             read_from: ReadFrom::Store(entry.store),
@@ -204,6 +212,10 @@ impl OpenedModel {
             Some(path) => Some(open(path, on_progress)?.into_projector()),
             None => self.remote_projector.clone(),
         };
+        let draft = match &self.draft {
+            Some(path) => Some(open(path, on_progress)?.header),
+            None => self.remote_draft,
+        };
         let file = self.paths.first().and_then(|path| path.file_name()?.to_str());
         let blob = file.filter(|name| name.starts_with("sha256-")).map(str::to_owned);
         // errors name a file by its path
@@ -211,6 +223,12 @@ impl OpenedModel {
         let model = Model::from_header(self.header, &self.name)
             .map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;
         let mut model = PreparedModel::from(model.from_catalogue(self.entry, self.mixture));
+        if let Some(header) = draft {
+            let name = format!("{DRAFT_OF} {}", model.name);
+            let draft = Model::from_header(header, &name)
+                .map_err(|error| SourceError::NoModel { name: name.clone(), error })?;
+            model = model.with_draft(Some(DraftFile { model: draft.into(), file: name }));
+        }
         let written = self.paths.first().and_then(|path| path.metadata().ok()?.modified().ok());
         let from_catalogue =
             self.reference.as_deref().is_some_and(|reference| reference.starts_with(catalogue::PREFIX));
@@ -239,6 +257,9 @@ impl OpenedModel {
         Ok(Package { model: model.into(), adapters, projector, knobs, ollama, reference, read_from })
     }
 }
+
+/// What a draft of a tag is called, before the tag's name.
+const DRAFT_OF: &str = "the draft of";
 
 /// Whether a projector found with `model` can be loaded with it, or why not.
 fn fitting(projector: &Projector, model: &PreparedModel) -> Result<(), String> {
@@ -280,6 +301,9 @@ impl Package {
             settings.projector.clone_from(&self.projector);
         }
         let mut notes = self.knobs.apply(settings, held);
+        if let Some(draft) = self.model.draft().filter(|draft| draft.file.starts_with(DRAFT_OF)) {
+            settings.ollama.draft = Some(DraftModel::of(&draft.model.architecture));
+        }
         if let Some(version) = self.ollama.as_ref().and_then(|known| known.version).filter(|_| !held.ollama) {
             settings.ollama.version = version;
             notes.push(format!("planned for Ollama {version}, which runs here"));

@@ -74,6 +74,9 @@ pub(super) fn open(
         let header = session.header(&location(layer)?, on_progress)?;
         opened.remote_projector = Some(Projector::new(Projector::UNNAMED.to_owned(), header));
     }
+    if let Some(layer) = manifest.of_kind("draft").next() {
+        opened.remote_draft = Some(session.header(&location(layer)?, on_progress)?);
+    }
     for layer in manifest.of_kind("adapter") {
         opened.remote_adapters += tensor_bytes(&session.header(&location(layer)?, on_progress)?);
     }

@@ -67,6 +67,8 @@ pub enum EntryState {
         size: Bytes,
         /// Its vision or audio projector.
         projector: Option<PathBuf>,
+        /// Its draft model.
+        draft: Option<PathBuf>,
         /// Its `LoRA` adapters, in order.
         adapters: Vec<PathBuf>,
         /// Parameters of its tag.
@@ -225,7 +227,7 @@ fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBu
     if let Some(projector) = &projector {
         size += size_of(projector)?;
     }
-    Ok(EntryState::Whole { size, projector, adapters: Vec::new(), knobs: TagParameters::default() })
+    Ok(EntryState::Whole { size, projector, draft: None, adapters: Vec::new(), knobs: TagParameters::default() })
 }
 
 /// The first of `count` shards that is not among `files`, counted from one.

@@ -12,6 +12,8 @@ pub struct TagParameters {
     pub num_ctx: Option<u64>,
     /// Layers on GPUs; negative means as many as fit.
     pub num_gpu: Option<i64>,
+    /// Tokens that are drafted at most; none are below one.
+    pub draft_num_predict: Option<i64>,
 }
 
 /// Knobs set by the user, which tags must not override.
@@ -42,6 +44,10 @@ impl TagParameters {
             settings.set_by(Knob::GpuLayers, Source::Modelfile);
             notes.push(format!("GPU layers set to {layers} by the model's tag (num_gpu)"));
         }
+        if let Some(tokens) = self.draft_num_predict.filter(|_| settings.ollama.draft_num_predict.is_none()) {
+            settings.ollama.draft_num_predict = Some(tokens);
+            notes.push(format!("Ollama drafts {tokens} tokens by the model's tag (draft_num_predict)"));
+        }
         notes
     }
 
@@ -66,6 +72,6 @@ impl TagParameters {
 
     fn of(number: &dyn Fn(&str) -> Option<i64>) -> Self {
         let num_ctx = number("num_ctx").and_then(|tokens| u64::try_from(tokens).ok()).filter(|tokens| *tokens > 0);
-        Self { num_ctx, num_gpu: number("num_gpu") }
+        Self { num_ctx, num_gpu: number("num_gpu"), draft_num_predict: number("draft_num_predict") }
     }
 }

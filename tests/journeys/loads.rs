@@ -296,7 +296,7 @@ fn opened_models_are_kept_among_the_recent_ones() {
 #[test]
 fn a_tags_knobs_adapters_and_projector_are_used_and_reported() {
     let mut harness = harness();
-    let knobs = TagParameters { num_ctx: Some(12_288), num_gpu: Some(5) };
+    let knobs = TagParameters { num_ctx: Some(12_288), num_gpu: Some(5), ..TagParameters::default() };
     let (adapters, projector) = (Bytes::mib(40), Projector::sized(Bytes::mib(800)));
     harness.fakes.models.insert(
         "m:1b".to_owned(),

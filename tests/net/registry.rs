@@ -49,7 +49,10 @@ fn a_model_is_opened_by_its_name() {
         let opened = here.load(name).unwrap();
         assert_eq!(opened.name, "m:8b");
         assert_eq!(opened.header.metadata.get("general.name").unwrap().as_str(), Some("From the registry"));
-        assert_eq!(opened.knobs, TagParameters { num_ctx: Some(16_384), num_gpu: Some(12) });
+        assert_eq!(
+            opened.knobs,
+            TagParameters { num_ctx: Some(16_384), num_gpu: Some(12), ..TagParameters::default() }
+        );
         // two tensors of f32 each: 64 × 4 and 64 × 64
         let bytes = Bytes(4 * (256 + 4096));
         assert_eq!(

@@ -14,6 +14,7 @@ use super::draft::{self, DraftMemory, DraftRequest, MainContext};
 use super::fit::{FitLimits, FitResult, NoRoom, fit_for, without_fit};
 use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
+use super::margins::Margins;
 use super::measure::{AllocationDetails, MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
 use super::overrides::{self, UserOverrides};
 use super::peak;
@@ -31,8 +32,8 @@ use crate::engine::plan_request::RequestParts;
 use crate::engine::preflight::{Preflight, UpperBound};
 use crate::machine::{self, BufferLimit, CpuInstructions, Machine};
 use crate::plan::{
-    BufferUse, Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, LargestBuffer, LayerPlan, Part, PartKind,
-    PartMemory, Peak, Plan, PlanSummary, Reserve, Term, Totals, Uncertainty, Verdict, Why,
+    BufferUse, Confidence, DevicePlan, FitMargin, GraphPlan, GraphSize, GraphUse, LargestBuffer, LayerPlan, Part,
+    PartKind, PartMemory, Peak, Plan, PlanSummary, Reserve, Term, Totals, Uncertainty, Verdict, Why,
 };
 use crate::settings::{
     CacheType, Context, FlashAttn, GpuLayers, InEffect, LlamaProgram, LoadMode, Outputs, PROMPT_CACHE, Pooling,
@@ -365,8 +366,8 @@ pub struct ServerParams<'a> {
     pub cards: Option<TensorSplit>,
     /// Layers and context that the user does not set are chosen by free memory.
     pub is_fitted: bool,
-    /// Bytes that the fit leaves free per GPU besides the projector.
-    pub kept: Vec<u64>,
+    /// What the fit leaves free, and for what.
+    pub margins: Margins,
 }
 
 impl<'a> ServerParams<'a> {
@@ -384,12 +385,10 @@ impl<'a> ServerParams<'a> {
         let ContextParams { n_batch, n_ubatch, .. } = params.options;
         let n_embd = model.hparams.n_embd_inp();
         params.projector = PlacedProjector::new(machine, settings, model.release, n_ubatch.min(n_batch), n_embd)?;
-        if let Some((projector, gpu)) =
-            params.projector.as_ref().and_then(|projector| Some((projector, projector.gpu?)))
-            && let Some(margin) = params.limits.margins.get_mut(gpu)
-        {
-            *margin += projector.fit_bytes();
+        for (kind, place, bytes) in params.projector.iter().flat_map(PlacedProjector::fit_shares) {
+            params.margins.add_projector(kind, place, bytes);
         }
+        params.limits.margins = params.margins.list();
         Ok(params)
     }
 
@@ -431,26 +430,39 @@ impl<'a> ServerParams<'a> {
         let margin = |at: usize| settings.fit_targets.get(at).copied().or(settings.fit_target).unwrap_or(MARGIN).0;
         let options = speculation.main(options(model, settings, &speculation), model.release);
         let draft = draft::request(prepared, model, machine, &gpus, settings, &spread, &options, &speculation)?;
-        let kept: Vec<u64> = (0..gpus.len().max(1)).map(margin).collect();
+        let margins = Margins::new((0..gpus.len().max(1)).map(margin).collect(), machine, settings)?;
         let limits = FitLimits {
-            margins: kept.clone(),
+            margins: margins.list(),
             min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT),
             ram: machine.ram.total.0,
         };
         let is_fitted = model.release.fits && !settings.no_fit && cards.is_none();
-        Ok(Self { gpus, devices, spread, options, limits, draft, speculation, projector: None, cards, is_fitted, kept })
+        Ok(Self {
+            gpus,
+            devices,
+            spread,
+            options,
+            limits,
+            draft,
+            speculation,
+            projector: None,
+            cards,
+            is_fitted,
+            margins,
+        })
     }
 }
 
 impl ServerParams<'_> {
-    /// The limits of a fit that does not measure the draft in its trials: it is a part of the margins.
-    pub fn limits_with_draft(&self, model: &LoadedModel) -> FitLimits {
-        let mut limits = self.limits.clone();
-        let Some(draft) = self.draft.as_ref().filter(|_| !model.release.fits_draft) else { return limits };
+    /// Counts the draft as a part of the margins, as a fit that does not measure it in its trials does.
+    fn add_draft_to_margins(&mut self, model: &LoadedModel) {
+        let Some(draft) = &self.draft else { return };
         let n_ctx = if self.options.n_ctx == 0 { model.hparams.n_ctx_train } else { self.options.n_ctx };
         let draft = draft.for_fit(model, &self.devices, n_ctx, &self.spread);
-        limits.margins.iter_mut().enumerate().for_each(|(at, margin)| *margin += draft.total(at));
-        limits
+        for (place, gpu) in self.gpus.iter().enumerate().take(self.devices.len()) {
+            self.margins.add_draft(*gpu, draft.total(place));
+        }
+        self.limits.margins = self.margins.list();
     }
 
     /// Bytes of the projector on each device, once it is loaded.
@@ -610,10 +622,12 @@ impl<'a> PlacedModel<'a> {
         mut params: ServerParams<'a>,
         fit_goal: FitGoal,
     ) -> Result<(Self, MeasuredGraphs), EngineError> {
-        let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
         let (fitted, graphs) = if params.is_fitted {
-            let limits = params.limits_with_draft(loaded);
-            fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &limits)?
+            if !loaded.release.fits_draft {
+                params.add_draft_to_margins(loaded);
+            }
+            let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);
+            fit_for(fit_goal, measurer, in_trials, &params.spread, &params.options, &params.limits)?
         } else {
             without_fit(measurer, &params.spread, &params.options)?
         };
@@ -700,7 +714,8 @@ impl<'a> PlacedModel<'a> {
     pub fn devices(&self) -> Vec<DevicePlan> {
         let mut devices = DevicePlan::all_of(self.machine);
         for (at, device) in devices.iter_mut().enumerate() {
-            device.reserves = self.reserves(at);
+            let (reserve, margin) = self.margin(at).unzip();
+            (device.reserves, device.margin) = (reserve.into_iter().collect(), margin);
         }
         let parts = self.parts();
         Part::sum_into(&parts, &mut devices);
@@ -883,10 +898,11 @@ impl<'a> PlacedModel<'a> {
         notes
     }
 
-    fn reserves(&self, gpu: usize) -> Vec<Reserve> {
-        let place = self.params.gpus.iter().position(|used| *used == gpu);
-        let kept = place.filter(|_| self.params.is_fitted).and_then(|place| self.params.kept.get(place));
-        kept.map(|bytes| Reserve { name: "fit margin", bytes: Bytes(*bytes) }).into_iter().collect()
+    /// What the fit keeps free of a GPU, and how that came about.
+    fn margin(&self, gpu: usize) -> Option<(Reserve, FitMargin)> {
+        let place = self.params.gpus.iter().position(|used| *used == gpu).filter(|_| self.params.is_fitted)?;
+        let reserve = Reserve { name: "fit margin", bytes: self.params.margins.kept(place, gpu) };
+        Some((reserve, self.params.margins.explained(place, gpu, self.machine.gpus.len())))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::engine::id::{EngineError, ServerCommand};
 use crate::machine::{Backend, Os};
 use crate::model::Model;
 use crate::settings::ollama::DraftModel;
-use crate::settings::{GpuLayers, MmprojDevice, Settings, llama_server_variables};
+use crate::settings::{DraftSettings, GpuLayers, MmprojDevice, Settings, SpecType, llama_server_variables};
 use crate::units::Bytes;
 
 /// Architectures whose images have a minimum of tokens.
@@ -36,6 +36,16 @@ impl ProjectorArgument {
             Self::File { in_ram: false, .. } | Self::None => MmprojDevice::First,
         }
     }
+}
+
+/// How llama-server is told to draft.
+#[derive(Clone, Copy, Debug)]
+struct Drafting {
+    kind: SpecType,
+    /// Tokens at most.
+    tokens: i64,
+    /// By a model of its own file.
+    separate: bool,
 }
 
 impl Decisions<'_> {
@@ -100,19 +110,38 @@ impl Decisions<'_> {
     }
 
     fn draft(&self, args: &mut Arguments) {
-        let asked = self.settings.ollama.draft_num_predict;
-        let kind = match self.settings.ollama.draft {
-            Some(DraftModel::Dflash) if self.traits.knows_dflash => Some(("draft-dflash", true)),
-            Some(_) => Some(("draft-mtp", true)),
-            None if asked.is_some() && predicts_tokens(self.model) => Some(("draft-mtp", false)),
-            None => None,
-        };
-        let tokens = asked.unwrap_or(4);
-        let Some((kind, separate)) = kind.filter(|_| tokens > 0) else { return };
+        let Some(Drafting { kind, tokens, separate }) = self.drafting() else { return };
         args.pair("--spec-type", kind).pair("--spec-draft-n-max", tokens);
-        args.flag("--spec-draft-backend-sampling", kind == "draft-mtp");
+        args.flag("--spec-draft-backend-sampling", kind == SpecType::DraftMtp);
         if separate {
             args.words("--spec-draft-model DRAFT");
+        }
+    }
+
+    /// How llama-server is told to draft, if it is (`appendDraftArgs`).
+    fn drafting(&self) -> Option<Drafting> {
+        let asked = self.settings.ollama.draft_num_predict;
+        let (kind, separate) = match self.settings.ollama.draft {
+            Some(DraftModel::Dflash) if self.traits.knows_dflash => (SpecType::DraftDflash, true),
+            Some(_) => (SpecType::DraftMtp, true),
+            None if asked.is_some() && predicts_tokens(self.model) => (SpecType::DraftMtp, false),
+            None => return None,
+        };
+        let tokens = asked.unwrap_or(4);
+        (tokens > 0).then_some(Drafting { kind, tokens, separate })
+    }
+
+    /// llama-server's options of drafting: as its arguments say, or else as its environment does.
+    pub(super) fn draft_options(&self) -> DraftSettings {
+        let own = self.settings.draft.clone();
+        match self.drafting() {
+            Some(Drafting { kind, tokens, .. }) => DraftSettings {
+                types: Some(vec![kind]),
+                n_max: u64::try_from(tokens).ok(),
+                no_backend_sampling: own.no_backend_sampling && kind != SpecType::DraftMtp,
+                ..own
+            },
+            None => own,
         }
     }
 

@@ -420,7 +420,9 @@ impl<'a> Decisions<'a> {
                 format!("--fit-target ({given}) overrides the {margin} that Ollama keeps free for a projector")
             }
             None => {
-                format!("{margin} is kept free on each GPU, not 1 GiB, for the projector ({bytes}) and its buffers")
+                format!(
+                    "Ollama asks for {margin} on each GPU, not 1 GiB, to stay free for the projector ({bytes}) and its buffers"
+                )
             }
         };
         self.note(Decision::Projector, (!self.gpus.is_empty()).then_some(note));
@@ -518,7 +520,7 @@ impl<'a> Decisions<'a> {
         Ok(ServerLaunch {
             ctx: self.ctx,
             sources: self.sources(),
-            options: self.options()?,
+            options: self.options(&start.command.env)?,
             gpus: start.command.sees.clone(),
             embedding: self.embedding,
             has_projector_on_gpu: self.margin.is_some()
@@ -548,8 +550,8 @@ impl<'a> Decisions<'a> {
         self.settings.seen_by_server(&self.sees(), DeviceName::index).map_err(EngineError::Settings)
     }
 
-    /// llama-server's options.
-    fn options(&self) -> Result<Settings, EngineError> {
+    /// llama-server's options, as it starts with `env`.
+    fn options(&self, env: &BTreeMap<String, String>) -> Result<Settings, EngineError> {
         let settings = self.settings;
         let if_raw = |asked: bool| asked && settings.raw;
         let server = &settings.ollama.server;
@@ -582,10 +584,12 @@ impl<'a> Decisions<'a> {
             loras: Vec::new(),
             control_vectors: Vec::new(),
             ctx_per_slot: None,
+            draft: self.draft_options(),
             mmproj: MmprojOptions { device: self.projector.device(settings), ..settings.mmproj },
             spread: false,
             raw: false,
             require_full: if_raw(settings.require_full),
+            gpus_registered_last: env.contains_key("GGML_BACKEND_PATH"),
             // llama-server's argument stands over its variable
             load_mode: self.load_mode.and_then(|mode| mode.parse().ok()).or(settings.load_mode),
             ..self.settings_as_seen()?

@@ -87,12 +87,12 @@ pub(super) fn start_with_retry<T>(
     Ok((launch, done))
 }
 
-/// Whether an allocation would fail. GPUs only allocate what they have; an operating system refuses only what exceeds
-/// all of its memory, and otherwise fails on access.
+/// Whether an allocation of the load would fail, before anything grows. GPUs only allocate what they have; an operating
+/// system refuses only what exceeds all of its memory, and otherwise fails on access.
 pub(super) fn runs_out_of_memory(devices: &[DevicePlan], machine: &Machine) -> bool {
     let all = machine.ram.total + machine.ram.swap_free;
     devices.iter().any(|device| match device.kind {
-        DeviceKind::Gpu => device.is_over(),
+        DeviceKind::Gpu => device.needed() > device.free,
         DeviceKind::Cpu => device.cache > all || device.graph > all,
     })
 }

@@ -32,6 +32,8 @@ pub(crate) struct WhyAnswer<'a> {
     placement: Option<FasterPlacement<'a>>,
     /// What takes memory, by device.
     takers: &'a [MemoryUser],
+    /// What the fit keeps free on each GPU, and for what, in sentences.
+    kept_free: Vec<String>,
     /// What is loaded beside the model.
     beside: &'a [PartAnswer],
 }
@@ -56,6 +58,7 @@ pub fn why_json(
         changes: changes.iter().map(Proposal::of).collect(),
         placement: placed.map(FasterPlacement::of),
         takers,
+        kept_free: plan.kept_free(),
         beside,
     })
 }

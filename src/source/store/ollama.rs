@@ -141,8 +141,9 @@ fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, E
     let of_kind = |kind: &str| manifest.of_kind(kind).map(path).collect::<Result<Vec<_>, _>>();
     let model = path(manifest.model()?)?;
     let (models, projectors, adapters) = (of_kind("model")?, of_kind("projector")?, of_kind("adapter")?);
+    let drafts = of_kind("draft")?;
     let mut size = Bytes::ZERO;
-    let ggufs = models.iter().chain(&projectors);
+    let ggufs = models.iter().chain(&projectors).chain(&drafts);
     for (path, is_gguf) in ggufs.map(|path| (path, true)).chain(adapters.iter().map(|path| (path, false))) {
         if !path.exists() {
             let blob = path.file_name().unwrap_or_default().to_string_lossy();
@@ -152,7 +153,16 @@ fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, E
         size += if is_gguf { size_of(path)? } else { Bytes(fs::metadata(path).map_or(0, |about| about.len())) };
     }
     let knobs = of_kind("params")?.first().map(|path| params(path)).transpose()?.unwrap_or_default();
-    Ok((model, EntryState::Whole { size, projector: projectors.into_iter().next(), adapters, knobs }))
+    Ok((
+        model,
+        EntryState::Whole {
+            size,
+            projector: projectors.into_iter().next(),
+            draft: drafts.into_iter().next(),
+            adapters,
+            knobs,
+        },
+    ))
 }
 
 /// Reads the params layer at `path`.

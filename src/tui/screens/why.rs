@@ -3,7 +3,7 @@
 
 use crate::answer::why::{self, Inequality, LayerAnswer};
 use crate::answer::{Remedy, parts};
-use crate::page::answers::{beside, memory_users, remedies};
+use crate::page::answers::{beside, kept_free, memory_users, remedies};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Plan, Why};
 use crate::tui::action::{Action, Command};
@@ -117,6 +117,7 @@ fn page(app: &App, plan: &Plan, why_page: &WhyPage) -> Option<Page> {
     plan.refusal.iter().for_each(|refusal| page.text(refusal, Hue::Over));
     changes(app, plan, why_page, &mut page);
     memory_users(&why::memory_users(plan), &mut page);
+    kept_free(plan, &mut page);
     beside(&app.plan_request().map_or_else(Vec::new, |request| parts::of(&request, plan)), &mut page);
     page.blank();
     page.text(&plan.source(), Hue::Dim);

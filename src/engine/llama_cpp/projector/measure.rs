@@ -115,6 +115,14 @@ pub struct EncoderMemory {
 }
 
 impl EncoderMemory {
+    /// The part of a plan that it is.
+    const fn kind(&self) -> PartKind {
+        match self.modality {
+            Modality::Vision => PartKind::Vision,
+            Modality::Audio => PartKind::Audio,
+        }
+    }
+
     /// Bytes per device that the fit adds to its margins: as after the load (`clip_get_mem_usage`).
     pub fn fit_bytes(&self) -> Vec<u64> {
         let mut bytes = self.compute.clone();
@@ -368,10 +376,17 @@ impl PlacedProjector {
         Ok(Some(placed))
     }
 
-    /// Bytes on its own device that the fit adds to its margin.
-    pub fn fit_bytes(&self) -> u64 {
-        let measured = self.encoders.iter().map(|encoder| encoder.fit_bytes().first().copied().unwrap_or(0));
-        self.unread.0 + measured.sum::<u64>()
+    /// What llama-server adds to the fit's margins for it, by the devices that it is on: a GPU of the machine, or none for
+    /// the CPU.
+    pub fn fit_shares(&self) -> Vec<(PartKind, Option<usize>, u64)> {
+        let unread = (self.unread > Bytes::ZERO).then_some((PartKind::Vision, self.gpu, self.unread.0));
+        let shares = self.encoders.iter().flat_map(|encoder| {
+            // on the CPU it has no other device
+            let places = [self.gpu, None];
+            let kind = encoder.kind();
+            places.into_iter().zip(encoder.fit_bytes()).map(move |(place, bytes)| (kind, place, bytes))
+        });
+        shares.chain(unread).collect()
     }
 
     /// Most tokens of an image, if the projector reads images of many sizes.
@@ -396,11 +411,7 @@ impl PlacedProjector {
             if let Some(device) = devices.get_mut(own) {
                 device.weights = Bytes(encoder.weights);
             }
-            let kind = match encoder.modality {
-                Modality::Vision => PartKind::Vision,
-                Modality::Audio => PartKind::Audio,
-            };
-            parts.push(Part { kind, file: Some(self.file.clone()), devices });
+            parts.push(Part { kind: encoder.kind(), file: Some(self.file.clone()), devices });
         }
         if self.unread > Bytes::ZERO {
             let mut devices = vec![PartMemory::default(); count];
