@@ -76,10 +76,10 @@ impl FitMargin {
 }
 
 impl Plan {
-    /// What the fit keeps free of each GPU that holds layers and for what, one sentence each.
+    /// What the fit keeps free of GPUs that hold layers, where that is more than was asked for, one sentence each.
     pub fn kept_free(&self) -> Vec<String> {
         let said = |(at, gpu): (usize, &DevicePlan)| {
-            let margin = gpu.margin.as_ref().filter(|_| !gpu.layers.is_empty())?;
+            let margin = gpu.margin.as_ref().filter(|margin| !margin.added.is_empty() && !gpu.layers.is_empty())?;
             Some(margin.sentence(at, self))
         };
         self.gpus().iter().enumerate().filter_map(said).collect()

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use regress::Regex;
+use fancy_regex::{Regex, RegexBuilder};
 
 use super::ALL_LAYERS;
 use crate::named::named;
@@ -119,17 +119,26 @@ pub struct TensorOverride {
     pub device: DeviceName,
 }
 
-/// A regular expression of JavaScript that is searched for in a tensor's name, as by C++'s `std::regex_search`.
+/// A regular expression of JavaScript that is searched for in a tensor's name, as by C++'s `std::regex_search`, in steps
+/// that its length and that of the name bound. C++ has no such bound: what needs more steps is refused here.
 #[derive(Clone)]
 pub struct TensorPattern {
     text: Box<str>,
     regex: Arc<Regex>,
 }
 
+/// Bytes of a pattern at most: llama.cpp's own of 512 blocks has some 2,000.
+const MAX_PATTERN: usize = 4096;
+/// Steps of a pattern that looks ahead, on one name, at most.
+const MAX_STEPS: usize = 20_000;
+/// A name on which a pattern that looks ahead is tried, with a part of every kind that names have.
+const LONG_NAME: &str =
+    "model.language_model.blk.000.ffn_gate_up_exps.attn_kv_a_mqa_norm_shexp.weight.scale-aaaaaaaaaa00000000!";
+
 impl TensorPattern {
-    /// Whether it is found in `name`.
+    /// Whether it is found in `name`. What took too many steps is not found.
     pub fn matches(&self, name: &str) -> bool {
-        self.regex.find(name).is_some()
+        self.regex.is_match(name).unwrap_or(false)
     }
 
     /// As the user wrote it.
@@ -154,15 +163,89 @@ impl FromStr for TensorPattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // what JavaScript has learnt since is an error for C++, and its classes of characters are none of JavaScript's
-        let since = ["(?<", "\\p{", "\\k<"].iter().find(|since| text.contains(**since));
-        let class = ["[:", "[=", "[."].iter().find(|class| text.contains(**class));
-        if let Some(part) = since.or(class) {
-            return Err(format!("'{text}' has a '{part}' that is not read here: write the pattern without it"));
+        if text.len() > MAX_PATTERN {
+            let start: String = text.chars().take(40).collect();
+            let length = text.len();
+            return Err(format!(
+                "'{start}…' has {length} bytes, and patterns are read up to {MAX_PATTERN}: write a shorter one"
+            ));
         }
-        let regex = Regex::new(text).map_err(|error| format!("'{text}' is not a regular expression: {error}"))?;
+        let read = as_read_here(text)?;
+        let regex = RegexBuilder::new(&read).backtrack_limit(MAX_STEPS).build();
+        let regex = regex.map_err(|error| {
+            let error = error.to_string();
+            let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            format!("'{text}' is not a regular expression: {why}")
+        })?;
+        if regex.is_match(LONG_NAME).is_err() {
+            return Err(format!("'{text}' takes too many steps: write it without repeating what looks ahead"));
+        }
         Ok(Self { text: text.into(), regex: Arc::new(regex) })
     }
+}
+
+/// A pattern of JavaScript as it was when C++ took it over, in the syntax of the library that matches it here.
+///
+/// # Errors
+/// One sentence on what C++ refuses, and on back-references, which cannot be matched within a bound.
+fn as_read_here(text: &str) -> Result<String, String> {
+    let refuse =
+        |part: &str| Err(format!("'{text}' has a '{part}' that is not read here: write the pattern without it"));
+    let mut read = String::with_capacity(text.len());
+    let (mut in_class, mut repeats) = (false, false);
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let next = rest.clone().next();
+        let repeated = std::mem::take(&mut repeats);
+        match c {
+            '\\' => {
+                let Some(escaped) = rest.next() else { return refuse("\\") };
+                if !"dDwWsSbBnrtfvxu".contains(escaped) && escaped.is_ascii_alphanumeric() {
+                    return refuse(&format!("\\{escaped}"));
+                }
+                // signs of others have no meaning of their own
+                read.extend(if escaped.is_ascii() && escaped != '<' && escaped != '>' { "\\" } else { "" }.chars());
+                read.push(escaped);
+            }
+            '[' if in_class => match next {
+                Some(sign @ (':' | '=' | '.')) => return refuse(&format!("[{sign}")),
+                _ => read.push_str("\\["),
+            },
+            ']' if in_class => {
+                in_class = false;
+                read.push(c);
+            }
+            // of sets, which C++ has not
+            '&' | '~' if in_class => read.extend(['\\', c]),
+            '-' if in_class && next == Some('-') => read.push_str("\\-"),
+            _ if in_class => read.push(c),
+            '[' => {
+                in_class = true;
+                read.push(c);
+                if next == Some('^') {
+                    read.extend(rest.next());
+                }
+            }
+            '(' if next == Some('?') => {
+                let after = rest.as_str().chars().nth(1);
+                if !matches!(after, Some(':' | '=' | '!')) {
+                    return refuse(&format!("(?{}", after.map(String::from).unwrap_or_default()));
+                }
+                read.push_str("(?");
+                rest.next();
+            }
+            '*' | '+' | '{' if repeated => {
+                return Err(format!("'{text}' repeats what is repeated already: write the pattern without that"));
+            }
+            '*' | '+' | '?' | '}' => {
+                // one more `?` repeats as few times as possible
+                repeats = !(repeated && c == '?');
+                read.push(c);
+            }
+            _ => read.push(c),
+        }
+    }
+    Ok(read)
 }
 
 /// `before`, then those of `PATTERN=DEVICE,…`; a comma always divides, so a pattern has none.
@@ -220,6 +303,11 @@ mod tests {
     #[case("^output", "blk.0.attn_output.weight", false)]
     #[case("token_embd.weight", "token_embd.weight", true)]
     #[case(r"blk\.\d{2}\.attn", "blk.10.attn_q.weight", true)]
+    #[case(r"blk\.(?:[0-9]+?)\.(?=attn_[qk])", "blk.10.attn_k.weight", true)]
+    #[case(r"[[.]ffn", "blk.1.ffn_up", true)]
+    #[case(r"1[&&~]ffn", "blk.1~ffn_up", true)]
+    #[case(r"[^\]]\/", "a/", true)]
+    #[case(r"\_q\.", "attn_q.weight", true)]
     fn patterns_are_searched_for(#[case] pattern: &str, #[case] name: &str, #[case] found: bool) {
         assert_eq!(pattern.parse::<TensorPattern>().unwrap().matches(name), found);
     }
@@ -228,9 +316,33 @@ mod tests {
     fn lists_of_overrides_are_read() {
         let read = overrides(None, r"blk\.0\.=CUDA0,exps=CPU").unwrap();
         assert_eq!(read.iter().map(ToString::to_string).collect::<Vec<_>>(), [r"blk\.0\.=CUDA0", "exps=CPU"]);
-        for wrong in ["exps", "(=CPU", "a=", "[[:digit:]]=CPU", "(?<n>a)=CPU"] {
+        for wrong in [
+            "exps",
+            "(=CPU",
+            "a=",
+            "[[:digit:]]=CPU",
+            "(?<n>a)=CPU",
+            "(?i)a=CPU",
+            r"(a)\1=CPU",
+            r"\p=CPU",
+            "a**=CPU",
+            "a\\=CPU",
+        ] {
             let sentence = overrides(None, wrong).unwrap_err();
             assert!(sentence.contains('\''), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_ends() {
+        let name = format!("blk.0.{}", "ab".repeat(60));
+        for nested in ["(a*)*c", "(a|a)*(b|b)*c", "((a+)+b?)+$", "(.*)*(.*)*(.*)*c", "(a|b|ab)*(?=c)"] {
+            if let Ok(pattern) = nested.parse::<TensorPattern>() {
+                assert!(!nested.contains('c') || !pattern.matches(&name), "{nested}");
+            }
+        }
+        for long in ["|a".repeat(40_000), "(".repeat(3000), "(a{1,99}){1,99}".repeat(9)] {
+            assert!(long.parse::<TensorPattern>().is_err());
         }
     }
 

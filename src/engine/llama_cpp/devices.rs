@@ -53,13 +53,29 @@ fn vulkan(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> Vulkan {
     Vulkan { alignment: align, host_alignment: host_align, max_tensor, max_buffer, rules: release.vulkan }
 }
 
+/// GPUs that a schedule takes beside the CPU; with more, llama.cpp ends (`GGML_SCHED_MAX_BACKENDS` in `ggml-backend.cpp`,
+/// 0.1.161).
+const MAX_GPUS: usize = 15;
+
 /// The machine's GPUs that are used, in the order in which they get layers: those that the user lists, else those of other
 /// computers first, then the local ones, integrated ones only if there are no others; without a split one of them
 /// (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
 ///
 /// # Errors
-/// When the user names a GPU that the machine lacks.
+/// When the user names a GPU that the machine lacks, or there are more than llama.cpp can use.
 pub fn gpus(machine: &Machine, settings: &Settings) -> Result<Vec<usize>, EngineError> {
+    let gpus = all_or_one(machine, settings)?;
+    if gpus.len() > MAX_GPUS {
+        return Err(EngineError::Settings(format!(
+            "llama.cpp ends with an error where it uses more than {MAX_GPUS} GPUs, and here it would use {}: name some \
+             with --device",
+            gpus.len()
+        )));
+    }
+    Ok(gpus)
+}
+
+fn all_or_one(machine: &Machine, settings: &Settings) -> Result<Vec<usize>, EngineError> {
     let gpus = match &settings.devices {
         Some(names) => names.iter().map(|name| gpu(machine, name)).collect::<Result<Vec<usize>, _>>()?,
         None => usual_gpus(machine),

@@ -130,7 +130,10 @@ impl ByteSource for RemoteFile<'_> {
 
     fn window(&mut self, offset: u64) -> io::Result<&[u8]> {
         while offset >= self.bytes.len() as u64 && !self.ended {
+            let before = self.bytes.len();
             self.fetch_up_to(offset, None)?;
+            // what brought nothing new would be asked again for ever
+            self.ended |= self.bytes.len() == before;
         }
         Ok(usize::try_from(offset).ok().and_then(|at| self.bytes.get(at..)).unwrap_or_default())
     }
@@ -223,9 +226,9 @@ impl Fetch {
             asked.url = place.clone();
         }
         asked.fields.push(("range", format!("bytes={start}-{}", self.range.end - 1)));
-        if let Some(etag) = self.kept.as_ref().filter(|kept| start == 0 && kept.contains('"')) {
-            asked.fields.push(("if-none-match", etag.clone()));
-        }
+        let kept = self.kept.as_ref().filter(|kept| start == 0 && kept.contains('"'));
+        let asks_for_changes = kept.is_some();
+        asked.fields.extend(kept.map(|etag| ("if-none-match", etag.clone())));
         let response = self.client.send(&asked)?;
         check_encoding(&response)?;
         let validator = response.field("etag").or_else(|| response.field("last-modified")).map(str::to_owned);
@@ -235,7 +238,8 @@ impl Fetch {
             return Err(WireError::Changed { url: response.url });
         }
         match response.status {
-            304 => {
+            // only an answer to the question whether a cached copy is still valid
+            304 if asks_for_changes => {
                 self.unchanged = true;
                 Ok(())
             }
@@ -264,9 +268,8 @@ impl Fetch {
         let field = response.field("content-range").unwrap_or_default().to_owned();
         let other = |url: Url| WireError::OtherBytes { url, asked: start, found: found(&field) };
         let Some((first, last, total)) = content_range(&field) else { return Err(other(response.url)) };
-        if first != start || last < first || total.is_some_and(|total| last >= total) {
-            return Err(other(response.url));
-        }
+        let after = last.checked_add(1).filter(|after| total.is_none_or(|total| *after <= total));
+        let Some(after) = after.filter(|_| first == start && last >= first) else { return Err(other(response.url)) };
         if let (Some(before), Some(now)) = (self.known.total, total)
             && before != now
         {
@@ -278,7 +281,7 @@ impl Fetch {
             validator: validator.or(self.known.validator.take()),
             place: Some(url.clone()),
         };
-        let promised = (last + 1).min(self.range.end);
+        let promised = after.min(self.range.end);
         let mut reader = response.body.into_reader();
         read_up_to(&mut reader, promised - start, &mut self.bytes, self.client.timeouts(), &url, &self.cancel)?;
         let at = self.at();
@@ -292,7 +295,7 @@ impl Fetch {
         }
         self.ended = self.known.total.is_some_and(|total| at >= total);
         // the server sent less than requested: fetch the rest next
-        if last + 1 < self.range.end && !self.ended && at > start { Err(broken()) } else { Ok(()) }
+        if after < self.range.end && !self.ended && at > start { Err(broken()) } else { Ok(()) }
     }
 
     /// A 200: the whole file, which is read only up to the end of the range.
