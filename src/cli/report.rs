@@ -665,6 +665,7 @@ mod bar_tests {
             graph: Bytes(graph),
             graph_measured: None,
             graph_pipelined: None,
+            margin: None,
             growth: Bytes::ZERO,
             reserves: vec![Reserve { name: "minimum memory", bytes: Bytes(reserved) }],
             layers: Vec::new(),

@@ -22,7 +22,7 @@ pub struct FitMargin {
 pub struct MarginShare {
     /// What is loaded.
     pub part: PartKind,
-    /// The device on which this share of it is, as an index in [`Plan::devices`].
+    /// The device on which this share of it is: its place among all devices, GPUs in order and RAM last.
     pub device: usize,
     /// Its size.
     pub bytes: Bytes,
