@@ -95,7 +95,7 @@ fn install_panic_hook() {
     }));
 }
 
-fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> {
+fn run(Expanded { arguments, remarks, declined }: Expanded) -> Result<ExitCode, CliError> {
     let parsed = manual::command().try_get_matches_from(&arguments);
     let parsed = parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let mut cli = match parsed.map_err(|error| error.format(&mut manual::command())) {
@@ -109,10 +109,13 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
     crate::source::limit_network(cli.offline, cli.timeout);
     surroundings::start(cli.log_file.as_deref(), &arguments)?;
     if let Some(knobs) = cli.knobs_mut() {
-        knobs.remarks = remarks;
+        (knobs.remarks, knobs.declined) = (remarks, declined);
     }
     if cli.last {
         cli.model = Some(scenario::last().map_err(CliError::Arguments)?);
+    }
+    if let Some(asked) = cli.query_mut() {
+        asked.take_command()?;
     }
     let mut pins = cli.asked_mut().map_or(Ok(Vec::new()), scenario::take)?;
     match cli.command {
@@ -125,7 +128,10 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
         Some(Commands::Best(args)) => print(&questions::best(&args)?)?,
         Some(Commands::Place(mut args)) => print(&questions::place(&mut args)?)?,
         Some(Commands::Need(args)) => print(&questions::need(&args)?)?,
-        Some(Commands::Check(args)) => return check::run(&args),
+        Some(Commands::Check(mut args)) => {
+            args.take_command()?;
+            return check::run(&args);
+        }
         Some(Commands::Apply(args)) => return apply::run(&args),
         Some(Commands::Watch(args)) => return watch::run(&args),
         Some(Commands::Together(args)) => print(&questions::together(&args)?)?,
@@ -152,7 +158,7 @@ fn run(Expanded { arguments, remarks }: Expanded) -> Result<ExitCode, CliError> 
 fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let start = ParsedArgs::read(&args.knobs, &args.machine)?;
     let model = args.model.as_deref().unwrap_or(Path::new(""));
-    let opened = if args.is_found_by_name {
+    let opened = if args.command.names_model {
         resolve::package_or_namesake(model, &args.knobs)?
     } else {
         resolve::package(model, &args.knobs)?

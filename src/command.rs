@@ -8,6 +8,7 @@
 
 mod dialect;
 mod file;
+mod limit;
 mod others;
 pub mod router;
 pub mod shell;

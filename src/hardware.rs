@@ -7,10 +7,10 @@ mod apple;
 mod fdinfo;
 mod modules;
 mod nvidia;
+pub mod processes;
 mod ram;
 pub mod remembered;
 mod sysfs;
-pub mod visible;
 pub mod watch;
 
 use std::path::PathBuf;

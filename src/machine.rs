@@ -17,6 +17,7 @@ pub mod link;
 pub mod presets;
 pub mod rpc;
 pub mod spec;
+pub mod visible;
 pub mod what_if;
 mod written;
 
@@ -312,8 +313,10 @@ impl Machine {
     /// 0.1.161).
     pub fn buffer_name(&self, gpu: usize) -> Option<String> {
         let Some(computer) = &self.gpus.get(gpu)?.computer else { return self.device_name(gpu) };
-        let number = self.gpus.iter().take(gpu).filter(|other| other.computer.as_ref() == Some(computer)).count();
-        Some(format!("RPC{number}[{}]", rpc::address(computer)))
+        let address = rpc::address(computer);
+        let is_there = |other: &&Gpu| other.computer.as_ref().is_some_and(|other| rpc::address(other) == address);
+        let number = self.gpus.iter().take(gpu).filter(is_there).count();
+        Some(format!("RPC{number}[{address}]"))
     }
 }
 

@@ -4,10 +4,12 @@
 //! servers to search; only [`Roots::of_this_machine`] reads the environment. With the feature `net`, a reference may
 //! also be a URL or the name of a model in Ollama's registry, on Hugging Face or in a running Ollama.
 
+mod beside;
 #[cfg(feature = "net")]
 pub mod cache;
 pub mod catalogue;
 mod file;
+mod file_name;
 #[cfg(feature = "net")]
 pub mod http;
 mod hub;

@@ -225,6 +225,10 @@ impl ChangeKind {
     ];
 }
 
+/// The smallest context or batch that is advised: llama.cpp rounds a context up to it (`GGML_PAD` of `n_ctx` in
+/// `llama-context.cpp`, 0.1.161), and nobody works with less.
+pub(super) const LEAST_ADVISED: u64 = 256;
+
 /// Upper limit of the extra memory searched for on one GPU, in MiB.
 const MAX_EXTRA_MIB: u64 = 1 << 22;
 /// Number of GPUs tried with more memory, distinct ones first.
@@ -266,10 +270,14 @@ impl PlanRequest {
                 let least = asked.then(|| self.smallest(Knob::CpuMoe, goal)).flatten();
                 least.filter(|least| *least > set).map(Change::CpuMoe)
             }
-            ChangeKind::Context => lower(Knob::Context, effect.ctx).map(Change::Context),
+            ChangeKind::Context => {
+                lower(Knob::Context, effect.ctx).filter(|ctx| *ctx >= LEAST_ADVISED).map(Change::Context)
+            }
             ChangeKind::CacheTypes => return self.other_cache_types(effect, goal),
             ChangeKind::Parallel => lower(Knob::Parallel, effect.parallel).map(Change::Parallel),
-            ChangeKind::Batch => lower(Knob::Batch, effect.batch).map(Change::Batch),
+            ChangeKind::Batch => {
+                lower(Knob::Batch, effect.batch).filter(|batch| *batch >= LEAST_ADVISED).map(Change::Batch)
+            }
             ChangeKind::Quantisation if few => {
                 let sizes = self.model.quantisations();
                 let smaller = sizes.iter().filter(|(_, size)| *size < self.model.bytes).map(|(to, _)| *to);

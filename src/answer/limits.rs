@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::change::ChangeKind;
+use super::change::{ChangeKind, LEAST_ADVISED};
 use super::search::{KnobRange, KnobSearch, Planned, Reversed, RulesInEffect, Search};
 use super::{CacheTypeCost, Change, Goal};
 use crate::engine::PlanRequest;
@@ -76,7 +76,9 @@ pub struct KnobLimits {
     pub remedies: Vec<Change>,
     /// What the remedies bring.
     pub remedied: Option<Goal>,
-    /// The speed, at the start, that the first of them brings.
+    /// Where what a token needs is with the first of them.
+    pub remedied_outcome: Option<Outcome>,
+    /// The speed, at the start, that it brings.
     pub remedied_speed: Option<Speed>,
     /// What each type of the KV cache takes.
     pub cache_types: Vec<CacheTypeCost>,
@@ -106,19 +108,32 @@ impl PlanRequest {
         let vram = self.maxima(Goal::Vram);
         // only experts can be in RAM while their layers are on GPUs
         let all_layers = if self.model.hyper.experts.is_some() { self.maxima(Goal::AllLayers) } else { vram.clone() };
-        let goals = [(Goal::Vram, vram.context), (Goal::AllLayers, all_layers.context)].into_iter();
+        let advised = |maxima: &KnobMaxima| maxima.context.filter(|most| *most >= LEAST_ADVISED);
+        let goals = [(Goal::Vram, advised(&vram)), (Goal::AllLayers, advised(&all_layers))].into_iter();
         let unmet = goals.take_while(|(goal, _)| !goal.is_met_by(plan));
         let mut remedies = unmet.map(|(goal, context)| (goal, context, self.simple_changes(plan, goal)));
         let (remedied, remedies) = remedies
             .find(|(_, context, changes)| context.is_some() || !changes.is_empty())
             .map_or((None, Vec::new()), |(goal, _, changes)| (Some(goal), changes));
         let in_vram = if remedied == Some(Goal::AllLayers) { &all_layers } else { &vram };
-        let first = in_vram.context.map(Change::Context).or(remedies.first().copied()).filter(|_| remedied.is_some());
-        let remedied_speed = first.and_then(|change| {
+        let first = advised(in_vram).map(Change::Context).or(remedies.first().copied()).filter(|_| remedied.is_some());
+        let then = first.and_then(|change| {
             let then = self.after(&change)?;
-            Speed::of(&then.model, &then.machine, &then.plan().ok()?, 0)
+            let plan = then.plan().ok()?;
+            Some((then, plan))
         });
-        KnobLimits { vram, all_layers, context_in_all, remedies, remedied, remedied_speed, cache_types }
+        let remedied_outcome = then.as_ref().map(|(_, plan)| plan.outcome());
+        let remedied_speed = then.and_then(|(then, plan)| Speed::of(&then.model, &then.machine, &plan, 0));
+        KnobLimits {
+            vram,
+            all_layers,
+            context_in_all,
+            remedies,
+            remedied,
+            remedied_outcome,
+            remedied_speed,
+            cache_types,
+        }
     }
 
     fn maxima(&self, goal: Goal) -> KnobMaxima {
@@ -452,6 +467,8 @@ pub struct Remedy {
     pub goal: Goal,
     /// The request after the change.
     pub then: PlanRequest,
+    /// Where what a token needs is then.
+    pub outcome: Outcome,
     /// Layers on GPUs after the change.
     pub on_gpus: usize,
     /// How fast it then is at the start, where that can be known.
@@ -536,6 +553,7 @@ impl PlanRequest {
         let after = then.plan().ok().filter(|after| goal.is_met_by(after))?;
         let speed = Speed::of(&then.model, &then.machine, &after, 0).map(|speed| speed.range());
         let cost = change.cost((self, plan), (&then, &after));
-        Some(Remedy { change, also: None, cost, goal, then, on_gpus: after.on_gpus(), speed })
+        let outcome = after.outcome();
+        Some(Remedy { change, also: None, cost, goal, then, outcome, on_gpus: after.on_gpus(), speed })
     }
 }

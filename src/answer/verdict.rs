@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::change::LEAST_ADVISED;
 use super::{Change, Goal, KnobLimits};
 use crate::engine::PlanRequest;
 use crate::machine::DeviceKind;
@@ -259,7 +260,8 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
     let is_in_vram = plan.outcome() <= Outcome::Tight;
     let maxima = if in_vram { &limits.vram } else { &limits.all_layers };
     let mut ways: Vec<String> = Vec::new();
-    ways.extend(maxima.context.map(|most| format!("a context of {}", Tokens(most))));
+    let context = maxima.context.filter(|most| *most >= LEAST_ADVISED);
+    ways.extend(context.map(|most| format!("a context of {}", Tokens(most))));
     ways.extend(limits.remedies.iter().take(2).map(|change| remedy(change, limits)));
     let Some(last) = ways.pop() else {
         let none = if plan.gpus().is_empty() {
@@ -273,13 +275,22 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -
     let brings = match (in_vram, is_in_vram) {
         (true, true) => KEEPS,
         (true, false) => "brings all into VRAM",
-        (false, _) => "brings all layers onto GPUs, with experts in RAM",
+        (false, _) => brings_layers(limits.remedied_outcome),
     };
     let speed = limits.remedied_speed.as_ref().map_or_else(String::new, |then| {
         let times = speeds.and_then(|now| then.range().against(&now.start.range()));
         times.map_or_else(|| format!(": {then}"), |times| format!(": {then}, {times}"))
     });
     format!(" {} {brings}{speed}.", capitalised(&ways))
+}
+
+/// What a change does that brings all layers onto GPUs, and not all of them, where this is the plan with it.
+pub const fn brings_layers(outcome: Option<Outcome>) -> &'static str {
+    match outcome {
+        Some(Outcome::ExpertsInRam) => "brings all layers onto GPUs, with experts in RAM",
+        Some(Outcome::PartsInRam) => "brings all layers onto GPUs, with parts of them in RAM",
+        _ => "brings all layers onto GPUs",
+    }
 }
 
 /// With a capital letter at the beginning.

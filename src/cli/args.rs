@@ -8,6 +8,7 @@ mod knobs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -107,6 +108,25 @@ impl Cli {
     }
 }
 
+impl Cli {
+    /// What a command about one plan is asked with, where it may be a command that was pasted.
+    pub(super) fn query_mut(&mut self) -> Option<&mut QueryArgs> {
+        Some(match self.command.as_mut()? {
+            Commands::Max(args) => &mut args.asked,
+            Commands::Why(args) => &mut args.asked,
+            Commands::Best(args) => &mut args.asked,
+            Commands::Place(args) => &mut args.asked,
+            Commands::Need(args) => &mut args.asked,
+            Commands::Apply(args) => &mut args.asked,
+            Commands::Sweep(args) => &mut args.asked,
+            Commands::Matrix(args) => &mut args.asked,
+            Commands::Export(args) => &mut args.asked,
+            Commands::Explain(args) => &mut args.asked,
+            _ => return None,
+        })
+    }
+}
+
 /// What a plan is asked with.
 pub(super) struct Asked<'a> {
     pub(super) model: ModelPlace<'a>,
@@ -143,7 +163,7 @@ impl Cli {
     /// The model, the knobs and the machine of a command about one plan, or of the planner.
     pub(super) fn asked_mut(&mut self) -> Option<Asked<'_>> {
         fn of(asked: &mut QueryArgs) -> Asked<'_> {
-            let QueryArgs { model, knobs, machine } = asked;
+            let QueryArgs { model, knobs, machine, .. } = asked;
             Asked { model: ModelPlace::Needed(model), knobs, machine }
         }
         Some(match &mut self.command {
@@ -303,15 +323,11 @@ pub(super) struct ReportArgs {
     pub(super) machine: MachineArgs,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct PlanArgs {
-    /// A .gguf file (any shard of a split model), or a model's name: llama3.1:8b (local, else in Ollama's registry),
-    /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only
-    /// the header of a remote model is fetched.
-    #[arg(required_unless_present = "command")]
-    pub(super) model: Option<PathBuf>,
-    /// Plan what this command starts, or a file with commands (a script, compose, systemd, llama-swap, presets of
-    /// llama-server), - for standard input: model, options and variables. What is given besides stands over it.
+/// A command that is pasted instead of a model and its knobs.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct CommandArgs {
+    /// Take what this command starts, or a file with commands (a script, compose, systemd, llama-swap, presets of
+    /// llama-server), - for standard input: model, options, variables and limits. What is given besides stands over it.
     #[arg(
         long,
         value_name = "COMMAND",
@@ -320,15 +336,26 @@ pub(super) struct PlanArgs {
         help_heading = "Question"
     )]
     pub(super) command: Option<String>,
-    /// Of several that it starts, plan this one; without, all of them together.
+    /// Of several that it starts, take this one; without, plan takes all of them together.
     #[arg(long, value_name = "NAME", requires = "command", help_heading = "Question")]
     pub(super) pick: Option<String>,
+    /// The model may be found by its name where its file is not here.
+    #[arg(skip)]
+    pub(super) names_model: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanArgs {
+    /// A .gguf file (any shard of a split model), or a model's name: llama3.1:8b (local, else in Ollama's registry),
+    /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only
+    /// the header of a remote model is fetched.
+    #[arg(required_unless_present = "command")]
+    pub(super) model: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) command: CommandArgs,
     /// Models that llama-server's router keeps loaded at most, where it is presets; 0 for no limit [default: 4]
     #[arg(long, value_name = "N", requires = "command", help_heading = "Question")]
     pub(super) models_max: Option<usize>,
-    /// The model may be found by its name where its file is not here.
-    #[arg(skip)]
-    pub(super) is_found_by_name: bool,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
@@ -493,6 +520,8 @@ pub(super) struct CheckArgs {
     /// The model of the log, as for plan; without it, it is looked for by the names in the log.
     #[arg(long, value_name = "MODEL", help_heading = "Question")]
     pub(super) model: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) command: CommandArgs,
     /// Compare with the column PROCESSOR of 'ollama ps': "27%/73% CPU/GPU", "100% GPU".
     #[arg(long, value_name = "SHARES", help_heading = "Question")]
     pub(super) ps: Option<String>,
@@ -601,7 +630,11 @@ pub(super) struct OllamaArgs {
 #[derive(Debug, Args)]
 pub(super) struct QueryArgs {
     /// A .gguf file (any shard of a split model), or a model's name.
+    #[arg(required_unless_present = "command", default_value = "", hide_default_value = true,
+          value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub(super) model: PathBuf,
+    #[command(flatten)]
+    pub(super) command: CommandArgs,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
     #[command(flatten)]

@@ -91,7 +91,7 @@ fn model(named: &Path, opened: &OpenedModel) -> String {
     out += &format!("{} tensors of {} bytes:", tensors.len(), sum.0);
     out.extend(types.iter().map(|(ty, (count, bytes))| format!(" {count} {ty} ({bytes})")));
     out.push('\n');
-    if let Some(projector) = &opened.projector {
+    for projector in opened.projector.iter().chain(&opened.beside) {
         out += &format!("projector: {}\n", one_line(&projector.display().to_string()));
     }
     if !opened.adapters.is_empty() {

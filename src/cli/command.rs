@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 
-use super::args::{Cli, KnobArgs, PlanArgs};
+use super::args::{CheckArgs, Cli, CommandArgs, KnobArgs, MachineArgs, PlanArgs, QueryArgs};
 use super::error::CliError;
 use crate::command::{self, OtherOptions, Router, Start};
 use crate::files::{self, Within};
@@ -19,6 +19,8 @@ pub(super) struct Expanded {
     pub(super) arguments: Vec<OsString>,
     /// What is to be said of options that a plan has no setting for.
     pub(super) remarks: Vec<String>,
+    /// Switches that are turned off.
+    pub(super) declined: Vec<Flag>,
 }
 
 /// The arguments with llama.cpp's names replaced by plimsoll's, up to `--`, and without the options that set nothing.
@@ -29,7 +31,7 @@ pub(super) fn expand(arguments: impl Iterator<Item = OsString>) -> Expanded {
     let named = arguments.get(1).and_then(|word| word.to_str()).and_then(|word| all.find_subcommand(word));
     let command = named.unwrap_or(&all);
     if !command.get_arguments().any(|arg| arg.get_id() == Flag::Context.name()) {
-        return Expanded { arguments, remarks: Vec::new() };
+        return Expanded { arguments, ..Expanded::default() };
     }
     let is_own = |word: &OsString| {
         let name = word.to_str().map(|word| word.split('=').next().unwrap_or(word));
@@ -42,12 +44,14 @@ pub(super) fn expand(arguments: impl Iterator<Item = OsString>) -> Expanded {
     let mut words = VecDeque::from(arguments);
     let mut out: Vec<OsString> = words.pop_front().into_iter().collect();
     let mut unset = OtherOptions::default();
+    let mut declined = Vec::new();
     while let Some(word) = words.front().filter(|word| *word != "--").cloned() {
         let given = if is_own(&word) { None } else { GivenOption::take(&mut words) };
         let set = match given {
             Some(GivenOption { option: ServerOption::Sets(flag), value, .. }) => Some((flag, value)),
             Some(GivenOption { option: ServerOption::TakesBack(flag), .. }) => {
                 out.retain(|word| word != long(flag).as_str());
+                declined.push(flag);
                 None
             }
             Some(GivenOption { option: ServerOption::Listed(listed), .. }) if listed.kind == ListedKind::Ends => {
@@ -63,6 +67,11 @@ pub(super) fn expand(arguments: impl Iterator<Item = OsString>) -> Expanded {
             }
         };
         if let Some((flag, value)) = set {
+            let is_off = flag.row().takes == Takes::Nothing
+                && value.as_ref().is_some_and(|value| !is_on(&value.to_string_lossy()));
+            // the last word counts
+            declined.retain(|other| *other != flag);
+            declined.extend(is_off.then_some(flag));
             push(&mut out, flag, value);
         }
     }
@@ -73,7 +82,7 @@ pub(super) fn expand(arguments: impl Iterator<Item = OsString>) -> Expanded {
     }
     let has_context = out.iter().any(|word| word == "--ctx");
     out.extend(words);
-    Expanded { arguments: out, remarks: unset.remarks(has_context, true) }
+    Expanded { arguments: out, remarks: unset.remarks(has_context, true), declined }
 }
 
 fn long(flag: Flag) -> String {
@@ -115,15 +124,18 @@ fn globals_behind_command(arguments: &mut [OsString], all: &clap::Command) {
     }
 }
 
-impl PlanArgs {
-    /// Takes in the command that was pasted, if any: what is given besides stands over it. Returns the others where
-    /// several are started and none is picked, and what starts and ends them.
+/// What is wrong with a command that was pasted.
+fn wrong(sentence: &str) -> CliError {
+    CliError::flag("--command", sentence)
+}
+
+impl CommandArgs {
+    /// The servers that the command starts, and its text; none without a command.
     ///
     /// # Errors
-    /// If it starts no server, or names no model.
-    pub(super) fn take_command(&mut self) -> Result<(Vec<Start>, Router), CliError> {
-        let Some(given) = self.command.take() else { return Ok((Vec::new(), Router::None)) };
-        let wrong = |sentence: &str| CliError::flag("--command", sentence);
+    /// If it starts no server, or not the one that is picked.
+    fn starts(&mut self) -> Result<Option<(Vec<Start>, String)>, CliError> {
+        let Some(given) = self.command.take() else { return Ok(None) };
         let text = text(given).map_err(|sentence| wrong(&sentence))?;
         let mut all = command::read(&text).map_err(|sentence| wrong(&sentence))?;
         if let Some(name) = &self.pick {
@@ -132,25 +144,91 @@ impl PlanArgs {
                 found.ok_or_else(|| CliError::flag("--pick", &format!("'{name}' is none of {}", names(&all))))?;
             all = vec![all.swap_remove(found)];
         }
-        let mut all = all.into_iter();
-        let (Some(first), None) = (all.next(), all.len().checked_sub(1)) else {
-            let all = command::read(&text).map_err(|sentence| wrong(&sentence))?;
+        Ok(Some((all, text)))
+    }
+
+    /// The only server that the command starts.
+    ///
+    /// # Errors
+    /// As [`Self::starts`], and if it starts several.
+    fn start(&mut self) -> Result<Option<Start>, CliError> {
+        let Some((mut all, _)) = self.starts()? else { return Ok(None) };
+        if all.len() > 1 {
+            return Err(wrong(&format!("it starts several servers: choose one with --pick, of {}", names(&all))));
+        }
+        Ok(all.pop())
+    }
+}
+
+/// Takes in what `start` sets, and its model where none is given.
+///
+/// # Errors
+/// One sentence if there is none, or a value is not accepted.
+fn take(
+    start: Start,
+    model: &mut Option<PathBuf>,
+    names_model: &mut bool,
+    (knobs, machine): (&mut KnobArgs, &mut MachineArgs),
+) -> Result<(), String> {
+    if start.model.is_none() && model.is_none() {
+        return Err(format!("{}: give MODEL besides", start.without_model()));
+    }
+    knobs.take(&start)?;
+    *names_model = model.is_none();
+    *model = model.take().or(start.model.map(Into::into));
+    (machine.variables, machine.ram_limit) = (start.variables, start.ram_limit);
+    Ok(())
+}
+
+impl PlanArgs {
+    /// Takes in the command that was pasted, if any: what is given besides stands over it. Returns the others where
+    /// several are started and none is picked, and what starts and ends them.
+    ///
+    /// # Errors
+    /// If it starts no server, or names no model.
+    pub(super) fn take_command(&mut self) -> Result<(Vec<Start>, Router), CliError> {
+        let Some((mut all, text)) = self.command.starts()? else { return Ok((Vec::new(), Router::None)) };
+        let one = if all.len() == 1 { all.pop() } else { None };
+        let Some(one) = one else {
             let router = command::router(&text, &all).map_err(|sentence| wrong(&sentence))?;
             return Ok((all, router));
         };
-        self.start(first).map_err(|sentence| wrong(&sentence))?;
+        let Self { model, command, knobs, machine, .. } = self;
+        take(one, model, &mut command.names_model, (knobs, machine)).map_err(|sentence| wrong(&sentence))?;
         Ok((Vec::new(), Router::None))
     }
+}
 
-    /// Plans what `start` starts.
-    fn start(&mut self, start: Start) -> Result<(), String> {
-        if start.model.is_none() && self.model.is_none() {
-            return Err(format!("{}: give MODEL besides", start.without_model()));
-        }
-        self.knobs.take(&start)?;
-        self.is_found_by_name = self.model.is_none();
-        self.model = self.model.take().or(start.model.map(Into::into));
-        self.machine.variables = start.variables;
+impl QueryArgs {
+    /// Takes in the command that was pasted, if any: what is given besides stands over it.
+    ///
+    /// # Errors
+    /// If it does not start one server, or names no model.
+    pub(super) fn take_command(&mut self) -> Result<(), CliError> {
+        let Self { model, command, knobs, machine } = self;
+        let Some(start) = command.start()? else {
+            let is_named = !model.as_os_str().is_empty();
+            return if is_named { Ok(()) } else { Err(CliError::Arguments("MODEL is empty: name one".to_owned())) };
+        };
+        let mut given = Some(std::mem::take(model)).filter(|model| !model.as_os_str().is_empty());
+        let taken = take(start, &mut given, &mut command.names_model, (knobs, machine));
+        *model = given.unwrap_or_default();
+        taken.map_err(|sentence| wrong(&sentence))
+    }
+}
+
+impl CheckArgs {
+    /// Takes in the command that was pasted, if any, over what the log shows. The model of the log is its own unless the
+    /// command's is here.
+    ///
+    /// # Errors
+    /// If it does not start one server.
+    pub(super) fn take_command(&mut self) -> Result<(), CliError> {
+        let Some(start) = self.command.start()? else { return Ok(()) };
+        self.knobs.take(&start).map_err(|sentence| wrong(&sentence))?;
+        let here = start.model.map(PathBuf::from).filter(|model| model.is_file());
+        self.model = self.model.take().or(here);
+        (self.machine.variables, self.machine.ram_limit) = (start.variables, start.ram_limit);
         Ok(())
     }
 }
@@ -198,6 +276,8 @@ impl KnobArgs {
             self.give_unless_given(Flag::NoMmproj, "true")?;
         }
         self.engine = Some(start.engine);
+        self.defaults = self.defaults.or(start.defaults);
+        self.declined.extend(&start.declined);
         if self.ollama.server_env.is_empty() {
             self.ollama.server_env.clone_from(&start.server_env);
         }
@@ -205,13 +285,18 @@ impl KnobArgs {
         Ok(())
     }
 
-    /// Gives `flag` the value `text`, unless it is given or cannot be given besides one that is.
-    pub(super) fn give_unless_given(&mut self, flag: Flag, text: &str) -> Result<(), String> {
+    /// Whether `flag` is given, turned off, or cannot be given besides one that is.
+    pub(super) fn is_told(&self, flag: Flag) -> bool {
         let excludes = |other: &Flag| {
             let (flag, other) = (flag.row(), other.row());
             flag.conflicts.contains(&other.names[0]) || other.conflicts.contains(&flag.names[0])
         };
-        if self.is_given(flag) || self.given.iter().any(excludes) {
+        self.is_given(flag) || self.declined.contains(&flag) || self.given.iter().any(excludes)
+    }
+
+    /// Gives `flag` the value `text`, unless it is given or cannot be given besides one that is.
+    pub(super) fn give_unless_given(&mut self, flag: Flag, text: &str) -> Result<(), String> {
+        if self.is_told(flag) {
             return Ok(());
         }
         match flag {

@@ -11,6 +11,7 @@ use super::error::CliError;
 use crate::engine::EngineId;
 use crate::files;
 use crate::settings::ollama::{DraftModel, apply_options, apply_variables, is_inherited, modelfile_parameters};
+use crate::settings::program_defaults::written;
 use crate::settings::{Flag, Settings, Source};
 use crate::source;
 
@@ -22,6 +23,9 @@ pub(super) fn settings(knobs: &KnobArgs, engine: EngineId, variables: &Variables
     settings.ollama.endpoint = given.endpoint.unwrap_or_default();
     (settings.ollama.shift, settings.ollama.go_template) = (given.shift, given.go_template);
     let mut notes = Vec::new();
+    if !settings.raw && engine == EngineId::LlamaCpp {
+        notes.extend(of_program(&mut settings, knobs));
+    }
     if !settings.raw {
         notes.extend(fill(&mut settings, knobs, engine, variables));
     }
@@ -30,6 +34,15 @@ pub(super) fn settings(knobs: &KnobArgs, engine: EngineId, variables: &Variables
         notes.push(format!("--mmproj is ignored: {engine} does not plan projectors"));
     }
     (settings, notes)
+}
+
+/// Sets what the program sets by itself, where `knobs` has no option; returns a note on it.
+fn of_program(settings: &mut Settings, knobs: &KnobArgs) -> Option<String> {
+    let defaults = knobs.defaults.filter(|_| !knobs.is_complete)?;
+    let mut set: Vec<(Flag, &str)> = defaults.options().to_vec();
+    set.retain(|(flag, value)| !knobs.is_told(*flag) && flag.read(settings, value).is_ok());
+    let (program, source) = (defaults.program(), defaults.source());
+    (!set.is_empty()).then(|| format!("what is not given is as {program} sets it: {} ({source})", written(&set)))
 }
 
 /// The variables of Ollama's server.

@@ -26,6 +26,7 @@ use crate::export::svg;
 use crate::export::{AnswerSource, Caption, ExportFormat, ExportInput, ModelLocation, Scenario};
 use crate::files;
 use crate::gguf::FileType;
+use crate::machine::visible::hides_gpus;
 use crate::model::mixture::Quantisation;
 use crate::page::answers::{self, OutOfReach, WhyAnswer};
 use crate::plan::{Outcome, Plan};
@@ -42,6 +43,8 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
     let source = resolve::source(&opened, &args.asked.model);
     let goal = match args.layers {
         Some(layers) => Goal::AtLeast(usize::try_from(layers).unwrap_or(usize::MAX)),
+        // without a GPU, what fits RAM is asked
+        None if request.machine.gpus.is_empty() => Goal::AtLeast(0),
         None if args.allow_experts_in_ram => Goal::AllLayers,
         None => Goal::Vram,
     };
@@ -324,8 +327,15 @@ pub(super) fn started(args: &PlanArgs, all: &[Start], router: Router) -> Result<
         let wrong = |sentence: &str| CliError::flag("--command", &format!("{}: {sentence}", start.name));
         let mut knobs = args.knobs.clone();
         knobs.take(start).map_err(|sentence| wrong(&sentence))?;
+        let limit = start.ram_limit.as_ref().map(|limit| format!("{} is not planned with others", limit.stated));
+        knobs.remarks.extend(limit);
         let named = start.model.as_deref().ok_or_else(|| wrong(&start.without_model()))?;
-        let machine = MachineArgs { variables: start.variables.clone(), ..args.machine.clone() };
+        // one machine is planned for, whose GPUs all of them see
+        let of_all = |variable: &&(String, String)| all.iter().all(|other| other.variables.contains(variable));
+        let (variables, own): (Vec<_>, Vec<_>) = start.variables.iter().partition(of_all);
+        let own = own.into_iter().filter(|(name, _)| hides_gpus(name));
+        knobs.remarks.extend(own.map(|(name, value)| format!("{name}={value} is not planned with others")));
+        let machine = MachineArgs { variables: variables.into_iter().cloned().collect(), ..args.machine.clone() };
         let parsed = ParsedArgs::read(&knobs, &machine)?;
         let package = resolve::package_or_namesake(Path::new(named), &knobs)?;
         let detected = detected.get_or_insert_with(|| parsed.detect()).clone();
@@ -443,7 +453,11 @@ pub(super) fn save(path: &Path, text: &str, force: bool) -> Result<(), CliError>
 /// What every question starts with.
 pub(super) fn ready(asked: &QueryArgs) -> Result<(ResolvedArgs, Package), CliError> {
     let start = ParsedArgs::read(&asked.knobs, &asked.machine)?;
-    let opened = resolve::package(&asked.model, &asked.knobs)?;
+    let opened = if asked.command.names_model {
+        resolve::package_or_namesake(&asked.model, &asked.knobs)?
+    } else {
+        resolve::package(&asked.model, &asked.knobs)?
+    };
     Ok((start.with(&opened).complete(), opened))
 }
 

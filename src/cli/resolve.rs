@@ -17,8 +17,8 @@ use crate::export::ModelSource;
 use crate::hardware::remembered::{SavedMachines, THIS_MACHINE};
 use crate::hardware::{CollectorResult, DetectOptions, Detected, watch};
 use crate::library::{SurveyRequest, verify};
-use crate::machine::spec::MachineSpec;
-use crate::machine::{Cpu, Drivers, Machine};
+use crate::machine::spec::{MachineSpec, RamLimit};
+use crate::machine::{Cpu, Drivers, Machine, visible};
 use crate::model::Model;
 use crate::model::mixture::Quantisation;
 use crate::plan::Plan;
@@ -82,9 +82,12 @@ impl MachineSource {
             sysfs: machine.sysfs.clone(),
             ..DetectOptions::here()
         };
-        for (name, value) in &machine.variables {
-            described.notes.extend(ignored(&mut search, name, value));
-        }
+        let hidden = described.see_by(&machine.variables);
+        described.notes.extend(hidden);
+        let ignored = machine.variables.iter().filter_map(|(name, value)| ignored(&mut search, name, value));
+        described.notes.extend(ignored.collect::<Vec<_>>());
+        described.notes.extend(machine.ram_limit.as_ref().map(RamLimit::note));
+        described.ram_limit.clone_from(&machine.ram_limit);
         Ok(Self { described, search })
     }
 
@@ -105,20 +108,29 @@ impl MachineSource {
 
 /// Searches as a program does that has this variable; a sentence where it cannot.
 fn ignored(search: &mut DetectOptions, name: &str, value: &str) -> Option<String> {
+    let is_described = !search.gpus;
+    let is_hidden = is_described && visible::hides_gpus(name);
     let seen = match name {
         "CUDA_VISIBLE_DEVICES" => Some(&mut search.cuda_visible_devices),
+        visible::CONTAINER if value == visible::EVERY_CARD => return None,
+        // of those, CUDA's own variable chooses
+        visible::CONTAINER if search.cuda_visible_devices.is_none() => Some(&mut search.cuda_visible_devices),
         "CUDA_DEVICE_ORDER" => Some(&mut search.cuda_device_order),
         "ROCR_VISIBLE_DEVICES" => Some(&mut search.rocr_visible_devices),
         "HIP_VISIBLE_DEVICES" => Some(&mut search.hip_visible_devices),
         _ => None,
     };
     match seen {
-        Some(seen) if search.gpus => *seen = Some(value.to_owned()),
-        Some(_) => return Some(format!("{name}={value} is ignored: the GPUs are specified")),
-        None if name.starts_with("GGML_") || name == "ONEAPI_DEVICE_SELECTOR" => {
+        Some(seen) if !is_described => *seen = Some(value.to_owned()),
+        // described GPUs are in the order that was stated
+        Some(_) if name == "CUDA_DEVICE_ORDER" => {
+            return Some(format!("{name}={value} is ignored: the GPUs are counted as described"));
+        }
+        None if (name.starts_with("GGML_") || name == "ONEAPI_DEVICE_SELECTOR") && !is_hidden => {
             return Some(format!("{name}={value} is ignored"));
         }
-        None => {}
+        // of no concern, or what it hides of described GPUs is hidden
+        _ => {}
     }
     None
 }

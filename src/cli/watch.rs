@@ -218,7 +218,7 @@ impl Watch<'_> {
         let fresh = self.timeline.courses().iter().find(|course| course.fresh.is_some() && !course.now.gpus.is_empty());
         let Some(pid) = fresh.and_then(|course| course.now.pid) else { return Ok(()) };
         let log =
-            hardware::visible::servers().into_iter().find(|server| server.pid == pid).and_then(|server| server.log);
+            hardware::processes::servers().into_iter().find(|server| server.pid == pid).and_then(|server| server.log);
         let Some(path) = log else {
             self.remembered = true;
             error::say("nothing is remembered: the server's output is in no file, so that its buffers are not known");

@@ -33,11 +33,13 @@ const fn own(name: &'static str, flag: Flag) -> OwnName {
 const BEFORE: [&str; 10] = ["sudo", "nohup", "exec", "env", "nice", "time", "$", "%", "&", "start"];
 
 /// `koboldcpp.py`, 1.102 and 1.120.
-const KOBOLDCPP: [OwnName; 17] = [
+const KOBOLDCPP: [OwnName; 19] = [
     own("--contextsize", Flag::Context),
     own("--batchsize", Flag::Batch),
     own("--blasbatchsize", Flag::Batch),
     own("--flashattention", Flag::FlashAttn),
+    OwnName { name: "--noflashattention", flag: Flag::FlashAttn, values: &[("true", "off")] },
+    OwnName { name: "--useswa", flag: Flag::SwaFull, values: &TURNED },
     own("--gpulayers", Flag::GpuLayers),
     // without a number it is for all layers
     OwnName { name: "--moecpu", flag: Flag::NCpuMoe, values: &[("true", "999")] },
@@ -190,11 +192,11 @@ impl Dialect {
         Some([format!("--{}", own.flag.name()), value.to_owned()])
     }
 
-    /// What is to be said of the program.
-    pub const fn remark(self) -> Option<&'static str> {
+    /// The program by whose name its own defaults are listed.
+    pub const fn of_defaults(self) -> Option<&'static str> {
         match self {
-            Self::KoboldCpp => Some("what KoboldCpp is not told is planned as llama-server's default"),
-            Self::LlamaCppPython => Some("what llama-cpp-python is not told is planned as llama-server's default"),
+            Self::KoboldCpp => Some("KoboldCpp"),
+            Self::LlamaCppPython => Some("llama-cpp-python server"),
             Self::LlamaCpp(_) | Self::Ollama => None,
         }
     }

@@ -7,7 +7,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::dialect::Dialect;
 use super::shell::{self, Variables, Word, assignment};
-use super::{Start, few, script};
+use super::{Start, few, limit, script};
+use crate::machine::visible::CONTAINER;
 
 /// What kind of file a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +106,7 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
     let mut commands = Vec::new();
     let mut name = String::new();
     let mut has_file = false;
+    let mut ram_limit = None;
     let joined = text.replace("\\\n", " ");
     for line in joined.lines().map(str::trim) {
         match line.split_once('=') {
@@ -112,6 +114,8 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
             Some(("Environment", pairs)) => drop(shell::words(pairs, &mut variables)),
             Some(("Description", text)) => text.trim().clone_into(&mut name),
             Some(("EnvironmentFile", _)) => has_file = true,
+            Some((key, value)) if limit::UNIT_KEYS.contains(&key) => ram_limit = limit::of_systemd(key, value),
+            Some(("Memory", value)) => ram_limit = limit::of_docker("Memory", value),
             Some(("ExecStart", command)) => {
                 commands.push(command.trim_start_matches(['-', '@', ':', '+', '!']).to_owned());
             }
@@ -133,8 +137,11 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
     if let [one] = all.as_mut_slice() {
         one.name = name;
     }
-    for one in all.iter_mut().filter(|_| has_file) {
-        one.say(UNREAD_FILE.to_owned());
+    for one in &mut all {
+        one.ram_limit = ram_limit.clone().or(one.ram_limit.take());
+        if has_file {
+            one.say(UNREAD_FILE.to_owned());
+        }
     }
     Ok(all)
 }
@@ -315,6 +322,18 @@ fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
             _ => {}
         }
     }
+    // the cards that compose gives it, as NVIDIA's runtime is told them
+    let devices = ["deploy", "resources", "reservations", "devices"];
+    if let Some(Tree::List(devices)) = devices.into_iter().try_fold(tree, |tree, key| tree.get(key)) {
+        let ids = devices.iter().filter_map(|device| match device.get("device_ids") {
+            Some(Tree::List(ids)) => Some(ids.iter().filter_map(Tree::text)),
+            _ => None,
+        });
+        let ids: Vec<&str> = ids.flatten().collect();
+        if !ids.is_empty() {
+            variables.insert(CONTAINER.to_owned(), ids.join(","));
+        }
+    }
     let mut words: Vec<Word> = Vec::new();
     for key in ["image", "entrypoint", "cmd", "command", "args"] {
         match tree.get(key) {
@@ -334,7 +353,11 @@ fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
     if let Some(at) = words.iter().position(|word| ["-c", "-lc"].contains(&word.text.as_str()))
         && let Some(line) = words.get(at + 1).filter(|line| line.text.contains(' '))
     {
-        return Ok(script(&line.text, variables)?.into_iter().next());
+        let mut start = script(&line.text, variables)?.into_iter().next();
+        if let Some(start) = &mut start {
+            start.ram_limit = limit::of_container(tree);
+        }
+        return Ok(start);
     }
     if words.is_empty() {
         return Ok(None);
@@ -346,6 +369,7 @@ fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
         Ok((0, _)) | Err(None) => Ok(None),
         Ok((at, dialect)) => {
             let mut start = Start::read(dialect, &words, at, &variables)?;
+            start.ram_limit = limit::of_container(tree);
             if has_file {
                 start.say(UNREAD_FILE.to_owned());
             }

@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 
 use super::dialect::Dialect;
+use super::limit;
 use super::others::OtherOptions;
 use super::shell::{Variables, Word, assignment};
 use crate::engine::EngineId;
+use crate::machine::spec::RamLimit;
 use crate::settings::flag::{Takes, is_on};
 use crate::settings::ollama::is_inherited;
-use crate::settings::{Flag, GivenOption, LlamaProgram, ServerOption, Settings};
+use crate::settings::{Flag, GivenOption, LlamaProgram, ProgramDefaults, ServerOption, Settings};
 
 /// Unknown options for which a known one is suggested.
 const MOST_SUGGESTED: usize = 3;
@@ -29,10 +31,16 @@ pub struct Start {
     pub server_env: Vec<(String, String)>,
     /// Variables that are no options.
     pub variables: Vec<(String, String)>,
+    /// What its program sets by itself.
+    pub defaults: Option<&'static ProgramDefaults>,
+    /// Switches that it turns off.
+    pub declined: Vec<Flag>,
+    /// The most RAM that it may use.
+    pub ram_limit: Option<RamLimit>,
     program: Option<LlamaProgram>,
     set: Vec<(Flag, String)>,
     others: OtherOptions,
-    /// Of what kind it is, and what of it is not read.
+    /// What of it is not read.
     said: Vec<String>,
     /// The variable that names the model, which the text does not set.
     unset_model: Option<String>,
@@ -52,10 +60,13 @@ impl Start {
             has_no_projector: false,
             server_env: Vec::new(),
             variables: Vec::new(),
+            defaults: dialect.of_defaults().and_then(ProgramDefaults::newest),
+            declined: Vec::new(),
+            ram_limit: None,
             program,
             set: Vec::new(),
             others: OtherOptions::default(),
-            said: dialect.remark().map(str::to_owned).into_iter().collect(),
+            said: Vec::new(),
             unset_model: None,
         }
     }
@@ -70,6 +81,7 @@ impl Start {
             start.variable(name, value)?;
         }
         let (before, arguments) = words.split_at(at.min(words.len()));
+        start.ram_limit = limit::of_words(before);
         for word in before {
             let text = &word.text;
             let text = text.strip_prefix("--env=").or_else(|| text.strip_prefix("-e")).unwrap_or(text);
@@ -204,6 +216,7 @@ impl Start {
         if self.program.is_none() {
             if name.starts_with("OLLAMA_") || is_inherited(name) {
                 self.server_env.push((name.to_owned(), value.to_owned()));
+                return Ok(());
             }
         } else if let Some((option, value)) = ServerOption::of_variable(name, value) {
             return self.option(GivenOption { option, name: name.to_owned(), value: Some(value.into()) });
@@ -220,6 +233,7 @@ impl Start {
             ServerOption::Sets(flag) => Some((flag, value)),
             ServerOption::TakesBack(flag) => {
                 self.set.retain(|(other, _)| *other != flag);
+                self.declined.push(flag);
                 None
             }
             ServerOption::Listed(listed) => self.others.take(listed.kind, name.clone(), value),
@@ -247,8 +261,11 @@ impl Start {
             (_, Some(text)) => text,
         };
         self.set.retain(|(other, _)| *other != flag);
+        self.declined.retain(|other| *other != flag);
         if flag.row().takes != Takes::Nothing || is_on(&value) {
             self.set.push((flag, value));
+        } else {
+            self.declined.push(flag);
         }
         Ok(())
     }
@@ -265,6 +282,11 @@ impl Start {
     /// One sentence on the first value that is not accepted.
     pub fn settings(&self) -> Result<Settings, String> {
         let mut settings = Settings::default();
+        for (flag, text) in self.defaults.iter().flat_map(|defaults| defaults.options()) {
+            if !self.declined.contains(flag) {
+                flag.read(&mut settings, text)?;
+            }
+        }
         for (flag, text) in self.options() {
             flag.read(&mut settings, &text).map_err(|sentence| format!("--{}: {sentence}", flag.name()))?;
         }

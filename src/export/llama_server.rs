@@ -125,8 +125,9 @@ fn words(input: &ExportInput<'_>, launched: Option<Launch>) -> Result<(String, V
     };
     let computers = if estimated { Vec::new() } else { rpc::names(&visible.gpus) };
     for computer in &computers {
-        let start = format!("ggml-rpc-server -H 0.0.0.0 -p {}", rpc::PORT);
-        lines += &comment(&format!("first, on {computer}, in a trusted network: {start}"));
+        let (host, port) = rpc::host_and_port(computer);
+        let start = format!("ggml-rpc-server -H 0.0.0.0 -p {port}");
+        lines += &comment(&format!("first, on {host}, in a trusted network: {start}"));
     }
     if let Some(each) = verdict::context_of_each(&server_plan.settings) {
         lines += &comment(&each);

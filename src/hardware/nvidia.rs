@@ -10,10 +10,10 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device, Nvml};
 
-use super::visible::{VisibilityRule, visible};
 use super::{
     CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe, GpuProbes, HoldersProbe, Process, counted,
 };
+use crate::machine::visible::{VisibilityRule, visible};
 use crate::machine::{Backend, Drivers, Gpu, Link, Ram, drivers};
 use crate::units::Bytes;
 

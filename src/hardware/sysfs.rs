@@ -12,9 +12,9 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::fdinfo;
-use super::visible::{VisibilityRule, visible};
 use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, GpuProbes, counted};
 use crate::files::{self, Within};
+use crate::machine::visible::{VisibilityRule, visible};
 use crate::machine::{Backend, Gpu, Link, Listed, Ram};
 use crate::units::Bytes;
 

@@ -10,9 +10,19 @@ pub const MAX_SERVERS: usize = 16;
 /// Default port of ggml-rpc-server (`tools/rpc/README.md`, 0.1.161).
 pub const PORT: u16 = 50052;
 
-/// Where the server of `computer` listens.
+/// Where the server of `computer` listens: where its name says so (`garage:50054`), or on the default port. Each of several
+/// servers on one computer is a computer of its own here.
 pub fn address(computer: &str) -> String {
-    format!("{computer}:{PORT}")
+    let (host, port) = host_and_port(computer);
+    format!("{host}:{port}")
+}
+
+/// The host of `computer`, and the port of its server.
+pub fn host_and_port(computer: &str) -> (&str, u16) {
+    let named = computer.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    // an address of IPv6 has colons itself, and brackets where a port follows
+    let named = named.filter(|(host, _)| !host.is_empty() && (!host.contains(':') || host.ends_with(']')));
+    named.unwrap_or((computer, PORT))
 }
 
 /// The GPUs that `machine` offers over RPC under the name `computer`, without those that it uses over RPC itself.
@@ -99,6 +109,43 @@ mod tests {
         assert_eq!(machine(&["RTX 3090"]).without_rpc_gpus(), None);
         // RPC GPUs are not offered again
         assert_eq!(rpc_gpus("here", &here).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_computer_may_be_named_with_the_port_of_its_server() {
+        for (computer, listens) in [
+            ("garage", "garage:50052"),
+            ("10.0.0.2:50054", "10.0.0.2:50054"),
+            ("a:b", "a:b:50052"),
+            ("[fd00::2]:50055", "[fd00::2]:50055"),
+            ("fd00::2", "fd00::2:50052"),
+        ] {
+            assert_eq!(address(computer), listens);
+        }
+    }
+
+    /// Every server counts its own devices from 0 (`ggml_backend_rpc_buffer_type` in `ggml-rpc.cpp`, 0.1.161).
+    #[test]
+    fn servers_of_one_computer_are_told_apart() {
+        let mut here = machine(&["RTX 5090"]);
+        for computer in ["10.0.0.2:50054", "10.0.0.2:50055", "10.0.0.2"] {
+            join(&mut here.gpus, rpc_gpus(computer, &machine(&["RTX 4090", "RTX 3090"])).unwrap()).unwrap();
+        }
+        let names: Vec<_> =
+            (0..7).map(|gpu| (here.device_name(gpu).unwrap(), here.buffer_name(gpu).unwrap())).collect();
+        let names: Vec<_> = names.iter().map(|(device, buffers)| (device.as_str(), buffers.as_str())).collect();
+        assert_eq!(
+            names,
+            [
+                ("CUDA0", "CUDA0"),
+                ("RPC0", "RPC0[10.0.0.2:50054]"),
+                ("RPC1", "RPC1[10.0.0.2:50054]"),
+                ("RPC2", "RPC0[10.0.0.2:50055]"),
+                ("RPC3", "RPC1[10.0.0.2:50055]"),
+                ("RPC4", "RPC0[10.0.0.2:50052]"),
+                ("RPC5", "RPC1[10.0.0.2:50052]"),
+            ]
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::budget::VulkanLimits;
-use super::{Backend, Cpu, Drivers, Gpu, Link, Machine, Origin, Os, Ram, file, presets, rpc};
+use super::{Backend, Cpu, Drivers, Gpu, Link, Machine, Origin, Os, Ram, file, presets, rpc, visible};
 use crate::text::one_line;
 use crate::units::{Bandwidth, Bytes, NotABandwidth};
 
@@ -26,8 +26,49 @@ pub struct MachineSpec {
     pub drivers: Drivers,
     /// The GPUs of other computers, which come last.
     pub joined: Vec<Gpu>,
+    /// The most RAM that what is planned may use.
+    pub ram_limit: Option<RamLimit>,
     /// Assumptions, one sentence each.
     pub notes: Vec<String>,
+}
+
+/// A limit of the RAM that a program may use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RamLimit {
+    /// As it was stated: `MemoryMax=48G`.
+    pub stated: String,
+    /// The most.
+    pub most: RamShare,
+}
+
+/// An amount of RAM.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RamShare {
+    /// This much.
+    Most(Bytes),
+    /// So many hundredths of all of it.
+    Percent(f64),
+}
+
+impl RamLimit {
+    /// `ram` as a program under this limit has it.
+    pub fn within(&self, ram: Ram) -> Ram {
+        let most = match self.most {
+            RamShare::Most(bytes) => bytes,
+            // as large as a f64 tells apart
+            RamShare::Percent(share) => Bytes((ram.total.0 as f64 * (share / 100.0)) as u64),
+        };
+        Ram { total: ram.total.min(most), free: ram.free.min(most), ..ram }
+    }
+
+    /// A sentence on it, without a full stop.
+    pub fn note(&self) -> String {
+        let most = match self.most {
+            RamShare::Most(bytes) => bytes.to_string(),
+            RamShare::Percent(share) => format!("{share} %"),
+        };
+        format!("{}: at most {most} of the RAM may be used", self.stated)
+    }
 }
 
 impl From<Machine> for MachineSpec {
@@ -41,6 +82,7 @@ impl From<Machine> for MachineSpec {
             cpu: Some(machine.cpu),
             drivers: machine.drivers,
             joined: Vec::new(),
+            ram_limit: None,
             notes: Vec::new(),
         }
     }
@@ -90,7 +132,7 @@ impl MachineSpec {
                     ));
                 }
                 let id = list.len();
-                described.notes.extend(assumed.map(|what| format!("GPU{id} {}: {what}", gpu.name)));
+                described.notes.extend(assumed.map(|what| format!("{}{what}", about_gpu(id, &gpu))));
                 list.push(gpu);
             } else if gpus.len() > 1 {
                 return Err("'none' means no GPU at all: use it alone, or leave it out".to_owned());
@@ -113,7 +155,8 @@ impl MachineSpec {
         let drivers = self.drivers.or(earlier.drivers);
         let (gpus, ram) = (self.gpus.or(earlier.gpus), self.ram.or(earlier.ram));
         let (disk, link) = (self.disk.or(earlier.disk), self.link.or(earlier.link));
-        Self { gpus, ram, disk, link, os, cpu, drivers, joined, notes }
+        let ram_limit = self.ram_limit.or(earlier.ram_limit);
+        Self { gpus, ram, disk, link, os, cpu, drivers, joined, ram_limit, notes }
     }
 
     /// Adds the GPUs of `machine` over RPC, under the name `computer`.
@@ -122,6 +165,25 @@ impl MachineSpec {
     /// As [`rpc::rpc_gpus`] and [`rpc::join`].
     pub fn join(&mut self, computer: &str, machine: &Machine) -> Result<(), String> {
         rpc::join(&mut self.joined, rpc::rpc_gpus(computer, machine)?)
+    }
+
+    /// Takes in the variables of a program that is planned: those that hide GPUs hide described ones. Returns what is to be
+    /// said of them, one sentence each.
+    pub fn see_by(&mut self, variables: &[(String, String)]) -> Vec<String> {
+        let Some(gpus) = &mut self.gpus else { return Vec::new() };
+        let (seen, notes) = visible::seen(gpus, variables);
+        let hidden = gpus.iter().enumerate().filter(|(at, _)| !seen.contains(at));
+        let hidden: Vec<String> = hidden.map(|(at, gpu)| about_gpu(at, gpu)).collect();
+        self.notes.retain(|note| !hidden.iter().any(|start| note.starts_with(start)));
+        for (at, old) in seen.iter().enumerate() {
+            let (before, after) = (about_gpu(*old, &gpus[*old]), about_gpu(at, &gpus[*old]));
+            let own = self.notes.iter_mut().find(|note| note.starts_with(&before));
+            if let Some(note) = own {
+                *note = format!("{after}{}", note.strip_prefix(&before).unwrap_or_default());
+            }
+        }
+        *gpus = seen.iter().map(|at| gpus[*at].clone()).collect();
+        notes
     }
 
     /// The machine where nothing is detected, with this RAM if none was given.
@@ -139,6 +201,14 @@ impl MachineSpec {
 
     /// The machine, with everything that was not given taken from `detected`.
     pub fn complete(&self, detected: Machine) -> Machine {
+        let machine = self.complete_without_limit(detected);
+        match &self.ram_limit {
+            Some(limit) => Machine { ram: limit.within(machine.ram), origin: Origin::Described, ..machine },
+            None => machine,
+        }
+    }
+
+    fn complete_without_limit(&self, detected: Machine) -> Machine {
         let stated = self.os.is_some()
             || self.disk.is_some()
             || self.link.is_some()
@@ -163,6 +233,11 @@ impl MachineSpec {
         let disk = self.disk.or(detected.disk);
         Machine { disk, os, cpu, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described, drivers }
     }
+}
+
+/// How a note on one of the GPUs begins.
+fn about_gpu(index: usize, gpu: &Gpu) -> String {
+    format!("GPU{index} {}: ", gpu.name)
 }
 
 /// The keys of a GPU.

@@ -165,11 +165,11 @@ pub fn kept_free(plan: &Plan, page: &mut Page) {
 /// Adds single changes that help, with what each brings.
 pub fn remedies(plan: &Plan, changes: &[Remedy], speeds: Option<&Speeds>, page: &mut Page) {
     for remedy in changes {
-        let Remedy { also, cost, goal, speed, .. } = remedy;
+        let Remedy { also, cost, goal, speed, outcome, .. } = remedy;
         let brings = match goal {
             Goal::Vram | Goal::VramWith(_) if plan.outcome() <= Outcome::Tight => verdict::KEEPS.to_owned(),
             Goal::Vram | Goal::VramWith(_) => "brings all into VRAM".to_owned(),
-            Goal::AllLayers => "brings all layers onto GPUs, with experts in RAM".to_owned(),
+            Goal::AllLayers => verdict::brings_layers(Some(*outcome)).to_owned(),
             Goal::Layer(index) => match plan.layer_kind(*index) {
                 LayerKind::Output => "brings the output layer onto a GPU".to_owned(),
                 _ => format!("brings {} onto a GPU", plan.layer_name(*index)),
@@ -474,6 +474,7 @@ fn kept_and_lacks(plan: &Plan, goal: Goal) -> (String, String) {
     match goal {
         Goal::Vram | Goal::VramWith(_) => ("all in VRAM".to_owned(), "not all is in VRAM".to_owned()),
         Goal::AllLayers => ("all layers on GPU".to_owned(), "not all layers are on GPU".to_owned()),
+        Goal::AtLeast(0) => ("all in RAM".to_owned(), "RAM does not hold it".to_owned()),
         Goal::AtLeast(layers) => (
             format!("at least {layers} of {all} layers on GPU"),
             format!("fewer than {layers} of {all} layers are on GPU"),

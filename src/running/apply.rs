@@ -21,7 +21,7 @@ use crate::answer::together::{LoadOutcome, LoadRequest, load_together};
 use crate::answer::{verdict, why};
 use crate::engine::PlanRequest;
 use crate::export::{ExportInput, ModelLocation, llama_server, ollama as export};
-use crate::hardware::{DetectOptions, visible};
+use crate::hardware::{DetectOptions, processes};
 use crate::observed::sample::{Course, ProgramSample, Served};
 use crate::observed::{Load, Mib, Observation, ProcessMemory, PsRow, words};
 use crate::plan::Plan;
@@ -185,7 +185,7 @@ fn with_server(target: Target, roots: Roots) -> Result<Prepared, String> {
     let what = format!("{} is started: {}", program.display(), command.trim());
     let mut notes = Vec::new();
     let holding: Vec<String> =
-        visible::serving().iter().map(|other| format!("{} (process {})", other.program, other.pid)).collect();
+        processes::serving().iter().map(|other| format!("{} (process {})", other.program, other.pid)).collect();
     if !holding.is_empty() {
         notes.push(format!("{} runs already and keeps what it holds", holding.join(" and ")));
     }
@@ -434,7 +434,7 @@ fn report_gone(gone: &[String], report: &mut Report<'_>, took: Duration) {
 
 /// The last load in Ollama's newest output, if that was written to within the last `took` and a little more.
 fn load_since(took: Duration) -> Option<Load> {
-    let mut output = visible::output_of_ollama(took + Duration::from_secs(5))?;
+    let mut output = processes::output_of_ollama(took + Duration::from_secs(5))?;
     let seen = Observation::read(&mut output.text).ok()?;
     seen.loads.last().filter(|load| load.has_memory()).cloned()
 }
@@ -544,7 +544,7 @@ fn live(target: &Target, pid: u32, own: &[ProcessMemory]) -> Vec<LiveDevice> {
         pid: Some(pid),
         name: "llama-server".to_owned(),
         gpus: own.iter().filter_map(on).collect(),
-        ram: visible::held_in_ram(pid),
+        ram: processes::held_in_ram(pid),
         served: Some(Served { ready: true, prompted: Some(false), ..Served::default() }),
         ..ProgramSample::default()
     };

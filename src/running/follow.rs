@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::asker::Asker;
 use super::ollama::RunningOllama;
 use crate::hardware::watch::Sampler;
-use crate::hardware::{DetectOptions, Detected, Process, visible};
+use crate::hardware::{DetectOptions, Detected, Process, processes};
 use crate::machine::Machine;
 use crate::observed::sample::{DeviceSample, Listed, OnGpu, ProgramSample, RAM, Sample, Served};
 use crate::observed::{is_secret, words};
@@ -90,7 +90,7 @@ impl Follower {
         let mut unread = update.notes;
         let mut programs = Vec::new();
         for known in &mut self.known {
-            let Some(mut ram) = visible::held_in_ram(known.pid) else {
+            let Some(mut ram) = processes::held_in_ram(known.pid) else {
                 // it has ended, or is a zombie
                 self.looked = None;
                 continue;
@@ -128,7 +128,7 @@ impl Follower {
     fn look(&mut self) {
         self.looked = Some(Instant::now());
         let mut before: BTreeMap<u32, Known> = self.known.drain(..).map(|known| (known.pid, known)).collect();
-        for server in visible::serving() {
+        for server in processes::serving() {
             let command = without_keys(&server.command, server.folder.as_deref());
             let same = before.remove(&server.pid).filter(|known| known.command == command);
             self.known.push(same.unwrap_or_else(|| Known::new(server.pid, server.program, command)));
@@ -246,7 +246,7 @@ impl Known {
     fn share(&mut self) -> Option<Bytes> {
         let since = Instant::now();
         if self.share_again.is_none_or(|again| since >= again) {
-            self.share = visible::share_of_ram(self.pid);
+            self.share = processes::share_of_ram(self.pid);
             self.share_again = Some(since + since.elapsed().max(Duration::from_millis(10)) * SHARE);
         }
         self.share

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::release::{Date, OLDEST_BUILD, OLDEST_DAY, Release};
 
 /// The numbers of a version; those that it leaves out are 0.
-type Version = [u32; 3];
+pub(super) type Version = [u32; 3];
 
 /// A row of the table.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl fmt::Display for LlamaCpp {
 }
 
 /// Numbers of `1.117.1`, `v4.9.0 (82c191a)` or `0.33.0-rc2`.
-fn version(text: &str) -> Option<Version> {
+pub(super) fn version(text: &str) -> Option<Version> {
     let text = text.trim();
     let text = text.strip_prefix('v').unwrap_or(text);
     let plain = text.split(['-', '+', ' ', '"']).next()?;
@@ -87,7 +87,7 @@ fn version(text: &str) -> Option<Version> {
 }
 
 /// A program's name as anybody writes it: `LM Studio`, `lmstudio`, `lm-studio`.
-fn letters(name: &str) -> String {
+pub(super) fn letters(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

@@ -4,13 +4,13 @@
 
 use serde::Deserialize;
 
+use super::beside::of_repository;
 use super::http::{Document, HttpRequest, Url, WireError};
 use super::hub::files::{self, RepoModel, groups};
 use super::hub::{HfReference, Repository, RepositoryFile};
 use super::open::OpenedModel;
 use super::read_from::ReadFrom;
 use super::remote::{FileLocation, RemoteSession};
-use super::store::projector_of;
 use super::{ProgressCallback, SourceError};
 use crate::model::Projector;
 use crate::units::Bytes;
@@ -140,22 +140,11 @@ fn read(
             }
         },
     };
-    if let Some(projector) = projector(file, &files) {
-        let header = session.header(&location(&projector), on_progress).map_err(refused)?;
-        opened.remote_projector = Some(Projector::new(projector, header));
+    if let Some(projector) = of_repository(file, &files) {
+        let header = session.header(&location(projector), on_progress).map_err(refused)?;
+        opened.remote_projector = Some(Projector::new(projector.clone(), header));
     }
     Ok(opened)
-}
-
-/// The projector for `file` among those in its folder.
-fn projector(file: &str, files: &[String]) -> Option<String> {
-    let folder = |file: &str| file.rsplit_once('/').map(|(folder, _)| folder.to_owned());
-    let name = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
-    let siblings: Vec<String> =
-        files.iter().filter(|other| folder(other) == folder(file)).map(|file| name(file)).collect();
-    let siblings: Vec<&String> = siblings.iter().filter(|file| file.to_lowercase().ends_with(".gguf")).collect();
-    let found = projector_of(&name(file), &siblings)?;
-    Some(folder(file).map_or_else(|| found.clone(), |folder| format!("{folder}/{found}")))
 }
 
 /// Whether the server is asked for the sizes of files.

@@ -7,10 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::catalogue;
 use super::file::LocalFile;
 use super::read_from::ReadFrom;
-use super::store::{EntryState, StoreEntry};
+use super::store::{EntryState, Store, StoreEntry, beside};
 use super::tag::{ExplicitKnobs, TagParameters};
-use super::{Progress, ProgressCallback, ProgressSource, SourceError};
-use crate::engine::llama_cpp::projector::{Encoder, LoadedProjector};
+use super::{Progress, ProgressCallback, ProgressSource, SourceError, no_progress};
+use crate::engine::llama_cpp::projector::{self, Encoder, LoadedProjector};
 use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, read};
@@ -32,6 +32,8 @@ pub struct OpenedModel {
     pub paths: Vec<PathBuf>,
     /// The file of its vision or audio projector, from its store.
     pub projector: Option<PathBuf>,
+    /// The projectors beside its file that may be its own, by their names.
+    pub beside: Vec<PathBuf>,
     /// The files of its `LoRA` adapters, from its store.
     pub adapters: Vec<PathBuf>,
     /// Bytes of the tensors of adapters on a server.
@@ -64,6 +66,7 @@ impl OpenedModel {
             name,
             paths: Vec::new(),
             projector: None,
+            beside: Vec::new(),
             adapters: Vec::new(),
             remote_adapters: Bytes::ZERO,
             remote_projector: None,
@@ -137,6 +140,8 @@ pub fn stored(entry: &StoreEntry, on_progress: &mut ProgressCallback<'_>) -> Res
             name: entry.name.clone(),
             projector: projector.clone(),
             draft: draft.clone(),
+            // a store that says what belongs together leaves nothing to look for
+            beside: if entry.store == Store::Ollama || projector.is_some() { Vec::new() } else { beside(&entry.path) },
             adapters: adapters.clone(),
             knobs: *knobs,
             read_from: ReadFrom::Store(entry.store),
@@ -239,13 +244,31 @@ impl OpenedModel {
         } else {
             model = model.with_date(&format!("header read on {}", day(SystemTime::now())));
         }
-        let projector = projector.and_then(|projector| match fitting(&projector, &model) {
-            Ok(()) => Some(projector),
-            Err(why) => {
-                model.add_notes(&[format!("the projector {} is not counted: {why}", projector.file)]);
+        // what a library has together belongs together
+        let told = matches!(
+            self.read_from,
+            ReadFrom::Store(Store::Ollama) | ReadFrom::RunningOllama | ReadFrom::Registry | ReadFrom::Catalogue { .. }
+        );
+        let named = projector.is_some();
+        let beside = self.beside.iter().filter_map(|path| Some(open(path, &mut no_progress).ok()?.into_projector()));
+        let candidates: Vec<_> = projector.into_iter().chain(beside.filter(|_| !named)).collect();
+        let refused = |projector: &Arc<Projector>| {
+            let why = fitting(projector, &model).and_then(|()| if told { Ok(()) } else { of_type(projector, &model) });
+            why.err().map(|why| format!("the projector {} is not counted: {why}", projector.file))
+        };
+        let notes: Vec<String> = candidates.iter().filter_map(refused).collect();
+        let fitting: Vec<_> = candidates.into_iter().filter(|projector| refused(projector).is_none()).collect();
+        let projector = match fitting.as_slice() {
+            [] => {
+                model.add_notes(&notes);
                 None
             }
-        });
+            [projector] => Some(projector.clone()),
+            several => {
+                model.add_notes(&[which(several)]);
+                None
+            }
+        };
         let Self { knobs, ollama, reference, read_from, .. } = self;
         if let (ReadFrom::Catalogue { stands_for: Some(name) }, Some(header_bytes)) = (&read_from, model.header_bytes())
         {
@@ -274,6 +297,30 @@ fn fitting(projector: &Projector, model: &PreparedModel) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a projector's type is one that belongs to models of this architecture, or why not.
+fn of_type(projector: &Projector, model: &PreparedModel) -> Result<(), String> {
+    let Some(header) = &projector.header else { return Ok(()) };
+    let other = projector::types(header).into_iter().find(|kind| !kind.is_of(&model.architecture));
+    other.map_or(Ok(()), |kind| {
+        let (own, architecture) = (kind.models().join(" or "), &model.architecture);
+        Err(format!("its type '{}' belongs to models of {own}, and this is one of {architecture}", kind.name()))
+    })
+}
+
+/// That several projectors may be the model's own.
+fn which(projectors: &[Arc<Projector>]) -> String {
+    let name = |projector: &Arc<Projector>| {
+        let name = Path::new(&projector.file).file_name().map(|name| name.to_string_lossy().into_owned());
+        name.unwrap_or_else(|| projector.file.clone())
+    };
+    let names: Vec<String> = projectors.iter().map(name).collect();
+    format!(
+        "no projector is counted: {} beside the file may be its own ({}), and --mmproj FILE says which one is loaded",
+        projectors.len(),
+        names.join(", ")
+    )
 }
 
 impl From<Model> for Package {

@@ -8,13 +8,13 @@ use tracing::{info, warn};
 
 use super::catalogue::{self, CatalogueEntry, Nearest, PREFIX as CATALOGUE};
 use super::hub::{HfReference, Repository, local};
-use super::open::{OpenedModel, open, stored};
+use super::open::{OpenedModel, open, stored, tensor_bytes};
 use super::read_from::ReadFrom;
 #[cfg(feature = "net")]
 use super::remote;
 use super::roots::{HUB, Roots, without_secrets};
 use super::store::{self, StoreEntry, beside, ollama};
-use super::{ProgressCallback, SourceError, no_progress};
+use super::{ProgressCallback, SourceError};
 use crate::model::mixture::{NotAQuantisation, Quantisation};
 use crate::model::{Model, Projector};
 
@@ -84,6 +84,14 @@ fn find(reference: &str, roots: &Roots, on_progress: &mut ProgressCallback<'_>) 
         Ok(mut found) => {
             // a name that a server does not know can be fetched nowhere
             let stands_for = Some(Box::from(reference)).filter(|_| !matches!(unknown, SourceError::Unknown { .. }));
+            if let Some(projector) = found.remote_projector.as_ref().filter(|_| stands_for.is_some()) {
+                let (text, sees) = (tensor_bytes(&found.header), projector.tensor_bytes);
+                found.header.notes.push(format!(
+                    "its projector, {sees}, is planned with it; Ollama's file of this name may have other types of \
+                     tensors and be larger than the {} planned: 'ollama list' says its size",
+                    text + sees
+                ));
+            }
             found.read_from = ReadFrom::Catalogue { stands_for };
             found.header.notes.push(format!("Planned from the catalogue's description: {unknown}"));
             Ok(found)
@@ -147,11 +155,9 @@ pub fn repository(
     }
 }
 
-/// The model at `path`, with the projector beside it if that can be read.
+/// The model at `path`, with the projectors beside it.
 fn file(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
-    let opened = open(path, on_progress)?;
-    let projector = beside(path).filter(|path| open(path, &mut no_progress).is_ok());
-    Ok(OpenedModel { projector, ..opened })
+    Ok(OpenedModel { beside: beside(path), ..open(path, on_progress)? })
 }
 
 /// Stubs for builds without the network.

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
+use super::beside::{in_folder, of_repository};
 use super::file::LocalFile;
+use super::file_name::is_projector;
 use super::roots::Roots;
 use super::tag::TagParameters;
 use crate::files;
@@ -98,7 +100,7 @@ pub fn list(roots: &Roots) -> Vec<StoreEntry> {
     }
     for (store, folders) in [(Store::LmStudio, &roots.lm_studio), (Store::LlamaCpp, &roots.llama_cpp)] {
         for root in folders {
-            list_folder(root, store, &mut entries);
+            list_folder(root, store, Kind::Folders, &mut entries);
         }
     }
     entries.sort_by(|a, b| (a.store, &a.name, &a.path).cmp(&(b.store, &b.name, &b.path)));
@@ -129,8 +131,17 @@ const MAX_DEPTH: usize = 5;
 /// Files and folders visited below one root.
 const MAX_FILES: usize = 50_000;
 
+/// What a folder with others inside is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Each holds models of its own.
+    Folders,
+    /// All are one repository.
+    Repository,
+}
+
 /// Lists the GGUF files below `root`, which need not exist.
-fn list_folder(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
+fn list_folder(root: &Path, store: Store, kind: Kind, entries: &mut Vec<StoreEntry>) {
     let mut walk = FolderWalk { left: MAX_FILES, folders: Vec::new(), failed: Vec::new() };
     walk.folder(root, MAX_DEPTH);
     for (path, error) in walk.failed {
@@ -141,8 +152,18 @@ fn list_folder(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
             format!("the folder cannot be read: {error}"),
         ));
     }
+    let below = |folder: &Path, file: &String| name_below(root, &folder.join(file));
+    let all = walk.folders.iter().flat_map(|(folder, files)| files.iter().map(|file| below(folder, file)));
+    let all: Vec<String> = all.collect();
     for (folder, files) in walk.folders {
-        models(&files, |file| name_below(root, &folder.join(file)), store, &folder, entries);
+        let projector = |file: &String| match kind {
+            Kind::Repository => of_repository(&below(&folder, file), &all).map(|file| root.join(file)),
+            Kind::Folders => match in_folder(file, &files).as_slice() {
+                [projector] => Some(folder.join(projector)),
+                _ => None,
+            },
+        };
+        models(&files, |file| name_below(root, &folder.join(file)), projector, store, &folder, entries);
     }
 }
 
@@ -188,29 +209,29 @@ impl FolderWalk {
     }
 }
 
-/// Adds entries for the GGUF `files` of one folder; `named` returns a file's name in the list.
+/// Adds entries for the GGUF `files` of one folder; `named` returns a file's name in the list, and `projector` that of a
+/// model's first file.
 fn models(
     files: &[String],
     named: impl Fn(&str) -> String,
+    projector: impl Fn(&String) -> Option<PathBuf>,
     store: Store,
     folder: &Path,
     entries: &mut Vec<StoreEntry>,
 ) {
-    let (projectors, models): (Vec<_>, Vec<_>) = files.iter().partition(|file| mmproj_prefix(file).is_some());
     let mut grouped: BTreeMap<(String, u64), Vec<&String>> = BTreeMap::new();
-    for file in models {
+    for file in files.iter().filter(|file| !is_projector(file)) {
         let group = ShardName::parse(file).map_or_else(|| (file.clone(), 0), |name| (name.stem, name.count));
         grouped.entry(group).or_default().push(file);
     }
     for ((stem, count), shards) in grouped {
         let Some(first) = shards.first() else { continue };
         let name = if count == 0 { named(first) } else { named(&format!("{stem}.gguf")) };
-        let projector = projector_of(&stem, &projectors).map(|file| folder.join(file));
         entries.push(StoreEntry {
             name,
             store,
             path: folder.join(first),
-            state: state(folder, &shards, count, projector).unwrap_or_else(EntryState::Broken),
+            state: state(folder, &shards, count, projector(first)).unwrap_or_else(EntryState::Broken),
         });
     }
 }
@@ -249,38 +270,16 @@ fn size_of(path: &Path) -> Result<Bytes, String> {
     }
 }
 
-/// The projector in the folder of the model at `path`, if that is not a projector itself.
-pub(super) fn beside(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str()?.to_owned();
-    let folder = path.parent()?;
+/// The projectors in the folder of the model at `path` that may be its own, if that is not a projector itself.
+pub(super) fn beside(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().and_then(|name| name.to_str()).filter(|name| !is_projector(name));
+    let (Some(name), Some(folder)) = (name, path.parent()) else { return Vec::new() };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    if mmproj_prefix(&name).is_some() {
-        return None;
-    }
-    let files = fs::read_dir(folder).ok()?.take(MAX_FILES).filter_map(|file| file.ok()?.file_name().into_string().ok());
-    let mut projectors: Vec<String> =
-        files.filter(|file| mmproj_prefix(file).is_some() && file.to_ascii_lowercase().ends_with(".gguf")).collect();
-    projectors.sort();
-    let stem = ShardName::parse(&name).map_or(name, |shard| shard.stem);
-    projector_of(&stem, &projectors.iter().collect::<Vec<_>>()).map(|file| folder.join(file))
-}
-
-/// The part before `mmproj` in a projector's file name.
-fn mmproj_prefix(file: &str) -> Option<&str> {
-    file.to_ascii_lowercase().find("mmproj").and_then(|at| file.get(..at))
-}
-
-/// The projector for the model `stem`: the one with the longest common prefix, then the first in alphabetical order. In
-/// llama.cpp's cache, the names of both begin with the repository.
-pub(super) fn projector_of<'f>(stem: &str, projectors: &[&'f String]) -> Option<&'f String> {
-    projectors
-        .iter()
-        .copied()
-        .filter_map(|file| {
-            mmproj_prefix(file).filter(|before| stem.starts_with(before)).map(|before| (before.len(), file))
-        })
-        .reduce(|best, other| if other.0 > best.0 { other } else { best })
-        .map(|(_, file)| file)
+    let Ok(files) = fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<String> =
+        files.take(MAX_FILES).filter_map(|file| file.ok()?.file_name().into_string().ok()).collect();
+    files.sort();
+    in_folder(name, &files).into_iter().map(|file| folder.join(file)).collect()
 }
 
 /// Lists the GGUF files of all repositories in the cache `root`. Files of revisions other than `refs/main` get a suffix
@@ -297,7 +296,7 @@ fn list_hub(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
         for snapshot in fs::read_dir(folder.path().join("snapshots")).into_iter().flatten().flatten() {
             let revision = snapshot.file_name().to_string_lossy().into_owned();
             let mut files = Vec::new();
-            list_folder(&snapshot.path(), store, &mut files);
+            list_folder(&snapshot.path(), store, Kind::Repository, &mut files);
             found.push((revision, files));
         }
         found.sort_by_key(|(revision, _)| (revision != main.trim(), revision.clone()));

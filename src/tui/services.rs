@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::effect::{ApplyPreview, Followed, LogSource, Services, VerifyRequest};
 use crate::files;
 use crate::hardware::remembered::{SavedMachine, SavedMachines};
-use crate::hardware::{DetectOptions, visible, watch};
+use crate::hardware::{DetectOptions, processes, watch};
 use crate::library::verify::{self, Verified, example};
 use crate::library::{self, Item, ModelStatus, RepositoryList, SurveyRequest};
 use crate::machine::Machine;
@@ -59,7 +59,7 @@ impl Services for LocalServices {
                 seen.map_err(|why| files::cannot_read(&path, &why.to_string()))?
             }
             LogSource::Running => {
-                let outputs = visible::outputs(&visible::servers()).into_iter();
+                let outputs = processes::outputs(&processes::servers()).into_iter();
                 let mut read = outputs.filter_map(|mut output| Observation::read(&mut output.text).ok());
                 let seen = read.find(|seen| seen.load().is_some_and(Load::has_memory));
                 seen.ok_or("no output of Ollama or llama-server with a load in it is readable here: paste its log")?

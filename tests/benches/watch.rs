@@ -64,7 +64,7 @@ fn sample(options: &DetectOptions) {
     }
     let each = (nanoseconds() - begun) / COUNT;
     let begun = nanoseconds();
-    plimsoll::hardware::visible::serving();
+    plimsoll::hardware::processes::serving();
     let look = nanoseconds() - begun;
     let all = each + look / 5;
     println!(

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use plimsoll::engine::llama_cpp::projector::{Encoder, LoadedProjector};
+use plimsoll::engine::llama_cpp::Architecture;
+use plimsoll::engine::llama_cpp::projector::kind::ProjectorType;
+use plimsoll::engine::llama_cpp::projector::{self, Encoder, LoadedProjector};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::{Header, Value};
 use plimsoll::model::{Modalities, Projector};
@@ -28,6 +30,28 @@ fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => one.elements == other.elements,
         _ => one == other || (one.as_u64().is_some() && one.as_u64() == other.as_u64()),
+    }
+}
+
+#[test]
+fn every_projector_is_of_a_type_that_its_model_takes() {
+    for (entry, projector) in with_projectors() {
+        let kinds = projector::types(projector.header.as_ref().unwrap());
+        assert!(!kinds.is_empty(), "{}", entry.name);
+        for kind in kinds {
+            assert!(kind.is_of(&entry.architecture), "{}: {} for {}", entry.name, kind.name(), entry.architecture);
+        }
+    }
+}
+
+/// The types are listed by the names of architectures in headers.
+#[test]
+fn every_type_of_projector_is_of_architectures_that_are_known() {
+    for kind in ProjectorType::ALL {
+        for name in kind.models() {
+            let is_known = Architecture::named(name).is_some() || ["pockettts", "qwen3tts"].contains(name);
+            assert!(is_known, "{}: {name}", kind.name());
+        }
     }
 }
 

@@ -164,11 +164,195 @@ fn a_command_is_read_from_standard_input() {
     assert_eq!(json(&mut command)["settings"]["ctx"], 4096);
 }
 
+/// A plan on three cards of 24, 12 and 8 GiB.
+fn on_three(command: &str, more: &[&str]) -> Value {
+    let sandbox = Sandbox::new();
+    let mut asked = sandbox.plimsoll();
+    asked.args(["plan", "catalogue:qwen3-8b", "--command", command, "--ram", "total=64GiB,free=60GiB"]);
+    for (name, size) in [("A", "24GiB"), ("B", "12GiB"), ("C", "8GiB")] {
+        asked.args(["--gpu", &format!("name={name},total={size},backend=CUDA")]);
+    }
+    json(asked.args(more))
+}
+
+fn names_of_gpus(plan: &Value) -> String {
+    let devices = plan["devices"].as_array().unwrap().iter().filter(|device| device["kind"] == "gpu");
+    devices.map(|device| device["name"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+#[rstest]
+#[case::command("CUDA_VISIBLE_DEVICES=1 llama-server -c 4096", "B", "CUDA_VISIBLE_DEVICES=1 leaves 1 of 3: B")]
+#[case::order("CUDA_VISIBLE_DEVICES=2,0 llama-server -c 4096", "C A", "CUDA_VISIBLE_DEVICES=2,0 leaves 2 of 3: C, A")]
+#[case::none("CUDA_VISIBLE_DEVICES= llama-server -c 4096", "", "CUDA_VISIBLE_DEVICES is empty, which hides all GPUs")]
+#[case::unit(
+    "[Service]\nEnvironment=CUDA_VISIBLE_DEVICES=0,2\nExecStart=/usr/bin/llama-server -c 4096\n",
+    "A C",
+    "CUDA_VISIBLE_DEVICES=0,2 leaves 2 of 3: A, C"
+)]
+#[case::compose(
+    "services:\n  a:\n    image: ghcr.io/ggml-org/llama.cpp:server-cuda\n    environment: [CUDA_VISIBLE_DEVICES=2]\n    command: -c 4096\n",
+    "C",
+    "CUDA_VISIBLE_DEVICES=2 leaves 1 of 3: C"
+)]
+#[case::compose_devices(
+    "services:\n  a:\n    image: ghcr.io/ggml-org/llama.cpp:server-cuda\n    command: -c 4096\n    deploy:\n      resources:\n        \
+     reservations:\n          devices:\n            - driver: nvidia\n              device_ids: ['1', '2']\n              capabilities: [gpu]\n",
+    "B C",
+    "NVIDIA_VISIBLE_DEVICES=1,2 leaves 2 of 3: B, C"
+)]
+#[case::llama_swap(
+    "models:\n  a:\n    cmd: llama-server -m /m/Qwen3-8B-Q4_K_M.gguf -c 4096\n    env:\n      - CUDA_VISIBLE_DEVICES=1\n",
+    "B",
+    "CUDA_VISIBLE_DEVICES=1 leaves 1 of 3: B"
+)]
+#[case::by_uuid(
+    "CUDA_VISIBLE_DEVICES=GPU-1234 llama-server -c 4096",
+    "A B C",
+    "CUDA_VISIBLE_DEVICES=GPU-1234 is ignored"
+)]
+#[case::others("GGML_CUDA_NO_VMM=1 llama-server -c 4096", "A B C", "GGML_CUDA_NO_VMM=1 is ignored")]
+fn variables_that_hide_gpus_hide_described_ones(#[case] command: &str, #[case] left: &str, #[case] note: &str) {
+    let plan = on_three(command, &[]);
+    assert_eq!(names_of_gpus(&plan), left, "{plan:#}");
+    let notes = plan["notes"].to_string();
+    assert!(notes.contains(note), "{notes}");
+}
+
+/// Ollama reads the variables by itself: they hide nothing twice.
 #[test]
-fn variables_that_hide_gpus_count_or_are_said_to_be_ignored() {
-    let said = notes(&["catalogue:qwen3-8b", "--command", "CUDA_VISIBLE_DEVICES=0 GGML_CUDA_NO_VMM=1 llama-server"]);
-    assert!(said.contains("CUDA_VISIBLE_DEVICES=0 is ignored: the GPUs are specified"), "{said}");
-    assert!(said.contains("GGML_CUDA_NO_VMM=1 is ignored"), "{said}");
+fn ollama_is_told_of_hidden_gpus_once() {
+    let plan = on_three("CUDA_VISIBLE_DEVICES=1 ollama serve", &[]);
+    assert_eq!(plan["devices"][1]["layers"].as_array().unwrap().len(), 37, "{plan:#}");
+}
+
+#[rstest]
+#[case::unit("[Service]\nMemoryMax=16G\nExecStart=/usr/bin/llama-server -c 4096\n", 16 << 30, "MemoryMax=16G: at most 16.0 GiB")]
+#[case::share("[Service]\nMemoryMax=25%\nExecStart=/usr/bin/llama-server -c 4096\n", 16 << 30, "MemoryMax=25%: at most 25 %")]
+#[case::compose(
+    "services:\n  a:\n    image: ghcr.io/ggml-org/llama.cpp:server\n    command: -c 4096\n    mem_limit: 8g\n",
+    8 << 30,
+    "mem_limit: 8g: at most 8.0 GiB"
+)]
+#[case::compose_deploy(
+    "services:\n  a:\n    image: ghcr.io/ggml-org/llama.cpp:server\n    command: -c 4096\n    deploy:\n      resources:\n        limits:\n          \
+     memory: 12G\n",
+    12 << 30,
+    "limits of memory: 12G: at most 12.0 GiB"
+)]
+#[case::kubernetes(
+    "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n    image: ghcr.io/ggml-org/llama.cpp:server\n    args: [-c, \"4096\"]\n    \
+     resources:\n      limits:\n        memory: 10Gi\n",
+    10 << 30,
+    "limits of memory: 10Gi: at most 10.0 GiB"
+)]
+#[case::docker("docker run -m 9g --gpus all ghcr.io/ggml-org/llama.cpp:server -c 4096", 9 << 30, "-m 9g: at most 9.0 GiB")]
+#[case::systemd_run("systemd-run --user -p MemoryMax=20G llama-server -c 4096", 20 << 30, "MemoryMax=20G: at most 20.0 GiB")]
+#[case::more_than_there_is("[Service]\nMemoryMax=1T\nExecStart=/usr/bin/llama-server -c 4096\n", 64 << 30, "MemoryMax=1T")]
+#[case::none("[Service]\nMemoryMax=infinity\nExecStart=/usr/bin/llama-server -c 4096\n", 64 << 30, "")]
+fn limits_of_memory_hold_for_the_machine(#[case] text: &str, #[case] total: u64, #[case] note: &str) {
+    let plan = on_three(text, &[]);
+    let ram = plan["devices"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (ram["total"].as_u64().unwrap(), ram["free"].as_u64().unwrap()),
+        (total, total.min(60 << 30)),
+        "{ram:#}"
+    );
+    let notes = plan["notes"].to_string();
+    assert!(notes.contains(note), "{notes}");
+}
+
+#[rstest]
+#[case("max")]
+#[case("why")]
+#[case("best")]
+#[case("place")]
+#[case("sweep")]
+#[case("matrix")]
+fn questions_take_a_command_too(#[case] question: &str) {
+    let ask = |arguments: &[&str]| json(Sandbox::new().plimsoll().arg(question).args(MACHINE).args(arguments));
+    let typed = ["catalogue:qwen3-8b", "--engine", "llama.cpp", "--no-mmproj", "--ctx", "8192", "--kv-type", "q8_0"];
+    let command = "llama-server -m catalogue:qwen3-8b -c 8192 -ctk q8_0 -ctv q8_0";
+    let mut answers = [ask(&["--command", command]), ask(&typed)];
+    for answer in &mut answers {
+        answer.as_object_mut().unwrap().remove("notes");
+        if let Some(placed) = answer.get_mut("placed").and_then(Value::as_object_mut) {
+            placed.remove("notes");
+        }
+        if let Some(plan) = answer.get_mut("plan").and_then(Value::as_object_mut) {
+            plan.remove("notes");
+        }
+    }
+    let [pasted, typed] = answers;
+    assert_eq!(pasted, typed);
+}
+
+#[test]
+fn need_and_check_take_a_command() {
+    let sandbox = Sandbox::new();
+    let command = "llama-server -m catalogue:qwen3-0.6b -c 4096";
+    let found = json(sandbox.plimsoll().args(["need", "--command", command]));
+    let typed = ["need", "catalogue:qwen3-0.6b", "--engine", "llama.cpp", "--no-mmproj", "--ctx", "4096"];
+    assert_eq!(found, json(sandbox.plimsoll().args(typed)));
+    let checked = |more: &[&str]| json(sandbox.plimsoll().args(["check", "example"]).args(more));
+    let (alone, told) = (checked(&[]), checked(&["--command", "llama-server -m x.gguf -c 4096 -ctk q8_0 -ctv q8_0"]));
+    assert_ne!(alone, told, "the command stands over what the log shows");
+}
+
+#[test]
+fn a_command_that_starts_several_is_no_question() {
+    let (_, text) = FILES[2];
+    let said = refused(Sandbox::new().plimsoll().args(["why", "--command", text]).args(MACHINE), 2);
+    assert!(said.contains("it starts several servers: choose one with --pick, of 'small', 'large'"), "{said}");
+    let picked = json(Sandbox::new().plimsoll().args(["why", "--command", text, "--pick", "small"]).args(MACHINE));
+    assert!(picked["model"]["name"].as_str().is_some_and(|name| name.contains("0.6B")), "{picked:#}");
+    let said = refused(Sandbox::new().plimsoll().arg("why").args(MACHINE), 2);
+    assert!(said.contains("MODEL"), "{said}");
+}
+
+/// Two servers on one host, each with a card, and one of another host.
+fn with_servers(pattern: &str) -> std::process::Output {
+    let sandbox = Sandbox::new();
+    let mut asked = sandbox.plimsoll();
+    asked.args([
+        "plan",
+        "catalogue:qwen3-30b-a3b",
+        "--engine",
+        "llama.cpp",
+        "--ctx",
+        "4096",
+        "--gpu-layers",
+        "99",
+        "--json",
+    ]);
+    asked.args(["--fit", "off", "--no-mmproj", "--gpu", "name=own,total=24GiB,backend=CUDA", "--ram", "64GiB"]);
+    for (name, computer) in [("a", "10.0.0.2:50054"), ("b", "10.0.0.2:50055"), ("c", "10.0.0.3")] {
+        asked.args(["--gpu", &format!("name={name},total=32GiB,backend=CUDA,computer={computer}")]);
+    }
+    asked.args(["-ot", pattern]).output().unwrap()
+}
+
+#[rstest]
+#[case("exps=RPC0[10.0.0.2:50054]", "a")]
+#[case("exps=RPC0[10.0.0.2:50055]", "b")]
+#[case("exps=RPC0[10.0.0.3:50052]", "c")]
+#[case("exps=RPC1", "b")]
+#[case("exps=CUDA0", "own")]
+fn servers_of_one_host_are_told_apart_by_their_ports(#[case] pattern: &str, #[case] name: &str) {
+    let output = with_servers(pattern);
+    let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let most = plan["devices"].as_array().unwrap().iter().max_by_key(|device| device["weights"].as_u64());
+    assert_eq!(most.unwrap()["name"], name, "{plan:#}");
+}
+
+#[rstest]
+#[case("exps=RPC0[10.0.0.2:50052]", "computer=10.0.0.2:50052 describes a card of that server")]
+#[case("exps=RPC1[10.0.0.2:50054]", "it has CUDA0, RPC0[10.0.0.2:50054], RPC0[10.0.0.2:50055], RPC0[10.0.0.3:50052]")]
+#[case("exps=RPC0[elsewhere:50052]", "the machine has no device 'RPC0[elsewhere:50052]'")]
+fn an_unknown_server_is_refused(#[case] pattern: &str, #[case] part: &str) {
+    let output = with_servers(pattern);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(part), "{said}");
 }
 
 #[rstest]
@@ -229,12 +413,6 @@ fn ollama_is_its_variables(#[case] command: &str) {
 
 #[rstest]
 #[case(
-    "koboldcpp.exe --model x.gguf --contextsize 8192 --gpulayers 99 --flashattention --quantkv 1 --usecublas normal 0 mmq --threads 8"
-)]
-#[case(
-    "python3 -m llama_cpp.server --model x.gguf --n_ctx 8192 --n_gpu_layers 99 --flash_attn True --type_k 8 --type_v 8 --host 0.0.0.0"
-)]
-#[case(
     "podman run -p 8080:8080 ghcr.io/ggml-org/llama.cpp:full-cuda --server -m x.gguf -c 8192 -ngl 99 -fa -ctk q8_0 -ctv q8_0"
 )]
 #[case(
@@ -250,6 +428,52 @@ fn other_ways_to_start_a_server_are_read(#[case] command: &str) {
     assert_eq!(figures(pasted), figures(typed), "{command}");
 }
 
+/// What a library is told by programs that embed it.
+const EMBEDDED: [&str; 10] =
+    ["--batch", "512", "--parallel", "1", "--outputs", "ubatch", "--cache-ram", "0", "--ctx-checkpoints", "0"];
+
+#[rstest]
+#[case(
+    "koboldcpp.exe --model x.gguf --contextsize 8192 --gpulayers 99 --flashattention --quantkv 1 --usecublas normal 0 mmq --threads 8"
+)]
+#[case(
+    "python3 -m llama_cpp.server --model x.gguf --n_ctx 8192 --n_gpu_layers 99 --flash_attn True --type_k 8 --type_v 8 --host 0.0.0.0"
+)]
+fn programs_that_embed_the_library_have_its_defaults(#[case] command: &str) {
+    let pasted = plan(&["catalogue:qwen3-8b", "--command", command]);
+    let typed = ["--ctx", "8192", "--gpu-layers", "99", "--flash-attn", "on", "--kv-type", "q8_0"];
+    let model = &["catalogue:qwen3-8b", "--engine", "llama.cpp", "--no-mmproj"][..];
+    // the library keeps full windows unless told
+    let windows: &[&str] = if command.starts_with("python3") { &["--swa-full"] } else { &[] };
+    assert_eq!(figures(pasted), figures(plan(&[model, &typed[..], &EMBEDDED[..], windows].concat())), "{command}");
+}
+
+#[test]
+fn a_release_of_a_program_has_its_defaults() {
+    let model = ["catalogue:gemma3-27b", "--engine", "llama.cpp", "--no-mmproj", "--ctx", "65536"];
+    let cache = |more: &[&str]| plan(&[&model[..], more].concat())["totals"]["cache"].as_u64().unwrap();
+    let release = ["--release", "koboldcpp 1.113.2"];
+    let (of_program, of_server) = (cache(&release), cache(&["--release", "2026-05-17", "--parallel", "1"]));
+    assert!(of_program > 4 * of_server, "{of_program} {of_server}");
+    assert_eq!(of_program, cache(&["--release", "2026-05-17", "--parallel", "1", "--swa-full"]));
+    // what is given stands over it
+    assert_eq!(cache(&[&release[..], &["--swa-full=false"]].concat()), of_server);
+    let said = notes(&[&model[..], &release[..]].concat());
+    let says = "what is not given is as KoboldCpp sets it: --batch 512 --ubatch 512 --parallel 1 --swa-full";
+    assert!(said.contains(says), "{said}");
+    assert!(said.contains("LostRuins/koboldcpp 2235"), "{said}");
+}
+
+#[rstest]
+#[case("llama-cpp-python 0.3.36", 512, 0)]
+#[case("koboldcpp 1.113.2", 8320, 37)]
+#[case("lm studio 2.41.0", 4096, 37)]
+fn contexts_and_layers_of_programs_are_their_own(#[case] release: &str, #[case] ctx: u64, #[case] layers: u64) {
+    let plan = plan(&["catalogue:qwen3-8b", "--engine", "llama.cpp", "--release", release]);
+    let found = (plan["settings"]["ctx"].as_u64(), plan["offloaded"].as_u64());
+    assert_eq!(found, (Some(ctx.next_multiple_of(256)), Some(layers)), "{plan:#}");
+}
+
 #[rstest]
 #[case("koboldcpp --model x.gguf --contextsize 8192 --lowvram --usemlock --moecpu --quiet",
     &["--no-kv-offload", "--load-mode", "mlock", "--n-cpu-moe", "999"])]
@@ -260,7 +484,10 @@ fn other_ways_to_start_a_server_are_read(#[case] command: &str) {
 fn options_of_other_programs_are_those_of_llama_server(#[case] command: &str, #[case] same: &[&str]) {
     let pasted = plan(&["catalogue:qwen3-30b-a3b", "--command", command]);
     let typed = ["catalogue:qwen3-30b-a3b", "--engine", "llama.cpp", "--no-mmproj", "--ctx", "8192"];
-    assert_eq!(figures(pasted), figures(plan(&[&typed[..], same].concat())), "{command}");
+    // the server of llama-cpp-python has no layers on a GPU and no flash attention unless told
+    let alone: &[&str] =
+        if command.starts_with("python3") { &["--gpu-layers", "0", "--flash-attn", "off", "--swa-full"] } else { &[] };
+    assert_eq!(figures(pasted), figures(plan(&[&typed[..], &EMBEDDED[..], alone, same].concat())), "{command}");
 }
 
 #[rstest]

@@ -2,6 +2,7 @@
 
 use predicates::prelude::*;
 use predicates::str::contains;
+use rstest::rstest;
 use serde_json::Value;
 
 use super::{Sandbox, json, refused};
@@ -151,7 +152,74 @@ fn a_projector_beside_a_file_is_planned_with_it() {
     let found = beside("gemma3-4b", &[]);
     assert_eq!(part(&found, "vision")["devices"], part(&given, "vision")["devices"]);
     assert_eq!(beside("gemma3-4b", &["--no-mmproj"])["parts"].as_array().unwrap().len(), 1);
+    // another model in the folder: its name says that it is not of that
     let other = beside("llama3.2-1b", &[]);
     assert_eq!(other["parts"].as_array().unwrap().len(), 1);
-    assert!(other["notes"].to_string().contains("it belongs to another model"), "{}", other["notes"]);
+    assert!(!other["notes"].to_string().contains("projector"), "{}", other["notes"]);
+}
+
+/// The plan of a model alone in a folder with these projectors, under other names.
+fn alone_with(model: &str, projectors: &[(&str, &str)]) -> Value {
+    let sandbox = Sandbox::new();
+    let path = sandbox.model(model);
+    for (name, file) in projectors {
+        std::fs::rename(sandbox.projector(name), sandbox.folder.path().join(file)).unwrap();
+    }
+    let mut command = sandbox.plimsoll();
+    command.arg("plan").arg(path).args(["--engine", "llama.cpp"]).args(MACHINE);
+    json(command.args(["--ctx", "4096"]))
+}
+
+#[rstest]
+// tokens of the same width, but of other architectures
+#[case(
+    "qwen3-30b-a3b",
+    "kimi-vl-a3b-f16",
+    "its type 'kimivl' belongs to models of deepseek2, and this is one of qwen3moe"
+)]
+#[case(
+    "qwen3-30b-a3b",
+    "smolvlm2-2.2b-f16",
+    "its type 'idefics3' belongs to models of llama, and this is one of qwen3moe"
+)]
+// of the same architecture, but of other widths
+#[case("gemma3-27b", "gemma3-4b-f16", "it belongs to another model")]
+fn a_projector_of_another_model_is_not_planned(#[case] model: &str, #[case] projector: &str, #[case] why: &str) {
+    let plan = alone_with(model, &[(projector, "mmproj-F16.gguf")]);
+    assert_eq!(plan["parts"].as_array().unwrap().len(), 1);
+    assert!(plan["notes"].to_string().contains(why), "{}", plan["notes"]);
+}
+
+#[test]
+fn of_several_projectors_none_is_guessed() {
+    let both = [("gemma3-4b-f16", "mmproj-F16.gguf"), ("gemma3-27b-bf16", "mmproj-BF16.gguf")];
+    // only one has tokens of this width
+    assert_eq!(alone_with("gemma3-4b", &both)["parts"].as_array().unwrap().len(), 2);
+    let sandbox = Sandbox::new();
+    let path = sandbox.model("gemma3-4b");
+    for file in ["mmproj-F16.gguf", "mmproj-model-f32.gguf"] {
+        std::fs::rename(sandbox.projector("gemma3-4b-f16"), sandbox.folder.path().join(file)).unwrap();
+    }
+    let planned = |more: &[&str]| {
+        let mut command = sandbox.plimsoll();
+        command.arg("plan").arg(&path).args(["--engine", "llama.cpp", "--ctx", "4096"]).args(MACHINE);
+        json(command.args(more))
+    };
+    let plan = planned(&[]);
+    assert_eq!(plan["parts"].as_array().unwrap().len(), 1);
+    let says =
+        "2 beside the file may be its own (mmproj-F16.gguf, mmproj-model-f32.gguf), and --mmproj FILE says which";
+    assert!(plan["notes"].to_string().contains(says), "{}", plan["notes"]);
+    assert_eq!(planned(&["--mmproj", "mmproj-F16.gguf"])["parts"].as_array().unwrap().len(), 2);
+}
+
+/// Where no server can be asked, the catalogue stands in: with the projector, and a word on Ollama's own file.
+#[test]
+fn a_name_of_ollamas_library_is_planned_with_its_projector() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    let plan = json(command.args(["plan", "gemma4:e4b", "--ctx", "4096", "--offline"]).args(MACHINE));
+    let notes = plan["notes"].to_string();
+    assert!(notes.contains("is planned with it; Ollama's file of this name may have other types"), "{notes}");
+    assert!(plan["parts"].as_array().unwrap().len() > 1, "{plan:#}");
 }

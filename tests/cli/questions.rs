@@ -65,6 +65,27 @@ fn max_takes_a_number_of_layers_and_reports_when_nothing_fits() {
     assert_eq!((&end["value"], &end["next"]), (&Value::from(131_072), &Value::Null));
 }
 
+/// Without a GPU, what fits RAM is asked.
+#[test]
+fn max_without_a_gpu_is_what_fits_ram() {
+    let sandbox = Sandbox::new();
+    let asked = |question: &str, ram: &str, more: &[&str]| {
+        let mut command = sandbox.plimsoll();
+        command.arg(question).arg(sandbox.model("llama3.1-8b")).args(["--gpu", "none", "--ram", ram]).args(more);
+        command
+    };
+    let (little, much) = ("total=16GiB,free=8GiB", "total=64GiB,free=12GiB");
+    let [small, large] = [little, much].map(|ram| json(&mut asked("max", ram, &[])));
+    assert!(small["value"].as_u64() < large["value"].as_u64(), "{small:#}");
+    assert_eq!(small["plan"]["verdict"], "cpu");
+    let next = small["next"].as_u64().unwrap().to_string();
+    let beyond = json(&mut asked("plan", little, &["--ctx", &next]));
+    assert_ne!(beyond["verdict"], "cpu", "{beyond:#}");
+    let output = asked("max", little, &[]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("is the largest value with all in RAM"), "{text}");
+}
+
 #[test]
 fn every_change_of_why_works_on_the_command_line() {
     let sandbox = Sandbox::new();

@@ -11,9 +11,10 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use super::super::value;
 use super::OllamaArgs;
 use crate::engine::EngineId;
+use crate::machine::spec::RamLimit;
 use crate::machine::{CpuInstructions, Link, Os, drivers};
-use crate::settings::Settings;
 use crate::settings::flag::{Flag, Takes};
+use crate::settings::{ProgramDefaults, Settings};
 use crate::units::Bandwidth;
 
 const KNOBS: &str = "Knobs";
@@ -36,6 +37,10 @@ pub(in super::super) struct KnobArgs {
     pub(in super::super) model_draft: Option<PathBuf>,
     /// What is to be said of options that are none of these.
     pub(in super::super) remarks: Vec<String>,
+    /// What the program of `--release`, or of a command that was pasted, sets by itself.
+    pub(in super::super) defaults: Option<&'static ProgramDefaults>,
+    /// Options that were turned off.
+    pub(in super::super) declined: Vec<Flag>,
     /// A scenario says all that a plan depends on: neither the environment nor config.toml do.
     pub(in super::super) is_complete: bool,
 }
@@ -53,6 +58,9 @@ impl KnobArgs {
     pub(in super::super) fn give(&mut self, flag: Flag, text: &str) -> Result<(), String> {
         flag.read(&mut self.settings, text)?;
         self.given.push(flag);
+        if flag == Flag::Release {
+            self.defaults = ProgramDefaults::named(text);
+        }
         Ok(())
     }
 }
@@ -158,7 +166,7 @@ impl TypedValueParser for FlagParser {
 #[command(next_help_heading = "Machine")]
 pub(in super::super) struct MachineArgs {
     /// A GPU, once per GPU: a card ("RTX 4090"), a size (24GiB),
-    /// name=…,total=…,free=…,backend=…,integrated=…,compute=…,driver=…,gfx=…,pci=…,link=…,computer=…,also-vulkan, or none. If given, GPUs are not detected.
+    /// name=…,total=…,free=…,backend=…,integrated=…,compute=…,driver=…,gfx=…,pci=…,link=…,computer=HOST[:PORT],also-vulkan, or none. If given, GPUs are not detected.
     #[arg(long, value_name = "GPU", allow_hyphen_values = true)]
     pub(in super::super) gpu: Vec<String>,
     /// System RAM: a size, or total=…,free=…,swap=…,bandwidth=80GB/s. If given, RAM is not detected.
@@ -199,4 +207,7 @@ pub(in super::super) struct MachineArgs {
     /// Variables of a command that was pasted.
     #[arg(skip)]
     pub(in super::super) variables: Vec<(String, String)>,
+    /// The most RAM that what it starts may use.
+    #[arg(skip)]
+    pub(in super::super) ram_limit: Option<RamLimit>,
 }

@@ -17,12 +17,12 @@ use super::{DIFFERS, apply, compare, model};
 use crate::answer::check::running::{HeldMemory, ListedModel, driver_overhead, machine_before};
 use crate::engine::PlanRequest;
 use crate::export::{Head, record};
-use crate::hardware::visible::ServerProcess;
-use crate::hardware::{DetectOptions, Detected, visible};
+use crate::hardware::processes::ServerProcess;
+use crate::hardware::{DetectOptions, Detected, processes};
 use crate::observed::{Load, Observation, ProcessMemory, PsRow};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Confidence, OllamaPs, Plan};
-use crate::running::held as processes;
+use crate::running::held as held_by;
 use crate::running::ollama::RunningOllama;
 use crate::settings::{Context, Flag, Release};
 use crate::source::Roots;
@@ -41,9 +41,9 @@ pub(super) enum Live {
 
 /// Looks for what runs: output with a load in it first, then command lines, then Ollama's own list.
 pub(super) fn look() -> Result<Live, CliError> {
-    let servers = visible::servers();
+    let servers = processes::servers();
     let (mut looked, mut quiet) = (Vec::new(), None);
-    for mut output in visible::outputs(&servers) {
+    for mut output in processes::outputs(&servers) {
         match Observation::read(&mut output.text) {
             Ok(seen) if seen.load().is_some_and(Load::has_memory) => {
                 error::say(&format!("note: this is from {}", output.name));
@@ -106,7 +106,7 @@ pub(super) fn check(args: &CheckArgs, live: Live) -> Result<ExitCode, CliError> 
 pub(super) fn held(args: &CheckArgs, load: &Load) -> String {
     let Ok(source) = MachineSource::read(&args.machine) else { return String::new() };
     let detected = hardware::detect(&DetectOptions { gpus: true, ..source.search });
-    let Ok(found) = driver_overhead(load, &processes(&detected.processes)) else {
+    let Ok(found) = driver_overhead(load, &held_by(&detected.processes)) else {
         return String::new();
     };
     let mut page = Page::default();
@@ -135,7 +135,7 @@ fn of_server(args: &CheckArgs, server: &ServerProcess, detected: &Detected) -> R
         CliError::Model(format!("the command line of llama-server (process {}) cannot be read", server.pid))
     })?;
     let found = model(args, load)?;
-    let own: Vec<ProcessMemory> = processes(&detected.processes);
+    let own: Vec<ProcessMemory> = held_by(&detected.processes);
     let own: Vec<ProcessMemory> = own.into_iter().filter(|process| process.pid == u64::from(server.pid)).collect();
     // the settings of the command, on the machine as it was before
     let settings = compare(args, load, &found)?.request;
@@ -164,7 +164,7 @@ fn of_row(args: &CheckArgs, row: &PsRow, detected: &Detected) -> Result<RunningC
     }
     apply(&args.knobs, &mut request.settings);
     let is_own = |process: &ProcessMemory| process.name.contains("ollama") || process.name.contains("llama-server");
-    let own: Vec<ProcessMemory> = processes(&detected.processes).into_iter().filter(is_own).collect();
+    let own: Vec<ProcessMemory> = held_by(&detected.processes).into_iter().filter(is_own).collect();
     request.machine = Arc::new(machine_before(&request.machine, &own));
     let plan = request.plan()?;
     let name = format!("{}, loaded by Ollama", one_line(&row.name));

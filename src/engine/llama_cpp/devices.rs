@@ -96,17 +96,21 @@ fn all_or_one(machine: &Machine, settings: &Settings) -> Result<Vec<usize>, Engi
 /// # Errors
 /// When the machine lacks it.
 pub fn gpu(machine: &Machine, name: &DeviceName) -> Result<usize, EngineError> {
-    // devices of other computers may have their address behind the name
-    let word = name.as_str().split('[').next().unwrap_or_default();
-    let own = |at: &usize| machine.device_name(*at).is_some_and(|own| own.eq_ignore_ascii_case(word));
+    let own = |at: &usize| machine.device_name(*at).is_some_and(|own| own.eq_ignore_ascii_case(name.as_str()));
     let buffers = |at: &usize| machine.buffer_name(*at).is_some_and(|own| own.eq_ignore_ascii_case(name.as_str()));
     let known = 0..machine.gpus.len();
     let by_index = name.index().filter(|at| known.contains(at));
     let found = by_index.or_else(|| known.clone().find(buffers)).or_else(|| known.clone().find(own));
     found.ok_or_else(|| {
-        let names: Vec<String> = known.filter_map(|at| machine.device_name(at)).collect();
+        // a server of another computer behind the name
+        let server = name.as_str().split_once('[').and_then(|(_, rest)| rest.strip_suffix(']'));
+        let names: Vec<String> = known
+            .filter_map(|at| if server.is_some() { machine.buffer_name(at) } else { machine.device_name(at) })
+            .collect();
         let listed = if names.is_empty() { "it has no GPU".to_owned() } else { format!("it has {}", names.join(", ")) };
-        EngineError::Settings(format!("the machine has no device '{name}': {listed}"))
+        let describe = server
+            .map_or_else(String::new, |server| format!("; --gpu …,computer={server} describes a card of that server"));
+        EngineError::Settings(format!("the machine has no device '{name}': {listed}{describe}"))
     })
 }
 

@@ -110,6 +110,16 @@ pub fn limits_tokens(header: &Header, asked: bool) -> bool {
     })
 }
 
+/// The types of a projector's file, as its header names them, vision before audio.
+pub fn types(header: &Header) -> Vec<ProjectorType> {
+    let has = |modality: &Modality| {
+        let key = format!("clip.has_{}_encoder", modality.name());
+        header.metadata.get(&key).and_then(Value::as_bool) == Some(true)
+    };
+    let named = |modality| ProjectorType::named(name(header, modality));
+    Modality::ALL.into_iter().filter(has).filter_map(named).collect()
+}
+
 /// The name of the type of a file's projector.
 fn name(header: &Header, modality: Modality) -> &str {
     let keys = ["clip.projector_type".to_owned(), format!("clip.{}.projector_type", modality.name())];

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::HfReference;
 use crate::gguf::read::ShardName;
+use crate::source::file_name::{is_model, label};
 use crate::source::store::missing_shard;
 
 /// A model of a repository, in one quantisation.
@@ -80,16 +81,8 @@ pub(in crate::source) fn choose<'g>(
 /// The models among `files`, or among those in `folder`.
 pub(in crate::source) fn groups(files: &[String], folder: Option<&str>) -> Vec<RepoModel> {
     let inside = |file: &&String| folder.is_none_or(|folder| file.starts_with(&format!("{folder}/")));
-    let is_model = |file: &&String| {
-        let name = file.rsplit('/').next().unwrap_or(file).to_lowercase();
-        std::path::Path::new(&name).extension().is_some_and(|ending| ending == "gguf")
-            && !name.contains("mmproj")
-            && !name.contains("imatrix")
-            // a draft for the model of the same name
-            && !name.starts_with("mtp-")
-    };
     let mut shards: BTreeMap<(String, u64), Vec<String>> = BTreeMap::new();
-    for file in files.iter().filter(inside).filter(is_model) {
+    for file in files.iter().filter(inside).filter(|file| is_model(file)) {
         let stem = ShardName::parse(file).map_or_else(
             || (file.get(..file.len() - ".gguf".len()).unwrap_or(file).to_owned(), 1),
             |name| (name.stem, name.count),
@@ -126,53 +119,9 @@ fn listed(labels: &[&str]) -> String {
     if labels.len() > MAX_SHOWN { format!("{shown} and {} more", labels.len() - MAX_SHOWN) } else { shown }
 }
 
-/// The quantisation in the file's name, else in its folder's, else the name itself.
-fn label(stem: &str) -> String {
-    let name = stem.rsplit('/').next().unwrap_or(stem);
-    let mut parts = stem.rsplit('/');
-    let found = parts.next().and_then(quant_in).or_else(|| parts.next().and_then(quant_in));
-    found.unwrap_or(name).to_owned()
-}
-
-/// The last part of `text` that starts like a quantisation, up to the end.
-fn quant_in(text: &str) -> Option<&str> {
-    let starts = text.char_indices().filter(|(at, _)| *at == 0 || text[..*at].ends_with(['-', '.', '_']));
-    let at = starts.map(|(at, _)| at).rfind(|at| is_quant(&text[*at..]))?;
-    let before = text[..at].strip_suffix("UD-").filter(|rest| rest.is_empty() || rest.ends_with(['-', '.', '_']));
-    Some(&text[before.map_or(at, str::len)..])
-}
-
-/// Whether `text` begins with `Q4_`, `IQ2_`, `TQ1_`, `F16`, `BF16`, `F32` or `MXFP4`.
-fn is_quant(text: &str) -> bool {
-    let text = text.to_ascii_uppercase();
-    let digit = |rest: &str| {
-        let mut chars = rest.chars();
-        chars.next().is_some_and(|c| c.is_ascii_digit()) && matches!(chars.next(), Some('_') | None)
-    };
-    ["IQ", "TQ", "Q"].iter().any(|start| text.strip_prefix(start).is_some_and(digit))
-        || ["BF16", "F16", "F32", "FP16", "MXFP4", "NVFP4"].iter().any(|start| {
-            text.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '_']))
-        })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
-
-    #[rstest]
-    #[case("Qwen3-8B-Q4_K_M", "Q4_K_M")]
-    #[case("model.q8_0", "q8_0")]
-    #[case("gpt-oss-20b-mxfp4", "mxfp4")]
-    #[case("M-UD-Q4_K_XL", "UD-Q4_K_XL")]
-    #[case("BF16/M-BF16", "BF16")]
-    #[case("UD-IQ1_S/model", "UD-IQ1_S")]
-    #[case("Qwen3-8B", "Qwen3-8B")]
-    #[case("llama-2-7b.Q4_0", "Q4_0")]
-    fn labels_are_quantisations(#[case] stem: &str, #[case] expected: &str) {
-        assert_eq!(label(stem), expected);
-    }
-
     #[test]
     fn shards_are_one_model_and_projectors_none() {
         let files = [

@@ -1,11 +1,4 @@
-//! `CUDA_VISIBLE_DEVICES` and similar variables: which GPUs a program may use, and in which order; and the programs
-//! that serve models on this machine.
-//!
-//! CUDA C++ Programming Guide, "CUDA Environment Variables": a list of indices or of UUIDs (a unique prefix suffices);
-//! the first invalid entry and all after it are ignored, and an empty list hides every GPU. From
-//! `torch/cuda/__init__.py` of torch 2.5, `_parse_visible_devices`, which follows the driver: a duplicate hides all
-//! GPUs, text after the digits of an index is ignored, and indices and UUIDs cannot be mixed. Assumed: ROCm parses its
-//! variables the same way.
+//! The programs that serve models on this machine, their output, and what they hold.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,67 +11,6 @@ use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind
 use crate::observed::sample::InRam;
 use crate::text::shell_word;
 use crate::units::Bytes;
-
-/// A variable and its accepted values.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct VisibilityRule<'a> {
-    /// Name of the variable.
-    pub name: &'a str,
-    /// The program that reads it.
-    pub program: &'a str,
-    /// Prefixes of UUIDs.
-    pub prefixes: &'a [&'a str],
-    /// Number of GPUs that can be selected by index; MIG instances cannot.
-    pub countable: usize,
-}
-
-/// The GPUs that the variable selects.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Visible {
-    /// Indices, in the order of use.
-    pub indices: Vec<usize>,
-    /// One sentence on its effect.
-    pub note: Option<String>,
-}
-
-/// Evaluates `value` on a computer whose GPUs have these UUIDs, in the driver's order.
-pub(super) fn visible(rule: &VisibilityRule<'_>, value: Option<&str>, uuids: &[&str]) -> Visible {
-    let Some(value) = value else { return Visible { indices: (0..rule.countable).collect(), note: None } };
-    let shown = format!("{}={value}", rule.name);
-    if value.trim().is_empty() {
-        return Visible { indices: Vec::new(), note: Some(format!("{} is empty, which hides all GPUs", rule.name)) };
-    }
-    let mut indices = Vec::new();
-    let by_uuid = rule.prefixes.iter().any(|prefix| value.trim_start().starts_with(prefix));
-    for entry in value.split(',').map(str::trim) {
-        match if by_uuid { by_uuid_prefix(rule, entry, uuids) } else { by_number(entry, rule.countable) } {
-            Some(index) if indices.contains(&index) => {
-                let note = format!("{shown} names a GPU twice, so {} hides all GPUs", rule.program);
-                return Visible { indices: Vec::new(), note: Some(note) };
-            }
-            Some(index) => indices.push(index),
-            None => {
-                let rest = if entry.is_empty() { "an empty entry".to_owned() } else { format!("'{entry}'") };
-                let note = format!("{shown}: {rest} names no GPU, so it and all later entries are ignored");
-                return Visible { indices, note: Some(note) };
-            }
-        }
-    }
-    let note = format!("{shown} leaves {} of {}", indices.len(), rule.countable);
-    Visible { indices, note: Some(note) }
-}
-
-fn by_uuid_prefix(rule: &VisibilityRule<'_>, entry: &str, uuids: &[&str]) -> Option<usize> {
-    let is_uuid = rule.prefixes.iter().any(|prefix| entry.starts_with(prefix));
-    let mut matching = uuids.iter().enumerate().filter(|(_, uuid)| is_uuid && uuid.starts_with(entry));
-    matching.next().filter(|_| matching.next().is_none()).map(|(index, _)| index)
-}
-
-fn by_number(entry: &str, count: usize) -> Option<usize> {
-    let digits = entry.strip_prefix('+').unwrap_or(entry);
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    digits.get(..end)?.parse().ok().filter(|&index| index < count)
-}
 
 /// The output of a running program.
 pub struct Output {
@@ -242,41 +174,4 @@ fn kilobytes(text: &str, key: &str) -> Option<Bytes> {
 fn log(pid: u32) -> Option<PathBuf> {
     let target = |fd: u32| std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok();
     [2, 1].into_iter().filter_map(target).find(|path| path.is_file())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    const UUIDS: [&str; 4] = ["GPU-aa11", "GPU-aa22", "GPU-bb33", "MIG-cc44"];
-    const CUDA: VisibilityRule<'static> =
-        VisibilityRule { name: "CUDA_VISIBLE_DEVICES", program: "CUDA", prefixes: &["GPU-", "MIG-"], countable: 3 };
-
-    #[rstest]
-    #[case(None, &[0, 1, 2])]
-    #[case(Some(""), &[])]
-    #[case(Some("-1"), &[])]
-    #[case(Some("1"), &[1])]
-    #[case(Some("2, 0"), &[2, 0])]
-    #[case(Some("0,7,1"), &[0])]
-    #[case(Some("0,-1,1"), &[0])]
-    #[case(Some("1,1"), &[])]
-    #[case(Some("GPU-bb,GPU-aa11"), &[2, 0])]
-    #[case(Some("GPU-aa"), &[])]
-    #[case(Some("GPU-cc,0"), &[])]
-    #[case(Some("GPU-bb,0"), &[2])]
-    #[case(Some("0,GPU-bb"), &[0])]
-    #[case(Some("MIG-cc44"), &[3])]
-    #[case(Some("3"), &[])]
-    #[case(Some("GPU-"), &[])]
-    #[case(Some("+1,2nd"), &[1, 2])]
-    #[case(Some(",0"), &[])]
-    #[case(Some("none"), &[])]
-    #[case(Some("99999999999999999999"), &[])]
-    fn the_variable_selects_and_orders(#[case] value: Option<&str>, #[case] expected: &[usize]) {
-        let visible = visible(&CUDA, value, &UUIDS);
-        assert_eq!(visible.indices, expected);
-        assert_eq!(visible.note.is_some(), value.is_some());
-    }
 }
