@@ -161,12 +161,22 @@ fn presets_are_listed_and_found() {
 #[test]
 fn a_system_by_name_sets_its_ram() {
     let sandbox = Sandbox::new();
-    let system = plan(&sandbox, &["--gpu", "M4 Max 64GB"]);
+    let system = plan(&sandbox, &["--gpu", "M4 Max 64GB,macos=15"]);
     assert_eq!(
         (&system["devices"][0]["total"], &system["devices"][1]["total"]),
         (&(48_u64 << 30).into(), &(64_u64 << 30).into())
     );
-    assert!(system["notes"].to_string().contains("assumed"), "{}", system["notes"]);
+    assert!(system["notes"].to_string().contains("macOS 13 to 15 (48.0 GiB) is assumed free"), "{}", system["notes"]);
+    let newest = plan(&sandbox, &["--gpu", "M4 Max 128GB"]);
+    assert_eq!(newest["devices"][0]["total"], 110_100_u64 << 20);
+    assert!(
+        newest["notes"].to_string().contains("on macOS 26 (107.5 GiB; macos= states another version)"),
+        "{}",
+        newest["notes"]
+    );
+    let refused = sandbox.plimsoll().args(["devices", "--gpu", "RTX 4090,macos=15"]).assert().failure();
+    let words = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+    assert!(words.contains("a Mac that is known by name"), "{words}");
 }
 
 #[test]
