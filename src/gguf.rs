@@ -32,12 +32,17 @@ pub use value::{Array, ElementType, Elements, Value};
 pub struct Header {
     /// 2 or 3.
     pub version: u32,
+    /// Byte order of its numbers; files are written for the computers that read them.
+    pub endian: Endian,
     /// Keys and values in file order.
     pub metadata: Metadata,
     /// Tensors in file order; shards one after the other.
     pub tensors: Vec<Tensor>,
     /// Byte offset of the tensor data in the first shard.
     pub data_start: u64,
+    /// The first tensor that does not begin where the one before ends, as part of a sentence; llama.cpp refuses such
+    /// files.
+    pub misplaced: Option<String>,
     /// Oddities that do not prevent reading, one sentence each.
     pub notes: Vec<String>,
 }

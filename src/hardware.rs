@@ -4,6 +4,7 @@
 //! A driver may take seconds to wake up: do not call [`detect`] on a user interface's thread.
 
 mod apple;
+mod cgroup;
 mod fdinfo;
 mod modules;
 mod nvidia;
@@ -223,7 +224,7 @@ fn gpus(options: &DetectOptions, ram: Ram, chip: &str) -> Vec<CollectedGpus> {
         all.push(sysfs::intel(tree));
     }
     if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
-        all.push(apple::collect(ram, chip, apple::query()));
+        all.push(apple::collect(ram, chip, apple::macos(), apple::query()));
     } else {
         all.push(CollectedGpus::none(sysfs::others(tree.as_ref())));
     }

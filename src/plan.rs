@@ -228,6 +228,14 @@ pub struct Uncertainty {
 }
 
 impl Uncertainty {
+    /// How a reason begins that is that llama.cpp would not load a file.
+    pub const REFUSES: &'static str = "llama.cpp refuses";
+
+    /// Whether it is that llama.cpp would not load a file.
+    pub fn is_refusal(&self) -> bool {
+        self.reason.starts_with(Self::REFUSES)
+    }
+
     /// Why the sizes of a model's tensors are not exact.
     pub fn of_weights(model: &Model) -> Option<Self> {
         let reason = model.mixture.as_ref()?.uncertainty()?.to_owned();

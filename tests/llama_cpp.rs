@@ -1,6 +1,7 @@
 //! The llama.cpp engine against what llama.cpp itself measured: on a simulated card that supports everything (`plain`),
 //! and on devices that decide what the host code of its backends decides.
 
+mod refused;
 mod unlisted;
 
 use std::collections::{BTreeMap, BTreeSet};

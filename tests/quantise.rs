@@ -9,7 +9,7 @@ use std::fs;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use plimsoll::gguf::{FileType, GgmlType, Header, Tensor, Value};
+use plimsoll::gguf::{Endian, FileType, GgmlType, Header, Tensor, Value};
 use plimsoll::model::Model;
 use plimsoll::settings::knob::{Bounds, Knob, QUANTISATIONS};
 use plimsoll::source::catalogue;
@@ -223,7 +223,15 @@ fn mixture(tensors: Vec<Tensor>, architecture: &str, experts: u32, kv_heads: u32
     ];
     let keys = keys.map(|(key, n)| (format!("{architecture}.{key}").into_boxed_str(), Value::U32(n)));
     let metadata = [("general.architecture".into(), Value::String(architecture.into()))].into_iter().chain(keys);
-    let header = Header { version: 3, metadata: metadata.collect(), tensors, data_start: 0, notes: Vec::new() };
+    let header = Header {
+        version: 3,
+        endian: Endian::NATIVE,
+        metadata: metadata.collect(),
+        tensors,
+        data_start: 0,
+        misplaced: None,
+        notes: Vec::new(),
+    };
     Model::from_header(header, "drawn").unwrap()
 }
 

@@ -148,8 +148,8 @@ pub(super) fn margin(plan: &Plan) -> String {
     let above = headroom.above_kept();
     if above.is_short() || headroom.is_tight() {
         let then =
-            tightest.driver.filter(|driver| driver.loaded.most > Bytes::ZERO).map_or_else(String::new, |driver| {
-                format!(" for {}'s {} ({})", driver.backend.name(), driver.loaded, driver.known_from())
+            tightest.driver.filter(|driver| driver.held().most > Bytes::ZERO).map_or_else(String::new, |driver| {
+                format!(" for {}'s {} ({})", driver.backend.name(), driver.held(), driver.known_from())
             });
         return match (above.is_short(), left.is_short()) {
             (_, true) => format!("{} more than is free{place}", left.lacking()),
@@ -188,12 +188,16 @@ fn driver(plan: &Plan, said: bool) -> String {
     if headroom.is_tight() {
         // what other machines were seen to take need not be what this one takes
         let likely = driver.basis == Basis::Remembered && (headroom.left - driver.loaded.least).is_short();
-        let then = if likely { "the load would probably fail" } else { "the load may fail" };
+        let then = match driver.context {
+            _ if likely => "the load would probably fail",
+            Some(_) if !(headroom.left - driver.loaded.most).is_short() => "it may fail before the context is full",
+            _ => "the load may fail",
+        };
         let is_tightest = plan.tightest_gpu().is_some_and(|(tightest, _)| tightest.id == id);
         return if said && is_tightest {
             format!(" {}.", capitalised(then))
         } else {
-            format!(" {name} itself takes {} besides ({from}), and {id} has {left} left: {then}.", driver.loaded)
+            format!(" {name} itself takes {} besides ({from}), and {id} has {left} left: {then}.", driver.held())
         };
     }
     let growth = driver.first_prompt(has_experts);

@@ -78,10 +78,10 @@ fn plan(ready: &ResolvedArgs, package: &Package) -> String {
 
 /// What the model's header says.
 fn model(named: &Path, opened: &OpenedModel) -> String {
-    let Header { version, metadata, tensors, data_start, notes } = &opened.header;
+    let Header { version, endian, metadata, tensors, data_start, misplaced: _, notes } = &opened.header;
     let mut out = format!("{}\n", without_secrets(&one_line(&named.display().to_string())));
     let file = if opened.paths.len() > 1 { format!("{} shards, ", opened.paths.len()) } else { String::new() };
-    out += &format!("{file}GGUF version {version}, tensors from byte {data_start}\n");
+    out += &format!("{file}GGUF version {version}, {endian}-endian, tensors from byte {data_start}\n");
     let mut types: BTreeMap<String, (usize, Bytes)> = BTreeMap::new();
     for tensor in tensors {
         let entry = types.entry(tensor.ty.to_string()).or_default();
@@ -123,6 +123,8 @@ fn shown(value: &Value) -> String {
             Elements::I32(all) if all.len() <= MAX_ELEMENTS => format!("{all:?}"),
             Elements::F32(all) if all.len() <= MAX_ELEMENTS => format!("{all:?}"),
             Elements::Bool(all) if all.len() <= MAX_ELEMENTS => format!("{all:?}"),
+            Elements::Integers(_, all) if all.len() <= MAX_ELEMENTS => format!("{all:?}"),
+            Elements::F64(all) if all.len() <= MAX_ELEMENTS => format!("{all:?}"),
             elements => format!("{} of {:?}", array.len, elements.kind()),
         },
         other => other.as_bool().map_or_else(|| format!("{:?}", other.kind()), |flag| flag.to_string()),

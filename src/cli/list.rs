@@ -181,6 +181,12 @@ fn planned(items: &[Arc<Item>], request: &SurveyRequest, roots: &Roots) -> Vec<L
 }
 
 impl ListRow {
+    /// That llama.cpp would refuse the file, and why.
+    fn refused(&self) -> Option<&str> {
+        let mut reasons = self.planned.as_ref().ok()?.plan.uncertainties.iter();
+        reasons.find(|reason| reason.is_refusal()).map(|reason| reason.reason.as_str())
+    }
+
     fn of(item: &Arc<Item>, status: ModelStatus) -> Self {
         let planned = match status {
             ModelStatus::Complete(plan, fit) => Ok(ListedModel { plan, fit, trained_for_need: None }),
@@ -263,6 +269,8 @@ struct Record<'a> {
     /// The context that it is judged by.
     ctx: Option<u64>,
     confidence: Option<Confidence>,
+    /// That llama.cpp would refuse the file, and why; null where nothing is known of that.
+    refused: Option<&'a str>,
     verdict: Option<Verdict>,
     outcome: Option<Outcome>,
     on_gpu: Option<Ratio>,
@@ -307,6 +315,7 @@ impl<'a> From<&'a ListRow> for Record<'a> {
             missing_projector: item.missing_projector(),
             ctx: known.map(|known| known.plan.settings.ctx),
             confidence: known.map(|known| known.plan.confidence),
+            refused: row.refused(),
             verdict: fit.map(|fit| fit.verdict),
             outcome: fit.map(|fit| fit.outcome),
             on_gpu: fit.map(|fit| fit.on_gpu),
@@ -480,7 +489,8 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
     }
     let older = rows.iter().filter(|row| row.item.is_older_conversion());
     let older = older.filter_map(|row| Some(format!("{}: {}", row.item.name, row.item.conversion()?)));
-    older.chain(ready.notes.iter().cloned()).for_each(|note| page.item(&note));
+    let refused = rows.iter().filter_map(|row| Some(format!("{}: {}", one_line(&row.item.name), row.refused()?)));
+    refused.chain(older).chain(ready.notes.iter().cloned()).for_each(|note| page.item(&note));
     style.report(&page)
 }
 

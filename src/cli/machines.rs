@@ -17,7 +17,7 @@ use crate::engine::{PreparedModel, backend};
 use crate::export::{Head, csv, record};
 use crate::hardware::remembered::{Measurements, Remembered, RememberedRam, SavedMachine, SavedMachines, is_file};
 use crate::hardware::{CollectorResult, Detected, Process};
-use crate::machine::budget::{Budget, DriverMemory};
+use crate::machine::budget::{self, Budget, DriverMemory};
 use crate::machine::presets::{self, Preset};
 use crate::machine::{Backend, CpuInstructions, DeviceKind, Drivers, Gpu, Link, Machine, Origin, Os, file, short_name};
 use crate::page::{Hue, Page, joined};
@@ -209,6 +209,15 @@ pub(super) fn presets_text(found: &[&Preset], style: &Style) -> String {
     page.blank();
     let use_one = "Free memory is assumed. Use one with --gpu \"NAME\"; add ,free=20GiB to state the free memory.";
     page.text(use_one, Hue::Text);
+    if found.iter().any(|preset| preset.working_set(0).is_some()) {
+        let newest = budget::newest_macos();
+        page.text(
+            &format!(
+                "Macs are assumed to run macOS {newest}, which says how much Metal may use; ,macos=15 states another."
+            ),
+            Hue::Text,
+        );
+    }
     style.report(&page)
 }
 

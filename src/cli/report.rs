@@ -208,6 +208,9 @@ fn drivers(plan: &Plan, page: &mut Page) {
         if growth > Bytes::ZERO {
             words += &format!(", up to {growth} more at the first prompt");
         }
+        if let Some(context) = driver.context {
+            words += &format!(", {context}");
+        }
         words += &format!(" ({})", driver.known_from());
         match lines.iter_mut().find(|(_, known)| *known == words) {
             Some((ids, _)) => ids.push(&gpu.id),

@@ -1,6 +1,6 @@
 //! Small models and machines for the engines' own tests.
 
-use crate::gguf::{Array, ElementType, Elements, Header, Value};
+use crate::gguf::{Array, ElementType, Elements, Endian, Header, Value};
 use crate::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use crate::model::Model;
 use crate::units::Bytes;
@@ -18,8 +18,19 @@ pub(super) fn model(architecture: &str, more: &[(&str, Value)]) -> Model {
     ];
     entries.extend(more.iter().map(|(key, value)| (own(key), value.clone())));
     let metadata = entries.into_iter().collect();
-    Model::from_header(Header { version: 3, metadata, tensors: Vec::new(), data_start: 0, notes: Vec::new() }, "toy")
-        .unwrap()
+    Model::from_header(
+        Header {
+            version: 3,
+            endian: Endian::NATIVE,
+            metadata,
+            tensors: Vec::new(),
+            data_start: 0,
+            misplaced: None,
+            notes: Vec::new(),
+        },
+        "toy",
+    )
+    .unwrap()
 }
 
 pub(super) fn gpu(backend: Backend, total: Bytes) -> Gpu {

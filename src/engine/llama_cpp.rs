@@ -17,6 +17,7 @@ pub mod graph;
 pub mod homes;
 pub mod hparams;
 mod loaded;
+mod loader;
 mod margins;
 mod measure;
 pub mod overrides;

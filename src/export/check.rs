@@ -46,6 +46,8 @@ record! {
         engine: Option<&'static str> = check.map(|check| check.request.engine.name()),
         /// The release of llama.cpp that was planned; null likewise, and for an engine that does not run it.
         release: Option<Release> = check.and_then(|check| check.release.as_ref()).map(|choice| choice.release),
+        /// That llama.cpp would refuse the file that was planned, and why; null where nothing is known of that.
+        refused: Option<String> = check.and_then(|check| check.request.model.refused()),
         /// How sure the planned figures are; null likewise.
         confidence: Option<Confidence> = check.and_then(|check| check.request.plan().ok()).map(|plan| plan.confidence),
         /// Its command line.

@@ -43,8 +43,46 @@ pub fn read(source: &mut dyn ByteSource, limits: &HeaderLimits) -> Result<Header
         .checked_next_multiple_of(alignment)
         .ok_or_else(|| GgufError::Overflow { field: Field::TensorCount.to_string(), offset })?;
     reader.note_missing_data(data_start, &tensors)?;
+    let misplaced = misplaced(&tensors, alignment);
     let tensors = tensors.into_iter().map(|placed| placed.tensor).collect();
-    Ok(Header { version, metadata, tensors, data_start, notes: reader.notes })
+    let endian = reader.cursor.endian;
+    Ok(Header { version, endian, metadata, tensors, data_start, misplaced, notes: reader.notes })
+}
+
+/// The first tensor whose data do not follow those before (`gguf_init_from_reader` in `gguf.cpp`, llama-cpp-sys-2 0.1.161).
+fn misplaced(tensors: &[TensorOffset], alignment: u64) -> Option<String> {
+    let mut expected: u64 = 0;
+    let mut before: Option<&Tensor> = None;
+    for TensorOffset { tensor, start } in tensors {
+        if *start != expected {
+            // the Python package gguf 0.19.0 counts two numbers of four bytes in a block, and ggml two of two
+            let hint = match before {
+                Some(before) if before.ty == GgmlType::Q8_1 => {
+                    format!(", as {} before it has blocks of 40 bytes, where those of Q8_1 have 36", before.name)
+                }
+                _ => String::new(),
+            };
+            return Some(format!(
+                "the tensor {} begins at byte {start} of the data, not at {expected}{hint}",
+                tensor.name
+            ));
+        }
+        expected = start.saturating_add(tensor.bytes.0).checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
+        before = Some(tensor);
+    }
+    None
+}
+
+/// An integer of another size than four bytes; larger ones than an `i64` holds become that.
+fn integer(cursor: &mut Cursor<'_>, field: Field<'_>, kind: ElementType) -> Result<i64, GgufError> {
+    Ok(match kind {
+        ElementType::U8 => cursor.u8(field)?.into(),
+        ElementType::I8 => cursor.i8(field)?.into(),
+        ElementType::U16 => cursor.u16(field)?.into(),
+        ElementType::I16 => cursor.i16(field)?.into(),
+        ElementType::I64 => cursor.i64(field)?,
+        _ => i64::try_from(cursor.u64(field)?).unwrap_or(i64::MAX),
+    })
 }
 
 /// A tensor and the offset of its data from the start of all tensor data.
@@ -189,6 +227,17 @@ impl<'s> Reader<'s> {
             ElementType::U32 if wanted => Elements::U32(self.elements(key, len, Cursor::u32)?),
             ElementType::I32 if wanted => Elements::I32(self.elements(key, len, Cursor::i32)?),
             ElementType::F32 if wanted => Elements::F32(self.elements(key, len, Cursor::f32)?),
+            ElementType::F64 if wanted => Elements::F64(self.elements(key, len, Cursor::f64)?),
+            ElementType::U8
+            | ElementType::I8
+            | ElementType::U16
+            | ElementType::I16
+            | ElementType::U64
+            | ElementType::I64
+                if wanted =>
+            {
+                Elements::Integers(kind, self.elements(key, len, |cursor, field| integer(cursor, field, kind))?)
+            }
             ElementType::Bool if wanted => {
                 self.cursor.keep(len)?;
                 Elements::Bool((0..len).map(|_| self.bool(key)).collect::<Result<_, _>>()?)
@@ -211,14 +260,14 @@ impl<'s> Reader<'s> {
         Ok(Array { len, range: start..self.cursor.at(), elements })
     }
 
-    /// Reads `len` elements of four bytes; `len` has been checked against the file and the limits.
+    /// Reads `len` elements; `len` has been checked against the file and the limits.
     fn elements<T>(
         &mut self,
         key: &str,
         len: u64,
         read: impl Fn(&mut Cursor<'s>, Field<'_>) -> Result<T, GgufError>,
     ) -> Result<Vec<T>, GgufError> {
-        self.cursor.keep(len.saturating_mul(4))?;
+        self.cursor.keep(len.saturating_mul(size_of::<T>() as u64))?;
         (0..len).map(|_| read(&mut self.cursor, Field::Value(key))).collect()
     }
 
@@ -432,6 +481,7 @@ pub fn join(shards: Vec<Header>, limits: &HeaderLimits) -> Result<Header, GgufEr
             }
             Some(whole) => {
                 whole.tensors.extend(shard.tensors);
+                whole.misplaced = whole.misplaced.take().or(shard.misplaced);
                 whole
                     .notes
                     .extend(shard.notes.into_iter().map(|note| format!("Shard {} of {count}: {note}", index + 1)));

@@ -101,7 +101,20 @@ pub enum Endian {
     Big,
 }
 
+/// `little`
+impl std::fmt::Display for Endian {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Little => "little",
+            Self::Big => "big",
+        })
+    }
+}
+
 impl Endian {
+    /// That of the computer that this program was built for.
+    pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
+
     pub(super) const fn u64(self, bytes: [u8; 8]) -> u64 {
         match self {
             Self::Little => u64::from_le_bytes(bytes),

@@ -112,6 +112,9 @@ pub enum Elements {
     I32(Vec<i32>),
     Bool(Vec<bool>),
     F32(Vec<f32>),
+    F64(Vec<f64>),
+    /// Integers of another size, which converters write although llama.cpp takes none.
+    Integers(ElementType, Vec<i64>),
     /// Not kept.
     Unread(ElementType),
 }
@@ -124,8 +127,29 @@ impl Elements {
             Self::I32(_) => ElementType::I32,
             Self::Bool(_) => ElementType::Bool,
             Self::F32(_) => ElementType::F32,
-            Self::Unread(kind) => *kind,
+            Self::F64(_) => ElementType::F64,
+            Self::Integers(kind, _) | Self::Unread(kind) => *kind,
         }
+    }
+
+    /// Integers of any type, and flags as 0 and 1.
+    pub fn integers(&self) -> Option<Vec<i64>> {
+        Some(match self {
+            Self::U32(list) => list.iter().map(|number| i64::from(*number)).collect(),
+            Self::I32(list) => list.iter().map(|number| i64::from(*number)).collect(),
+            Self::Bool(list) => list.iter().map(|flag| i64::from(*flag)).collect(),
+            Self::Integers(_, list) => list.clone(),
+            Self::F32(_) | Self::F64(_) | Self::Unread(_) => return None,
+        })
+    }
+
+    /// Floating-point numbers of either type.
+    pub fn floats(&self) -> Option<Vec<f64>> {
+        Some(match self {
+            Self::F32(list) => list.iter().map(|number| f64::from(*number)).collect(),
+            Self::F64(list) => list.clone(),
+            _ => return None,
+        })
     }
 }
 

@@ -5,7 +5,7 @@
 )]
 
 use super::{CollectedGpus, CollectorResult, FoundGpu, GpuProbes};
-use crate::machine::budget::working_set;
+use crate::machine::budget::{WorkingSet, newest_macos};
 use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
 
@@ -18,14 +18,15 @@ pub(super) struct Metal {
     pub allocated: Bytes,
 }
 
-/// The GPU of a Mac with `ram` and the processor `chip`; without `metal`, its memory follows [`working_set`].
-pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGpus {
-    let rule = Metal { working_set: working_set(ram.total), allocated: Bytes::ZERO };
+/// The GPU of a Mac with `ram`, the processor `chip` and the system `macos`, if its version is known. Metal itself says
+/// what it may use, by the system's rule or by `iogpu.wired_limit_mb`; without `metal`, [`WorkingSet`] does.
+pub(super) fn collect(ram: Ram, chip: &str, macos: Option<u32>, metal: Option<Metal>) -> CollectedGpus {
+    let by_rule = WorkingSet::of(ram.total, macos.unwrap_or_else(newest_macos));
+    let rule = Metal { working_set: by_rule.bytes, allocated: Bytes::ZERO };
     let Metal { working_set, allocated } = metal.unwrap_or(rule);
-    let how = if metal.is_some() {
-        "as Metal recommends"
-    } else {
-        "assumed at the usual share, because Metal does not respond"
+    let how = match metal {
+        Some(_) => "as Metal recommends".to_owned(),
+        None => format!("assumed as usual on {}, because Metal does not respond", by_rule.systems()),
     };
     let facts = vec![
         ("integrated", "yes, CPU and GPU share memory".to_owned()),
@@ -43,6 +44,11 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGp
         tried: vec![CollectorResult { collector: "metal", outcome }],
         ..CollectedGpus::default()
     }
+}
+
+/// The major version of macOS.
+pub(super) fn macos() -> Option<u32> {
+    crate::machine::drivers::major(&sysinfo::System::os_version().ok()?).ok()
 }
 
 /// Queries Metal; none if it has no device.
@@ -111,10 +117,12 @@ mod tests {
     #[test]
     fn without_metal_the_working_set_is_assumed() {
         let metal = Metal { working_set: Bytes::gib(56), allocated: Bytes::gib(1) };
-        let gpu = &collect(RAM, "Apple M4 Max", Some(metal)).list[0].gpu;
+        let gpu = &collect(RAM, "Apple M4 Max", Some(26), Some(metal)).list[0].gpu;
         assert_eq!((gpu.total, gpu.free, gpu.integrated), (Bytes::gib(56), Bytes::gib(55), true));
-        let gpus = collect(RAM, "Apple M4 Max", None);
+        let gpus = collect(RAM, "Apple M4 Max", Some(15), None);
         assert_eq!(gpus.list[0].gpu.total, Bytes::gib(48));
-        assert!(gpus.tried[0].outcome.contains("assumed"));
+        assert!(gpus.tried[0].outcome.contains("assumed as usual on macOS 13 to 15"));
+        let newer = collect(RAM, "Apple M4 Max", Some(26), None);
+        assert!(newer.list[0].gpu.total > Bytes::gib(48));
     }
 }

@@ -1,10 +1,13 @@
 //! Main memory, swap, and the limit that a container sets; and the CPU's vector instructions.
 
+use std::path::Path;
+
+use super::cgroup::{self, CgroupLimit};
 use super::{CollectorResult, DeviceFact};
 use crate::machine::CpuInstructions;
 use crate::machine::Ram;
 use crate::units::Bytes;
-use sysinfo::{CpuRefreshKind, ProcessRefreshKind, ProcessesToUpdate, System};
+use sysinfo::{CpuRefreshKind, System};
 
 /// Polls main memory; holds an error if the operating system does not report it.
 pub(super) struct RamMonitor {
@@ -23,17 +26,8 @@ impl RamMonitor {
     pub(super) fn now(&mut self) -> Result<Ram, String> {
         let system = self.system.as_mut().map_err(|reason| reason.clone())?;
         system.refresh_memory();
-        let limit = limit(system);
-        Ok(within(host(system), limit))
+        Ok(within(host(system), limit()))
     }
-}
-
-/// The limits of a control group, in bytes.
-#[derive(Clone, Copy, Debug)]
-struct CgroupLimit {
-    total: u64,
-    free: u64,
-    swap_free: u64,
 }
 
 pub(super) fn collect() -> (RamMonitor, RamInfo) {
@@ -65,7 +59,7 @@ fn query(system: &mut System) -> RamInfo {
     system.refresh_memory();
     system.refresh_cpu_list(CpuRefreshKind::nothing());
     let host = host(system);
-    let limit = limit(system);
+    let limit = limit();
     let ram = within(host, limit);
     let mut facts = Vec::new();
     let mut fact = |what, value| facts.push(DeviceFact { device: "CPU".to_owned(), what, value });
@@ -108,12 +102,9 @@ fn query(system: &mut System) -> RamInfo {
     RamInfo { ram, chip, facts, tried }
 }
 
-/// The lowest limit of this process's control group and its ancestors, v1 or v2.
-fn limit(system: &mut System) -> Option<CgroupLimit> {
-    let pid = sysinfo::get_current_pid().ok()?;
-    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, ProcessRefreshKind::nothing());
-    let limits = system.process(pid).and_then(sysinfo::Process::cgroup_limits).or_else(|| system.cgroup_limits())?;
-    Some(CgroupLimit { total: limits.total_memory, free: limits.free_memory, swap_free: limits.free_swap })
+/// The lowest limit of this process's control groups.
+fn limit() -> Option<CgroupLimit> {
+    if cfg!(target_os = "linux") { cgroup::limit(Path::new("/")) } else { None }
 }
 
 /// `host` within `limit`. A control group without a limit reports a huge number (v1: 2^63 less a page), which has no
@@ -123,7 +114,7 @@ fn within(host: Ram, limit: Option<CgroupLimit>) -> Ram {
         Some(limit) if limit.total < host.total.0 => Ram {
             total: Bytes(limit.total),
             free: host.free.min(Bytes(limit.free)).min(Bytes(limit.total)),
-            swap_free: host.swap_free.min(Bytes(limit.swap_free)),
+            swap_free: limit.swap_free.map_or(host.swap_free, |free| host.swap_free.min(Bytes(free))),
             bandwidth: host.bandwidth,
         },
         _ => host,
@@ -183,7 +174,7 @@ mod tests {
     #[test]
     fn a_container_is_limited_by_its_control_group() {
         let gib = |n: u64| n << 30;
-        let limit = CgroupLimit { total: gib(8), free: gib(5), swap_free: 0 };
+        let limit = CgroupLimit { total: gib(8), free: gib(5), swap_free: Some(0) };
         let expected = Ram { total: Bytes::gib(8), free: Bytes::gib(5), swap_free: Bytes::ZERO, bandwidth: None };
         assert_eq!(within(HOST, Some(limit)), expected);
         let busy_host = Ram { free: Bytes::gib(1), ..HOST };
@@ -192,7 +183,8 @@ mod tests {
 
     #[test]
     fn a_huge_limit_has_no_effect() {
-        let unlimited = CgroupLimit { total: 9_223_372_036_854_771_712, free: 9_223_372_036_854_000_000, swap_free: 0 };
+        let (total, free) = (9_223_372_036_854_771_712, 9_223_372_036_854_000_000);
+        let unlimited = CgroupLimit { total, free, swap_free: Some(0) };
         assert_eq!(within(HOST, Some(unlimited)), HOST);
         assert_eq!(within(HOST, None), HOST);
     }

@@ -38,7 +38,7 @@ impl Budget {
         let bytes = (gpu.total - own).min(ram);
         let most = ram - FOR_THE_SYSTEM.min(Bytes(ram.0 / 4));
         let (rule, raise) = match (gpu.backend, machine.os) {
-            (Backend::Metal, _) => apple(most),
+            (Backend::Metal, _) => apple(bytes, ram, most),
             (Backend::Cuda, _) => {
                 ("It has no memory of its own and no budget: what RAM has free is free for it.".to_owned(), None)
             }
@@ -51,13 +51,19 @@ impl Budget {
 }
 
 /// `recommendedMaxWorkingSetSize`; the setting is of macOS 14 and later, and is gone after a restart.
-fn apple(most: Bytes) -> (String, Option<String>) {
-    let rule = "Metal may use two thirds of RAM up to 32 GiB, and three quarters above (recommendedMaxWorkingSetSize).";
+fn apple(bytes: Bytes, ram: Bytes, most: Bytes) -> (String, Option<String>) {
+    let rule = match WorkingSet::behind(bytes, ram) {
+        Some(set) => {
+            let assumed = if set.is_assumed { ", assumed from other sizes" } else { "" };
+            format!("{} lets Metal use {bytes} of {ram} (recommendedMaxWorkingSetSize{assumed}).", set.systems())
+        }
+        None => format!("Metal may use {bytes} of {ram} (recommendedMaxWorkingSetSize)."),
+    };
     let raise = format!(
         "sudo sysctl iogpu.wired_limit_mb={} raises it to {most}, until the next start (macOS 14 and later).",
         most.0 >> 20
     );
-    (rule.to_owned(), Some(raise))
+    (rule, Some(raise))
 }
 
 /// GTT: half of RAM by default. `amdgpu.gttsize` counts MiB and `ttm.pages_limit` pages; newer kernels warn of the first
@@ -100,6 +106,8 @@ pub struct DriverMemory {
     pub loaded: Span,
     /// Further memory after the first prompt, at most, where a backend grows.
     pub first_prompt: Option<FirstPrompt>,
+    /// Further memory that grows with the tokens that prompts have read, where a backend copies the cache.
+    pub context: Option<ContextCopies>,
     /// How it is known.
     #[serde(flatten)]
     pub basis: Basis,
@@ -112,6 +120,26 @@ pub struct FirstPrompt {
     pub dense: Bytes,
     /// For a model with experts.
     pub experts: Bytes,
+}
+
+/// Memory that grows with the tokens that prompts have read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct ContextCopies {
+    /// For a thousand tokens, in bytes.
+    pub per_thousand: u64,
+    /// Of the whole context.
+    pub bytes: Bytes,
+}
+
+/// The keys and values that a backend may copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopiedCache {
+    /// Elements of keys and values of one layer per token: of the layer that has the most.
+    pub elements: u64,
+    /// Tokens of the whole context.
+    pub tokens: u64,
+    /// Whether the cache is of f16.
+    pub is_f16: bool,
 }
 
 /// How a figure is known.
@@ -131,6 +159,9 @@ pub enum Basis {
     Assumed,
 }
 
+/// Bytes of an f16.
+const F16: u64 = 2;
+
 /// A context of CUDA or HIP on a card of which nothing is known. It depends on card and driver.
 const FLAT: Bytes = Bytes::mib(350);
 
@@ -144,6 +175,8 @@ pub(super) struct DriverRow {
     loaded: (u64, u64),
     /// Of a dense model, and of one with experts.
     first_prompt: Option<(u64, u64)>,
+    /// Copies of one layer's keys and values in f16: with a cache of f16, and with another.
+    context: Option<(f64, f64)>,
     on: String,
     source: String,
 }
@@ -162,7 +195,7 @@ impl DriverMemory {
         let first_prompt = rows().find_map(DriverRow::first_prompt);
         if let Some(bytes) = gpu.driver_memory {
             let loaded = Span { least: bytes, most: bytes };
-            return Some(Self { backend, loaded, first_prompt, basis: Basis::Remembered });
+            return Some(Self { backend, loaded, first_prompt, context: None, basis: Basis::Remembered });
         }
         let named = presets::of_gpu(&gpu.name, gpu.total).map(|preset| preset.name.as_str());
         let found = rows().find(|row| match &row.cards {
@@ -173,17 +206,40 @@ impl DriverMemory {
             backend,
             loaded: Span::mib(row.loaded),
             first_prompt,
+            context: None,
             basis: Basis::Seen { on: &row.on, source: &row.source },
         });
         let flat = |bytes| Span { least: bytes, most: bytes };
         seen.or_else(|| {
-            Some(Self { backend, loaded: flat(flat_driver_memory(backend)?), first_prompt, basis: Basis::Assumed })
+            let loaded = flat(flat_driver_memory(backend)?);
+            Some(Self { backend, loaded, first_prompt, context: None, basis: Basis::Assumed })
         })
+    }
+
+    /// The same with what grows with this cache.
+    #[must_use]
+    pub fn beside(self, cache: CopiedCache) -> Self {
+        let mut rows = presets::drivers().iter().filter(|row| row.backend == self.backend);
+        let context = rows.find_map(|row| row.context).map(|(f16, others)| {
+            let copies = if cache.is_f16 { f16 } else { others };
+            let per_token = copies * (cache.elements * F16) as f64;
+            ContextCopies {
+                per_thousand: (per_token * 1000.0) as u64,
+                bytes: Bytes((per_token * cache.tokens as f64) as u64),
+            }
+        });
+        Self { context: context.filter(|context| context.bytes > Bytes::ZERO), ..self }
+    }
+
+    /// What it takes once the whole context has been read, apart from what grows at the first prompt.
+    pub fn held(&self) -> Span {
+        let more = self.context.map_or(Bytes::ZERO, |context| context.bytes);
+        Span { least: self.loaded.least + more, most: self.loaded.most + more }
     }
 
     /// All that may be taken, at the first prompt at the latest.
     pub fn most(&self, has_experts: bool) -> Bytes {
-        self.loaded.most + self.first_prompt(has_experts)
+        self.held().most + self.first_prompt(has_experts)
     }
 
     /// What may be taken in addition at the first prompt.
@@ -222,6 +278,14 @@ impl fmt::Display for Span {
     }
 }
 
+/// `3.6 KiB more for every token that is read, 632 MiB for the whole context`
+impl fmt::Display for ContextCopies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kib = self.per_thousand as f64 / 1024.0 / 1000.0;
+        write!(f, "{kib:.1} KiB more for every token that is read, {} for the whole context", self.bytes)
+    }
+}
+
 /// `CUDA context, assumed 350 MiB`, `besides buffers CUDA takes 451 MiB to 456 MiB, as seen on an RTX 4090`.
 impl fmt::Display for DriverMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -233,12 +297,10 @@ impl fmt::Display for DriverMemory {
             }
             _ => write!(f, "besides buffers {name} takes {}, {}", self.loaded, self.known_from())?,
         }
-        match self.first_prompt {
-            Some(FirstPrompt { dense, experts }) => {
-                write!(f, "; at the first prompt up to {dense} more, or {experts} with experts")
-            }
-            None => Ok(()),
+        if let Some(FirstPrompt { dense, experts }) = self.first_prompt {
+            write!(f, "; at the first prompt up to {dense} more, or {experts} with experts")?;
         }
+        self.context.map_or(Ok(()), |context| write!(f, "; {context}"))
     }
 }
 
@@ -277,13 +339,92 @@ impl fmt::Display for BufferLimit {
     }
 }
 
-/// Metal's `recommendedMaxWorkingSetSize` on a Mac with `ram` of memory: two thirds up to 32 GiB, three quarters above.
-///
-/// Assumed: Apple publishes no rule. These shares match what llama.cpp prints at start on M1 to M3 with macOS 13 and 14
-/// (16 GB: 11453.25 MB, 32 GB: 22906.50 MB, 36 GB: 28991.03 MB, 64 GB: 51539.61 MB); newer systems allow a little more,
-/// and `sysctl iogpu.wired_limit_mb` changes it.
-pub const fn working_set(ram: Bytes) -> Bytes {
-    if ram.0 <= Bytes::gib(32).0 { Bytes(ram.0 / 3 * 2) } else { Bytes(ram.0 / 4 * 3) }
+/// Metal's `recommendedMaxWorkingSetSize` on a Mac: what it may use of RAM unless `sysctl iogpu.wired_limit_mb` says
+/// otherwise. Apple publishes no rule; `assets/gpus.toml` has what was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkingSet {
+    /// What Metal may use.
+    pub bytes: Bytes,
+    /// The macOS from which on it holds.
+    pub macos: u32,
+    /// Whether no Mac with so much RAM, or none with so old or new a system, was seen.
+    pub is_assumed: bool,
+}
+
+/// A row of `assets/gpus.toml`; sizes in MiB.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkingSetRow {
+    macos: u32,
+    /// Up to so much RAM: the numerator and denominator of the share.
+    #[serde(default)]
+    shares: Vec<(u64, u64, u64)>,
+    /// RAM, and what Metal may use of it.
+    #[serde(default)]
+    seen: Vec<(u64, u64)>,
+    #[allow(dead_code, reason = "for those who read the file")]
+    source: String,
+}
+
+/// The newest macOS whose working sets are known, which presets assume.
+pub fn newest_macos() -> u32 {
+    presets::working_sets().last().map_or(0, |row| row.macos)
+}
+
+impl WorkingSet {
+    /// That of a Mac with `ram` and this major version of macOS.
+    pub fn of(ram: Bytes, macos: u32) -> Self {
+        let rows = presets::working_sets();
+        let row = rows.iter().rev().find(|row| row.macos <= macos).or_else(|| rows.first());
+        let Some(row) = row else { return Self { bytes: Bytes::ZERO, macos, is_assumed: true } };
+        let known = |row: &WorkingSetRow| macos >= row.macos && (macos == row.macos || row.macos < newest_macos());
+        let (bytes, is_seen) = row.bytes(ram);
+        Self { bytes, macos: row.macos, is_assumed: !is_seen || !known(row) }
+    }
+
+    /// The rule that gives a Mac with `ram` this working set.
+    fn behind(bytes: Bytes, ram: Bytes) -> Option<Self> {
+        let rows = presets::working_sets().iter().rev();
+        rows.map(|row| Self::of(ram, row.macos)).find(|set| set.bytes == bytes)
+    }
+
+    /// The systems that it stands for: `macOS 13 to 15`, `macOS 26`.
+    pub fn systems(&self) -> String {
+        // Apple counts the years since 26
+        match presets::working_sets().iter().find(|row| row.macos > self.macos) {
+            Some(next) if next.macos == 26 => format!("macOS {} to 15", self.macos),
+            Some(next) => format!("macOS {} to {}", self.macos, next.macos - 1),
+            None => format!("macOS {}", self.macos),
+        }
+    }
+}
+
+impl WorkingSetRow {
+    pub(super) const fn macos(&self) -> u32 {
+        self.macos
+    }
+
+    /// What Metal may use of `ram`, and whether that was seen.
+    fn bytes(&self, ram: Bytes) -> (Bytes, bool) {
+        let share = self.shares.iter().find(|(up_to, ..)| ram <= Bytes::mib(*up_to)).or_else(|| self.shares.last());
+        if let Some((_, share, of)) = share {
+            return (Bytes(ram.0 / of * share), true);
+        }
+        let of_share = |(known, bytes): (u64, u64)| {
+            Bytes(u64::try_from(u128::from(ram.0) * u128::from(bytes) / u128::from(known)).unwrap_or(u64::MAX))
+        };
+        let above = self.seen.iter().position(|(known, _)| ram <= Bytes::mib(*known));
+        match (above, self.seen.last()) {
+            (Some(0), _) => (of_share(self.seen[0]), ram == Bytes::mib(self.seen[0].0)),
+            (Some(at), _) => {
+                let ((low, least), (high, most)) = (self.seen[at - 1], self.seen[at]);
+                let beyond = (ram - Bytes::mib(low)).0 / (high - low) * (most - least);
+                (Bytes::mib(least) + Bytes(beyond), ram == Bytes::mib(high))
+            }
+            (None, Some(last)) => (of_share(*last), false),
+            (None, None) => (Bytes::ZERO, false),
+        }
+    }
 }
 
 /// The limits of a device.
@@ -381,7 +522,8 @@ mod tests {
     #[test]
     fn each_system_has_its_rule_and_its_command() {
         let mac = budget("M4 Max 64GB", Os::MacOs).unwrap();
-        assert_eq!((mac.bytes, mac.own), (Bytes::gib(48), Bytes::ZERO));
+        assert_eq!((mac.bytes, mac.own), (WorkingSet::of(Bytes::gib(64), 26).bytes, Bytes::ZERO));
+        assert!(mac.rule.starts_with("macOS 26 lets Metal use 51.5 GiB of 64.0 GiB"), "{}", mac.rule);
         assert!(mac.raise.unwrap().contains("iogpu.wired_limit_mb=57344 raises it to 56.0 GiB"));
         let halo = budget("Ryzen AI Max+ 395", Os::Linux).unwrap();
         assert_eq!((halo.bytes, halo.own), (Bytes::mib(117_760 - 512), Bytes::mib(512)));
@@ -389,6 +531,32 @@ mod tests {
         assert!(budget("Ryzen AI Max+ 395", Os::Windows).unwrap().rule.contains("half of RAM"));
         let spark = budget("DGX Spark", Os::Linux).unwrap();
         assert_eq!((spark.bytes, spark.raise), (Bytes::mib(122_570), None));
+    }
+
+    #[test]
+    fn a_working_set_follows_from_the_system() {
+        let of = |gib: u64, macos: u32| WorkingSet::of(Bytes::gib(gib), macos);
+        for (gib, macos, expected, is_assumed) in [
+            (16, 15, Bytes(Bytes::gib(16).0 / 3 * 2), false),
+            (36, 13, Bytes::gib(27), false),
+            (64, 14, Bytes::gib(48), false),
+            (16, 26, Bytes::mib(12_124), false),
+            (32, 26, Bytes::gib(25), false),
+            (48, 26, Bytes::mib(38_338), false),
+            (128, 26, Bytes::mib(110_100), false),
+            (40, 26, Bytes::mib((25_600 + 38_338) / 2), true),
+            (256, 26, Bytes::mib(220_200), true),
+            (8, 26, Bytes::mib(6062), true),
+            (128, 27, Bytes::mib(110_100), true),
+            (64, 12, Bytes::gib(48), true),
+        ] {
+            let set = of(gib, macos);
+            assert_eq!((set.bytes, set.is_assumed), (expected, is_assumed), "{gib} GiB, macOS {macos}");
+        }
+        assert_eq!(of(16, 14).systems(), "macOS 13 to 15");
+        assert_eq!(of(16, 26).systems(), "macOS 26");
+        let sizes = (8..=512).map(|gib| of(gib, 26).bytes);
+        assert!(sizes.is_sorted());
     }
 
     #[test]
@@ -409,6 +577,24 @@ mod driver_memory_tests {
 
     fn words(text: &str) -> Option<String> {
         DriverMemory::of(&gpu(text)).map(|memory| memory.to_string())
+    }
+
+    /// Qwen 3.8 27B on an Arc Pro B70: what was seen at 182,016 and 262,144 tokens.
+    #[test]
+    fn what_grows_with_the_context_is_beside_the_cache() {
+        let arc = DriverMemory::of(&gpu("name=B70,total=32656MiB,backend=SYCL")).unwrap();
+        let seen = |tokens: u64, is_f16: bool| arc.beside(CopiedCache { elements: 2048, tokens, is_f16 });
+        let f16 = seen(182_016, true);
+        assert_eq!((f16.loaded.least, f16.loaded.most), (Bytes::mib(1220), Bytes::mib(1250)));
+        assert_eq!(
+            f16.context.unwrap().to_string(),
+            "3.6 KiB more for every token that is read, 633 MiB for the whole context"
+        );
+        assert_eq!(f16.held().most, f16.loaded.most + f16.context.unwrap().bytes);
+        let q8_0 = seen(262_144, false).context.unwrap();
+        assert!(q8_0.to_string().starts_with("7.6 KiB more for every token"), "{q8_0}");
+        let card = DriverMemory::of(&gpu("RTX 4090")).unwrap();
+        assert_eq!(card.beside(CopiedCache { elements: 2048, tokens: 8192, is_f16: true }), card);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use strsim::levenshtein as distance;
 
-use super::budget::DriverRow;
+use super::budget::{DriverRow, WorkingSet, WorkingSetRow};
 use super::{Backend, Gpu, Link, Listed, Ram, budget};
 use crate::text::LONGEST_NAME;
 use crate::units::Bytes;
@@ -66,13 +66,28 @@ pub struct Preset {
 impl Preset {
     /// Total memory of the GPU.
     pub fn total(&self) -> Bytes {
-        let of_apple = || self.ram.map_or(Bytes::ZERO, |ram| budget::working_set(Bytes::mib(ram)));
-        self.mib.map_or_else(of_apple, Bytes::mib)
+        self.total_on(budget::newest_macos())
+    }
+
+    /// The same on this version of macOS, if that says it.
+    fn total_on(&self, macos: u32) -> Bytes {
+        self.mib.map_or_else(|| self.working_set(macos).map_or(Bytes::ZERO, |set| set.bytes), Bytes::mib)
+    }
+
+    /// What Metal may use of a Mac's RAM on this version of macOS; none for others.
+    pub fn working_set(&self, macos: u32) -> Option<WorkingSet> {
+        let ram = self.ram.filter(|_| self.backend == Backend::Metal)?;
+        Some(WorkingSet::of(Bytes::mib(ram), macos))
     }
 
     /// The GPU, with the assumed free memory.
     pub fn gpu(&self) -> Gpu {
-        let total = self.total();
+        self.gpu_on(budget::newest_macos())
+    }
+
+    /// The same on this version of macOS, if it is a Mac's.
+    pub fn gpu_on(&self, macos: u32) -> Gpu {
+        let total = self.total_on(macos);
         Gpu {
             name: self.name.clone(),
             backend: self.backend,
@@ -107,8 +122,13 @@ impl Preset {
     /// The main memory of a system, with the assumed free memory, at least what its GPU is assumed to have free of it;
     /// none for a card.
     pub fn ram(&self) -> Option<Ram> {
+        self.ram_on(budget::newest_macos())
+    }
+
+    /// The same on this version of macOS, if it is a Mac's.
+    pub fn ram_on(&self, macos: u32) -> Option<Ram> {
         let total = Bytes::mib(self.ram?);
-        let lent = self.gpu().free - self.dedicated.map_or(Bytes::ZERO, Bytes::mib);
+        let lent = self.gpu_on(macos).free - self.dedicated.map_or(Bytes::ZERO, Bytes::mib);
         let free = share(total, FREE_RAM).max(lent.min(total));
         Some(Ram { total, free, swap_free: Bytes::ZERO, bandwidth: None })
     }
@@ -129,6 +149,12 @@ pub(super) fn share(total: Bytes, share: f64) -> Bytes {
 struct Asset {
     cards: Vec<Preset>,
     drivers: Vec<DriverRow>,
+    working_sets: Vec<WorkingSetRow>,
+}
+
+/// What Metal may use by macOS, in the order of `assets/gpus.toml`.
+pub(super) fn working_sets() -> &'static [WorkingSetRow] {
+    &asset().working_sets
 }
 
 /// What drivers take besides buffers, in the order of `assets/gpus.toml`.
@@ -189,7 +215,11 @@ pub fn of_gpu(name: &str, total: Bytes) -> Option<&'static Preset> {
         let size = preset.compact[0].strip_prefix(&wanted).and_then(|rest| rest.strip_suffix("gb"));
         size.is_some_and(|size| (1..=3).contains(&size.len()) && size.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    let of_size = || all().iter().filter(sized).min_by_key(|preset| preset.total().0.abs_diff(total.0));
+    let distance = |preset: &&Preset| {
+        let by_system = working_sets().iter().map(|row| preset.total_on(row.macos()));
+        by_system.map(|size| size.0.abs_diff(total.0)).min()
+    };
+    let of_size = || all().iter().filter(sized).min_by_key(distance);
     find(name).or_else(|| find(&bare)).or_else(|| if wanted.is_empty() { None } else { of_size() })
 }
 
@@ -281,7 +311,8 @@ mod tests {
     #[test]
     fn a_system_has_main_memory() {
         let system = find("M4 Max 64GB").unwrap();
-        assert_eq!((system.total(), system.gpu().free), (Bytes::gib(48), Bytes::gib(48)));
+        assert_eq!(system.gpu_on(15).free, Bytes::gib(48));
+        assert_eq!(system.total().to_string(), "51.5 GiB");
         assert_eq!(system.ram().unwrap().total, Bytes::gib(64));
         assert_eq!(find("RTX 4090").unwrap().ram(), None);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::budget::VulkanLimits;
+use super::budget::{self, VulkanLimits};
 use super::{Backend, Cpu, Drivers, Gpu, Link, Machine, Origin, Os, Ram, file, presets, rpc, visible};
 use crate::text::one_line;
 use crate::units::{Bandwidth, Bytes, NotABandwidth};
@@ -241,7 +241,7 @@ fn about_gpu(index: usize, gpu: &Gpu) -> String {
 }
 
 /// The keys of a GPU.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "name",
     "total",
     "free",
@@ -259,6 +259,7 @@ const KEYS: [&str; 18] = [
     "pci",
     "link",
     "computer",
+    "macos",
     ALSO_VULKAN,
 ];
 
@@ -278,9 +279,12 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     let stated_free = pairs.take("free").map(|free| size("free", &free)).transpose()?;
     let stated_total = pairs.take("total").map(|total| size("total", &total)).transpose()?;
 
-    let system = first.and_then(presets::find).and_then(presets::Preset::ram);
+    let preset = first.and_then(presets::find);
+    let stated_macos = pairs.take("macos").map(|text| macos(preset, &text)).transpose()?;
+    let macos = stated_macos.unwrap_or_else(budget::newest_macos);
+    let system = preset.and_then(|preset| preset.ram_on(macos));
     let (mut gpu, mut assumed) = match (first, stated_total) {
-        (Some(first), None) => named(first)?,
+        (Some(first), None) => named(first, macos, stated_macos.is_some())?,
         (Some(first), Some(_)) => return Err(format!("'{first}' already sets the memory: leave total= out")),
         // a GPU described by its figures has no other programs
         (None, Some(total)) => (Gpu { free: total, ..blank(total).0 }, None),
@@ -369,17 +373,36 @@ fn vulkan_limits(pairs: &mut Pairs<'_>, backend: Backend) -> Result<Option<Vulka
     }
 }
 
-/// A preset or a size.
-fn named(text: &str) -> Result<(Gpu, Option<String>), String> {
+/// The major version of the macOS that a preset's Mac has.
+fn macos(preset: Option<&presets::Preset>, text: &str) -> Result<u32, String> {
+    if preset.is_none_or(|preset| preset.working_set(0).is_none()) {
+        return Err(
+            "macos= says how much Metal may use of a Mac that is known by name, such as 'M4 Max 64GB': leave it \
+                    out and state total="
+                .to_owned(),
+        );
+    }
+    super::drivers::major(text).map_err(|_| format!("macos: '{text}' is not a version of macOS such as 15 or 26"))
+}
+
+/// A preset or a size; a Mac has this version of macOS, which the user stated or which is assumed.
+fn named(text: &str, macos: u32, is_stated: bool) -> Result<(Gpu, Option<String>), String> {
     if let Some(preset) = presets::find(text) {
-        let gpu = preset.gpu();
-        let memory = if preset.backend == Backend::Metal { "what Metal may use" } else { "its memory" };
+        let gpu = preset.gpu_on(macos);
+        let memory = preset.working_set(macos).map_or_else(
+            || "its memory".to_owned(),
+            |set| {
+                let seen = if set.is_assumed { ", assumed from other sizes" } else { "" };
+                let stated = if is_stated { "" } else { "; macos= states another version" };
+                format!("what Metal may use of it on {} ({}{seen}{stated})", set.systems(), set.bytes)
+            },
+        );
         let otherwise = preset.divided_otherwise().map_or_else(String::new, |other| {
             format!("; '{}' is the same machine with {} for the GPU and {} of RAM", other.name, other.total(), {
                 other.ram().map_or(Bytes::ZERO, |ram| ram.total)
             })
         });
-        return Ok((gpu, Some(assumed_free(preset.free, memory) + &otherwise)));
+        return Ok((gpu, Some(assumed_free(preset.free, &memory) + &otherwise)));
     }
     match text.parse::<Bytes>() {
         Ok(total) if total >= Bytes::mib(1) => {

@@ -115,11 +115,9 @@ impl Reader<'_> {
     /// One number for all blocks, or a list with one per block; a short list is padded with zeros.
     fn per_block(&self, key: &str, blocks: usize) -> Option<Vec<u64>> {
         let mut numbers: Vec<u64> = match self.value(key)? {
-            Value::Array(array) => match &array.elements {
-                Elements::U32(list) => list.iter().map(|&n| n.into()).collect(),
-                Elements::I32(list) => list.iter().map(|&n| u64::try_from(n).unwrap_or(0)).collect(),
-                _ => return None,
-            },
+            Value::Array(array) => {
+                array.elements.integers()?.into_iter().map(|number| u64::try_from(number).unwrap_or(0)).collect()
+            }
             value => vec![value.as_u64()?; blocks],
         };
         numbers.resize(blocks, 0);

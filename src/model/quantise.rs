@@ -95,6 +95,8 @@ impl Model {
         let bytes = tensors.iter().map(|tensor| tensor.bytes).sum();
         let header = Header {
             version: self.header.version,
+            endian: self.header.endian,
+            misplaced: None,
             metadata: metadata(&self.header.metadata, to),
             tensors,
             data_start: self.header.data_start,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::gguf::{GgmlType, Metadata};
+use crate::gguf::{Endian, GgmlType, Metadata};
 
 fn tensor(name: &str) -> Tensor {
     Tensor { name: name.into(), dims: vec![32, 2], ty: GgmlType::F32, bytes: Bytes(256), old_mxfp4: false }
@@ -9,6 +9,8 @@ fn header(keys: &[(&str, Value)], tensors: &[&str]) -> Header {
     let metadata: Metadata = keys.iter().map(|(key, value)| ((*key).into(), value.clone())).collect();
     Header {
         version: 3,
+        endian: Endian::NATIVE,
+        misplaced: None,
         metadata,
         tensors: tensors.iter().map(|name| tensor(name)).collect(),
         data_start: 0,

@@ -97,6 +97,12 @@ impl Load {
         !self.observed.is_empty() || !self.table.is_empty() || !self.fit.is_empty() || self.estimate.is_some()
     }
 
+    /// Whether every buffer of weights has nothing in it: those of a trial, which allocates none.
+    pub fn weighs_nothing(&self) -> bool {
+        let mut weights = self.models.iter().flat_map(|model| model.observed.values()).flat_map(|of| of.values());
+        weights.next().is_some_and(|first| first.0 == 0.0) && weights.all(|mib| mib.0 == 0.0)
+    }
+
     /// Whether nothing is known but the machine.
     pub(super) fn is_bare(&self) -> bool {
         let parts = self.models.is_empty() && self.contexts.is_empty() && self.events.is_empty();
@@ -232,6 +238,8 @@ pub enum Missing {
     OnlyEstimate,
     /// Whole MiB instead of hundredths.
     OnlyTable,
+    /// Weights that were read: a trial reads none.
+    Trial,
     /// Weights.
     Model,
     /// Caches.
@@ -267,10 +275,13 @@ impl Missing {
                 missing.push(Self::OnlyTable);
             }
         } else if load.complete.is_none() {
-            if !has(Term::Model) {
+            if load.weighs_nothing() {
+                missing.push(Self::Trial);
+            } else if !has(Term::Model) {
                 missing.push(Self::Model);
             }
-            if !(has(Term::Kv) || has(Term::Rs)) {
+            let sized = load.contexts.iter().any(|context| !context.caches.is_empty());
+            if !(has(Term::Kv) || has(Term::Rs) || sized) {
                 missing.push(Self::Cache);
             }
             if !has(Term::Compute) {
@@ -304,6 +315,10 @@ impl fmt::Display for Missing {
             }
             Self::OnlyTable => {
                 "the table has whole MiB only: give the lines with `buffer size` as well, to compare to the hundredth"
+            }
+            Self::Trial => {
+                "weights of 0.00 MiB are those of a measuring pass, which reads none: give the output until the model is \
+                 loaded"
             }
             Self::Model => "the weights' lines are missing: give the output from `load_tensors` on",
             Self::Cache => "the caches' lines are missing: give the output from `llama_context` on",

@@ -130,7 +130,7 @@ impl LoadUnderWay {
         let is_buffer = matches!(kind, Kind::Weights | Kind::Compute | Kind::Memory);
         let opens = matches!(kind, Kind::Model) || kind == Kind::Weights && !self.load.contexts.is_empty();
         let tried = self.tried && (is_buffer || matches!(kind, Kind::Model | Kind::Part));
-        if tried || opens && self.weighs_nothing() {
+        if tried || opens && self.load.weighs_nothing() {
             self.forget_trial();
         }
         self.reserving &= kind == Kind::Compute;
@@ -146,12 +146,6 @@ impl LoadUnderWay {
             self.load.not_older_than = brought.chain(clock).chain(self.load.not_older_than).max();
         }
         sets(self);
-    }
-
-    /// Whether every buffer of weights so far has nothing in it: those of a trial, which allocates none.
-    fn weighs_nothing(&self) -> bool {
-        let mut weights = self.load.models.iter().flat_map(|model| model.observed.values()).flat_map(|of| of.values());
-        weights.next().is_some_and(|first| first.0 == 0.0) && weights.all(|mib| mib.0 == 0.0)
     }
 
     fn is_older_than(&mut self, build: u64) {
@@ -487,7 +481,8 @@ impl LoadUnderWay {
             let terms = self.load.contexts.iter().flat_map(|context| context.observed.values());
             terms.filter_map(|terms| terms.get(&Term::Kv)).any(|kv| kv.0 > mib)
         };
-        self.load.is_trial = self.no_alloc || self.weighs_nothing() || self.tried && any_cache(-1.0) && !any_cache(0.0);
+        self.load.is_trial =
+            self.no_alloc || self.load.weighs_nothing() || self.tried && any_cache(-1.0) && !any_cache(0.0);
         let llama_cpp = self.load.models.iter().any(|model| !model.observed.is_empty()) || any_cache(-1.0);
         let settings = self.settings_in_effect();
         let load = &mut self.load;

@@ -159,7 +159,7 @@ impl Headroom {
             DeviceKind::Gpu if device.shares_ram() => own.min(pool.left()),
             DeviceKind::Gpu => own,
         };
-        let driver = device.driver.map_or(Bytes::ZERO, |driver| driver.loaded.most);
+        let driver = device.driver.map_or(Bytes::ZERO, |driver| driver.held().most);
         Self { left, kept: device.reserved(), driver }
     }
 

@@ -148,7 +148,16 @@ impl KvOverride {
             _ => false,
         });
         if fits {
-            header.metadata.set(&self.key, self.value.clone());
+            header.metadata.set(&self.key, self.in_memory());
+        }
+    }
+
+    /// The value as llama.cpp holds it: a value that is set has the type that is asked for.
+    fn in_memory(&self) -> Value {
+        match self.value {
+            Value::I64(number) => u32::try_from(number).map_or(Value::I64(number), Value::U32),
+            Value::F64(number) => Value::F32(number as f32),
+            ref other => other.clone(),
         }
     }
 }

@@ -127,17 +127,34 @@ fn an_unknown_machine_exits_with_2(#[case] arguments: &[&str], #[case] part: &st
     assert!(said.contains(part), "{said}");
 }
 
-#[rstest]
-#[case(0)]
-#[case(64)]
-fn machines_with_no_gpu_or_sixty_four_are_planned(#[case] count: usize) {
-    let sandbox = Sandbox::new();
+/// A machine's file with `count` cards.
+fn with_cards(sandbox: &Sandbox, count: usize) -> std::path::PathBuf {
     let gpu = serde_json::json!({ "kind": "gpu", "total": 25_769_803_776_u64 });
     let mut devices = vec![gpu; count];
     devices.push(serde_json::json!({ "kind": "cpu", "total": 68_719_476_736_u64 }));
-    let path = sandbox.file("machine.json", serde_json::json!({ "devices": devices }).to_string().as_bytes());
-    let plan = plan(&sandbox, &["--machine", path.to_str().unwrap()]);
+    sandbox.file("machine.json", serde_json::json!({ "devices": devices }).to_string().as_bytes())
+}
+
+#[rstest]
+#[case(0, "llama.cpp")]
+#[case(15, "llama.cpp")]
+#[case(64, "ollama-0.24")]
+fn machines_with_none_or_many_gpus_are_planned(#[case] count: usize, #[case] engine: &str) {
+    let sandbox = Sandbox::new();
+    let path = with_cards(&sandbox, count);
+    let plan = plan(&sandbox, &["--machine", path.to_str().unwrap(), "--engine", engine]);
     assert_eq!(plan["devices"].as_array().unwrap().len(), count + 1);
+}
+
+#[rstest]
+#[case(16)]
+#[case(256)]
+fn more_gpus_than_llama_cpp_takes_are_refused(#[case] count: usize) {
+    let sandbox = Sandbox::new();
+    let path = with_cards(&sandbox, count);
+    let mut command = sandbox.plan("llama3.1-8b");
+    let said = refused(command.args(["--engine", "llama.cpp", "--machine", path.to_str().unwrap()]), 2);
+    assert!(said.contains("more than 15 GPUs"), "{said}");
 }
 
 #[test]
@@ -161,12 +178,22 @@ fn presets_are_listed_and_found() {
 #[test]
 fn a_system_by_name_sets_its_ram() {
     let sandbox = Sandbox::new();
-    let system = plan(&sandbox, &["--gpu", "M4 Max 64GB"]);
+    let system = plan(&sandbox, &["--gpu", "M4 Max 64GB,macos=15"]);
     assert_eq!(
         (&system["devices"][0]["total"], &system["devices"][1]["total"]),
         (&(48_u64 << 30).into(), &(64_u64 << 30).into())
     );
-    assert!(system["notes"].to_string().contains("assumed"), "{}", system["notes"]);
+    assert!(system["notes"].to_string().contains("macOS 13 to 15 (48.0 GiB) is assumed free"), "{}", system["notes"]);
+    let newest = plan(&sandbox, &["--gpu", "M4 Max 128GB"]);
+    assert_eq!(newest["devices"][0]["total"], 110_100_u64 << 20);
+    assert!(
+        newest["notes"].to_string().contains("on macOS 26 (107.5 GiB; macos= states another version)"),
+        "{}",
+        newest["notes"]
+    );
+    let refused = sandbox.plimsoll().args(["devices", "--gpu", "RTX 4090,macos=15"]).assert().failure();
+    let words = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+    assert!(words.contains("a Mac that is known by name"), "{words}");
 }
 
 #[test]

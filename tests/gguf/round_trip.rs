@@ -62,6 +62,19 @@ fn draft() -> impl Strategy<Value = HeaderSpec> {
     })
 }
 
+/// An integer as lists of other sizes than four bytes keep it.
+fn integer(drawn: &ValueSpec) -> i64 {
+    match *drawn {
+        ValueSpec::U8(n) => n.into(),
+        ValueSpec::I8(n) => n.into(),
+        ValueSpec::U16(n) => n.into(),
+        ValueSpec::I16(n) => n.into(),
+        ValueSpec::U64(n) => i64::try_from(n).unwrap_or(i64::MAX),
+        ValueSpec::I64(n) => n,
+        _ => panic!("{drawn:?}"),
+    }
+}
+
 /// Compares floats by their bits, because of NaN.
 fn is(value: &Value, drawn: &ValueSpec) -> bool {
     match (value, drawn) {
@@ -83,9 +96,9 @@ fn is(value: &Value, drawn: &ValueSpec) -> bool {
                 Elements::I32(all) => all.iter().map(|n| Value::I32(*n)).zip(b).all(|(a, b)| is(&a, b)),
                 Elements::F32(all) => all.iter().map(|x| Value::F32(*x)).zip(b).all(|(a, b)| is(&a, b)),
                 Elements::Bool(all) => all.iter().map(|flag| Value::Bool(*flag)).zip(b).all(|(a, b)| is(&a, b)),
-                Elements::Unread(_) => {
-                    !matches!(kind, ElementType::U32 | ElementType::I32 | ElementType::F32 | ElementType::Bool)
-                }
+                Elements::F64(all) => all.iter().map(|x| Value::F64(*x)).zip(b).all(|(a, b)| is(&a, b)),
+                Elements::Integers(_, all) => all.iter().zip(b).all(|(a, b)| *a == integer(b)),
+                Elements::Unread(_) => matches!(kind, ElementType::String | ElementType::Array),
             };
             a.elements.kind() == *kind && a.len == b.len() as u64 && one_by_one
         }

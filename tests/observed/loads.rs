@@ -74,6 +74,22 @@ fn a_trial_of_the_fit_gives_way_to_the_load() {
 }
 
 #[test]
+fn weights_of_nothing_are_those_of_a_measuring_pass() {
+    let text = "load_tensors: offloaded 37/37 layers to GPU\n\
+        load_tensors:         MTL0 model buffer size =     0.00 MiB\n\
+        llama_kv_cache: size =  288.00 MiB (  2048 cells,  36 layers,  1/1 seqs), K (f16):  144.00 MiB, V (f16):  144.00 MiB\n\
+        sched_reserve:       MTL0 compute buffer size =   312.75 MiB\n";
+    let seen = Observation::of(text);
+    assert!(seen.load().unwrap().is_trial);
+    assert!(seen.missing.contains(&Missing::Trial), "{:?}", seen.missing);
+    assert!(
+        !seen.missing.iter().any(|missing| [Missing::Model, Missing::Cache].contains(missing)),
+        "{:?}",
+        seen.missing
+    );
+}
+
+#[test]
 fn the_table_at_the_end_replaces_the_trials() {
     let trial = "common_memory_breakdown_print: |   - CUDA1 (RTX 2060)   |  5738 = 5141 + (8392 =  4155 +    4096 +     140) +       -7794 |\n";
     let exit = "^Csrv    operator(): cleaning up before exit...\n\

@@ -68,7 +68,11 @@ pub fn bytes(json: &str, encoding: Encoding) -> Result<Vec<u8>, DescriptionError
     Ok(write(&header_spec(json)?, encoding))
 }
 
-fn header_spec(json: &str) -> Result<HeaderSpec, DescriptionError> {
+/// The header that `json` describes, before it is written.
+///
+/// # Errors
+/// If the description is invalid.
+pub fn header_spec(json: &str) -> Result<HeaderSpec, DescriptionError> {
     let description: Description = serde_json::from_str(json)?;
     let mut spec = HeaderSpec::default();
     for (key, (kind, value)) in description.kv {
@@ -111,7 +115,7 @@ fn tensor(name: String, ty: &str, dims: Vec<u64>) -> Result<(String, GgmlType, V
 }
 
 /// A value of the type named `kind`; none if it is not of that type.
-fn value_spec(kind: &str, value: &Json) -> Option<ValueSpec> {
+pub fn value_spec(kind: &str, value: &Json) -> Option<ValueSpec> {
     if let Some(kind) = kind.strip_prefix("array:") {
         let of = ElementType::ALL.into_iter().find(|of| of.to_string() == kind)?;
         let values = value.as_array()?.iter().map(|value| value_spec(kind, value)).collect::<Option<_>>()?;

@@ -140,8 +140,8 @@ impl Observed {
                     continue;
                 };
                 let of_target = if prints { own(device, term) } else { Some(all.0) };
-                // a trial allocates no KV caches, though it says how large they are
-                let tried = load.is_trial && term == Term::Kv;
+                // a trial allocates no KV caches, though it says how large they are, and may read no weights
+                let tried = load.is_trial && (term == Term::Kv || term == Term::Model && load.weighs_nothing());
                 if let Some(mib) = of_target.filter(|_| !tried) {
                     let rounding = if prints || load.program != Some(Program::Ollama) {
                         Rounding { lines: if prints { lines } else { 1.0 }, ..LINE }

@@ -221,6 +221,7 @@ fn notes(seen: &Observation, chosen: usize, check: &Check) -> Vec<String> {
     let told = |missing: &&Missing| **missing != Missing::Settings || check.assumed.is_empty();
     let missing = seen.missing.iter().filter(|_| seen.chosen == Some(chosen)).filter(told);
     let mut notes: Vec<String> = missing.map(ToString::to_string).collect();
+    notes.extend(check.request.model.refused());
     if !check.assumed.is_empty() {
         let assumed = check.assumed.join(", ");
         notes.push(format!("the log does not tell {assumed}: defaults are planned; --ctx, --parallel, … state others"));

@@ -8,7 +8,7 @@ use super::error::LoadError;
 use super::release::ReleaseTraits;
 use super::transformer::gating;
 use super::weights::{LlmTensor, TensorSuffix, Weights};
-use crate::gguf::{Elements, Header, Value};
+use crate::gguf::{Header, Value};
 use crate::settings::Pooling;
 
 /// llama.cpp's hyperparameters, before tensors are considered. Lists have one entry per block.
@@ -431,8 +431,12 @@ impl<'a> HeaderKeys<'a> {
         self.header.metadata.get(&format!("{}.{name}", self.architecture))
     }
 
+    /// A number; of a list, which llama.cpp does not take for one, the first.
     pub fn number(&self, name: &str) -> Option<u64> {
-        self.get(name)?.as_u64()
+        match self.get(name)? {
+            Value::Array(list) => list.elements.integers()?.first().and_then(|first| u64::try_from(*first).ok()),
+            value => value.as_u64(),
+        }
     }
 
     /// A number of items in memory, limited to `usize`.
@@ -475,12 +479,7 @@ impl<'a> HeaderKeys<'a> {
 
     /// The elements of a list of numbers or flags.
     pub fn list(&self, name: &str) -> Option<Vec<i64>> {
-        Some(match &self.get(name)?.as_array()?.elements {
-            Elements::U32(list) => list.iter().map(|n| i64::from(*n)).collect(),
-            Elements::I32(list) => list.iter().map(|n| i64::from(*n)).collect(),
-            Elements::Bool(list) => list.iter().map(|n| i64::from(*n)).collect(),
-            Elements::F32(_) | Elements::Unread(_) => return None,
-        })
+        self.get(name)?.as_array()?.elements.integers()
     }
 
     /// One number per block: from a list of them, or the same for all; empty if there is none.
@@ -488,18 +487,12 @@ impl<'a> HeaderKeys<'a> {
         if let Some(number) = self.float(name) {
             return vec![number; count];
         }
-        match self.get(name).and_then(Value::as_array).map(|list| &list.elements) {
-            Some(Elements::F32(list)) => list.iter().map(|number| f64::from(*number)).collect(),
-            _ => Vec::new(),
-        }
+        self.get(name).and_then(Value::as_array).and_then(|list| list.elements.floats()).unwrap_or_default()
     }
 
     /// One number per block: from a list, or the same for all.
     pub fn each(&self, name: &str, count: usize) -> Result<Option<Vec<u64>>, LoadError> {
-        if let Some(number) = self.number(name) {
-            return Ok(Some(vec![number; count]));
-        }
-        let Some(list) = self.list(name) else { return Ok(None) };
+        let Some(list) = self.list(name) else { return Ok(self.number(name).map(|number| vec![number; count])) };
         if list.len() < count {
             let architecture = self.architecture;
             return Err(LoadError::model(format!(

@@ -30,6 +30,7 @@ use crate::engine::ggml::backend::Cpu;
 use crate::engine::id::{EngineError, EngineId, FitGoal};
 use crate::engine::plan_request::RequestParts;
 use crate::engine::preflight::{Preflight, UpperBound};
+use crate::machine::budget::CopiedCache;
 use crate::machine::{self, BufferLimit, CpuInstructions, Machine};
 use crate::plan::{
     BufferUse, Confidence, DevicePlan, FitMargin, GraphPlan, GraphSize, GraphUse, LargestBuffer, LayerPlan, Part,
@@ -710,12 +711,24 @@ impl<'a> PlacedModel<'a> {
         self.device_of(usize::from(block.or(layer_devices.last()).copied().unwrap_or(0)))
     }
 
+    /// The keys and values that flash attention may copy; none without it.
+    fn copied_cache(&self) -> Option<CopiedCache> {
+        let (context, hparams) = (&self.measured().parameters, &self.loaded.hparams);
+        let (k, v) = cache_types(self.settings);
+        let full = (0..hparams.n_layer()).filter(|il| hparams.attends[*il] && !hparams.is_swa[*il]);
+        let elements = full.map(|il| hparams.k_gqa(il) + hparams.v_gqa(il)).max()?;
+        let is_f16 = [k, v].iter().all(|ty| *ty == CacheType::F16);
+        context.flash_attn.then_some(CopiedCache { elements, tokens: context.n_ctx, is_f16 })
+    }
+
     /// The devices with the sums over all parts.
     pub fn devices(&self) -> Vec<DevicePlan> {
         let mut devices = DevicePlan::all_of(self.machine);
+        let cache = self.copied_cache();
         for (at, device) in devices.iter_mut().enumerate() {
             let (reserve, margin) = self.margin(at).unzip();
             (device.reserves, device.margin) = (reserve.into_iter().collect(), margin);
+            device.driver = device.driver.zip(cache).map(|(driver, cache)| driver.beside(cache)).or(device.driver);
         }
         let parts = self.parts();
         Part::sum_into(&parts, &mut devices);

@@ -8,6 +8,7 @@ use super::architectures;
 use super::error::LoadError;
 use super::hparams::{HeaderKeys, Hparams};
 use super::loaded::LoadedModel;
+use super::loader;
 use super::release::ReleaseTraits;
 use super::speculation::Speculation;
 use super::weights::{LlmTensor, Weights};
@@ -69,6 +70,12 @@ impl PreparedModel {
     /// The draft beside it.
     pub const fn draft(&self) -> Option<&DraftFile> {
         self.draft.as_ref()
+    }
+
+    /// That llama.cpp would refuse the file, and why, as a sentence without a full stop; none if nothing is known that it
+    /// would refuse.
+    pub fn refused(&self) -> Option<String> {
+        self.llama_cpp(Release::default()).ok()?.refused("this file")
     }
 
     /// Whether it generates text, rather than only embeddings.
@@ -177,6 +184,7 @@ impl LoadedModel {
         if !family.exact {
             hparams.read_blocks(&HeaderKeys::of(header, release), &weights)?;
         }
-        Ok(Self { release, family, hparams, weights })
+        let refusal = loader::refusal(header, &hparams);
+        Ok(Self { release, family, hparams, weights, refusal })
     }
 }

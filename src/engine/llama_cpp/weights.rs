@@ -427,7 +427,7 @@ impl Weights {
 
 /// Splits `blk.7.attn_q.weight` into 7 and `attn_q.weight`. A decoder's tensors have the names of other models', an
 /// encoder's begin with `enc.`.
-fn split_block(name: &str) -> (Option<usize>, Cow<'_, str>) {
+pub(super) fn split_block(name: &str) -> (Option<usize>, Cow<'_, str>) {
     let (encoder, own) = match name.strip_prefix("enc.") {
         Some(own) => (true, own),
         None => (false, name.strip_prefix("dec.").unwrap_or(name)),

@@ -405,6 +405,9 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut Page) {
             let growth = driver.first_prompt(plan.model.experts.is_some());
             page.pair("at the first prompt", NAMES, &format!("up to {growth} more"), text);
         }
+        if let Some(context) = driver.context {
+            page.pair("while prompts are read", NAMES, &context.to_string(), text);
+        }
         page.pair("how sure", NAMES, &driver.known_from(), text);
     }
     if let Some(own) = &plan.own_caches {

@@ -44,7 +44,7 @@ pub fn uncertainties<'g>(
     gpus: impl Iterator<Item = &'g Gpu>,
 ) -> Vec<Uncertainty> {
     let LoadedModel { family, release, .. } = loaded;
-    let mut found = Vec::new();
+    let mut found: Vec<Uncertainty> = refused(loaded, "this file").into_iter().collect();
     if !family.exact {
         let likeness = Likeness::of(loaded);
         found.push(Uncertainty {
@@ -100,7 +100,7 @@ pub fn uncertainties<'g>(
             Evidence::Partly => Some(Uncertainty {
                 confidence: Confidence::Assumed,
                 reason: format!(
-                    "buffer sizes for {} follow its source code; what it needs besides is not known",
+                    "buffer sizes for {} follow its source code; what it needs besides was seen on one card only",
                     gpu.backend.name()
                 ),
             }),
@@ -121,8 +121,16 @@ pub fn uncertainties<'g>(
     found
 }
 
+/// No figure of a file that llama.cpp does not load can be compared with it.
+fn refused(loaded: &LoadedModel, what: &str) -> Option<Uncertainty> {
+    loaded.refused(what).map(|reason| Uncertainty { confidence: Confidence::Modelled, reason })
+}
+
 /// Why the figures of a draft are not exact.
 pub fn of_draft(draft: &LoadedModel) -> Option<Uncertainty> {
+    if let Some(refused) = refused(draft, "the draft's file") {
+        return Some(refused);
+    }
     let reason = if draft.hparams.draft.selector_top_k > 0 {
         "the convolutions and the selector of DFlash 2 are not counted in the draft's graph"
     } else if !draft.family.exact {
