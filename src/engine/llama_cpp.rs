@@ -18,6 +18,7 @@ pub mod homes;
 pub mod hparams;
 mod loaded;
 mod measure;
+mod moe_cache;
 pub mod overrides;
 pub mod partner;
 mod peak;
