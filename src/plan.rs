@@ -95,6 +95,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Adds a reason why its figures are not exact, if there is one.
+    pub(crate) fn doubt(&mut self, doubt: Option<Uncertainty>) {
+        self.notes.extend(doubt.iter().map(|doubt| doubt.reason.clone()));
+        self.uncertainties.extend(doubt);
+        self.confidence = Uncertainty::worst(&self.uncertainties);
+    }
+
     /// The CPU, always the last device.
     ///
     /// # Panics

@@ -54,9 +54,8 @@ pub use option::{GivenOption, ListedKind, ListedOption, ServerOption};
 pub use placement::{DeviceName, LazyMode, SplitMode, TensorOverride, TensorPattern};
 pub use program_defaults::ProgramDefaults;
 pub use programs::Ships;
-pub use release::NearestRelease;
-pub use release::Release;
 pub use release::{BUILDS, OLDEST_BUILD};
+pub use release::{Build, NearestRelease, Release};
 pub use turn::Turn;
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
@@ -148,6 +147,8 @@ pub struct Settings {
     pub release: Option<Release>,
     /// The build of llama.cpp, where it is known more closely than by its release.
     pub build: Option<u64>,
+    /// Memory on GPUs for experts that are in RAM.
+    pub moe_cache: Option<Bytes>,
     /// How weights are read; no engine's decision follows from it here.
     pub load_mode: Option<LoadMode>,
     /// What llama-server's prompt cache may grow to (`--cache-ram`); zero for off. No engine counts it.
@@ -182,6 +183,19 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The llama.cpp that is planned for, where the engine has none of its own: the release that is set, or the build, where
+    /// the release is the nearest to it.
+    pub fn llama_cpp(&self) -> NearestRelease {
+        let release = self.release.unwrap_or_default();
+        let build = self.build.filter(|build| Release::nearest_to_build(*build) == release);
+        NearestRelease { release, build }
+    }
+
+    /// Its build.
+    pub fn llama_cpp_build(&self) -> Build {
+        self.llama_cpp().llama_cpp()
+    }
+
     /// Whether K and V have types that no single choice stands for.
     pub fn has_two_cache_types(&self) -> bool {
         let (k, v) = (self.cache_type_k, self.cache_type_v);

@@ -79,15 +79,9 @@ fn figures_are_those_of_the_llama_cpp_that_ollama_ships(
 }
 
 #[rstest]
-#[case("0.30.8", None, Release::August2026, Confidence::Modelled, "b9509: planned for release 2026-08, the nearest")]
-#[case("0.32.3", None, Release::August2026, Confidence::Modelled, "b10091: planned for release 2026-08, the nearest")]
-#[case(
-    "0.32.6",
-    None,
-    Release::EarlyAugust2026,
-    Confidence::Exact,
-    "b10242: planned for release 2026-08-05, the nearest"
-)]
+#[case("0.30.8", None, Release::August2026, Confidence::Modelled, "ships llama.cpp b9509, which is planned")]
+#[case("0.32.3", None, Release::August2026, Confidence::Exact, "ships llama.cpp b10091, which is planned")]
+#[case("0.32.6", None, Release::EarlyAugust2026, Confidence::Exact, "ships llama.cpp b10242, which is planned")]
 #[case(
     "0.34",
     None,
@@ -95,8 +89,8 @@ fn figures_are_those_of_the_llama_cpp_that_ollama_ships(
     Confidence::Modelled,
     "not known here, after 0.33.0 with llama.cpp b10488"
 )]
-#[case("0.33", Some(Release::November2026), Release::November2026, Confidence::Exact, "as asked, and not 2026-08-05")]
-fn each_version_is_planned_with_the_release_nearest_to_its_llama_cpp(
+#[case("0.33", Some(Release::November2026), Release::November2026, Confidence::Exact, "b11434), as asked")]
+fn each_version_is_planned_with_its_llama_cpp_or_the_release_nearest_to_it(
     #[case] version: &str,
     #[case] asked: Option<Release>,
     #[case] release: Release,
@@ -110,17 +104,14 @@ fn each_version_is_planned_with_the_release_nearest_to_its_llama_cpp(
     assert_eq!(plan.notes.iter().filter(|said| said.contains(note)).count(), 1, "{:?}", plan.notes);
 }
 
-/// Its llama.cpp is between two that compute compressed attention alike, and the attention of Qwen 3 Next differently.
+/// What changed between releases is in the plan of a build or not, and none of these builds lies within such a change.
 #[rstest]
-#[case("deepseek-v2-lite", Confidence::Exact)]
-#[case("gemma-4-e2b", Confidence::Exact)]
-#[case("qwen3-coder-next", Confidence::Modelled)]
-fn figures_of_architectures_that_changed_meanwhile_are_modelled(#[case] name: &str, #[case] confidence: Confidence) {
+fn figures_of_a_known_build_are_exact(
+    #[values("deepseek-v2-lite", "gemma-4-e2b", "qwen3-coder-next", "nemotron-3-nano-30b-a3b")] name: &str,
+) {
     let plan = plan(&model(name), &cards(&[80]), &ctx(4096));
-    assert_eq!((plan.settings.release, plan.confidence), (Some(Release::EarlyAugust2026), confidence));
-    let uncompared =
-        |said: &plimsoll::plan::Uncertainty| said.reason.ends_with("was not compared with it for this architecture");
-    assert_eq!(plan.uncertainties.iter().any(uncompared), confidence == Confidence::Modelled);
+    assert_eq!((plan.settings.release, plan.settings.build), (Some(Release::EarlyAugust2026), Some(10_488)));
+    assert_eq!(plan.confidence, Confidence::Exact, "{:?}", plan.uncertainties);
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn read(file: &str) -> String {
 }
 
 /// Asserts that `table` stands between the markers of `section` in `file`, or writes it there.
-fn check_table(file: &str, section: &str, table: &str) {
+pub fn check_table(file: &str, section: &str, table: &str) {
     // two sections of one file may be written at once
     static WRITING: Mutex<()> = Mutex::new(());
     let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -203,7 +203,8 @@ fn first_part(name: &str) -> &str {
 
 /// The layouts by which weights in RAM are repacked; none if they are not.
 fn repacking(request: &PlanRequest, plan: &Plan) -> Option<Layouts> {
-    let loaded = request.model.llama_cpp(plan.settings.release?).ok()?;
+    plan.settings.release?;
+    let loaded = request.model.llama_cpp(plan.settings.llama_cpp_build()).ok()?;
     (plan.cpu().repacked > Bytes::ZERO).then(|| loaded.layouts(request.machine.cpu.instructions))
 }
 

@@ -184,6 +184,7 @@ const OLLAMA_024: EngineFacts = EngineFacts {
         Flag::CpuMoe,
         Flag::NCpuMoe,
         Flag::NCpuFfn,
+        Flag::MoeCacheMib,
         Flag::NoHost,
         Flag::LazyMode,
         Flag::BackendSampling,

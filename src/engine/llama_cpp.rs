@@ -20,6 +20,7 @@ mod loaded;
 mod loader;
 mod margins;
 mod measure;
+mod moe_cache;
 pub mod overrides;
 pub mod partner;
 mod peak;

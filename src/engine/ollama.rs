@@ -22,7 +22,7 @@ use super::{Engine, llama_cpp};
 use crate::machine::{DeviceKind, Machine};
 use crate::plan::{Confidence, DevicePlan, Plan, PlanSummary, Totals, Uncertainty, Verdict, Why};
 use crate::settings::knob::Knob;
-use crate::settings::{Context, GpuLayers, InEffect, Settings};
+use crate::settings::{Context, GpuLayers, InEffect, NearestRelease, Settings};
 use server_launch::{Retry, ServerLaunch};
 use starts::start_with_retry;
 
@@ -219,23 +219,28 @@ fn in_ollama_terms(
     plan
 }
 
-/// Says which llama.cpp Ollama ships, and what was planned for it: figures are exact where that release agrees with the
-/// build, or was asked for.
+/// Says which llama.cpp Ollama ships, and what was planned for it: figures are exact where its build is known, or a release
+/// was asked for.
 fn say_release(plan: &mut Plan, settings: &Settings) {
     let Some(release) = plan.settings.release else { return };
+    let planned = NearestRelease { release, build: plan.settings.build };
     let version = settings.ollama.version;
-    let (ships, nearest) = (version.ships(), version.release());
-    let (sentence, is_sure) = if release == nearest {
-        let compared =
-            version.llama_cpp_build().is_some_and(|build| release.is_like_build(build, &plan.model.architecture));
-        let but = if compared { "" } else { ", which was not compared with it for this architecture" };
-        (format!("{ships}: planned for release {release}, the nearest that is known here{but}"), compared)
+    let (ships, own) = (version.ships(), version.llama_cpp());
+    let (sentence, is_sure) = if planned == own && own.build.is_some() {
+        (format!("{ships}, which is planned"), true)
+    } else if planned == own {
+        let but = "the nearest that is known here, which was not compared with it";
+        (format!("{ships}: planned for release {release}, {but}"), false)
     } else if settings.release.is_some() {
-        (format!("{ships}: planned for release {release}, as asked, and not {nearest}"), true)
+        (format!("{ships}: planned for {planned}, as asked"), true)
     } else {
         let architecture = &plan.model.architecture;
-        let lacks = format!("release {nearest}, the nearest that is known here, does not know the architecture");
-        (format!("{ships}; {lacks} {architecture}, so this is planned for release {release}"), false)
+        let lacks = if own.build.is_some() {
+            "it does not know the architecture".to_owned()
+        } else {
+            format!("release {}, the nearest that is known here, does not know the architecture", own.release)
+        };
+        (format!("{ships}; {lacks} {architecture}, so this is planned for {planned}"), false)
     };
     if !is_sure {
         plan.uncertainties.push(Uncertainty { confidence: Confidence::Modelled, reason: sentence.clone() });

@@ -498,6 +498,12 @@ flags! {
             copy: |from, to| copy_layers(from.n_cpu_moe, &mut to.n_cpu_moe, false),
         },
     }
+    MoeCacheMib {
+        names: &["moe-cache-mib"], takes: Takes::Number("MIB"), argument: Some("--moe-cache-mib"),
+        variables: &[value_of("LLAMA_ARG_MOE_CACHE_MIB")],
+        help: "Memory in MiB on GPUs for experts that are in RAM, 0 for none; it turns pipelines off [default: 0]",
+        access: optional!(moe_cache, mebibytes, written_mebibytes),
+    }
     NCpuFfn {
         names: &["n-cpu-ffn"], also: &["-ncffn"], takes: Takes::Number("N"), argument: Some("-ncffn"),
         variables: &[value_of("LLAMA_ARG_N_CPU_FFN")], help: "Keep the dense feed-forward weights of the first N layers in RAM",
@@ -762,7 +768,7 @@ flags! {
     }
     Release {
         names: &["release"], takes: Takes::Word("RELEASE"), words: || Release::ALL.map(Release::name).to_vec(), shows_words: true,
-        help: "The llama.cpp release to plan for, or the nearest one to a build (b11200), a date (2026-09-15) or what a program ships (\"koboldcpp 1.120\") [default: the newest, or the nearest to what this version of Ollama ships]",
+        help: "The llama.cpp to plan for: a release, a build (b11200), what a program ships (\"koboldcpp 1.120\"), or the release nearest to a date (2026-09-15) [default: the newest, or the nearest to what this version of Ollama ships]",
         access: Access {
             write: |settings| settings.release.map(|release| release.to_string()),
             read: |settings, text| {

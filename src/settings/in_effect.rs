@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::knob::{Knob, one_type};
-use super::{CacheType, Flag, FlashAttn, LlamaProgram, LoadMode, Pooling, Release, Settings, Turn, VariableMeaning};
+use super::{
+    Build, CacheType, Flag, FlashAttn, LlamaProgram, LoadMode, NearestRelease, Pooling, Release, Settings, Turn,
+    VariableMeaning,
+};
 use crate::units::Bytes;
 
 /// The knobs after the engine's rules.
@@ -107,6 +110,13 @@ pub struct StashedKnobs {
     knobs: Vec<(Knob, Settings)>,
     /// The last types of K and V that were set separately.
     cache: Option<(Option<CacheType>, Option<CacheType>)>,
+}
+
+impl InEffect {
+    /// The build of llama.cpp that was planned for; that of the default release for engines that run none.
+    pub fn llama_cpp_build(&self) -> Build {
+        NearestRelease { release: self.release.unwrap_or_default(), build: self.build }.llama_cpp()
+    }
 }
 
 impl StashedKnobs {

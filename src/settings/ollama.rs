@@ -9,7 +9,9 @@ use serde_json::Value as Json;
 
 use crate::settings::flag::is_on;
 use crate::settings::knob::{Knob, MAX_VALUE};
-use crate::settings::{CacheType, Context, Flag, FlashAttn, GpuLayers, Release, Settings, Ships, VariableMeaning};
+use crate::settings::{
+    CacheType, Context, Flag, FlashAttn, GpuLayers, NearestRelease, Release, Settings, Ships, VariableMeaning,
+};
 use crate::units::Bytes;
 
 /// Settings of Ollama from 0.30. The default is what it does when nobody says anything.
@@ -211,6 +213,11 @@ impl OllamaVersion {
         // 0.34 is of September 2026
         let newer = if self.minor < 35 { Release::September2026 } else { Release::November2026 };
         self.shipped().and_then(|ships| ships.release()).unwrap_or(newer)
+    }
+
+    /// The llama.cpp that it ships, or the nearest release.
+    pub fn llama_cpp(self) -> NearestRelease {
+        NearestRelease { release: self.release(), build: self.llama_cpp_build() }
     }
 
     /// Its llama.cpp, as the start of a sentence: `Ollama 0.33 ships llama.cpp b10488`.

@@ -17,6 +17,28 @@ pub const OLDEST_BUILD: u64 = 6_500;
 /// The day of [`OLDEST_BUILD`].
 pub(super) const OLDEST_DAY: Date = Date { year: 2025, month: 9, day: 17 };
 
+/// A build of llama.cpp by its number, which counts its commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Build(pub u64);
+
+impl Build {
+    /// The newest that was measured. What later ones do otherwise is not known.
+    pub const NEWEST_MEASURED: Self = Self(11_739);
+}
+
+/// `b11434`
+impl fmt::Display for Build {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b{}", self.0)
+    }
+}
+
+impl From<Release> for Build {
+    fn from(release: Release) -> Self {
+        release.build()
+    }
+}
+
 named! {
     /// A supported release of llama.cpp, newest first. What differs between them is in [`crate::engine::llama_cpp::release`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -54,6 +76,53 @@ named! {
 }
 
 impl Release {
+    /// The build that it stands for: `llama-cpp-sys-2` 0.1.161 has the source of b11434, 0.1.154 that of b10204 and 0.1.150
+    /// that of b9553, file by file; 0.1.159 lies between b11065 and b11076. Of older packages it is one of their days.
+    pub const fn build(self) -> Build {
+        Build(match self {
+            Self::November2026 => 11_434,
+            Self::September2026 => 11_076,
+            Self::EarlyAugust2026 => 10_204,
+            Self::August2026 => 9_553,
+            Self::May2026 => 9_410,
+            Self::MiddleOfMay2026 => 9_200,
+            Self::April2026 => 8_943,
+            Self::MiddleOfMarch2026 => 8_333,
+            Self::March2026 => 8_180,
+            Self::January2026 => 7_762,
+            Self::December2025 => 7_523,
+            Self::LateNovember2025 => 7_157,
+            Self::November2025 => 6_904,
+            Self::September2025 => 6_530,
+        })
+    }
+
+    /// The package with its source, if there is one.
+    const fn package(self) -> Option<&'static str> {
+        match self {
+            Self::November2026 => Some("llama-cpp-sys-2 0.1.161, b11434"),
+            Self::September2026 => Some("llama-cpp-sys-2 0.1.159, about b11070"),
+            Self::EarlyAugust2026 => Some("llama-cpp-sys-2 0.1.154, b10204"),
+            Self::August2026 => Some("llama-cpp-sys-2 0.1.150, b9553"),
+            Self::April2026 => Some("llama-cpp-sys-2 0.1.146"),
+            Self::March2026 => Some("llama-cpp-sys-2 0.1.141"),
+            Self::January2026 => Some("llama-cpp-sys-2 0.1.132"),
+            Self::LateNovember2025 => Some("llama-cpp-sys-2 0.1.130"),
+            Self::November2025 => Some("llama-cpp-sys-2 0.1.123"),
+            Self::September2025 => Some("llama-cpp-sys-2 0.1.122"),
+            Self::May2026 | Self::MiddleOfMay2026 | Self::MiddleOfMarch2026 | Self::December2025 => None,
+        }
+    }
+
+    /// The newest one whose build is older than this.
+    pub(crate) const fn until(build: Build) -> Self {
+        let mut at = 0;
+        while at + 1 < Self::ALL.len() && Self::ALL[at].build().0 >= build.0 {
+            at += 1;
+        }
+        Self::ALL[at]
+    }
+
     /// Whether it is `oldest` or newer.
     pub const fn is_from(self, oldest: Self) -> bool {
         self as usize <= oldest as usize
@@ -116,33 +185,6 @@ const NEAREST: [(Release, u64, Date); Release::ALL.len()] = [
     (Release::November2025, 6_868, Date::new(2025, 10, 28)),
     (Release::September2025, 0, Date::new(2023, 1, 1)),
 ];
-/// The builds between two that were compared: 0.1.154, and 0.1.155 of 31 August or builds of mid-September.
-const COMPARED: std::ops::RangeInclusive<u64> = 10_200..=10_960;
-/// The architectures that differ between 0.1.154 and 0.1.155, that both refused to load or that were not asked about; the
-/// MTP blocks of Qwen 3.5 are loaded by the former only. The other 115 agree.
-const OTHER_IN_AUGUST: [&str; 19] = [
-    "cohere2moe",
-    "deepseek4",
-    "dflash",
-    "eagle3",
-    "glm-dsa",
-    "hy_v3",
-    "mellum",
-    "minimax-m3",
-    "nanbeige",
-    "nemotron_h",
-    "nemotron_h_moe",
-    "plamo2",
-    "plm",
-    "qwen35",
-    "qwen35moe",
-    "qwen3next",
-    "step35",
-    "t5",
-    "t5encoder",
-];
-/// The architectures that agree in 0.1.154 and builds of mid-September.
-const SAME_UNTIL_SEPTEMBER: [&str; 4] = ["gemma3", "gpt-oss", "llama", "qwen3"];
 /// A day, or the first one of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Date {
@@ -177,13 +219,25 @@ impl fmt::Display for Date {
     }
 }
 
-/// A known release, and the build that it stands for.
+/// A known release, or a build and the release nearest to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NearestRelease {
     /// The release.
     pub release: Release,
     /// The build that was named, or that the version of a program ships; none for the release itself and for a date.
     pub build: Option<u64>,
+}
+
+/// `llama.cpp release 2026-11 (b11434, llama-cpp-sys-2 0.1.161)`, `llama.cpp b11200`
+impl fmt::Display for NearestRelease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { release, .. } = self;
+        match (self.build, release.package()) {
+            (Some(build), _) => write!(f, "llama.cpp {}", Build(build)),
+            (None, Some(package)) => write!(f, "llama.cpp release {release} ({package})"),
+            (None, None) => write!(f, "llama.cpp release {release} ({})", release.build()),
+        }
+    }
 }
 
 impl From<Release> for NearestRelease {
@@ -193,6 +247,11 @@ impl From<Release> for NearestRelease {
 }
 
 impl NearestRelease {
+    /// The build that is planned for: the one that was named, or the release's own.
+    pub fn llama_cpp(self) -> Build {
+        self.build.map_or_else(|| self.release.build(), Build)
+    }
+
     /// As [`Release::nearest_to`], with the build.
     pub fn to(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -224,16 +283,6 @@ impl Release {
     fn nearest(began: impl Fn(&(Self, u64, Date)) -> bool) -> Self {
         let oldest = Self::ALL[Self::ALL.len() - 1];
         NEAREST.iter().find(|row| began(row)).map_or(oldest, |(release, ..)| *release)
-    }
-
-    /// Whether a build reserves what this release does for models of an architecture: it lies between two that agree.
-    pub fn is_like_build(self, build: u64, architecture: &str) -> bool {
-        let same = match self {
-            Self::EarlyAugust2026 => !OTHER_IN_AUGUST.contains(&architecture),
-            Self::September2026 => SAME_UNTIL_SEPTEMBER.contains(&architecture),
-            _ => false,
-        };
-        same && self == Self::nearest_to_build(build) && COMPARED.contains(&build)
     }
 
     /// The release of this name, or nearest to a build (`b11200`), a date (`2026-10`, `2026-09-15`) or what a version of a
@@ -295,16 +344,6 @@ mod tests {
         ] {
             assert_eq!(Release::nearest_to(text), Some(release), "{text}");
         }
-    }
-
-    #[test]
-    fn builds_between_two_that_agree_are_like_the_release() {
-        let like = |build| Release::nearest_to_build(build).is_like_build(build, "llama");
-        assert_eq!([9_509, 9_888, 10_200, 10_488, 10_960, 11_342].map(like), [false, false, true, true, true, false]);
-        assert!(!Release::September2026.is_like_build(10_488, "llama"), "another is nearer");
-        assert!(!Release::September2026.is_like_build(10_960, "deepseek2"));
-        assert!(Release::EarlyAugust2026.is_like_build(10_488, "deepseek2"));
-        assert!(!Release::EarlyAugust2026.is_like_build(10_488, "qwen3next"));
     }
 
     #[test]

@@ -111,8 +111,7 @@ pub struct Reuse {
 impl Reuse {
     /// What the server of `plan` keeps; `swa_full` is whether sliding windows keep all tokens, as `--swa-full` asks.
     pub fn of(model: &PreparedModel, plan: &Plan, swa_full: bool) -> Self {
-        let release = plan.settings.release;
-        let hparams = model.llama_cpp(release.unwrap_or_default()).ok().map(|loaded| &loaded.hparams);
+        let hparams = model.llama_cpp(plan.settings.llama_cpp_build()).ok().map(|loaded| &loaded.hparams);
         let is_recurrent = hparams.is_some_and(|hparams| hparams.is_recr.contains(&true));
         let window = hparams.and_then(|hparams| hparams.n_swa.filter(|_| hparams.is_swa.contains(&true)));
         let forgets = match (is_recurrent, window) {
@@ -126,7 +125,7 @@ impl Reuse {
             }
         };
         // an engine without a release does not start llama-server
-        let checkpoints = plan.settings.ctx_checkpoints.or(release.map(|_| CHECKPOINTS));
+        let checkpoints = plan.settings.ctx_checkpoints.or(plan.settings.release.map(|_| CHECKPOINTS));
         let (goes_back, then) = match checkpoints {
             Some(most) if most > 0 => {
                 let then = format!(

@@ -134,7 +134,7 @@ impl Work {
     /// The work of `plan`, which is a plan of `model` on `machine`, with `depth` tokens in the cache. None if the
     /// bandwidth of a GPU that takes part is not known, or llama.cpp cannot read the model.
     pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Self> {
-        let hparams = &model.llama_cpp(plan.settings.release.unwrap_or_default()).ok()?.hparams;
+        let hparams = &model.llama_cpp(plan.settings.llama_cpp_build()).ok()?.hparams;
         let blocks = blocks(model, hparams, &plan.settings, depth);
         let shares = Shares::of(plan);
         let cpu = plan.devices.len().checked_sub(1)?;

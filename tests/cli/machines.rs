@@ -152,8 +152,9 @@ fn machines_with_none_or_many_gpus_are_planned(#[case] count: usize, #[case] eng
 fn more_gpus_than_llama_cpp_takes_are_refused(#[case] count: usize) {
     let sandbox = Sandbox::new();
     let path = with_cards(&sandbox, count);
-    let mut command = sandbox.plan("llama3.1-8b");
-    let said = refused(command.args(["--engine", "llama.cpp", "--machine", path.to_str().unwrap()]), 2);
+    let mut command = sandbox.plimsoll();
+    command.arg("plan").arg(sandbox.model("llama3.1-8b")).args(["--engine", "llama.cpp", "--machine"]).arg(&path);
+    let said = refused(&mut command, 2);
     assert!(said.contains("more than 15 GPUs"), "{said}");
 }
 

@@ -29,11 +29,34 @@ pub struct Scheduler<'a> {
 pub struct SchedulerRules {
     /// Attention is assigned by its sinks, as any operation by its weights; otherwise sinks are ignored.
     pub sinks_decide: bool,
-    /// Maximum number of inputs copied into one split.
-    pub max_split_inputs: Option<usize>,
+    /// How many inputs are copied into one split.
+    pub split_inputs: SplitInputs,
     /// A pipeline also keeps copies of inputs that no operation reads, in graph order; otherwise only of inputs in
     /// order of first use.
     pub multiplies_unread_inputs: bool,
+}
+
+/// The table of a split's inputs (`GGML_SCHED_MAX_SPLIT_INPUTS`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitInputs {
+    /// It has so many places: a split is cut where it is full, and llama.cpp ends if one operation needs more.
+    Fixed(usize),
+    /// It has so many places at first: a split is cut where it is full between two operations, and an operation that needs
+    /// more doubles it.
+    Grow(usize),
+    /// Splits are not cut for it.
+    Unlimited,
+}
+
+impl SplitInputs {
+    /// Whether a split with so many is cut before an operation that needs another one.
+    fn is_full(self, inputs: usize) -> bool {
+        match self {
+            Self::Fixed(most) => inputs == most,
+            Self::Grow(first) => inputs.is_multiple_of(first) && (inputs / first).is_power_of_two(),
+            Self::Unlimited => false,
+        }
+    }
 }
 
 /// Consecutive operations on one device.
@@ -327,7 +350,7 @@ impl Scheduler<'_> {
         let uses = graph.uses();
         self.cut(graph, schedule, &mut copies);
         let most = schedule.splits.iter().map(|split| split.inputs.len()).chain([multiplied.len()]).max();
-        schedule.overflows = self.rules.max_split_inputs.is_some_and(|limit| most > Some(limit));
+        schedule.overflows = matches!(self.rules.split_inputs, SplitInputs::Fixed(limit) if most > Some(limit));
         for input in multiplied {
             schedule.multiply(input, graph);
         }
@@ -361,7 +384,7 @@ impl Scheduler<'_> {
             let inputs = schedule.inputs.len() - split.inputs.start;
             let mut needs_split = || {
                 Self::copies_weights(graph, schedule, id, place)
-                    || (self.rules.max_split_inputs == Some(inputs)
+                    || (self.rules.split_inputs.is_full(inputs)
                         && Self::needs_new_copy(graph, schedule, copies, id, place))
             };
             if place != split.place || (inputs > 0 && needs_split()) {

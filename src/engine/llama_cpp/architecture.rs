@@ -2,10 +2,10 @@
 
 use Trait as T;
 
-use super::release::Releases;
+use super::release::Builds;
 use super::transformer::{Transformer, gating};
 use super::weights::{LlmTensor, LlmTensor as Slot};
-use crate::settings::Release;
+use crate::settings::{Build, Release};
 
 /// What is known of an architecture, its functions apart.
 #[derive(Debug)]
@@ -20,23 +20,25 @@ pub struct Architecture {
     pub(super) gating: u64,
     /// Whether a tensor of a skipped MTP block is loaded all the same, because the loader does not mark it with the block.
     pub(super) unmarked: fn(LlmTensor) -> bool,
-    /// The first release that knows it.
-    pub(super) since: Release,
-    /// Releases whose last block computes all tokens, as an input of a draft; others only those with logits.
-    pub(super) keeps_last_rows: Releases,
-    /// Releases that load its MTP blocks although the graph does not use them.
-    pub(super) loads_mtp_blocks: Releases,
-    /// Releases in which its MTP blocks have a KV cache beside the model's own.
-    pub(super) caches_mtp_blocks: Releases,
-    /// Releases that cannot load its files with MTP blocks.
-    pub(super) refuses_mtp_blocks: Releases,
-    /// Releases that keep snapshots of its recurrent states to roll back to (`llm_arch_supports_rs_rollback`).
-    pub(super) rolls_back: Releases,
-    /// Releases that may read its table of embeddings per layer on demand (`TENSOR_READ_LAZY`).
-    pub(super) reads_lazily: Releases,
-    /// Releases in which the last product of its experts is asked for in f32, as their values exceed f16, which GPUs
+    /// The first build that may know it: the one after the last that does not.
+    pub(super) since: Build,
+    /// Builds whose last block computes all tokens, as an input of a draft; others only those with logits.
+    pub(super) keeps_last_rows: Builds,
+    /// Builds that load its MTP blocks although the graph does not use them.
+    pub(super) loads_mtp_blocks: Builds,
+    /// Builds in which its MTP blocks have a KV cache beside the model's own.
+    pub(super) caches_mtp_blocks: Builds,
+    /// Builds that cannot load its files with MTP blocks.
+    pub(super) refuses_mtp_blocks: Builds,
+    /// Builds that keep snapshots of its recurrent states to roll back to (`llm_arch_supports_rs_rollback`).
+    pub(super) rolls_back: Builds,
+    /// Builds that may read its table of embeddings per layer on demand (`TENSOR_READ_LAZY`).
+    pub(super) reads_lazily: Builds,
+    /// Builds in which the last product of its experts is asked for in f32, as their values exceed f16, which GPUs
     /// refuse (`llama-graph.cpp`, 0.1.161).
-    pub(super) experts_in_f32: Releases,
+    pub(super) experts_in_f32: Builds,
+    /// The last build whose graph of it is known; none if the newest measured one's is.
+    pub(super) known_until: Option<Build>,
     /// The operations that its graph may have.
     pub(super) room: GraphRoom,
     /// Where its graph was compared with what llama.cpp measures.
@@ -274,19 +276,33 @@ impl Architecture {
         window: Window::None,
         gating: gating::NONE,
         unmarked: |_| false,
-        since: Release::ALL[Release::ALL.len() - 1],
-        keeps_last_rows: Releases::NONE,
-        loads_mtp_blocks: Releases::NONE,
-        caches_mtp_blocks: Releases::NONE,
-        refuses_mtp_blocks: Releases::NONE,
-        rolls_back: Releases::NONE,
-        reads_lazily: Releases::NONE,
-        experts_in_f32: Releases::NONE,
+        since: Build(0),
+        keeps_last_rows: Builds::NONE,
+        loads_mtp_blocks: Builds::NONE,
+        caches_mtp_blocks: Builds::NONE,
+        refuses_mtp_blocks: Builds::NONE,
+        rolls_back: Builds::NONE,
+        reads_lazily: Builds::NONE,
+        experts_in_f32: Builds::NONE,
+        known_until: None,
         room: GraphRoom::USUAL,
         compared: Compared::Everywhere,
         compared_since: Release::August2026,
         traits: &[],
     };
+
+    /// Its columns that follow from the build.
+    pub(super) const fn builds(&self) -> [Builds; 7] {
+        [
+            self.keeps_last_rows,
+            self.loads_mtp_blocks,
+            self.caches_mtp_blocks,
+            self.refuses_mtp_blocks,
+            self.rolls_back,
+            self.reads_lazily,
+            self.experts_in_f32,
+        ]
+    }
 
     /// Whether it has this trait.
     pub fn has(&self, it: Trait) -> bool {

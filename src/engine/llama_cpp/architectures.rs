@@ -11,7 +11,8 @@ use super::context::{Batch, ContextType, Cparams};
 use super::error::LoadError;
 use super::graph::{self, GraphBuilder, GraphModel};
 use super::hparams::{Hparams, ReadsHparams};
-use super::release::Releases;
+use super::release::Builds;
+use super::release::Change as C;
 use super::transformer::ResidualTerm::{Attention, FeedForward, Residual};
 use super::transformer::{
     EmbeddingScale, ExpertRouting, Norm, Norms, PostNorm, PreNorm, QkNorm, ResidualOrder, RopeLayers, Transformer,
@@ -20,8 +21,7 @@ use super::transformer::{
 use super::weights::{LlmTensor, LlmTensor as Slot};
 use crate::engine::ggml::Graph;
 use crate::gguf::{Header, Value};
-use crate::settings::Release;
-use crate::settings::Release as R;
+use crate::settings::{Build, Release as R};
 
 /// An architecture and its functions.
 struct ArchitectureRow {
@@ -52,8 +52,8 @@ impl ArchitectureRow {
 }
 
 /// Names of headers that newer releases know and whose graph is not known here: modelled, where a release knows them.
-const WITHOUT_GRAPH: [(&str, Release); 3] =
-    [("clef", R::November2026), ("pockettts", R::September2026), ("qwen3tts", R::September2026)];
+const WITHOUT_GRAPH: [(&str, Build); 3] =
+    [("clef", Build(11_068)), ("pockettts", Build(10_205)), ("qwen3tts", Build(10_205))];
 
 /// Names that no release of llama.cpp knows (`llama-arch.cpp`, 0.1.161), of files that Ollama made for its own engines.
 const OF_OLLAMA: [&str; 8] =
@@ -64,11 +64,11 @@ pub fn is_of_ollama(name: &str) -> bool {
     OF_OLLAMA.contains(&name)
 }
 
-/// Whether `release` knows this name, or no release here is known to be the first that does.
-pub fn is_known(name: &str, release: Release) -> bool {
+/// Whether `build` may know this name, or none is known to be the first that does.
+pub fn is_known(name: &str, build: Build) -> bool {
     let listed = Architecture::named(name).map(|architecture| architecture.since);
     let since = listed.or_else(|| WITHOUT_GRAPH.iter().find(|(known, _)| *known == name).map(|(_, since)| *since));
-    since.is_none_or(|since| release.is_from(since))
+    since.is_none_or(|since| build >= since)
 }
 
 macro_rules! architectures {
@@ -94,7 +94,7 @@ architectures! {
     } graph: |build| build.llama4(), hparams: Hparams::llama4;
     /// Ministral 3 and variants.
     "mistral3" {
-        compared_since: R::January2026, since: R::LateNovember2025,
+        compared_since: R::January2026, since: Build(6_905),
         blocks: Some(Transformer::LLAMA),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReadsTemperature],
     };
@@ -108,7 +108,8 @@ architectures! {
     };
     /// The text part of Qwen 3 VL.
     "qwen3vl" {
-        since: R::November2025, blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions],
+        known_until: Some(Build(11_434)),
+        since: Build(6_531), blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions],
     } hparams: Hparams::deepstack;
     /// Qwen 3 with experts.
     "qwen3moe" {
@@ -118,13 +119,14 @@ architectures! {
     };
     /// The text part of Qwen 3 VL with experts.
     "qwen3vlmoe" {
-        compared_since: R::January2026, since: R::November2025,
+        known_until: Some(Build(11_434)),
+        compared_since: R::January2026, since: Build(6_531),
         blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions, T::IgnoresExpertWeightsScale],
     } hparams: Hparams::deepstack;
     /// Qwen 3 Next: delta nets and attention.
     "qwen3next" {
-        compared_since: R::March2026, since: R::LateNovember2025,
-        room: GraphRoom::LARGE, keeps_last_rows: Releases::since(R::September2026), refuses_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        compared_since: R::MiddleOfMarch2026, since: Build(6_905),
+        room: GraphRoom::LARGE, keeps_last_rows: Builds::since(C::MtpOnDemand), refuses_mtp_blocks: Builds::before(C::MtpOnDemand),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale, T::ReshapesGate,
             T::RepeatsHeadsInTurn, T::IgnoresFusedQkvScale, T::IgnoresSsmScales,
@@ -132,9 +134,9 @@ architectures! {
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen3_next_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5.
     "qwen35" {
-        compared_since: R::April2026, since: R::March2026,
-        room: GraphRoom::LARGE, keeps_last_rows: Releases::since(R::MiddleOfMay2026), loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
-        rolls_back: Releases::ALL,
+        compared_since: R::April2026, since: Build(7_763),
+        room: GraphRoom::LARGE, keeps_last_rows: Builds::since(C::Qwen35LastRows), loads_mtp_blocks: Builds::before(C::MtpOnDemand),
+        rolls_back: Builds::ALL,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
             T::WritesAllSnapshots,
@@ -142,9 +144,9 @@ architectures! {
     } graph: |build| build.qwen3_next(), mtp: |build| build.qwen35_mtp(), hparams: Hparams::delta_nets;
     /// Qwen 3.5 with experts.
     "qwen35moe" {
-        compared_since: R::April2026, since: R::March2026,
-        room: GraphRoom::LARGE, keeps_last_rows: Releases::since(R::MiddleOfMay2026), loads_mtp_blocks: Releases::until(R::EarlyAugust2026),
-        rolls_back: Releases::ALL,
+        compared_since: R::April2026, since: Build(7_763),
+        room: GraphRoom::LARGE, keeps_last_rows: Builds::since(C::Qwen35LastRows), loads_mtp_blocks: Builds::before(C::MtpOnDemand),
+        rolls_back: Builds::ALL,
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::SeveralPositions, T::ReadsFeedForwardScales, T::ReadsGateScale,
             T::IgnoresExpertWeightsScale, T::WritesAllSnapshots,
@@ -153,8 +155,9 @@ architectures! {
     /// Qwen 3.8 Flash Next: delta nets and attention to chosen pools, over residual streams that are mixed before each
     /// half.
     "qwen4exp" {
-        room: GraphRoom::LARGE, since: R::September2026, rolls_back: Releases::since(R::September2026),
-        reads_lazily: Releases::ALL, compared: Compared::OnCuda(R::November2026),
+        known_until: Some(Build(11_434)),
+        room: GraphRoom::LARGE, since: Build(10_604), rolls_back: Builds::since(C::LateRollbacks),
+        reads_lazily: Builds::ALL, compared: Compared::OnCuda(R::November2026),
         traits: &[
             T::Hybrid, T::GivesLayerInputs, T::FusesHyperConnections, T::SeveralPositions, T::ReadsFeedForwardScales,
             T::ReadsGateScale, T::IgnoresExpertWeightsScale, T::WritesAllSnapshots, T::DraftsFromIndexer,
@@ -180,8 +183,8 @@ architectures! {
     } graph: |build| build.gemma3n(), hparams: |hp, _| hp.gemma3n();
     /// Gemma 4.
     "gemma4" {
-        compared_since: R::April2026, since: R::April2026,
-        window: Window::Needed(1), keeps_last_rows: Releases::since(R::August2026), reads_lazily: Releases::since(R::September2026),
+        compared_since: R::April2026, since: Build(8_607),
+        window: Window::Needed(1), keeps_last_rows: Builds::since(C::GemmaLastRows), reads_lazily: Builds::since(C::LazyTables),
         traits: &[
             T::GivesLayerInputs, T::SharesCaches, T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale,
             T::CopiesEmbeddingsFirst, T::WindowsNeedNoRopeFactors,
@@ -189,8 +192,9 @@ architectures! {
     } graph: |build| build.gemma4(), hparams: Hparams::gemma4;
     /// gpt-oss.
     "gpt-oss" {
+        known_until: Some(Build(11_434)),
         compared_since: R::September2025,
-        window: Window::Needed(2), keeps_last_rows: Releases::since(R::EarlyAugust2026),
+        window: Window::Needed(2), keeps_last_rows: Builds::since(C::GptOssLastRows),
         traits: &[T::GivesLayerInputs, T::IgnoresExpertWeightsScale],
     } graph: |build| build.gpt_oss();
     /// Phi 2.
@@ -215,27 +219,28 @@ architectures! {
     "deepseek2" {
         compared_since: R::March2026,
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        refuses_mtp_blocks: Releases::until(R::EarlyAugust2026), traits: &[T::NoTensorSplit, T::ReadsTemperature],
+        refuses_mtp_blocks: Builds::before(C::MtpOnDemand), traits: &[T::NoTensorSplit, T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// Mistral Small 4: `DeepSeek` 2's blocks.
     "mistral4" {
-        since: R::March2026,
+        since: Build(7_763),
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        experts_in_f32: Releases::since(R::November2026), compared: Compared::OnCuda(R::EarlyAugust2026),
+        experts_in_f32: Builds::since(C::ExpertsInF32), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::NoTensorSplit, T::ReadsTemperature],
     } hparams: Hparams::deepseek2;
     /// `DeepSeek` 3.2: the same with sparse attention.
     "deepseek32" {
-        since: R::April2026,
+        since: Build(8_181),
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         unmarked: |slot| slot == Slot::ExpProbsB, compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales],
     } hparams: Hparams::deepseek32;
     /// `DeepSeek` 4: windows beside compressed caches, over several residual streams.
     "deepseek4" {
+        known_until: Some(Build(11_434)),
         room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        since: R::EarlyAugust2026, caches_mtp_blocks: Releases::since(R::September2026),
-        rolls_back: Releases::since(R::September2026), compared: Compared::OnCuda(R::November2026),
+        since: Build(9_757), caches_mtp_blocks: Builds::since(C::MtpOnDemand),
+        rolls_back: Builds::since(C::DeepSeek4RollsBack), compared: Compared::OnCuda(R::November2026),
         traits: &[
             T::NoMixedBatches, T::ClampsInActivation, T::GivesLayerInputs, T::FusesHyperConnections, T::IgnoresScales,
             T::GivesFinalInput, T::MaskKeepsType,
@@ -243,15 +248,15 @@ architectures! {
     } graph: |build| build.deepseek4(), mtp: |build| build.deepseek4_mtp(), hparams: Hparams::compressed_windows;
     /// GLM 5: `DeepSeek` 3.2's blocks, some of which share an indexer.
     "glm-dsa" {
-        since: R::March2026,
+        since: Build(7_763),
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         gating: gating::SIGMOID, unmarked: |slot| slot == Slot::ExpProbsB,
-        loads_mtp_blocks: Releases::only(R::EarlyAugust2026), compared: Compared::OnCuda(R::EarlyAugust2026),
+        loads_mtp_blocks: Builds::between(C::MtpBlocksOfJuly, C::MtpOnDemand), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales, T::IndexerNormIsOptional],
     } hparams: Hparams::glm_dsa;
     /// The text part of `DeepSeek`-OCR: experts with ordinary attention.
     "deepseek2-ocr" {
-        since: R::March2026,
+        since: Build(7_763),
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
         gating: gating::SOFTMAX, compared: Compared::OnCuda(R::EarlyAugust2026),
     };
@@ -270,7 +275,7 @@ architectures! {
         blocks: Some(Transformer {
             feed_forward: Norms::before(Slot::AttnPostNorm), experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
-        gating: gating::SIGMOID, caches_mtp_blocks: Releases::until(R::EarlyAugust2026),
+        gating: gating::SIGMOID, caches_mtp_blocks: Builds::before(C::GlmMtpUncached),
         traits: &[T::SeveralPositionsBySections],
     };
     /// `ChatGLM` 3.
@@ -298,7 +303,7 @@ architectures! {
     } hparams: Hparams::mamba;
     /// Nemotron H, also with experts.
     "nemotron_h" | "nemotron_h_moe" {
-        keeps_last_rows: Releases::since(R::September2026), rolls_back: Releases::since(R::September2026),
+        keeps_last_rows: Builds::since(C::NemotronLastRows), rolls_back: Builds::since(C::NemotronRollsBack),
         traits: &[T::NoTensorSplit, T::Hybrid, T::GivesLayerInputs, T::ReadsFeedForwardScales, T::GivesFinalInput],
     } graph: |build| build.nemotron_h(), mtp: |build| build.nemotron_h_mtp(), hparams: Hparams::nemotron_h;
     /// `SmolLM` 3.
@@ -314,7 +319,7 @@ architectures! {
     "starcoder2" { blocks: Some(Transformer::LAYER) };
     /// LFM 2.
     "lfm2" | "lfm2moe" {
-        rolls_back: Releases::since(R::September2026),
+        rolls_back: Builds::since(C::Lfm2RollsBack),
         traits: &[T::Hybrid, T::GivesLayerInputs, T::IgnoresExpertWeightsScale, T::NormOfEmbeddingsIsOutput],
     } graph: |build| build.lfm2(), hparams: Hparams::lfm2;
     /// Falcon H1: attention and state space in parallel.
@@ -376,7 +381,7 @@ architectures! {
     };
     /// The text part of Hunyuan VL.
     "hunyuan_vl" {
-        since: R::April2026,
+        since: Build(8_181),
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
         traits: &[T::GivesLayerInputs, T::SeveralPositionsBySections],
     };
@@ -390,7 +395,7 @@ architectures! {
     "internlm2" { blocks: Some(Transformer::LLAMA) };
     /// `MiniMax` M2.
     "minimax-m2" {
-        since: R::November2025,
+        since: Build(6_531),
         blocks: Some(Transformer {
             heads: QkNorm::Across, experts: ExpertRouting { gating: None, ..ExpertRouting::SOFTMAX },
             ..Transformer::LLAMA
@@ -463,7 +468,7 @@ architectures! {
     };
     /// `ModernBERT`.
     "modern-bert" {
-        since: R::December2025,
+        since: Build(7_158),
         blocks: Some(Transformer {
             attention: Norms { before: PreNorm::NormOrAttentions(Slot::AttnNorm), ..Norms::NOTHING },
             ..Transformer::LAYER
@@ -471,21 +476,21 @@ architectures! {
         window: Window::DenseFirst(3), traits: &[T::NoOutput],
     };
     /// `EuroBERT`.
-    "eurobert" { since: R::March2026, blocks: Some(Transformer::LLAMA), traits: &[T::NoOutput] };
+    "eurobert" { since: Build(7_763), blocks: Some(Transformer::LLAMA), traits: &[T::NoOutput] };
     /// EAGLE 3: one block that drafts for another model.
     "eagle3" {
-        since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
+        since: Build(9_643), compared: Compared::OnCuda(R::November2026),
         traits: &[T::HasEncoder, T::UntiedOutput, T::EagleDraft],
     } graph: |build| build.eagle3(), mtp: |build| build.eagle3(), hparams: Hparams::eagle3;
     /// `DFlash` and `DSpark`: blocks that draft several tokens at once for another model.
     "dflash" {
         // that of DFlash 2, others have less
-        room: GraphRoom::LARGE, since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
+        room: GraphRoom::LARGE, since: Build(9_757), compared: Compared::OnCuda(R::November2026),
         traits: &[T::HasEncoder, T::SeveralPositionsBySections, T::ReadsFeedForwardScales, T::BlockDraft],
     } graph: |build| build.dflash(), mtp: |build| build.dflash(), hparams: Hparams::dflash;
     /// Gemma 4's assistant, which drafts for it and shares its caches.
     "gemma4-assistant" {
-        since: R::April2026,
+        since: Build(8_181),
         traits: &[T::OnlyDrafts, T::WindowsNeedNoRopeFactors, T::SharesPartnersCaches],
     } graph: |build| build.gemma4_assistant(), mtp: |build| build.gemma4_assistant(),
         hparams: Hparams::gemma4_assistant;
@@ -502,19 +507,19 @@ architectures! {
     };
     /// Jais 2.
     "jais2" {
-        since: R::March2026,
+        since: Build(7_763),
         blocks: Some(Transformer { squares: true, ..Transformer::LAYER }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
     };
     /// Maincoder.
     "maincoder" {
-        since: R::December2025,
+        since: Build(7_158),
         blocks: Some(Transformer { heads: QkNorm::EachRotated, ..Transformer::LLAMA }),
         compared: Compared::OnCuda(R::EarlyAugust2026),
     };
     /// openPangu Embedded.
     "pangu-embedded" {
-        since: R::November2025,
+        since: Build(6_531),
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::IgnoresRopeFactors],
     };
@@ -526,7 +531,7 @@ architectures! {
     };
     /// K-EXAONE.
     "exaone-moe" {
-        since: R::January2026,
+        since: Build(7_524),
         blocks: Some(Transformer {
             rotation: RopeLayers::Windows, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
@@ -535,19 +540,19 @@ architectures! {
     /// Tencent Hy3.
     "hy_v3" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        gating: gating::SIGMOID, unmarked: is_unmarked, since: R::EarlyAugust2026,
-        keeps_last_rows: Releases::since(R::EarlyAugust2026), loads_mtp_blocks: Releases::only(R::EarlyAugust2026),
+        gating: gating::SIGMOID, unmarked: is_unmarked, since: Build(9_757),
+        keeps_last_rows: Builds::ALL, loads_mtp_blocks: Builds::between(C::MtpBlocksOfJuly, C::MtpOnDemand),
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFeedForwardScales],
     };
     /// `JetBrains` Mellum 2.
     "mellum" {
-        since: R::April2026,
+        since: Build(8_181),
         blocks: Some(Transformer::LLAMA), window: Window::Optional(4), compared: Compared::OnCuda(R::September2026),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresExpertWeightsScale],
     };
     /// `MiMo` V2.
     "mimo2" {
-        since: R::December2025,
+        since: Build(7_158),
         blocks: Some(Transformer {
             experts: ExpertRouting { gating: Some(gating::SIGMOID), ..ExpertRouting::SOFTMAX }, ..Transformer::LLAMA
         }),
@@ -556,7 +561,7 @@ architectures! {
     } hparams: Hparams::mimo2;
     /// The text part of `PaddleOCR`-VL.
     "paddleocr" {
-        since: R::March2026,
+        since: Build(7_763),
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::SeveralPositions],
     };
@@ -587,13 +592,13 @@ architectures! {
     };
     /// RND1, a diffusion model of Qwen 3's blocks.
     "rnd1" {
-        since: R::LateNovember2025,
+        since: Build(6_905),
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::Diffusion, T::IgnoresExpertWeightsScale],
     };
     /// Kimi Linear: delta attention, and compressed attention without positions.
     "kimi-linear" {
-        since: R::March2026,
+        since: Build(7_763),
         room: GraphRoom::LARGE, blocks: Some(Transformer {
             experts: ExpertRouting { normalised: Some(true), ..ExpertRouting::FROM_HEADER }, ..Transformer::LLAMA
         }),
@@ -603,8 +608,8 @@ architectures! {
     /// Ling 3: the same with rotary positions and a gate on attention.
     "bailingmoe3" {
         room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        since: R::September2026, keeps_last_rows: Releases::since(R::September2026),
-        caches_mtp_blocks: Releases::since(R::September2026), rolls_back: Releases::since(R::September2026),
+        since: Build(10_424), keeps_last_rows: Builds::ALL,
+        caches_mtp_blocks: Builds::ALL, rolls_back: Builds::since(C::LingRollsBack),
         compared: Compared::OnCuda(R::September2026),
         traits: &[
             T::NoTensorSplit,
@@ -614,7 +619,7 @@ architectures! {
     } hparams: Hparams::bailing_moe3;
     /// Kimi K3: Kimi Linear's blocks, whose residuals are banked and mixed by attention.
     "kimi-k3" {
-        room: GraphRoom::LARGEST, since: R::September2026, rolls_back: Releases::since(R::September2026),
+        room: GraphRoom::LARGEST, since: Build(10_424), rolls_back: Builds::since(C::LateRollbacks),
         compared: Compared::OnCuda(R::September2026),
         traits: &[T::NoTensorSplit, T::Hybrid, T::IgnoresScales, T::ScalesDecay, T::WritesAllSnapshots],
     } graph: |build| build.kimi_k3(), hparams: Hparams::kimi_k3;
@@ -636,13 +641,13 @@ architectures! {
     } graph: |build| build.rwkv(), hparams: Hparams::rwkv;
     /// Step 3.5.
     "step35" {
-        since: R::March2026,
+        since: Build(7_763),
         blocks: Some(Transformer {
             heads: QkNorm::EachOfCopies, experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA
         }),
         window: Window::Needed(4), gating: gating::SIGMOID,
         unmarked: |slot| matches!(slot, Slot::AttnQNorm | Slot::AttnKNorm) || is_unmarked(slot),
-        keeps_last_rows: Releases::since(R::EarlyAugust2026), loads_mtp_blocks: Releases::only(R::EarlyAugust2026),
+        keeps_last_rows: Builds::since(C::MtpBlocksOfJuly), loads_mtp_blocks: Builds::between(C::MtpBlocksOfJuly, C::MtpOnDemand),
         compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::IgnoresRopeFactorsInWindows, T::NormsKeptRows, T::MtpKeepsRopeFactors],
     } hparams: Hparams::swiglu_clamps;
@@ -654,7 +659,7 @@ architectures! {
         }),
         window: Window::DenseFirst(4), gating: gating::SIGMOID,
         unmarked: |slot| matches!(slot, Slot::NextnEmbedTokens | Slot::NextnSharedHeadHead | Slot::NextnSharedHeadNorm),
-        since: R::EarlyAugust2026, keeps_last_rows: Releases::since(R::EarlyAugust2026),
+        since: Build(9_757), keeps_last_rows: Builds::ALL,
         compared: Compared::OnCuda(R::September2026), traits: &[T::ReadsFeedForwardScales, T::ReadsLogitScale],
     } hparams: Hparams::cohere2_moe;
     /// `SmallThinker`, which routes by the input of the block.
@@ -685,7 +690,7 @@ architectures! {
     } hparams: |hp, _| hp.scaled_embeddings();
     /// Arcee Trinity.
     "afmoe" {
-        since: R::LateNovember2025,
+        since: Build(6_905),
         blocks: Some(Transformer {
             embeddings: EmbeddingScale::Scaled, rotation: RopeLayers::ButEveryNth,
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::NormOfAll(Slot::AttnPostNorm)),
@@ -697,13 +702,14 @@ architectures! {
     /// Tencent Hy4: compressed, gated attention over several residual streams.
     "hy_v4" {
         room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        since: R::September2026, compared: Compared::OnCuda(R::September2026),
+        since: Build(10_794), compared: Compared::OnCuda(R::September2026),
         traits: &[T::NoTensorSplit, T::ClampsInActivation, T::IgnoresAttnOutputScale, T::CastsHeadStreams, T::NoIndexerRotation],
     } graph: |build| build.hy_v4(), hparams: Hparams::hy_v4;
     /// GLM 5.3: delta attention by channel and compressed attention to chosen pools, over mixed residual streams.
     "glm5-next" {
+        known_until: Some(Build(11_434)),
         room: GraphRoom::LARGEST, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        gating: gating::SIGMOID, since: R::November2026, rolls_back: Releases::since(R::September2026),
+        gating: gating::SIGMOID, since: Build(11_068), rolls_back: Builds::since(C::GlmRollsBack),
         compared: Compared::OnCuda(R::November2026),
         traits: &[
             T::NoTensorSplit,
@@ -719,24 +725,24 @@ architectures! {
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::FreeNorm(Slot::FfnPostNorm)),
             ..Transformer::LLAMA
         }),
-        window: Window::Needed(4), since: R::September2026, compared: Compared::OnCuda(R::September2026),
+        window: Window::Needed(4), since: Build(10_339), compared: Compared::OnCuda(R::September2026),
         traits: &[T::GivesLayerInputs, T::ReadsLogitCap, T::ScalesLogits],
     };
     /// Spark 2.5.
     "spark2_5" {
-        blocks: Some(Transformer::LLAMA), window: Window::Needed(4), since: R::September2026,
+        blocks: Some(Transformer::LLAMA), window: Window::Needed(4), since: Build(10_794),
         compared: Compared::OnCuda(R::September2026),
     };
     /// Maple.
     "maple" {
         blocks: Some(Transformer { rotation: RopeLayers::Windows, ..Transformer::LLAMA }), window: Window::Needed(4),
-        since: R::September2026, compared: Compared::OnCuda(R::September2026),
+        since: Build(10_951), compared: Compared::OnCuda(R::September2026),
         traits: &[T::ClampsInActivation, T::IgnoresExpertWeightsScale],
     } hparams: Hparams::swiglu_clamp_exp;
     /// Laguna.
     "laguna" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        window: Window::DenseFirst(4), gating: gating::SIGMOID, since: R::EarlyAugust2026,
+        window: Window::DenseFirst(4), gating: gating::SIGMOID, since: Build(9_757),
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::SoftplusGate],
     };
     /// Arctic: a dense part in every block, and experts that read its input.
@@ -754,7 +760,7 @@ architectures! {
     } graph: |build| build.bitnet();
     /// `PLaMo` 3.
     "plamo3" {
-        since: R::December2025,
+        since: Build(7_158),
         blocks: Some(Transformer {
             attention: Norms::before(Slot::AttnNorm).then(PostNorm::Norm(Slot::AttnPostNorm)),
             feed_forward: Norms::before(Slot::FfnNorm).then(PostNorm::Norm(Slot::FfnPostNorm)), ..Transformer::LLAMA
@@ -779,18 +785,18 @@ architectures! {
     } hparams: Hparams::chameleon;
     /// Talkie: norms without weights, and the embeddings added after every block.
     "talkie" {
-        since: R::April2026,
+        since: Build(8_181),
         compared: Compared::OnCuda(R::EarlyAugust2026), traits: &[T::ReadsFfnDownScale, T::ScalesLogits],
     } graph: |build| build.talkie();
     /// Llama used for embeddings: its attention does not read the cache.
     "llama-embed" {
-        since: R::December2025,
+        since: Build(7_158),
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::ReadsFeedForwardScales, T::IgnoresCache],
     };
     /// Granite with sliding windows.
     "granite_swa" {
-        blocks: Some(Transformer::LLAMA), window: Window::Needed(4), since: R::September2026,
+        blocks: Some(Transformer::LLAMA), window: Window::Needed(4), since: Build(10_489),
         compared: Compared::OnCuda(R::September2026), traits: &[T::IgnoresExpertWeightsScale],
     } hparams: Hparams::granite_swa;
     /// `NeoBERT`: an encoder with rotary positions.
@@ -799,19 +805,19 @@ architectures! {
     };
     /// The language part of `CogVLM` 2, whose weights for images are others.
     "cogvlm" {
-        since: R::November2025,
+        since: Build(6_531),
         blocks: Some(Transformer::LLAMA), compared: Compared::OnCuda(R::EarlyAugust2026),
         traits: &[T::GivesAllLogits, T::NoMixedBatches, T::IgnoresFusedQkvScale, T::IgnoresRopeFactors],
     };
     /// dots 3 note: compressed attention of two sizes, with windows or an indexer.
     "dots3note" {
         blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        window: Window::Needed(4), since: R::September2026, compared: Compared::OnCuda(R::September2026),
+        window: Window::Needed(4), since: Build(10_489), compared: Compared::OnCuda(R::September2026),
         traits: &[T::NoTensorSplit, T::ReadsFeedForwardScales],
     } hparams: Hparams::windowed_latent;
     /// `MiniMax` 01: lightning attention and full attention.
     "minimax-01" {
-        room: GraphRoom::LARGE, since: R::September2026, compared: Compared::OnCuda(R::September2026),
+        room: GraphRoom::LARGE, since: Build(10_424), compared: Compared::OnCuda(R::September2026),
         traits: &[
             T::NoTensorSplit,
             T::ReservesOneSequence, T::Hybrid, T::GivesLayerInputs, T::IgnoresFusedQkvScale,
@@ -821,11 +827,11 @@ architectures! {
     /// `MiniMax` M3: an indexer chooses blocks of positions.
     "minimax-m3" { traits: &[T::NoTensorSplit],
         room: GraphRoom::LARGE, blocks: Some(Transformer { experts: ExpertRouting::FROM_HEADER, ..Transformer::LLAMA }),
-        since: R::EarlyAugust2026, compared: Compared::OnCuda(R::September2026),
+        since: Build(10_134), compared: Compared::OnCuda(R::September2026),
     } graph: |build| build.minimax_m3(), hparams: Hparams::block_sparse;
     /// Nanbeige: its blocks run several times.
     "nanbeige" {
-        room: GraphRoom::LARGE, blocks: Some(Transformer::LLAMA), since: R::EarlyAugust2026, compared: Compared::OnCuda(R::November2026),
+        room: GraphRoom::LARGE, blocks: Some(Transformer::LLAMA), since: Build(10_152), compared: Compared::OnCuda(R::November2026),
         traits: &[T::GivesLayerInputs, T::ReadsFeedForwardScales],
     } hparams: Hparams::looped;
     /// `PLaMo` 2: state-space blocks and attention.
@@ -840,7 +846,7 @@ architectures! {
     /// HRM-Text: two stacks of blocks in nested cycles.
     "hrm_text" {
         room: GraphRoom::LARGER, blocks: Some(Transformer { attention: Norms::BARE, feed_forward: Norms::BARE, ..Transformer::LLAMA }),
-        since: R::September2026, compared: Compared::OnCuda(R::November2026),
+        since: Build(10_951), compared: Compared::OnCuda(R::November2026),
     } graph: |build| build.hrm_text(), hparams: Hparams::hrm_text;
     /// T5: an encoder, and a decoder that attends to its result.
     "t5" {
@@ -854,7 +860,7 @@ architectures! {
     "gptj" { traits: &[T::HasNoLoader] };
     /// Granite Switch: adapters in the file, chosen for every token.
     "graniteswitch" {
-        since: R::September2026, compared: Compared::OnCuda(R::November2026), traits: &[T::NoMixedBatches],
+        since: Build(10_339), compared: Compared::OnCuda(R::November2026), traits: &[T::NoMixedBatches],
     } graph: |build| build.granite_switch(), hparams: Hparams::granite_switch;
 }
 

@@ -102,7 +102,7 @@ impl Memory {
         if architecture.has(Trait::Recurrent) || hparams.reads_only {
             return Self { recurrent, ..Self::default() };
         }
-        let all = architecture.caches_mtp_blocks.contain(release.name) || hparams.has_router_block;
+        let all = architecture.caches_mtp_blocks.contain(release) || hparams.has_router_block;
         let attends = |il: usize| {
             let is_mtp = il >= hparams.n_layer();
             if drafts { is_mtp } else { hparams.attends[il] && (all || !is_mtp) }
@@ -334,12 +334,18 @@ impl KvCache {
                 layers[il] = if holds(il) { layers[owner] } else { None };
             }
         }
-        let rotates = |ty: Type, head: u64, first: u64| {
-            release.rotates_quantised && ty.block() > 1 && head > 0 && first.is_multiple_of(64)
+        let uneven = |size: &dyn Fn(usize) -> u64| (0..hparams.n_layer_all).any(|il| size(il) != size(0));
+        let rotates = |ty: Type, head: u64, first: u64, row: &dyn Fn(usize) -> u64| {
+            release.rotates_quantised
+                && ty.block() > 1
+                && head > 0
+                && first.is_multiple_of(64)
+                && (release.rotates_each_cache || !uneven(row))
         };
-        let rotates_k = rotates(context.type_k, head_k, hparams.head_k(0));
+        let rotates_k = rotates(context.type_k, head_k, hparams.head_k(0), &|il| hparams.k_gqa(il));
         let rotation_k = if rotates_k { largest_rotation(head_k) } else { 0 };
-        let v_rotates = hparams.mla.is_none() && rotates(context.type_v, head_v, hparams.head_v(0));
+        let v_rotates =
+            hparams.mla.is_none() && rotates(context.type_v, head_v, hparams.head_v(0), &|il| hparams.v_gqa(il));
         Self {
             size,
             streams: if context.kv_unified { 1 } else { context.n_seq_max },

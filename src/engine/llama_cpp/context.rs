@@ -7,6 +7,7 @@ use super::adapters::AdapterPairs;
 use super::architecture::{GraphFamily, Trait};
 use super::error::LoadError;
 use super::loaded::LoadedModel;
+use super::moe_cache::MoeCacheRequest;
 use super::release::ReleaseTraits;
 use crate::engine::ggml::Type;
 use crate::settings::{FlashAttn, Pooling};
@@ -55,6 +56,8 @@ pub struct ContextParams {
     pub op_offload: bool,
     /// Caches of blocks with a sliding window have full size.
     pub swa_full: bool,
+    /// The cache on GPUs for experts that are in RAM, if there is one.
+    pub moe_cache: Option<MoeCacheRequest>,
 }
 
 /// `llama_context_type` (`llama.h`, 0.1.161).
@@ -115,6 +118,7 @@ impl Default for ContextParams {
             offload_kqv: true,
             op_offload: true,
             swa_full: false,
+            moe_cache: None,
         }
     }
 }
@@ -274,7 +278,7 @@ impl Cparams {
             n_seq_max,
             n_outputs_max,
             n_outputs_max_per_seq: per_seq.min(n_outputs_max),
-            n_rs_seq: if architecture.rolls_back.contain(release.name) { options.n_rs_seq } else { 0 },
+            n_rs_seq: if architecture.rolls_back.contain(release) { options.n_rs_seq } else { 0 },
             ctx_type: options.ctx_type,
             drafting: options.drafting.clone(),
             adapters: options.adapters.clone(),

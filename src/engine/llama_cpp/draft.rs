@@ -227,10 +227,10 @@ impl<'a> DraftRequest<'a> {
 /// When something that was asked for is missing, or this release does not know it.
 pub(super) fn speculation(
     prepared: &PreparedModel,
-    release: &ReleaseTraits,
+    release: &'static ReleaseTraits,
     settings: &Settings,
 ) -> Result<Speculation, EngineError> {
-    let draft = prepared.draft().map(|draft| draft.model.llama_cpp(release.name)).transpose()?;
+    let draft = prepared.draft().map(|draft| draft.model.loaded_by(release)).transpose()?;
     let types = match (&settings.draft.types, draft) {
         (Some(types), _) => types.clone(),
         (None, Some(draft)) => vec![Speculation::type_of(draft)],
@@ -272,7 +272,7 @@ pub(super) fn request<'a>(
     main: &ContextParams,
     speculation: &Speculation,
 ) -> Result<Option<DraftRequest<'a>>, EngineError> {
-    let own = prepared.draft().map(|draft| draft.model.llama_cpp(model.release.name)).transpose()?;
+    let own = prepared.draft().map(|draft| draft.model.loaded_by(model.release)).transpose()?;
     if own.is_none() && !speculation.is_mtp() {
         return Ok(None);
     }

@@ -21,7 +21,7 @@ mod variants;
 
 use super::architecture::{Architecture, Trait};
 use super::cache::{KvLayer, Memory};
-use super::context::{Batch, Cparams};
+use super::context::{Batch, Cparams, NextnRows};
 use super::error::LoadError;
 use super::hparams::Hparams;
 use super::loaded::LoadedModel;
@@ -215,7 +215,8 @@ impl GraphBuilder<'_> {
 
     /// Whether the last block keeps the rows of all tokens.
     fn keeps_last_rows(&self) -> bool {
-        self.architecture.keeps_last_rows.contain(self.release.name)
+        let drafts = self.cx.drafting.embeddings_nextn == NextnRows::All;
+        self.architecture.keeps_last_rows.contain(self.release) && (drafts || !self.release.crops_unless_drafting)
     }
 
     /// What most graphs begin with: the embeddings, the positions, the masks of attention, and the rows with logits.
@@ -514,7 +515,7 @@ impl GraphBuilder<'_> {
 
     fn global(&mut self, slot: LlmTensor, part: TensorSuffix) -> TensorId {
         match self.weights.find_global(slot, part) {
-            Some(index) => self.weight_at(index, self.placement.of_model(Some(slot), self.architecture)),
+            Some(index) => self.weight_at(index, self.placement.of_model(Some(slot), self.architecture, self.release)),
             None => TensorId::NONE,
         }
     }

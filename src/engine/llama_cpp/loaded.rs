@@ -11,7 +11,7 @@ use crate::units::Bytes;
 /// A model as loaded by llama.cpp, ready to be measured with any settings.
 #[derive(Clone, Debug)]
 pub struct LoadedModel {
-    /// The release whose rules apply.
+    /// The rules of the builds that load it so.
     pub release: &'static ReleaseTraits,
     /// The family of its graph.
     pub family: GraphFamily,
@@ -49,7 +49,7 @@ impl LoadedModel {
             LazyMode::Auto => bytes > Bytes::gib(4),
             LazyMode::On => true,
         };
-        if is_lazy && architecture.reads_lazily.contain(release.name) { bytes } else { Bytes::ZERO }
+        if is_lazy && architecture.reads_lazily.contain(release) { bytes } else { Bytes::ZERO }
     }
 
     /// The number of blocks whose weights are loaded, MTP blocks last.
@@ -58,7 +58,7 @@ impl LoadedModel {
         let loads = load_mtp
             || architecture.has(Trait::OnlyDrafts)
             || hparams.has_router_block
-            || architecture.loads_mtp_blocks.contain(release.name);
+            || architecture.loads_mtp_blocks.contain(release);
         if loads { hparams.n_layer_all } else { hparams.n_layer() }
     }
 }

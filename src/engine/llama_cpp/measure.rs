@@ -75,6 +75,8 @@ struct MeasureLayout {
     placement: Placement,
     memory: Memory,
     pipeline: Pipeline,
+    /// Bytes of the cache of experts per device, RAM last, if there is one.
+    moe_cache: Option<Vec<u64>>,
 }
 
 impl<'a> Measurer<'a> {
@@ -197,8 +199,12 @@ impl<'a> Measurer<'a> {
         let probe =
             Probe { model: self.model, placement, memory: &memory, partner: self.partner, backends: &self.backends };
         probe.resolve(&mut context, options, graph)?;
-        let pipeline = Pipeline::of(self.devices, placement, &context);
-        Ok(MeasureLayout { context, placement: placement.clone(), memory, pipeline })
+        let moe_cache =
+            options.moe_cache.as_ref().map(|cache| cache.place(self.model, placement, self.devices, &self.backends));
+        let moe_cache = moe_cache.transpose()?;
+        let mut pipeline = Pipeline::of(self.devices, placement, &context);
+        pipeline.no_moe_cache = moe_cache.is_none();
+        Ok(MeasureLayout { context, placement: placement.clone(), memory, pipeline, moe_cache })
     }
 
     /// Whether what is measured can be allocated, pipeline and all.
@@ -248,7 +254,7 @@ impl<'a> Measurer<'a> {
         mut passes: Option<&mut PassTrace>,
     ) -> Result<(), LoadError> {
         let Self { model, partner, backends, .. } = self;
-        let MeasureLayout { context, placement, memory, pipeline } = layout;
+        let MeasureLayout { context, placement, memory, pipeline, .. } = layout;
         let loaded = GraphModel { model, placement, memory, partner: *partner };
         architectures::build(&loaded, context, batch, graph)?;
         self.check_room(layout, graph)?;
@@ -324,13 +330,17 @@ impl<'a> Measurer<'a> {
     }
 
     fn measured(&self, layout: &MeasureLayout, compute: &[Piece]) -> MemoryBreakdown {
-        let MeasureLayout { context, placement, memory, .. } = layout;
+        let MeasureLayout { context, placement, memory, moe_cache, .. } = layout;
+        let mut caches_and_states = memory.bytes(&self.backends);
+        for (bytes, more) in caches_and_states.iter_mut().zip(moe_cache.iter().flatten()) {
+            *bytes += more;
+        }
         let weights = placement.weights(self.model, &self.backends);
         let caches = memory.largest(&self.backends);
         let bytes = |pieces: &[Piece]| pieces.iter().map(|piece| piece.bytes).collect();
         MemoryBreakdown {
             model: bytes(&weights),
-            context: memory.bytes(&self.backends),
+            context: caches_and_states,
             compute: bytes(compute),
             pieces: weights.iter().zip(caches).zip(compute).map(|((a, b), c)| [*a, b, *c]).collect(),
             parameters: context.clone(),
@@ -399,6 +409,8 @@ pub struct Pipeline {
     pub nothing_overridden: bool,
     /// The model is split by layers.
     pub by_layers: bool,
+    /// There is no cache of experts that are in RAM.
+    pub no_moe_cache: bool,
     /// All GPUs compute asynchronously and have events.
     pub asynchronous: bool,
     /// Its buffers can be allocated; otherwise llama.cpp reserves memory again without it.
@@ -413,6 +425,7 @@ impl Pipeline {
             caches_offloaded: context.offload_kqv,
             nothing_overridden: !placement.has_overrides(),
             by_layers: !placement.is_by_rows(),
+            no_moe_cache: true,
             asynchronous: devices.iter().all(|device| device.backend.pipelines()),
             buffers_fit: true,
         }
@@ -424,13 +437,14 @@ impl Pipeline {
     }
 
     /// Each condition as text, and whether it is met.
-    pub const fn conditions(&self) -> [(&'static str, bool); 7] {
+    pub const fn conditions(&self) -> [(&'static str, bool); 8] {
         [
             ("more than one GPU", self.several_gpus),
             ("all layers are on GPU", self.all_layers),
             ("the KV cache is offloaded", self.caches_offloaded),
             ("no tensor overrides", self.nothing_overridden),
             ("the split is by layers", self.by_layers),
+            ("no cache of experts", self.no_moe_cache),
             ("all GPUs support async compute", self.asynchronous),
             ("its compute buffers fit", self.buffers_fit),
         ]

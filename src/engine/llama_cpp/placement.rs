@@ -10,8 +10,9 @@ use super::homes::{WeightHomes, WeightsInRam};
 use super::hparams::Hparams;
 use super::loaded::LoadedModel;
 use super::overrides::UserOverrides;
+use super::release::ReleaseTraits;
 use super::tensor_split::TensorSplit;
-use super::weights::{self, LlmTensor, Weight, Weights};
+use super::weights::{self, LlmTensor, Weight};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::allocate::Piece;
 use crate::engine::ggml::backend::{Backend, Cpu};
@@ -206,7 +207,7 @@ impl Placement {
         let slot = weight.role.map(|(slot, _)| slot);
         let device = match weight.block {
             Some(il) => self.in_block(il, slot),
-            None => self.of_model(slot, model.family.architecture),
+            None => self.of_model(slot, model.family.architecture, model.release),
         };
         self.home(device, weight.index)
     }
@@ -218,8 +219,9 @@ impl Placement {
     }
 
     /// The device of a model-wide tensor; those of no particular layer are on that of block 0.
-    pub fn of_model(&self, slot: Option<LlmTensor>, architecture: &Architecture) -> BackendId {
+    pub fn of_model(&self, slot: Option<LlmTensor>, architecture: &Architecture, release: &ReleaseTraits) -> BackendId {
         match slot {
+            Some(LlmTensor::PerLayerTokenEmbd) if !release.per_layer_table_in_ram => self.output,
             Some(slot) if LlmTensor::INPUT_LAYER.contains(&slot) => self.cpu,
             Some(LlmTensor::TokenEmbdNorm) if architecture.has(Trait::NormOfEmbeddingsIsOutput) => self.output,
             Some(
@@ -276,7 +278,7 @@ impl Placement {
                     loaded.device
                 }
                 (Some(il), _) => self.layers.get(il).copied().unwrap_or(self.output),
-                (None, _) => self.of_model(slot, model.family.architecture),
+                (None, _) => self.of_model(slot, model.family.architecture, model.release),
             };
             let refuses =
                 if loaded.tied { self.homes.refuses_tied_output(own) } else { self.homes.refuses(own, loaded.index) };
@@ -357,14 +359,14 @@ impl Placement {
                 (None, Some(slot)) if slot.is_rope_factors() => {
                     self.rope_devices(hparams, architecture).into_iter().for_each(|place| put(index, place));
                 }
-                (None, _) => put(index, self.of_model(slot, architecture)),
+                (None, _) => put(index, self.of_model(slot, architecture, model.release)),
             }
         }
         let tied = architecture.ties_output()
             && tensors.find_global(LlmTensor::Output, weights::TensorSuffix::Weight).is_none();
         if let (true, Some(index)) = (tied, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight)) {
             let device = self.tied_output(index);
-            let rows = self.home(self.of_model(Some(LlmTensor::TokenEmbd), architecture), index);
+            let rows = self.home(self.of_model(Some(LlmTensor::TokenEmbd), architecture, model.release), index);
             let first = architecture.has(Trait::CopiesEmbeddingsFirst);
             let repacked = self.homes.repacked_tied_output().filter(|_| device == self.cpu);
             let twice_in_ram = repacked.is_some() || tensors.embeddings_twice_in_ram(&self.homes);
@@ -398,13 +400,15 @@ impl Placement {
     }
 
     /// Bytes of the input layer's weights, which are always in RAM.
-    pub fn input_layer_weights(tensors: &Weights) -> u64 {
+    pub fn input_layer_weights(LoadedModel { weights: tensors, release, .. }: &LoadedModel) -> u64 {
+        let in_ram = |slot: &LlmTensor| *slot != LlmTensor::PerLayerTokenEmbd || release.per_layer_table_in_ram;
         let parts = |slot| {
             [weights::TensorSuffix::Weight, weights::TensorSuffix::Bias, weights::TensorSuffix::Scale]
                 .map(|part| (slot, part))
         };
         let found = LlmTensor::INPUT_LAYER
             .into_iter()
+            .filter(in_ram)
             .flat_map(parts)
             .filter_map(|(slot, part)| tensors.find_global(slot, part));
         found.map(|index| tensors.all[index].on(&Cpu::default())).sum()

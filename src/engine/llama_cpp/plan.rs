@@ -16,12 +16,13 @@ use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
 use super::margins::Margins;
 use super::measure::{AllocationDetails, MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
+use super::moe_cache::MoeCacheRequest;
 use super::overrides::{self, UserOverrides};
 use super::peak;
 use super::placement::{BlockOverride, LayerSplit, OverrideGroup, Placement, SplitRequest};
 use super::prepared::PreparedModel;
 use super::projector::PlacedProjector;
-use super::release::CONTEXT_BEFORE_FIT;
+use super::release::{CONTEXT_BEFORE_FIT, Change, ReleaseTraits};
 use super::resolved::ResolvedRequest;
 use super::speculation::Speculation;
 use super::tensor_split::{self, TensorSplit};
@@ -48,9 +49,37 @@ pub use confidence::{Evidence, Likeness, ModelledError, evidence};
 /// # Errors
 /// When llama.cpp cannot read the model or refuses the settings.
 pub fn plan(request: RequestParts<'_>) -> Result<Plan, EngineError> {
-    placed(request, FitGoal::Most, |placed, measurer, graphs| {
+    let loaded = request.model.llama_cpp(request.settings.llama_cpp_build())?;
+    let mut plan = placed(request, loaded, FitGoal::Most, |placed, measurer, graphs| {
         PlanBuilder { model: request.model, placed, details: measurer.details(graphs) }.plan()
-    })
+    })?;
+    plan.doubt(changes_under_way(request, loaded, &plan));
+    Ok(plan)
+}
+
+/// Why `plan` is not exact: its build may have a change already with which it is another one.
+fn changes_under_way(request: RequestParts<'_>, loaded: &LoadedModel, plan: &Plan) -> Option<Uncertainty> {
+    let build = request.settings.llama_cpp_build();
+    let later = ReleaseTraits::once_changed(build)?;
+    let changes = later.under_way(build, loaded.family.architecture);
+    if changes.is_empty() {
+        return None;
+    }
+    let then = request.model.loaded_by(later).and_then(|loaded| {
+        placed(request, loaded, FitGoal::Most, |placed, _, _| {
+            placed.in_effect() == plan.settings && placed.devices() == plan.devices
+        })
+    });
+    if then.unwrap_or(false) {
+        return None;
+    }
+    let changed = |change: Change| {
+        let (old, new) = change.builds();
+        format!("{} changed between {old} and {new}", change.what())
+    };
+    let changes = changes.into_iter().map(changed).collect::<Vec<_>>().join(", ");
+    let reason = format!("llama.cpp {build} is planned without what it may have already: {changes}");
+    Some(Uncertainty { confidence: Confidence::Modelled, reason })
 }
 
 /// The plan without its explanations; none if the goal is not met and the fit stopped.
@@ -58,7 +87,8 @@ pub fn plan(request: RequestParts<'_>) -> Result<Plan, EngineError> {
 /// # Errors
 /// As [`plan`].
 pub fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
-    placed(request, fit_goal, |placed, _, _| (!placed.fitted.missed).then(|| placed.summary()))
+    let loaded = request.model.llama_cpp(request.settings.llama_cpp_build())?;
+    placed(request, loaded, fit_goal, |placed, _, _| (!placed.fitted.missed).then(|| placed.summary()))
 }
 
 /// An upper bound known before planning.
@@ -66,7 +96,7 @@ pub fn summary(request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<Pl
 /// # Errors
 /// As [`plan`].
 pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) -> Result<Preflight, EngineError> {
-    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
+    let loaded = model.llama_cpp(settings.llama_cpp_build())?;
     // a bound needs no projector, which takes as long to measure as a model
     let mut params = ServerParams::without_projector(model, loaded, machine, settings)?;
     if params.options.n_ctx == 0 {
@@ -83,20 +113,21 @@ pub fn preflight(RequestParts { model, machine, settings }: RequestParts<'_>) ->
 /// # Errors
 /// As [`plan`].
 pub fn resolve(request: RequestParts<'_>) -> Result<ResolvedRequest, EngineError> {
-    placed(request, FitGoal::Most, |PlacedModel { loaded, params, .. }, _, _| {
+    let loaded = request.model.llama_cpp(request.settings.llama_cpp_build())?;
+    placed(request, loaded, FitGoal::Most, |PlacedModel { loaded, params, .. }, _, _| {
         let ServerParams { gpus, devices, spread, options, .. } = params;
         ResolvedRequest { loaded: loaded.clone(), gpus, devices, spread, options }
     })
 }
 
-/// What `then` makes of the model as placed by the fit, and of the graphs of its load.
+/// What `then` makes of the model, as `loaded` and placed by the fit, and of the graphs of its load.
 fn placed<'a, T>(
     request: RequestParts<'a>,
+    loaded: &'a LoadedModel,
     fit_goal: FitGoal,
     then: impl FnOnce(PlacedModel<'a>, &Measurer<'_>, MeasuredGraphs) -> T,
 ) -> Result<T, EngineError> {
     let RequestParts { model, machine, settings } = request;
-    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
     let params = ServerParams::new(model, loaded, machine, settings)?;
     let devices = params.devices.clone();
     let measurer = Measurer::new(loaded, &devices);
@@ -179,7 +210,8 @@ impl PlanBuilder<'_> {
         let PlacedModel { loaded, params, machine, .. } = &self.placed;
         let gpus = params.gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
         let architecture = &self.model.architecture;
-        let mut found = confidence::uncertainties(loaded, architecture, machine.os, gpus);
+        let build = self.placed.settings.llama_cpp();
+        let mut found = confidence::uncertainties(loaded, build, architecture, machine.os, gpus);
         found.extend(Uncertainty::of_weights(self.model));
         if self.placed.settings.split_mode == SplitMode::Row {
             let reason = "how a split by rows divides matrices is modelled as one by layers".to_owned();
@@ -309,10 +341,7 @@ impl PlanBuilder<'_> {
     fn notes(&self, uncertainties: &[Uncertainty]) -> Vec<String> {
         let mut notes = self.model.header.notes.clone();
         notes.extend(self.model.note_on_projector(self.placed.settings.projector.as_deref()));
-        notes.push(format!(
-            "llama.cpp release {} ({})",
-            self.placed.loaded.release.name, self.placed.loaded.release.package
-        ));
+        notes.push(self.placed.settings.llama_cpp().to_string());
         notes.extend(uncertainties.iter().map(|uncertainty| uncertainty.reason.clone()));
         if !self.placed.loaded.release.fits && !self.placed.settings.no_fit {
             notes.push(format!(
@@ -402,7 +431,7 @@ impl<'a> ServerParams<'a> {
     ) -> Result<Self, EngineError> {
         let speculation = draft::speculation(prepared, model.release, settings)?;
         let gpus = gpus(machine, settings)?;
-        tensor_split::check_rows(settings.split_mode, machine, &gpus, model.release.name)?;
+        tensor_split::check_rows(settings.split_mode, machine, &gpus, model.release)?;
         let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
         let mut devices: Vec<Device> =
             used.map(|gpu| Device { backend: backend(gpu, machine.os, model.release), free: gpu.free.0 }).collect();
@@ -430,6 +459,12 @@ impl<'a> ServerParams<'a> {
         };
         let margin = |at: usize| settings.fit_targets.get(at).copied().or(settings.fit_target).unwrap_or(MARGIN).0;
         let options = speculation.main(options(model, settings, &speculation), model.release);
+        if options.moe_cache.is_some() && !model.release.moe_cache {
+            return Err(EngineError::Settings(format!(
+                "llama.cpp {} does not know --moe-cache-mib: use a newer release",
+                settings.llama_cpp_build()
+            )));
+        }
         let draft = draft::request(prepared, model, machine, &gpus, settings, &spread, &options, &speculation)?;
         let margins = Margins::new((0..gpus.len().max(1)).map(margin).collect(), machine, settings)?;
         let limits = FitLimits {
@@ -511,6 +546,10 @@ fn options(model: &LoadedModel, settings: &Settings, speculation: &Speculation) 
         offload_kqv: !settings.no_kv_offload,
         op_offload: !settings.no_op_offload,
         swa_full: settings.swa_full,
+        moe_cache: settings.moe_cache.filter(|bytes| bytes.0 > 0).map(|bytes| MoeCacheRequest {
+            bytes: bytes.0,
+            proportions: settings.tensor_split.iter().map(|share| *share as f32).collect(),
+        }),
         pipeline_refused: settings.pipeline_refused,
         unread_inputs: settings.unread_inputs,
         ..ContextParams::default()
@@ -571,8 +610,8 @@ pub fn in_effect(
         n_cpu_ffn: settings.n_cpu_ffn.map(|count| count.min(model.hparams.n_layer_all as u64)),
         override_tensor: settings.override_tensor.iter().map(ToString::to_string).collect(),
         split_mode: Some(settings.split_mode).filter(|mode| *mode != SplitMode::Layer).map(SplitMode::name),
-        release: Some(model.release.name),
-        build: settings.build,
+        release: Some(settings.llama_cpp().release),
+        build: settings.llama_cpp().build,
         spec_type: params.speculation.names(),
         spec_draft_n_max: params.speculation.has_context().then_some(params.speculation.n_max),
         // `auto` maps, unless a device cannot
@@ -761,7 +800,7 @@ impl<'a> PlacedModel<'a> {
         if let Some(ram) = devices.last_mut() {
             let of_model = parts.first().and_then(|model| model.devices.last());
             ram.run = of_model.map_or(Bytes::ZERO, |model| model.weights - model.read_once)
-                - Bytes(Placement::input_layer_weights(&self.loaded.weights));
+                - Bytes(Placement::input_layer_weights(self.loaded));
             if ram.layers.is_empty() {
                 (ram.parts, ram.run_in_part) = (ram.run, ram.run);
                 if ram.parts > Bytes::ZERO {
@@ -1004,7 +1043,7 @@ impl LayerSplit {
 /// When llama.cpp cannot read the model or refuses the settings.
 pub fn cache_layout(model: &PreparedModel, plan: &Plan, settings: &Settings) -> Result<Memory, EngineError> {
     let effect = &plan.settings;
-    let loaded = model.llama_cpp(effect.release.or(settings.release).unwrap_or_default())?;
+    let loaded = model.llama_cpp(effect.llama_cpp_build())?;
     let options = ContextParams {
         n_ctx: effect.ctx_total,
         n_batch: effect.batch,

@@ -17,14 +17,14 @@ use crate::gguf::{Header, Value};
 use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
-use crate::settings::{KvOverride, Release, SpecType};
+use crate::settings::{Build, KvOverride, Release, SpecType};
 
 /// A model whose header is read once per release of llama.cpp rather than in every plan.
 #[derive(Clone, Debug)]
 pub struct PreparedModel {
     model: Model,
-    /// In the order of [`Release::ALL`].
-    llama_cpp: [OnceLock<Result<LoadedModel, EngineError>>; Release::ALL.len()],
+    /// By the rules that load it.
+    llama_cpp: [OnceLock<Box<Result<LoadedModel, EngineError>>>; ReleaseTraits::COUNT],
     draft: Option<DraftFile>,
     dated: Option<Arc<str>>,
 }
@@ -39,13 +39,23 @@ pub struct DraftFile {
 }
 
 impl PreparedModel {
-    /// The model as loaded by this release of llama.cpp.
+    /// The model as loaded by this build of llama.cpp, or by the one that a release stands for.
     ///
     /// # Errors
-    /// When the header lacks what this release of llama.cpp requires.
-    pub fn llama_cpp(&self, release: Release) -> Result<&LoadedModel, EngineError> {
-        let read = || LoadedModel::new(&self.model.header, release).map_err(EngineError::from);
-        self.llama_cpp[release as usize].get_or_init(read).as_ref().map_err(Clone::clone)
+    /// When the build does not know the architecture, or the header lacks what it requires.
+    pub fn llama_cpp(&self, build: impl Into<Build>) -> Result<&LoadedModel, EngineError> {
+        let build = build.into();
+        LoadedModel::check_architecture(&self.model.header, build)?;
+        self.loaded_by(ReleaseTraits::of(build))
+    }
+
+    /// The same by the rules of builds that know the architecture.
+    ///
+    /// # Errors
+    /// When the header lacks what they require.
+    pub(super) fn loaded_by(&self, rules: &'static ReleaseTraits) -> Result<&LoadedModel, EngineError> {
+        let read = || Box::new(LoadedModel::read(&self.model.header, rules).map_err(EngineError::from));
+        self.llama_cpp[rules.index()].get_or_init(read).as_ref().as_ref().map_err(Clone::clone)
     }
 }
 
@@ -125,7 +135,7 @@ impl PreparedModel {
 
 impl From<Model> for PreparedModel {
     fn from(model: Model) -> Self {
-        Self { model, llama_cpp: [const { OnceLock::new() }; Release::ALL.len()], draft: None, dated: None }
+        Self { model, llama_cpp: [const { OnceLock::new() }; ReleaseTraits::COUNT], draft: None, dated: None }
     }
 }
 
@@ -154,28 +164,34 @@ impl LoadedModel {
     /// Reads a header.
     ///
     /// # Errors
-    /// When it lacks what this release of llama.cpp requires.
-    pub fn new(header: &Header, release: Release) -> Result<Self, LoadError> {
-        let release = ReleaseTraits::of(release);
+    /// When this build of llama.cpp does not know the architecture, or the header lacks what it requires.
+    pub fn new(header: &Header, build: impl Into<Build>) -> Result<Self, LoadError> {
+        let build = build.into();
+        Self::check_architecture(header, build)?;
+        Self::read(header, ReleaseTraits::of(build))
+    }
+
+    fn check_architecture(header: &Header, build: Build) -> Result<(), LoadError> {
+        let name = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
+        if architectures::is_known(name, build) {
+            return Ok(());
+        }
+        Err(LoadError::model(format!("unknown model architecture: '{name}' in llama.cpp {build}: use a newer release")))
+    }
+
+    fn read(header: &Header, release: &'static ReleaseTraits) -> Result<Self, LoadError> {
         let family = GraphFamily::of(header);
         if family.architecture.has(Trait::HasNoLoader) {
             return Err(LoadError::model(
                 "llama.cpp refuses it: it lists this architecture, but cannot load it (unsupported model architecture)",
             ));
         }
-        let name = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
-        if !architectures::is_known(name, release.name) {
-            return Err(LoadError::model(format!(
-                "unknown model architecture: '{name}' in llama.cpp release {}: use a newer release",
-                release.name
-            )));
-        }
         let own = architectures::own_hparams(family.architecture);
         let mut hparams = Hparams::read(header, family.architecture, release, own)?;
         let mut weights = Weights::read(header, hparams.n_layer_all)?;
         weights.split_groups(LlmTensor::AttnOutA, hparams.n_output_groups);
         let has_mtp = hparams.n_layer_nextn > 0 && weights.has(LlmTensor::NextnEhProj);
-        if has_mtp && family.architecture.refuses_mtp_blocks.contain(release.name) {
+        if has_mtp && family.architecture.refuses_mtp_blocks.contain(release) {
             return Err(LoadError::model(format!(
                 "llama.cpp release {} cannot load files of this architecture with MTP blocks: use a newer release",
                 release.name

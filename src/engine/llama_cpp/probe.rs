@@ -60,6 +60,10 @@ impl Probe<'_> {
             context.fused_delta_token = stays(context, 1, Op::GatedDeltaNet)?;
             context.fused_delta_chunks = stays(context, 16, Op::GatedDeltaNet)?;
         }
+        let elsewhere = self.backends.len() > 2 || !context.offload_kqv;
+        if elsewhere && !release.fuses_delta_net_elsewhere {
+            (context.fused_delta_token, context.fused_delta_chunks) = (false, false);
+        }
         if self.model.family.architecture.has(Trait::FusesHyperConnections) {
             // each is tried with what was found out about those before
             context.fused_hc.pre = stays(context, 1, Op::HcPre)?;

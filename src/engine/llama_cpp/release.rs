@@ -1,61 +1,315 @@
-//! Differences between releases of llama.cpp.
+//! Differences between builds of llama.cpp: a table of changes, each bracketed by the last build that is known to be as
+//! before and the first that is known to have it.
 //!
 //! To add a release: compare its sources with those of the newest release here (`llama-graph.cpp`, `models/*.cpp`,
-//! `ggml-backend.cpp`, `ggml-alloc.c`, `llama-context.cpp`, `llama-kv-cache.cpp`, `common/fit.cpp`); add a trait below
-//! for every difference that changes a byte, with the old behaviour for older releases, or, where it is one of some
-//! architectures, a column of theirs (`architectures.rs`); add the release to [`Release`],
-//! its row, which starts from its neighbour's, to [`TABLE`] and its figures to `tests/llama_cpp/`. Code tests traits, never releases.
+//! `ggml-backend.cpp`, `ggml-alloc.c`, `llama-context.cpp`, `llama-kv-cache.cpp`, `common/fit.cpp`). For every difference
+//! that changes a byte add a trait below and a row to the table of changes, which gives the trait its old value, or, where it
+//! is one of some architectures, a row alone, which a column of theirs names (`architectures.rs`). Add the release to
+//! [`Release`] and its figures to `tests/llama_cpp/`. Code tests traits, never releases or builds.
 
+use super::architecture::Architecture;
 use crate::engine::ggml::backend::cuda::CudaRules;
 use crate::engine::ggml::backend::metal::MetalRules;
 use crate::engine::ggml::backend::vulkan::VulkanRules;
-use crate::engine::ggml::schedule::SchedulerRules;
-use crate::settings::{Release, SpecType};
+use crate::engine::ggml::schedule::{SchedulerRules, SplitInputs};
+use crate::settings::{Build, Release, SpecType};
 
-/// Some releases in a row.
+/// Some builds in a row, between two changes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Releases {
-    /// The newest and the oldest.
-    ends: Option<(Release, Release)>,
+pub(super) struct Builds {
+    since: Option<Change>,
+    until: Option<Change>,
+    any: bool,
 }
 
-impl Releases {
+impl Builds {
     /// Not one.
-    pub const NONE: Self = Self { ends: None };
+    pub const NONE: Self = Self { since: None, until: None, any: false };
     /// Every one.
-    pub const ALL: Self = Self::since(Release::ALL[Release::ALL.len() - 1]);
+    pub const ALL: Self = Self { since: None, until: None, any: true };
 
-    /// `oldest` and those after it.
-    pub const fn since(oldest: Release) -> Self {
-        Self { ends: Some((Release::ALL[0], oldest)) }
+    /// Those with a change.
+    pub const fn since(change: Change) -> Self {
+        Self { since: Some(change), ..Self::ALL }
     }
 
-    /// `newest` and those before it.
-    pub const fn until(newest: Release) -> Self {
-        Self { ends: Some((newest, Release::ALL[Release::ALL.len() - 1])) }
+    /// Those before a change.
+    pub const fn before(change: Change) -> Self {
+        Self { until: Some(change), ..Self::ALL }
     }
 
-    /// `one` by itself.
-    pub const fn only(one: Release) -> Self {
-        Self { ends: Some((one, one)) }
+    /// Those with one change and without another.
+    pub const fn between(since: Change, until: Change) -> Self {
+        Self { since: Some(since), until: Some(until), any: true }
     }
 
-    /// Whether this one is among them.
-    pub fn contain(self, release: Release) -> bool {
-        self.ends.is_some_and(|(newest, oldest)| newest.is_from(release) && release.is_from(oldest))
+    /// Whether builds with these traits are among them.
+    pub fn contain(self, traits: &ReleaseTraits) -> bool {
+        self.any
+            && self.since.is_none_or(|change| traits.has(change))
+            && self.until.is_none_or(|change| !traits.has(change))
     }
 }
 
-/// A release's traits.
+macro_rules! changes {
+    ($($what:literal $(#[doc = $doc:literal])* $name:ident: $old:literal => $new:literal $(, |$traits:ident| $undo:expr)?;)*) => {
+        /// What changed between two builds of llama.cpp, newest first.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Change {
+            $(#[doc = $what] #[doc = ""] $(#[doc = $doc])* $name,)*
+        }
+
+        impl Change {
+            /// All of them, newest first.
+            pub const ALL: [Self; [$(Self::$name),*].len()] = [$(Self::$name),*];
+
+            /// The last build that is known to be as before, and the first that is known to have it.
+            pub const fn builds(self) -> (Build, Build) {
+                match self {
+                    $(Self::$name => (Build($old), Build($new)),)*
+                }
+            }
+
+            /// What it is about, in a few words.
+            pub const fn what(self) -> &'static str {
+                match self {
+                    $(Self::$name => $what,)*
+                }
+            }
+
+            /// The traits as they were before it.
+            const fn undo(self, before: &mut ReleaseTraits) {
+                before.later |= 1 << (self as usize);
+                match self {
+                    $(Self::$name => { $(let $traits = before; $undo)? })*
+                }
+            }
+        }
+    };
+}
+
+changes! {
+    "how delta nets project their results"
+    /// `llama-cpp-sys-4` 0.11.0 has it, which is newer than b11739.
+    DeltaNetFlat: 11_739 => 11_740, |old| old.delta_net_flat = false;
+    "what CUDA keeps for fused products of gate and feed-forward matrices"
+    /// `llama-cpp-sys-4` 0.11.0 has it, which is newer than b11739.
+    CudaGatedProducts: 11_434 => 11_740, |old| old.cuda.keeps_gated_products = false;
+    "the rows with logits where a draft may read all"
+    CropsUnlessDrafting: 11_434 => 11_548, |old| old.crops_unless_drafting = false;
+    "a cache of experts"
+    MoeCache: 11_434 => 11_548, |old| old.moe_cache = false;
+    "the rows of attention without caches"
+    UncachedPadded: 11_434 => 11_548, |old| old.pads_uncached = false;
+    "when Gemma 4 looks up its embeddings per layer"
+    /// ggml-org/llama.cpp 30160.
+    PerLayerRowsFirst: 11_434 => 11_548, |old| old.per_layer_rows_first = false;
+    "what Vulkan decides"
+    VulkanCompared: 11_076 => 11_434, |old| old.vulkan = VulkanRules::SEPTEMBER_2026;
+    "what a projector's encoder takes"
+    ClipOfOctober: 11_076 => 11_434, |old| old.clip = ClipRules::SEPTEMBER_2026;
+    "inputs for batches that mix tokens and embeddings"
+    /// A third branch of `build_inp_embd` (`llama-graph.cpp`).
+    MixedBatches: 11_394 => 11_401, |old| old.mixed_batches = false;
+    "how states of all sequences are gathered"
+    /// `build_rs` takes the whole of `s_copy` (`llama-graph.cpp`).
+    StatesGatheredOnce: 11_353 => 11_382, |old| old.gathers_states_once = false;
+    "what CUDA keeps for fused routing"
+    CudaRouting: 11_076 => 11_382, |old| {
+        old.cuda.keeps_routing = false;
+        old.cuda.state_of_96 = false;
+    };
+    "the states that GLM 5.3 keeps for a draft"
+    GlmRollsBack: 11_269 => 11_349;
+    "copies of inputs that no split reads"
+    /// `ggml_backend_sched_split_graph` walks the graph's leafs too.
+    UnreadInputs: 11_236 => 11_269, |old| old.rules.multiplies_unread_inputs = false;
+    "what Metal fuses"
+    MetalProducts: 11_138 => 11_236, |old| old.metal = MetalRules::SEPTEMBER_2026;
+    "the largest context of a fit"
+    FitPerStream: 11_138 => 11_236, |old| old.fits_context = FitContext::PerSequence;
+    "the type that Mistral Small 4's experts are summed in"
+    ExpertsInF32: 11_076 => 11_138;
+    "how one-bit weights are laid out for ARM"
+    OneBitRepacked: 11_065 => 11_076, |old| old.repacks_one_bit = false;
+    "the largest context of a fit"
+    FitPerSequence: 10_950 => 11_065, |old| old.fits_context = FitContext::PerStream;
+    "the time steps of Mamba"
+    MambaSteps: 10_950 => 11_065, |old| old.mamba_copies_steps = false;
+    "the cache types that CUDA's flash attention reads"
+    CudaMixedCaches: 10_840 => 11_065, |old| {
+        old.cuda.mixed_caches = false;
+        old.cuda.wide_wmma = false;
+    };
+    "what Metal reserves"
+    MetalReserves: 10_666 => 11_065, |old| old.metal = MetalRules::AUGUST_2026;
+    "what a projector's encoder takes"
+    ClipOfAugust: 10_204 => 11_065, |old| old.clip = ClipRules::EARLY_AUGUST_2026;
+    "how a fit measures drafts"
+    FitDraft: 10_204 => 11_065, |old| old.fits_draft = false;
+    "what Vulkan fuses"
+    VulkanFusion: 10_204 => 11_065, |old| old.vulkan = VulkanRules::EARLY_AUGUST_2026;
+    "the states that Kimi K3 and Qwen 3.8 keep for a draft"
+    LateRollbacks: 10_705 => 10_950;
+    "how delta nets normalise queries and keys"
+    DeltaNetRms: 10_796 => 10_837, |old| old.delta_net_rms = false;
+    "where a split with many inputs is cut"
+    /// Until then where it has as many as its table, before that is enlarged (`ggml_backend_sched_split_graph`).
+    SplitInputsUncut: 10_796 => 10_837, |old| old.rules.split_inputs = SplitInputs::Grow(30);
+    "what CUDA keeps for sums of experts"
+    CudaExpertSums: 10_666 => 10_793, |old| old.cuda.keeps_expert_sums = false;
+    "whether the fused delta rule is probed"
+    DeltaNetNotProbed: 10_666 => 10_705, |old| old.probes_delta_net = true;
+    "tables that are read from the file on demand"
+    LazyTables: 10_666 => 10_705;
+    "the shape of Mamba 2's projections"
+    Mamba2Flat: 10_603 => 10_635, |old| old.mamba2_projects_flat = false;
+    "clamping in place"
+    ClampCopies: 10_603 => 10_635, |old| old.clamps_in_place = true;
+    "the largest context of a fit"
+    FitBySequences: 10_581 => 10_603, |old| old.fits_context = FitContext::Trained;
+    "the cache of GLM 4.5's MTP block"
+    GlmMtpUncached: 10_581 => 10_603;
+    "rotary positions of compressed attention"
+    MlaRope: 10_549 => 10_581, |old| old.single_mla_rope = false;
+    "the states that Ling 3 keeps for a draft"
+    LingRollsBack: 10_549 => 10_581;
+    "how LFM 2 writes its states, and which it keeps for a draft"
+    Lfm2RollsBack: 10_488 => 10_549, |old| old.convolution_rows = false;
+    "how Mamba 2 writes its states"
+    Mamba2Rows: 10_423 => 10_488, |old| old.mamba2_rows = false;
+    "the states that Nemotron H keeps for a draft"
+    NemotronRollsBack: 10_423 => 10_488;
+    "the rows with logits of Nemotron H"
+    NemotronLastRows: 10_338 => 10_405;
+    "how many inputs a split may have"
+    /// `ggml_backend_sched_split_graph`.
+    SplitInputsGrow: 10_241 => 10_261, |old| old.rules.split_inputs = SplitInputs::Fixed(30);
+    "one cache type for compressed attention"
+    MlaOneType: 10_204 => 10_261, |old| old.mla_one_type = false;
+    "flash attention with a quantised V cache"
+    QuantisedVForcesFlash: 10_204 => 10_261, |old| old.quantised_v_forces_flash = false;
+    "MTP blocks of models that do not draft with them"
+    MtpOnDemand: 10_204 => 10_261;
+    "the states that DeepSeek 4 keeps for a draft"
+    DeepSeek4RollsBack: 10_204 => 10_261;
+    "the gate of Qwen 3 Next's attention"
+    /// `models/qwen3next.cpp`.
+    Qwen3NextGate: 10_237 => 10_240, |old| old.gate_reshapes = true;
+    "rows of k-quants that CUDA looks up"
+    CudaKQuantRows: 10_151 => 10_204, |old| old.cuda.looks_up_k_quants = false;
+    "the cache types that Vulkan's flash attention reads"
+    VulkanIq4: 10_151 => 10_204, |old| old.vulkan = VulkanRules::AUGUST_2026;
+    "what a projector's encoder takes"
+    ClipOfJuly: 9_553 => 10_204, |old| old.clip = ClipRules::AUGUST_2026;
+    "ways to draft"
+    MoreDrafts: 9_553 => 10_204, |old| {
+        old.drafts = &[
+            SpecType::None,
+            SpecType::DraftSimple,
+            SpecType::DraftMtp,
+            SpecType::DraftEagle3,
+            SpecType::NgramSimple,
+            SpecType::NgramMapK,
+            SpecType::NgramMapK4v,
+            SpecType::NgramMod,
+            SpecType::NgramCache,
+        ];
+        old.rolls_back_for = &[SpecType::DraftMtp];
+    };
+    "attention heads that Mamba 2's header needs"
+    Mamba2Heads: 9_553 => 10_204, |old| old.mamba2_needs_heads = true;
+    "the rows with logits of gpt-oss"
+    /// `models/openai-moe.cpp` takes them after the last norm.
+    GptOssLastRows: 10_153 => 10_159;
+    "the devices that attention sinks draw operations to"
+    SinksStay: 10_134 => 10_152, |old| old.rules.sinks_decide = true;
+    "how delta nets reshape states"
+    DeltaNetStates: 10_133 => 10_152, |old| old.delta_net_reshapes = true;
+    "the rows with logits and the MTP blocks of Step 3.5, GLM 5 and Hy 3"
+    MtpBlocksOfJuly: 9_553 => 10_133;
+    "split buffers of CUDA and ROCm"
+    /// 74976e1ae, b9890, removed them.
+    RowSplitsRemoved: 9_889 => 9_890, |old| old.cuda_splits_rows = true;
+    "the logits of LFM 2 that gives embeddings"
+    /// `models/lfm2.cpp` leaves the output matrix out.
+    Lfm2Embeddings: 9_757 => 9_838, |old| old.lfm2_skips_logits = false;
+    "the copies of a cache that CUDA's flash attention takes"
+    /// ggml-org/llama.cpp 23907. Of what cards do before, nothing was compared.
+    BackendsOfJune: 9_446 => 9_553, |old| {
+        old.cuda = CudaRules::MAY_2026;
+        old.backends_from = Some(Release::August2026);
+    };
+    "the rows with logits of Gemma 4"
+    GemmaLastRows: 9_446 => 9_553;
+    "the outputs for which logits are reserved"
+    /// ggml-org/llama.cpp 23861.
+    LimitedOutputs: 9_446 => 9_467, |old| old.limits_outputs = false;
+    "the type of masks"
+    /// b9410 is the merge of 23764 (031ddb2e0).
+    NarrowMasks: 9_409 => 9_410, |old| old.masks_in_f16 = false;
+    "how delta nets reshape states"
+    /// b9200 is the merge of 23198 (3e12fbdea).
+    DeltaNetReshapes: 9_199 => 9_200, |old| old.delta_net_reshapes = false;
+    "the rows with logits of Qwen 3.5"
+    Qwen35LastRows: 9_113 => 9_200;
+    "the device of a table of embeddings per layer"
+    PerLayerTableInRam: 8_684 => 8_739, |old| old.per_layer_table_in_ram = false;
+    "the rotation of quantised caches with a window, and of LFM 2"
+    WindowsRotated: 8_684 => 8_739, |old| old.rotates_each_cache = false;
+    "the rotation of quantised caches"
+    /// b8607 is of 1 April, the day on which 21038 was merged.
+    Rotated: 8_606 => 8_607, |old| old.rotates_quantised = false;
+    "the fused delta rule where its states are elsewhere"
+    DeltaNetProbed: 8_234 => 8_305, |old| {
+        old.probes_delta_net = false;
+        old.fuses_delta_net_elsewhere = false;
+    };
+    "the fused delta rule"
+    DeltaNetFused: 8_180 => 8_233, |old| old.fuses_delta_net = false;
+    "inputs for embeddings"
+    /// 18898 was merged between b7762 of 16 January and b7812 (a5eaa1d6a) or soon after.
+    EmbeddingInputs: 7_762 => 7_815, |old| old.both_inputs = false;
+    "what stays until the graph ends"
+    /// 17004 was merged on 4 January; b7523 is of 24 December and b7703 of 11 January.
+    ResultsKept: 7_523 => 7_703, |old| old.keeps_results = false;
+    "the fit, and which layer a GPU takes first"
+    /// 16653 of 15 December and 18148 of three days later; b7313 is of 7 December and b7523 of the 24th.
+    Fit: 7_313 => 7_523, |old| {
+        old.fits = false;
+        old.output_layer_first = false;
+        old.mask_rows = 64;
+        old.expands_activations = true;
+    };
+    "the order of values and keys, and the devices that are reserved"
+    /// 16884 and 17232, both of 13 November; b7003 is of 9 November and b7157 of the 26th.
+    ValuesFirst: 7_003 => 7_157, |old| {
+        old.values_first = false;
+        old.reserves_pinned = false;
+        old.cells = (1, 1);
+    };
+    "the cells of caches, and the number of sequences"
+    /// 16812 and 16736 of the end of October; b6904 is of these days.
+    Cells: 6_530 => 6_904, |old| {
+        old.cells = (256, 32);
+        old.slots = 1;
+        old.expands_activations = false;
+        old.writes_read_cache = false;
+    };
+}
+
+/// What the builds of llama.cpp between two changes do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a trait of its own")]
 pub struct ReleaseTraits {
-    /// The release.
+    /// The newest release that is not newer.
     pub name: Release,
-    /// The package with its source, or a build: `llama-cpp-sys-2 0.1.161`.
-    pub package: &'static str,
-    /// The release whose rules of backends are taken for this one's, of which only graphs were compared, on a simulated
-    /// card; none if its own were read.
+    /// Its place among all.
+    index: usize,
+    /// The changes that came later, a bit each.
+    later: u128,
+    /// The release whose rules of backends are taken for these builds, of which only graphs were compared, on a simulated
+    /// card; none if their own were read.
     pub backends_from: Option<Release>,
     /// llama-server reserves logits for one token of each sequence; otherwise for a whole ubatch (`n_outputs_max`;
     /// ggml-org/llama.cpp 23861, of 1 June 2026).
@@ -103,11 +357,18 @@ pub struct ReleaseTraits {
     pub gate_reshapes: bool,
     /// Delta nets have a fused operation (ggml-org/llama.cpp 19504 and 20340, of March 2026).
     pub fuses_delta_net: bool,
+    /// The delta rule is fused over several GPUs, and with caches in RAM, too.
+    pub fuses_delta_net_elsewhere: bool,
     /// Tests whether the fused delta rule runs on the device of its block; otherwise it is assumed to.
     pub probes_delta_net: bool,
-    /// State-space blocks use matrices with one row per sequence, made contiguous first; otherwise separate sequences
-    /// and flat rows.
-    pub state_space_as_rows: bool,
+    /// Mamba 2 projects the tokens of all sequences at once; otherwise sequences apart (`models/mamba-base.cpp`, b10666).
+    pub mamba2_projects_flat: bool,
+    /// Mamba 2 writes its states as a row for each sequence; otherwise as one row (`models/mamba-base.cpp`, b10488).
+    pub mamba2_rows: bool,
+    /// Mamba makes its time steps contiguous first (`models/mamba-base.cpp`, b11065).
+    pub mamba_copies_steps: bool,
+    /// Short convolutions write their states as a row for each sequence; otherwise as one row (`models/lfm2.cpp`, b10603).
+    pub convolution_rows: bool,
     /// A quantised V cache turns flash attention on without a probe graph.
     pub quantised_v_forces_flash: bool,
     /// MLA's compressed cache requires the same type for K and V.
@@ -146,6 +407,28 @@ pub struct ReleaseTraits {
     pub expands_activations: bool,
     /// Writing rows into a cache also reads it (`ggml_set_rows` in `ggml.c`, 0.1.123).
     pub writes_read_cache: bool,
+    /// The table of embeddings per layer of Gemma 3n and 4 belongs to the input layer, which is in RAM; otherwise to the
+    /// output layer.
+    pub per_layer_table_in_ram: bool,
+    /// A quantised cache is rotated even if rows differ between blocks, and that with a window by matrices of its own.
+    pub rotates_each_cache: bool,
+    /// Embeddings of LFM 2 are given without logits (`models/lfm2.cpp`, b9838).
+    pub lfm2_skips_logits: bool,
+    /// Delta nets project the tokens of all sequences at once, and beta is not copied; otherwise sequences apart (read in
+    /// `llama-cpp-sys-4` 0.11.0).
+    pub delta_net_flat: bool,
+    /// Gemma 4 looks up its rows of the table of embeddings per layer before all else (ggml-org/llama.cpp 30160).
+    pub per_layer_rows_first: bool,
+    /// There may be a cache on GPUs for experts that are in RAM (`--moe-cache-mib`).
+    pub moe_cache: bool,
+    /// Without caches, keys, values and masks have a multiple of 256 rows (`build_attn_inp_no_cache` in `llama-graph.cpp`,
+    /// read in `llama-cpp-sys-4` 0.11.0).
+    pub pads_uncached: bool,
+    /// Graphs that may give the last hidden states of all tokens to a draft keep them only if it reads them; otherwise always
+    /// (`crop_before_nextn` in `llama-graph.h`, `llama-cpp-sys-4` 0.11.0).
+    pub crops_unless_drafting: bool,
+    /// CUDA has buffers for matrices that are split by rows.
+    pub cuda_splits_rows: bool,
 }
 
 /// The largest context that `--fit` begins with, in tokens over all sequences (`common_params_fit_impl` in `fit.cpp`).
@@ -162,16 +445,16 @@ pub enum FitContext {
 /// The default context before `--fit`, in tokens (`common/common.h`, 0.1.130).
 pub const CONTEXT_BEFORE_FIT: u64 = 4096;
 
-/// The newest.
-const NOVEMBER_2026: ReleaseTraits = ReleaseTraits {
-    name: Release::November2026,
-    package: "llama-cpp-sys-2 0.1.161",
+const NEWEST: ReleaseTraits = ReleaseTraits {
+    name: Release::ALL[0],
+    index: 0,
+    later: 0,
     backends_from: None,
     limits_outputs: true,
     fits: true,
     slots: 4,
-    rules: SchedulerRules { sinks_decide: false, max_split_inputs: None, multiplies_unread_inputs: true },
-    cuda: CudaRules::NOVEMBER_2026,
+    rules: SchedulerRules { sinks_decide: false, split_inputs: SplitInputs::Unlimited, multiplies_unread_inputs: true },
+    cuda: CudaRules::NEWEST,
     vulkan: VulkanRules::NOVEMBER_2026,
     metal: MetalRules::NOVEMBER_2026,
     clip: ClipRules::NOVEMBER_2026,
@@ -187,8 +470,12 @@ const NOVEMBER_2026: ReleaseTraits = ReleaseTraits {
     delta_net_reshapes: false,
     gate_reshapes: false,
     fuses_delta_net: true,
+    fuses_delta_net_elsewhere: true,
     probes_delta_net: false,
-    state_space_as_rows: true,
+    mamba2_projects_flat: true,
+    mamba2_rows: true,
+    mamba_copies_steps: true,
+    convolution_rows: true,
     quantised_v_forces_flash: true,
     mla_one_type: true,
     mamba2_needs_heads: false,
@@ -204,171 +491,137 @@ const NOVEMBER_2026: ReleaseTraits = ReleaseTraits {
     mask_rows: 1,
     expands_activations: false,
     writes_read_cache: true,
+    per_layer_table_in_ram: true,
+    rotates_each_cache: true,
+    lfm2_skips_logits: true,
+    delta_net_flat: true,
+    per_layer_rows_first: true,
+    moe_cache: true,
+    pads_uncached: true,
+    crops_unless_drafting: true,
+    cuda_splits_rows: false,
 };
 
-/// What differs from the newest.
-const SEPTEMBER_2026: ReleaseTraits = ReleaseTraits {
-    name: Release::September2026,
-    package: "llama-cpp-sys-2 0.1.159",
-    rules: SchedulerRules { sinks_decide: false, max_split_inputs: None, multiplies_unread_inputs: false },
-    cuda: CudaRules::SEPTEMBER_2026,
-    vulkan: VulkanRules::SEPTEMBER_2026,
-    metal: MetalRules::SEPTEMBER_2026,
-    clip: ClipRules::SEPTEMBER_2026,
-    mixed_batches: false,
-    fits_context: FitContext::PerSequence,
-    gathers_states_once: false,
-    ..NOVEMBER_2026
+/// The number of sets of traits: after each change, and before the first.
+const SETS: usize = Change::ALL.len() + 1;
+
+/// The traits of builds, oldest first: by the changes that are known to be in them, and, from [`SETS`] on, by those that may
+/// be, because their bracket has begun.
+static TABLE: [ReleaseTraits; 2 * SETS] = {
+    let mut table = [NEWEST; 2 * SETS];
+    let mut index = 0;
+    while index < table.len() {
+        let at_most = index >= SETS;
+        let changes = index % SETS;
+        // newest first
+        let mut change = 0;
+        while change < Change::ALL.len() {
+            if RANKS[at_most as usize][change] >= changes {
+                Change::ALL[change].undo(&mut table[index]);
+            }
+            change += 1;
+        }
+        table[index].index = index;
+        table[index].name = Release::until(next(changes, at_most));
+        index += 1;
+    }
+    table
 };
 
-/// What differs from the one after it. The table of split inputs, which 0.1.154 cannot enlarge and 0.1.155 can, is taken
-/// for one that can be, because builds between the two are planned with this row.
-const EARLY_AUGUST_2026: ReleaseTraits = ReleaseTraits {
-    name: Release::EarlyAugust2026,
-    package: "llama-cpp-sys-2 0.1.154",
-    rules: SchedulerRules { sinks_decide: false, max_split_inputs: None, multiplies_unread_inputs: false },
-    cuda: CudaRules::EARLY_AUGUST_2026,
-    vulkan: VulkanRules::EARLY_AUGUST_2026,
-    metal: MetalRules::AUGUST_2026,
-    clip: ClipRules::EARLY_AUGUST_2026,
-    clamps_in_place: true,
-    fits_draft: false,
-    fits_context: FitContext::Trained,
-    single_mla_rope: false,
-    delta_net_rms: false,
-    gate_reshapes: true,
-    probes_delta_net: true,
-    state_space_as_rows: false,
-    quantised_v_forces_flash: false,
-    mla_one_type: false,
-    repacks_one_bit: false,
-    ..SEPTEMBER_2026
-};
+/// The build at which a change counts: the first that has it, or the first that may.
+const fn begins(change: Change, at_most: bool) -> u64 {
+    let (old, new) = change.builds();
+    if at_most { old.0 + 1 } else { new.0 }
+}
 
-/// What differs from the one after it.
-const AUGUST_2026: ReleaseTraits = ReleaseTraits {
-    name: Release::August2026,
-    package: "llama-cpp-sys-2 0.1.150",
-    rules: SchedulerRules { sinks_decide: true, max_split_inputs: Some(30), multiplies_unread_inputs: false },
-    cuda: CudaRules::AUGUST_2026,
-    vulkan: VulkanRules::AUGUST_2026,
-    clip: ClipRules::AUGUST_2026,
-    drafts: &[
-        SpecType::None,
-        SpecType::DraftSimple,
-        SpecType::DraftMtp,
-        SpecType::DraftEagle3,
-        SpecType::NgramSimple,
-        SpecType::NgramMapK,
-        SpecType::NgramMapK4v,
-        SpecType::NgramMod,
-        SpecType::NgramCache,
-    ],
-    rolls_back_for: &[SpecType::DraftMtp],
-    delta_net_reshapes: true,
-    mamba2_needs_heads: true,
-    ..EARLY_AUGUST_2026
-};
+/// How many changes come before each: by what is known to be in builds, and by what may be.
+const RANKS: [[usize; Change::ALL.len()]; 2] = [ranks(false), ranks(true)];
 
-/// What differs from the one after it, by its source: nothing of those three days was measured.
-const MAY_2026: ReleaseTraits = ReleaseTraits {
-    name: Release::May2026,
-    package: "b9410",
-    limits_outputs: false,
-    cuda: CudaRules::MAY_2026,
-    ..TAKEN_FROM_AUGUST_2026
-};
+const fn ranks(at_most: bool) -> [usize; Change::ALL.len()] {
+    let mut ranks = [0; Change::ALL.len()];
+    let mut one = 0;
+    while one < ranks.len() {
+        let own = begins(Change::ALL[one], at_most);
+        let mut other = 0;
+        while other < ranks.len() {
+            let its = begins(Change::ALL[other], at_most);
+            // of two at once the one that is listed last is the older
+            if its < own || (its == own && other > one) {
+                ranks[one] += 1;
+            }
+            other += 1;
+        }
+        one += 1;
+    }
+    ranks
+}
 
-/// Graphs of older releases were compared on a simulated card only.
-const TAKEN_FROM_AUGUST_2026: ReleaseTraits = ReleaseTraits { backends_from: Some(Release::August2026), ..AUGUST_2026 };
-
-/// What differs from the one after it, by its source: nothing of these two weeks was measured.
-const MIDDLE_OF_MAY_2026: ReleaseTraits =
-    ReleaseTraits { name: Release::MiddleOfMay2026, package: "b9200", masks_in_f16: false, ..MAY_2026 };
-
-/// What differs from the one after it, besides what Qwen 3.5 keeps for its draft.
-const APRIL_2026: ReleaseTraits = ReleaseTraits {
-    name: Release::April2026,
-    package: "llama-cpp-sys-2 0.1.146",
-    delta_net_reshapes: false,
-    ..MIDDLE_OF_MAY_2026
-};
-
-/// What differs from the one after it, by its source: nothing of these two weeks was measured.
-const MIDDLE_OF_MARCH_2026: ReleaseTraits =
-    ReleaseTraits { name: Release::MiddleOfMarch2026, package: "b8333", rotates_quantised: false, ..APRIL_2026 };
-
-/// What differs from the one after it.
-const MARCH_2026: ReleaseTraits = ReleaseTraits {
-    name: Release::March2026,
-    package: "llama-cpp-sys-2 0.1.141",
-    fuses_delta_net: false,
-    probes_delta_net: false,
-    ..MIDDLE_OF_MARCH_2026
-};
-
-/// What differs from the one after it.
-const JANUARY_2026: ReleaseTraits =
-    ReleaseTraits { name: Release::January2026, package: "llama-cpp-sys-2 0.1.132", both_inputs: false, ..MARCH_2026 };
-
-/// What differs from the one after it, by its source: nothing of these weeks was measured.
-const DECEMBER_2025: ReleaseTraits =
-    ReleaseTraits { name: Release::December2025, package: "b7500", keeps_results: false, ..JANUARY_2026 };
-
-/// What differs from the one after it.
-const LATE_NOVEMBER_2025: ReleaseTraits = ReleaseTraits {
-    name: Release::LateNovember2025,
-    package: "llama-cpp-sys-2 0.1.130",
-    output_layer_first: false,
-    mask_rows: 64,
-    expands_activations: true,
-    fits: false,
-    ..DECEMBER_2025
-};
-
-/// What differs from the one after it.
-const NOVEMBER_2025: ReleaseTraits = ReleaseTraits {
-    name: Release::November2025,
-    package: "llama-cpp-sys-2 0.1.123",
-    values_first: false,
-    reserves_pinned: false,
-    cells: (1, 1),
-    ..LATE_NOVEMBER_2025
-};
-
-/// What differs from the one after it.
-const SEPTEMBER_2025: ReleaseTraits = ReleaseTraits {
-    name: Release::September2025,
-    package: "llama-cpp-sys-2 0.1.122",
-    writes_read_cache: false,
-    expands_activations: false,
-    cells: (256, 32),
-    slots: 1,
-    ..NOVEMBER_2025
-};
-
-/// The traits of all releases, in the order of [`Release::ALL`].
-pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
-    NOVEMBER_2026,
-    SEPTEMBER_2026,
-    EARLY_AUGUST_2026,
-    AUGUST_2026,
-    MAY_2026,
-    MIDDLE_OF_MAY_2026,
-    APRIL_2026,
-    MIDDLE_OF_MARCH_2026,
-    MARCH_2026,
-    JANUARY_2026,
-    DECEMBER_2025,
-    LATE_NOVEMBER_2025,
-    NOVEMBER_2025,
-    SEPTEMBER_2025,
-];
+/// The build at which the change comes that so many come before; after the last one, none.
+const fn next(changes: usize, at_most: bool) -> Build {
+    let mut change = 0;
+    while change < Change::ALL.len() {
+        if RANKS[at_most as usize][change] == changes {
+            return Build(begins(Change::ALL[change], at_most));
+        }
+        change += 1;
+    }
+    Build(u64::MAX)
+}
 
 impl ReleaseTraits {
-    /// The traits of `release`.
-    pub fn of(release: Release) -> &'static Self {
-        &TABLE[release as usize]
+    /// The number of sets of traits.
+    pub(super) const COUNT: usize = 2 * SETS;
+
+    /// The traits of a build, or of the one that a release stands for: of the changes under way those before them.
+    pub fn of(build: impl Into<Build>) -> &'static Self {
+        Self::with(build.into(), false)
+    }
+
+    /// The same with the changes under way, if there are any that this build lies within.
+    pub(super) fn once_changed(build: Build) -> Option<&'static Self> {
+        Change::within(build).next().is_some().then(|| Self::with(build, true))
+    }
+
+    fn with(build: Build, at_most: bool) -> &'static Self {
+        let done = Change::ALL.iter().filter(|change| begins(**change, at_most) <= build.0).count();
+        &TABLE[done + if at_most { SETS } else { 0 }]
+    }
+
+    /// Whether an architecture is planned alike by these and other traits.
+    pub(super) fn are_like(&self, other: &Self, architecture: &Architecture) -> bool {
+        Self { name: self.name, index: self.index, later: self.later, ..*other } == *self
+            && architecture.builds().iter().all(|builds| builds.contain(self) == builds.contain(other))
+    }
+
+    /// The changes that a build lies within and that decide how an architecture is planned; `self` has them all.
+    pub(super) fn under_way(&self, build: Build, architecture: &Architecture) -> Vec<Change> {
+        let decides = |change: &Change| {
+            let mut without = *self;
+            change.undo(&mut without);
+            !without.are_like(self, architecture)
+        };
+        Change::within(build).filter(decides).collect()
+    }
+
+    /// Its place among all sets of traits.
+    pub(super) const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Whether a change is in it.
+    pub(super) const fn has(&self, change: Change) -> bool {
+        self.later & (1 << change as u32) == 0
+    }
+}
+
+impl Change {
+    /// Those that a build lies within: it may have them or not.
+    pub fn within(build: Build) -> impl Iterator<Item = Self> {
+        let is_within = move |change: &Self| {
+            let (old, new) = change.builds();
+            old < build && build < new
+        };
+        Self::ALL.into_iter().filter(is_within)
     }
 }
 
@@ -430,8 +683,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_release_has_its_row() {
-        assert_eq!(TABLE.map(|traits| traits.name), Release::ALL);
-        assert!(Release::ALL.iter().all(|&release| ReleaseTraits::of(release).name == release));
+    fn changes_are_listed_newest_first() {
+        for pair in Change::ALL.windows(2) {
+            assert!(pair[0].builds().1 >= pair[1].builds().1, "{pair:?}");
+        }
+        for change in Change::ALL {
+            let (old, new) = change.builds();
+            assert!(
+                old < new && !ReleaseTraits::of(old).has(change) && ReleaseTraits::of(new).has(change),
+                "{change:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn releases_lie_within_no_change_and_differ() {
+        for release in Release::ALL {
+            let within: Vec<Change> = Change::within(release.build()).collect();
+            assert!(within.is_empty(), "{release}: {within:?}");
+            assert_eq!(ReleaseTraits::of(release).name, release);
+        }
+    }
+
+    #[test]
+    fn builds_within_a_change_have_both_sets_of_traits() {
+        for change in Change::ALL {
+            let (old, new) = change.builds();
+            if old.0 + 1 == new.0 {
+                continue;
+            }
+            let build = Build(old.0 + 1);
+            assert!(!ReleaseTraits::of(build).has(change), "{change:?}");
+            assert!(ReleaseTraits::once_changed(build).unwrap().has(change), "{change:?}");
+        }
+        assert!(ReleaseTraits::once_changed(Release::default().build()).is_none());
     }
 }

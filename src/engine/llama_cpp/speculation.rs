@@ -142,6 +142,7 @@ impl Speculation {
             n_outputs_max_per_seq: if self.backend_sampling { rows } else { 1 },
             ctx_type: if self.is_mtp() { ContextType::Mtp } else { ContextType::Default },
             pipeline_refused: None,
+            moe_cache: None,
             drafting: DraftingOutputs::default(),
             ..main.clone()
         }

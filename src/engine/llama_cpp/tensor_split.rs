@@ -3,10 +3,11 @@
 //! `llama-model.cpp`, 0.1.161).
 
 use super::devices::Device;
+use super::release::ReleaseTraits;
 use super::weights::{LlmTensor, TensorSuffix, Weight};
 use crate::engine::id::EngineError;
 use crate::machine::{Backend, Machine};
-use crate::settings::{Release, SplitMode};
+use crate::settings::SplitMode;
 
 /// The cards that a model is split over by tensors, which are one device for everything that is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,16 +83,21 @@ impl TensorSplit {
 }
 
 /// Refuses a split by rows over GPUs whose backends have no buffers for that (`make_gpu_buft_list` in `llama-model.cpp`,
-/// 0.1.161: SYCL's alone; CUDA's until 0.1.150).
+/// 0.1.161: SYCL's alone, and CUDA's in older builds).
 ///
 /// # Errors
 /// One sentence that names the first such GPU.
-pub fn check_rows(mode: SplitMode, machine: &Machine, used: &[usize], release: Release) -> Result<(), EngineError> {
+pub fn check_rows(
+    mode: SplitMode,
+    machine: &Machine,
+    used: &[usize],
+    release: &ReleaseTraits,
+) -> Result<(), EngineError> {
     let splits = |gpu: &usize| {
         let gpu = machine.gpus.get(*gpu);
         gpu.is_some_and(|gpu| match gpu.backend {
             Backend::Sycl => gpu.computer.is_none(),
-            Backend::Cuda | Backend::Rocm => gpu.computer.is_none() && !release.is_from(Release::EarlyAugust2026),
+            Backend::Cuda | Backend::Rocm => gpu.computer.is_none() && release.cuda_splits_rows,
             _ => false,
         })
     };
@@ -99,8 +105,7 @@ pub fn check_rows(mode: SplitMode, machine: &Machine, used: &[usize], release: R
     lacking.map_or(Ok(()), |gpu| {
         let name = machine.device_name(*gpu).unwrap_or_default();
         Err(EngineError::Settings(format!(
-            "llama.cpp release {release} cannot load a model with --split-mode row here: {name} does not support split \
-             buffers; use layer"
+            "llama.cpp cannot load a model with --split-mode row here: {name} does not support split buffers; use layer"
         )))
     })
 }

@@ -16,12 +16,13 @@ use crate::model::Model;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::settings::{
-    Context, DeviceName, Flag, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, Outputs, Release, Settings, Source,
+    Context, DeviceName, Flag, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, NearestRelease, Outputs, Release,
+    Settings, Source,
 };
 use crate::units::{Bytes, Tokens};
 
 /// The options that llama-server reads from its environment, as Ollama has none for them.
-const BY_VARIABLE: [Flag; 16] = [
+const BY_VARIABLE: [Flag; 17] = [
     Flag::KvUnified,
     Flag::NoKvOffload,
     Flag::SwaFull,
@@ -35,6 +36,7 @@ const BY_VARIABLE: [Flag; 16] = [
     Flag::CpuMoe,
     Flag::NCpuMoe,
     Flag::NCpuFfn,
+    Flag::MoeCacheMib,
     Flag::NoHost,
     Flag::LazyMode,
     Flag::BackendSampling,
@@ -561,7 +563,7 @@ impl<'a> Decisions<'a> {
             GpuLayers::Auto => by_variable.map_or(GpuLayers::Auto, GpuLayers::Count),
             asked => asked,
         };
-        let (version, release) = (settings.ollama.version, self.release());
+        let llama_cpp = self.llama_cpp();
         let sent = Some(self.sent).filter(|&batch| batch > 0);
         Ok(Settings {
             ctx: Context::Tokens(self.tokens),
@@ -577,8 +579,8 @@ impl<'a> Decisions<'a> {
             fit_target: settings.fit_target.or(self.margin),
             no_op_offload: if_raw(settings.no_op_offload),
             outputs: if settings.raw { settings.outputs } else { Outputs::default() },
-            release: Some(release),
-            build: version.llama_cpp_build().filter(|_| release == version.release()),
+            release: Some(llama_cpp.release),
+            build: llama_cpp.build,
             gpu_overhead: Bytes::ZERO,
             adapters: Bytes::ZERO,
             loras: Vec::new(),
@@ -596,13 +598,17 @@ impl<'a> Decisions<'a> {
         })
     }
 
-    /// The release that is planned: the one asked for, else the nearest to what this version ships, else, where that does
-    /// not know the architecture, the next one that does.
-    fn release(&self) -> Release {
-        let own = self.settings.ollama.version.release();
-        let knows = |release: &Release| is_known(&self.model.architecture, *release);
-        let newer = Release::ALL.into_iter().rev().skip_while(|release| *release != own);
-        self.settings.release.unwrap_or_else(|| newer.clone().find(knows).unwrap_or(own))
+    /// The llama.cpp that is planned: the one asked for, else the one that this version ships or the nearest release, else,
+    /// where that does not know the architecture, the next release that does.
+    fn llama_cpp(&self) -> NearestRelease {
+        if self.settings.release.is_some() {
+            return self.settings.llama_cpp();
+        }
+        let own = self.settings.ollama.version.llama_cpp();
+        let knows = |nearest: &NearestRelease| is_known(&self.model.architecture, nearest.llama_cpp());
+        let newer =
+            Release::ALL.into_iter().rev().skip_while(|release| *release != own.release).map(NearestRelease::from);
+        std::iter::once(own).chain(newer).find(knows).unwrap_or(own)
     }
 
     /// Why llama-server, which sees some GPUs, refuses its options, if it does.

@@ -98,7 +98,7 @@ impl PromptWork {
     /// Why no figure would be honest, as one clause.
     pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan) -> Result<Self, String> {
         let unread = "llama.cpp cannot read the model";
-        let hparams = &model.llama_cpp(plan.settings.release.unwrap_or_default()).map_err(|_| unread)?.hparams;
+        let hparams = &model.llama_cpp(plan.settings.llama_cpp_build()).map_err(|_| unread)?.hparams;
         if attends_sparsely(hparams) {
             return Err("its attention is sparse: how fast kernels choose what to attend to is not known".to_owned());
         }

@@ -27,6 +27,9 @@ pub struct CudaRules {
     pub keeps_expert_sums: bool,
     /// Shared experts are moved behind the routed ones, and what fused routing reads is kept (likewise, 0.1.161).
     pub keeps_routing: bool,
+    /// What the fused products of a gate and a feed-forward matrix read is kept until their activation
+    /// (`ggml_cuda_mul_mat_q_fusion_matches`, `llama-cpp-sys-4` 0.11.0, read).
+    pub keeps_gated_products: bool,
     /// Rows of k-quants and i-quants can be looked up.
     pub looks_up_k_quants: bool,
     /// Mamba 2 with a state of 96 has a kernel.
@@ -39,6 +42,8 @@ pub struct CudaRules {
 }
 
 impl CudaRules {
+    /// `llama-cpp-sys-4` 0.11.0, by its source.
+    pub const NEWEST: Self = Self { keeps_gated_products: true, ..Self::NOVEMBER_2026 };
     /// Release 2026-11 (0.1.161).
     pub const NOVEMBER_2026: Self = Self { keeps_routing: true, state_of_96: true, ..Self::SEPTEMBER_2026 };
     /// Release 2026-09 (0.1.159).
@@ -46,6 +51,7 @@ impl CudaRules {
         mixed_caches: true,
         keeps_expert_sums: true,
         keeps_routing: false,
+        keeps_gated_products: false,
         looks_up_k_quants: true,
         state_of_96: false,
         reserves_copies: true,
@@ -122,7 +128,7 @@ impl Backend for Cuda {
             group_shared(split, kept);
         }
         if self.rules.keeps_expert_sums {
-            keep(split, kept, self.rules.keeps_routing);
+            self.keep(split, kept);
         }
     }
 }
@@ -405,27 +411,63 @@ fn gated_pair(split: &SplitGraph<'_>, at: usize) -> Option<GatedPair> {
     (same_layout && of(up, 1) == of(gate, 1) && of(up, 2) == of(gate, 2)).then_some(GatedPair { up })
 }
 
-/// Keeps the operands of fused weighted sums, and of fused routing if `routed`.
-fn keep(split: &SplitGraph<'_>, kept: &mut AllocDeps, routed: bool) {
-    let mut at = 0;
-    while at < split.len() {
-        if let Some(sum) = WeightedSum::at(split, at) {
-            let last = split.node(at + sum.nodes - 1);
-            sum.operands.into_iter().flatten().for_each(|operand| kept.add(operand, last));
-            at += sum.nodes - 1;
-        }
-        if routed && let Some(nodes) = routing(split, at) {
-            // the node after the last one of the routing, though it does not belong to it
-            let Some(last) = split.node_after(at + nodes) else { return };
-            for id in (at..at + nodes).map(|at| split.node(at)) {
-                kept.add(id, last);
-                split.graph.sources(&split.graph[id]).for_each(|operand| kept.add(operand, last));
+impl Cuda {
+    /// Keeps the operands of fused products, weighted sums and routing.
+    fn keep(self, split: &SplitGraph<'_>, kept: &mut AllocDeps) {
+        let mut at = 0;
+        while at < split.len() {
+            if self.rules.keeps_gated_products && self.fuses_products(split, at) {
+                let last = split.node(at + 2);
+                for id in [split.node(at), split.node(at + 1)] {
+                    kept.add(id, last);
+                    split.graph.sources(&split.graph[id]).for_each(|operand| kept.add(operand, last));
+                }
+                at += 3;
+                continue;
             }
-            at += nodes - 1;
+            if let Some(sum) = WeightedSum::at(split, at) {
+                let last = split.node(at + sum.nodes - 1);
+                sum.operands.into_iter().flatten().for_each(|operand| kept.add(operand, last));
+                at += sum.nodes - 1;
+            }
+            if self.rules.keeps_routing
+                && let Some(nodes) = routing(split, at)
+            {
+                // the node after the last one of the routing, though it does not belong to it
+                let Some(last) = split.node_after(at + nodes) else { return };
+                for id in (at..at + nodes).map(|at| split.node(at)) {
+                    kept.add(id, last);
+                    split.graph.sources(&split.graph[id]).for_each(|operand| kept.add(operand, last));
+                }
+                at += nodes - 1;
+            }
+            at += 1;
         }
-        at += 1;
+    }
+
+    /// Whether the products and the activation from node `at` are one kernel for many tokens
+    /// (`ggml_cuda_mul_mat_q_fusion_matches`).
+    fn fuses_products(self, split: &SplitGraph<'_>, at: usize) -> bool {
+        if at + 2 >= split.len() || !matches!(self.units, MatrixUnits::Turing | MatrixUnits::Ada) {
+            return false;
+        }
+        let graph = &*split.graph;
+        let (product, activation) = (&graph[split.node(at)], &graph[split.node(at + 2)]);
+        if activation.op != Op::Glu || !matches!(product.op, Op::MulMat | Op::MulMatId) {
+            return false;
+        }
+        gated_pair(split, at).is_some_and(|GatedPair { up }| {
+            let weight = graph.operand(&graph[up], 0).map(|weight| &graph[weight]);
+            weight.is_some_and(|weight| {
+                matches!(weight.ty, Type::Q4K | Type::Q5K | Type::Q6K | Type::Q8_0 | Type::Iq4Xs)
+                    && weight.ne[1].is_multiple_of(FUSED_ROWS)
+            })
+        })
     }
 }
+
+/// Rows of the tiles that the fused product has kernels for (`ggml_cuda_mmq_needs_fallback`).
+const FUSED_ROWS: u64 = 128;
 
 /// The experts' results times their weights, summed over the experts.
 struct WeightedSum {

@@ -59,6 +59,9 @@ impl GraphBuilder<'_> {
         }
         self.full = memory.full.as_ref().map(|cache| self.attention_input(cache));
         self.window = memory.window.as_ref().map(|cache| self.attention_input(cache));
+        if let (Some(window), Some(full), false) = (&mut self.window, &self.full, self.release.rotates_each_cache) {
+            (window.rotation_k, window.rotation_v) = (full.rotation_k, full.rotation_v);
+        }
         let by_token = self.hp.indexer.as_ref().is_some_and(|indexer| indexer.pools.is_none());
         self.indexer = memory.indexer.as_ref().filter(|_| by_token).map(|cache| self.indexer_input(cache));
     }
@@ -96,7 +99,7 @@ impl GraphBuilder<'_> {
         AttentionInput {
             k_rows: TensorId::NONE,
             v_rows: TensorId::NONE,
-            mask: self.mask_input([self.batch.n_tokens, self.batch.n_tokens, 1, 1], "attn_inp_kq_mask"),
+            mask: self.mask_input([self.uncached_rows(), self.batch.n_tokens, 1, 1], "attn_inp_kq_mask"),
             rotation_k: TensorId::NONE,
             rotation_v: TensorId::NONE,
         }
@@ -301,7 +304,24 @@ impl GraphBuilder<'_> {
     fn attention_uncached(&mut self, il: usize, qkv: Qkv, extras: AttentionExtras) -> TensorId {
         let input = if self.hp.is_swa[il] { self.window.or(self.full) } else { self.full };
         let mask = input.map_or(TensorId::NONE, |input| input.mask);
-        self.attention_over(il, qkv, mask, extras)
+        if !self.release.pads_uncached {
+            return self.attention_over(il, qkv, mask, extras);
+        }
+        for x in [qkv.q, qkv.k, qkv.v] {
+            self.g.expand(x);
+        }
+        let rows = self.uncached_rows() - self.batch.n_tokens;
+        let [k, v] = [qkv.k, qkv.v].map(|x| self.g.pad(x, [0, 0, rows, 0]));
+        let bias = extras.bias;
+        let bias = if bias.is_some() { self.g.pad(bias, [rows, 0, 0, 0]) } else { bias };
+        let x = self.attend(il, qkv.q, k, v, mask, AttentionExtras { bias, ..extras });
+        self.label(x, "kqv_out", Some(il))
+    }
+
+    /// Keys that tokens attend to without caches.
+    fn uncached_rows(&self) -> u64 {
+        let n = self.batch.n_tokens;
+        if self.release.pads_uncached { n.next_multiple_of(256) } else { n }
     }
 
     /// Attention to these keys and values alone, as the mask allows.

@@ -122,6 +122,10 @@ impl GraphBuilder<'_> {
         let sigmoid = self.architecture.has(Trait::SigmoidDeltaGate);
         let z = self.g.unary(z, if sigmoid { UnaryOp::Sigmoid } else { UnaryOp::Silu });
         let y = self.g.mul(y, z);
+        if self.release.delta_net_flat {
+            let y = self.g.reshape(y, [head_v * heads_v, n * n_seqs, 1, 1]);
+            return self.linear(il, LlmTensor::SsmOut, y);
+        }
         let y = self.g.reshape(y, [head_v * heads_v, n, n_seqs, 1]);
         let y = self.linear(il, LlmTensor::SsmOut, y);
         self.g.reshape(y, [self.hp.n_embd, n * n_seqs, 1, 1])
@@ -210,7 +214,7 @@ impl GraphBuilder<'_> {
             let Tensor { nb, .. } = self.g[both];
             let [beta, alpha] =
                 [per; 2].map(|size| self.g.window(both, [size, heads_k, n, n_seqs], [nb[1], nb[2], nb[3]]));
-            let beta = self.g.cont(beta);
+            let beta = if self.release.delta_net_flat { beta } else { self.g.cont(beta) };
             let beta = self.g.unary(beta, UnaryOp::Sigmoid);
             (self.g.reshape(beta, each), self.g.cont_as(alpha, [heads_v, n, n_seqs, 1]))
         } else {

@@ -384,7 +384,7 @@ impl GraphBuilder<'_> {
             y = self.g.mul(y, s);
         }
         self.g[y].f32_operand =
-            slot == LlmTensor::FfnDownExps && self.architecture.experts_in_f32.contain(self.release.name);
+            slot == LlmTensor::FfnDownExps && self.architecture.experts_in_f32.contain(self.release);
         y = self.with_adapters(il, slot, x, y, Some(chosen));
         let bias = self.bias(il, slot);
         if bias.is_some() { self.g.add_id(y, bias, chosen) } else { y }

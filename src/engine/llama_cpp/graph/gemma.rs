@@ -21,7 +21,7 @@ impl GraphBuilder<'_> {
         let x = self.embeddings(true);
         let positions = self.positions();
         self.attention_inputs();
-        let per_layer = self.per_layer_inputs(x);
+        let per_layer = self.per_layer_inputs(x, TensorId::NONE);
         let mut streams = self.streams_of(x);
         for il in 0..self.hp.n_layer() {
             let predicted = self.predicted_streams(il, streams);
@@ -201,11 +201,15 @@ impl GraphBuilder<'_> {
 impl GraphBuilder<'_> {
     /// Gemma 4.
     pub fn gemma4(&mut self) {
+        let first = if self.release.per_layer_rows_first { self.per_layer_rows() } else { TensorId::NONE };
+        if first.is_some() {
+            self.g.expand(first);
+        }
         let mut x = self.embeddings(true);
         let positions = self.positions();
         self.attention_inputs();
         let out_ids = self.out_ids();
-        let per_layer = self.per_layer_inputs(x);
+        let per_layer = self.per_layer_inputs(x, first);
         for il in 0..self.hp.n_layer() {
             self.layer_input(il, x);
             let residual = x;
@@ -287,18 +291,32 @@ impl GraphBuilder<'_> {
         self.g.add(dense, chosen)
     }
 
-    /// Per-layer embeddings: looked up by token, plus a projection of the input embeddings.
-    pub(super) fn per_layer_inputs(&mut self, x: TensorId) -> TensorId {
+    /// Rows of the table of per-layer embeddings, if the model has one.
+    fn per_layer_rows(&mut self) -> TensorId {
         if self.weights.find_global(LlmTensor::PerLayerTokenEmbd, TensorSuffix::Weight).is_none() {
             return TensorId::NONE;
         }
-        let (size, n, blocks) = (self.hp.n_embd_per_layer, self.batch.n_tokens, self.hp.n_layer() as u64);
-        let tokens = self.g.input(Type::I32, [n, 1, 1, 1], "inp_tokens");
+        let tokens = self.g.input(Type::I32, [self.batch.n_tokens, 1, 1, 1], "inp_tokens");
         let table = self.need_global(LlmTensor::PerLayerTokenEmbd);
-        let looked_up = self.g.get_rows(table, tokens);
-        let looked_up = self.g.reshape(looked_up, [size, blocks, n, 1]);
-        let looked_up = self.g.scale(looked_up);
-        self.g.expand(looked_up);
+        self.g.get_rows(table, tokens)
+    }
+
+    /// Per-layer embeddings: looked up by token, maybe `first` of all, plus a projection of the input embeddings.
+    pub(super) fn per_layer_inputs(&mut self, x: TensorId, first: TensorId) -> TensorId {
+        let rows = if first.is_some() { first } else { self.per_layer_rows() };
+        if !rows.is_some() {
+            return TensorId::NONE;
+        }
+        let (size, n, blocks) = (self.hp.n_embd_per_layer, self.batch.n_tokens, self.hp.n_layer() as u64);
+        let looked_up = if first.is_some() {
+            let scaled = self.g.scale(rows);
+            self.g.reshape(scaled, [size, blocks, n, 1])
+        } else {
+            let apart = self.g.reshape(rows, [size, blocks, n, 1]);
+            let scaled = self.g.scale(apart);
+            self.g.expand(scaled);
+            scaled
+        };
 
         let y = self.multiply_global(LlmTensor::PerLayerModelProj, x);
         let y = self.g.scale(y);

@@ -222,7 +222,7 @@ impl GraphBuilder<'_> {
             for (x, weight) in [&mut dt, &mut b, &mut c].into_iter().zip(norms) {
                 *x = self.norm_with(*x, weight, TensorId::NONE, Norm::Rms, Some(il));
             }
-        } else if self.release.state_space_as_rows {
+        } else if self.release.mamba_copies_steps {
             dt = self.g.cont(dt);
         }
         let dt = self.multiply(il, LlmTensor::SsmDt, dt);
@@ -262,12 +262,12 @@ impl GraphBuilder<'_> {
         let (n, n_seqs) = (self.n_seq_tokens(), self.batch.n_seqs);
         let channels = d_inner + 2 * n_group * d_state;
 
-        let as_rows = self.release.state_space_as_rows;
+        let (as_rows, flat) = (self.release.mamba2_rows, self.release.mamba2_projects_flat);
         let wide = self.g[x].ne[0];
-        let x = if as_rows { x } else { self.g.reshape(x, [wide, n, n_seqs, 1]) };
+        let x = if flat { x } else { self.g.reshape(x, [wide, n, n_seqs, 1]) };
         let all = self.linear(il, LlmTensor::SsmIn, x);
         let wide = self.g[all].ne[0];
-        let all = if as_rows { self.g.reshape(all, [wide, n, n_seqs, 1]) } else { all };
+        let all = if flat { self.g.reshape(all, [wide, n, n_seqs, 1]) } else { all };
         let Tensor { nb, .. } = self.g[all];
         let z = self.g.window(all, [head, heads, n, n_seqs], [head * nb[0], nb[1], nb[2]]);
         let x = self.g.window(all, [channels, n, n_seqs, 1], [nb[1], nb[2]]);
@@ -319,11 +319,11 @@ impl GraphBuilder<'_> {
             y = self.g.reshape(y, [d_inner / n_group.max(1), n_group, n, n_seqs]);
             y = self.norm_with(y, weight, TensorId::NONE, Norm::Rms, Some(il));
         }
-        let shape = if as_rows { [d_inner, n * n_seqs, 1, 1] } else { [d_inner, n, n_seqs, 1] };
+        let shape = if flat { [d_inner, n * n_seqs, 1, 1] } else { [d_inner, n, n_seqs, 1] };
         let y = self.g.reshape(y, shape);
         let y = self.linear(il, LlmTensor::SsmOut, y);
         let embd = self.g[y].ne[0];
-        if as_rows { y } else { self.g.reshape(y, [embd, n * n_seqs, 1, 1]) }
+        if flat { y } else { self.g.reshape(y, [embd, n * n_seqs, 1, 1]) }
     }
 
     /// The short convolution over `columns`, its bias if present, and the activation.
@@ -438,6 +438,11 @@ impl GraphBuilder<'_> {
         let weight = self.need_global(LlmTensor::TokenEmbdNorm);
         let x = self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None);
         self.g[x].output = true;
+        if self.cx.embeddings.is_some() && self.release.lfm2_skips_logits {
+            self.g.expand(x);
+            self.logits = x;
+            return;
+        }
         let logits = self.logits(x);
         self.close(logits);
     }
@@ -458,7 +463,7 @@ impl GraphBuilder<'_> {
         let old = self.read_state(input, state);
         let old = self.g.reshape(old, [columns, self.hp.n_embd, n_seqs, 1]);
         let all = self.g.concat(old, bx, 0);
-        let flat = !self.release.state_space_as_rows;
+        let flat = !self.release.convolution_rows;
         self.store_columns(state, all, columns, flat);
         let kernel = self.need(il, LlmTensor::ShortConvConv);
         let y = self.g.ssm_conv(all, kernel);

@@ -8,7 +8,7 @@ use crate::engine::llama_cpp::release::ReleaseTraits;
 use crate::machine::budget::VulkanLimits;
 use crate::machine::{Backend, Gpu, Os};
 use crate::plan::{Confidence, Uncertainty};
-use crate::settings::Release;
+use crate::settings::{Build, NearestRelease, Release};
 
 /// How a backend's decisions are known. The comparisons are in `tests/llama_cpp/BACKEND`, and a test there checks that
 /// every measured backend was compared for the release and all architectures that it knows.
@@ -39,12 +39,19 @@ pub fn evidence(backend: Backend, release: &ReleaseTraits) -> Evidence {
 /// Why the figures of a plan with these GPUs are not exact; empty if they are.
 pub fn uncertainties<'g>(
     loaded: &LoadedModel,
+    llama_cpp: NearestRelease,
     architecture: &str,
     os: Os,
     gpus: impl Iterator<Item = &'g Gpu>,
 ) -> Vec<Uncertainty> {
     let LoadedModel { family, release, .. } = loaded;
+    let build = llama_cpp.llama_cpp();
     let mut found: Vec<Uncertainty> = refused(loaded, "this file").into_iter().collect();
+    if build > Build::NEWEST_MEASURED {
+        let newest = Build::NEWEST_MEASURED;
+        let reason = format!("{llama_cpp} is newer than {newest}, the newest build that was measured");
+        found.push(Uncertainty { confidence: Confidence::Modelled, reason });
+    }
     if !family.exact {
         let likeness = Likeness::of(loaded);
         found.push(Uncertainty {
@@ -58,7 +65,7 @@ pub fn uncertainties<'g>(
     let gpus: Vec<&Gpu> = gpus.collect();
     let compared = |gpu: &&Gpu| matches!(gpu.backend, Backend::Plain | Backend::Cuda | Backend::Rocm);
     if let Compared::OnCuda(since) = family.architecture.compared
-        && !(release.name.is_from(since) && gpus.iter().all(compared))
+        && !(build >= since.build() && gpus.iter().all(compared))
     {
         let releases = Release::ALL.into_iter().filter(|release| release.is_from(since));
         let releases: Vec<&str> = releases.map(Release::name).collect();
@@ -70,10 +77,16 @@ pub fn uncertainties<'g>(
             ),
         });
     }
-    if family.exact && !release.name.is_from(family.architecture.compared_since) {
+    if let Some(last) = family.architecture.known_until.filter(|last| build > *last) {
         found.push(Uncertainty {
             confidence: Confidence::Modelled,
-            reason: format!("the graph of {architecture} was not compared for release {}", release.name),
+            reason: format!("the graph of {architecture} changed after {last}, and is not known for {llama_cpp}"),
+        });
+    }
+    if family.exact && build < family.architecture.compared_since.build() {
+        found.push(Uncertainty {
+            confidence: Confidence::Modelled,
+            reason: format!("the graph of {architecture} was not compared for {llama_cpp}"),
         });
     }
     let mut remote = Vec::new();
