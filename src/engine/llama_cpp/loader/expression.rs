@@ -21,8 +21,12 @@ pub fn number(text: &str, words: &dyn Words) -> Option<i64> {
 /// Whether it may have another value in every block.
 pub fn depends_on_block(text: &str) -> bool {
     let is_in_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    text.split(|c| !is_in_word(c)).any(|word| word == "i" || word.ends_with(".i") || word.starts_with("has."))
+    text.split(|c| !is_in_word(c))
+        .any(|word| word == "i" || word.strip_suffix(".i").is_some() || word.starts_with("has."))
 }
+
+/// Whether a comparison holds.
+type Comparison = fn(&i64, &i64) -> bool;
 
 struct Parser<'t> {
     rest: &'t str,
@@ -79,7 +83,7 @@ impl Parser<'_> {
     }
 
     fn comparison(&mut self) -> Option<i64> {
-        const SIGNS: [(&str, fn(&i64, &i64) -> bool); 6] =
+        const SIGNS: [(&str, Comparison); 6] =
             [("==", i64::eq), ("!=", i64::ne), ("<=", i64::le), (">=", i64::ge), ("<", i64::lt), (">", i64::gt)];
         let left = self.sum();
         for (sign, holds) in SIGNS {
