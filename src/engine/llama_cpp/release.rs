@@ -55,6 +55,7 @@ macro_rules! changes {
     ($($what:literal $(#[doc = $doc:literal])* $name:ident: $old:literal => $new:literal $(, |$traits:ident| $undo:expr)?;)*) => {
         /// What changed between two builds of llama.cpp, newest first.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(clippy::doc_markdown, reason = "the words are shown as they are")]
         pub enum Change {
             $(#[doc = $what] #[doc = ""] $(#[doc = $doc])* $name,)*
         }
