@@ -460,6 +460,7 @@ architectures! {
     };
     /// BERT with learned positions: reads whole texts at once.
     "bert" | "jina-bert-v2" {
+        known_until: Some(Build(11_434)),
         blocks: Some(Transformer { rotation: RopeLayers::Never, ..Transformer::BERT }), traits: &[T::NoOutput],
     };
     /// BERT variants with rotary positions.

@@ -55,6 +55,7 @@ macro_rules! changes {
     ($($what:literal $(#[doc = $doc:literal])* $name:ident: $old:literal => $new:literal $(, |$traits:ident| $undo:expr)?;)*) => {
         /// What changed between two builds of llama.cpp, newest first.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(clippy::doc_markdown, reason = "the words are shown as they are")]
         pub enum Change {
             $(#[doc = $what] #[doc = ""] $(#[doc = $doc])* $name,)*
         }
@@ -217,8 +218,6 @@ changes! {
         ];
         old.rolls_back_for = &[SpecType::DraftMtp];
     };
-    "attention heads that Mamba 2's header needs"
-    Mamba2Heads: 9_553 => 10_204, |old| old.mamba2_needs_heads = true;
     "the rows with logits of gpt-oss"
     /// `models/openai-moe.cpp` takes them after the last norm.
     GptOssLastRows: 10_153 => 10_159;
@@ -226,6 +225,8 @@ changes! {
     SinksStay: 10_134 => 10_152, |old| old.rules.sinks_decide = true;
     "how delta nets reshape states"
     DeltaNetStates: 10_133 => 10_152, |old| old.delta_net_reshapes = true;
+    "attention heads that Mamba 2's header needs"
+    Mamba2Heads: 9_756 => 10_152, |old| old.mamba2_needs_heads = true;
     "the rows with logits and the MTP blocks of Step 3.5, GLM 5 and Hy 3"
     MtpBlocksOfJuly: 9_553 => 10_133;
     "split buffers of CUDA and ROCm"
