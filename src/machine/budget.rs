@@ -544,7 +544,7 @@ mod tests {
             (32, 26, Bytes::gib(25), false),
             (48, 26, Bytes::mib(38_338), false),
             (128, 26, Bytes::mib(110_100), false),
-            (40, 26, Bytes::mib((25_600 + 38_338) / 2), true),
+            (40, 26, Bytes::mib(31_969), true),
             (256, 26, Bytes::mib(220_200), true),
             (8, 26, Bytes::mib(6062), true),
             (128, 27, Bytes::mib(110_100), true),
