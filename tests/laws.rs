@@ -163,6 +163,10 @@ fn may_be_refused(engine: EngineId, model: &PreparedModel, machine: &Machine, se
     if !matches!(engine, EngineId::Ollama | EngineId::LlamaCpp) {
         return false;
     }
+    // more than a schedule of llama.cpp takes
+    if machine.gpus.len() > 15 {
+        return true;
+    }
     // a quantised cache needs flash attention, which may turn out not to run, and heads that its blocks divide
     let types = [settings.cache_type_k, settings.cache_type_v];
     let quantised = types.iter().flatten().any(|ty| ![CacheType::F32, CacheType::F16, CacheType::Bf16].contains(ty));

@@ -83,11 +83,11 @@ fn figures_are_those_of_the_llama_cpp_that_ollama_ships(
 #[case("0.32.3", None, Release::August2026, Confidence::Exact, "ships llama.cpp b10091, which is planned")]
 #[case("0.32.6", None, Release::EarlyAugust2026, Confidence::Exact, "ships llama.cpp b10242, which is planned")]
 #[case(
-    "0.34",
+    "0.35",
     None,
-    Release::September2026,
+    Release::November2026,
     Confidence::Modelled,
-    "not known here, after 0.33.0 with llama.cpp b10488"
+    "not known here, after 0.34.0 with a llama.cpp of b10864 or before"
 )]
 #[case("0.33", Some(Release::November2026), Release::November2026, Confidence::Exact, "b11434), as asked")]
 fn each_version_is_planned_with_its_llama_cpp_or_the_release_nearest_to_it(

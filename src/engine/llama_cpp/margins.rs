@@ -51,9 +51,9 @@ impl Margins {
         Ok(Self { targets, registered: registered(machine, settings), listed: listed.transpose()?, shares: Vec::new() })
     }
 
-    /// Adds a projector's `bytes` on a device.
-    pub fn add_projector(&mut self, kind: PartKind, place: Place, bytes: u64) {
-        let margin = self.registered.iter().position(|one| *one == place);
+    /// Adds a projector's `bytes` on a device; to a margin only if they are `counted`.
+    pub fn add_projector(&mut self, kind: PartKind, place: Place, bytes: u64, counted: bool) {
+        let margin = self.registered.iter().position(|one| *one == place).filter(|_| counted);
         self.add(kind, place, bytes, margin);
     }
 
@@ -141,8 +141,8 @@ mod tests {
         let settings = Settings { gpus_registered_last: last, ..Settings::default() };
         let mut margins = Margins::new(vec![TARGET; gpus.max(1)], &machine, &settings).unwrap();
         let first = (gpus > 0).then_some(0);
-        margins.add_projector(PartKind::Vision, first, 1000);
-        margins.add_projector(PartKind::Vision, None, 25);
+        margins.add_projector(PartKind::Vision, first, 1000, true);
+        margins.add_projector(PartKind::Vision, None, 25, true);
         margins
     }
 

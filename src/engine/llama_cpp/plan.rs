@@ -416,7 +416,7 @@ impl<'a> ServerParams<'a> {
         let n_embd = model.hparams.n_embd_inp();
         params.projector = PlacedProjector::new(machine, settings, model.release, n_ubatch.min(n_batch), n_embd)?;
         for (kind, place, bytes) in params.projector.iter().flat_map(PlacedProjector::fit_shares) {
-            params.margins.add_projector(kind, place, bytes);
+            params.margins.add_projector(kind, place, bytes, model.release.margins_for_projector);
         }
         params.limits.margins = params.margins.list();
         Ok(params)
@@ -663,7 +663,7 @@ impl<'a> PlacedModel<'a> {
         fit_goal: FitGoal,
     ) -> Result<(Self, MeasuredGraphs), EngineError> {
         let (fitted, graphs) = if params.is_fitted {
-            if !loaded.release.fits_draft {
+            if loaded.release.margins_for_draft && !loaded.release.fits_draft {
                 params.add_draft_to_margins(loaded);
             }
             let in_trials = params.draft.as_ref().filter(|_| loaded.release.fits_draft);

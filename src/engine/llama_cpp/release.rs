@@ -146,8 +146,6 @@ changes! {
     MetalReserves: 10_666 => 11_065, |old| old.metal = MetalRules::AUGUST_2026;
     "what a projector's encoder takes"
     ClipOfAugust: 10_204 => 11_065, |old| old.clip = ClipRules::EARLY_AUGUST_2026;
-    "how a fit measures drafts"
-    FitDraft: 10_204 => 11_065, |old| old.fits_draft = false;
     "what Vulkan fuses"
     VulkanFusion: 10_204 => 11_065, |old| old.vulkan = VulkanRules::EARLY_AUGUST_2026;
     "the states that Kimi K3 and Qwen 3.8 keep for a draft"
@@ -167,6 +165,9 @@ changes! {
     Mamba2Flat: 10_603 => 10_635, |old| old.mamba2_projects_flat = false;
     "clamping in place"
     ClampCopies: 10_603 => 10_635, |old| old.clamps_in_place = true;
+    "how a fit measures drafts"
+    /// `common_fit_extra_model` (`common/common.cpp`).
+    FitDraft: 10_581 => 10_605, |old| old.fits_draft = false;
     "the largest context of a fit"
     FitBySequences: 10_581 => 10_603, |old| old.fits_context = FitContext::Trained;
     "the cache of GLM 4.5's MTP block"
@@ -249,6 +250,12 @@ changes! {
     "the type of masks"
     /// b9410 is the merge of 23764 (031ddb2e0).
     NarrowMasks: 9_409 => 9_410, |old| old.masks_in_f16 = false;
+    "the margin of a fit for a draft"
+    /// `load_model` in `server-context.cpp`.
+    DraftInMargins: 9_297 => 9_352, |old| old.margins_for_draft = false;
+    "the margin of a fit for a projector"
+    /// `load_model` in `server-context.cpp`.
+    ProjectorInMargins: 9_246 => 9_297, |old| old.margins_for_projector = false;
     "how delta nets reshape states"
     /// b9200 is the merge of 23198 (3e12fbdea).
     DeltaNetReshapes: 9_199 => 9_200, |old| old.delta_net_reshapes = false;
@@ -341,6 +348,10 @@ pub struct ReleaseTraits {
     pub rolls_back_for: &'static [SpecType],
     /// `--fit` measures the draft in every trial; otherwise once, at the model's full context, as a part of the margins.
     pub fits_draft: bool,
+    /// llama-server adds what a draft takes to the margins of a fit that does not measure it.
+    pub margins_for_draft: bool,
+    /// llama-server adds what a projector takes to the margins of a fit.
+    pub margins_for_projector: bool,
     /// What the largest context of `--fit` is, where none is set.
     pub fits_context: FitContext,
     /// Rotary positions of MLA's decompressed queries are applied by one operation on the tail of each head; otherwise
@@ -464,6 +475,8 @@ const NEWEST: ReleaseTraits = ReleaseTraits {
     drafts: &SpecType::ALL,
     rolls_back_for: &[SpecType::DraftMtp, SpecType::DraftEagle3, SpecType::DraftDflash, SpecType::DraftDspark],
     fits_draft: true,
+    margins_for_draft: true,
+    margins_for_projector: true,
     fits_context: FitContext::PerStream,
     single_mla_rope: true,
     gathers_states_once: true,
