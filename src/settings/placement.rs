@@ -204,7 +204,7 @@ fn as_read_here(text: &str) -> Result<String, String> {
                     return refuse(&format!("\\{escaped}"));
                 }
                 // signs of others have no meaning of their own
-                read.extend(if escaped.is_ascii() && escaped != '<' && escaped != '>' { "\\" } else { "" }.chars());
+                read.push_str(if escaped.is_ascii() && !"<>".contains(escaped) { "\\" } else { "" });
                 read.push(escaped);
             }
             '[' if in_class => match next {

@@ -11,9 +11,9 @@ pub struct TagParameters {
     /// Context, in tokens.
     pub num_ctx: Option<u64>,
     /// Layers on GPUs; negative means as many as fit.
-    pub num_gpu: Option<i64>,
+    pub num_gpu: Option<i32>,
     /// Tokens that are drafted at most; none are below one.
-    pub draft_num_predict: Option<i64>,
+    pub draft_num_predict: Option<i32>,
 }
 
 /// Knobs set by the user, which tags must not override.
@@ -45,7 +45,7 @@ impl TagParameters {
             notes.push(format!("GPU layers set to {layers} by the model's tag (num_gpu)"));
         }
         if let Some(tokens) = self.draft_num_predict.filter(|_| settings.ollama.draft_num_predict.is_none()) {
-            settings.ollama.draft_num_predict = Some(tokens);
+            settings.ollama.draft_num_predict = Some(tokens.into());
             notes.push(format!("Ollama drafts {tokens} tokens by the model's tag (draft_num_predict)"));
         }
         notes
@@ -72,6 +72,10 @@ impl TagParameters {
 
     fn of(number: &dyn Fn(&str) -> Option<i64>) -> Self {
         let num_ctx = number("num_ctx").and_then(|tokens| u64::try_from(tokens).ok()).filter(|tokens| *tokens > 0);
-        Self { num_ctx, num_gpu: number("num_gpu"), draft_num_predict: number("draft_num_predict") }
+        let small = |key: &str| {
+            let number = number(key)?;
+            Some(i32::try_from(number).unwrap_or(if number < 0 { i32::MIN } else { i32::MAX }))
+        };
+        Self { num_ctx, num_gpu: small("num_gpu"), draft_num_predict: small("draft_num_predict") }
     }
 }

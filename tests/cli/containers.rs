@@ -26,7 +26,7 @@ const MIB: u64 = 1 << 20;
 
 /// The same without limits of memory, which would hold for the machine.
 fn unlimited(text: &str) -> String {
-    text.lines().filter(|line| !line.trim_start().starts_with("memory:")).map(|line| format!("{line}\n")).collect()
+    text.split_inclusive('\n').filter(|line| !line.trim_start().starts_with("memory:")).collect()
 }
 
 #[rstest]
