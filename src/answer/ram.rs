@@ -203,9 +203,11 @@ fn first_part(name: &str) -> &str {
 
 /// The layouts by which weights in RAM are repacked; none if they are not.
 fn repacking(request: &PlanRequest, plan: &Plan) -> Option<Layouts> {
-    plan.settings.release?;
+    if plan.cpu().repacked == Bytes::ZERO {
+        return None;
+    }
     let loaded = request.model.llama_cpp(plan.settings.llama_cpp_build()).ok()?;
-    (plan.cpu().repacked > Bytes::ZERO).then(|| loaded.layouts(request.machine.cpu.instructions))
+    Some(loaded.layouts(request.machine.cpu.instructions))
 }
 
 /// Mapped experts in RAM, less the share that a token uses.

@@ -78,19 +78,19 @@ impl FitMargin {
 impl Plan {
     /// What the fit keeps free of GPUs that hold layers, where that is more than was asked for, one sentence each.
     pub fn kept_free(&self) -> Vec<String> {
-        let said = |(at, gpu): (usize, &DevicePlan)| {
-            let margin = gpu.margin.as_ref().filter(|margin| !margin.added.is_empty() && !gpu.layers.is_empty())?;
-            Some(margin.sentence(at, self))
-        };
-        self.gpus().iter().enumerate().filter_map(said).collect()
+        self.margins(|_, gpu, margin| !margin.added.is_empty() && !gpu.layers.is_empty())
     }
 
     /// The same of GPUs whose margin has something for another device, or nothing for what is loaded there.
     pub fn misplaced_margins(&self) -> Vec<String> {
-        let said = |(at, gpu): (usize, &DevicePlan)| {
-            let margin = gpu.margin.as_ref().filter(|margin| margin.is_misplaced(at))?;
+        self.margins(|at, _, margin| margin.is_misplaced(at))
+    }
+
+    fn margins(&self, is_said: impl Fn(usize, &DevicePlan, &FitMargin) -> bool) -> Vec<String> {
+        let of = |(at, gpu): (usize, &DevicePlan)| {
+            let margin = gpu.margin.as_ref().filter(|margin| is_said(at, gpu, margin))?;
             Some(margin.sentence(at, self))
         };
-        self.gpus().iter().enumerate().filter_map(said).collect()
+        self.gpus().iter().enumerate().filter_map(of).collect()
     }
 }

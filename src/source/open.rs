@@ -192,6 +192,8 @@ pub struct Package {
 pub struct FromOllama {
     /// As [`OpenedModel::ollama`].
     pub version: Option<OllamaVersion>,
+    /// The draft of its tag.
+    pub draft: Option<DraftModel>,
     /// The name of its file in Ollama's store, which is its digest.
     pub blob: Option<String>,
 }
@@ -228,8 +230,10 @@ impl OpenedModel {
         let model = Model::from_header(self.header, &self.name)
             .map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;
         let mut model = PreparedModel::from(model.from_catalogue(self.entry, self.mixture));
+        let of_draft = draft.as_ref().and_then(|header| header.metadata.get("general.architecture")?.as_str());
+        let of_draft = of_draft.map(DraftModel::of);
         if let Some(header) = draft {
-            let name = format!("{DRAFT_OF} {}", model.name);
+            let name = format!("the draft of {}", model.name);
             let draft = Model::from_header(header, &name)
                 .map_err(|error| SourceError::NoModel { name: name.clone(), error })?;
             model = model.with_draft(Some(DraftFile { model: draft.into(), file: name }));
@@ -251,14 +255,17 @@ impl OpenedModel {
         );
         let named = projector.is_some();
         let beside = self.beside.iter().filter_map(|path| Some(open(path, &mut no_progress).ok()?.into_projector()));
-        let candidates: Vec<_> = projector.into_iter().chain(beside.filter(|_| !named)).collect();
-        let refused = |projector: &Arc<Projector>| {
-            let why = fitting(projector, &model).and_then(|()| if told { Ok(()) } else { of_type(projector, &model) });
-            why.err().map(|why| format!("the projector {} is not counted: {why}", projector.file))
-        };
-        let notes: Vec<String> = candidates.iter().filter_map(refused).collect();
-        let fitting: Vec<_> = candidates.into_iter().filter(|projector| refused(projector).is_none()).collect();
-        let projector = match fitting.as_slice() {
+        let candidates = projector.into_iter().chain(beside.filter(|_| !named));
+        let (mut suiting, mut notes) = (Vec::new(), Vec::new());
+        for projector in candidates {
+            let suits =
+                fitting(&projector, &model).and_then(|()| if told { Ok(()) } else { of_type(&projector, &model) });
+            match suits {
+                Ok(()) => suiting.push(projector),
+                Err(why) => notes.push(format!("the projector {} is not counted: {why}", projector.file)),
+            }
+        }
+        let projector = match suiting.as_slice() {
             [] => {
                 model.add_notes(&notes);
                 None
@@ -275,14 +282,11 @@ impl OpenedModel {
             let after = ExactAfter { reference: Some(name.to_string()), header_bytes };
             model.add_notes(&[after.to_string()]);
         }
-        let known = FromOllama { version: ollama, blob };
+        let known = FromOllama { version: ollama, draft: of_draft, blob };
         let ollama = Some(known).filter(|known| *known != FromOllama::default()).map(Box::new);
         Ok(Package { model: model.into(), adapters, projector, knobs, ollama, reference, read_from })
     }
 }
-
-/// What a draft of a tag is called, before the tag's name.
-const DRAFT_OF: &str = "the draft of";
 
 /// Whether a projector found with `model` can be loaded with it, or why not.
 fn fitting(projector: &Projector, model: &PreparedModel) -> Result<(), String> {
@@ -348,9 +352,7 @@ impl Package {
             settings.projector.clone_from(&self.projector);
         }
         let mut notes = self.knobs.apply(settings, held);
-        if let Some(draft) = self.model.draft().filter(|draft| draft.file.starts_with(DRAFT_OF)) {
-            settings.ollama.draft = Some(DraftModel::of(&draft.model.architecture));
-        }
+        settings.ollama.draft = self.ollama.as_ref().and_then(|known| known.draft).or(settings.ollama.draft);
         if let Some(version) = self.ollama.as_ref().and_then(|known| known.version).filter(|_| !held.ollama) {
             settings.ollama.version = version;
             notes.push(format!("planned for Ollama {version}, which runs here"));
@@ -398,7 +400,8 @@ impl Package {
     #[must_use]
     pub fn with_draft(self, draft: DraftFile) -> Self {
         let model = PreparedModel::clone(&self.model).with_draft(Some(draft));
-        Self { model: model.into(), ..self }
+        let ollama = self.ollama.map(|known| Box::new(FromOllama { draft: None, ..*known }));
+        Self { model: model.into(), ollama, ..self }
     }
 
     /// The same with other values of keys in the model's header.

@@ -40,6 +40,44 @@ fn a_long_header_takes_few_requests_and_little_extra(
     assert!(server.seen().iter().all(|seen| seen.field("range").is_some()));
 }
 
+/// Only a question whether a cached copy is still valid can be answered so.
+#[test]
+fn a_304_that_nobody_asked_for_is_asked_for_once() {
+    let server = Server::start(|_| Reply::status(304));
+    let error = TestNetwork::new(&server.url).load(&server.at("/m.gguf")).unwrap_err();
+    assert!(error.to_string().contains("304"), "{error}");
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[test]
+fn a_304_behind_the_first_range_is_asked_for_once() {
+    let (bytes, _) = large(270_000, true, true, 20 << 20);
+    let server = Server::start(move |seen| match seen.field("range") {
+        Some(range) if range.starts_with("bytes=0-") => file(seen, &bytes),
+        _ => Reply::status(304),
+    });
+    assert!(TestNetwork::new(&server.url).load(&server.at("/m.gguf")).is_err());
+    let behind =
+        server.seen().iter().filter(|seen| seen.field("range").is_none_or(|at| !at.starts_with("bytes=0-"))).count();
+    assert_eq!(behind, 1);
+}
+
+#[test]
+fn a_range_up_to_the_largest_number_is_refused() {
+    let (bytes, _) = large(270_000, true, true, 20 << 20);
+    let server = Server::start(move |seen| {
+        let mut reply = file(seen, &bytes);
+        let first = seen.field("range").and_then(|range| range.strip_prefix("bytes=")?.split_once('-')).unwrap().0;
+        if first != "0" {
+            reply.fields.retain(|(name, _)| *name != "Content-Range");
+            reply = reply.with("Content-Range", format!("bytes {first}-{}/*", u64::MAX));
+        }
+        reply
+    });
+    let error = TestNetwork::new(&server.url).load(&server.at("/m.gguf")).unwrap_err();
+    assert!(error.to_string().contains(&u64::MAX.to_string()), "{error}");
+}
+
 #[test]
 fn a_server_that_ignores_ranges_is_read_up_to_the_header() {
     let bytes = small("whole", 4 << 20);

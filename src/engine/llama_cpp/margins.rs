@@ -81,11 +81,6 @@ impl Margins {
         added.fold(self.targets.get(device).copied().unwrap_or(0), |sum, share| sum.saturating_add(share.bytes))
     }
 
-    /// Bytes that stay free of the margin of the model's `device`, which is `gpu` in the machine, once all is loaded.
-    pub fn kept(&self, device: usize, gpu: usize) -> Bytes {
-        Bytes(self.at(device).saturating_sub(self.beside(Some(gpu)).0))
-    }
-
     /// What is loaded beside the model on a device.
     fn beside(&self, place: Place) -> Bytes {
         Bytes(self.shares.iter().filter(|share| share.place == place).map(|share| share.bytes).sum())
@@ -146,20 +141,25 @@ mod tests {
         margins
     }
 
+    /// What stays free of a margin.
+    fn left(margins: &Margins, device: usize, gpu: usize) -> Bytes {
+        margins.explained(device, gpu, 9).left()
+    }
+
     #[test]
     fn shares_are_their_own_devices_where_gpus_are_registered_first() {
         assert_eq!(margins(1, false).list(), [TARGET + 1000]);
         assert_eq!(margins(2, false).list(), [TARGET + 1000, TARGET]);
-        assert_eq!(margins(2, false).kept(0, 0), Bytes(TARGET));
+        assert_eq!(left(&margins(2, false), 0, 0), Bytes(TARGET));
         assert_eq!(margins(0, false).list(), [TARGET + 1025]);
     }
 
     #[test]
     fn shares_are_the_next_devices_where_the_cpu_is_registered_first() {
         assert_eq!(margins(1, true).list(), [TARGET + 25]);
-        assert_eq!(margins(1, true).kept(0, 0), Bytes(TARGET + 25 - 1000));
+        assert_eq!(left(&margins(1, true), 0, 0), Bytes(TARGET + 25 - 1000));
         assert_eq!(margins(2, true).list(), [TARGET + 25, TARGET + 1000]);
-        assert_eq!(margins(2, true).kept(1, 1), Bytes(TARGET + 1000));
+        assert_eq!(left(&margins(2, true), 1, 1), Bytes(TARGET + 1000));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::peak;
 use super::placement::{BlockOverride, LayerSplit, OverrideGroup, Placement, SplitRequest};
 use super::prepared::PreparedModel;
 use super::projector::PlacedProjector;
-use super::release::{CONTEXT_BEFORE_FIT, Change, ReleaseTraits};
+use super::release::{CONTEXT_BEFORE_FIT, Change, ReleaseTraits, RulesRead};
 use super::resolved::ResolvedRequest;
 use super::speculation::Speculation;
 use super::tensor_split::{self, TensorSplit};
@@ -61,7 +61,7 @@ pub fn plan(request: RequestParts<'_>) -> Result<Plan, EngineError> {
 fn changes_under_way(request: RequestParts<'_>, loaded: &LoadedModel, plan: &Plan) -> Option<Uncertainty> {
     let build = request.settings.llama_cpp_build();
     let later = ReleaseTraits::once_changed(build)?;
-    let changes = later.under_way(build, loaded.family.architecture);
+    let changes = later.under_way(build, loaded.family.architecture, RulesRead::of(request.machine, request.settings));
     if changes.is_empty() {
         return None;
     }
@@ -953,8 +953,8 @@ impl<'a> PlacedModel<'a> {
     /// What the fit keeps free of a GPU, and how that came about.
     fn margin(&self, gpu: usize) -> Option<(Reserve, FitMargin)> {
         let place = self.params.gpus.iter().position(|used| *used == gpu).filter(|_| self.params.is_fitted)?;
-        let reserve = Reserve { name: "fit margin", bytes: self.params.margins.kept(place, gpu) };
-        Some((reserve, self.params.margins.explained(place, gpu, self.machine.gpus.len())))
+        let margin = self.params.margins.explained(place, gpu, self.machine.gpus.len());
+        Some((Reserve { name: "fit margin", bytes: margin.left() }, margin))
     }
 }
 

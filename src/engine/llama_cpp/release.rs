@@ -12,7 +12,8 @@ use crate::engine::ggml::backend::cuda::CudaRules;
 use crate::engine::ggml::backend::metal::MetalRules;
 use crate::engine::ggml::backend::vulkan::VulkanRules;
 use crate::engine::ggml::schedule::{SchedulerRules, SplitInputs};
-use crate::settings::{Build, Release, SpecType};
+use crate::machine::{Backend, Machine};
+use crate::settings::{Build, Release, Settings, SpecType};
 
 /// Some builds in a row, between two changes.
 #[derive(Clone, Copy, Debug)]
@@ -516,6 +517,29 @@ const NEWEST: ReleaseTraits = ReleaseTraits {
     cuda_splits_rows: false,
 };
 
+/// The rules of parts and backends that a plan reads: those of others decide nothing in it.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is of a part of its own")]
+pub(super) struct RulesRead {
+    clip: bool,
+    cuda: bool,
+    vulkan: bool,
+    metal: bool,
+}
+
+impl RulesRead {
+    /// Those of what is loaded on a machine.
+    pub fn of(machine: &Machine, settings: &Settings) -> Self {
+        let has = |backends: &[Backend]| machine.gpus.iter().any(|gpu| backends.contains(&gpu.backend));
+        Self {
+            clip: settings.projector.is_some(),
+            cuda: has(&[Backend::Cuda, Backend::Rocm]),
+            vulkan: has(&[Backend::Vulkan]),
+            metal: has(&[Backend::Metal]),
+        }
+    }
+}
+
 /// The number of sets of traits: after each change, and before the first.
 const SETS: usize = Change::ALL.len() + 1;
 
@@ -602,17 +626,27 @@ impl ReleaseTraits {
     }
 
     /// Whether an architecture is planned alike by these and other traits.
-    pub(super) fn are_like(&self, other: &Self, architecture: &Architecture) -> bool {
-        Self { name: self.name, index: self.index, later: self.later, ..*other } == *self
-            && architecture.builds().iter().all(|builds| builds.contain(self) == builds.contain(other))
+    fn are_like(&self, other: &Self, architecture: &Architecture, read: RulesRead) -> bool {
+        let other_read = Self {
+            name: self.name,
+            index: self.index,
+            later: self.later,
+            clip: if read.clip { other.clip } else { self.clip },
+            cuda: if read.cuda { other.cuda } else { self.cuda },
+            vulkan: if read.vulkan { other.vulkan } else { self.vulkan },
+            metal: if read.metal { other.metal } else { self.metal },
+            ..*other
+        };
+        other_read == *self && architecture.builds().iter().all(|builds| builds.contain(self) == builds.contain(other))
     }
 
-    /// The changes that a build lies within and that decide how an architecture is planned; `self` has them all.
-    pub(super) fn under_way(&self, build: Build, architecture: &Architecture) -> Vec<Change> {
+    /// The changes that a build lies within and that decide how an architecture is planned where these rules are read;
+    /// `self` has them all.
+    pub(super) fn under_way(&self, build: Build, architecture: &Architecture, read: RulesRead) -> Vec<Change> {
         let decides = |change: &Change| {
             let mut without = *self;
             change.undo(&mut without);
-            !without.are_like(self, architecture)
+            !without.are_like(self, architecture, read)
         };
         Change::within(build).filter(decides).collect()
     }

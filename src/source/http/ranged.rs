@@ -88,7 +88,8 @@ impl<'w> RemoteFile<'w> {
         self.ignores_ranges
     }
 
-    /// Fetches at least up to byte `at`, unless the file ends before. Returns true if the cached copy is still valid.
+    /// Fetches at least up to byte `at`, unless the file ends before. Brings a byte or notes the end, unless it returns true:
+    /// the cached copy is still valid.
     fn fetch_up_to(&mut self, at: u64, kept: Option<&str>) -> Result<bool, WireError> {
         let start = self.bytes.len() as u64;
         if at >= MAX_HEADER {
@@ -130,10 +131,7 @@ impl ByteSource for RemoteFile<'_> {
 
     fn window(&mut self, offset: u64) -> io::Result<&[u8]> {
         while offset >= self.bytes.len() as u64 && !self.ended {
-            let before = self.bytes.len();
             self.fetch_up_to(offset, None)?;
-            // what brought nothing new would be asked again for ever
-            self.ended |= self.bytes.len() == before;
         }
         Ok(usize::try_from(offset).ok().and_then(|at| self.bytes.get(at..)).unwrap_or_default())
     }
