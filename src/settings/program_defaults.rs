@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use super::flag::{Flag, Takes};
-use super::programs::{Version, letters, version};
+use super::programs::{Version, letters, lines, version};
 
 /// The options that a program sets by itself, from one version to another.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,10 +20,6 @@ pub struct ProgramDefaults {
 static ROWS: LazyLock<Vec<ProgramDefaults>> = LazyLock::new(|| {
     lines(include_str!("../../assets/program-defaults.tsv")).filter_map(ProgramDefaults::read).collect()
 });
-
-fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
-    text.lines().filter(|line| !line.starts_with('#'))
-}
 
 impl ProgramDefaults {
     fn read(line: &'static str) -> Option<Self> {

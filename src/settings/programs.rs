@@ -32,7 +32,8 @@ enum LlamaCpp {
 static ROWS: LazyLock<Vec<Row>> =
     LazyLock::new(|| lines(include_str!("../../assets/programs.tsv")).filter_map(Row::read).collect());
 
-fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
+/// The rows of a table's file.
+pub(super) fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.lines().filter(|line| !line.starts_with('#'))
 }
 
