@@ -75,6 +75,7 @@
 //! version of its own: see `plimsoll schema`. Figures change with every version: they follow the programs.
 
 pub mod answer;
+pub mod budget;
 pub mod command;
 pub mod engine;
 pub mod export;
@@ -101,6 +102,8 @@ pub mod hardware;
 pub mod library;
 #[cfg(feature = "running")]
 pub mod running;
+#[cfg(all(unix, feature = "tui"))]
+mod signals;
 #[cfg(feature = "source")]
 pub mod source;
 #[cfg(feature = "tui")]

@@ -153,6 +153,12 @@ enum LoopEvent {
     Terminal(Event),
     /// The result of an effect, or a signal.
     Action(Action),
+    /// Stop the program, unless this is set: then that was done.
+    #[cfg(unix)]
+    Stop(std::sync::Arc<std::sync::atomic::AtomicBool>),
+    /// It was stopped and resumed.
+    #[cfg(unix)]
+    Resumed,
 }
 
 /// The event loop: applies all pending events, then plans and draws once.
@@ -168,7 +174,7 @@ fn run_loop(
         host.refresh().into_iter().for_each(|effect| runner.start(effect));
         logged = log_plan(&host.app, since.elapsed(), logged);
         screen.draw(host)?;
-        panic_if_requested();
+        misbehave_if_requested();
         let drawn = Instant::now();
         // ignored events, mouse moves above all, need no redraw
         while !collect_events(host, screen, runner, events, drawn)? {}
@@ -211,6 +217,18 @@ fn collect_events(
         let action = match one {
             LoopEvent::Terminal(event) => event::action(&event, host),
             LoopEvent::Action(action) => Some(action),
+            #[cfg(unix)]
+            LoopEvent::Stop(is_done) => {
+                if !is_done.swap(true, std::sync::atomic::Ordering::SeqCst) {
+                    screen.suspend()?;
+                }
+                Some(resized()?)
+            }
+            #[cfg(unix)]
+            LoopEvent::Resumed => {
+                screen.renew()?;
+                Some(resized()?)
+            }
         };
         meant |= action.is_some();
         for effect in action.map(|action| host.update(action)).unwrap_or_default() {
@@ -223,8 +241,7 @@ fn collect_events(
                 }
             } else if matches!(effect, Effect::Suspend) {
                 screen.suspend()?;
-                let (columns, rows) = TerminalGuard::size()?;
-                host.update(Action::Resize(columns, rows));
+                host.update(resized()?);
             } else {
                 runner.start(effect);
             }
@@ -235,6 +252,12 @@ fn collect_events(
         next = events.recv_timeout(FRAME.saturating_sub(drawn.elapsed())).ok();
     }
     Ok(meant)
+}
+
+/// The terminal's size, which may have changed while the program was stopped.
+fn resized() -> io::Result<Action> {
+    let (columns, rows) = TerminalGuard::size()?;
+    Ok(Action::Resize(columns, rows))
 }
 
 /// A sender whose actions are forwarded as events of the loop.
@@ -260,15 +283,31 @@ fn watch_input(events: Sender<LoopEvent>) {
     });
 }
 
+/// Signals are told to the loop, and are obeyed soon even if it is busy.
 #[cfg(unix)]
 fn watch_signals(events: &Sender<LoopEvent>) -> io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let clean_up = || {
+        terminal::give_back();
+        crate::running::server::end_started();
+    };
+    let leave = events.clone();
+    let told = move |signal| drop(leave.send(LoopEvent::Action(Action::Leave(ExitReason::Signal(signal)))));
+    crate::signals::watch(told, clean_up)?;
+    let mut stops = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTSTP])?;
     let events = events.clone();
     thread::spawn(move || {
-        for signal in signals.forever() {
-            if events.send(LoopEvent::Action(Action::Leave(ExitReason::Signal(signal)))).is_err() {
+        for _ in stops.forever() {
+            // whoever sets it first stops the program
+            let is_done = Arc::new(AtomicBool::new(false));
+            if events.send(LoopEvent::Stop(Arc::clone(&is_done))).is_err() {
                 return;
+            }
+            thread::sleep(BUSY);
+            if !is_done.swap(true, Ordering::SeqCst) && terminal::stop().is_ok() {
+                drop(events.send(LoopEvent::Resumed));
             }
         }
     });
@@ -281,8 +320,17 @@ fn watch_signals(_: &Sender<LoopEvent>) -> io::Result<()> {
     Ok(())
 }
 
-/// Panics if a debug build is asked to, for the test that the terminal is restored.
-fn panic_if_requested() {
+/// How long a loop that is not told to stop may be busy.
+#[cfg(unix)]
+const BUSY: Duration = Duration::from_secs(1);
+
+/// Panics, or is busy for ever, if a debug build is asked to, for the tests that the terminal is restored.
+fn misbehave_if_requested() {
     #[cfg(debug_assertions)]
-    assert!(std::env::var_os("PLIMSOLL_TEST_PANIC").is_none(), "asked to panic by PLIMSOLL_TEST_PANIC");
+    {
+        assert!(std::env::var_os("PLIMSOLL_TEST_PANIC").is_none(), "asked to panic by PLIMSOLL_TEST_PANIC");
+        while std::env::var_os("PLIMSOLL_TEST_BUSY").is_some() {
+            thread::sleep(FRAME);
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod containers;
 mod contract;
 mod described;
 mod devices;
+mod doors;
 mod exact;
 mod explain;
 mod exports;

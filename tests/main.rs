@@ -18,7 +18,7 @@ mod llama_cpp;
 mod mixtures;
 mod model;
 #[cfg(feature = "net")]
-mod net;
+pub(crate) mod net;
 mod observed;
 mod ollama;
 mod ollama_024;

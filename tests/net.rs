@@ -5,7 +5,7 @@ mod command;
 mod faults;
 mod hugging_face;
 mod ranges;
-mod raw;
+pub(crate) mod raw;
 mod registry;
 mod repository;
 mod running;
@@ -38,6 +38,7 @@ impl TestNetwork {
             slowest: 4096,
             tries: 3,
             back_off: Duration::from_millis(5),
+            whole: None,
         };
         let network = Network {
             registry: url.to_owned(),

@@ -20,6 +20,7 @@ use plimsoll::settings::knob::Knob;
 use plimsoll::tui::regions::{KnobRow, Regions};
 use plimsoll::tui::widget::slider;
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
+use rstest::rstest;
 use tempfile::TempDir;
 
 /// Timeout, generous for a busy computer.
@@ -119,6 +120,11 @@ impl Session {
     fn send(&mut self, bytes: &str) {
         self.keys.write_all(bytes.as_bytes()).unwrap();
         self.keys.flush().unwrap();
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.process_id().unwrap().to_string();
+        assert!(Command::new("kill").args([format!("-{name}"), id]).status().unwrap().success());
     }
 
     fn mouse(&mut self, button: u8, x: u16, y: u16, end: char) {
@@ -372,18 +378,45 @@ fn signals_restore_the_terminal() {
         let mut session = Session::start(100, 30, &[]);
         session.until_text("Verdict");
         assert!(session.is_taken());
-        let id = session.child.process_id().unwrap().to_string();
-        assert!(Command::new("kill").args([format!("-{signal}"), id]).status().unwrap().success());
+        session.signal(signal);
         let (status, _) = session.ends();
         assert_eq!(status.exit_code(), 128 + number, "{signal}");
     }
 }
 
+/// Only debug builds can be asked to be busy.
+#[cfg(debug_assertions)]
 #[test]
-fn ctrl_z_suspends_to_the_shell() {
-    let mut session = Session::start(100, 30, &[]);
+fn signals_end_a_program_that_is_busy() {
+    for (signal, number, twice) in [("TERM", 15, false), ("INT", 2, false), ("HUP", 1, false), ("TERM", 15, true)] {
+        let mut session = Session::start(100, 30, &[("PLIMSOLL_TEST_BUSY", "1")]);
+        session.until_text("Verdict");
+        let started = Instant::now();
+        for _ in 0..=usize::from(twice) {
+            session.signal(signal);
+            // two signals at once are one
+            thread::sleep(Duration::from_millis(50));
+        }
+        let (status, _) = session.ends();
+        assert_eq!(status.exit_code(), 128 + number, "{signal}");
+        // with what `ends` waits for the last output
+        let limit = Duration::from_millis(if twice { 1400 } else { 2600 });
+        assert!(started.elapsed() < limit, "{signal}: {:?}", started.elapsed());
+    }
+}
+
+#[rstest]
+#[case::by_key(Some("\x1a"), &[])]
+#[case::from_outside(None, &[])]
+// only debug builds can be asked to be busy
+#[cfg_attr(debug_assertions, case::busy(None, &[("PLIMSOLL_TEST_BUSY", "1")]))]
+fn it_is_suspended_to_the_shell(#[case] key: Option<&str>, #[case] env: &[(&str, &str)]) {
+    let mut session = Session::start(100, 30, env);
     session.until_text("Verdict");
-    session.send("\x1a");
+    match key {
+        Some(key) => session.send(key),
+        None => session.signal("TSTP"),
+    }
     session.until("the shell's screen", |screen| !screen.alternate_screen());
     let started = Instant::now();
     while format!("{:?}", session.master.get_termios()) != session.before {
@@ -398,11 +431,21 @@ fn ctrl_z_suspends_to_the_shell() {
             thread::sleep(Duration::from_millis(50));
         }
     });
-    session.until("the planner again", |screen| screen.alternate_screen() && screen.contents().contains("Verdict"));
-    assert!(session.is_taken());
+    if env.is_empty() {
+        session.until("the planner again", |screen| screen.alternate_screen() && screen.contents().contains("Verdict"));
+    } else {
+        session.until("the planner's modes again", vt100::Screen::alternate_screen);
+    }
+    let is_taken = |screen: &vt100::Screen| screen.alternate_screen() && screen.bracketed_paste();
+    session.until("its modes", is_taken);
     again.join().unwrap();
-    session.send("q");
-    assert!(session.ends().0.success());
+    if env.is_empty() {
+        session.send("q");
+        assert!(session.ends().0.success());
+    } else {
+        session.signal("TERM");
+        assert_eq!(session.ends().0.exit_code(), 128 + 15);
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::export::{ModelSource, PlanSource, record};
 use crate::page::answers::live;
 use crate::page::{Hue, Page, Span};
 use crate::running::apply::{Applied, Failure, Target, prepare};
-use crate::running::server::ServerChild;
+use crate::running::server::{self, ServerChild};
 use crate::source::Roots;
 use crate::text;
 
@@ -41,7 +41,7 @@ pub(super) fn run(args: &ApplyArgs) -> Result<ExitCode, CliError> {
     for sentence in std::iter::once(&prepared.what).chain(&prepared.unloads).chain(&prepared.notes) {
         error::say(&one_line(sentence));
     }
-    let interrupt = Interrupt::catch();
+    let interrupt = Interrupt::catch(server::end_started);
     if !args.yes {
         match interrupt.ask("Go on?") {
             Some(true) => {}

@@ -78,7 +78,8 @@ pub(super) struct Cli {
     /// Ask no server for models: names are looked up in files, local stores, the cache and the catalogue.
     #[arg(long, global = true, help_heading = "Network")]
     pub(super) offline: bool,
-    /// How long a server may send nothing, or next to nothing, before a load is given up [default: 30].
+    /// How long a conversation with servers may take in all, which ends earlier if they stall [default: 5 for a question to
+    /// a program on this machine, 60 for a list, 600 for a model; 30 of silence].
     #[arg(long, global = true, value_name = "SECONDS", value_parser = value::timeout, help_heading = "Network")]
     pub(super) timeout: Option<Duration>,
 }

@@ -17,25 +17,24 @@ const STEP: Duration = Duration::from_millis(50);
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// From now on, Ctrl-C and a request to end are noted only. Where that is not possible they end the program at once.
-    pub(super) fn catch() -> Self {
+    /// From now on, Ctrl-C and a request to end are noted. Where the program does not end soon after, or is told again, it
+    /// ends at once, with `clean_up`; where they cannot be noted, too.
+    pub(super) fn catch(clean_up: fn()) -> Self {
         let caught = Self::default();
-        caught.register();
+        caught.register(clean_up);
         caught
     }
 
     #[cfg(unix)]
-    fn register(&self) {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // a signal that cannot be caught ends the program
-            drop(signal_hook::flag::register(signal, Arc::clone(&self.0)));
-        }
+    fn register(&self, clean_up: fn()) {
+        let raised = Arc::clone(&self.0);
+        // a signal that cannot be caught ends the program
+        drop(crate::signals::watch(move |_| raised.store(true, Ordering::Relaxed), clean_up));
     }
 
     #[cfg(not(unix))]
     #[allow(clippy::unused_self, reason = "as on Unix")]
-    const fn register(&self) {}
+    const fn register(&self, _: fn()) {}
 
     pub(super) fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)

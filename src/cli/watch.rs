@@ -82,7 +82,7 @@ pub(super) fn run(args: &WatchArgs) -> Result<ExitCode, CliError> {
         recorder,
         remembered: false,
     };
-    let interrupt = Interrupt::catch();
+    let interrupt = Interrupt::catch(|| ());
     let ended = if let Some(path) = &args.replay {
         let samples = record::read(path).map_err(CliError::Model)?;
         watch.replay(samples, &interrupt)?

@@ -7,7 +7,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::dialect::Dialect;
 use super::shell::{self, Variables, Word, assignment};
-use super::{Start, few, limit, script};
+use super::{Start, few, limit, script, spent};
+use crate::budget::{Budget, Spend};
 use crate::machine::visible::CONTAINER;
 
 /// What kind of file a text is.
@@ -46,11 +47,11 @@ impl Kind {
     }
 
     /// What the file starts.
-    pub fn read(self, text: &str) -> Result<Vec<Start>, String> {
+    pub fn read(self, text: &str, budget: &Budget) -> Result<Vec<Start>, String> {
         match self {
-            Self::Yaml => yaml(text),
-            Self::Unit => unit(text),
-            Self::Presets => presets(text),
+            Self::Yaml => yaml(text, budget),
+            Self::Unit => unit(text, budget),
+            Self::Presets => presets(text, budget),
         }
     }
 }
@@ -59,7 +60,7 @@ impl Kind {
 type Options = Vec<(String, String)>;
 
 /// Options by name in sections; those of `[*]`, and of no section, are for all.
-fn presets(text: &str) -> Result<Vec<Start>, String> {
+fn presets(text: &str, budget: &Budget) -> Result<Vec<Start>, String> {
     let (mut common, mut sections): (Options, Vec<(String, Options)>) = (Options::new(), Vec::new());
     let mut is_common = true;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
@@ -87,6 +88,7 @@ fn presets(text: &str) -> Result<Vec<Start>, String> {
     let of_router = ["version", "load-on-startup", "stop-timeout", "dedup-cache-models", "alias"];
     let mut all = Vec::new();
     for (name, own) in sections {
+        budget.take(Spend::Words, (common.len() + own.len()) as u64).map_err(spent)?;
         let options: Options =
             common.iter().chain(&own).filter(|(key, _)| !of_router.contains(&key.as_str())).cloned().collect();
         let mut start = Start::of_options(&options).map_err(|sentence| format!("[{name}]: {sentence}"))?;
@@ -101,7 +103,7 @@ fn presets(text: &str) -> Result<Vec<Start>, String> {
 }
 
 /// `ExecStart` with the variables of the unit; a drop-in has only these.
-fn unit(text: &str) -> Result<Vec<Start>, String> {
+fn unit(text: &str, budget: &Budget) -> Result<Vec<Start>, String> {
     let mut variables = Variables::new();
     let mut commands = Vec::new();
     let mut name = String::new();
@@ -111,7 +113,7 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
     for line in joined.lines().map(str::trim) {
         match line.split_once('=') {
             // assignments alone set variables
-            Some(("Environment", pairs)) => drop(shell::words(pairs, &mut variables)),
+            Some(("Environment", pairs)) => drop(shell::words(pairs, &mut variables, budget)),
             Some(("Description", text)) => text.trim().clone_into(&mut name),
             Some(("EnvironmentFile", _)) => has_file = true,
             Some((key, value)) if limit::UNIT_KEYS.contains(&key) => ram_limit = limit::of_systemd(key, value),
@@ -129,10 +131,10 @@ fn unit(text: &str) -> Result<Vec<Start>, String> {
     }
     let mut all = Vec::new();
     for command in commands.iter().filter(|command| !command.is_empty()) {
-        all.extend(script(command, variables.clone())?);
+        all.extend(script(command, variables.clone(), budget)?);
     }
     if all.is_empty() {
-        all = script("", variables)?;
+        all = script("", variables, budget)?;
     }
     if let [one] = all.as_mut_slice() {
         one.name = name;
@@ -237,10 +239,10 @@ pub(super) fn documents(text: &str) -> Result<Vec<Tree>, String> {
     serde_saphyr::from_multiple(text).map_err(|error| format!("it is not well-formed YAML: {error}"))
 }
 
-fn yaml(text: &str) -> Result<Vec<Start>, String> {
+fn yaml(text: &str, budget: &Budget) -> Result<Vec<Start>, String> {
     let mut all = Vec::new();
     for document in &documents(text)? {
-        walk("", document, &macros(document), &mut all)?;
+        walk("", document, &macros(document), budget, &mut all)?;
     }
     Ok(all)
 }
@@ -252,57 +254,68 @@ fn macros(tree: &Tree) -> Variables {
 }
 
 /// The text with macros put in, as often as one has others in it.
-fn with_macros(text: &str, macros: &Variables) -> String {
+fn with_macros(text: &str, macros: &Variables, budget: &Budget) -> String {
     let mut text = text.to_owned();
     for _ in 0..MOST_NESTED {
-        let before = text.clone();
-        for (name, value) in macros {
-            // a line of a macro goes on
-            text = text.replace(&format!("${{{name}}}"), value.trim_end());
-            if text.len() > MOST_BYTES {
-                return before;
-            }
-        }
-        if text == before {
-            break;
-        }
+        let Some(next) = with_macros_once(&text, macros, budget) else { break };
+        text = next;
     }
     text
 }
 
-/// Macros in macros, and the length that they may reach.
+/// None if there is none in it, or no room for it.
+fn with_macros_once(text: &str, macros: &Variables, budget: &Budget) -> Option<String> {
+    let (mut whole, mut rest, mut has_some) = (String::new(), text, false);
+    while let Some((before, after)) = rest.split_once("${") {
+        whole.push_str(before);
+        let known = after.split_once('}').and_then(|(name, after)| Some((macros.get(name)?.trim_end(), after)));
+        if let Some((value, after)) = known {
+            budget.take(Spend::Expansion, value.len() as u64).ok()?;
+            // a line of a macro goes on
+            whole.push_str(value);
+            (rest, has_some) = (after, true);
+        } else {
+            whole.push_str("${");
+            rest = after;
+        }
+    }
+    whole.push_str(rest);
+    has_some.then_some(whole)
+}
+
+/// Macros in macros.
 const MOST_NESTED: usize = 8;
-const MOST_BYTES: usize = 1 << 20;
 
 /// Every map that has a command, whatever it is in; `name` is its key.
-fn walk(name: &str, tree: &Tree, macros: &Variables, all: &mut Vec<Start>) -> Result<(), String> {
+fn walk(name: &str, tree: &Tree, macros: &Variables, budget: &Budget, all: &mut Vec<Start>) -> Result<(), String> {
     match tree {
         Tree::Map(entries) => {
             let mut own = Cow::Borrowed(macros);
             if tree.get("macros").is_some() {
+                budget.take(Spend::Words, macros.len() as u64).map_err(spent)?;
                 own.to_mut().extend(self::macros(tree));
             }
             let own_name =
                 tree.get("name").and_then(Tree::text).filter(|_| name.is_empty() || tree.get("image").is_some());
             let name = if name.is_empty() || tree.get("cmd").is_none() { own_name.unwrap_or(name) } else { name };
-            if let Some(mut start) = container(tree, &own).map_err(|sentence| format!("{name}: {sentence}"))? {
+            if let Some(mut start) = container(tree, &own, budget).map_err(|sentence| format!("{name}: {sentence}"))? {
                 name.clone_into(&mut start.name);
                 all.push(start);
                 return few(all.len());
             }
             // what compose calls an extension starts nothing by itself
             for (key, value) in entries.iter().filter(|(key, _)| !key.starts_with("x-")) {
-                walk(key, value, &own, all)?;
+                walk(key, value, &own, budget, all)?;
             }
         }
-        Tree::List(list) => list.iter().try_for_each(|one| walk(name, one, macros, all))?,
+        Tree::List(list) => list.iter().try_for_each(|one| walk(name, one, macros, budget, all))?,
         Tree::Nothing | Tree::Text(_) => {}
     }
     Ok(())
 }
 
 /// What a service, a container or a model of llama-swap starts; none if that is nothing known.
-fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
+fn container(tree: &Tree, macros: &Variables, budget: &Budget) -> Result<Option<Start>, String> {
     let mut variables = Variables::new();
     for key in ["environment", "env"] {
         match tree.get(key) {
@@ -337,13 +350,16 @@ fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
     let mut words: Vec<Word> = Vec::new();
     for key in ["image", "entrypoint", "cmd", "command", "args"] {
         match tree.get(key) {
-            Some(Tree::Text(text)) => words.extend(shell::words(&with_macros(text, macros), &mut Variables::new())),
+            Some(Tree::Text(text)) => {
+                let text = with_macros(text, macros, budget);
+                words.extend(shell::words(&text, &mut Variables::new(), budget));
+            }
             Some(Tree::List(list)) => {
                 for text in list.iter().filter_map(Tree::text) {
                     // a list has words as they are, but for variables; two dollar signs are one
-                    let text = with_macros(text, macros).replace('\\', "\\\\").replace('"', "\\\"");
+                    let text = with_macros(text, macros, budget).replace('\\', "\\\\").replace('"', "\\\"");
                     let quoted = format!("\"{}\"", text.replace("$$", "\\$"));
-                    words.extend(shell::words(&quoted, &mut Variables::new()));
+                    words.extend(shell::words(&quoted, &mut Variables::new(), budget));
                 }
             }
             _ => {}
@@ -353,7 +369,7 @@ fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
     if let Some(at) = words.iter().position(|word| ["-c", "-lc"].contains(&word.text.as_str()))
         && let Some(line) = words.get(at + 1).filter(|line| line.text.contains(' '))
     {
-        let mut start = script(&line.text, variables)?.into_iter().next();
+        let mut start = script(&line.text, variables, budget)?.into_iter().next();
         if let Some(start) = &mut start {
             start.ram_limit = limit::of_container(tree);
         }
@@ -368,7 +384,7 @@ fn container(tree: &Tree, macros: &Variables) -> Result<Option<Start>, String> {
         // arguments alone are of a program that is not named
         Ok((0, _)) | Err(None) => Ok(None),
         Ok((at, dialect)) => {
-            let mut start = Start::read(dialect, &words, at, &variables)?;
+            let mut start = Start::read(dialect, &words, at, &variables, budget)?;
             start.ram_limit = limit::of_container(tree);
             if has_file {
                 start.say(UNREAD_FILE.to_owned());

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::budget::{Budget, Spend};
+
 /// A word with its variables put in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
@@ -16,17 +18,21 @@ pub struct Word {
 pub type Variables = BTreeMap<String, String>;
 
 /// The commands in `text`, each as its words. Assignments alone, `export`, `set` and `$env:` set variables.
-pub fn commands(text: &str, variables: &mut Variables) -> Vec<Vec<Word>> {
-    let mut reader = Reader { rest: text, variables, room: MAX_EXPANDED };
+/// What `budget` has no room for stays as it is written, or is not read.
+pub fn commands(text: &str, variables: &mut Variables, budget: &Budget) -> Vec<Vec<Word>> {
+    let mut reader = Reader { rest: text, variables, budget };
     let mut commands: Vec<Vec<Word>> = Vec::new();
     let mut on_new_line = false;
     while let Some((words, end)) = reader.command() {
+        if budget.take(Spend::Words, words.len() as u64).is_err() {
+            break;
+        }
         let goes_on = on_new_line && words.first().is_some_and(|word| word.text.starts_with('-'));
         on_new_line = end == End::Line;
         if let Some(last) = commands.last_mut().filter(|_| goes_on) {
             // lines whose marks were lost on a page
             last.extend(words);
-        } else if !reader.assigns(&words) && !words.is_empty() && commands.len() < MAX_COMMANDS {
+        } else if !reader.assigns(&words) && !words.is_empty() {
             commands.push(words);
         }
     }
@@ -34,12 +40,9 @@ pub fn commands(text: &str, variables: &mut Variables) -> Vec<Vec<Word>> {
 }
 
 /// The words of a text that is one command, whatever its lines.
-pub fn words(text: &str, variables: &mut Variables) -> Vec<Word> {
-    commands(&text.replace('\n', " \\\n"), variables).concat()
+pub fn words(text: &str, variables: &mut Variables, budget: &Budget) -> Vec<Word> {
+    commands(&text.replace('\n', " \\\n"), variables, budget).concat()
 }
-
-/// More commands than anybody starts.
-const MAX_COMMANDS: usize = 4096;
 
 /// What ended a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,16 +51,14 @@ enum End {
     Mark,
 }
 
-/// Bytes that variables may stand for in a text: one that has itself in it twice, again and again, has no end.
-const MAX_EXPANDED: usize = 64 << 10;
 /// Characters between braces.
 const MAX_BRACES: usize = 512;
 
 struct Reader<'t, 'v> {
     rest: &'t str,
     variables: &'v mut Variables,
-    /// What is left of [`MAX_EXPANDED`].
-    room: usize,
+    /// A variable that has itself in it twice, again and again, has no end.
+    budget: &'v Budget,
 }
 
 impl Reader<'_, '_> {
@@ -134,8 +135,8 @@ impl Reader<'_, '_> {
 
     /// The value of the variable, unless it is not set or there is no room for it.
     fn value(&mut self, name: &str) -> Option<String> {
-        let value = self.variables.get(name).filter(|value| value.len() <= self.room)?;
-        self.room -= value.len();
+        let value = self.variables.get(name)?;
+        self.budget.take(Spend::Expansion, value.len() as u64).ok()?;
         Some(value.clone())
     }
 
@@ -265,6 +266,11 @@ pub fn assignment(word: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Allowance;
+
+    fn commands(text: &str, variables: &mut Variables) -> Vec<Vec<Word>> {
+        super::commands(text, variables, &Budget::new(Allowance::COMMAND))
+    }
 
     fn of(text: &str) -> Vec<Vec<String>> {
         let commands = commands(text, &mut Variables::new());
@@ -316,7 +322,7 @@ mod tests {
     }
 
     fn words_of(text: &str, variables: &mut Variables) -> Vec<String> {
-        words(text, variables).into_iter().map(|word| word.text).collect()
+        commands(text, variables).concat().into_iter().map(|word| word.text).collect()
     }
 
     #[test]

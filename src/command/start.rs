@@ -1,18 +1,22 @@
 //! One server that is started: its model, its settings, and what is to be said of its other options.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 
 use super::dialect::Dialect;
 use super::limit;
 use super::others::OtherOptions;
 use super::shell::{Variables, Word, assignment};
+use super::spent;
+use crate::budget::{Budget, Spend};
 use crate::engine::EngineId;
 use crate::machine::spec::RamLimit;
 use crate::settings::flag::{Takes, is_on};
 use crate::settings::ollama::is_inherited;
 use crate::settings::{Flag, GivenOption, LlamaProgram, ProgramDefaults, ServerOption, Settings};
 
+/// Bytes of the values that an option has together, where each adds to those before it.
+const MOST_LISTED: usize = 64 << 10;
 /// Unknown options for which a known one is suggested.
 const MOST_SUGGESTED: usize = 3;
 
@@ -75,7 +79,14 @@ impl Start {
     ///
     /// # Errors
     /// One sentence if an option has a value that its program refuses.
-    pub(super) fn read(dialect: Dialect, words: &[Word], at: usize, variables: &Variables) -> Result<Self, String> {
+    pub(super) fn read(
+        dialect: Dialect,
+        words: &[Word],
+        at: usize,
+        variables: &Variables,
+        budget: &Budget,
+    ) -> Result<Self, String> {
+        budget.take(Spend::Words, variables.len() as u64).map_err(spent)?;
         let mut start = Self::of(dialect);
         for (name, value) in variables {
             start.variable(name, value)?;
@@ -158,7 +169,8 @@ impl Start {
                 None => texts.push_back(word.text.clone().into()),
             }
         }
-        let unset = |text: &str| arguments.iter().find(|word| word.text == text).and_then(|word| word.unset.as_ref());
+        let words = arguments.iter().filter_map(|word| Some((word.text.as_str(), word.unset.as_ref()?)));
+        let unset: HashMap<&str, &String> = words.collect();
         while let Some(front) = texts.front() {
             let word = front.to_string_lossy().into_owned();
             if word == "-" {
@@ -174,7 +186,7 @@ impl Start {
                         texts.pop_front();
                     }
                 } else {
-                    match unset(&word) {
+                    match unset.get(word.as_str()) {
                         Some(name) => self.said.push(format!("'{word}' is not read: {name} is not set in it")),
                         None => self.others.strays.push(format!("'{word}'")),
                     }
@@ -185,8 +197,8 @@ impl Start {
                 return Err(format!("no value follows '{}'", given.name));
             }
             let value = given.value.as_ref().map(|value| value.to_string_lossy().into_owned()).unwrap_or_default();
-            match unset(&value).filter(|_| given.has_effect()) {
-                Some(name) if given.names_model() => self.unset_model = Some(name.clone()),
+            match unset.get(value.as_str()).filter(|_| given.has_effect()) {
+                Some(name) if given.names_model() => self.unset_model = Some((*name).clone()),
                 Some(_) => {
                     self.said.push(format!("{} is not planned: its value {value} is not set in it", given.name));
                 }
@@ -255,6 +267,12 @@ impl Start {
             }
             // each adds to those before it
             (Takes::List(_), Some(text)) => match self.set.iter().find(|(other, _)| *other == flag) {
+                Some((_, before)) if before.len() + text.len() > MOST_LISTED => {
+                    return Err(format!(
+                        "{name} has more than {} KiB of values in all: leave some out",
+                        MOST_LISTED >> 10
+                    ));
+                }
                 Some((_, before)) => format!("{before},{text}"),
                 None => text,
             },

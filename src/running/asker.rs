@@ -20,11 +20,9 @@ impl Reply {
     }
 }
 
-/// Time limit of a connection, and the longest answer that is read.
+/// Time limit of a connection.
 #[cfg(feature = "net")]
 const CONNECT: Duration = Duration::from_secs(2);
-#[cfg(feature = "net")]
-const LONGEST: u64 = 8 << 20;
 
 /// Asks servers.
 #[derive(Clone)]
@@ -32,19 +30,27 @@ pub struct Asker {
     #[cfg(feature = "net")]
     client: crate::source::http::Client,
     #[cfg(feature = "net")]
+    allowed: crate::budget::Allowance,
+    #[cfg(feature = "net")]
     offline: bool,
 }
 
 #[cfg(feature = "net")]
 impl Asker {
-    /// Waits `wait` for the beginning of an answer, and for each next part of it.
+    /// Waits `wait` for the beginning of an answer, and for all of it no longer than a question may take, or `wait`.
     pub fn new(roots: &Roots, wait: Duration) -> Self {
+        use crate::budget::Allowance;
         let mut network = roots.network.clone().unwrap_or_default();
         // of programs on this machine is asked what they hold, not which models there are
         let offline = std::mem::take(&mut network.offline);
         network.timeouts.connect = network.timeouts.connect.min(CONNECT);
         (network.timeouts.answer, network.timeouts.silence) = (wait, wait);
-        Self { client: crate::source::http::Client::of(&network), offline }
+        if Some(wait) > Allowance::QUESTION.time {
+            // a load takes as long as it takes
+            network.timeouts.whole = None;
+        }
+        let allowed = Allowance { time: Allowance::QUESTION.time.max(Some(wait)), ..Allowance::QUESTION };
+        Self { client: crate::source::http::Client::of(&network), allowed, offline }
     }
 
     /// Sends a GET request, or with `json` a POST request, to `server`.
@@ -58,7 +64,7 @@ impl Asker {
             return Err(WireError::NotAsked { host: url.host().to_owned() }.to_string());
         }
         let request = HttpRequest { json, ..HttpRequest::get(url) };
-        let said = self.client.ask(&request, LONGEST).map_err(|error| error.to_string())?;
+        let said = self.client.ask(&request, self.allowed).map_err(|error| error.to_string())?;
         Ok(Reply { status: said.status, text: String::from_utf8_lossy(&said.bytes).into_owned() })
     }
 }

@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ const ANSWER: Duration = Duration::from_secs(2);
 const TO_END: Duration = Duration::from_secs(10);
 /// The end of a log that is shown.
 const TAIL: u64 = 16 << 10;
+
+/// The process of the server that was started last and not kept, 0 if it has ended: for [`end_started`].
+static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// A llama-server that was started here. It ends with this value, unless it is kept.
 #[derive(Debug)]
@@ -71,6 +75,7 @@ impl ServerChild {
             }
         })?;
         let address = format!("http://{}:{port}", Ipv4Addr::LOCALHOST);
+        STARTED.store(child.id(), Ordering::SeqCst);
         Ok(Self { pid: child.id(), child: Some(child), log, address })
     }
 
@@ -127,6 +132,7 @@ impl ServerChild {
 
     /// Leaves it running.
     pub fn keep(mut self) {
+        STARTED.store(0, Ordering::SeqCst);
         drop(self.child.take());
     }
 
@@ -137,6 +143,7 @@ impl ServerChild {
         let since = Instant::now();
         while since.elapsed() < TO_END {
             if !matches!(child.try_wait(), Ok(None)) {
+                STARTED.store(0, Ordering::SeqCst);
                 return;
             }
             thread::sleep(Duration::from_millis(20));
@@ -144,6 +151,7 @@ impl ServerChild {
         // nothing else can be done where this fails
         drop(child.kill());
         drop(child.wait());
+        STARTED.store(0, Ordering::SeqCst);
     }
 }
 
@@ -199,11 +207,29 @@ fn apart(command: &mut Command) {
 #[cfg(not(unix))]
 fn apart(_: &mut Command) {}
 
+/// Ends the server that was started and not kept by force, for a program that ends without [`ServerChild::end`].
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+pub fn end_started() {
+    use rustix::process::{Signal, kill_process};
+    if let Some(pid) = pid(STARTED.swap(0, Ordering::SeqCst)) {
+        // it may have ended
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Nothing: on other systems signals end the program at once.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+pub const fn end_started() {}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn pid(id: u32) -> Option<rustix::process::Pid> {
+    i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw)
+}
+
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 fn ask_to_end(child: &mut Child) {
-    use rustix::process::{Pid, Signal, kill_process};
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    if pid.is_none_or(|pid| kill_process(pid, Signal::TERM).is_err()) {
+    use rustix::process::{Signal, kill_process};
+    if pid(child.id()).is_none_or(|pid| kill_process(pid, Signal::TERM).is_err()) {
         drop(child.kill());
     }
 }

@@ -130,7 +130,10 @@ pub struct TensorPattern {
 /// Bytes of a pattern at most: llama.cpp's own of 512 blocks has some 2,000.
 const MAX_PATTERN: usize = 4096;
 /// Steps of a pattern that looks ahead, on one name, at most.
-const MAX_STEPS: usize = 20_000;
+const MAX_STEPS: usize = 5000;
+/// Patterns of a list at most, and those of them that look ahead: each is tried on each tensor's name.
+const MAX_PATTERNS: usize = 1024;
+const MAX_LOOKING_AHEAD: usize = 16;
 /// A name on which a pattern that looks ahead is tried, with a part of every kind that names have.
 const LONG_NAME: &str =
     "model.language_model.blk.000.ffn_gate_up_exps.attn_kv_a_mqa_norm_shexp.weight.scale-aaaaaaaaaa00000000!";
@@ -144,6 +147,11 @@ impl TensorPattern {
     /// As the user wrote it.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it cannot be matched in one pass.
+    fn looks_ahead(&self) -> bool {
+        self.text.contains("(?=") || self.text.contains("(?!")
     }
 }
 
@@ -253,13 +261,23 @@ fn as_read_here(text: &str) -> Result<String, String> {
 /// # Errors
 /// One sentence on the part that cannot be read.
 pub fn overrides(before: Option<&str>, text: &str) -> Result<Vec<TensorOverride>, String> {
-    let one = |part: &str| {
+    let one = |part: &str| -> Result<TensorOverride, String> {
         let (pattern, device) = part
             .split_once('=')
             .ok_or_else(|| format!("'{part}' names no device: use PATTERN=DEVICE, such as ffn_.*_exps=CPU"))?;
         Ok(TensorOverride { pattern: pattern.parse()?, device: device.parse()? })
     };
-    before.into_iter().chain([text]).flat_map(|list| list.split(',')).map(one).collect()
+    let mut all = Vec::new();
+    for part in before.into_iter().chain([text]).flat_map(|list| list.split(',')) {
+        if all.len() == MAX_PATTERNS {
+            return Err(format!("there are more than {MAX_PATTERNS} patterns: write fewer that match more"));
+        }
+        all.push(one(part)?);
+    }
+    if all.iter().filter(|to| to.pattern.looks_ahead()).count() > MAX_LOOKING_AHEAD {
+        return Err(format!("more than {MAX_LOOKING_AHEAD} patterns look ahead: write them without (?= and (?!"));
+    }
+    Ok(all)
 }
 
 /// Overrides that say what `--n-cpu-moe` and `--n-cpu-ffn` say: given before others, they count before them

@@ -41,9 +41,12 @@ fn quant_in(text: &str) -> Option<&str> {
     Some(&text[before.map_or(at, str::len)..])
 }
 
+/// Characters that tell a quantisation, and what follows it.
+const LONGEST_PREFIX: usize = 8;
+
 /// Whether `text` begins with `Q4_`, `IQ2_`, `TQ1_`, `F16`, `BF16`, `F32` or `MXFP4`.
 fn is_quant(text: &str) -> bool {
-    let text = text.to_ascii_uppercase();
+    let text: String = text.chars().take(LONGEST_PREFIX).map(|c| c.to_ascii_uppercase()).collect();
     let digit = |rest: &str| {
         let mut chars = rest.chars();
         chars.next().is_some_and(|c| c.is_ascii_digit()) && matches!(chars.next(), Some('_') | None)

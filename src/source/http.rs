@@ -19,6 +19,7 @@ use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
 
 use super::{Network, Progress, ProgressCallback};
+use crate::budget::{Allowance, Budget, Exceeded, Spend};
 use crate::text::is_printable;
 
 pub use ranged::RemoteFile;
@@ -105,20 +106,21 @@ pub struct Document {
     pub bytes: Vec<u8>,
 }
 
-/// Sends requests and reuses connections.
+/// One conversation with servers: sends requests and reuses connections, within a budget.
 #[derive(Clone, Debug)]
 pub struct Client {
     agent: Agent,
     /// Without a proxy, for loopback addresses.
     direct: Agent,
     timeouts: Timeouts,
+    budget: Budget,
     /// How often a server was silent for too long, over all requests.
     stalls: Arc<AtomicU32>,
     offline: bool,
 }
 
 impl Client {
-    /// A client with the timeouts and proxies of `network`.
+    /// A client with the timeouts and proxies of `network`, which may take [`Allowance::HEADER`] from now on.
     pub fn of(network: &Network) -> Self {
         let timeouts = network.timeouts.clone();
         let agent = |proxy: Option<Proxy>| -> Agent {
@@ -139,17 +141,18 @@ impl Client {
         };
         let direct = agent(None);
         let agent = if network.proxies { agent(Proxy::try_from_env()) } else { direct.clone() };
-        Self { agent, direct, timeouts, stalls: Arc::default(), offline: network.offline }
+        let budget = Budget::new(Allowance::HEADER).sooner(timeouts.whole);
+        Self { agent, direct, timeouts, budget, stalls: Arc::default(), offline: network.offline }
     }
 
-    /// Its timeouts.
-    pub fn timeouts(&self) -> &Timeouts {
-        &self.timeouts
+    /// The same conversation, of which what comes next takes no more time than `allowed`.
+    fn sooner(&self, allowed: Allowance) -> Self {
+        Self { budget: self.budget.sooner(allowed.time), ..self.clone() }
     }
 
     /// Counts the tries of a request.
     pub fn retry(&self) -> Retry<'_> {
-        Retry { timeouts: &self.timeouts, stalls: &self.stalls, all: 0, without_progress: 0 }
+        Retry { timeouts: &self.timeouts, budget: &self.budget, stalls: &self.stalls, all: 0, without_progress: 0 }
     }
 
     /// Sends a request and follows redirects. Any final status is returned, except those of a busy server.
@@ -161,7 +164,7 @@ impl Client {
         let mut trusted = true;
         let since = Instant::now();
         for _ in 0..=MAX_REDIRECTS {
-            if since.elapsed() > self.timeouts.answer * 2 {
+            if since.elapsed() > self.timeouts.answer.saturating_mul(2) {
                 return Err(WireError::Silent { host: url.host().to_owned(), after: self.timeouts.answer });
             }
             let (parts, body) = self.once(request, &url, trusted)?.into_parts();
@@ -190,6 +193,9 @@ impl Client {
         if self.offline {
             return Err(WireError::NotAsked { host: url.host().to_owned() });
         }
+        let exceeded = |exceeded| WireError::Exceeded { host: url.host().to_owned(), exceeded };
+        self.budget.take(Spend::Requests, 1).map_err(exceeded)?;
+        let left = self.budget.time().map_err(exceeded)?;
         let (since, agent) = (Instant::now(), if url.is_loopback() { &self.direct } else { &self.agent });
         let mut fields = request.fields.clone();
         if let Some(Secret(token)) = request.bearer.as_ref().filter(|_| trusted) {
@@ -198,10 +204,12 @@ impl Client {
         // an authorization field is only for the first origin too
         fields.retain(|(name, _)| trusted || *name != "authorization");
         let result = if let Some(json) = &request.json {
-            let request = agent.post(url.whole()).content_type("application/json");
+            let request = agent.post(url.whole()).config().timeout_global(left).build();
+            let request = request.content_type("application/json");
             fields.iter().fold(request, |request, (name, value)| request.header(*name, value)).send(json)
         } else {
-            fields.iter().fold(agent.get(url.whole()), |request, (name, value)| request.header(*name, value)).call()
+            let request = agent.get(url.whole()).config().timeout_global(left).build();
+            fields.iter().fold(request, |request, (name, value)| request.header(*name, value)).call()
         };
         let took = since.elapsed();
         let method = if request.json.is_some() { "POST" } else { "GET" };
@@ -212,25 +220,34 @@ impl Client {
         })
     }
 
-    /// Sends a request once, without retries and redirects. Any status is returned, with its body.
+    /// Sends a request once, without retries and redirects: a conversation of its own. Any status is returned, with its
+    /// body.
     ///
     /// # Errors
-    /// If no response comes, or the body is longer than `limit` bytes.
-    pub fn ask(&self, request: &HttpRequest, limit: u64) -> Result<Document, WireError> {
-        let (parts, body) = self.once(request, &request.url, true)?.into_parts();
+    /// If no response comes, or it takes more than `allowed`.
+    pub fn ask(&self, request: &HttpRequest, allowed: Allowance) -> Result<Document, WireError> {
+        let client = Self { budget: Budget::new(allowed).sooner(self.timeouts.whole), ..self.clone() };
+        let (parts, body) = client.once(request, &request.url, true)?.into_parts();
         let response =
             HttpResponse { url: request.url.clone(), status: parts.status.as_u16(), fields: parts.headers, body };
-        self.read_whole(response, limit, &CancelHandle::default())
+        client.read_whole(response, allowed.bytes, &CancelHandle::default())
     }
 
-    /// Fetches a small response with its body, with retries.
+    /// Fetches a small response with its body, with retries, within `allowed` and what is left of this conversation.
     ///
     /// # Errors
-    /// If that fails, or the body is longer than `limit` bytes.
-    pub fn document(&self, request: &HttpRequest, limit: u64, cancel: &CancelHandle) -> Result<Document, WireError> {
-        let mut retry = self.retry();
+    /// If that fails.
+    pub fn document(
+        &self,
+        request: &HttpRequest,
+        allowed: Allowance,
+        cancel: &CancelHandle,
+    ) -> Result<Document, WireError> {
+        let client = self.sooner(allowed);
+        let mut retry = client.retry();
         loop {
-            let error = match self.send(request).and_then(|response| self.read_whole(response, limit, cancel)) {
+            let response = client.send(request);
+            let error = match response.and_then(|response| client.read_whole(response, allowed.bytes, cancel)) {
                 Ok(document) => return Ok(document),
                 Err(error) => error,
             };
@@ -244,7 +261,7 @@ impl Client {
         let HttpResponse { url, status, body, .. } = response;
         let mut bytes = Vec::new();
         let mut body = body.into_reader();
-        ranged::read_up_to(&mut body, limit + 1, &mut bytes, &self.timeouts, &url, cancel)
+        self.read_up_to(&mut body, limit.saturating_add(1), &mut bytes, &url, cancel)
             .map_err(|error| self.with_timeout(error))?;
         if bytes.len() as u64 > limit {
             return Err(WireError::TooLong { url, limit });
@@ -252,11 +269,12 @@ impl Client {
         Ok(Document { status, code, challenge, url, bytes })
     }
 
-    /// Fills in the timeout of a silent server.
+    /// Fills in the timeout of a silent server, or that the conversation's time is over.
     fn with_timeout(&self, error: WireError) -> WireError {
-        match error {
-            WireError::Silent { host, .. } => WireError::Silent { host, after: self.timeouts.answer },
-            other => other,
+        match (error, self.budget.time()) {
+            (WireError::Silent { host, .. }, Err(exceeded)) => WireError::Exceeded { host, exceeded },
+            (WireError::Silent { host, .. }, Ok(_)) => WireError::Silent { host, after: self.timeouts.answer },
+            (other, _) => other,
         }
     }
 }
@@ -370,6 +388,8 @@ pub struct Timeouts {
     pub tries: u32,
     /// Wait before the second try; doubled for each further one.
     pub back_off: Duration,
+    /// No conversation takes longer, whatever it is allowed.
+    pub whole: Option<Duration>,
 }
 
 impl Default for Timeouts {
@@ -382,17 +402,25 @@ impl Default for Timeouts {
             slowest: 16 << 10,
             tries: 4,
             back_off: Duration::from_millis(400),
+            whole: None,
         }
     }
 }
 
 impl Timeouts {
-    /// Those with which a load waits no longer than `stalled` for servers that send nothing, or next to nothing.
+    /// Those with which no conversation takes longer than `whole`, and servers that send nothing are given up before.
     #[must_use]
-    pub fn within(stalled: Duration) -> Self {
-        let (half, third) = (stalled / MAX_STALLS, stalled / 3);
+    pub fn within(whole: Duration) -> Self {
+        let (half, third) = (whole / MAX_STALLS, whole / 3);
         let usual = Self::default();
-        Self { connect: usual.connect.min(third), answer: half, silence: half, slow: third, ..usual }
+        Self {
+            connect: usual.connect.min(third),
+            answer: half,
+            silence: half,
+            slow: third,
+            whole: Some(whole),
+            ..usual
+        }
     }
 }
 
@@ -407,6 +435,7 @@ const MAX_STALLS: u32 = 2;
 #[derive(Debug)]
 pub struct Retry<'p> {
     timeouts: &'p Timeouts,
+    budget: &'p Budget,
     /// Those of all requests of the client.
     stalls: &'p AtomicU32,
     all: u32,
@@ -436,7 +465,8 @@ impl Retry<'_> {
             silent @ WireError::Silent { .. } => (silent, true),
             other => (other, false),
         };
-        if over || !again || cancel.is_cancelled() {
+        let lasts = self.budget.time().is_ok_and(|left| left.is_none_or(|left| wait < left));
+        if over || !again || !lasts || cancel.is_cancelled() {
             return Err(error);
         }
         if self.without_progress > 0 {
@@ -465,6 +495,8 @@ pub enum WireError {
     Silent { host: String, after: Duration },
     #[error("'{host}' is too slow ({bytes} bytes in {} s), so loading was stopped: try again later", .after.as_secs_f32().round())]
     Slow { host: String, bytes: u64, after: Duration },
+    #[error("'{host}' was given up, as it {exceeded}: try again later")]
+    Exceeded { host: String, exceeded: Exceeded },
     #[error("'{host}' dropped the connection {tries} times, most recently at byte {at}: try again later")]
     Broken { host: String, tries: u32, at: u64 },
     #[error("'{host}' does not speak valid HTTP or HTTPS ({why}): check the address")]
@@ -574,6 +606,7 @@ impl WireError {
                 | Self::Unreachable { .. }
                 | Self::Silent { .. }
                 | Self::Slow { .. }
+                | Self::Exceeded { .. }
                 | Self::Broken { .. }
                 | Self::Busy { .. }
                 | Self::Certificate { .. }

@@ -2,6 +2,8 @@
 //!
 //! Addresses and error codes: `huggingface_hub` 0.26 (`hf_hub_url`, `model_info`, utils/_http.py).
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 
 use super::beside::of_repository;
@@ -82,8 +84,9 @@ pub(super) fn repository(
     if groups.len() > MOST_ROWS {
         session.note(format!("the first {MOST_ROWS} of {} files of {} are listed", groups.len(), wanted.repository));
     }
+    let sizes: HashMap<&String, Option<u64>> = listed.iter().map(|(file, size)| (file, *size)).collect();
     let size = |group: &RepoModel| {
-        let of_file = |file: &String| listed.iter().find(|(name, _)| name == file)?.1;
+        let of_file = |file: &String| *sizes.get(file)?;
         group.files.iter().try_fold(0, |sum: u64, file| Some(sum.saturating_add(of_file(file)?))).map(Bytes)
     };
     let row = |group: &RepoModel| RepositoryFile::new(wanted, group, &groups, chosen, size(group));
@@ -176,7 +179,7 @@ fn list(
     if let Ok(Listing { siblings: Some(files) }) = serde_json::from_slice(&document.bytes)
         && document.status == 200
     {
-        return Ok(files.into_iter().map(|file| (file.rfilename, file.size)).collect());
+        return Ok(named(files.into_iter().map(|file| (file.rfilename, file.size))));
     }
     let refused = |document: &Document| refusal(wanted, document.status, document.code.as_deref(), token.is_some());
     if document.status != 200 && document.status != 404 {
@@ -192,8 +195,16 @@ fn list(
         name: wanted.to_string(),
         reason: format!("'{}' did not return a list of files: check HF_ENDPOINT", tree.url.host()),
     })?;
-    Ok(files.into_iter().map(|file| (file.path, file.size)).collect())
+    Ok(named(files.into_iter().map(|file| (file.path, file.size))))
 }
+
+/// The files whose names may be those of models.
+fn named(files: impl Iterator<Item = Listed>) -> Vec<Listed> {
+    files.filter(|(name, _)| name.len() <= LONGEST_NAME).collect()
+}
+
+/// Bytes of a file's name with its folders, at most; longer ones are no names.
+const LONGEST_NAME: usize = 1024;
 
 /// The error for a status. Hugging Face returns 401 for missing repositories too, to hide private ones.
 fn refusal(wanted: &HfReference, status: u16, code: Option<&str>, with_token: bool) -> SourceError {

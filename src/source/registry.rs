@@ -21,6 +21,7 @@ use super::remote::{FileLocation, RemoteSession};
 use super::store::ollama::{HOSTS, Manifest, ManifestLayer, OllamaName};
 use super::tag::TagParameters;
 use super::{ProgressCallback, SourceError};
+use crate::budget::Allowance;
 use crate::files;
 use crate::model::Projector;
 
@@ -101,8 +102,8 @@ fn params(document: &Document) -> TagParameters {
 
 /// SHA-256 of an empty body, which is signed.
 const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-/// Maximum size of the token response, which usually has a few hundred bytes.
-const MAX_TOKEN_RESPONSE: u64 = 64 << 10;
+/// The token response, which usually has a few hundred bytes.
+const TOKEN: Allowance = Allowance { bytes: 64 << 10, ..Allowance::DOCUMENT };
 
 #[derive(Deserialize)]
 struct TokenResponse {
@@ -134,7 +135,7 @@ fn retry_with_token(
     let mut token = HttpRequest::get(url);
     token.fields.push(("authorization", format!("{}:{}", key.public(), key.sign(text.as_bytes()))));
     let text_of = |error: WireError| error.to_string();
-    let response = session.request(&token, MAX_TOKEN_RESPONSE, on_progress).map_err(text_of)?;
+    let response = session.request(&token, TOKEN, on_progress).map_err(text_of)?;
     let parsed: Option<TokenResponse> = serde_json::from_slice(&response.bytes).ok().filter(|_| response.status == 200);
     let secret = parsed.and_then(|response| Secret::new(&response.token));
     let no_token =

@@ -19,6 +19,7 @@ use super::read_from::ReadFrom;
 use super::roots::HUB;
 use super::store::ollama::OllamaName;
 use super::{Progress, ProgressCallback, Roots, SourceError, registry, running};
+use crate::budget::Allowance;
 use crate::files;
 use crate::gguf::read::{Shard, ShardName, join};
 use crate::gguf::{GgufError, Header, HeaderLimits, HeaderOnly, read};
@@ -105,18 +106,18 @@ impl Network {
 /// What the command line says of servers.
 static ASKED: OnceLock<(bool, Option<Duration>)> = OnceLock::new();
 
-/// From now on, [`Roots::of_this_machine`] names servers that are not asked while `offline`, and that may stall for
-/// `stalled` in all; the first call counts.
-pub fn limit_network(offline: bool, stalled: Option<Duration>) {
-    ASKED.get_or_init(|| (offline, stalled));
+/// From now on, [`Roots::of_this_machine`] names servers that are not asked while `offline`, and no conversation with them
+/// takes longer than `whole`; the first call counts.
+pub fn limit_network(offline: bool, whole: Option<Duration>) {
+    ASKED.get_or_init(|| (offline, whole));
 }
 
 impl Network {
     /// The same within the limits of the command line.
     pub(super) fn limited(mut self) -> Self {
-        if let Some((offline, stalled)) = ASKED.get() {
+        if let Some((offline, whole)) = ASKED.get() {
             self.offline |= offline;
-            self.timeouts = stalled.map_or(self.timeouts, Timeouts::within);
+            self.timeouts = whole.map_or(self.timeouts, Timeouts::within);
         }
         self
     }
@@ -261,8 +262,8 @@ fn finish(mut session: RemoteSession<'_>, mut opened: OpenedModel) -> OpenedMode
     opened
 }
 
-/// Maximum size of manifests and lists of files.
-const MAX_SMALL: u64 = 8 << 20;
+/// A manifest, or a list of files.
+const SMALL: Allowance = Allowance { bytes: 8 << 20, ..Allowance::DOCUMENT };
 
 /// State of one remote load.
 pub(super) struct RemoteSession<'n> {
@@ -312,7 +313,7 @@ impl<'n> RemoteSession<'n> {
         request: &HttpRequest,
         on_progress: &mut ProgressCallback<'_>,
     ) -> Result<Document, WireError> {
-        let asked = self.request(request, MAX_SMALL, on_progress);
+        let asked = self.request(request, SMALL, on_progress);
         let key = format!("small {}", request.url.whole());
         match asked {
             Ok(document) => {
@@ -332,16 +333,16 @@ impl<'n> RemoteSession<'n> {
         }
     }
 
-    /// Fetches a response of at most `limit` bytes, of any status.
+    /// Fetches a response of any status within `allowed`.
     pub fn request(
         &self,
         request: &HttpRequest,
-        limit: u64,
+        allowed: Allowance,
         on_progress: &mut ProgressCallback<'_>,
     ) -> Result<Document, WireError> {
         let (client, request, cancel) = (self.client.clone(), request.clone(), CancelHandle::default());
         let mine = cancel.clone();
-        cancellable(on_progress, Progress::START, &mine, move || client.document(&request, limit, &cancel))?
+        cancellable(on_progress, Progress::START, &mine, move || client.document(&request, allowed, &cancel))?
     }
 
     /// Opens a file, and if it is a shard all others, whose locations `sibling` returns.

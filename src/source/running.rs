@@ -3,10 +3,12 @@
 //! Fields: api/types.go (`ListModelResponse`, `ShowResponse`), Ollama 0.24. A model's metadata and tensors are written
 //! as a GGUF header and parsed like a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
 use super::http::{CancelHandle, Client, HttpRequest, Timeouts, Url, cancellable};
@@ -16,13 +18,22 @@ use super::remote::{Network, RemoteSession};
 use super::store::ollama::OllamaName;
 use super::tag::TagParameters;
 use super::{Progress, ProgressCallback, SourceError};
+use crate::budget::Allowance;
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, GgmlType, HeaderLimits, HeaderOnly, read};
 use crate::settings::OllamaVersion;
 use crate::units::Bytes;
 
-/// Maximum size of a response; vocabularies of a million tokens as JSON are large.
-const MAX_RESPONSE: u64 = 256 << 20;
+/// A description of a model; vocabularies of a million tokens as JSON are large.
+const DESCRIPTION: Allowance = Allowance { bytes: 32 << 20, ..Allowance::DOCUMENT };
+/// The most keys of a description; published headers have some hundred.
+const MAX_KEYS: usize = 4096;
+/// The most elements of all its arrays; a vocabulary of 262,144 tokens has some 1.3 million with scores and merges.
+const MAX_ELEMENTS: usize = 4 << 20;
+/// Elements of an array that are kept; of longer ones only the number counts.
+const KEPT_ELEMENTS: usize = 4096;
+/// The most models that are listed.
+const MAX_MODELS: usize = 2000;
 
 /// A model that a running Ollama has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,15 +44,15 @@ pub struct RunningModel {
     pub size: Bytes,
 }
 
-/// Maximum size of the answer with a version, or of a page that another program shows.
-const MAX_VERSION: u64 = 1 << 20;
+/// An answer with a version, or a page that another program shows.
+const VERSION: Allowance = Allowance { bytes: 1 << 20, ..Allowance::QUESTION };
 /// A server on this machine gets this share of the usual time for it, which is two seconds, but at least the other.
 const LOCAL_SHARE: u32 = 7;
 const LOCAL_LEAST: Duration = Duration::from_millis(700);
 
 #[derive(Deserialize)]
 struct TagsResponse {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "first_models")]
     models: Vec<TagsModel>,
 }
 
@@ -52,7 +63,37 @@ struct TagsModel {
     size: u64,
 }
 
-/// The models of the running Ollama of `network`; empty if there is none.
+/// As many of a list as are shown.
+fn first_models<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<TagsModel>, D::Error> {
+    struct First;
+
+    impl<'de> Visitor<'de> for First {
+        type Value = Vec<TagsModel>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of models")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut models = Vec::new();
+            while models.len() < MAX_MODELS
+                && let Some(model) = list.next_element()?
+            {
+                models.push(model);
+            }
+            while list.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(models)
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
+    }
+
+    deserializer.deserialize_any(First)
+}
+
+/// The models of the running Ollama of `network`, the first of very many; empty if there is none.
 ///
 /// # Errors
 /// If it does not respond, or with something else; [`SourceError::Cancelled`] if `on_progress` cancels.
@@ -63,7 +104,8 @@ pub fn list_models(
     let Some(server) = &network.ollama else { return Ok(Vec::new()) };
     let session = RemoteSession::new(network);
     version(&session, server, on_progress)?;
-    let document = session.request(&HttpRequest::get(address(server)?.at("api/tags")), MAX_RESPONSE, on_progress)?;
+    let document =
+        session.request(&HttpRequest::get(address(server)?.at("api/tags")), Allowance::QUESTION, on_progress)?;
     let tags: Option<TagsResponse> = serde_json::from_slice(&document.bytes).ok().filter(|_| document.status == 200);
     let TagsResponse { models } = tags.ok_or_else(|| unreadable(server, "its list of models"))?;
     Ok(models.into_iter().map(|model| RunningModel { name: model.name, size: Bytes(model.size) }).collect())
@@ -80,11 +122,12 @@ pub(super) fn open(
     let short = name.short();
     let json = serde_json::json!({ "model": short, "verbose": true }).to_string();
     let request = HttpRequest { json: Some(json), ..HttpRequest::get(address(server)?.at("api/show")) };
-    let document = session.request(&request, MAX_RESPONSE, on_progress)?;
+    let document = session.request(&request, DESCRIPTION, on_progress)?;
     if document.status == 404 {
         return Ok(None);
     }
     let shown: Option<ShowResponse> = serde_json::from_slice(&document.bytes).ok().filter(|_| document.status == 200);
+    drop(document);
     let shown = shown.ok_or_else(|| unreadable(server, &format!("its description of '{short}'")))?;
     let header_spec = shown.header_spec().map_err(|reason| SourceError::Broken { name: short.clone(), reason })?;
     let bytes = write(&header_spec, Encoding::default());
@@ -114,7 +157,7 @@ fn version(
     let timeouts = Timeouts { connect: wait.min(usual.connect), answer: wait, silence: wait, ..usual.clone() };
     let client = Client::of(&Network { timeouts, ..session.network.clone() });
     let asked =
-        cancellable(on_progress, Progress::START, &CancelHandle::default(), move || client.ask(&request, MAX_VERSION));
+        cancellable(on_progress, Progress::START, &CancelHandle::default(), move || client.ask(&request, VERSION));
     let document = asked??;
     let answer: Option<Json> = serde_json::from_slice(&document.bytes).ok().filter(|_| document.status == 200);
     Ok(answer.and_then(|answer| answer.get("version")?.as_str()?.parse().ok()))
@@ -138,8 +181,8 @@ fn unreadable(server: &str, what: &str) -> SourceError {
 /// A response of `/api/show`.
 #[derive(Deserialize)]
 struct ShowResponse {
-    #[serde(default)]
-    model_info: BTreeMap<String, Json>,
+    #[serde(default, deserialize_with = "shown_keys")]
+    model_info: BTreeMap<String, Shown>,
     #[serde(default)]
     tensors: Option<Vec<ShowTensor>>,
     /// The tag's parameters, one per line.
@@ -155,6 +198,114 @@ struct ShowTensor {
     shape: Vec<u64>,
 }
 
+/// A value of a header as JSON.
+enum Shown {
+    /// Null, an object, or an array without elements: GGUF has none of them.
+    Nothing,
+    Bool(bool),
+    Text(String),
+    Whole(i64),
+    /// Beyond those.
+    Large(u64),
+    Real(f64),
+    Array(ShownArray),
+}
+
+/// An array, of which the first elements are kept.
+struct ShownArray {
+    first: Vec<Shown>,
+    count: usize,
+    /// Whether all are whole numbers of 32 bits.
+    all_small: bool,
+    /// Whether all are texts, all truths, or all numbers.
+    of_one_type: bool,
+}
+
+impl<'de> Deserialize<'de> for Shown {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ShownVisitor)
+    }
+}
+
+struct ShownVisitor;
+
+impl<'de> Visitor<'de> for ShownVisitor {
+    type Value = Shown;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of a header")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Shown, E> {
+        Ok(Shown::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Shown, E> {
+        Ok(Shown::Whole(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Shown, E> {
+        Ok(i64::try_from(value).map_or(Shown::Large(value), Shown::Whole))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Shown, E> {
+        Ok(Shown::Real(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Shown, E> {
+        Ok(Shown::Text(value.to_owned()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Shown, E> {
+        Ok(Shown::Nothing)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shown, A::Error> {
+        let mut array = ShownArray { first: Vec::new(), count: 0, all_small: true, of_one_type: true };
+        while let Some(value) = list.next_element::<Shown>()? {
+            array.count += 1;
+            array.all_small &= matches!(value, Shown::Whole(n) if i32::try_from(n).is_ok());
+            array.of_one_type &= array.first.first().is_none_or(|first| first.is_like(&value));
+            if array.first.len() < KEPT_ELEMENTS {
+                array.first.push(value);
+            }
+        }
+        Ok(if array.count == 0 { Shown::Nothing } else { Shown::Array(array) })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shown, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Shown::Nothing)
+    }
+}
+
+/// The keys of a header, as many as one may have.
+fn shown_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Shown>, D::Error> {
+    struct Keys;
+
+    impl<'de> Visitor<'de> for Keys {
+        type Value = BTreeMap<String, Shown>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the keys of a header")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let (mut keys, mut elements) = (BTreeMap::new(), 0_usize);
+            while let Some((key, value)) = map.next_entry::<String, Shown>()? {
+                elements = elements.saturating_add(value.count());
+                if keys.len() == MAX_KEYS || elements > MAX_ELEMENTS {
+                    return Err(A::Error::custom("more keys or elements than a header has"));
+                }
+                keys.insert(key, value);
+            }
+            Ok(keys)
+        }
+    }
+
+    deserializer.deserialize_map(Keys)
+}
+
 impl ShowResponse {
     /// The header, or an error if it cannot be built.
     pub fn header_spec(&self) -> Result<HeaderSpec, String> {
@@ -168,13 +319,13 @@ impl ShowResponse {
             if key == "general.parameter_count" {
                 continue;
             }
-            spec.metadata.extend(value_spec(key, value).map(|value| (key.clone(), value)));
+            spec.metadata.extend(value.spec(key).map(|value| (key.clone(), value)));
         }
-        let mut occurrences: BTreeMap<String, usize> = BTreeMap::new();
+        let mut seen = HashSet::new();
         for ShowTensor { name, kind, shape } in tensors {
             let ty: GgmlType = kind.parse().map_err(|why| format!("tensor '{name}': {why}"))?;
             // a projector's tensors may follow the model's own
-            if *occurrences.entry(name.clone()).and_modify(|seen| *seen += 1).or_insert(1) == 1 {
+            if seen.insert(name) {
                 spec.tensors.push((name.clone(), ty, shape.clone()));
             }
         }
@@ -182,54 +333,74 @@ impl ShowResponse {
     }
 }
 
-/// A value; none for null, omitted arrays, and types that GGUF lacks.
-fn value_spec(key: &str, value: &Json) -> Option<ValueSpec> {
-    Some(match value {
-        Json::Bool(flag) => ValueSpec::Bool(*flag),
-        Json::String(text) => ValueSpec::String(text.clone()),
-        Json::Number(number) if is_float(key) => ValueSpec::F32(number.as_f64()? as f32),
-        Json::Number(number) => integer(number).or_else(|| Some(ValueSpec::F32(number.as_f64()? as f32)))?,
-        Json::Array(values) => array(key, values)?,
-        Json::Null | Json::Object(_) => return None,
-    })
+impl Shown {
+    /// How many values it is.
+    const fn count(&self) -> usize {
+        if let Self::Array(array) = self { array.count } else { 1 }
+    }
+
+    /// Whether an array of GGUF may have both.
+    const fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(_), Self::Text(_)) | (Self::Bool(_), Self::Bool(_)) => true,
+            _ => self.number().is_some() && other.number().is_some(),
+        }
+    }
+
+    const fn number(&self) -> Option<f64> {
+        match self {
+            Self::Whole(n) => Some(*n as f64),
+            Self::Large(n) => Some(*n as f64),
+            Self::Real(x) => Some(*x),
+            _ => None,
+        }
+    }
+
+    /// The value of `key`; none for null, omitted arrays, and types that GGUF lacks.
+    fn spec(&self, key: &str) -> Option<ValueSpec> {
+        Some(match self {
+            Self::Bool(flag) => ValueSpec::Bool(*flag),
+            Self::Text(text) => ValueSpec::String(text.clone()),
+            Self::Array(array) => array.spec(key)?,
+            Self::Nothing => return None,
+            number if is_float(key) => ValueSpec::F32(number.number()? as f32),
+            Self::Large(n) => ValueSpec::U64(*n),
+            Self::Whole(n) => integer(*n),
+            Self::Real(x) if x.fract() == 0.0 && x.abs() < 9e15 => integer(*x as i64),
+            Self::Real(x) => ValueSpec::F32(*x as f32),
+        })
+    }
 }
 
-fn integer(number: &serde_json::Number) -> Option<ValueSpec> {
-    let whole =
-        number.as_i64().or_else(|| number.as_f64().filter(|x| x.fract() == 0.0 && x.abs() < 9e15).map(|x| x as i64));
-    Some(match (whole, number.as_u64()) {
-        (Some(n), _) => match (u32::try_from(n), i32::try_from(n)) {
-            (Ok(n), _) => ValueSpec::U32(n),
-            (_, Ok(n)) => ValueSpec::I32(n),
-            _ => ValueSpec::I64(n),
-        },
-        (None, Some(n)) => ValueSpec::U64(n),
-        (None, None) => return None,
-    })
+fn integer(n: i64) -> ValueSpec {
+    match (u32::try_from(n), i32::try_from(n)) {
+        (Ok(n), _) => ValueSpec::U32(n),
+        (_, Ok(n)) => ValueSpec::I32(n),
+        _ => ValueSpec::I64(n),
+    }
 }
 
-/// Values of one type.
-fn array(key: &str, values: &[Json]) -> Option<ValueSpec> {
-    let all = |fits: fn(&Json) -> bool| values.iter().all(fits);
-    let numbers = |draw: &dyn Fn(f64) -> ValueSpec| {
-        values.iter().map(|value| value.as_f64().map(draw)).collect::<Option<Vec<_>>>()
-    };
-    let small = |value: &Json| value.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
-    Some(match values.first()? {
-        Json::String(_) => {
-            let text = |value: &Json| value.as_str().map(|text| ValueSpec::String(text.to_owned()));
-            ValueSpec::Array(ElementType::String, values.iter().map(text).collect::<Option<_>>()?)
-        }
-        Json::Bool(_) => {
-            let flag = |value: &Json| value.as_bool().map(ValueSpec::Bool);
-            ValueSpec::Array(ElementType::Bool, values.iter().map(flag).collect::<Option<_>>()?)
-        }
-        Json::Number(_) if !is_float(key) && all(Json::is_i64) && values.iter().all(small) => {
-            ValueSpec::Array(ElementType::I32, numbers(&|n| ValueSpec::I32(n as i32))?)
-        }
-        Json::Number(_) => ValueSpec::Array(ElementType::F32, numbers(&|x| ValueSpec::F32(x as f32))?),
-        _ => return None,
-    })
+impl ShownArray {
+    /// Values of one type; those that were not kept are empty texts, false, or 0.
+    fn spec(&self, key: &str) -> Option<ValueSpec> {
+        let is_whole = self.all_small && !is_float(key);
+        let (ty, missing) = match self.first.first().filter(|_| self.of_one_type)? {
+            Shown::Text(_) => (ElementType::String, ValueSpec::String(String::new())),
+            Shown::Bool(_) => (ElementType::Bool, ValueSpec::Bool(false)),
+            Shown::Whole(_) | Shown::Large(_) | Shown::Real(_) if is_whole => (ElementType::I32, ValueSpec::I32(0)),
+            Shown::Whole(_) | Shown::Large(_) | Shown::Real(_) => (ElementType::F32, ValueSpec::F32(0.0)),
+            Shown::Nothing | Shown::Array(_) => return None,
+        };
+        let draw = |value: &Shown| match value {
+            Shown::Text(text) => Some(ValueSpec::String(text.clone())),
+            Shown::Bool(flag) => Some(ValueSpec::Bool(*flag)),
+            Shown::Whole(n) if is_whole => i32::try_from(*n).ok().map(ValueSpec::I32),
+            number => number.number().map(|x| ValueSpec::F32(x as f32)),
+        };
+        let mut values = self.first.iter().map(draw).collect::<Option<Vec<_>>>()?;
+        values.resize(self.count, missing);
+        Some(ValueSpec::Array(ty, values))
+    }
 }
 
 /// Whether `key` is a float in GGUF (`gguf-py/gguf/constants.py`, `gguf_writer.py`, llama.cpp).

@@ -3,7 +3,7 @@
 //! In folders of GGUF files, shards are one model, and projectors belong to the models in their folder. Hugging Face's
 //! cache has `models--OWNER--NAME/snapshots/REVISION/FILE`, links to blobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
@@ -253,7 +253,7 @@ fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBu
 
 /// The first of `count` shards that is not among `files`, counted from one.
 pub(super) fn missing_shard<'f>(files: impl Iterator<Item = &'f String>, count: u64) -> Option<u64> {
-    let there: Vec<u64> = files.filter_map(|file| Some(ShardName::parse(file)?.index + 1)).collect();
+    let there: HashSet<u64> = files.filter_map(|file| Some(ShardName::parse(file)?.index + 1)).collect();
     (1..=count.min(there.len() as u64 + 1)).find(|number| !there.contains(number))
 }
 

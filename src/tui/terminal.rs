@@ -92,12 +92,19 @@ impl TerminalGuard {
     pub fn suspend(&mut self) -> io::Result<()> {
         #[cfg(unix)]
         {
-            give_back();
-            signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
-            take_modes()?;
-            // a new terminal redraws everything, without querying the cursor position
-            self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+            stop()?;
+            self.renew()?;
         }
+        Ok(())
+    }
+
+    /// Draws everything again next time.
+    ///
+    /// # Errors
+    /// If the terminal is gone.
+    pub fn renew(&mut self) -> io::Result<()> {
+        // a new terminal redraws everything, without querying the cursor position
+        self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         Ok(())
     }
 }
@@ -106,6 +113,17 @@ impl Drop for TerminalGuard {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// Restores the terminal, stops the program until the shell resumes it, and sets the terminal up again.
+///
+/// # Errors
+/// If the terminal is gone.
+#[cfg(unix)]
+pub(super) fn stop() -> io::Result<()> {
+    give_back();
+    signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
+    take_modes()
 }
 
 fn take_modes() -> io::Result<()> {
@@ -124,7 +142,7 @@ fn take_modes() -> io::Result<()> {
 }
 
 /// Restores the terminal. Errors are ignored: the terminal may be gone.
-fn give_back() {
+pub(super) fn give_back() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }

@@ -13,9 +13,9 @@ use super::{Sandbox, refused};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A way to a file: where it is put, the arguments that lead to it, and the exit status if it cannot be read.
-struct Input {
-    place: &'static str,
-    arguments: &'static [&'static str],
+pub(super) struct Input {
+    pub(super) place: &'static str,
+    pub(super) arguments: &'static [&'static str],
     status: i32,
 }
 
@@ -25,7 +25,7 @@ const fn input(place: &'static str, arguments: &'static [&'static str], status: 
 
 const MODEL: &str = "catalogue:qwen3-8b";
 
-const INPUTS: [Input; 14] = [
+pub(super) const INPUTS: [Input; 14] = [
     input(".config/plimsoll/config.toml", &["config"], 2),
     input(".config/plimsoll/machines/garage.json", &["devices", "--machine", "garage"], 2),
     input(".config/plimsoll/lessons/own.toml", &["explain", MODEL, "--page", "lessons"], 2),
@@ -53,7 +53,7 @@ impl Input {
     }
 
     /// The place, whose folder is made.
-    fn place(&self, sandbox: &Sandbox) -> PathBuf {
+    pub(super) fn place(&self, sandbox: &Sandbox) -> PathBuf {
         let place = sandbox.folder.path().join(self.place);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         place

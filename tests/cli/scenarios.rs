@@ -1,5 +1,6 @@
 //! Plans that are reopened: as a command, and from a file.
 
+use plimsoll::budget::{Allowance, Budget};
 use plimsoll::command::shell;
 use rstest::rstest;
 use serde_json::Value;
@@ -33,7 +34,7 @@ fn a_plan_is_reopened_by_its_command_and_from_its_file(#[case] arguments: &[&str
     let planned = figures(json(sandbox.plimsoll().arg("plan").args(MACHINE).args(arguments)));
 
     let command = export(&sandbox, arguments, "plimsoll");
-    let words = shell::commands(&command, &mut shell::Variables::new()).remove(0);
+    let words = shell::commands(&command, &mut shell::Variables::new(), &Budget::new(Allowance::COMMAND)).remove(0);
     let words: Vec<String> = words.into_iter().map(|word| word.text).collect();
     assert_eq!(words[0], "plimsoll");
     assert_eq!(figures(json(sandbox.plimsoll().args(&words[1..]))), planned, "{command}");

@@ -185,7 +185,7 @@ fn the_time_for_servers_can_be_set() {
     let since = std::time::Instant::now();
     let address = format!("{url}/m.gguf");
     let mut command = plimsoll(home.path(), &server);
-    let output = command.args(["--timeout", "2", "plan", &address]).assert().code(3).get_output().clone();
+    let output = command.args(["--timeout", "3", "plan", &address]).assert().code(3).get_output().clone();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("sent nothing for 1 s: try again later, or wait longer with --timeout"), "{said}");
     assert!(since.elapsed().as_secs() < 12, "{:?}", since.elapsed());

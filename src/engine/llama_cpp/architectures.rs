@@ -108,7 +108,6 @@ architectures! {
     };
     /// The text part of Qwen 3 VL.
     "qwen3vl" {
-        known_until: Some(Build(11_434)),
         since: Build(6_531), blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions],
     } hparams: Hparams::deepstack;
     /// Qwen 3 with experts.
@@ -119,7 +118,6 @@ architectures! {
     };
     /// The text part of Qwen 3 VL with experts.
     "qwen3vlmoe" {
-        known_until: Some(Build(11_434)),
         compared_since: R::January2026, since: Build(6_531),
         blocks: Some(Transformer::LLAMA), traits: &[T::SeveralPositions, T::IgnoresExpertWeightsScale],
     } hparams: Hparams::deepstack;

@@ -79,6 +79,8 @@ pub(super) struct GraphBuilder<'a> {
     pool_mask: TensorId,
     /// The first required tensor missing in the file.
     missing: Option<String>,
+    /// Whether the program ends at an assertion, since it would rotate parts of a larger matrix.
+    tears: bool,
     /// The logits, once the graph is complete.
     logits: TensorId,
     /// The input tokens.
@@ -106,6 +108,12 @@ pub(super) fn build(
     }
     if context.drafting.samplers {
         build.sample();
+    }
+    if build.tears {
+        return Err(LoadError::settings(
+            "llama.cpp would end here: these builds cannot quantise the V cache of a model whose queries, keys and values \
+             are one matrix; use f16 for it, or a later build",
+        ));
     }
     match build.missing {
         Some(name) => Err(LoadError::model(format!(
@@ -149,6 +157,7 @@ impl<'a> GraphBuilder<'a> {
             top_k: TensorId::NONE,
             pool_mask: TensorId::NONE,
             missing: None,
+            tears: false,
             logits: TensorId::NONE,
             inp_tokens: TensorId::NONE,
             inp_embd: TensorId::NONE,
@@ -334,14 +343,16 @@ impl GraphBuilder<'_> {
         self.inp_tokens = tokens;
         let both = self.release.both_inputs;
         let given = both.then(|| self.g.input(Type::F32, [n_inp, n_tokens, 1, 1], "inp_embd"));
-        let looked_up = self.look_up(table, tokens);
-
+        let rows = self.look_up(table, tokens);
+        let mixed = self.mixes_batches().then(|| self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_mixed_tokens"));
+        let mixed_rows = mixed.filter(|_| self.release.rows_first).map(|tokens| self.look_up(table, tokens));
+        let looked_up = self.widened(rows);
         if let Some(given) = given {
             self.g.expand(looked_up);
             self.g.expand(given);
         }
-        if self.mixes_batches() {
-            self.mixed_embeddings(table);
+        if let Some(tokens) = mixed {
+            self.mixed_embeddings(table, tokens, mixed_rows);
         }
         let mut x = looked_up;
         if n_inp != n_embd && both {
@@ -373,25 +384,31 @@ impl GraphBuilder<'_> {
         self.release.mixed_batches && !self.architecture.has(Trait::NoMixedBatches)
     }
 
-    /// Mixed batch: given rows, some replaced by token embeddings.
-    fn mixed_embeddings(&mut self, table: TensorId) {
+    /// Mixed batch: given rows, some replaced by embeddings of `tokens`, which may have been looked up.
+    fn mixed_embeddings(&mut self, table: TensorId, tokens: TensorId, rows: Option<TensorId>) {
         let (n_tokens, n_inp) = (self.batch.n_tokens, self.hp.n_embd_inp());
-        let mixed_tokens = self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_mixed_tokens");
         let slots = self.g.input(Type::I64, [n_tokens, 1, 1, 1], "inp_mixed_slots");
         let mixed = self.g.input(Type::F32, [n_inp, n_tokens, 1, 1], "inp_mixed_embd");
         let mixed = self.g.dup(mixed);
-        let rows = self.look_up(table, mixed_tokens);
+        let rows = rows.unwrap_or_else(|| self.look_up(table, tokens));
+        let rows = self.widened(rows);
         let mixed = self.g.set_rows(mixed, rows, slots);
         self.g.expand(mixed);
     }
 
+    /// The rows of `table`, at once where they are looked up before anything else.
     fn look_up(&mut self, table: TensorId, tokens: TensorId) -> TensorId {
         let rows = self.g.get_rows(table, tokens);
-        if !self.release.both_inputs {
-            return rows;
+        if self.release.rows_first {
+            self.g.expand(rows);
         }
+        rows
+    }
+
+    /// Rows of tokens, as wide as those that are given.
+    fn widened(&mut self, rows: TensorId) -> TensorId {
         let more = self.hp.n_embd_inp() - self.hp.n_embd;
-        if more > 0 { self.g.pad(rows, [more, 0, 0, 0]) } else { rows }
+        if more > 0 && self.release.both_inputs { self.g.pad(rows, [more, 0, 0, 0]) } else { rows }
     }
 
     /// `x` made contiguous.

@@ -1,6 +1,8 @@
 //! Weights that the user placed on devices by their names (`create_tensor` in `llama-model-loader.cpp`, 0.1.161): the
 //! first pattern that is found in a name counts, and a GPU that is named gets the weight whatever it can do.
 
+use std::collections::HashSet;
+
 use super::devices;
 use super::loaded::LoadedModel;
 use super::placement::OverrideGroup;
@@ -100,7 +102,7 @@ impl UserOverrides {
 /// Those of `asked` that place no tensor of a model with this header, as they were written.
 pub fn without_effect(asked: &[TensorOverride], header: &Header) -> Vec<String> {
     let first = |name: &str| asked.iter().position(|to| to.pattern.matches(name));
-    let effective: Vec<usize> = header.tensors.iter().filter_map(|tensor| first(&tensor.name)).collect();
+    let effective: HashSet<usize> = header.tensors.iter().filter_map(|tensor| first(&tensor.name)).collect();
     let idle = asked.iter().enumerate().filter(|(at, _)| !effective.contains(at));
     idle.map(|(_, to)| to.to_string()).collect()
 }

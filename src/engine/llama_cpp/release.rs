@@ -103,9 +103,9 @@ changes! {
     MoeCache: 11_434 => 11_548, |old| old.moe_cache = false;
     "the rows of attention without caches"
     UncachedPadded: 11_434 => 11_548, |old| old.pads_uncached = false;
-    "when Gemma 4 looks up its embeddings per layer"
+    "when embeddings are looked up"
     /// ggml-org/llama.cpp 30160.
-    PerLayerRowsFirst: 11_434 => 11_548, |old| old.per_layer_rows_first = false;
+    RowsFirst: 11_434 => 11_548, |old| old.rows_first = false;
     "what Vulkan decides"
     VulkanCompared: 11_076 => 11_434, |old| old.vulkan = VulkanRules::SEPTEMBER_2026;
     "what a projector's encoder takes"
@@ -262,6 +262,9 @@ changes! {
     DeltaNetReshapes: 9_199 => 9_200, |old| old.delta_net_reshapes = false;
     "the rows with logits of Qwen 3.5"
     Qwen35LastRows: 9_113 => 9_200;
+    "rotating values that are parts of a larger matrix"
+    /// `ggml_mul_mat_aux` (`llama-graph.cpp`) makes them contiguous; before, it asserts that they are.
+    RotatedCopies: 9_014 => 9_102, |old| old.copies_to_rotate = false;
     "the device of a table of embeddings per layer"
     PerLayerTableInRam: 8_684 => 8_739, |old| old.per_layer_table_in_ram = false;
     "the rotation of quantised caches with a window, and of LFM 2"
@@ -425,13 +428,15 @@ pub struct ReleaseTraits {
     pub per_layer_table_in_ram: bool,
     /// A quantised cache is rotated even if rows differ between blocks, and that with a window by matrices of its own.
     pub rotates_each_cache: bool,
+    /// Values that are parts of a larger matrix are copied before they are rotated; otherwise the program ends.
+    pub copies_to_rotate: bool,
     /// Embeddings of LFM 2 are given without logits (`models/lfm2.cpp`, b9838).
     pub lfm2_skips_logits: bool,
     /// Delta nets project the tokens of all sequences at once, and beta is not copied; otherwise sequences apart (read in
     /// `llama-cpp-sys-4` 0.11.0).
     pub delta_net_flat: bool,
-    /// Gemma 4 looks up its rows of the table of embeddings per layer before all else (ggml-org/llama.cpp 30160).
-    pub per_layer_rows_first: bool,
+    /// Rows of tables of embeddings are looked up before all else (ggml-org/llama.cpp 30160).
+    pub rows_first: bool,
     /// There may be a cache on GPUs for experts that are in RAM (`--moe-cache-mib`).
     pub moe_cache: bool,
     /// Without caches, keys, values and masks have a multiple of 256 rows (`build_attn_inp_no_cache` in `llama-graph.cpp`,
@@ -508,9 +513,10 @@ const NEWEST: ReleaseTraits = ReleaseTraits {
     writes_read_cache: true,
     per_layer_table_in_ram: true,
     rotates_each_cache: true,
+    copies_to_rotate: true,
     lfm2_skips_logits: true,
     delta_net_flat: true,
-    per_layer_rows_first: true,
+    rows_first: true,
     moe_cache: true,
     pads_uncached: true,
     crops_unless_drafting: true,

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use ureq::BodyReader;
 
-use super::{CancelHandle, Client, HttpRequest, HttpResponse, Timeouts, Url, WireError, cancellable};
+use super::{CancelHandle, Client, HttpRequest, HttpResponse, Url, WireError, cancellable};
+use crate::budget::Spend;
 use crate::gguf::ByteSource;
 use crate::source::{Progress, ProgressCallback};
 use crate::text::is_printable;
@@ -15,7 +16,7 @@ use crate::text::is_printable;
 /// Read-ahead beyond the parser's hint: fewer requests, for less than a mebibyte of waste.
 const AHEAD: u64 = 768 << 10;
 /// Maximum length of a header; the longest published ones have some 30 MB.
-const MAX_HEADER: u64 = 256 << 20;
+const MAX_HEADER: u64 = 128 << 20;
 /// Maximum bytes per request, as a malicious header may announce any length.
 const MAX_PIECE: u64 = 8 << 20;
 
@@ -206,7 +207,7 @@ impl Fetch {
     /// Reads up to the end of the range.
     fn read_on(&mut self, body: &mut BodyReader<'static>, url: &Url) -> Result<(), WireError> {
         let left = self.range.end - self.at();
-        read_up_to(body, left, &mut self.bytes, self.client.timeouts(), url, &self.cancel)
+        self.client.read_up_to(body, left, &mut self.bytes, url, &self.cancel)
     }
 
     fn step(&mut self) -> Result<(), WireError> {
@@ -281,7 +282,7 @@ impl Fetch {
         };
         let promised = after.min(self.range.end);
         let mut reader = response.body.into_reader();
-        read_up_to(&mut reader, promised - start, &mut self.bytes, self.client.timeouts(), &url, &self.cancel)?;
+        self.client.read_up_to(&mut reader, promised - start, &mut self.bytes, &url, &self.cancel)?;
         let at = self.at();
         let broken = || WireError::Broken { host: url.host().to_owned(), tries: 1, at };
         if at < promised {
@@ -305,7 +306,7 @@ impl Fetch {
         self.known = RemoteFileInfo { total, validator, place: Some(url.clone()) };
         let mut reader = response.body.into_reader();
         let mut passed = Vec::new();
-        read_up_to(&mut reader, start, &mut passed, self.client.timeouts(), &url, &self.cancel)?;
+        self.client.read_up_to(&mut reader, start, &mut passed, &url, &self.cancel)?;
         if passed.len() as u64 == start {
             self.read_on(&mut reader, &url)?;
         }
@@ -344,42 +345,48 @@ fn check_encoding(response: &HttpResponse) -> Result<(), WireError> {
     }
 }
 
-/// Appends `count` bytes of `body` to `bytes`, fewer only if it ends.
-///
-/// # Errors
-/// If the connection breaks, times out, or is too slow; bytes read so far are kept.
-pub(super) fn read_up_to(
-    body: &mut BodyReader<'static>,
-    count: u64,
-    bytes: &mut Vec<u8>,
-    timeouts: &Timeouts,
-    url: &Url,
-    cancel: &CancelHandle,
-) -> Result<(), WireError> {
-    let mut left = count;
-    let mut buffer = vec![0; 64 << 10];
-    let (mut since, mut fresh) = (Instant::now(), 0);
-    while left > 0 {
-        if cancel.is_cancelled() {
-            return Err(WireError::Cancelled);
-        }
-        let room = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        let at = bytes.len() as u64;
-        let n = body.read(&mut buffer[..room]).map_err(|error| WireError::of_io(error, url.host().to_owned(), at))?;
-        if n == 0 {
-            return Ok(());
-        }
-        bytes.extend_from_slice(&buffer[..n]);
-        cancel.add_received(n);
-        left -= n as u64;
-        fresh += n as u64;
-        let took = since.elapsed();
-        if took >= timeouts.slow && left > 0 {
-            if fresh < timeouts.slowest {
-                return Err(WireError::Slow { host: url.host().to_owned(), bytes: fresh, after: took });
+impl Client {
+    /// Appends `count` bytes of `body` to `bytes`, fewer only if it ends.
+    ///
+    /// # Errors
+    /// If the connection breaks, times out, is too slow, or the conversation's budget is spent; bytes read so far are kept.
+    pub(super) fn read_up_to(
+        &self,
+        body: &mut BodyReader<'static>,
+        count: u64,
+        bytes: &mut Vec<u8>,
+        url: &Url,
+        cancel: &CancelHandle,
+    ) -> Result<(), WireError> {
+        let exceeded = |exceeded| WireError::Exceeded { host: url.host().to_owned(), exceeded };
+        let mut left = count;
+        let mut buffer = vec![0; 64 << 10];
+        let (mut since, mut fresh) = (Instant::now(), 0);
+        while left > 0 {
+            if cancel.is_cancelled() {
+                return Err(WireError::Cancelled);
             }
-            (since, fresh) = (Instant::now(), 0);
+            self.budget.time().map_err(exceeded)?;
+            let room = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let at = bytes.len() as u64;
+            let n =
+                body.read(&mut buffer[..room]).map_err(|error| WireError::of_io(error, url.host().to_owned(), at))?;
+            if n == 0 {
+                return Ok(());
+            }
+            bytes.extend_from_slice(&buffer[..n]);
+            cancel.add_received(n);
+            self.budget.take(Spend::Bytes, n as u64).map_err(exceeded)?;
+            left -= n as u64;
+            fresh += n as u64;
+            let took = since.elapsed();
+            if took >= self.timeouts.slow && left > 0 {
+                if fresh < self.timeouts.slowest {
+                    return Err(WireError::Slow { host: url.host().to_owned(), bytes: fresh, after: took });
+                }
+                (since, fresh) = (Instant::now(), 0);
+            }
         }
+        Ok(())
     }
-    Ok(())
 }

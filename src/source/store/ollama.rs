@@ -3,6 +3,7 @@
 //! Default names: types/model/name.go, Ollama 0.24.
 //! Media types of their layers: server/images.go, Ollama 0.24; registries have the same manifests.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,8 @@ pub fn find(root: &Path, name: &OllamaName) -> Option<StoreEntry> {
 
 /// Lists the models of the store `root`, which need not exist.
 pub(super) fn list(root: &Path, entries: &mut Vec<StoreEntry>) {
+    let of_ollama = entries.iter().filter(|entry| entry.store == Store::Ollama);
+    let mut listed: HashSet<String> = of_ollama.map(|entry| entry.name.clone()).collect();
     for manifests in MANIFESTS.map(|folder| root.join(folder)) {
         let mut paths = Vec::new();
         if let Err((folder, error)) = tags(&manifests, 4, &mut paths) {
@@ -97,12 +100,15 @@ pub(super) fn list(root: &Path, entries: &mut Vec<StoreEntry>) {
                 model: model.to_string(),
                 tag: tag.to_string(),
             };
-            if !entries.iter().any(|entry| entry.store == Store::Ollama && entry.name == name.short()) {
+            if listed.insert(name.short()) {
                 entries.push(entry(root, &name, path));
             }
         }
     }
 }
+
+/// More models than a store has.
+const MAX_MANIFESTS: usize = 4096;
 
 /// Collects the files `depth` levels down: host, namespace, model, tag.
 fn tags(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Error)> {
@@ -112,6 +118,10 @@ fn tags(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), (Pa
         Err(error) => return Err((folder.to_owned(), error)),
     };
     for entry in dir.flatten().filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
+        if paths.len() == MAX_MANIFESTS {
+            let more = io::Error::other(format!("it has more than {MAX_MANIFESTS} models, of which those are listed"));
+            return Err((folder.to_owned(), more));
+        }
         let path = entry.path();
         match (depth, path.is_dir()) {
             (1, false) => paths.push(path),

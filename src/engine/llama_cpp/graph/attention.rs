@@ -349,6 +349,7 @@ impl GraphBuilder<'_> {
         let side = self.g[by].ne[0];
         let shape = self.g[x];
         let pieces = [side, shape.elements() / side, 1, 1];
+        self.tears |= !self.g.is_contiguous(x) && !self.release.copies_to_rotate;
         let flat = if self.g.is_contiguous(x) { self.g.reshape(x, pieces) } else { self.g.cont_as(x, pieces) };
         let y = self.g.mul_mat(by, flat);
         self.g.reshape(y, shape.ne)

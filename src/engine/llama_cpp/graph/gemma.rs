@@ -201,7 +201,7 @@ impl GraphBuilder<'_> {
 impl GraphBuilder<'_> {
     /// Gemma 4.
     pub fn gemma4(&mut self) {
-        let first = if self.release.per_layer_rows_first { self.per_layer_rows() } else { TensorId::NONE };
+        let first = if self.release.rows_first { self.per_layer_rows() } else { TensorId::NONE };
         if first.is_some() {
             self.g.expand(first);
         }
