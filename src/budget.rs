@@ -48,16 +48,23 @@ impl Allowance {
     /// All that opening a model asks for: its documents, and the headers of its files.
     pub const HEADER: Self =
         Self { time: Some(Duration::from_secs(600)), requests: 16 << 10, bytes: 1 << 30, ..Self::NOTHING };
+    /// What is pasted at once, which is read before the next key.
+    pub const PASTE: Self = Self { bytes: 1 << 20, ..Self::NOTHING };
     /// A command line, a script, a file that starts servers.
     pub const COMMAND: Self = Self { bytes: 256 << 10, expansion: 256 << 10, words: 64 << 10, ..Self::NOTHING };
 
-    const fn of(&self, what: Spend) -> u64 {
-        match what {
-            Spend::Requests => self.requests,
-            Spend::Bytes => self.bytes,
-            Spend::Expansion => self.expansion,
-            Spend::Words => self.words,
-        }
+    /// Whether `spent` is no more than is allowed.
+    ///
+    /// # Errors
+    /// If it is.
+    pub const fn within(&self, what: Spend, spent: u64) -> Result<(), Exceeded> {
+        let (allowed, exceeded) = match what {
+            Spend::Requests => (self.requests, Exceeded::Requests(self.requests)),
+            Spend::Bytes => (self.bytes, Exceeded::Bytes(self.bytes)),
+            Spend::Expansion => (self.expansion, Exceeded::Expansion(self.expansion)),
+            Spend::Words => (self.words, Exceeded::Words(self.words)),
+        };
+        if spent <= allowed { Ok(()) } else { Err(exceeded) }
     }
 }
 
@@ -65,7 +72,8 @@ impl Allowance {
 #[derive(Clone, Debug)]
 pub struct Budget {
     allowed: Allowance,
-    since: Instant,
+    /// When it began, if its time is limited.
+    since: Option<Instant>,
     spent: Arc<[AtomicU64; 4]>,
 }
 
@@ -92,17 +100,19 @@ fn size(bytes: u64) -> String {
 impl Budget {
     /// All of it, from now on.
     pub fn new(allowed: Allowance) -> Self {
-        Self { allowed, since: Instant::now(), spent: Arc::default() }
+        Self { allowed, since: allowed.time.map(|_| Instant::now()), spent: Arc::default() }
     }
 
     /// The same with less time from now on, if `time` ends sooner.
     #[must_use]
     pub fn sooner(&self, time: Option<Duration>) -> Self {
-        let left = self.allowed.time.map(|all| all.saturating_sub(self.since.elapsed()));
+        let left = self.allowed.time.zip(self.since).map(|(all, since)| all.saturating_sub(since.elapsed()));
         match (left, time) {
-            (left, Some(time)) if left.is_none_or(|left| time < left) => {
-                Self { allowed: Allowance { time: Some(time), ..self.allowed }, since: Instant::now(), ..self.clone() }
-            }
+            (left, Some(time)) if left.is_none_or(|left| time < left) => Self {
+                allowed: Allowance { time: Some(time), ..self.allowed },
+                since: Some(Instant::now()),
+                ..self.clone()
+            },
             _ => self.clone(),
         }
     }
@@ -113,25 +123,12 @@ impl Budget {
     /// If less is left.
     pub fn take(&self, what: Spend, count: u64) -> Result<(), Exceeded> {
         let before = self.spent[what as usize].fetch_add(count, Ordering::Relaxed);
-        self.within(what, before.saturating_add(count))
+        self.allowed.within(what, before.saturating_add(count))
     }
 
     /// Whether `count` more is left, which is not taken.
     pub fn has(&self, what: Spend, count: u64) -> bool {
-        self.within(what, self.spent[what as usize].load(Ordering::Relaxed).saturating_add(count)).is_ok()
-    }
-
-    fn within(&self, what: Spend, spent: u64) -> Result<(), Exceeded> {
-        let allowed = self.allowed.of(what);
-        if spent <= allowed {
-            return Ok(());
-        }
-        Err(match what {
-            Spend::Requests => Exceeded::Requests(allowed),
-            Spend::Bytes => Exceeded::Bytes(allowed),
-            Spend::Expansion => Exceeded::Expansion(allowed),
-            Spend::Words => Exceeded::Words(allowed),
-        })
+        self.allowed.within(what, self.spent[what as usize].load(Ordering::Relaxed).saturating_add(count)).is_ok()
     }
 
     /// The time that is left; none if it is not limited.
@@ -139,8 +136,8 @@ impl Budget {
     /// # Errors
     /// If none is left.
     pub fn time(&self) -> Result<Option<Duration>, Exceeded> {
-        let Some(all) = self.allowed.time else { return Ok(None) };
-        let left = all.checked_sub(self.since.elapsed()).filter(|left| !left.is_zero());
+        let Some((all, since)) = self.allowed.time.zip(self.since) else { return Ok(None) };
+        let left = all.checked_sub(since.elapsed()).filter(|left| !left.is_zero());
         left.map(Some).ok_or(Exceeded::Time(all))
     }
 
@@ -150,7 +147,8 @@ impl Budget {
     /// What there was too little of.
     pub fn whole(&self) -> Result<(), Exceeded> {
         let all = [Spend::Requests, Spend::Bytes, Spend::Expansion, Spend::Words];
-        all.into_iter().try_for_each(|what| self.within(what, self.spent[what as usize].load(Ordering::Relaxed)))
+        all.into_iter()
+            .try_for_each(|what| self.allowed.within(what, self.spent[what as usize].load(Ordering::Relaxed)))
     }
 }
 

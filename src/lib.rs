@@ -6,6 +6,7 @@
 //!
 //! - [`units`]: bytes, tokens and shares as types.
 //! - [`text`]: cleans text from files, networks and drivers before it is shown.
+//! - [`budget`]: what a conversation with servers, or a text that somebody else wrote, may cost.
 //! - [`gguf`]: parses untrusted bytes into a [`gguf::Header`].
 //! - [`model`]: a [`model::Model`]: hyperparameters, and weights per layer.
 //! - [`machine`]: GPUs and RAM as plain values.

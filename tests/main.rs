@@ -12,6 +12,7 @@ mod fixtures;
 mod formulas;
 mod gguf;
 mod harness;
+mod house;
 mod journeys;
 mod laws;
 mod llama_cpp;

@@ -411,16 +411,10 @@ impl Timeouts {
     /// Those with which no conversation takes longer than `whole`, and servers that send nothing are given up before.
     #[must_use]
     pub fn within(whole: Duration) -> Self {
-        let (half, third) = (whole / MAX_STALLS, whole / 3);
+        // so that silence is told as such before the time is over
+        let each = whole / (MAX_STALLS + 1);
         let usual = Self::default();
-        Self {
-            connect: usual.connect.min(third),
-            answer: half,
-            silence: half,
-            slow: third,
-            whole: Some(whole),
-            ..usual
-        }
+        Self { connect: usual.connect.min(each), answer: each, silence: each, slow: each, whole: Some(whole), ..usual }
     }
 }
 

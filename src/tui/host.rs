@@ -22,6 +22,7 @@ use super::theme::{Glyphs, backdrop, glyphs};
 use super::view::footer::{self, PlacedWord};
 use super::view::{self, header};
 use super::widget::field::Text;
+use crate::budget::{Allowance, Spend};
 use crate::command;
 use crate::observed::{Load, Observation};
 
@@ -186,6 +187,10 @@ impl Host {
     }
 
     fn pasted(&mut self, text: &str) -> Vec<Effect> {
+        if let Err(exceeded) = Allowance::PASTE.within(Spend::Bytes, text.len() as u64) {
+            self.app.notice = Some(format!("Not read, as it {exceeded}: give the file to plimsoll check or plan."));
+            return Vec::new();
+        }
         if let Some(mut screen) = self.screen.take() {
             let response = screen.text(&mut self.app, Text::Pasted(text));
             return self.follow(screen, response);

@@ -1,0 +1,203 @@
+//! The order of the house: a room imports only what stands above it in `src/lib.rs`, and few files import one another in
+//! a circle. Files are read as text; an import in a unit test does not count.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// The largest circle of files.
+const LARGEST_CIRCLE: usize = 8;
+/// Larger ones, by the first of their files, which may shrink but not grow.
+const LARGER_CIRCLES: [(&str, usize); 5] =
+    [("cli", 27), ("model", 9), ("observed", 14), ("settings", 10), ("source", 17)];
+/// Arrows up: who imports what.
+const ARROWS_UP: [(&str, &str); 1] = [("plan", "engine/id")];
+/// Rooms of a few lines on the floor of `text`, which are not told of in `src/lib.rs`, as nobody outside sees them.
+const BELOW: [&str; 3] = ["named", "files", "signals"];
+
+/// The text of every file of `src`, by its path without the ending.
+type House = BTreeMap<String, String>;
+/// The files that each file imports.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+fn read(folder: &Path, name: &str, house: &mut House) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let stem = entry.path().file_stem().unwrap().to_str().unwrap().to_owned();
+        let name = if name.is_empty() { stem } else { format!("{name}/{stem}") };
+        if entry.file_type().unwrap().is_dir() {
+            read(&entry.path(), &name, house);
+        } else if entry.path().extension().is_some_and(|ending| ending == "rs") {
+            house.insert(name, fs::read_to_string(entry.path()).unwrap());
+        }
+    }
+}
+
+fn house() -> House {
+    let mut house = House::new();
+    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut house);
+    house
+}
+
+/// The code of a file without its unit tests and comments.
+fn code(text: &str) -> String {
+    let end = text.find("\n#[cfg(test)]").or_else(|| text.find("\n#[cfg(all(test")).unwrap_or(text.len());
+    text[..end].lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// The single paths of `a::{b, c::{d}}`.
+fn paths(tree: &str) -> Vec<String> {
+    let Some((before, inner)) = tree.split_once('{') else { return vec![tree.trim().to_owned()] };
+    let inner = inner.trim_end().strip_suffix('}').unwrap_or(inner);
+    let (mut depth, mut parts) = (0, vec![String::new()]);
+    for c in inner.chars() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        match c {
+            ',' if depth == 0 => parts.push(String::new()),
+            c => parts.last_mut().unwrap().push(c),
+        }
+    }
+    let whole =
+        parts.iter().filter(|part| !part.trim().is_empty()).map(|part| format!("{}{}", before.trim(), part.trim()));
+    whole.flat_map(|part| paths(&part)).collect()
+}
+
+/// The file that `path`, written in the file `at`, leads to; none if it is no path of this crate.
+fn target(house: &House, at: &str, path: &str) -> Option<String> {
+    let mut parts = path.split("::").map(|part| part.split_whitespace().next().unwrap_or_default()).peekable();
+    let mut place: Vec<&str> = if matches!(at, "lib" | "main") { Vec::new() } else { at.split('/').collect() };
+    match *parts.peek()? {
+        "crate" => {
+            parts.next();
+            place.clear();
+        }
+        "self" => drop(parts.next()),
+        "super" => {
+            while parts.next_if_eq(&"super").is_some() {
+                place.pop();
+            }
+        }
+        child => {
+            house.get(
+                &[place.join("/").as_str(), child]
+                    .iter()
+                    .filter(|part| !part.is_empty())
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .join("/"),
+            )?;
+        }
+    }
+    let mut found = house.contains_key(&place.join("/")).then(|| place.join("/"));
+    for part in parts {
+        place.push(part);
+        if !house.contains_key(&place.join("/")) {
+            break;
+        }
+        found = Some(place.join("/"));
+    }
+    found
+}
+
+fn imports(house: &House) -> Imports {
+    let mut all = Imports::new();
+    for (at, text) in house {
+        let code = code(text);
+        let used = code.split("use ").skip(1).filter_map(|rest| rest.split_once(';').map(|(tree, _)| tree.to_owned()));
+        let mut written: Vec<String> = used.flat_map(|tree| paths(&tree)).collect();
+        // paths in the middle of the code
+        for start in ["crate::", "super::"] {
+            let places = code.match_indices(start).map(|(place, _)| &code[place..]);
+            let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
+            written.extend(places.map(|rest| rest.chars().take_while(|c| is_path(*c)).collect::<String>()));
+        }
+        let targets = written.iter().filter_map(|path| target(house, at, path)).filter(|to| to != at);
+        all.insert(at.clone(), targets.collect());
+    }
+    all
+}
+
+fn room(file: &str) -> &str {
+    file.split('/').next().unwrap_or(file)
+}
+
+/// The rooms in the order in which `src/lib.rs` tells of them.
+fn rooms(house: &House) -> Vec<String> {
+    let told = house["lib"].lines().filter_map(|line| line.strip_prefix("//! - [`"));
+    told.filter_map(|line| line.split_once('`').map(|(name, _)| name.to_owned())).collect()
+}
+
+/// Files that import a room below their own, or one that is nowhere told of.
+fn arrows_up(house: &House) -> Vec<(String, String)> {
+    let rooms = rooms(house);
+    let floor = |file: &str| {
+        let own = room(file);
+        let own = if BELOW.contains(&own) { "text" } else { own };
+        rooms.iter().position(|name| name == own)
+    };
+    let pairs =
+        imports(house).into_iter().flat_map(|(at, targets)| targets.into_iter().map(move |to| (at.clone(), to)));
+    let pairs = pairs.filter(|(at, to)| !matches!(at.as_str(), "lib" | "main") && to != "lib" && room(at) != room(to));
+    pairs.filter(|(at, to)| floor(at).is_none() || floor(to).is_none() || floor(at) < floor(to)).collect()
+}
+
+/// The sets of files that import one another, the largest first.
+fn circles(house: &House) -> Vec<BTreeSet<String>> {
+    let imports = imports(house);
+    let reached = |from: &str| {
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![from.to_owned()]);
+        while let Some(at) = todo.pop() {
+            for to in imports.get(&at).into_iter().flatten().filter(|to| *to != "lib") {
+                if seen.insert(to.clone()) {
+                    todo.push(to.clone());
+                }
+            }
+        }
+        seen
+    };
+    let reach: BTreeMap<&String, BTreeSet<String>> = imports.keys().map(|at| (at, reached(at))).collect();
+    let returns = |at: &String, to: &String| reach.get(to).is_some_and(|back| back.contains(at));
+    let circle = |at: &String| reach[at].iter().filter(|to| returns(at, to)).cloned().collect();
+    let all: BTreeSet<BTreeSet<String>> = imports.keys().map(circle).collect();
+    let mut all: Vec<_> = all.into_iter().filter(|circle: &BTreeSet<String>| circle.len() > 1).collect();
+    all.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
+    all
+}
+
+#[test]
+fn rooms_import_what_stands_above_them() {
+    let house = house();
+    let known = |(at, to): &(String, String)| ARROWS_UP.contains(&(at.as_str(), to.as_str()));
+    let up: Vec<_> = arrows_up(&house).into_iter().filter(|arrow| !known(arrow)).collect();
+    assert!(up.is_empty(), "{up:?}");
+    let all: BTreeSet<&str> =
+        house.keys().map(|file| room(file)).filter(|room| !matches!(*room, "lib" | "main")).collect();
+    let rooms = rooms(&house);
+    let told: BTreeSet<&str> = rooms.iter().map(String::as_str).chain(BELOW).collect();
+    assert_eq!(all, told, "src/lib.rs tells of every room");
+}
+
+#[test]
+fn circles_are_small() {
+    for circle in circles(&house()) {
+        let first = circle.first().unwrap().as_str();
+        let allowed =
+            LARGER_CIRCLES.iter().find(|(name, _)| *name == first).map_or(LARGEST_CIRCLE, |(_, count)| *count);
+        assert!(circle.len() <= allowed, "{} files: {circle:?}", circle.len());
+    }
+}
+
+/// Both tests see what they look for.
+#[test]
+fn planted_arrows_are_seen() {
+    let mut house = house();
+    let usual = arrows_up(&house).len();
+    let grown = |name: &str, more: &str, house: &House| {
+        format!("{}\n{more}\n{}", house[name].split_once('\n').unwrap().0, house[name])
+    };
+    let planted = grown("units", "use crate::{\n    plan::Plan,\n};", &house);
+    house.insert("units".to_owned(), planted);
+    let up = arrows_up(&house);
+    assert_eq!(up.len(), usual + 1, "{up:?}");
+    assert!(up.contains(&("units".to_owned(), "plan".to_owned())));
+    assert!(circles(&house).iter().any(|circle| circle.contains("units") && circle.contains("plan")));
+}
