@@ -160,7 +160,7 @@ fn lock(path: &Path) -> Result<File, String> {
         match lock.try_lock() {
             Ok(()) => return Ok(lock),
             Err(fs::TryLockError::WouldBlock) if since.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(5))
+                std::thread::sleep(Duration::from_millis(5));
             }
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(format!(
@@ -177,7 +177,7 @@ fn lock(path: &Path) -> Result<File, String> {
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How the name of a file begins and ends that is not whole yet.
 const HALF: &str = ".plimsoll-";
-const PART: &str = ".part";
+pub(crate) const PART: &str = ".part";
 /// Age from which a file that is not whole was left behind by a program that was killed.
 const LEFT: Duration = Duration::from_hours(24);
 
@@ -272,7 +272,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/list");
         let add = |more: &'static str| change(&path, TEXT, move |text| Ok(text.unwrap_or_default() + more));
-        (add("a").unwrap(), add("b").unwrap());
+        add("a").unwrap();
+        add("b").unwrap();
         assert_eq!(text(&path, TEXT), Ok(Some("ab".to_owned())));
         assert_eq!(change(&path, TEXT, |_| Err("no".to_owned())), Err("no".to_owned()));
         assert!(change(&path, TEXT, |_| Ok("a".repeat(TEXT as usize + 1))).unwrap_err().contains("longer than 1 MiB"));

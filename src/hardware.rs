@@ -118,7 +118,7 @@ impl std::fmt::Display for Process {
 /// A collector and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CollectorResult {
-    /// `nvml`, `amd`, `intel`, `metal`, `vulkan`, `ram`, `cgroup`, `measured`, `all`.
+    /// `nvml`, `amd`, `intel`, `metal`, `vulkan`, `ram`, `cgroup`, `kept` (what was measured before), `all`.
     pub collector: &'static str,
     /// One sentence.
     pub outcome: String,
@@ -214,7 +214,7 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<GpuProbes>, ram
     }
     if let Some(path) = &options.remembered {
         let applied = remembered::Remembered::in_file(path.clone()).apply_to(&mut detected.machine);
-        detected.tried.extend(applied.err().map(|outcome| CollectorResult { collector: "measured", outcome }));
+        detected.tried.extend(applied.err().map(|outcome| CollectorResult { collector: "kept", outcome }));
     }
     detected.facts.extend(about.facts);
     detected.tried.extend(about.tried);

@@ -264,7 +264,8 @@ fn ask_to_end(child: &mut Child) {
     drop(child.kill());
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

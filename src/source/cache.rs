@@ -109,8 +109,8 @@ impl Cache {
             seen: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
         };
         fs::create_dir_all(&self.folder)?;
-        files::sweep(&self.folder, |name| name.starts_with('.') && name.ends_with(".part"));
-        let mut file = tempfile::Builder::new().prefix(".").suffix(".part").tempfile_in(&self.folder)?;
+        files::sweep(&self.folder, |name| name.starts_with('.') && name.ends_with(files::PART));
+        let mut file = tempfile::Builder::new().prefix(".").suffix(files::PART).tempfile_in(&self.folder)?;
         serde_json::to_writer(&mut file, &about)?;
         file.write_all(b"\n")?;
         let mut packed = GzEncoder::new(file, Compression::fast());
@@ -200,5 +200,6 @@ fn read_about(file: &mut impl BufRead) -> Option<CacheInfo> {
 /// In hexadecimal digits.
 fn sha256(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
 }
