@@ -51,7 +51,7 @@ impl Allowance {
     /// What is pasted at once, which is read before the next key.
     pub const PASTE: Self = Self { bytes: 1 << 20, ..Self::NOTHING };
     /// A command line, a script, a file that starts servers.
-    pub const COMMAND: Self = Self { bytes: 256 << 10, expansion: 256 << 10, words: 64 << 10, ..Self::NOTHING };
+    pub const COMMAND: Self = Self { bytes: 256 << 10, expansion: 256 << 10, words: 32 << 10, ..Self::NOTHING };
 
     /// Whether `spent` is no more than is allowed.
     ///
@@ -164,7 +164,7 @@ mod tests {
         assert!(budget.has(Spend::Expansion, 56 << 10) && !budget.has(Spend::Expansion, (56 << 10) + 1));
         assert_eq!(budget.take(Spend::Expansion, 100 << 10), Err(Exceeded::Expansion(256 << 10)));
         assert_eq!(copy.whole(), Err(Exceeded::Expansion(256 << 10)));
-        assert_eq!(budget.take(Spend::Words, u64::MAX), Err(Exceeded::Words(64 << 10)));
+        assert_eq!(budget.take(Spend::Words, u64::MAX), Err(Exceeded::Words(32 << 10)));
     }
 
     #[test]

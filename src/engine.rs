@@ -294,6 +294,25 @@ mod tests {
     }
 
     #[test]
+    fn no_engine_plans_for_more_gpus_than_a_machine_has() {
+        let (model, mut machine, settings) =
+            (PreparedModel::from(fixtures::model("llama", &[])), fixtures::card(), Settings::default());
+        let card = machine.gpus[0].clone();
+        machine.gpus = vec![card; crate::machine::MAX_GPUS + 1];
+        let request = RequestParts { model: &model, machine: &machine, settings: &settings };
+        // llama.cpp reads the model first, which needs a header with more
+        for engine in EngineId::ALL.into_iter().filter(|engine| engine.facts().is_ollama) {
+            let engine = of(engine);
+            let refusals =
+                [engine.plan(request).err(), engine.summary(request, FitGoal::Most).err(), engine.admit(request).err()];
+            for refusal in refusals {
+                let said = refusal.unwrap().to_string();
+                assert!(said.contains("at most 254 GPUs, and these are 255"), "{said}");
+            }
+        }
+    }
+
+    #[test]
     fn facts_agree_with_plans() {
         let (model, machine, settings) =
             (PreparedModel::from(fixtures::model("llama", &[])), fixtures::card(), Settings::default());

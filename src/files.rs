@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::text::quoted;
 
@@ -104,6 +105,7 @@ pub(crate) fn cannot_read(path: &Path, why: &str) -> String {
 /// # Errors
 /// Those of the file system, without a path; [`io::ErrorKind::AlreadyExists`] if there is something and not `overwrite`.
 pub(crate) fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+    sweep(folder(path), |name| name.starts_with(HALF) && name.ends_with(PART));
     let path = match fs::metadata(path) {
         Ok(_) if !overwrite => return Err(io::ErrorKind::AlreadyExists.into()),
         Ok(about) if !about.is_file() => return Err(io::Error::other("it is a folder, a device or a pipe")),
@@ -122,13 +124,85 @@ pub(crate) fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> 
 /// # Errors
 /// As there.
 pub(crate) fn keep(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
-    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    fs::create_dir_all(folder(path))?;
+    // as versions before 0.3 named them
+    sweep(folder(path), |name| {
+        name.strip_prefix(".tmp").is_some_and(|rest| rest.len() == 6 && rest.bytes().all(|c| c.is_ascii_alphanumeric()))
+    });
     write(path, text, overwrite)
 }
 
+/// Writes the file at `path`, one of this program's, anew: `change` makes its text of what is there, which is none where
+/// there is no file. One writer waits for another, and what cannot be read is not written over.
+///
+/// # Errors
+/// As [`text`]; those of `change`; and one sentence if another program does not cease to write, or it cannot be written.
+pub(crate) fn change(
+    path: &Path,
+    limit: u64,
+    change: impl FnOnce(Option<String>) -> Result<String, String>,
+) -> Result<(), String> {
+    let cannot = |why: String| format!("'{}' cannot be written: {why}", quoted(&path.display().to_string()));
+    fs::create_dir_all(folder(path)).map_err(|error| cannot(error.to_string()))?;
+    let _lock = lock(path).map_err(cannot)?;
+    let new = change(text(path, limit)?)?;
+    if new.len() as u64 > limit {
+        return Err(cannot(too_long(limit)));
+    }
+    keep(path, &new, true).map_err(|error| cannot(error.to_string()))
+}
+
+/// The lock of the file at `path`, released with the handle, also when the program ends.
+fn lock(path: &Path) -> Result<File, String> {
+    let lock = File::create(path.with_extension("lock")).map_err(|error| error.to_string())?;
+    let since = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(fs::TryLockError::WouldBlock) if since.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(fs::TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "another plimsoll has been writing it for {} seconds: end that, and try again",
+                    PATIENCE.as_secs()
+                ));
+            }
+            Err(fs::TryLockError::Error(error)) => return Err(error.to_string()),
+        }
+    }
+}
+
+/// How long one writer waits for another.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How the name of a file begins and ends that is not whole yet.
+const HALF: &str = ".plimsoll-";
+pub(crate) const PART: &str = ".part";
+/// Age from which a file that is not whole was left behind by a program that was killed.
+const LEFT: Duration = Duration::from_hours(24);
+
+/// Removes the files in `folder` with such names that killed writers left.
+pub(crate) fn sweep(folder: &Path, is_half: impl Fn(&str) -> bool) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let now = SystemTime::now();
+    let is_old = |entry: &fs::DirEntry| {
+        let about = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        now.duration_since(about.modified().ok()?).ok().filter(|age| *age > LEFT)
+    };
+    for entry in entries.filter_map(Result::ok) {
+        if entry.file_name().to_str().is_some_and(&is_half) && is_old(&entry).is_some() {
+            // where it cannot be removed, the next writer tries again
+            drop(fs::remove_file(entry.path()));
+        }
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn whole(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or(PathBuf::from("."), Into::into);
-    let mut new = beside(path).tempfile_in(&folder)?;
+    let mut new = beside(path).prefix(HALF).suffix(PART).tempfile_in(folder(path))?;
     new.write_all(text.as_bytes())?;
     new.as_file().sync_all()?;
     let persisted = if overwrite { new.persist(path) } else { new.persist_noclobber(path) };
@@ -166,6 +240,49 @@ mod tests {
         assert_eq!(text(&path, TEXT), Ok(Some("two".to_owned())));
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
         assert!(write(folder.path(), "three", true).unwrap_err().to_string().contains("a folder"));
+    }
+
+    #[test]
+    fn what_killed_writers_left_is_removed_after_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = |name: &str, hours: u64| {
+            let path = folder.path().join(name);
+            let file = File::create(&path).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_hours(hours)).unwrap();
+            path
+        };
+        let (gone, kept): (Vec<_>, Vec<_>) = [
+            (".plimsoll-aB3xyz.part", 25, true),
+            (".tmpaB3xyz", 25, true),
+            (".plimsoll-aB3xyy.part", 23, false),
+            (".tmpaB3xyy", 23, false),
+            (".tmp-notes.txt", 99, false),
+            ("a.part", 99, false),
+        ]
+        .into_iter()
+        .map(|(name, hours, goes)| (left(name, hours), goes))
+        .partition(|(_, goes)| *goes);
+        keep(&folder.path().join("plan.toml"), "one", true).unwrap();
+        assert!(gone.iter().all(|(path, _)| !path.exists()), "{gone:?}");
+        assert!(kept.iter().all(|(path, _)| path.exists()), "{kept:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/list");
+        let add = |more: &'static str| change(&path, TEXT, move |text| Ok(text.unwrap_or_default() + more));
+        add("a").unwrap();
+        add("b").unwrap();
+        assert_eq!(text(&path, TEXT), Ok(Some("ab".to_owned())));
+        assert_eq!(change(&path, TEXT, |_| Err("no".to_owned())), Err("no".to_owned()));
+        assert!(change(&path, TEXT, |_| Ok("a".repeat(TEXT as usize + 1))).unwrap_err().contains("longer than 1 MiB"));
+        assert_eq!(text(&path, TEXT), Ok(Some("ab".to_owned())));
+        for bytes in [vec![0xff, 0], vec![b'a'; TEXT as usize + 1]] {
+            fs::write(&path, &bytes).unwrap();
+            assert!(add("c").unwrap_err().contains("cannot be read"));
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
     }
 
     #[cfg(unix)]

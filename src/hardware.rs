@@ -8,6 +8,7 @@ mod cgroup;
 mod fdinfo;
 mod modules;
 mod nvidia;
+mod patience;
 pub mod processes;
 mod ram;
 pub mod remembered;
@@ -17,11 +18,12 @@ pub mod watch;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use patience::{Asked, ask};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracing::{debug, info};
 
-use crate::machine::{Cpu, Drivers, Gpu, Machine, Origin, Os, Ram};
+use crate::machine::{Cpu, Drivers, Gpu, MAX_GPUS, Machine, Origin, Os, Ram};
 use crate::text::one_line;
 use crate::units::Bytes;
 
@@ -116,7 +118,7 @@ impl std::fmt::Display for Process {
 /// A collector and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CollectorResult {
-    /// `nvml`, `amd`, `intel`, `metal`, `vulkan`, `ram`, `cgroup`.
+    /// `nvml`, `amd`, `intel`, `metal`, `vulkan`, `ram`, `cgroup`, `kept` (what was measured before), `all`.
     pub collector: &'static str,
     /// One sentence.
     pub outcome: String,
@@ -162,7 +164,7 @@ fn counted(gpus: usize) -> String {
     if gpus == 1 { "1 GPU".to_owned() } else { format!("{gpus} GPUs") }
 }
 
-/// Queries the drivers and the operating system; blocks until they answer.
+/// Queries the drivers and the operating system; blocks until they answer, or have not for five seconds.
 pub fn detect(options: &DetectOptions) -> Detected {
     detect_with_probes(options).0
 }
@@ -185,13 +187,17 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<GpuProbes>, ram
         processes: Vec::new(),
         tried: Vec::new(),
     };
-    let mut probes = Vec::new();
+    let (mut probes, mut left_out) = (Vec::new(), 0);
     for CollectedGpus { list, tried, drivers } in
         if options.gpus { gpus(options, about.ram, &about.chip) } else { Vec::new() }
     {
         detected.tried.extend(tried);
         detected.machine.drivers = drivers.or(detected.machine.drivers);
         for found in list {
+            if detected.machine.gpus.len() == MAX_GPUS {
+                left_out += 1;
+                continue;
+            }
             let device = format!("GPU{}", detected.machine.gpus.len());
             let facts = found.facts.into_iter().map(|(what, value)| DeviceFact { device: device.clone(), what, value });
             detected.facts.extend(facts);
@@ -202,8 +208,13 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<GpuProbes>, ram
             probes.push(found.probes);
         }
     }
+    if left_out > 0 {
+        let outcome = format!("{} more are left out: a machine has at most {MAX_GPUS}", counted(left_out));
+        detected.tried.push(CollectorResult { collector: "all", outcome });
+    }
     if let Some(path) = &options.remembered {
-        remembered::Remembered::in_file(path.clone()).apply_to(&mut detected.machine);
+        let applied = remembered::Remembered::in_file(path.clone()).apply_to(&mut detected.machine);
+        detected.tried.extend(applied.err().map(|outcome| CollectorResult { collector: "kept", outcome }));
     }
     detected.facts.extend(about.facts);
     detected.tried.extend(about.tried);
@@ -217,18 +228,30 @@ fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<GpuProbes>, ram
 }
 
 fn gpus(options: &DetectOptions, ram: Ram, chip: &str) -> Vec<CollectedGpus> {
-    let mut all = vec![nvidia::collect(options, ram)];
+    let mut asked: Vec<(&'static str, Asked<CollectedGpus>)> = Vec::new();
+    let own = options.clone();
+    asked.push(("nvml", ask(move || nvidia::collect(&own, ram))));
     let tree = sysfs::SysfsTree::new(options.sysfs.as_deref());
     if let Some(tree) = &tree {
-        all.push(sysfs::amd(options, tree));
-        all.push(sysfs::intel(tree));
+        let (own, its) = (options.clone(), tree.clone());
+        asked.push(("amd", ask(move || sysfs::amd(&own, &its))));
+        let its = tree.clone();
+        asked.push(("intel", ask(move || sysfs::intel(&its))));
     }
     if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
-        all.push(apple::collect(ram, chip, apple::macos(), apple::query()));
+        let chip = chip.to_owned();
+        asked.push(("metal", ask(move || apple::collect(ram, &chip, apple::macos(), apple::query()))));
     } else {
-        all.push(CollectedGpus::none(sysfs::others(tree.as_ref())));
+        asked.push(("vulkan", ask(move || CollectedGpus::none(sysfs::others(tree.as_ref())))));
     }
-    all
+    let answer = |(collector, asked): (&'static str, Asked<CollectedGpus>)| {
+        let without = |why| {
+            let outcome = format!("{why}: its GPUs are left out; restart the computer if it stays so");
+            CollectedGpus::none(CollectorResult { collector, outcome })
+        };
+        asked.wait().unwrap_or_else(without)
+    };
+    asked.into_iter().map(answer).collect()
 }
 
 #[cfg(test)]

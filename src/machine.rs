@@ -34,7 +34,22 @@ pub use spec::Listed;
 use crate::named::named;
 use crate::units::{Bandwidth, Bytes};
 
-/// What an engine needs to know of a computer.
+/// The most GPUs that a machine has: what places on them is a byte, the CPU has the place behind them, and one byte means
+/// no place.
+pub const MAX_GPUS: usize = 254;
+
+/// Checks a number of GPUs, at every door through which they come.
+///
+/// # Errors
+/// If there are more than [`MAX_GPUS`]: one sentence.
+pub(crate) fn check_count(gpus: usize) -> Result<(), String> {
+    if gpus > MAX_GPUS {
+        return Err(format!("a machine has at most {MAX_GPUS} GPUs, and these are {gpus}: leave some out"));
+    }
+    Ok(())
+}
+
+/// What an engine needs to know of a computer. It is planned for with at most [`MAX_GPUS`] GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// The operating system: some engine rules depend on it.

@@ -11,6 +11,7 @@
 pub mod apply;
 mod asker;
 pub mod follow;
+mod listening;
 pub mod ollama;
 pub mod plans;
 pub mod record;

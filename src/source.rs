@@ -10,6 +10,7 @@ pub mod cache;
 pub mod catalogue;
 mod file;
 mod file_name;
+pub mod host;
 #[cfg(feature = "net")]
 pub mod http;
 mod hub;

@@ -80,14 +80,14 @@ pub(super) fn run(args: &ApplyArgs) -> Result<ExitCode, CliError> {
     })?;
     if let Some(server) = applied.server.take() {
         let (address, log, pid) = (server.address.clone(), server.log.display().to_string(), server.pid);
-        let where_it_is = format!("llama-server (process {pid}) at {address}, its log in {log}");
+        let it = format!("llama-server (process {pid}) at {address}");
         let keeps = args.keep || !args.yes && interrupt.ask("Keep it running?") == Some(true);
         if keeps && !interrupt.is_raised() {
             server.keep();
-            error::say(&format!("{where_it_is}, goes on running: 'kill {pid}' ends it"));
+            error::say(&format!("{it}, its log in {log}, goes on running: 'kill {pid}' ends it"));
         } else {
             drop(server);
-            error::say(&format!("{where_it_is}, has ended; --keep leaves it running"));
+            error::say(&format!("{it} has ended, and its log is gone; --keep leaves it running"));
         }
     }
     Ok(match (interrupt.is_raised(), agrees) {
@@ -156,7 +156,7 @@ record! {
         /// Its process ID.
         pid: u32 = server.pid,
         address: &'a str = &server.address,
-        /// The file with its output.
+        /// The file with its output, which goes with it unless it is kept running.
         log: Cow<'a, str> = server.log.to_string_lossy(),
     }
 }

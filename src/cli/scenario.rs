@@ -63,11 +63,9 @@ pub(super) fn last() -> Result<PathBuf, String> {
 /// Keeps the plan for `--last`.
 ///
 /// # Errors
-/// One sentence if it cannot be written.
+/// One sentence if it cannot be written, or what is there is no text that this program wrote.
 pub(super) fn keep_last(scenario: &Scenario) -> Result<(), String> {
-    let path = last_file()?;
-    files::keep(&path, &scenario.toml(), true)
-        .map_err(|error| format!("'{}' cannot be written: {error}", path.display()))
+    files::change(&last_file()?, files::TEXT, |_| Ok(scenario.toml()))
 }
 
 /// The file of [`last`].

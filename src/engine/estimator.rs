@@ -97,7 +97,7 @@ const GPT_OSS: &[&str] = &["gptoss", "gpt-oss"];
 
 impl Engine for Estimator {
     fn plan(&self, RequestParts { model, machine, settings }: RequestParts<'_>) -> Result<Plan, EngineError> {
-        let (local, loaded) = (local_gpus_only(machine), request::loads(model, settings));
+        let (local, loaded) = (local_gpus_only(machine)?, request::loads(model, settings));
         let mut case = Case::of(self.release, &loaded, &local, settings)?;
         let placement = match self.release {
             OllamaRelease::August2025 => estimate::placement(&mut case),
@@ -116,7 +116,7 @@ impl Engine for Estimator {
         let RequestParts { model, machine, settings } = request;
         let plan = self.plan(RequestParts { settings: &requiring_full(settings), ..request })?;
         let reason = if self.release == OllamaRelease::August2025 {
-            let (local, loaded) = (local_gpus_only(machine), request::loads(model, settings));
+            let (local, loaded) = (local_gpus_only(machine)?, request::loads(model, settings));
             estimate::eviction_reason(&Case::of(self.release, &loaded, &local, settings)?, &plan)
         } else {
             plan.refusal.clone().map(Admission::EvictOne)

@@ -32,19 +32,20 @@ pub struct Ollama;
 
 impl Engine for Ollama {
     fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError> {
-        let machine = &local_gpus_only(request.machine);
+        let machine = &local_gpus_only(request.machine)?;
         let mut plan = plan_by(llama_cpp::plan, RequestParts { machine, ..request })?;
         request::say_unused(&mut plan, request.machine);
         Ok(plan)
     }
 
     fn summary(&self, request: RequestParts<'_>, fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
-        summary(RequestParts { machine: &local_gpus_only(request.machine), ..request }, fit_goal)
+        let machine = local_gpus_only(request.machine)?;
+        summary(RequestParts { machine: &machine, ..request }, fit_goal)
     }
 
     fn preflight(&self, request: RequestParts<'_>) -> Result<Option<Preflight>, EngineError> {
         let RequestParts { model, settings, .. } = request;
-        let machine = &local_gpus_only(request.machine);
+        let machine = &local_gpus_only(request.machine)?;
         let of = |start: &ServerLaunch| {
             let llama_server =
                 |settings: &Settings| llama_cpp::preflight(RequestParts { model, machine: &start.machine, settings });
@@ -65,17 +66,18 @@ impl Engine for Ollama {
     }
 
     fn launch(&self, request: RequestParts<'_>) -> Result<Option<Launch>, EngineError> {
-        let machine = &local_gpus_only(request.machine);
+        let machine = &local_gpus_only(request.machine)?;
         let ServerLaunch { options, gpus, start, failures, .. } = last_start(RequestParts { machine, ..request })?;
         Ok(Some(Launch { options, gpus, command: Some(start.command), failures }))
     }
 
     fn starts(&self, request: RequestParts<'_>, failures: usize) -> Result<Option<ServerStarts>, EngineError> {
-        starts::starts(request.model, &local_gpus_only(request.machine), request.settings, failures).map(Some)
+        let machine = local_gpus_only(request.machine)?;
+        starts::starts(request.model, &machine, request.settings, failures).map(Some)
     }
 
     fn resolve(&self, request: RequestParts<'_>) -> Result<Option<ResolvedRequest>, EngineError> {
-        let (model, machine) = (request.model, &local_gpus_only(request.machine));
+        let (model, machine) = (request.model, &local_gpus_only(request.machine)?);
         let start = last_start(RequestParts { machine, ..request })?;
         let resolve =
             |settings: &Settings| llama_cpp::resolve(RequestParts { model, machine: &start.machine, settings });

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::estimator::{OllamaKeys, OllamaRelease};
 use super::id::EngineError;
-use crate::machine::{Machine, rpc};
+use crate::machine::{Machine, check_count, rpc};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::{Context, Settings};
@@ -132,6 +132,18 @@ pub(super) fn say_unused(plan: &mut Plan, machine: &Machine) {
 }
 
 /// The machine without GPUs of other computers, which Ollama does not use.
-pub(super) fn local_gpus_only(machine: &Machine) -> Cow<'_, Machine> {
-    machine.without_rpc_gpus().map_or(Cow::Borrowed(machine), Cow::Owned)
+///
+/// # Errors
+/// As [`gpu_count`].
+pub(super) fn local_gpus_only(machine: &Machine) -> Result<Cow<'_, Machine>, EngineError> {
+    gpu_count(machine)?;
+    Ok(machine.without_rpc_gpus().map_or(Cow::Borrowed(machine), Cow::Owned))
+}
+
+/// Checks how many GPUs the machine has, wherever it comes from.
+///
+/// # Errors
+/// If there are more than [`crate::machine::MAX_GPUS`].
+pub(super) fn gpu_count(machine: &Machine) -> Result<(), EngineError> {
+    check_count(machine.gpus.len()).map_err(EngineError::Settings)
 }

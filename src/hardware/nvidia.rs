@@ -14,7 +14,7 @@ use super::{
     CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe, GpuProbes, HoldersProbe, Process, counted,
 };
 use crate::machine::visible::{VisibilityRule, visible};
-use crate::machine::{Backend, Drivers, Gpu, Link, Ram, drivers};
+use crate::machine::{Backend, Drivers, Gpu, Link, MAX_GPUS, Ram, drivers};
 use crate::units::Bytes;
 
 /// A GPU or one of its MIG instances: index of the card, index among its instances.
@@ -31,15 +31,19 @@ pub(super) fn collect(options: &DetectOptions, ram: Ram) -> CollectedGpus {
     let driver = driver.map(|version| format!(", driver {version}")).unwrap_or_default();
     let version = cuda.map(|cuda| format!(", CUDA {}.{}", cuda / 1000, cuda % 1000 / 10)).unwrap_or_default();
     let through = format!("through {place}{driver}{version}");
-    let cards: Vec<NvmlGpu> = match nvml.device_count() {
-        Ok(count) => (0..count).map(|index| nvml_gpu(&nvml, index, cuda, ram)).collect(),
+    let count = match nvml.device_count() {
+        Ok(count) => count,
         Err(error) => return CollectedGpus::none(tried(format!("no GPU {through}: {error}"))),
     };
+    let cards: Vec<NvmlGpu> = (0..count).take(MAX_GPUS).map(|index| nvml_gpu(&nvml, index, cuda, ram)).collect();
     let nvml = Arc::new(nvml);
     let source = format!("NVML ({place})");
     let (picks, mut results) = choose(&cards, options);
     let list: Vec<FoundGpu> = picks.into_iter().filter_map(|pick| found(&cards, pick, &nvml, &source)).collect();
     results.insert(0, tried(format!("{} {through}", counted(list.len()))));
+    if count as usize > MAX_GPUS {
+        results.push(tried(format!("the driver counts {count} GPUs: only the first {MAX_GPUS} are looked at")));
+    }
     CollectedGpus { list, tried: results, drivers: Drivers { nvidia: branch, jetpack: None } }
 }
 
@@ -67,7 +71,7 @@ fn found(cards: &[NvmlGpu], (index, instance): GpuIndex, nvml: &Arc<Nvml>, sourc
 fn holders_probe(nvml: Arc<Nvml>, index: u32) -> HoldersProbe {
     Box::new(move |_| {
         let device = nvml.device_by_index(index).map_err(|error| error.to_string())?;
-        Ok(processes(&nvml, &device))
+        processes(&nvml, &device)
     })
 }
 
@@ -113,6 +117,7 @@ fn choose(cards: &[NvmlGpu], options: &DetectOptions) -> (Vec<GpuIndex>, Vec<Col
         ));
     }
     for (index, card) in cards.iter().enumerate() {
+        results.extend(card.notes.iter().map(|note| tried(format!("GPU {index} of the driver: {note}"))));
         if let Err(reason) = &card.gpu {
             results.push(tried(format!("GPU {index} of the driver is left out: {reason}")));
         }
@@ -175,7 +180,14 @@ struct NvmlGpu {
     pub mig_enabled: bool,
     /// Its MIG instances, with their indices.
     pub instances: Vec<(u32, Self)>,
+    /// What of the driver's answers is not believed, a clause each.
+    pub notes: Vec<String>,
 }
+
+/// The most MIG instances of a GPU that are looked for; GPUs have 7.
+const MAX_INSTANCES: u32 = 64;
+/// The most programs on a GPU that are listed.
+const MAX_PROGRAMS: u32 = 4096;
 
 /// Compute capabilities of NVIDIA's processors whose GPU has no dedicated memory: Jetson Nano, TX2, Xavier, Orin, Thor
 /// (two numbers, before and after CUDA 13) and GB10. Source: CUDA C++ Programming Guide 13.0, "Compute Capabilities".
@@ -195,13 +207,21 @@ fn nvml_gpu(nvml: &Nvml, index: u32, cuda: Option<i32>, ram: Ram) -> NvmlGpu {
     let mut card = describe(&device, cuda, ram, None);
     card.facts.extend(device.pci_info().ok().map(|pci| ("PCI", pci.bus_id)));
     card.facts.extend(nvml.sys_driver_version().ok().map(|version| ("driver", version)));
-    card.processes = processes(nvml, &device);
+    match processes(nvml, &device) {
+        Ok(processes) => card.processes = processes,
+        Err(why) => card.notes.push(why),
+    }
     card.mig_enabled = device.mig_mode().is_ok_and(|mode| mode.current == MIG_ON);
     if card.mig_enabled {
         let parent = card.gpu.as_ref().ok().cloned();
         // indices without an instance return NotFound
         let max = device.mig_device_count().unwrap_or(0);
-        let found = (0..max).filter_map(|number| Some((number, device.mig_device_by_index(number).ok()?)));
+        if max > MAX_INSTANCES {
+            card.notes
+                .push(format!("it has {max} MIG instances at most, of which the first {MAX_INSTANCES} are looked at"));
+        }
+        let found =
+            (0..max.min(MAX_INSTANCES)).filter_map(|number| Some((number, device.mig_device_by_index(number).ok()?)));
         card.instances =
             found.map(|(number, instance)| (number, describe(&instance, cuda, ram, parent.as_ref()))).collect();
         let sizes = card.instances.iter().filter_map(|(_, instance)| {
@@ -225,6 +245,7 @@ impl NvmlGpu {
             shares_ram: false,
             mig_enabled: false,
             instances: Vec::new(),
+            notes: Vec::new(),
         }
     }
 }
@@ -264,7 +285,14 @@ fn link(device: &Device<'_>) -> Option<Link> {
 }
 
 /// Compute and graphics processes on the GPU, each once, the largest first; none if the driver does not report them.
-fn processes(nvml: &Nvml, device: &Device<'_>) -> Vec<Process> {
+///
+/// # Errors
+/// One clause, if they are more than there can be.
+fn processes(nvml: &Nvml, device: &Device<'_>) -> Result<Vec<Process>, String> {
+    let counts = [device.running_compute_processes_count(), device.running_graphics_processes_count()];
+    if let Some(count) = counts.into_iter().flatten().find(|count| *count > MAX_PROGRAMS) {
+        return Err(format!("it counts {count} programs, more than {MAX_PROGRAMS}, and none is listed"));
+    }
     let mut found: Vec<Process> = Vec::new();
     let lists = [device.running_compute_processes(), device.running_graphics_processes()];
     for ProcessInfo { pid, used_gpu_memory, .. } in lists.into_iter().flatten().flatten() {
@@ -280,7 +308,7 @@ fn processes(nvml: &Nvml, device: &Device<'_>) -> Vec<Process> {
         }
     }
     found.sort_by_key(|process| (std::cmp::Reverse(process.bytes), process.pid));
-    found
+    Ok(found)
 }
 
 /// Names of the library: in the loader's search path, then WSL's folder.

@@ -28,6 +28,8 @@ pub struct ServerProcess {
     pub program: String,
     /// Its command line.
     pub command: String,
+    /// Whether it is one of this user's, as far as the system tells.
+    pub is_own: bool,
     /// Its working folder, where the system tells.
     pub folder: Option<PathBuf>,
     /// The file that its output is redirected to, if any.
@@ -114,8 +116,11 @@ fn processes(programs: &[&str], only_own: bool) -> Vec<ServerProcess> {
         .values()
         // threads have no command line of their own on some systems, and the same one on others
         .filter(|process| process.thread_kind().is_none())
-        .filter(|process| !only_own || own.is_none() || process.user_id() == own)
         .filter_map(|process| {
+            let is_own = own.is_none() || process.user_id() == own;
+            if only_own && !is_own {
+                return None;
+            }
             let words: Vec<String> = process.cmd().iter().map(|word| word.to_string_lossy().into_owned()).collect();
             let program = words.first()?.rsplit(['/', '\\']).next()?.trim_end_matches(".exe").to_owned();
             if !programs.contains(&program.as_str()) {
@@ -127,6 +132,7 @@ fn processes(programs: &[&str], only_own: bool) -> Vec<ServerProcess> {
                 pid,
                 program,
                 command,
+                is_own,
                 folder: std::fs::read_link(format!("/proc/{pid}/cwd")).ok(),
                 log: log(pid),
             })

@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::files;
 use crate::machine::{Backend, Machine, Ram, file, presets, short_name};
@@ -17,14 +19,35 @@ pub struct Remembered {
 }
 
 /// All measurements.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measurements {
     /// Memory of drivers.
     pub drivers: Vec<RememberedDriver>,
     /// Bandwidth of RAM.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ram: Option<RememberedRam>,
+}
+
+/// All measurements as they stand in the file, those of newer versions too.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Kept {
+    drivers: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ram: Option<Value>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+impl Kept {
+    fn known(&self) -> Measurements {
+        let drivers = self.drivers.iter().filter_map(known).collect();
+        Measurements { drivers, ram: self.ram.as_ref().and_then(known) }
+    }
+}
+
+/// An entry, if this version knows such ones.
+fn known<T: DeserializeOwned>(entry: &Value) -> Option<T> {
+    T::deserialize(entry).ok()
 }
 
 /// Measured bandwidth of RAM.
@@ -85,23 +108,36 @@ impl Remembered {
         self.path
     }
 
-    /// All measurements; none if there is no file.
+    /// All measurements that this version knows; none if there is no file.
     ///
     /// # Errors
     /// One sentence, if the file cannot be read.
     pub fn list(&self) -> Result<Measurements, String> {
-        let Some(text) = files::text(&self.path, files::RECORD)? else { return Ok(Measurements::default()) };
-        serde_json::from_str(&text).map_err(|error| files::cannot_read(&self.path, &error.to_string()))
+        Ok(self.parse(files::text(&self.path, files::RECORD)?.as_deref())?.known())
+    }
+
+    fn parse(&self, text: Option<&str>) -> Result<Kept, String> {
+        let Some(text) = text else { return Ok(Kept::default()) };
+        serde_json::from_str(text).map_err(|error| {
+            files::cannot_read(&self.path, &format!("{error}; correct it, or remove it with 'plimsoll machine forget'"))
+        })
     }
 
     /// Adds `entries`, replacing earlier ones of the same GPUs and backends.
     ///
     /// # Errors
-    /// One sentence, if the file cannot be written.
+    /// One sentence, if the file cannot be read or written; it is then unchanged.
     pub fn keep(&self, entries: &[RememberedDriver]) -> Result<(), String> {
         self.change(|all| {
-            all.drivers.retain(|old| !entries.iter().any(|new| new.is_of(&old.gpu, old.backend)));
-            all.drivers.extend(entries.iter().cloned());
+            let is_replaced = |old: &Value| {
+                known::<RememberedDriver>(old)
+                    .is_some_and(|old| entries.iter().any(|new| new.is_of(&old.gpu, old.backend)))
+            };
+            all.drivers.retain(|old| !is_replaced(old));
+            for entry in entries {
+                all.drivers.push(serde_json::to_value(entry)?);
+            }
+            Ok(())
         })
     }
 
@@ -110,16 +146,18 @@ impl Remembered {
     /// # Errors
     /// As [`Self::keep`].
     pub fn keep_ram(&self, ram: RememberedRam) -> Result<(), String> {
-        self.change(|all| all.ram = Some(ram))
+        self.change(|all| {
+            all.ram = Some(serde_json::to_value(ram)?);
+            Ok(())
+        })
     }
 
-    fn change(&self, change: impl FnOnce(&mut Measurements)) -> Result<(), String> {
-        // a damaged file is replaced
-        let mut all = self.list().unwrap_or_default();
-        change(&mut all);
-        let cannot = |why: String| format!("'{}' cannot be written: {why}", self.path.display());
-        let text = serde_json::to_string_pretty(&all).map_err(|error| cannot(error.to_string()))?;
-        files::keep(&self.path, &text, true).map_err(|error| cannot(error.to_string()))
+    fn change(&self, change: impl FnOnce(&mut Kept) -> serde_json::Result<()>) -> Result<(), String> {
+        files::change(&self.path, files::RECORD, |text| {
+            let mut all = self.parse(text.as_deref())?;
+            let text = change(&mut all).and_then(|()| serde_json::to_string_pretty(&all));
+            text.map_err(|error| format!("'{}' cannot be written: {error}", self.path.display()))
+        })
     }
 
     /// Removes the file and returns its measurements.
@@ -136,15 +174,19 @@ impl Remembered {
         }
     }
 
-    /// Applies the measurements to `machine`; none if the file cannot be read.
-    pub fn apply_to(&self, machine: &mut Machine) {
-        let Measurements { drivers, ram } = self.list().unwrap_or_default();
+    /// Applies the measurements to `machine`.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn apply_to(&self, machine: &mut Machine) -> Result<(), String> {
+        let Measurements { drivers, ram } = self.list()?;
         // what was measured stands over what its modules could do
         machine.ram.bandwidth = ram.and_then(|ram| ram.bandwidth_of(&machine.ram)).or(machine.ram.bandwidth);
         for gpu in &mut machine.gpus {
             let entry = drivers.iter().find(|entry| entry.is_of(&gpu.name, gpu.backend));
             gpu.driver_memory = entry.map(|entry| Bytes(entry.bytes)).filter(|bytes| *bytes < gpu.total);
         }
+        Ok(())
     }
 }
 
@@ -331,26 +373,68 @@ mod tests {
         let mut machine = spec.complete(detect(&options).machine);
         let ram = RememberedRam::of(&machine.ram, Bandwidth::gbps(61));
         kept.keep_ram(ram).unwrap();
-        kept.apply_to(&mut machine);
+        kept.apply_to(&mut machine).unwrap();
         assert_eq!(machine.gpus[0].driver_memory, Some(Bytes::mib(410)));
         assert_eq!(machine.ram.bandwidth, Some(Bandwidth::gbps(61)));
         (machine.ram.total, machine.ram.bandwidth) = (Bytes(machine.ram.total.0 + 1), None);
-        kept.apply_to(&mut machine);
+        kept.apply_to(&mut machine).unwrap();
         assert_eq!(machine.ram.bandwidth, None, "other RAM");
         assert_eq!(kept.forget(), Ok(Measurements { drivers: vec![entry(410)], ram: Some(ram) }));
-        kept.apply_to(&mut machine);
+        kept.apply_to(&mut machine).unwrap();
         assert_eq!(machine.gpus[0].driver_memory, None);
         assert!(!kept.path.exists());
     }
 
+    fn entry(gpu: &str) -> RememberedDriver {
+        let program = "llama.cpp b9849".to_owned();
+        RememberedDriver { gpu: gpu.to_owned(), backend: Backend::Cuda, bytes: Bytes::mib(400).0, program }
+    }
+
     #[test]
-    fn a_damaged_file_is_as_none_and_can_be_replaced() {
+    fn a_file_that_cannot_be_read_is_said_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let kept = Remembered::in_file(folder.path().join("measured.json"));
-        fs::write(&kept.path, b"\xff{").unwrap();
-        assert!(kept.list().unwrap_err().contains("cannot be read"));
-        kept.keep(&[]).unwrap();
-        assert_eq!(kept.list(), Ok(Measurements::default()));
+        let damaged = [b"\xff{".to_vec(), b"{\"drivers\": 3}".to_vec(), b"[1".to_vec(), vec![b' '; (4 << 20) + 1]];
+        for bytes in damaged {
+            fs::write(&kept.path, &bytes).unwrap();
+            assert!(kept.list().unwrap_err().contains("cannot be read"));
+            assert!(kept.keep(&[entry("A")]).unwrap_err().contains("cannot be read"));
+            let ram = RememberedRam { total: 1, bandwidth: 1 };
+            assert!(kept.keep_ram(ram).unwrap_err().contains("cannot be read"));
+            assert_eq!(fs::read(&kept.path).unwrap(), bytes);
+        }
+        kept.forget().unwrap();
+        kept.keep(&[entry("A")]).unwrap();
+        assert_eq!(kept.list().unwrap().drivers, [entry("A")]);
+    }
+
+    #[test]
+    fn what_a_newer_version_wrote_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Remembered::in_file(folder.path().join("measured.json"));
+        let newer = serde_json::json!({ "gpu": "B", "backend": "Newer", "bytes": 5, "program": "x", "more": [1] });
+        let file = serde_json::json!({ "drivers": [newer, entry("A")], "disk": { "total": 7 } });
+        fs::write(&kept.path, file.to_string()).unwrap();
+        assert_eq!(kept.list().unwrap().drivers, [entry("A")]);
+        let again = RememberedDriver { bytes: 9, ..entry("A") };
+        kept.keep(std::slice::from_ref(&again)).unwrap();
+        kept.keep_ram(RememberedRam { total: 1, bandwidth: 2 }).unwrap();
+        let after: Value = serde_json::from_str(&fs::read_to_string(&kept.path).unwrap()).unwrap();
+        let ram = serde_json::json!({ "total": 1, "bandwidth": 2 });
+        assert_eq!(after, serde_json::json!({ "drivers": [newer, again], "disk": { "total": 7 }, "ram": ram }));
+    }
+
+    #[test]
+    fn writers_do_not_lose_each_others_entries() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Remembered::in_file(folder.path().join("measured.json"));
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let kept = &kept;
+                scope.spawn(move || (0..5).for_each(|n| kept.keep(&[entry(&format!("{writer} {n}"))]).unwrap()));
+            }
+        });
+        assert_eq!(kept.list().unwrap().drivers.len(), 20);
     }
 }
 

@@ -15,7 +15,7 @@ use super::fdinfo;
 use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, GpuProbes, counted};
 use crate::files::{self, Within};
 use crate::machine::visible::{VisibilityRule, visible};
-use crate::machine::{Backend, Gpu, Link, Listed, Ram};
+use crate::machine::{Backend, Gpu, Link, Listed, MAX_GPUS, Ram};
 use crate::units::Bytes;
 
 /// The sysfs tree to read.
@@ -69,6 +69,8 @@ impl SysfsTree {
                 let is_card = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
                 is_card.then(|| DrmCard::read(name, entry.path().join("device")))
             })
+            // one more than a machine has, so that this is said
+            .take(MAX_GPUS + 1)
             .collect();
         cards.sort_by_key(|card| (card.pci.is_none(), card.pci.clone(), card.name.len(), card.name.clone()));
         Ok(cards)

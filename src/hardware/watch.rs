@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::patience::ask;
 use super::{DetectOptions, Detected, GpuProbes, Process, detect_with_probes, ram};
 use crate::machine::Machine;
 use crate::units::Bytes;
@@ -44,10 +45,36 @@ impl MemoryUpdate {
     }
 }
 
+/// The probes of all GPUs, asked on a thread of their own.
+struct Probes {
+    /// None once a driver has not answered.
+    list: Option<Vec<GpuProbes>>,
+}
+
+impl Probes {
+    fn ask<T: Send + 'static>(
+        &mut self,
+        question: impl Fn(&mut GpuProbes) -> T + Send + 'static,
+    ) -> Result<Vec<T>, String> {
+        let mut list = self.list.take().ok_or("a driver does not answer any longer")?;
+        if list.is_empty() {
+            self.list = Some(list);
+            return Ok(Vec::new());
+        }
+        let (list, answers) = ask(move || {
+            let answers = list.iter_mut().map(question).collect();
+            (list, answers)
+        })
+        .wait()?;
+        self.list = Some(list);
+        Ok(answers)
+    }
+}
+
 /// The devices of this machine, polled when asked.
 pub struct Sampler {
     last: Machine,
-    probes: Vec<GpuProbes>,
+    probes: Probes,
     memory: ram::RamMonitor,
 }
 
@@ -56,7 +83,7 @@ impl Sampler {
     pub fn start(options: &DetectOptions) -> (Detected, Self) {
         let (detected, probes, memory) = detect_with_probes(options);
         let last = detected.machine.clone();
-        (detected, Self { last, probes, memory })
+        (detected, Self { last, probes: Probes { list: Some(probes) }, memory })
     }
 
     /// What is free now, and what programs hold on the GPUs; where a driver lists none, what those of `pids` hold. What
@@ -65,9 +92,14 @@ impl Sampler {
         let mut update = poll(&self.last, &mut self.probes, &mut self.memory);
         self.last = update.machine.clone();
         let mut processes = Vec::new();
-        for (index, probes) in self.probes.iter_mut().enumerate() {
+        let pids = pids.to_vec();
+        let answers = self
+            .probes
+            .ask(move |probes| (probes.holders)(&pids))
+            .unwrap_or_else(|why| self.last.gpus.iter().map(|_| Err(why.clone())).collect());
+        for (index, answer) in answers.into_iter().enumerate() {
             let device = format!("GPU{index}");
-            match (probes.holders)(pids) {
+            match answer {
                 Ok(found) => {
                     processes.extend(found.into_iter().map(|found| Process { device: device.clone(), ..found }));
                 }
@@ -128,7 +160,8 @@ fn poll_loop(
     control: &Receiver<bool>,
     mut on_event: impl FnMut(WatchEvent) -> bool,
 ) {
-    let (detected, mut probes, mut memory) = detect_with_probes(options);
+    let (detected, probes, mut memory) = detect_with_probes(options);
+    let mut probes = Probes { list: Some(probes) };
     let mut last = MemoryUpdate { machine: detected.machine.clone(), notes: Vec::new() };
     if !on_event(WatchEvent::Found(detected)) {
         return;
@@ -156,15 +189,18 @@ fn poll_loop(
     }
 }
 
-fn poll(machine: &Machine, probes: &mut [GpuProbes], memory: &mut ram::RamMonitor) -> MemoryUpdate {
+fn poll(machine: &Machine, probes: &mut Probes, memory: &mut ram::RamMonitor) -> MemoryUpdate {
     let mut machine = machine.clone();
     let mut notes = Vec::new();
     match memory.now() {
         Ok(ram) => machine.ram = ram,
         Err(reason) => notes.push(format!("system RAM is not updated: {reason}")),
     }
-    for (index, (gpu, probe)) in machine.gpus.iter_mut().zip(probes).enumerate() {
-        match (probe.free)(&machine.ram) {
+    let ram = machine.ram;
+    let answers = probes.ask(move |probes| (probes.free)(&ram));
+    let answers = answers.unwrap_or_else(|why| machine.gpus.iter().map(|_| Err(why.clone())).collect());
+    for (index, (gpu, answer)) in machine.gpus.iter_mut().zip(answers).enumerate() {
+        match answer {
             Ok(free) => gpu.free = free.min(gpu.total),
             Err(reason) => {
                 notes.push(format!("GPU{index} {} no longer responds ({reason}): its last values are shown", gpu.name));

@@ -12,9 +12,6 @@ use crate::units::{Bandwidth, Bytes};
 /// Upper limit of a device's memory, to catch typing errors: 1 PiB.
 pub const MAX_MEMORY: Bytes = Bytes(1 << 50);
 
-/// Upper limit of the number of GPUs.
-pub(super) const MAX_GPUS: usize = 256;
-
 /// A machine as JSON, with the same keys as a plan's devices: GPUs in order, the CPU last.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct MachineRecord<'a> {
@@ -199,9 +196,6 @@ pub fn read(text: &str) -> Result<Machine, String> {
     for (index, device) in read.devices.into_iter().enumerate() {
         let memory = device.memory().map_err(|what| format!("device {index}: {what}"))?;
         match device.kind {
-            ReadKind::Gpu if gpus.len() == MAX_GPUS => {
-                return Err(format!("there are more than {MAX_GPUS} GPUs: remove some"));
-            }
             ReadKind::Gpu => gpus.push(device.gpu(memory).map_err(|what| format!("device {index}: {what}"))?),
             ReadKind::Cpu if ram.is_some() => {
                 return Err(format!("device {index}: system RAM is listed twice: leave one out"));
@@ -209,6 +203,7 @@ pub fn read(text: &str) -> Result<Machine, String> {
             ReadKind::Cpu => ram = Some(memory),
         }
     }
+    super::check_count(gpus.len())?;
     gpus.sort_by_key(|gpu| gpu.computer.is_some());
     let ram = ram.ok_or("no device has kind \"cpu\", so there is no system RAM: add one with its total")?;
     let os = read.os.unwrap_or_else(|| Os::for_gpus(&gpus));
@@ -361,7 +356,8 @@ mod tests {
     }
 
     #[test]
-    fn more_than_256_gpus_are_refused() {
-        assert!(read(&write(&machine(257)).unwrap()).unwrap_err().contains("256"));
+    fn more_gpus_than_a_machine_has_are_refused() {
+        assert!(read(&write(&machine(254)).unwrap()).is_ok());
+        assert!(read(&write(&machine(255)).unwrap()).unwrap_err().contains("at most 254"));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::budget::{self, VulkanLimits};
-use super::{Backend, Cpu, Drivers, Gpu, Link, Machine, Origin, Os, Ram, file, presets, rpc, visible};
+use super::{Backend, Cpu, Drivers, Gpu, Link, Machine, Origin, Os, Ram, check_count, file, presets, rpc, visible};
 use crate::text::one_line;
 use crate::units::{Bandwidth, Bytes, NotABandwidth};
 
@@ -118,6 +118,7 @@ impl MachineSpec {
         if gpus.is_empty() {
             return Ok(described);
         }
+        check_count(gpus.len())?;
         let mut list = Vec::with_capacity(gpus.len());
         for text in gpus {
             if !is_none(text) {
@@ -162,9 +163,11 @@ impl MachineSpec {
     /// Adds the GPUs of `machine` over RPC, under the name `computer`.
     ///
     /// # Errors
-    /// As [`rpc::rpc_gpus`] and [`rpc::join`].
+    /// As [`rpc::rpc_gpus`] and [`rpc::join`], and if there are too many; none is added then.
     pub fn join(&mut self, computer: &str, machine: &Machine) -> Result<(), String> {
-        rpc::join(&mut self.joined, rpc::rpc_gpus(computer, machine)?)
+        let joining = rpc::rpc_gpus(computer, machine)?;
+        check_count(self.gpus.as_ref().map_or(0, Vec::len) + self.joined.len() + joining.len())?;
+        rpc::join(&mut self.joined, joining)
     }
 
     /// Takes in the variables of a program that is planned: those that hide GPUs hide described ones. Returns what is to be
@@ -671,6 +674,19 @@ mod tests {
         let stated = MachineSpec::read(&["RTX 4090,free=20GiB,name=the new one".to_owned()], None).unwrap();
         let gpu = &stated.gpus.unwrap()[0];
         assert_eq!((gpu.name.as_str(), gpu.free, stated.notes.len()), ("the new one", Bytes::gib(20), 0));
+    }
+
+    #[test]
+    fn a_machine_has_no_more_gpus_whatever_the_door() {
+        let cards = |count: usize| MachineSpec::read(&vec!["8GiB".to_owned(); count], Some("16GiB"));
+        assert!(cards(255).unwrap_err().contains("at most 254 GPUs"));
+        let mut spec = cards(254).unwrap();
+        let other = cards(1).unwrap().complete_with(spec.ram.unwrap());
+        assert!(spec.join("garage", &other).unwrap_err().contains("these are 255"));
+        assert!(spec.joined.is_empty());
+        let mut fewer = cards(253).unwrap();
+        fewer.join("garage", &other).unwrap();
+        assert!(fewer.join("attic", &other).unwrap_err().contains("these are 255"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Backend, Gpu, Link, Machine, Origin, Os, Ram, file, rpc};
+use super::{Backend, Gpu, Link, MAX_GPUS, Machine, Origin, Os, Ram, file, rpc};
 use crate::units::{Bandwidth, Bytes};
 
 /// All changes; none by default.
@@ -169,7 +169,7 @@ impl WhatIf {
     /// If the maximum number of GPUs is reached.
     pub fn add(&mut self, gpu: Gpu, found: &Machine) -> Result<usize, String> {
         let slots = self.base(found).gpus.len() + self.added.len();
-        if slots >= file::MAX_GPUS {
+        if slots >= MAX_GPUS {
             return Err(format!("There are {slots} GPUs already, which is the maximum."));
         }
         self.added.push(GpuChange { card: Some(gpu), ..GpuChange::default() });
@@ -184,6 +184,8 @@ impl WhatIf {
         let joining = rpc::rpc_gpus(computer, machine)?;
         let mut all: Vec<Gpu> = self.slots(found).into_iter().map(|slot| slot.gpu).collect();
         rpc::join(&mut all, joining.clone())?;
+        // all or none
+        super::check_count(all.len())?;
         joining.into_iter().try_for_each(|gpu| self.add(gpu, found).map(drop))
     }
 
@@ -365,7 +367,7 @@ mod tests {
         let mut what_if = WhatIf::default();
         let full =
             (0..300).map(|_| what_if.add(gpu("C", 8, Backend::Cuda), &found())).take_while(Result::is_ok).count();
-        assert_eq!(full, file::MAX_GPUS - 2);
+        assert_eq!(full, MAX_GPUS - 2);
     }
 
     #[rstest]

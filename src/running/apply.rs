@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::held;
-use super::ollama::{RunningOllama, is_here};
+use super::ollama::RunningOllama;
 use super::router::{self, RouterModel, RunningRouter};
 use super::server::{self, Health, ServerChild};
 use crate::answer::check::running::{HeldMemory, ListedModel, machine_before};
@@ -26,6 +26,7 @@ use crate::observed::sample::{Course, ProgramSample, Served};
 use crate::observed::{Load, Mib, Observation, ProcessMemory, PsRow, words};
 use crate::plan::Plan;
 use crate::settings::Context;
+use crate::source::host::is_this_machine;
 use crate::source::{self, Roots};
 use crate::units::Tokens;
 use crate::{hardware, text};
@@ -475,7 +476,7 @@ fn run_router(
     }
     let check = check::beside(&Load::default(), &target.request).map_err(|error| failed(error.to_string()))?;
     // with others loaded, the driver's figures are not this model's
-    let alone = loaded.iter().filter(|model| model.is_loaded()).count() == 1 && is_here(&router.address);
+    let alone = loaded.iter().filter(|model| model.is_loaded()).count() == 1 && is_this_machine(&router.address);
     let own = if alone { programs(&held(&hardware::detect(&DetectOptions::here()).processes)) } else { Vec::new() };
     let held = HeldMemory::of(&target.plan, &own);
     Ok(Applied { target, check, load: None, listed: None, held, live: Vec::new(), notes: Vec::new(), server: None })
@@ -497,7 +498,8 @@ fn run_server(
             Health::Ready => break,
             Health::Ended(status) => {
                 let said = child.errors().join("; ");
-                let sentence = format!("llama-server ended ({status}): {said}. Its log: {}", child.log.display());
+                let sentence =
+                    format!("llama-server ended ({status}): {said}. Its log: {}", child.kept_log().display());
                 return Err(Failure::of(&target, &sentence));
             }
             Health::Loading => {}
@@ -510,7 +512,7 @@ fn run_server(
             let sentence = format!(
                 "llama-server has printed nothing for {} minutes and was ended. Its log: {}",
                 SILENCE.as_secs() / 60,
-                child.log.display()
+                child.kept_log().display()
             );
             return Err(Failure::of(&target, &sentence));
         }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use super::asker::Asker;
+use super::listening;
 use super::ollama::RunningOllama;
 use crate::hardware::watch::Sampler;
 use crate::hardware::{DetectOptions, Detected, Process, processes};
@@ -47,8 +48,8 @@ struct Known {
     pid: u32,
     program: String,
     command: String,
-    /// Its address, by its command line.
-    address: Option<String>,
+    /// Where it listens by its command line, if it may be asked.
+    port: Option<u16>,
     served: Option<Served>,
     /// When it is asked next.
     ask: Option<Instant>,
@@ -131,7 +132,9 @@ impl Follower {
         for server in processes::serving() {
             let command = without_keys(&server.command, server.folder.as_deref());
             let same = before.remove(&server.pid).filter(|known| known.command == command);
-            self.known.push(same.unwrap_or_else(|| Known::new(server.pid, server.program, command)));
+            // where the system says whose socket is whose, it also says whose may be asked
+            let may_be_asked = server.is_own || cfg!(target_os = "linux");
+            self.known.push(same.unwrap_or_else(|| Known::new(server.pid, server.program, command, may_be_asked)));
         }
     }
 
@@ -224,22 +227,21 @@ fn whole(word: &str, folder: Option<&Path>) -> String {
     path.filter(|path| is_model && path.is_file()).map_or_else(|| word.to_owned(), |path| path.display().to_string())
 }
 
-/// Where a llama-server listens, by its command line (`common/arg.cpp`, 0.1.161).
-fn address(command: &str) -> String {
+/// The port that a llama-server listens on, by its command line (`common/arg.cpp`, 0.1.161); none if that names none.
+fn port(command: &str) -> Option<u16> {
     let given: Vec<String> = words(command).collect();
-    let of = |name: &str| {
-        let at = given.iter().position(|word| word == name)?;
-        given.get(at + 1).cloned()
-    };
-    let host = of("--host").filter(|host| !["0.0.0.0", "::"].contains(&host.as_str()));
-    format!("http://{}:{}", host.as_deref().unwrap_or("127.0.0.1"), of("--port").as_deref().unwrap_or("8080"))
+    match given.iter().rposition(|word| word == "--port") {
+        Some(at) => given.get(at + 1)?.parse().ok(),
+        None => Some(8080),
+    }
 }
 
 impl Known {
-    fn new(pid: u32, program: String, command: String) -> Self {
-        let address = (program == "llama-server").then(|| address(&command));
+    fn new(pid: u32, program: String, command: String, may_be_asked: bool) -> Self {
+        let port =
+            Some(&command).filter(|_| may_be_asked && program == "llama-server").and_then(|command| port(command));
         let has_metrics = words(&command).any(|word| word == "--metrics");
-        Self { pid, program, command, address, served: None, ask: None, share: None, share_again: None, has_metrics }
+        Self { pid, program, command, port, served: None, ask: None, share: None, share_again: None, has_metrics }
     }
 
     /// Its share of RAM, read again once that has cost little for long enough.
@@ -254,12 +256,11 @@ impl Known {
 
     /// Asks what it says of itself. One that is not ready, or does not answer, is asked again later.
     fn ask(&mut self, asker: &Asker) {
-        let Some(address) = self.address.as_deref().filter(|_| self.ask.is_none_or(|next| Instant::now() >= next))
-        else {
-            return;
-        };
-        let health = asker.ask(address, "health", None);
-        let Ok(health) = health else {
+        let Some(port) = self.port.filter(|_| self.ask.is_none_or(|next| Instant::now() >= next)) else { return };
+        let socket = listening::socket(self.pid, port);
+        let address = socket.map(|socket| format!("http://{socket}"));
+        let health = address.as_deref().and_then(|address| Some((address, asker.ask(address, "health", None).ok()?)));
+        let Some((address, health)) = health else {
             self.ask = Some(Instant::now() + RETRY);
             self.served = None;
             return;
@@ -325,7 +326,11 @@ mod tests {
     fn keys_are_left_out_of_commands() {
         let command = without_keys("llama-server -m m.gguf --api-key abc --hf-token=def --host 0.0.0.0 --port 9", None);
         assert!(!command.contains("abc") && !command.contains("def") && command.contains("m.gguf"), "{command}");
-        assert_eq!(address(&command), "http://127.0.0.1:9");
-        assert_eq!(address("llama-server -m a"), "http://127.0.0.1:8080");
+        assert_eq!(port(&command), Some(9));
+        assert_eq!(port("llama-server -m a"), Some(8080));
+        assert_eq!(port("llama-server --port 1 --port 2"), Some(2), "the last one stands");
+        for wrong in ["18199/secret/path", "1@example.org:80", "65536", "-1", ""] {
+            assert_eq!(port(&format!("llama-server --host example.org --port '{wrong}'")), None, "{wrong}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::asker::Asker;
 use crate::observed::{Observation, PsRow};
 use crate::source::Roots;
+use crate::source::host::is_this_machine;
 use crate::text::one_line;
 
 /// Time limit of a question.
@@ -51,7 +52,7 @@ impl RunningOllama {
 
     /// Whether it is on this computer.
     pub fn is_here(&self) -> bool {
-        is_here(&self.address)
+        is_this_machine(&self.address)
     }
 
     /// The models that it has loaded.
@@ -93,11 +94,6 @@ impl RunningOllama {
     fn silent(&self, why: &str) -> String {
         format!("Ollama does not answer at {}: {why}; start it, or set OLLAMA_HOST", self.address)
     }
-}
-
-/// Whether an address is this computer's.
-pub(super) fn is_here(address: &str) -> bool {
-    ["//127.", "//localhost", "//[::1]"].iter().any(|start| address.contains(start))
 }
 
 /// The words of an error.

@@ -1,11 +1,12 @@
 //! llama-server as a child: started with a plan's command, its output kept in a file, its health asked.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,12 @@ const ANSWER: Duration = Duration::from_secs(2);
 const TO_END: Duration = Duration::from_secs(10);
 /// The end of a log that is shown.
 const TAIL: u64 = 16 << 10;
+/// The longest log: one that grows beyond keeps its head, where the load is, and its end.
+const LONGEST: u64 = 16 << 20;
+const HEAD: u64 = 8 << 20;
+const END: u64 = 1 << 20;
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The process of the server that was started last and not kept, 0 if it has ended: for [`end_started`].
 static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -30,12 +37,15 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub struct ServerChild {
     child: Option<Child>,
-    /// The file with its output.
+    /// Ends with this value: the thread that keeps the log short.
+    watch: Option<Sender<()>>,
+    /// The file with its output. It is removed when the server ends with this value, unless it is to stay.
     pub log: PathBuf,
     /// Its address.
     pub address: String,
     /// Its process ID.
     pub pid: u32,
+    log_stays: bool,
 }
 
 /// What a server says of its health.
@@ -56,13 +66,15 @@ impl ServerChild {
     /// One sentence, if it cannot be started.
     pub fn start(program: &Path, arguments: &[String]) -> Result<Self, String> {
         let cannot = |why: &str| format!("'{}' cannot be started: {why}", program.display());
-        let log = tempfile::Builder::new().prefix("llama-server-").suffix(".log").tempfile();
+        // only what is appended stays behind the rest when the file is cut
+        let log = tempfile::Builder::new().prefix("llama-server-").suffix(".log").append(true).tempfile();
         let log = log.map_err(|error| format!("no file for its log can be made: {error}"))?;
-        let (file, log) = log.keep().map_err(|error| format!("no file for its log can be made: {error}"))?;
-        let copy = file.try_clone().map_err(|error| cannot(&error.to_string()))?;
+        let copies = (log.as_file().try_clone(), log.as_file().try_clone());
+        let (Ok(copy), Ok(watched)) = copies else { return Err(cannot("its log has no second handle")) };
         let port = free_port().map_err(|error| cannot(&error.to_string()))?;
         let mut command = Command::new(program);
         command.args(arguments).args(with_port(arguments, port));
+        let (file, log) = log.keep().map_err(|error| format!("no file for its log can be made: {error}"))?;
         command.stdin(Stdio::null()).stdout(Stdio::from(file)).stderr(Stdio::from(copy));
         apart(&mut command);
         let child = command.spawn().map_err(|error| {
@@ -76,7 +88,14 @@ impl ServerChild {
         })?;
         let address = format!("http://{}:{port}", Ipv4Addr::LOCALHOST);
         STARTED.store(child.id(), Ordering::SeqCst);
-        Ok(Self { pid: child.id(), child: Some(child), log, address })
+        let watch = Some(keep_short(watched, log.clone()));
+        Ok(Self { pid: child.id(), child: Some(child), watch, log, address, log_stays: false })
+    }
+
+    /// The path of its log, which is named to somebody and so stays.
+    pub fn kept_log(&mut self) -> &Path {
+        self.log_stays = true;
+        &self.log
     }
 
     /// Its health now.
@@ -133,6 +152,7 @@ impl ServerChild {
     /// Leaves it running.
     pub fn keep(mut self) {
         STARTED.store(0, Ordering::SeqCst);
+        self.log_stays = true;
         drop(self.child.take());
     }
 
@@ -158,7 +178,38 @@ impl ServerChild {
 impl Drop for ServerChild {
     fn drop(&mut self) {
         self.end();
+        drop(self.watch.take());
+        if !self.log_stays {
+            // what cannot be removed is short, and in the folder for such files
+            drop(std::fs::remove_file(&self.log));
+        }
     }
+}
+
+/// Cuts the log at `path` as often as it is too long, on a thread, until what is returned is dropped.
+fn keep_short(file: File, path: PathBuf) -> Sender<()> {
+    let (ends, end) = channel();
+    thread::spawn(move || {
+        while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            if file.metadata().is_ok_and(|about| about.len() > LONGEST) {
+                // where it cannot be cut, it is tried again
+                drop(cut_middle(&file, &path));
+            }
+        }
+    });
+    ends
+}
+
+/// Cuts a log to its head and its end; what is printed meanwhile may be lost with the middle.
+fn cut_middle(mut file: &File, path: &Path) -> std::io::Result<()> {
+    let mut read = File::open(path)?;
+    let length = read.metadata()?.len();
+    read.seek(SeekFrom::Start(length.saturating_sub(END)))?;
+    let mut end = Vec::new();
+    read.take(END).read_to_end(&mut end)?;
+    file.set_len(HEAD)?;
+    file.write_all(b"\n(lines were left out here)\n")?;
+    file.write_all(&end)
 }
 
 /// The program that the user names, else `name` in the folders of PATH.
@@ -237,4 +288,44 @@ fn ask_to_end(child: &mut Child) {
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn ask_to_end(child: &mut Child) {
     drop(child.kill());
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    /// A shell in place of a server, once it has printed `last`.
+    fn printed(script: &str) -> ServerChild {
+        let arguments = ["-c".to_owned(), script.to_owned()];
+        let child = ServerChild::start(Path::new("/bin/sh"), &arguments).unwrap();
+        let since = Instant::now();
+        while child.last_lines(1) != ["last"] || child.printed() > LONGEST {
+            assert!(since.elapsed() < Duration::from_mins(1), "{:?}", child.last_lines(1));
+            thread::sleep(LOOK);
+        }
+        child
+    }
+
+    #[test]
+    fn a_loud_servers_log_keeps_its_head_and_its_end() {
+        let lines = "head -c 40000000 /dev/zero | tr '\\0' a | fold -w 100";
+        let child = printed(&format!("echo first; {lines}; sleep 1; echo; echo last; exec sleep 1000"));
+        let log = std::fs::read_to_string(&child.log).unwrap();
+        assert!(log.starts_with("first\naaa") && log.ends_with("aaa\nlast\n"));
+        assert!(log.contains("\n(lines were left out here)\n") && log.len() as u64 <= LONGEST, "{}", log.len());
+    }
+
+    #[test]
+    fn a_log_goes_with_its_server_unless_it_was_named() {
+        let child = printed("echo last; exec sleep 1000");
+        let log = child.log.clone();
+        drop(child);
+        assert!(!log.exists());
+        let mut child = printed("echo last; exec sleep 1000");
+        let log = child.kept_log().to_owned();
+        drop(child);
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "last\n");
+        std::fs::remove_file(log).unwrap();
+    }
 }

@@ -17,7 +17,7 @@ use crate::files;
 use crate::units::Bytes;
 
 /// Version of the files' layout; files of another one are ignored.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 /// Maximum length of a cached header.
 const MAX_HEADER: u64 = 512 << 20;
 /// Age from which a half-written file was left behind by a program that has ended.
@@ -29,8 +29,8 @@ pub struct CacheInfo {
     form: u32,
     /// Its address, without anything secret.
     pub name: String,
-    /// Hash of its key.
-    key: u64,
+    /// SHA-256 of its key, in which something may be secret.
+    key: String,
     /// The server's `ETag` or `Last-Modified`.
     pub validator: Option<String>,
     /// Length of the whole file on the server, where known.
@@ -76,13 +76,13 @@ impl Cache {
     }
 
     fn path(&self, key: &str) -> PathBuf {
-        self.folder.join(format!("{:016x}.header", hash(key)))
+        self.folder.join(format!("{}.header", sha256(key)))
     }
 
-    /// The item with this key; none if its file is damaged.
+    /// The item with this key; none if its file is damaged, or is that of another key or an earlier version.
     pub fn get(&self, key: &str) -> Option<(CacheInfo, Vec<u8>)> {
         let mut file = BufReader::new(files::open(&self.path(key), MAX_HEADER).ok()??);
-        let about = read_about(&mut file).filter(|about| about.key == hash(key))?;
+        let about = read_about(&mut file).filter(|about| about.key == sha256(key))?;
         let mut bytes = Vec::new();
         GzDecoder::new(file).take(MAX_HEADER).read_to_end(&mut bytes).ok()?;
         Some((about, bytes))
@@ -103,13 +103,14 @@ impl Cache {
         let about = CacheInfo {
             form: FORM,
             name: name.to_owned(),
-            key: hash(key),
+            key: sha256(key),
             validator: validator.map(str::to_owned),
             total,
             seen: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
         };
         fs::create_dir_all(&self.folder)?;
-        let mut file = tempfile::Builder::new().prefix(".").suffix(".part").tempfile_in(&self.folder)?;
+        files::sweep(&self.folder, |name| name.starts_with('.') && name.ends_with(files::PART));
+        let mut file = tempfile::Builder::new().prefix(".").suffix(files::PART).tempfile_in(&self.folder)?;
         serde_json::to_writer(&mut file, &about)?;
         file.write_all(b"\n")?;
         let mut packed = GzEncoder::new(file, Compression::fast());
@@ -196,7 +197,9 @@ fn read_about(file: &mut impl BufRead) -> Option<CacheInfo> {
     (about.form == FORM).then_some(about)
 }
 
-/// FNV-1a of 64 bits: the same in every version of this program.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// In hexadecimal digits.
+fn sha256(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    let digits = digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
 }

@@ -1,7 +1,7 @@
 //! Local files, fetched in growing pieces: a small header takes one small read, a large one a few large ones.
 //!
 //! The first piece is read. Later ones are copied from a memory map of a few megabytes of the file, so that only what
-//! is copied becomes resident. They are read too where a map is refused or unwise.
+//! is copied becomes resident. They are read too where a map is refused or unwise, as of a file that was just written.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -132,12 +132,18 @@ impl ByteSource for LocalFile {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant, SystemTime};
+
     use super::*;
 
     fn folder_with(bytes: &[u8]) -> (tempfile::TempDir, LocalFile) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, bytes).unwrap();
+        // only what was not written of late is mapped
+        let old = SystemTime::now() - Duration::from_hours(1);
+        File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
         let file = LocalFile::open(&path).unwrap();
         (folder, file)
     }
@@ -190,6 +196,47 @@ mod tests {
                 assert!(error.contains("became shorter"), "{error}");
             }
         }
+    }
+
+    #[test]
+    fn a_file_that_is_truncated_again_and_again_is_an_error_and_no_signal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let length = 3 << 20;
+        let writer = File::create(&path).unwrap();
+        writer.set_len(length).unwrap();
+        let ends = AtomicBool::new(false);
+        let (mut whole, mut cut) = (0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    for length in [0, length, 100 << 10, length] {
+                        writer.set_len(length).unwrap();
+                    }
+                }
+            });
+            let since = Instant::now();
+            while since.elapsed() < Duration::from_secs(2) {
+                let mut file = LocalFile::open(&path).unwrap();
+                let mut at = 0;
+                let end = loop {
+                    match file.window(at) {
+                        Ok([]) => break Ok(()),
+                        Ok(piece) => at += piece.len() as u64,
+                        Err(error) => break Err(error.to_string()),
+                    }
+                };
+                match end {
+                    Ok(()) => whole += 1,
+                    Err(why) => {
+                        assert!(why.contains("became shorter"), "{why}");
+                        cut += 1;
+                    }
+                }
+            }
+            ends.store(true, Ordering::Relaxed);
+        });
+        assert!(cut > 0 && whole > 0, "{whole} read whole, {cut} cut short");
     }
 
     #[test]

@@ -117,6 +117,8 @@ pub struct Client {
     /// How often a server was silent for too long, over all requests.
     stalls: Arc<AtomicU32>,
     offline: bool,
+    /// The variable of the environment whose proxy is none.
+    wrong_proxy: Option<&'static str>,
 }
 
 impl Client {
@@ -141,8 +143,9 @@ impl Client {
         };
         let direct = agent(None);
         let agent = if network.proxies { agent(Proxy::try_from_env()) } else { direct.clone() };
+        let wrong_proxy = network.proxies.then(wrong_proxy).flatten();
         let budget = Budget::new(Allowance::HEADER).sooner(timeouts.whole);
-        Self { agent, direct, timeouts, budget, stalls: Arc::default(), offline: network.offline }
+        Self { agent, direct, timeouts, budget, stalls: Arc::default(), offline: network.offline, wrong_proxy }
     }
 
     /// The same conversation, of which what comes next takes no more time than `allowed`.
@@ -192,6 +195,9 @@ impl Client {
     fn once(&self, request: &HttpRequest, url: &Url, trusted: bool) -> Result<Response<Body>, WireError> {
         if self.offline {
             return Err(WireError::NotAsked { host: url.host().to_owned() });
+        }
+        if let Some(variable) = self.wrong_proxy.filter(|_| !url.is_loopback()) {
+            return Err(WireError::Proxy { variable });
         }
         let exceeded = |exceeded| WireError::Exceeded { host: url.host().to_owned(), exceeded };
         self.budget.take(Spend::Requests, 1).map_err(exceeded)?;
@@ -278,6 +284,16 @@ impl Client {
         }
     }
 }
+
+/// The variable, among those that name a proxy, whose value is none though it would be used. An empty one names none.
+fn wrong_proxy() -> Option<&'static str> {
+    let mut set = PROXIES.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    let (name, value) = set.find(|(_, value)| !value.is_empty())?;
+    value.to_str().is_none_or(|value| !Url::is_of_proxy(value) || Proxy::new(value).is_err()).then_some(name)
+}
+
+/// Variables that name a proxy, the first stands (`Proxy::try_from_env` of ureq 3.5).
+const PROXIES: [&str; 6] = ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
 
 /// Whether a status means that a later try may succeed.
 fn is_busy(status: u16) -> bool {
@@ -478,6 +494,8 @@ pub enum WireError {
     NoHost { host: String },
     #[error("'{host}' is not asked while offline: name a model that is on this machine, or leave out --offline")]
     NotAsked { host: String },
+    #[error("{variable} names no proxy: write it as http://host:port, or unset it")]
+    Proxy { variable: &'static str },
     #[error("'{host}' cannot be reached ({why}): check that it is running, and the network connection")]
     Unreachable { host: String, why: String },
     #[error(

@@ -5,6 +5,7 @@ pub(super) mod local;
 
 use std::fmt;
 
+use super::host::{leads_out, unescaped};
 use super::open::OpenedModel;
 use crate::text::shell_word;
 use crate::units::Bytes;
@@ -139,9 +140,10 @@ impl HfReference {
             return None;
         }
         let quant_fits = wanted.quant.as_deref().is_none_or(fits);
-        let no_parent_folder =
-            wanted.file.as_deref().is_none_or(|file| file.split('/').all(|part| part != ".." && !part.is_empty()));
-        (fits(owner) && fits(name) && quant_fits && no_parent_folder).then_some(wanted)
+        let parts = [&wanted.revision, &wanted.folder, &wanted.file];
+        let stays =
+            parts.into_iter().flatten().all(|part| !leads_out(part) && part.split('/').all(|part| !part.is_empty()));
+        (fits(owner) && fits(name) && quant_fits && stays).then_some(wanted)
     }
 
     /// Parses the part after the repository: `blob/main/FILE`, `tree/main/FOLDER`, or a file's path.
@@ -192,23 +194,6 @@ fn strip<'t>(text: &'t str, start: &str) -> Option<&'t str> {
     text.get(start.len()..)
 }
 
-/// Decodes percent-encoding.
-fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = tail.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            bytes.push(byte);
-            rest = &tail[2..];
-        } else {
-            bytes.push(*first);
-            rest = tail;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::HfReference;
@@ -238,6 +223,11 @@ mod tests {
             "o/r",
             "https://example.com/o/r",
             "hf://o/r/../x.gguf",
+            "hf://o/r@..",
+            "hf://o/r@%2e%2e/x.gguf",
+            "https://huggingface.co/o/r/tree/../../c",
+            "https://huggingface.co/o/r/tree/main/a/%2e%2e/b",
+            "https://huggingface.co/o/r/resolve/main/..%2fx.gguf",
             "hf://o/r:a/b",
             "hf://../r",
             "localhost:9/o/r",

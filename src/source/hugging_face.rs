@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::beside::of_repository;
-use super::http::{Document, HttpRequest, Url, WireError};
+use super::host::leads_out;
+use super::http::{Document, HttpRequest, Secret, Url, WireError};
 use super::hub::files::{self, RepoModel, groups};
 use super::hub::{HfReference, Repository, RepositoryFile};
 use super::open::OpenedModel;
@@ -15,6 +16,7 @@ use super::read_from::ReadFrom;
 use super::remote::{FileLocation, RemoteSession};
 use super::{ProgressCallback, SourceError};
 use crate::model::Projector;
+use crate::text::quoted;
 use crate::units::Bytes;
 
 #[derive(Deserialize)]
@@ -114,17 +116,15 @@ fn read(
     files: Option<&[String]>,
     on_progress: &mut ProgressCallback<'_>,
 ) -> Result<OpenedModel, SourceError> {
-    let token = session.network.hf_token.clone();
+    let (token, sent) = token(session, server);
     let location = |file: &str| {
         let url = server.at(&format!("{}/resolve/{}/{}", wanted.repository, wanted.revision(), escaped(file)));
-        FileLocation { request: HttpRequest { bearer: token.clone(), ..HttpRequest::get(url) }, digest: None }
+        FileLocation { request: HttpRequest { bearer: token.clone(), ..HttpRequest::get(url) }, by_digest: false }
     };
     let folder = file.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
     let sibling = |name: &str| location(&format!("{folder}{name}"));
     let refused = |error| match error {
-        SourceError::Wire(WireError::Status { status, code, .. }) => {
-            refusal(wanted, status, code.as_deref(), token.is_some())
-        }
+        SourceError::Wire(WireError::Status { status, code, .. }) => refusal(wanted, status, code.as_deref(), sent),
         other => other,
     };
     let header = session.open(&location(file), &sibling, on_progress).map_err(refused)?;
@@ -173,15 +173,15 @@ fn list(
     let about =
         wanted.revision.as_ref().map_or_else(|| api.clone(), |revision| api.at(&format!("revision/{revision}")));
     let about = if sizes == Sizes::Asked { about.with_query("blobs=true") } else { about };
-    let token = session.network.hf_token.clone();
+    let (token, sent) = token(session, server);
     let request = |url| HttpRequest { bearer: token.clone(), ..HttpRequest::get(url) };
     let document = session.small(&request(about), on_progress)?;
     if let Ok(Listing { siblings: Some(files) }) = serde_json::from_slice(&document.bytes)
         && document.status == 200
     {
-        return Ok(named(files.into_iter().map(|file| (file.rfilename, file.size))));
+        return inside(named(files.into_iter().map(|file| (file.rfilename, file.size))), wanted);
     }
-    let refused = |document: &Document| refusal(wanted, document.status, document.code.as_deref(), token.is_some());
+    let refused = |document: &Document| refusal(wanted, document.status, document.code.as_deref(), sent);
     if document.status != 200 && document.status != 404 {
         return Err(refused(&document));
     }
@@ -195,7 +195,41 @@ fn list(
         name: wanted.to_string(),
         reason: format!("'{}' did not return a list of files: check HF_ENDPOINT", tree.url.host()),
     })?;
-    Ok(named(files.into_iter().map(|file| (file.path, file.size))))
+    inside(named(files.into_iter().map(|file| (file.path, file.size))), wanted)
+}
+
+/// The same files, all of which are in the repository: an address of another would ask the server for anything.
+fn inside(files: Vec<Listed>, wanted: &HfReference) -> Result<Vec<Listed>, SourceError> {
+    match files.iter().find(|(file, _)| leads_out(&escaped(file))) {
+        Some((file, _)) => Err(SourceError::Broken {
+            name: wanted.to_string(),
+            reason: format!("it lists '{}', which is outside of the repository: use another", quoted(file)),
+        }),
+        None => Ok(files),
+    }
+}
+
+/// What becomes of the user's token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token {
+    /// There is none.
+    None,
+    Sent,
+    /// Everybody on the way could read it.
+    Withheld,
+}
+
+/// What is to be done about a token that is withheld.
+const WITHHELD: &str = "the token is not sent, as the server is not https: set HF_ENDPOINT to https://…";
+
+/// The token for `server`, unless everybody on the way could read it.
+fn token(session: &mut RemoteSession<'_>, server: &Url) -> (Option<Secret>, Token) {
+    let Some(token) = session.network.hf_token.clone() else { return (None, Token::None) };
+    if server.is_secure() || server.is_loopback() {
+        return (Some(token), Token::Sent);
+    }
+    session.note(WITHHELD.to_owned());
+    (None, Token::Withheld)
 }
 
 /// The files whose names may be those of models.
@@ -207,9 +241,11 @@ fn named(files: impl Iterator<Item = Listed>) -> Vec<Listed> {
 const LONGEST_NAME: usize = 1024;
 
 /// The error for a status. Hugging Face returns 401 for missing repositories too, to hide private ones.
-fn refusal(wanted: &HfReference, status: u16, code: Option<&str>, with_token: bool) -> SourceError {
+fn refusal(wanted: &HfReference, status: u16, code: Option<&str>, token: Token) -> SourceError {
     let page = format!("https://huggingface.co/{}", wanted.repository);
+    let with_token = token == Token::Sent;
     let reason = match (code, status) {
+        (_, 401 | 403) if token == Token::Withheld => WITHHELD.to_owned(),
         (Some("GatedRepo"), _) | (None, 403) => {
             let token = if with_token { "the token in use has no access yet" } else { "then set HF_TOKEN" };
             format!("the repository is gated: accept its terms on {page}, {token}")
@@ -240,4 +276,29 @@ fn refusal(wanted: &HfReference, status: u16, code: Option<&str>, with_token: bo
 /// Escapes a file's path for an address: `%`, `?` and `#`.
 fn escaped(file: &str) -> String {
     file.replace('%', "%25").replace('?', "%3F").replace('#', "%23")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Network;
+    use super::*;
+
+    #[test]
+    fn the_token_is_only_sent_where_nobody_on_the_way_reads_it() {
+        let network = Network { hf_token: Secret::new("hf_secret"), ..Network::default() };
+        for (server, sent) in [
+            ("https://hub.example", Token::Sent),
+            ("http://127.0.0.1:8080/mirror", Token::Sent),
+            ("http://localhost", Token::Sent),
+            ("http://hub.example", Token::Withheld),
+            ("http://127.evil.example", Token::Withheld),
+        ] {
+            let mut session = RemoteSession::new(&network);
+            let (token, what) = token(&mut session, &Url::parse(server).unwrap());
+            assert_eq!((what, token.is_some()), (sent, sent == Token::Sent), "{server}");
+            assert_eq!(session.notes.contains(&WITHHELD.to_owned()), sent == Token::Withheld, "{server}");
+        }
+        let wanted = HfReference::parse("hf://o/r", "").unwrap();
+        assert!(refusal(&wanted, 401, Some("RepoNotFound"), Token::Withheld).to_string().contains("not https"));
+    }
 }

@@ -60,7 +60,7 @@ pub(super) fn open(
         let digest = format!("sha256:{hex}");
         let request =
             HttpRequest { bearer: request.bearer.clone(), ..HttpRequest::get(model.at(&format!("blobs/{digest}"))) };
-        Ok(FileLocation { request, digest: Some(digest) })
+        Ok(FileLocation { request, by_digest: true })
     };
     let knobs = match manifest.of_kind("params").next() {
         Some(layer) => params(&session.small(&location(layer)?.request, on_progress)?),

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use tracing::debug;
 
 use super::cache::{Cache, CacheInfo};
+use super::host::{is_this_machine, leads_out};
 use super::http::{
     CancelHandle, Client, Document, HttpRequest, RemoteFile, Secret, Timeouts, Url, WireError, cancellable,
 };
@@ -129,8 +130,7 @@ fn with_scheme(server: &str) -> String {
     if server.contains("://") {
         return server.to_owned();
     }
-    let local = ["localhost", "127.", "[::1]"].iter().any(|start| server.starts_with(start));
-    format!("{}://{server}", if local { "http" } else { "https" })
+    format!("{}://{server}", if is_this_machine(server) { "http" } else { "https" })
 }
 
 /// The address of a running Ollama: by default http, 127.0.0.1 and port 11434.
@@ -240,11 +240,15 @@ fn address(
     text: &str,
     on_progress: &mut ProgressCallback<'_>,
 ) -> Result<OpenedModel, SourceError> {
-    let url = Url::parse(text).map_err(|why| SourceError::NotThere {
+    let invalid = |why: String| SourceError::NotThere {
         reference: text.to_owned(),
         reason: format!("the address is invalid: {why}"),
-    })?;
-    let location = |url: Url| FileLocation { request: HttpRequest::get(url), digest: None };
+    };
+    if leads_out(text.split(['?', '#']).next().unwrap_or_default()) {
+        return Err(invalid("'..' in it leads to another path: write that one".to_owned()));
+    }
+    let url = Url::parse(text).map_err(invalid)?;
+    let location = |url: Url| FileLocation { request: HttpRequest::get(url), by_digest: false };
     let header = session.open(&location(url.clone()), &|name| location(url.beside(name)), on_progress)?;
     let name = url.file_name().to_owned();
     let opened = OpenedModel::new(header, name.strip_suffix(".gguf").unwrap_or(&name).to_owned());
@@ -289,8 +293,9 @@ struct FetchedFile {
 #[derive(Clone, Debug)]
 pub(super) struct FileLocation {
     pub request: HttpRequest,
-    /// The digest of its bytes, if known; a cached copy with a digest is always valid.
-    pub digest: Option<String>,
+    /// Whether its address names the digest of its bytes; a cached copy of such an address is always valid. As a header
+    /// alone cannot be checked against it, a copy is never that of another address.
+    pub by_digest: bool,
 }
 
 impl<'n> RemoteSession<'n> {
@@ -393,9 +398,9 @@ impl<'n> RemoteSession<'n> {
         progress: &mut Progress,
     ) -> Result<Header, SourceError> {
         let url = &location.request.url;
-        let key = location.digest.clone().unwrap_or_else(|| url.whole().to_owned());
+        let key = url.whole().to_owned();
         let mut kept = self.kept(&key);
-        if location.digest.is_some()
+        if location.by_digest
             && let Some((about, bytes)) = &kept
         {
             return parse_kept(url, about, bytes);
@@ -554,6 +559,7 @@ mod tests {
             };
             Some(OsString::from(value))
         };
+        assert_eq!(with_scheme("127.evil.example/"), "https://127.evil.example");
         let network = Network::of(&env, None, Some(Path::new("/cache")));
         assert_eq!(network.registry, "http://localhost:5000");
         assert_eq!(network.hugging_face, "https://hf-mirror.example");

@@ -2,9 +2,7 @@
 //! environment for folders, servers and tokens.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use crate::files;
 
@@ -124,27 +122,28 @@ impl Recent {
 
     /// The references, the newest first; none if the file cannot be read.
     pub fn list(&self) -> Vec<String> {
-        let text = files::text(&self.file, files::TEXT).ok().flatten().unwrap_or_default();
-        text.lines().map(str::trim).filter(|line| !line.is_empty()).take(MAX_ENTRIES).map(str::to_owned).collect()
+        lines(&files::text(&self.file, files::TEXT).ok().flatten().unwrap_or_default()).collect()
     }
 
     /// Adds `reference` as the newest, unless it has control characters or is blank.
     ///
     /// # Errors
-    /// If the folder cannot be written; the list is then unchanged.
-    pub fn add(&self, reference: &str) -> io::Result<()> {
+    /// One sentence if the list cannot be read or written; it is then unchanged.
+    pub fn add(&self, reference: &str) -> Result<(), String> {
         if reference.trim().is_empty() || reference.chars().any(char::is_control) {
             return Ok(());
         }
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        // released with the handle, also when the program ends
-        let lock = File::create(self.file.with_extension("lock"))?;
-        lock.lock()?;
-        let others = self.list().into_iter().filter(|other| other != reference);
-        let lines: Vec<String> = std::iter::once(reference.to_owned()).chain(others).take(MAX_ENTRIES).collect();
-        files::write(&self.file, &(lines.join("\n") + "\n"), true)
+        files::change(&self.file, files::TEXT, |text| {
+            let text = text.unwrap_or_default();
+            let others = lines(&text).filter(|other| other != reference);
+            let all: Vec<String> = std::iter::once(reference.to_owned()).chain(others).take(MAX_ENTRIES).collect();
+            Ok(all.join("\n") + "\n")
+        })
     }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = String> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).take(MAX_ENTRIES).map(str::to_owned)
 }
 
 /// `text` as it is listed: the path of a file is made absolute.
@@ -172,6 +171,8 @@ pub fn without_secrets(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -201,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_list_is_none() {
+    fn a_file_that_is_no_list_is_none_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("recent");
         fs::write(&file, [0xff, 0xfe, 0]).unwrap();
         let recent = Recent::new(&file);
         assert!(recent.list().is_empty());
-        recent.add("a").unwrap();
-        assert_eq!(recent.list(), ["a"]);
+        assert!(recent.add("a").unwrap_err().contains("it is not UTF-8 text"));
+        assert_eq!(fs::read(&file).unwrap(), [0xff, 0xfe, 0]);
     }
 }
 

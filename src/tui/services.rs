@@ -128,9 +128,7 @@ impl Services for LocalServices {
         let Some(file) = Roots::of_this_machine().recent else { return Ok(()) };
         let reference = roots::reference(reference);
         let kept = Recent::new(&file).add(&reference);
-        kept.map_err(|error| {
-            format!("'{reference}' could not be added to the recent models: '{}': {error}", file.display())
-        })
+        kept.map_err(|why| format!("'{reference}' could not be added to the recent models: {why}"))
     }
 
     fn list_models(&self) -> Vec<Item> {

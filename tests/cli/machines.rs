@@ -148,7 +148,7 @@ fn machines_with_none_or_many_gpus_are_planned(#[case] count: usize, #[case] eng
 
 #[rstest]
 #[case(16)]
-#[case(256)]
+#[case(254)]
 fn more_gpus_than_llama_cpp_takes_are_refused(#[case] count: usize) {
     let sandbox = Sandbox::new();
     let path = with_cards(&sandbox, count);

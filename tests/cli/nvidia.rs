@@ -1,6 +1,7 @@
 //! Detection through NVML, with a stub of the library: no GPU is needed.
 #![cfg(unix)]
 
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -228,6 +229,55 @@ fn an_integrated_gpu_uses_main_memory() {
     let gpu = gpus(&devices)[0];
     let ram = devices["devices"].as_array().unwrap().last().unwrap();
     assert_eq!((&gpu["total"], &gpu["free"], &gpu["integrated"]), (&ram["total"], &ram["free"], &true.into()));
+}
+
+/// Runs `command` to its end: what it printed, how long it took, and the most KiB that it held.
+#[cfg(target_os = "linux")]
+fn measured(command: &mut Command) -> (std::process::Output, Duration, u64) {
+    let since = std::time::Instant::now();
+    let (mut out, mut err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+    command.stdout(out.try_clone().unwrap()).stderr(err.try_clone().unwrap());
+    let mut child = command.spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    let ended = loop {
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        peak = peak.max(line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse().unwrap()));
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let took = since.elapsed();
+    let text = |file: &mut std::fs::File| {
+        let mut bytes = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    (std::process::Output { status: ended, stdout: text(&mut out), stderr: text(&mut err) }, took, peak)
+}
+
+#[cfg(target_os = "linux")]
+#[rstest]
+#[case("devices", "4294967295 GPUs: only the first 254", 254)]
+#[case("programs", "GPU 0 of the driver: it counts 4000000000 programs, more than 4096", 1)]
+#[case("instances", "4294967295 MIG instances at most, of which the first 64", 1)]
+#[case("sleep", "has not answered for 5 seconds: its GPUs are left out", 0)]
+fn a_driver_that_lies_costs_little_and_is_said(#[case] lie: &str, #[case] said: &str, #[case] count: usize) {
+    let sandbox = Sandbox::new();
+    let card = if lie == "instances" { DIVIDED.split('|').next().unwrap() } else { THREE.split('|').next().unwrap() };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command.args(["devices", "--json", "--nvml"]).arg(stub()).env("STUB_GPUS", card).env("STUB_LIE", lie);
+    command.env("HOME", sandbox.folder.path());
+    let (output, took, peak) = measured(&mut command);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(took < Duration::from_secs(6) && peak < 200 << 10, "{took:?}, {peak} KiB");
+    let devices: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let tried = devices["tried"].to_string();
+    assert!(tried.contains(said), "{tried}");
+    assert_eq!(gpus(&devices).len(), count, "{tried}");
 }
 
 /// The next report of the watch: free bytes per GPU, and messages about GPUs that do not answer.

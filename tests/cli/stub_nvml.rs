@@ -8,6 +8,8 @@
 //! - `STUB_FILE`: a file with the same text, used without `STUB_GPUS` and read again at each call. Its name can also be given
 //!   when the stub is built.
 //! - `STUB_INIT`: the error code of initialisation.
+//! - `STUB_LIE`: what is told instead of the truth: `devices`, `programs` or `instances` (far more than there can be), or
+//!   `sleep` (initialisation takes a minute).
 //! - `STUB_GATE`: a file that must exist before initialisation ends.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -56,7 +58,8 @@ fn gpus() -> Vec<Vec<String>> {
 }
 
 fn gpu(device: *mut c_void) -> Vec<String> {
-    gpus()[device as usize % INSTANCE - 1].clone()
+    let gpus = gpus();
+    gpus[(device as usize % INSTANCE - 1).min(gpus.len() - 1)].clone()
 }
 
 /// A field of a GPU or an instance, in the same order for both.
@@ -91,8 +94,15 @@ unsafe fn put(text: &str, out: *mut c_char, room: usize) {
     }
 }
 
+fn lies(about: &str) -> bool {
+    env::var("STUB_LIE").is_ok_and(|lie| lie == about)
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit_v2() -> c_uint {
+    if lies("sleep") {
+        std::thread::sleep(std::time::Duration::from_secs(60));
+    }
     while env::var_os("STUB_GATE").is_some_and(|gate| !std::path::Path::new(&gate).exists()) {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
@@ -118,7 +128,7 @@ pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(out: *mut c_int) -> c
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount_v2(out: *mut c_uint) -> c_uint {
-    unsafe { *out = gpus().len() as c_uint };
+    unsafe { *out = if lies("devices") { c_uint::MAX } else { gpus().len() as c_uint } };
     0
 }
 
@@ -203,7 +213,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMigMode(
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMaxMigDeviceCount(_: *mut c_void, out: *mut c_uint) -> c_uint {
-    unsafe { *out = 7 };
+    unsafe { *out = if lies("instances") { c_uint::MAX } else { 7 } };
     0
 }
 
@@ -230,8 +240,8 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     let programs = list(&gpu(device), 6);
     unsafe {
         let room = if out.is_null() { 0 } else { *count as usize };
-        *count = programs.len() as c_uint;
-        if programs.len() > room {
+        *count = if lies("programs") { 4_000_000_000 } else { programs.len() as c_uint };
+        if *count as usize > room {
             return INSUFFICIENT_SIZE;
         }
         for (index, program) in programs.iter().enumerate() {

@@ -117,3 +117,34 @@ fn an_unwritable_cache_folder_is_no_obstacle() {
     let opened = here.load(&server.at("/m.gguf")).unwrap();
     assert!(opened.header.notes.iter().any(|note| note.contains("could not be cached")), "{:?}", opened.header.notes);
 }
+
+#[test]
+fn an_item_is_only_used_under_its_own_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(folder.path());
+    let put = |key: &str| {
+        let before: Vec<_> = cache.list().unwrap().into_iter().map(|entry| entry.path).collect();
+        cache.put(key, key, None, None, key.as_bytes()).unwrap();
+        cache.list().unwrap().into_iter().map(|entry| entry.path).find(|path| !before.contains(path)).unwrap()
+    };
+    let (a, b) = (put("http://a/x?token=secret"), put("http://b/x"));
+    fs::copy(&a, &b).unwrap();
+    assert!(cache.get("http://a/x?token=secret").is_some());
+    assert!(cache.get("http://b/x").is_none(), "another key's, under its name");
+    assert!(!String::from_utf8_lossy(&fs::read(&a).unwrap()).contains("\"key\":\"http"), "keys may be secret");
+}
+
+#[test]
+fn what_killed_writers_left_is_removed_at_the_next_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(folder.path());
+    let left = |name: &str, hours: u64| {
+        let path = folder.path().join(name);
+        let then = std::time::SystemTime::now() - Duration::from_hours(hours);
+        fs::File::create(&path).unwrap().set_modified(then).unwrap();
+        path
+    };
+    let (old, new, other) = (left(".aB3xyz.part", 25), left(".aB3xyy.part", 1), left("notes.part", 99));
+    cache.put("key", "name", None, None, b"").unwrap();
+    assert_eq!([old, new, other].map(|path| path.exists()), [false, true, true]);
+}

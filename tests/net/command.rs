@@ -195,3 +195,19 @@ fn the_time_for_servers_can_be_set() {
         assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+#[test]
+fn a_proxy_that_is_none_is_said_with_its_variable() {
+    let (server, home) = (registry(), tempfile::tempdir().unwrap());
+    for (variable, value) in
+        [("HTTPS_PROXY", "http://u:hush@[x"), ("all_proxy", "a b"), ("HTTP_PROXY", "http://h:port")]
+    {
+        let mut away = plimsoll(home.path(), &server);
+        let output = away.env(variable, value).args(["plan", "http://hub.invalid/m.gguf"]).assert().code(3);
+        let said = String::from_utf8(output.get_output().stderr.clone()).unwrap();
+        assert!(said.contains(&format!("{variable} names no proxy")) && !said.contains("hush"), "{said}");
+        // none is used on this machine
+        let mut here = plimsoll(home.path(), &server);
+        here.env(variable, value).args(["plan", "m:1b"]).assert().success();
+    }
+}

@@ -107,3 +107,33 @@ fn a_token_is_sent_to_its_host_only_and_never_printed() {
         assert!(!text.contains("secret"), "{text}");
     }
 }
+
+#[rstest]
+#[case("../../x.gguf")]
+#[case("a/..\\../x.gguf")]
+#[case("a/.\t./x.gguf")]
+fn a_list_that_leads_out_of_its_repository_is_refused(#[case] file: &'static str) {
+    for tree in [false, true] {
+        let hub = Server::start(move |seen| match seen.path.as_str() {
+            "/api/models/o/r" if !tree => Reply::ok(json!({ "siblings": [{ "rfilename": file }] }).to_string()),
+            path if path.contains("/tree/") => Reply::ok(json!([{ "path": file }]).to_string()),
+            _ => Reply::status(404),
+        });
+        let mut here = TestNetwork::new(&hub.url);
+        here.network().hf_token = Secret::new("hf_very_secret");
+        let said = here.load("hf://o/r").unwrap_err().to_string();
+        assert!(said.contains("which is outside of the repository"), "{said}");
+        assert!(hub.seen().iter().all(|seen| seen.path.starts_with("/api/models/o/r")), "nothing else is asked for");
+    }
+}
+
+#[test]
+fn an_address_that_leads_elsewhere_is_refused_unasked() {
+    let hub = Server::start(|_| Reply::status(404));
+    let here = TestNetwork::new(&hub.url);
+    for path in ["/o/r/tree/../../c", "/a/%2e%2e/x.gguf", "/o/r/resolve/main/../x.gguf"] {
+        let said = here.load(&hub.at(path)).unwrap_err().to_string();
+        assert!(said.contains("'..' in it leads to another path"), "{said}");
+    }
+    assert!(hub.seen().is_empty());
+}

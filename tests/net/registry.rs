@@ -99,3 +99,25 @@ fn without_a_network_the_reason_is_reported() {
         "{said}"
     );
 }
+
+#[test]
+fn a_header_is_that_of_the_registry_it_came_from() {
+    let with = |name: &'static str| {
+        Server::start(move |seen| match seen.path.as_str() {
+            "/v2/library/m/manifests/8b" => Reply::ok(json!({ "layers": [layer("model", 'a', 900)] }).to_string()),
+            path if path.contains("/blobs/") => file(seen, &small(name, 0)),
+            _ => Reply::status(404),
+        })
+    };
+    let (first, second) = (with("false"), with("true"));
+    let mut here = TestNetwork::new(&first.url);
+    let name = |here: &TestNetwork| {
+        let opened = here.load("m:8b").unwrap();
+        opened.header.metadata.get("general.name").unwrap().as_str().unwrap().to_owned()
+    };
+    assert_eq!(name(&here), "false");
+    here.network().registry.clone_from(&second.url);
+    assert_eq!(name(&here), "true", "the same digest, which no header proves");
+    let asked = second.seen().len();
+    assert_eq!((name(&here), second.seen().len()), ("true".to_owned(), asked + 1), "only its manifest again");
+}

@@ -6,8 +6,9 @@ use super::release::ReleaseTraits;
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::backend::cuda::MatrixUnits;
 use crate::engine::ggml::backend::{Cuda, Metal, Plain, Remote, Sycl, Vulkan};
-use crate::engine::ggml::tensor::BackendId;
+use crate::engine::ggml::tensor::{BackendId, NO_BACKEND};
 use crate::engine::id::EngineError;
+use crate::engine::request::gpu_count;
 use crate::machine::budget::VulkanLimits;
 use crate::machine::{Backend, Gpu, Machine, Os, presets};
 use crate::settings::{DeviceName, Settings, SplitMode};
@@ -57,6 +58,9 @@ fn vulkan(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> Vulkan {
 /// 0.1.161).
 const MAX_GPUS: usize = 15;
 
+// the CPU's place is behind them
+const _: () = assert!(MAX_GPUS < NO_BACKEND as usize);
+
 /// The machine's GPUs that are used, in the order in which they get layers: those that the user lists, else those of other
 /// computers first, then the local ones, integrated ones only if there are no others; without a split one of them
 /// (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
@@ -64,6 +68,7 @@ const MAX_GPUS: usize = 15;
 /// # Errors
 /// When the user names a GPU that the machine lacks, or there are more than llama.cpp can use.
 pub fn gpus(machine: &Machine, settings: &Settings) -> Result<Vec<usize>, EngineError> {
+    gpu_count(machine)?;
     let gpus = all_or_one(machine, settings)?;
     if gpus.len() > MAX_GPUS {
         return Err(EngineError::Settings(format!(
@@ -138,4 +143,20 @@ pub fn usual_gpus(machine: &Machine) -> Vec<usize> {
     let discrete = of(&|gpu| gpu.computer.is_none() && !gpu.integrated);
     let local = if discrete.is_empty() { of(&|gpu| gpu.computer.is_none()) } else { discrete };
     [remote, local].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixtures;
+
+    #[test]
+    fn gpus_are_counted_before_they_get_a_place() {
+        let card = fixtures::card().gpus[0].clone();
+        let refused = |count: usize| {
+            gpus(&fixtures::machine(vec![card.clone(); count]), &Settings::default()).unwrap_err().to_string()
+        };
+        assert!(refused(16).contains("more than 15 GPUs"));
+        assert!(refused(255).contains("at most 254 GPUs"));
+    }
 }

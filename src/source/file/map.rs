@@ -2,10 +2,12 @@
 //!
 //! A map has two dangers that reading has not: touching a page beyond the end of the file raises SIGBUS, and mapped
 //! bytes may change after they were read. So nothing outside refers to the map: a piece is copied, and the file's
-//! length is checked before and after. What remains is a file that another program truncates, or a disk that fails, in
-//! the moment of copying.
+//! length and the time of its last change are checked before and after. A file that was written to of late is not mapped at
+//! all, since whoever writes it may truncate it. What remains is a file that is first written to, or a disk that fails, in the
+//! moment of copying.
 
 use std::fs::File;
+use std::time::{Duration, SystemTime};
 
 use memmap2::{Advice, Mmap, MmapOptions};
 
@@ -14,27 +16,41 @@ const WINDOW: u64 = 4 << 20;
 /// Bytes that are copied at once: few enough to stay in a core's cache until they are parsed.
 const PIECE: usize = 256 << 10;
 
+/// Since when nothing may have been written to a file that is mapped.
+const SETTLED: Duration = Duration::from_mins(1);
+
 /// A map of one window of a file, which moves forward with the pieces.
 #[derive(Debug)]
 pub struct Map {
     size: u64,
+    /// When the file was last written to.
+    changed: SystemTime,
     /// Its offset in the file, and its bytes.
     window: Option<(u64, Mmap)>,
 }
 
 impl Map {
-    /// A map of `file`, of which nothing is mapped yet; none for files on a network or in FUSE, whose pages may come
-    /// late or not at all.
+    /// A map of `file`, of which nothing is mapped yet; none for files that were written to within the last minute, and for
+    /// those on a network or in FUSE, whose pages may come late or not at all.
     pub fn of(file: &File, size: u64) -> Option<Self> {
-        is_on_this_computer(file).then_some(Self { size, window: None })
+        let changed = file.metadata().ok()?.modified().ok()?;
+        // a time to come is no time since which nothing was written
+        let is_settled = changed.elapsed().is_ok_and(|since| since > SETTLED);
+        (is_settled && is_on_this_computer(file)).then_some(Self { size, changed, window: None })
     }
 
-    /// Copies at most `len` bytes from `offset` on to `piece`; false if the file no longer has them, or the system
-    /// refuses to map them.
+    /// Copies at most `len` bytes from `offset` on to `piece`; false if the file no longer has them or was written to
+    /// meanwhile, or the system refuses to map them.
     pub fn copy(&mut self, file: &File, offset: u64, len: usize, piece: &mut Vec<u8>) -> bool {
+        let changed = self.changed;
         let Some(bytes) = self.window(file, offset) else { return false };
         let bytes = bytes.get(..len.min(PIECE)).unwrap_or(bytes);
-        let reaches = || file.metadata().is_ok_and(|about| about.len().checked_sub(offset) >= Some(bytes.len() as u64));
+        let reaches = || {
+            file.metadata().is_ok_and(|about| {
+                let reaches = about.len().checked_sub(offset) >= Some(bytes.len() as u64);
+                reaches && about.modified().is_ok_and(|now| now == changed)
+            })
+        };
         if bytes.is_empty() || !reaches() {
             return false;
         }
@@ -111,6 +127,15 @@ mod tests {
 
     use super::*;
 
+    /// A map of a file that was written a while ago.
+    fn map_of(file: &File) -> Map {
+        let changed = SystemTime::now() - Duration::from_hours(1);
+        file.set_modified(changed).unwrap();
+        // as the file system rounds it
+        let changed = file.metadata().unwrap().modified().unwrap();
+        Map { size: file.metadata().unwrap().len(), changed, window: None }
+    }
+
     /// How much of `path` this process has mapped, and how much of that is resident: KiB, as proc(5) says.
     #[cfg(target_os = "linux")]
     fn mapped(path: &Path) -> (u64, u64) {
@@ -128,7 +153,7 @@ mod tests {
     fn no_more_is_resident_than_was_copied() {
         let file = NamedTempFile::new().unwrap();
         file.as_file().set_len(64 << 20).unwrap();
-        let mut map = Map { size: 64 << 20, window: None };
+        let mut map = map_of(file.as_file());
         let mut piece = Vec::new();
         for offset in [64 << 10, 320 << 10, WINDOW, 9 * WINDOW + 5] {
             assert!(map.copy(file.as_file(), offset, 200 << 10, &mut piece));
@@ -146,7 +171,7 @@ mod tests {
         let bytes: Vec<u8> = (0..9_000_001_u32).map(|at| (at % 251) as u8).collect();
         let file = NamedTempFile::new().unwrap();
         fs::write(file.path(), &bytes).unwrap();
-        let mut map = Map { size: bytes.len() as u64, window: None };
+        let mut map = map_of(file.as_file());
         let (mut piece, mut at) = (Vec::new(), 12_345);
         while at < bytes.len() {
             assert!(map.copy(file.as_file(), at as u64, 100_000, &mut piece));
@@ -162,9 +187,11 @@ mod tests {
         for left in [0, 1, 4096, 100_000, 5 << 20] {
             let mut piece = Vec::new();
             file.as_file().set_len(6 << 20).unwrap();
-            let mut map = Map { size: 6 << 20, window: None };
+            let mut map = map_of(file.as_file());
             assert!(map.copy(file.as_file(), 0, 4096, &mut piece));
             file.as_file().set_len(left).unwrap();
+            // the size alone tells
+            map.changed = file.as_file().metadata().unwrap().modified().unwrap();
             // in the window that is mapped, and in one that is mapped now
             for offset in [4096, 100_000, 5 << 20] {
                 let there = offset + PIECE as u64 <= left;
@@ -179,7 +206,25 @@ mod tests {
         // what may not be read may not be mapped
         let blind = fs::File::options().append(true).open(file.path()).unwrap();
         blind.set_len(10).unwrap();
-        assert!(!Map { size: 10, window: None }.copy(&blind, 0, 10, &mut Vec::new()));
+        let changed = blind.metadata().unwrap().modified().unwrap();
+        assert!(!Map { size: 10, changed, window: None }.copy(&blind, 0, 10, &mut Vec::new()));
+    }
+
+    #[test]
+    fn what_is_being_written_is_not_mapped() {
+        let file = NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        for since in [Duration::ZERO, Duration::from_secs(50)] {
+            file.as_file().set_modified(SystemTime::now() - since).unwrap();
+            assert!(Map::of(file.as_file(), 1 << 20).is_none(), "{since:?}");
+        }
+        file.as_file().set_modified(SystemTime::now() + Duration::from_hours(1)).unwrap();
+        assert!(Map::of(file.as_file(), 1 << 20).is_none(), "a clock that was set back");
+        let mut map = map_of(file.as_file());
+        assert!(map.copy(file.as_file(), 0, 4096, &mut Vec::new()));
+        // it grows: what is there is not mapped any longer
+        file.as_file().set_len(2 << 20).unwrap();
+        assert!(!map.copy(file.as_file(), 0, 4096, &mut Vec::new()));
     }
 
     #[cfg(target_os = "linux")]

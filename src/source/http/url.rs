@@ -28,6 +28,12 @@ impl Url {
         url::Url::parse(text).map(Self::without_fragment).map_err(sentence)
     }
 
+    /// Whether `text` is the address of a proxy, whose scheme may be left out.
+    pub fn is_of_proxy(text: &str) -> bool {
+        let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        url::Url::parse(&whole).is_ok_and(|url| url.has_host())
+    }
+
     /// Resolves a `Location` field of a response from this address; none if it is not http or https.
     pub fn join(&self, location: &str) -> Option<Self> {
         match url::Url::parse(location) {
@@ -184,6 +190,16 @@ mod tests {
             ["http://127.example", "http://10.0.0.1", "http://localhost.example", "https://xn--mnchen-3ya.example"]
         {
             assert!(!url(away).is_loopback(), "{away}");
+        }
+    }
+
+    #[test]
+    fn proxies_are_addresses_with_or_without_a_scheme() {
+        for proxy in ["http://h:8080", "h:8080", "socks5://u:p@h", "https://[::1]:3128/", "10.0.0.1"] {
+            assert!(Url::is_of_proxy(proxy), "{proxy}");
+        }
+        for none in ["http://h:port", "a b", "http://", "http://u:p@[x", "h:99999"] {
+            assert!(!Url::is_of_proxy(none), "{none}");
         }
     }
 
