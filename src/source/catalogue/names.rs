@@ -278,9 +278,15 @@ impl Known {
     }
 }
 
+/// Bytes of a name with its repository and file, at most; longer ones mean no entry.
+const LONGEST: usize = 2 * crate::text::LONGEST_NAME;
+
 /// The entries that a name of another place may mean, the best first, and how well they fit. Different sizes, versions and
 /// kinds of a model are never among them.
 fn fitting(name: &str) -> Vec<Fitting> {
+    if name.len() > LONGEST {
+        return Vec::new();
+    }
     let asked = Name::read(name);
     let undated = asked.without(Name::is_date);
     let fits = |known: &'static Known| {
@@ -299,6 +305,9 @@ struct Fitting {
     /// Whether the name says nothing else.
     is_all: bool,
 }
+
+/// Bytes of a name with its repository and file, at most; longer ones mean no entry.
+const LONGEST: usize = 2 * crate::text::LONGEST_NAME;
 
 /// The entries that a name of another place may mean, the best first: one model in one size, and its files with and without
 /// a block that predicts further tokens. What was trained on from a model is taken for it. Empty if the name could mean two
