@@ -60,13 +60,13 @@ pub(super) fn last() -> Result<PathBuf, String> {
     }
 }
 
-/// Keeps the plan for `--last`.
+/// Keeps the plan for `--last`, without what may be secret in the address of its model.
 ///
 /// # Errors
 /// One sentence if it cannot be written.
 pub(super) fn keep_last(scenario: &Scenario) -> Result<(), String> {
     let path = last_file()?;
-    files::keep(&path, &scenario.toml(), true)
+    files::keep(&path, &scenario.without_secrets().toml(), true)
         .map_err(|error| format!("'{}' cannot be written: {error}", path.display()))
 }
 
