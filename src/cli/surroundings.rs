@@ -61,6 +61,16 @@ fn seen(name: &str, value: &str) -> String {
     seen.map_or_else(|| HIDDEN.to_owned(), |value| one_line(&value))
 }
 
+/// A sentence without the values of variables that may not be seen.
+pub(super) fn without_values(sentence: &str) -> String {
+    // a value that is no text is in no sentence
+    let all =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let hidden = all.filter(|(name, value)| manual::is_told(name) && seen(name, value) == HIDDEN);
+    let hide = |text: String, (_, value): (String, String)| text.replace(&format!("'{value}'"), &format!("'{HIDDEN}'"));
+    hidden.fold(without_secrets(sentence), hide)
+}
+
 /// What stands behind an option of this program.
 #[derive(Clone, Copy)]
 enum Follows {
@@ -101,7 +111,7 @@ pub(super) fn arguments(arguments: &[OsString]) -> String {
         let word = one_line(&word.to_string_lossy());
         let option = word.split('=').next().unwrap_or(&word).to_owned();
         let next = if word.starts_with('-') { Follows::behind(&option) } else { None };
-        match (std::mem::replace(&mut follows, None), next, word.split_once('=')) {
+        match (follows.take(), next, word.split_once('=')) {
             (_, Some(next), Some((name, value))) => format!("{name}={}", next.seen(value)),
             (_, Some(next), None) => {
                 follows = Some(next);

@@ -3,6 +3,7 @@
 //! A [`ShownCommand`] is made of a command's words alone, by what the rows of options let be seen
 //! ([`crate::settings::seen`]); everything else is hidden. Nothing in it was private, so that it needs no care afterwards.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -130,14 +131,14 @@ impl WordFilter {
             if attached.is_none() && option.values() > 0 {
                 self.expects = Some((option, option.values()));
             }
-            return Shown::Word(with_value(name, attached.map(|value| option.seen(value))));
+            return Shown::Word(with_value(name, attached.map(|value| seen_or_hidden(option.seen(value)))));
         }
         if let Some((option, left)) = expects {
             self.expects = (left > 1).then_some((option, left - 1));
-            return Shown::Value(option.seen(word).map(|value| value.into_owned()));
+            return Shown::Value(option.seen(word).map(Cow::into_owned));
         }
         if is_option(name) {
-            return Shown::Word(with_value(name, attached.map(|_| None::<&str>)));
+            return Shown::Word(with_value(name, attached.map(|_| HIDDEN.into())));
         }
         match variable(word).or_else(|| program(word)).or_else(|| image(word)) {
             Some(shown) => Shown::Word(shown),
@@ -156,11 +157,12 @@ fn known(name: &str) -> Option<ServerOption> {
     ServerOption::named(name).or_else(|| command::koboldcpp(name))
 }
 
-fn with_value(name: &str, value: Option<Option<impl AsRef<str>>>) -> String {
-    match value {
-        None => name.to_owned(),
-        Some(value) => format!("{name}={}", value.as_ref().map_or(HIDDEN, AsRef::as_ref)),
-    }
+fn with_value(name: &str, value: Option<Cow<'_, str>>) -> String {
+    value.map_or_else(|| name.to_owned(), |value| format!("{name}={value}"))
+}
+
+fn seen_or_hidden(value: Option<Cow<'_, str>>) -> Cow<'_, str> {
+    value.unwrap_or(Cow::Borrowed(HIDDEN))
 }
 
 /// Whether a word is the name of an option that is not known: `--any-name`, `-abc`.
@@ -180,7 +182,7 @@ pub(super) fn is_option(word: &str) -> bool {
 /// `NAME=value`, with what may be seen of the value.
 pub(super) fn variable(word: &str) -> Option<String> {
     let (name, value) = word.split_once('=')?;
-    is_variable(name).then(|| with_value(name, Some(of_variable(name, value))))
+    is_variable(name).then(|| with_value(name, Some(seen_or_hidden(of_variable(name, value)))))
 }
 
 /// Whether this is the name of a variable as programs have them: `HF_TOKEN`.
@@ -199,9 +201,9 @@ fn program(word: &str) -> Option<String> {
     // `llama-server-cuda`
     let within = || PROGRAMS.iter().find(|known| name.contains(**known));
     let name = known.or_else(within).filter(|_| word.chars().all(is_printable))?;
-    let folders: Vec<String> = word.split(['/', '\\']).rev().skip(1).filter_map(build).collect();
-    let folders: String = folders.iter().rev().map(|folder| format!("/{folder}")).collect();
-    Some(if folders.is_empty() { (*name).to_owned() } else { format!("{folders}/{name}") })
+    let (folders, _) = word.rsplit_once(['/', '\\']).unwrap_or_default();
+    let builds: Vec<String> = folders.split(['/', '\\']).filter_map(build).collect();
+    Some(if builds.is_empty() { (*name).to_owned() } else { format!("/{}/{name}", builds.join("/")) })
 }
 
 /// The name of a build in that of a folder, without what else is in it.

@@ -101,13 +101,13 @@ fn a_message_of_a_log_is_shared_without_values() {
         for (option, _) in ServerOption::all().into_iter().filter(|(_, option)| option.takes_value()) {
             for form in forms(option, value) {
                 let line = format!("error: started with {form} and more");
-                assert_hidden(&line, &share::anonymous(&[line.clone()], &[]).join("\n"));
+                assert_hidden(&line, &share::anonymous(std::slice::from_ref(&line), &[]).join("\n"));
             }
         }
         for name in variables() {
             for form in assignments(name, value) {
                 let line = format!("server config env=\"map[{form} OLLAMA_NUM_PARALLEL:4]\"");
-                assert_hidden(&line, &share::anonymous(&[line.clone()], &[]).join("\n"));
+                assert_hidden(&line, &share::anonymous(std::slice::from_ref(&line), &[]).join("\n"));
             }
         }
     }

@@ -235,7 +235,7 @@ fn bash_completes(#[case] line: &str, #[case] expected: &[&str]) {
 #[cfg(target_os = "linux")]
 fn replies(sandbox: &Sandbox, words: &[&str]) -> Vec<Vec<String>> {
     let line = words.join(" ");
-    let words: String = words.iter().map(|word| format!(" {word:?}")).collect();
+    let words = words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" ");
     let script = sandbox.plimsoll().args(["completions", "bash"]).assert().success().get_output().stdout.clone();
     let script = sandbox.file("plimsoll.bash", &script);
     assert!(!fs::read_to_string(&script).unwrap().contains("compgen -f"), "names of files would stand as they are");
@@ -294,7 +294,7 @@ fn what_bash_completes_names_the_very_file_or_nothing() {
             [one] => one.rsplit('/').next().unwrap(),
             other => panic!("one word each: {other:?}"),
         })
-        .filter(|name| name.ends_with(".gguf"))
+        .filter(|name| name.contains(".gguf"))
         .collect();
     for name in harmless {
         assert!(names.contains(&name), "{name}: {names:?}\n{listed}");
