@@ -24,7 +24,7 @@ use crate::engine::PlanRequest;
 use crate::named::named;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
-use crate::text::one_line;
+use crate::text::{is_printable, one_line};
 
 pub use head::{AnswerSource, Head, ModelSource, PlanSource};
 pub(crate) use json::PlanRecord;
@@ -195,14 +195,14 @@ impl ExportFormat {
             None => Scenario::of(input.request, scenario::reference(input.location).as_deref()),
         };
         Ok(match self {
-            Self::Modelfile => ollama::modelfile(input),
+            Self::Modelfile => ollama::modelfile(input)?,
             Self::Options => ollama::options_json(input),
-            Self::Environment => ollama::shell(input),
-            Self::Systemd => ollama::systemd(input),
+            Self::Environment => ollama::shell(input)?,
+            Self::Systemd => ollama::systemd(input)?,
             Self::LlamaServer => llama_server::command(input)?,
             Self::Compose => container::compose(input)?,
             Self::Kubernetes => container::kubernetes(input)?,
-            Self::Plimsoll => scenario().command(),
+            Self::Plimsoll => scenario().command()?,
             Self::Scenario => scenario().toml(),
             Self::Json => {
                 json(input.plan).map_err(|error| format!("the plan cannot be written as JSON: {error}"))? + "\n"
@@ -261,9 +261,17 @@ impl fmt::Display for Caption {
     }
 }
 
-/// `text` of YAML in quotes.
+/// `text` of YAML in quotes; what is not printable is written out (YAML 1.2, 5.7).
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", one_line(text).replace('\\', "\\\\").replace('"', "\\\""))
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '\\' | '"' => out.extend(['\\', c]),
+            c if is_printable(c) => out.push(c),
+            c => out += &format!("\\U{:08X}", u32::from(c)),
+        }
+    }
+    out + "\""
 }
 
 /// `text` as a comment of one line for a shell.
@@ -291,5 +299,12 @@ mod tests {
     #[test]
     fn line_breaks_cannot_end_a_comment() {
         assert_eq!(comment("a\nrm b"), "# a rm b\n");
+    }
+
+    #[test]
+    fn quoted_text_is_read_as_it_was() {
+        for text in ["a\"b\\c", "tab\tbreak\nmark\u{202e}", "$HOME: #x", "", "\u{1f600}"] {
+            assert_eq!(serde_saphyr::from_str::<String>(&quoted(text)).unwrap(), text);
+        }
     }
 }

@@ -105,6 +105,27 @@ pub(crate) fn cannot_read(path: &Path, why: &str) -> String {
 /// # Errors
 /// Those of the file system, without a path; [`io::ErrorKind::AlreadyExists`] if there is something and not `overwrite`.
 pub(crate) fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+    write_for(Readers::Others, path, text, overwrite)
+}
+
+/// As [`write`], for the eyes of this user alone: what it holds may be private.
+///
+/// # Errors
+/// As there.
+pub(crate) fn write_private(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+    write_for(Readers::Owner, path, text, overwrite)
+}
+
+/// Who may read a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Readers {
+    /// This user alone.
+    Owner,
+    /// Whoever may read what is there, or else a new file.
+    Others,
+}
+
+fn write_for(readers: Readers, path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
     sweep(folder(path), |name| name.starts_with(HALF) && name.ends_with(PART));
     let path = match fs::metadata(path) {
         Ok(_) if !overwrite => return Err(io::ErrorKind::AlreadyExists.into()),
@@ -112,14 +133,38 @@ pub(crate) fn write(path: &Path, text: &str, overwrite: bool) -> io::Result<()> 
         Ok(_) => fs::canonicalize(path)?,
         Err(_) => path.to_owned(),
     };
-    whole(&path, text, overwrite).map_err(|error| {
+    whole(readers, &path, text, overwrite).map_err(|error| {
         let said = error.to_string();
         // the path in it would be that of the file beside
         io::Error::new(error.kind(), said.split(" at path ").next().unwrap_or_default())
     })
 }
 
-/// As [`write`], in a folder of this program, which need not exist.
+/// A new file to write to bit by bit, or the one that is there if `append`, which is for this user alone where it is new.
+///
+/// # Errors
+/// Those of the file system; [`io::ErrorKind::AlreadyExists`] if there is something and not `append`.
+pub(crate) fn create_private(path: &Path, append: bool) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.append(append).write(true);
+    if append {
+        options.create(true);
+    } else {
+        options.create_new(true);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(OWN);
+    }
+    options.open(path)
+}
+
+/// The permissions of a file for its owner alone.
+#[cfg(unix)]
+const OWN: u32 = 0o600;
+
+/// As [`write_private`], in a folder of this program, which need not exist.
 ///
 /// # Errors
 /// As there.
@@ -129,7 +174,7 @@ pub(crate) fn keep(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
     sweep(folder(path), |name| {
         name.strip_prefix(".tmp").is_some_and(|rest| rest.len() == 6 && rest.bytes().all(|c| c.is_ascii_alphanumeric()))
     });
-    write(path, text, overwrite)
+    write_private(path, text, overwrite)
 }
 
 /// Writes the file at `path`, one of this program's, anew: `change` makes its text of what is there, which is none where
@@ -201,26 +246,29 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn whole(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
-    let mut new = beside(path).prefix(HALF).suffix(PART).tempfile_in(folder(path))?;
+fn whole(readers: Readers, path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
+    let mut new = beside(readers, path).prefix(HALF).suffix(PART).tempfile_in(folder(path))?;
     new.write_all(text.as_bytes())?;
     new.as_file().sync_all()?;
     let persisted = if overwrite { new.persist(path) } else { new.persist_noclobber(path) };
     persisted.map(drop).map_err(|error| error.error)
 }
 
-/// How the file beside `path` is made: with the permissions that the one there has, or else a new file gets.
+/// How the file beside `path` is made: for its owner, or with the permissions that the one there has or else a new file gets.
 #[cfg(unix)]
-fn beside(path: &Path) -> tempfile::Builder<'static, 'static> {
+fn beside(readers: Readers, path: &Path) -> tempfile::Builder<'static, 'static> {
     use std::os::unix::fs::PermissionsExt as _;
     let mut builder = tempfile::Builder::new();
     let there = fs::metadata(path).map(|about| about.permissions());
-    builder.permissions(there.unwrap_or_else(|_| fs::Permissions::from_mode(0o666)));
+    builder.permissions(match readers {
+        Readers::Owner => fs::Permissions::from_mode(OWN),
+        Readers::Others => there.unwrap_or_else(|_| fs::Permissions::from_mode(0o666)),
+    });
     builder
 }
 
 #[cfg(not(unix))]
-fn beside(_: &Path) -> tempfile::Builder<'static, 'static> {
+fn beside(_: Readers, _: &Path) -> tempfile::Builder<'static, 'static> {
     tempfile::Builder::new()
 }
 
@@ -299,6 +347,28 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "two");
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
         assert!(write(Path::new("/dev/null"), "", true).unwrap_err().to_string().contains("a device"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_may_be_private_is_for_its_owner() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        let path = folder.path().join("last.toml");
+        fs::write(&path, "of an older version").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        keep(&path, "one", true).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        let share = folder.path().join("share.json");
+        write_private(&share, "two", false).unwrap();
+        assert_eq!(mode(&share), 0o600);
+        for append in [false, true] {
+            let record = folder.path().join(format!("record-{append}"));
+            create_private(&record, append).unwrap();
+            assert_eq!(mode(&record), 0o600);
+            assert_eq!(create_private(&record, append).is_ok(), append);
+        }
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod prefix;
 mod reader;
 pub mod sample;
 pub mod share;
+mod shown;
 mod under_way;
 
 use std::collections::BTreeMap;
@@ -46,9 +47,9 @@ use serde::Serialize;
 use crate::units::Bytes;
 
 pub(crate) use command::program;
-pub use command::{CommandLine, PROGRAMS};
 #[cfg(feature = "running")]
-pub(crate) use command::{is_secret, words};
+pub(crate) use command::words;
+pub use command::{CommandLine, PROGRAMS};
 pub use context::{ObservedContext, ObservedSettings};
 pub use driver::{CardMemory, ProcessMemory};
 pub use event::Event;
@@ -58,6 +59,7 @@ pub use memory::{CacheSize, TablePhase, TableRow};
 pub use model::{ObservedDevice, ObservedModel};
 pub use ollama::{OllamaEstimate, PsRow, gpu_percent, ollama_ps};
 pub use reader::Reader;
+pub use shown::ShownCommand;
 
 /// What is kept at most of a text of any length.
 pub mod limits {

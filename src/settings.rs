@@ -24,6 +24,7 @@ mod placement;
 pub mod program_defaults;
 mod programs;
 mod release;
+pub mod seen;
 mod turn;
 
 use std::str::FromStr;

@@ -37,6 +37,7 @@ use crate::gguf::{ByteSource, GgufError, Header};
 use crate::model::ModelError;
 use crate::text;
 
+pub use crate::text::without_secrets;
 pub use catalogue::CatalogueError;
 pub use file::LocalFile;
 pub use hub::{HfReference, Repository, RepositoryFile};
@@ -47,7 +48,6 @@ pub use reference::{Listed, is_repository, load, projector, repository};
 #[cfg(feature = "net")]
 pub use remote::{Network, ago, limit_network};
 pub use roots::Roots;
-pub use roots::without_secrets;
 pub use tag::{ExplicitKnobs, TagParameters};
 
 /// The header of the default model, Llama 3.1 8B in `Q4_K_M`.

@@ -47,6 +47,24 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// `word`, if what is written of it is the same again: a path with a tab, a line break or a mark of direction would become
+/// another one, or hide what it is.
+///
+/// # Errors
+/// One sentence without its full stop.
+pub fn exact(word: &str) -> Result<&str, String> {
+    let odd = |c: char| !is_printable(c) || c == char::REPLACEMENT_CHARACTER;
+    match word.chars().find(|c| odd(*c)) {
+        None => Ok(word),
+        Some(c) => Err(format!(
+            "'{}' has the character {} in it, with which it would be written as another name: rename the file, or make a \
+             link to it",
+            quoted(word),
+            c.escape_unicode()
+        )),
+    }
+}
+
 /// `word` as one printable word of a POSIX shell, quoted if necessary.
 pub fn shell_word(word: &str) -> String {
     let word = &*one_line(word);
@@ -107,6 +125,23 @@ pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(out)
 }
 
+/// `text` without users' names, passwords and queries in the addresses in it.
+pub fn without_secrets(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find("://") {
+        let (before, after) = rest.split_at(start + 3);
+        out += before;
+        let end = after.find(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '<' | '>')).unwrap_or(after.len());
+        let (address, more) = after.split_at(end);
+        let address = address.split(['?', '#']).next().unwrap_or_default();
+        let (host, path) = address.find(['/', '\\']).map_or((address, ""), |slash| address.split_at(slash));
+        out += host.rsplit('@').next().unwrap_or(host);
+        out += path;
+        rest = more;
+    }
+    out + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +159,15 @@ mod tests {
         assert_eq!(shell_word("my model.gguf"), "'my model.gguf'");
         assert_eq!(shell_word("it's; rm -rf"), r"'it'\''s; rm -rf'");
         assert_eq!(shell_word(""), "''");
+    }
+
+    #[test]
+    fn a_name_that_would_be_another_one_is_refused() {
+        for c in refused().chain(['\u{fffd}']) {
+            let why = exact(&format!("a{c}b")).unwrap_err();
+            assert!(why.chars().all(is_printable) && why.contains("rename"), "{why}");
+        }
+        assert_eq!(exact("名前 $(x) 'y'.gguf"), Ok("名前 $(x) 'y'.gguf"));
     }
 
     #[test]
@@ -157,5 +201,23 @@ mod tests {
         let text = "\u{1b}[1;31mred\u{1b}[0m\n\u{1b}[2Jcleared \u{1b}";
         assert_eq!(shown(text, true), "\u{1b}[1;31mred\u{1b}[0m\n[2Jcleared ");
         assert_eq!(shown(text, false), "[1;31mred[0m\n[2Jcleared ");
+    }
+}
+
+#[cfg(test)]
+mod secrets_tests {
+    use super::without_secrets;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("https://me:pass@host:80/a/b.gguf?token=x#y", "https://host:80/a/b.gguf")]
+    #[case("'https://host/a?X-Amz-Signature=x' was not found: HTTP 404", "'https://host/a' was not found: HTTP 404")]
+    #[case("http://u@h and http://v:w@i/", "http://h and http://i/")]
+    #[case("hf://owner/repo:Q4_K_M", "hf://owner/repo:Q4_K_M")]
+    #[case("catalogue:qwen3-8b@q8_0", "catalogue:qwen3-8b@q8_0")]
+    #[case("http://a@b@c/d@e", "http://c/d@e")]
+    #[case("", "")]
+    fn addresses_lose_what_may_be_secret(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(without_secrets(text), shown);
     }
 }

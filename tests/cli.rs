@@ -2,6 +2,7 @@
 
 mod apply;
 mod bug_reports;
+mod canary;
 mod check;
 mod commands;
 mod config;

@@ -63,7 +63,7 @@ fn section(out: &mut String, title: &str, text: &str) {
 }
 
 fn failure(error: &CliError) -> String {
-    format!("error: {}\n", without_secrets(&one_line(error.sentence())))
+    format!("error: {}\n", surroundings::without_values(&one_line(error.sentence())))
 }
 
 /// The plan, or why there is none.

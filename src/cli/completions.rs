@@ -13,7 +13,6 @@ use crate::hardware::remembered::{SavedMachines, THIS_MACHINE};
 use crate::library;
 use crate::machine::presets;
 use crate::source::Roots;
-use crate::text::is_printable;
 
 /// What values are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -42,7 +41,8 @@ impl Kind {
     }
 }
 
-/// The values that begin with `prefix`, one a line; of what cannot be read there are none.
+/// The values that begin with `prefix`, one a line; of what cannot be read there are none. Names come with downloads: one
+/// that means something to a shell is typed by hand, or not at all.
 pub(super) fn values(kind: Kind, prefix: &str) -> String {
     let all: Vec<String> = match kind {
         Kind::Model => {
@@ -56,8 +56,13 @@ pub(super) fn values(kind: Kind, prefix: &str) -> String {
         Kind::Card => presets::all().iter().map(|preset| preset.name.clone()).collect(),
     };
     let begins = |value: &str| value.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-    let fits = all.iter().map(String::as_str).filter(|value| begins(value) && value.chars().all(is_printable));
+    let fits = all.iter().map(String::as_str).filter(|value| begins(value) && value.chars().all(is_harmless));
     fits.flat_map(|value| [value, "\n"]).collect()
+}
+
+/// Whether a character is only itself to every shell, at least behind a backslash or in quotes.
+fn is_harmless(c: char) -> bool {
+    c.is_alphanumeric() || "-_./:@+=,% ".contains(c) || cfg!(windows) && c == '\\'
 }
 
 /// Prints the script for `shell`.
@@ -66,7 +71,11 @@ pub(super) fn print(shell: Shell) -> Result<(), CliError> {
     clap_complete::generate(shell, &mut manual::command(), "plimsoll", &mut script);
     let script = String::from_utf8_lossy(&script);
     let script = match shell {
-        Shell::Bash => script.replace("complete -F _plimsoll ", "complete -F _plimsoll_known ") + &bash(),
+        // files are left to bash itself, which quotes their names
+        Shell::Bash => {
+            let script = script.replace("COMPREPLY=($(compgen -f \"${cur}\"))", "COMPREPLY=()");
+            script.replace("complete -F _plimsoll ", "complete -F _plimsoll_known ") + &bash()
+        }
         Shell::Zsh => zsh(&script),
         Shell::Fish => script.into_owned() + &fish(),
         _ => script.into_owned(),
@@ -83,19 +92,25 @@ fn with_model() -> Vec<String> {
     all.get_subcommands().filter(has_model).map(|command| command.get_name().to_owned()).collect()
 }
 
-/// bash takes a word with `:` or `@` for several, of which it replaces the last.
+/// bash takes a word with `:` or `@` for several, of which it replaces the last. What it completes is a word as it is typed:
+/// with backslashes where a shell needs them, or as it is within quotes that are open.
 fn bash() -> String {
     let options = |kind: Kind| kind.options().iter().map(|option| format!("--{option}")).collect::<Vec<_>>().join("|");
     format!(
         r#"
 _plimsoll_known() {{
-    local kind="" typed="${{COMP_LINE:0:COMP_POINT}}" value
-    typed="${{typed##*[[:space:]]}}"
+    local kind="" line="${{COMP_LINE:0:COMP_POINT}}" typed="" quoted="" value
+    local open='[[:space:]]["'"'"']([^"'"'"']*)$' word='(([^[:space:]\\]|\\.)*)$'
+    if [[ $line =~ $open ]]; then
+        typed="${{BASH_REMATCH[1]}}" quoted=1
+    elif [[ $line =~ $word ]]; then
+        typed="${{BASH_REMATCH[1]//\\/}}"
+    fi
     _plimsoll "$@"
     case "$3" in
         {model}) kind=model ;;
         {machine}) kind=machine ;;
-        {card}) kind=card; typed="${{2//\\/}}" ;;
+        {card}) kind=card ;;
         -*) ;;
         *) case " plimsoll {commands} " in
             *" ${{COMP_WORDS[1]}} "*) [[ $COMP_CWORD -gt 1 ]] && kind=model ;;
@@ -103,12 +118,12 @@ _plimsoll_known() {{
         esac ;;
     esac
     [[ -z $kind || $typed == -* ]] && return
-    [[ $kind != card ]] || compopt -o filenames 2>/dev/null
-    typed="${{typed#[\"\']}}"
     local cut="${{typed%"${{typed##*[:@]}}"}}"
-    [[ $kind == card ]] && cut=""
+    [[ -z $quoted ]] || cut=""
     while IFS= read -r value; do
-        COMPREPLY+=("${{value:${{#cut}}}}")
+        value="${{value:${{#cut}}}}"
+        [[ -n $quoted ]] || printf -v value %q "$value"
+        COMPREPLY+=("$value")
     done < <(plimsoll complete-values "$kind" "$typed" 2>/dev/null)
 }}
 "#,

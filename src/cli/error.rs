@@ -12,7 +12,7 @@ use super::args::Cli;
 use super::style::Style;
 use crate::engine::EngineError;
 use crate::model::ModelError;
-use crate::source::{SourceError, without_secrets};
+use crate::source::SourceError;
 use crate::text;
 
 /// Characters of a sentence.
@@ -40,7 +40,7 @@ impl CliError {
             Self::NotLoaded(_) => 4,
             Self::Terminal(_) => 1,
         };
-        tracing::error!("exit status {status}: {}", without_secrets(self.sentence()));
+        tracing::error!("exit status {status}: {}", super::surroundings::without_values(self.sentence()));
         say(&format!("error: {}", shortened(self.sentence())));
         ExitCode::from(status)
     }

@@ -15,6 +15,7 @@ use super::style::{BarGlyphs, Style};
 use super::{questions, resolve};
 use crate::engine::{EngineVersion, PlanRequest};
 use crate::export::{Caption, PlanSource};
+use crate::page::markdown::Escaped;
 use crate::page::palette::Tone;
 use crate::page::{Breaks, Hue, Page, glyphs, svg, terminal};
 use crate::plan::Plan;
@@ -152,7 +153,7 @@ fn caption(page: &PageContent, request: &PlanRequest, plan: &Plan) -> Caption {
 
 /// The page as Markdown, and below it what its figures are for.
 fn captioned(page: &PageContent, request: &PlanRequest, plan: &Plan, answered: bool) -> String {
-    format!("{}\n*{}*\n", page.markdown(answered), caption(page, request, plan))
+    format!("{}\n*{}*\n", page.markdown(answered), Escaped::of(&caption(page, request, plan).to_string()))
 }
 
 /// What the figures of a page are for, and the page.
@@ -222,8 +223,9 @@ fn handout(
             Ok(page) => {
                 if let PageContent::Lessons(lesson) = &page {
                     let lesson = &lesson.lesson;
-                    let told = [std::slice::from_ref(&lesson.answer), &lesson.telling()].concat().join("\n\n");
-                    answers += &format!("\n## {}\n\n{told}\n", lesson.title);
+                    let told = [std::slice::from_ref(&lesson.answer), &lesson.telling()].concat();
+                    let told: Vec<String> = told.iter().map(|told| Escaped::of(told).to_string()).collect();
+                    answers += &format!("\n## {}\n\n{}\n", Escaped::of(lesson.title), told.join("\n\n"));
                 }
                 pictures.push((format!("{name}.svg"), picture(&page, request, plan, Tone::Light, args.answers)));
                 // the picture stands below the heading
@@ -233,7 +235,9 @@ fn handout(
                 let picture = format!("![{title}]({name}.svg)\n{rest}");
                 (title, picture)
             }
-            Err(error) => (topic.page().title().to_owned(), format!("Not for this model: {error}.\n")),
+            Err(error) => {
+                (topic.page().title().to_owned(), format!("Not for this model: {}.\n", Escaped::of(&error.to_string())))
+            }
         };
         contents.push(format!("- [{title}](#{name})\n"));
         pages.push(format!("<a id=\"{name}\"></a>\n\n# {title}\n\n{rest}"));

@@ -34,6 +34,7 @@ use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::source::{Package, roots};
 use crate::speed::{Speeds, USABLE};
+use crate::text::{exact, quoted};
 
 /// The largest value of a knob that fits.
 pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
@@ -200,6 +201,11 @@ pub(super) fn place(args: &mut PlaceArgs) -> Result<String, CliError> {
     let location =
         model_location(&args.asked.model, args.asked.knobs.settings.quant).of_opened(opened.reference.as_deref());
     let placed = request.placed(&plan);
+    // the answer is worth something without the command
+    let location = match &location {
+        ModelLocation::File(path) if exact(path).is_err() => ModelLocation::Unknown(quoted(path).into_owned()),
+        _ => location,
+    };
     let command = placed.as_ref().map(|placed| llama_server::of_placement(placed, &location)).transpose();
     let mut command = command.map_err(CliError::Arguments)?;
     if let Some((_, remarks)) = &mut command {
@@ -441,13 +447,21 @@ pub(super) fn model_location(named: &Path, quant: Option<Quantisation>) -> Model
 
 /// Writes `text` into a file, which is only overwritten by `force`.
 pub(super) fn save(path: &Path, text: &str, force: bool) -> Result<(), CliError> {
-    files::write(path, text, force).map_err(|error| {
-        let why = match error.kind() {
-            ErrorKind::AlreadyExists => "it exists: name another file, or use --force to overwrite this one".to_owned(),
-            _ => format!("{error}: name a file in a folder of yours"),
-        };
-        CliError::Terminal(format!("'{}' cannot be written: {why}", path.display()))
-    })
+    files::write(path, text, force)
+        .map_err(|error| cannot_write(path, &error, ", or use --force to overwrite this one"))
+}
+
+/// Writes a new file that this user alone may read.
+pub(super) fn save_private(path: &Path, text: &str) -> Result<(), CliError> {
+    files::write_private(path, text, false).map_err(|error| cannot_write(path, &error, ""))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error, overwrite: &str) -> CliError {
+    let why = match error.kind() {
+        ErrorKind::AlreadyExists => format!("it exists: name another file{overwrite}"),
+        _ => format!("{error}: name a file in a folder of yours"),
+    };
+    CliError::Terminal(format!("'{}' cannot be written: {why}", path.display()))
 }
 
 /// What every question starts with.

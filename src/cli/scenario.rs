@@ -60,12 +60,12 @@ pub(super) fn last() -> Result<PathBuf, String> {
     }
 }
 
-/// Keeps the plan for `--last`.
+/// Keeps the plan for `--last`, without what may be secret in the address of its model.
 ///
 /// # Errors
 /// One sentence if it cannot be written, or what is there is no text that this program wrote.
 pub(super) fn keep_last(scenario: &Scenario) -> Result<(), String> {
-    files::change(&last_file()?, files::TEXT, |_| Ok(scenario.toml()))
+    files::change(&last_file()?, files::TEXT, |_| Ok(scenario.without_secrets().toml()))
 }
 
 /// The file of [`last`].

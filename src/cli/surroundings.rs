@@ -1,7 +1,7 @@
 //! What bug reports need to know of the program and its environment, without secrets; the log and the progress line.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use tracing::{Level, debug, info};
 use super::error::{CliError, one_line, say};
 use super::manual;
 use super::style::takes_escapes;
-use crate::observed::{is_secret, words};
+use crate::files;
+use crate::observed::ShownCommand;
+use crate::settings::ServerOption;
+use crate::settings::seen::{HIDDEN, Seen, of_variable};
 use crate::source::{Progress, without_secrets};
 use crate::text::shown as shown_text;
 use crate::units::Bytes;
-
-/// Parts of names whose values are never shown.
-const SECRET: [&str; 5] = ["TOKEN", "KEY", "SECRET", "PASSWORD", "AUTH"];
 
 /// `plimsoll 0.2.0 on linux x86_64 (gnu), with cli, tui, net`
 pub(super) fn version() -> String {
@@ -40,68 +40,89 @@ pub(super) fn version() -> String {
     format!("plimsoll {version} on {os} {arch}{libc}{net}{build}")
 }
 
-/// The variables that are set and read, by name; the value of one that may be secret is left out.
+/// The variables that are set and read, by name, with what may be seen of their values.
 pub(super) fn variables() -> Vec<(String, String)> {
-    let text = |text: OsString| one_line(&text.to_string_lossy());
-    let all = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+    let all = std::env::vars_os().map(|(name, value)| (one_line(&name.to_string_lossy()), value));
     let told = all.filter(|(name, _)| manual::is_told(name));
-    let mut read: Vec<_> = told.map(|(name, value)| shown(name, &value)).collect();
+    let mut read: Vec<_> = told
+        .map(|(name, value)| {
+            let value = seen(&name, &value.to_string_lossy());
+            (name, value)
+        })
+        .collect();
     read.sort_unstable();
     read
 }
 
-fn shown(name: String, value: &str) -> (String, String) {
-    let upper = name.to_ascii_uppercase();
-    let value = if SECRET.iter().any(|part| upper.contains(part)) && !upper.starts_with("LLAMA_ARG_") {
-        "(set)".to_owned()
-    } else if upper.ends_with("_PROXY") && !value.contains("://") {
-        // a proxy may be named without its scheme
-        value.rsplit('@').next().unwrap_or_default().to_owned()
-    } else {
-        without_secrets(value)
-    };
-    (name, value)
+/// What may be seen of the value of a variable, or of an option of Ollama's requests.
+fn seen(name: &str, value: &str) -> String {
+    let is_option = name.starts_with(|c: char| c.is_ascii_lowercase());
+    let seen = if is_option { Seen::Numbers.of(value) } else { of_variable(name, value) };
+    seen.map_or_else(|| HIDDEN.to_owned(), |value| one_line(&value))
 }
 
-/// The command on one line, whatever the program's folder.
+/// A sentence without the values of variables that may not be seen.
+pub(super) fn without_values(sentence: &str) -> String {
+    // a value that is no text is in no sentence
+    let all =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let hidden = all.filter(|(name, value)| manual::is_told(name) && seen(name, value) == HIDDEN);
+    let hide = |text: String, (_, value): (String, String)| text.replace(&format!("'{value}'"), &format!("'{HIDDEN}'"));
+    hidden.fold(without_secrets(sentence), hide)
+}
+
+/// What stands behind an option of this program.
+#[derive(Clone, Copy)]
+enum Follows {
+    /// A command of a server.
+    Command,
+    /// `NAME=VALUE`.
+    Pair,
+    /// The value of an option of llama-server.
+    Value(ServerOption),
+}
+
+impl Follows {
+    fn behind(option: &str) -> Option<Self> {
+        Some(match option {
+            "--command" => Self::Command,
+            "--server-env" | "--option" => Self::Pair,
+            _ => Self::Value(ServerOption::named(option).filter(|option| option.takes_value())?),
+        })
+    }
+
+    /// What may be seen of such a value.
+    fn seen(self, value: &str) -> String {
+        match self {
+            Self::Command => ShownCommand::read(value).to_string(),
+            Self::Pair => value
+                .split_once('=')
+                .map_or_else(|| HIDDEN.to_owned(), |(name, value)| format!("{}={}", one_line(name), seen(name, value))),
+            Self::Value(option) => option.seen(value).map_or_else(|| HIDDEN.to_owned(), |value| one_line(&value)),
+        }
+    }
+}
+
+/// The command on one line, whatever the program's folder; of the values of options that llama-server has too, and of
+/// variables, what may be seen.
 pub(super) fn arguments(arguments: &[OsString]) -> String {
-    let mut is_command = false;
+    let mut follows = None;
     let words = arguments.iter().skip(1).map(|word| {
         let word = one_line(&word.to_string_lossy());
-        match (std::mem::replace(&mut is_command, word == "--command"), word.strip_prefix("--command=")) {
-            (true, _) => command_without_secrets(&word),
-            (false, Some(command)) => format!("--command={}", command_without_secrets(command)),
-            (false, None) => word_without_secrets(&word),
+        let option = word.split('=').next().unwrap_or(&word).to_owned();
+        let next = if word.starts_with('-') { Follows::behind(&option) } else { None };
+        match (follows.take(), next, word.split_once('=')) {
+            (_, Some(next), Some((name, value))) => format!("{name}={}", next.seen(value)),
+            (_, Some(next), None) => {
+                follows = Some(next);
+                word
+            }
+            (Some(before), None, _) => before.seen(&word),
+            (None, None, _) => without_secrets(&word),
         }
     });
     let quoted = words.map(|word| if word.contains(' ') { format!("'{word}'") } else { word });
     std::iter::once("plimsoll".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
-}
-
-/// `NAME=VALUE`, `--option=NAME=VALUE` or an address without what may be secret in it.
-fn word_without_secrets(word: &str) -> String {
-    match word.split_once('=') {
-        Some((name, value)) if !name.contains("://") => {
-            let (name, value) = shown(name.to_owned(), value);
-            format!("{name}={}", word_without_secrets(&value))
-        }
-        _ => without_secrets(word),
-    }
-}
-
-/// A command of llama-server without its keys.
-fn command_without_secrets(command: &str) -> String {
-    let mut hide = false;
-    let words = words(command).map(|word| {
-        if std::mem::replace(&mut hide, is_secret(&word)) {
-            return "(set)".to_owned();
-        }
-        match word.split_once('=') {
-            Some((name, _)) if is_secret(name) => format!("{name}=(set)"),
-            _ => word_without_secrets(&word),
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Why the log ends before the program, if it does.
@@ -169,7 +190,7 @@ pub(super) fn start(option: Option<&Path>, arguments: &[OsString]) -> Result<(),
     if is_pipe(path) {
         return Err(cannot("it is a pipe".to_owned()));
     }
-    let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| cannot(error.to_string()))?;
+    let file = files::create_private(path, true).map_err(|error| cannot(error.to_string()))?;
     let subscriber = tracing_subscriber::fmt().with_max_level(Level::DEBUG).with_ansi(false);
     let subscriber = subscriber.with_writer(Mutex::new(Printable { file, path: path.to_owned() })).finish();
     tracing::subscriber::set_global_default(subscriber).map_err(|error| cannot(error.to_string()))?;
@@ -225,13 +246,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_left_out() {
-        let of = |name: &str, value: &str| shown(name.to_owned(), value).1;
-        assert_eq!(of("HF_TOKEN", "hf_abc"), "(set)");
-        assert_eq!(of("ollama_api_key", "abc"), "(set)");
-        assert_eq!(of("OLLAMA_HOST", "http://me:pass@host:1"), "http://host:1");
-        assert_eq!(of("https_proxy", "me:pass@proxy:8080"), "proxy:8080");
-        assert_eq!(of("LLAMA_ARG_CACHE_TYPE_K", "q8_0"), "q8_0", "a type, not a key");
+    fn only_what_may_be_seen_is_told() {
+        assert_eq!(seen("HF_TOKEN", "hf_abc"), "…");
+        assert_eq!(seen("OLLAMA_HOST", "http://me:pass@host:1"), "…");
+        assert_eq!(seen("LLAMA_ARG_CACHE_TYPE_K", "q8_0"), "q8_0");
+        assert_eq!(seen("num_ctx", "8192"), "8192");
         let words = [
             "/opt/bin/plimsoll",
             "--server-env",
@@ -239,10 +258,17 @@ mod tests {
             "https://u:p@h/m.gguf?sig=1",
             "--gpu",
             "RTX 3090",
+            "--ctx=4096",
+            "--alias",
+            "me",
+            "--command",
+            "llama-server --api-key abc -c 8",
         ];
         let shown = arguments(&words.map(OsString::from));
-        assert_eq!(shown, "plimsoll --server-env OLLAMA_API_KEY=(set) https://h/m.gguf --gpu 'RTX 3090'");
+        let expected = "plimsoll --server-env OLLAMA_API_KEY=… https://h/m.gguf --gpu 'RTX 3090' --ctx=4096 --alias … \
+                        --command 'llama-server --api-key … -c 8'";
+        assert_eq!(shown, expected);
         let joined = arguments(&["plimsoll", "--server-env=OLLAMA_API_KEY=abc"].map(OsString::from));
-        assert!(!joined.contains("abc"), "{joined}");
+        assert_eq!(joined, "plimsoll --server-env=OLLAMA_API_KEY=…");
     }
 }

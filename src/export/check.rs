@@ -9,8 +9,9 @@ use super::{Head, ModelSource, PlanSource, csv, record};
 use crate::answer::check::running::{PsAnswer, PsCandidate};
 use crate::answer::check::{Check, CheckedTerm, Compared, Part, Reason, SplitCheck};
 use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, Program, TableRow};
+use crate::page::markdown::Escaped;
 use crate::plan::{Confidence, Plan};
-use crate::settings::Release;
+use crate::settings::{Release, seen};
 use crate::text;
 use crate::units::Bytes;
 
@@ -50,12 +51,12 @@ record! {
         refused: Option<String> = check.and_then(|check| check.request.model.refused()),
         /// How sure the planned figures are; null likewise.
         confidence: Option<Confidence> = check.and_then(|check| check.request.plan().ok()).map(|plan| plan.confidence),
-        /// Its command line.
+        /// Its command line, as far as it may be seen: numbers, types, names of files and repositories.
         command: Option<&'a str> = load.command.as_ref().map(|command| command.text.as_str()),
         /// The model's name.
         model: Option<String> = check.map(|check| check.request.model.name.clone()).or_else(|| name(load)),
         /// The settings that the log tells.
-        settings: &'a ObservedSettings = &load.settings,
+        settings: ObservedSettings = load.settings.shown(),
         /// Memory by device and term.
         observed: &'a Buffers = &load.observed,
         /// Rows of the breakdown table, the last of each device.
@@ -186,11 +187,13 @@ pub fn version(load: &Load) -> Option<String> {
     load.version.clone().or_else(|| load.build.map(|build| format!("b{build}")))
 }
 
-/// What a load calls its model.
+/// What a load calls its model: by its header, else as far as its path or a command may be seen.
 pub fn name(load: &Load) -> Option<String> {
     let model = load.models.first();
-    let named = model.and_then(|model| model.name.clone().or_else(|| model.path.clone()));
-    named.or_else(|| load.asked.clone()).or_else(|| load.command.as_ref()?.model.clone())
+    let path = model.and_then(|model| model.path.as_ref());
+    let asked = || path.or(load.asked.as_ref()).or_else(|| load.command.as_ref()?.model.as_ref());
+    let named = model.and_then(|model| model.name.clone());
+    named.or_else(|| asked().map(|name| seen::model(name).into_owned()))
 }
 
 /// A table for an issue or a forum, with the reasons below.
@@ -209,17 +212,18 @@ pub fn markdown(load: &Load, check: &Check) -> String {
         });
         let difference = row.difference_text();
         let part = part_title(row);
-        let device = row.device.replace('|', "\\|");
+        let device = Escaped::of(&row.device);
         let (planned, observed) = (figure(row.planned), figure(row.observed));
         let mark = mark.unwrap_or_default();
         out += &format!("| {device} | {part} | {planned} | {observed} | {difference}{mark} |\n");
     }
     out.push('\n');
     for (number, reason) in (1..).zip(reasons) {
-        out += &format!("{number}. {reason}\n");
+        out += &format!("{number}. {}\n", Escaped::of(&reason));
     }
     let program = load.program.map_or("a program", Program::name);
-    out += format!("\n{} with {program} {}", check.request.model.name, version(load).unwrap_or_default()).trim_end();
+    let version = version(load).unwrap_or_default();
+    out += format!("\n{} with {program} {}", Escaped::of(&check.request.model.name), Escaped::of(&version)).trim_end();
     out += &match &check.release {
         Some(choice) => format!(", planned for release {} of llama.cpp.\n", choice.release),
         None => format!(", planned for {}.\n", check.request.engine.title()),

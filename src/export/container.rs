@@ -72,11 +72,16 @@ pub fn compose(input: &ExportInput<'_>) -> Result<String, String> {
         }
     }
     text += &format!("    ports:\n      - \"{0}:{0}\"\n", container.port);
-    list(
-        &mut text,
-        "    volumes:",
-        container.folders.iter().map(|folder| format!("{folder}:{folder}:ro")).collect::<Vec<_>>().iter(),
-    );
+    if !container.folders.is_empty() {
+        text += "    volumes:\n";
+    }
+    // the long form, since the short one ends a path at a colon
+    for folder in &container.folders {
+        let folder = quoted(&own(folder));
+        text += &format!(
+            "      - type: bind\n        source: {folder}\n        target: {folder}\n        read_only: true\n"
+        );
+    }
     if container.locks {
         text += "    ulimits:\n      memlock: -1\n";
     }
@@ -107,6 +112,11 @@ pub fn compose(input: &ExportInput<'_>) -> Result<String, String> {
 pub fn kubernetes(input: &ExportInput<'_>) -> Result<String, String> {
     let Container { name, image, arguments, variables, port, folders, comments, needs, most, gpus, .. } =
         Container::of(input)?;
+    if let Some(folder) = folders.iter().find(|folder| folder.contains(':')) {
+        return Err(format!("Kubernetes mounts nothing at a path with a colon: move the model out of '{folder}'"));
+    }
+    // two dollar signs are one, and one may begin a variable (`third_party/forked/golang/expansion`)
+    let own = |text: &String| text.replace('$', "$$");
     let mut text = comments;
     if gpus.is_some_and(|(vendor, _)| vendor == Vendor::Other) {
         text += &comment("the GPUs: no resource of Kubernetes is known here for them; name that of your device plugin");
@@ -117,11 +127,11 @@ pub fn kubernetes(input: &ExportInput<'_>) -> Result<String, String> {
          containers:\n        - name: {name}\n          image: {}\n",
         quoted(&image)
     );
-    list(&mut text, "          args:", arguments.iter());
+    list(&mut text, "          args:", arguments.iter().map(own).collect::<Vec<_>>().iter());
     if !variables.is_empty() {
         text += "          env:\n";
         for (name, value) in &variables {
-            text += &format!("            - name: {name}\n              value: {}\n", quoted(value));
+            text += &format!("            - name: {name}\n              value: {}\n", quoted(&own(value)));
         }
     }
     text += &format!("          ports:\n            - containerPort: {port}\n");

@@ -18,6 +18,7 @@ pub(crate) fn table<T: AsRef<str>, R: IntoIterator<Item = String>>(
 fn line<T: AsRef<str>>(cells: impl IntoIterator<Item = T>, out: &mut String) {
     for (at, cell) in cells.into_iter().enumerate() {
         let cell = one_line(cell.as_ref());
+        let cell = if is_formula(&cell) { format!("'{cell}").into() } else { cell };
         if at > 0 {
             out.push(',');
         }
@@ -28,6 +29,11 @@ fn line<T: AsRef<str>>(cells: impl IntoIterator<Item = T>, out: &mut String) {
         }
     }
     out.push('\n');
+}
+
+/// Whether a program for tables would compute a text instead of showing it; a quote before it tells them not to.
+fn is_formula(cell: &str) -> bool {
+    cell.starts_with(['=', '+', '-', '@']) && !cell.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 /// The text of `value`; empty where it is not known.
@@ -43,6 +49,12 @@ mod tests {
     fn what_would_end_a_cell_is_quoted() {
         let row = ["a", "b, c", "say \"d\"", "two\nlines", ""].map(str::to_owned);
         assert_eq!(table(["w", "x,y", "z"], [row]), "w,\"x,y\",z\na,\"b, c\",\"say \"\"d\"\"\",two lines,\n");
+    }
+
+    #[test]
+    fn no_text_is_a_formula() {
+        let row = ["=HYPERLINK(\"x\")", "-1.5", "--ctx 8", "+a", "@b", "a=b"].map(str::to_owned);
+        assert_eq!(table(["a"; 6], [row]), "a,a,a,a,a,a\n\"'=HYPERLINK(\"\"x\"\")\",-1.5,'--ctx 8,'+a,'@b,a=b\n");
     }
 
     #[test]

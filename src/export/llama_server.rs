@@ -10,7 +10,7 @@ use crate::engine::{self, EngineId, Launch, ServerCommand};
 use crate::machine::{Machine, rpc};
 use crate::plan::Plan;
 use crate::settings::{Context, Flag, GpuLayers, InEffect, MmprojDevice, Outputs, Settings};
-use crate::text::shell_word;
+use crate::text::{exact, shell_word, without_secrets};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +18,10 @@ use std::sync::Arc;
 const FITTED: [Flag; 4] = [Flag::Context, Flag::GpuLayers, Flag::TensorSplit, Flag::OverrideTensor];
 
 /// The complete command with which Ollama starts llama-server: its environment, then all arguments.
-fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
+///
+/// # Errors
+/// As [`exact`].
+fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> Result<String, String> {
     let version = input.request.settings.ollama.version;
     let mut lines = comment(&format!("how Ollama {version} starts llama-server for this plan"));
     if let Some(why) = &input.plan.refusal {
@@ -33,7 +36,7 @@ fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
         | ModelLocation::Url(name)
         | ModelLocation::Ollama(name)
         | ModelLocation::Unknown(name) => {
-            lines += &comment(&format!("replace model.gguf with the file of {name}"));
+            lines += &comment(&format!("replace model.gguf with the file of {}", without_secrets(name)));
             "model.gguf".to_owned()
         }
     };
@@ -49,22 +52,25 @@ fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> String {
         None if argument == "MODEL" => shell_word(&model),
         None => shell_word(argument),
     };
+    for word in server.env.values().chain(&server.args).chain([&model]) {
+        exact(word)?;
+    }
     let mut words: Vec<String> =
         server.env.iter().map(|(name, value)| format!("{name}={}", shell_word(value))).collect();
     words.push("llama-server".to_owned());
     words.extend(server.args.iter().map(argument));
-    lines + &words.join(" ") + "\n"
+    Ok(lines + &words.join(" ") + "\n")
 }
 
 /// The command, preceded by comments on what it cannot express.
 ///
 /// # Errors
-/// One sentence, if llama-server refuses the settings.
+/// One sentence, if llama-server refuses the settings, or a path would become another one.
 pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     let PlanRequest { engine, .. } = input.request;
     let launched = engine::of(*engine).launch(input.request.parts()).map_err(|error| error.to_string())?;
     if let Some(server) = launched.as_ref().and_then(|launch| launch.command.as_ref()) {
-        return Ok(complete(input, server));
+        return complete(input, server);
     }
     let (comments, words) = words(input, launched)?;
     let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
@@ -119,7 +125,7 @@ fn words(input: &ExportInput<'_>, launched: Option<Launch>) -> Result<(String, V
         ModelLocation::HuggingFace(repository) => ("-hf", repository.clone()),
         ModelLocation::Url(address) => ("-mu", address.clone()),
         ModelLocation::Ollama(name) | ModelLocation::Unknown(name) => {
-            lines += &comment(&format!("replace model.gguf with the file of {name}"));
+            lines += &comment(&format!("replace model.gguf with the file of {}", without_secrets(name)));
             ("-m", "model.gguf".to_owned())
         }
     };
@@ -160,6 +166,9 @@ fn words(input: &ExportInput<'_>, launched: Option<Launch>) -> Result<(String, V
             lines += &comment(&format!("replace draft.gguf with the file of {}", draft.file));
         }
         words.extend(["-md".to_owned(), (if is_file { draft.file.as_str() } else { "draft.gguf" }).to_owned()]);
+    }
+    for word in &words {
+        exact(word)?;
     }
     Ok((lines, words))
 }

@@ -2,7 +2,7 @@
 
 use crate::answer::verdict;
 use crate::export::Caption;
-use crate::page::markdown::escaped;
+use crate::page::markdown::Escaped;
 use crate::page::{Block, Column, Hue, Narrow, Page, Span, Table, markdown};
 use crate::plan::{DevicePlan, Plan};
 use crate::units::Tokens;
@@ -50,5 +50,5 @@ pub fn plan(plan: &Plan, caption: &Caption) -> String {
         plan.confidence
     );
     page.text(&settings, Hue::Text);
-    format!("{}\n*{}*\n", markdown::text(&page), escaped(&caption.to_string()))
+    format!("{}\n*{}*\n", markdown::text(&page), Escaped::of(&caption.to_string()))
 }

@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{ExportInput, ModelLocation, comment};
 use crate::settings::{FlashAttn, GpuLayers, llama_server_variables};
-use crate::text::is_printable;
-use crate::text::shell_word;
+use crate::text::{exact, shell_word, without_secrets};
 use crate::units::Bytes;
 
 /// The variable for the context, which a request can override.
@@ -82,25 +81,31 @@ fn caveats(input: &ExportInput<'_>) -> Vec<String> {
 }
 
 /// As lines for a shell.
-pub fn shell(input: &ExportInput<'_>) -> String {
+///
+/// # Errors
+/// As [`exact`], for a value.
+pub fn shell(input: &ExportInput<'_>) -> Result<String, String> {
     let mut lines = String::new();
     for Variable { name, value } in variables(input) {
-        lines += &format!("export {name}={}\n", shell_word(&value));
+        lines += &format!("export {name}={}\n", shell_word(exact(&value)?));
     }
     lines += &comments(input);
-    lines
+    Ok(lines)
 }
 
 /// As a drop-in: `/etc/systemd/system/ollama.service.d/plimsoll.conf`.
-pub fn systemd(input: &ExportInput<'_>) -> String {
+///
+/// # Errors
+/// As [`exact`], for a value.
+pub fn systemd(input: &ExportInput<'_>) -> Result<String, String> {
     let mut lines = "[Service]\n".to_owned();
     for variable in variables(input) {
         // backslashes escape and percent signs are specifiers (systemd.exec(5), systemd.unit(5))
-        let value = variable.value.replace('\\', r"\\").replace('"', r#"\""#).replace('%', "%%");
+        let value = exact(&variable.value)?.replace('\\', r"\\").replace('"', r#"\""#).replace('%', "%%");
         lines += &format!("Environment=\"{}\"\n", Variable { value, ..variable }.line());
     }
     lines += &comments(input);
-    lines
+    Ok(lines)
 }
 
 /// What variables cannot set, as comments.
@@ -141,7 +146,10 @@ pub fn options_json(input: &ExportInput<'_>) -> String {
 }
 
 /// A Modelfile with the options as parameters; variables of the server are in comments.
-pub fn modelfile(input: &ExportInput<'_>) -> String {
+///
+/// # Errors
+/// As [`exact`], for the model's path; and if it ends in a blank, which Ollama leaves out (`parser/parser.go`, 0.24).
+pub fn modelfile(input: &ExportInput<'_>) -> Result<String, String> {
     let mut lines = String::new();
     let from = match input.location {
         ModelLocation::File(path) if path.starts_with(['/', '.', '~']) => path.clone(),
@@ -149,11 +157,17 @@ pub fn modelfile(input: &ExportInput<'_>) -> String {
         ModelLocation::Ollama(name) => name.clone(),
         ModelLocation::HuggingFace(name) => format!("hf.co/{name}"),
         ModelLocation::Url(name) | ModelLocation::Unknown(name) => {
-            lines += &comment(&format!("the file of {name}, once downloaded"));
+            lines += &comment(&format!("the file of {}, once downloaded", without_secrets(name)));
             "./model.gguf".to_owned()
         }
     };
-    lines += &format!("FROM {}\n", from.chars().filter(|c| is_printable(*c)).collect::<String>());
+    let from = exact(&from)?;
+    if from != from.trim() {
+        return Err(format!(
+            "'{from}' ends in a blank, which a Modelfile leaves out: rename the file, or make a link to it"
+        ));
+    }
+    lines += &format!("FROM {from}\n");
     for (name, value) in options(input) {
         lines += &format!("PARAMETER {name} {value}\n");
     }
@@ -169,5 +183,5 @@ pub fn modelfile(input: &ExportInput<'_>) -> String {
     for caveat in caveats(input) {
         lines += &comment(&caveat);
     }
-    lines
+    Ok(lines)
 }

@@ -10,7 +10,7 @@ use crate::engine::{EngineVersion, PlanRequest};
 use crate::model::CATALOGUE;
 use crate::settings::flag::Takes;
 use crate::settings::{Flag, Settings};
-use crate::text::{one_line, shell_word};
+use crate::text::{exact, is_printable, one_line, shell_word, without_secrets};
 
 /// A plan as it is asked for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,6 +43,10 @@ pub struct NamedValues {
 impl NamedValues {
     fn of((name, values): (&'static str, Vec<String>)) -> Self {
         Self { name, values }
+    }
+
+    fn without_secrets(&self) -> Self {
+        Self { name: self.name, values: self.values.iter().map(|value| without_secrets(value)).collect() }
     }
 
     fn one(name: &'static str, value: &str) -> Self {
@@ -88,10 +92,12 @@ impl Scenario {
         let ollama = &settings.ollama;
         let listed = |name, values: Vec<String>| (!values.is_empty()).then_some(NamedValues { name, values });
         knobs.extend(listed("option", ollama.typed_options()));
-        knobs.extend(listed("server-env", ollama.server.typed()));
+        let (variables, hidden) = ollama.server.typed();
+        knobs.extend(listed("server-env", variables));
         knobs.extend(ollama.endpoint.typed().map(|endpoint| NamedValues::one("endpoint", endpoint)));
         knobs.extend(ollama.shift.map(|shift| NamedValues::one("shift", &shift.to_string())));
         knobs.extend(ollama.go_template.then_some(NamedValues { name: "go-template", values: Vec::new() }));
+        lost.extend(hidden.iter().map(|name| format!("the value of {name} is not written here")));
         if ollama.adapters > 0 || ollama.draft.is_some() {
             lost.push("adapters and drafts of a Modelfile are given by --modelfile".to_owned());
         }
@@ -134,7 +140,10 @@ impl Scenario {
     }
 
     /// The command that prints the plan, preceded by comments.
-    pub fn command(&self) -> String {
+    ///
+    /// # Errors
+    /// One sentence, if a path would become another one.
+    pub fn command(&self) -> Result<String, String> {
         let mut text = self.lost.iter().map(|lost| comment(lost)).collect::<String>();
         text += "plimsoll plan";
         if self.model.is_none() {
@@ -143,15 +152,26 @@ impl Scenario {
         for word in self.arguments() {
             // an option begins a line
             text += if word.starts_with("--") { " \\\n  " } else { " " };
-            text += &shell_word(&word);
+            text += &shell_word(exact(&word)?);
         }
-        text + "\n"
+        Ok(text + "\n")
     }
 
     /// The command that opens the planner on the plan, with `more` options, in one line; pinned plans are not in it.
     pub fn opening(&self, more: &[String]) -> String {
         let words = self.arguments().into_iter().chain(more.iter().cloned());
         words.fold("plimsoll".to_owned(), |line, word| line + " " + &shell_word(&word))
+    }
+
+    /// The same without what may be secret in the addresses of its models.
+    #[must_use]
+    pub fn without_secrets(&self) -> Self {
+        let one = |scenario: &Self| Self {
+            model: scenario.model.as_deref().map(without_secrets),
+            knobs: scenario.knobs.iter().map(NamedValues::without_secrets).collect(),
+            ..scenario.clone()
+        };
+        Self { pins: self.pins.iter().map(one).collect(), ..one(self) }
     }
 
     /// The file.
@@ -169,14 +189,14 @@ impl Scenario {
     }
 
     fn tables(&self, within: &str, text: &mut String) {
-        let mut put = |name: &str, value: Value| *text += &format!("{name} = {value}\n");
+        let mut put = |name: &str, value: String| *text += &format!("{name} = {value}\n");
         if let Some(note) = &self.note {
-            put("note", Value::from(one_line(note).into_owned()));
+            put("note", text_value(&one_line(note)));
         }
         if let Some(model) = &self.model {
-            put("model", Value::from(model.clone()));
+            put("model", text_value(model));
         }
-        put("engine", Value::from(self.engine.clone()));
+        put("engine", text_value(&self.engine));
         for (table, options) in [("machine", &self.machine), ("knobs", &self.knobs)] {
             if options.is_empty() {
                 continue;
@@ -190,17 +210,33 @@ impl Scenario {
 }
 
 /// One value as it is, several as a list; a switch is true.
-fn value(name: &str, values: &[String]) -> Value {
+fn value(name: &str, values: &[String]) -> String {
     let one = |text: &String| match text.parse::<i64>() {
-        Ok(number) if number.to_string() == *text => Value::from(number),
-        _ => text.parse::<bool>().map_or_else(|_| Value::from(text.clone()), Value::from),
+        Ok(number) if number.to_string() == *text => number.to_string(),
+        _ => text.parse::<bool>().map_or_else(|_| text_value(text), |truth| truth.to_string()),
     };
     let is_listed = ["gpu", "option", "server-env"].contains(&name);
     match values {
-        [] => Value::from(true),
+        [] => true.to_string(),
         [single] if !is_listed => one(single),
-        several => Value::Array(several.iter().map(one).collect()),
+        several => format!("[{}]", several.iter().map(one).collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// A text; one with what is not printable has it written out (TOML 1.0, basic strings).
+fn text_value(text: &str) -> String {
+    if text.chars().all(is_printable) {
+        return Value::from(text).to_string();
+    }
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '\\' | '"' => out.extend(['\\', c]),
+            c if is_printable(c) => out.push(c),
+            c => out += &format!("\\U{:08X}", u32::from(c)),
+        }
+    }
+    out + "\""
 }
 
 /// The reference by which a model at `location` is opened again; none where that is not known.

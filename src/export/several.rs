@@ -10,7 +10,7 @@ use crate::command::router::MODELS_MAX;
 use crate::engine::PlanRequest;
 use crate::named::named;
 use crate::plan::Plan;
-use crate::text::{one_line, shell_word};
+use crate::text::{exact, shell_word};
 
 named! {
     /// A file that starts several models, by its name on the command line.
@@ -176,9 +176,12 @@ fn presets(members: &[Member<'_>], router: &Router, sets: Option<&ResidentSets>)
             text += &format!("; {}\n", comment.trim_start_matches(['#', ' ']));
         }
         for (option, value) in options(&words) {
-            let value = value.map_or("true".into(), |value| one_line(value));
+            let value = value.unwrap_or("true");
             if value.contains([';', '#']) {
                 return Err(format!("{name}: presets cannot hold '{value}': they end a value at ';' and '#'"));
+            }
+            if value != value.trim() {
+                return Err(format!("{name}: presets cannot hold '{value}': they leave out blanks at its ends"));
             }
             text += &format!("{} = {value}\n", option.trim_start_matches('-'));
         }
@@ -217,6 +220,11 @@ fn llama_swap(members: &[Member<'_>], sets: Option<&ResidentSets>) -> Result<Str
     let mut text = "models:\n".to_owned();
     for Member { name, input } in members {
         let (comments, words) = words(name, input)?;
+        if let Some(word) = words.iter().find(|word| word.contains("${")) {
+            return Err(format!(
+                "{name}: llama-swap cannot hold '{word}': it puts macros in at '${{'; rename the file"
+            ));
+        }
         for comment in comments.lines() {
             text += &format!("  {comment}\n");
         }
@@ -256,6 +264,9 @@ fn environment(members: &[Member<'_>]) -> Result<String, String> {
         }
     }
     let mut text = super::comment(&format!("for the Ollama server, so that {} models stay loaded", members.len()));
+    for variable in all.iter().flatten() {
+        exact(&variable.value)?;
+    }
     let mut line = |name: &str, value: &str| text += &format!("export {name}={}\n", shell_word(value));
     line("OLLAMA_MAX_LOADED_MODELS", &members.len().to_string());
     line("OLLAMA_KEEP_ALIVE", "-1");

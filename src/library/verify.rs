@@ -13,6 +13,7 @@ use crate::machine::spec::MachineSpec;
 use crate::model::Model;
 use crate::model::mixture::Quantisation;
 use crate::observed::{Load, Observation, ObservedModel, Program};
+use crate::settings::seen;
 use crate::source::catalogue::CatalogueEntry;
 use crate::source::store::{EntryState, Store, StoreEntry};
 use crate::source::{self, Package, Roots, catalogue, store};
@@ -106,8 +107,8 @@ pub struct FoundModel {
 /// # Errors
 /// One sentence that says what to do, if there is none or its file cannot be read.
 pub fn find(load: &Load, roots: &Roots) -> Result<FoundModel, String> {
-    let found = find_named(load, roots)?.or_else(|| by_figures(load));
-    found.ok_or_else(|| unknown(load))
+    let found = find_named(load, roots).map_err(|why| without_names(load, why))?.or_else(|| by_figures(load));
+    found.ok_or_else(|| without_names(load, unknown(load)))
 }
 
 /// Likewise, but for its figures.
@@ -208,6 +209,15 @@ fn unknown(load: &Load) -> String {
         Some(why) => format!("'{name}' is not on this computer, and {why}: {GIVE}"),
         None => format!("'{name}' is not on this computer and not in the catalogue: {GIVE}"),
     }
+}
+
+/// A sentence with what may be seen of the names that commands and paths give the model.
+fn without_names(load: &Load, mut why: String) -> String {
+    let header = load.models.first().and_then(|model| model.name.clone());
+    for name in names(load).iter().filter(|name| header.as_ref() != Some(name)) {
+        why = why.replace(&format!("'{name}'"), &format!("'{}'", seen::model(name)));
+    }
+    why
 }
 
 /// What the log says of its model that is not so of the entry.

@@ -4,13 +4,17 @@ use serde::Serialize;
 
 use super::context::ObservedSettings;
 use super::pattern;
+use super::shown::ShownCommand;
 use crate::settings::{Flag, FlashAttn, GpuLayers, ListedKind, ServerOption};
 
 /// A command line, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CommandLine {
-    /// The line as written, cut at 8 KiB.
-    pub text: String,
+    /// The line, as others may see it.
+    pub text: ShownCommand,
+    /// Whether it names a path of Windows.
+    #[serde(skip)]
+    pub is_windows: bool,
     /// The program's name without its folder: `llama-server`.
     pub program: String,
     /// The model's file, repository or name.
@@ -59,7 +63,8 @@ pub(super) fn typed(text: &str) -> Option<CommandLine> {
             let mut command = of_words(variables(text.get(..at)?).chain(words(options)).take(WORDS));
             let loads = command.model.as_deref().is_some_and(is_model) && !command.settings.is_empty();
             if is_known || loads || is_image(word) {
-                command.text = pattern::clip(text.get(at..)?, 8 << 10);
+                let own = text.get(at..)?;
+                (command.text, command.is_windows) = (ShownCommand::read(own), is_windows(own));
                 command.program = pattern::clip(if is_image(word) { "llama-server" } else { name }, 64);
                 return Some(command);
             }
@@ -69,7 +74,7 @@ pub(super) fn typed(text: &str) -> Option<CommandLine> {
 }
 
 /// A container's image of llama.cpp: `ghcr.io/ggml-org/llama.cpp:server-cuda`.
-fn is_image(word: &str) -> bool {
+pub(super) fn is_image(word: &str) -> bool {
     let image = word.rsplit('/').next().unwrap_or(word);
     image.split_once(':').is_some_and(|(name, tag)| {
         name.contains("llama") && ["server", "full"].iter().any(|kind| tag.contains(kind)) && !word.contains('\\')
@@ -99,29 +104,28 @@ pub(crate) fn program(word: &str) -> &str {
     name.strip_suffix(".exe").unwrap_or(name)
 }
 
-/// Whether an option of llama-server takes a key, which is never shown.
-#[cfg(feature = "running")]
-pub(crate) fn is_secret(option: &str) -> bool {
-    ["-hft", "--hf-token", "--api-key"].contains(&option)
+/// Whether a path of Windows is in a text.
+fn is_windows(text: &str) -> bool {
+    text.contains(":\\")
 }
 
 /// Parses a command line.
 pub(super) fn read(text: &str) -> CommandLine {
     let mut words = words(text).take(WORDS);
     let program = words.next().map(|word| pattern::clip(program(&word), 64)).unwrap_or_default();
-    CommandLine { text: pattern::clip(text, 8 << 10), program, ..of_words(words) }
+    CommandLine { text: ShownCommand::read(text), is_windows: is_windows(text), program, ..of_words(words) }
 }
 
 /// Parses a command from its words.
 pub(super) fn of_list(words: Vec<String>) -> CommandLine {
-    let text = pattern::clip(&words.join(" "), 8 << 10);
+    let (text, is_windows) = (ShownCommand::of(&words), words.iter().any(|word| is_windows(word)));
     let program = words.first().map(|word| pattern::clip(program(word), 64)).unwrap_or_default();
-    CommandLine { text, program, ..of_words(words.into_iter()) }
+    CommandLine { text, is_windows, program, ..of_words(words.into_iter()) }
 }
 
 /// Parses arguments without a program.
 pub(super) fn arguments(text: &str) -> CommandLine {
-    CommandLine { text: pattern::clip(text, 8 << 10), ..of_words(words(text).take(WORDS)) }
+    CommandLine { text: ShownCommand::read(text), is_windows: is_windows(text), ..of_words(words(text).take(WORDS)) }
 }
 
 /// The words of a text as a shell splits it, without variables. Lines may go on after `\\`, or `^` and the backtick of
@@ -187,7 +191,7 @@ fn of_words(words: impl Iterator<Item = String>) -> CommandLine {
 }
 
 /// Options of KoboldCpp that are llama.cpp's under another name.
-fn koboldcpp(name: &str) -> Option<ServerOption> {
+pub(super) fn koboldcpp(name: &str) -> Option<ServerOption> {
     let flag = match name {
         "--contextsize" => Flag::Context,
         "--batchsize" | "--blasbatchsize" => Flag::Batch,

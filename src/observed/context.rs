@@ -7,7 +7,8 @@ use serde::{Serialize, Serializer};
 
 use super::pattern::{self, Hole, Kind, Row, holes, patterns};
 use super::{Buffers, CacheSize, Mib, Term};
-use crate::settings::{CacheType, FlashAttn, GpuLayers, Pooling};
+use crate::settings::seen::HIDDEN;
+use crate::settings::{CacheType, Flag, FlashAttn, GpuLayers, Pooling};
 
 /// Lines of a new context, and of a server's slots.
 pub(super) const ROWS: &[Row] = patterns! {
@@ -260,6 +261,29 @@ settings! {
     projector_estimate: Mib,
     /// Memory of the draft that was estimated before the load, in MiB.
     draft_estimate: Mib,
+}
+
+impl ObservedSettings {
+    /// These, with what others may see of texts.
+    #[must_use]
+    pub fn shown(&self) -> Self {
+        let seen = |flag: Flag, text: &Option<String>| {
+            let text = text.as_deref()?;
+            Some(flag.seen(text).map_or_else(|| HIDDEN.to_owned(), std::borrow::Cow::into_owned))
+        };
+        Self {
+            split_mode: seen(Flag::SplitMode, &self.split_mode),
+            device: seen(Flag::Device, &self.device),
+            rpc: self.rpc.as_ref().map(|_| HIDDEN.to_owned()),
+            override_tensor: seen(Flag::OverrideTensor, &self.override_tensor),
+            load_mode: seen(Flag::LoadMode, &self.load_mode),
+            mmproj: seen(Flag::Mmproj, &self.mmproj),
+            model_draft: seen(Flag::ModelDraft, &self.model_draft),
+            spec_type: seen(Flag::SpecType, &self.spec_type),
+            lora: seen(Flag::Lora, &self.lora),
+            ..self.clone()
+        }
+    }
 }
 
 /// A number, or `auto` or `all`.

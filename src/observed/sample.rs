@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ShownCommand;
 use crate::machine::CpuInstructions;
 use crate::units::Bytes;
 
@@ -50,9 +51,12 @@ pub struct ProgramSample {
     pub pid: Option<u32>,
     /// `llama-server`, `ollama`.
     pub name: String,
-    /// Its command line, without keys.
+    /// Its command line, as far as others may see it.
     #[serde(default)]
-    pub command: Option<String>,
+    pub command: Option<ShownCommand>,
+    /// The same as it is, which is written nowhere.
+    #[serde(skip)]
+    pub whole_command: Option<String>,
     /// What it holds on each GPU, where the driver tells.
     #[serde(default)]
     pub gpus: Vec<OnGpu>,

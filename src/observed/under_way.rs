@@ -216,7 +216,7 @@ impl LoadUnderWay {
     /// A program starts with a command, or a command was pasted.
     pub fn start(&mut self, program: Option<Program>, command: CommandLine) {
         self.load.program = program.or(self.load.program);
-        if let Some(folder) = Folder::of_command(&command.text) {
+        if let Some(folder) = Folder::of_command(command.text.as_str()) {
             self.set_folder(&folder);
         }
         self.load.asked = command.model.clone().or(self.load.asked.take());

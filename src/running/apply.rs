@@ -23,11 +23,12 @@ use crate::engine::PlanRequest;
 use crate::export::{ExportInput, ModelLocation, llama_server, ollama as export};
 use crate::hardware::{DetectOptions, processes};
 use crate::observed::sample::{Course, ProgramSample, Served};
-use crate::observed::{Load, Mib, Observation, ProcessMemory, PsRow, words};
+use crate::observed::{Load, Mib, Observation, ProcessMemory, PsRow, ShownCommand};
 use crate::plan::Plan;
 use crate::settings::Context;
 use crate::source::host::is_this_machine;
 use crate::source::{self, Roots};
+use crate::text::shell_word;
 use crate::units::Tokens;
 use crate::{hardware, text};
 
@@ -177,13 +178,13 @@ fn with_server(target: Target, roots: Roots) -> Result<Prepared, String> {
     if let ModelLocation::Ollama(name) | ModelLocation::Unknown(name) = &target.location {
         return Err(format!("llama-server needs the file of {name}: name a .gguf file, or hf://owner/repository"));
     }
-    let text = llama_server::command(&input(&target))?;
-    let command: String = text.lines().filter(|line| !line.starts_with('#')).collect();
-    let mut arguments = words(&command);
+    let (_, words) = llama_server::command_words(&input(&target))?;
+    let command = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    let mut arguments = words.into_iter();
     let name = arguments.next().unwrap_or_else(|| "llama-server".to_owned());
     let program = server::program(target.server.as_deref(), &name);
     let arguments: Vec<String> = arguments.collect();
-    let what = format!("{} is started: {}", program.display(), command.trim());
+    let what = format!("{} is started: {command}", program.display());
     let mut notes = Vec::new();
     let holding: Vec<String> =
         processes::serving().iter().map(|other| format!("{} (process {})", other.program, other.pid)).collect();
@@ -206,7 +207,10 @@ fn with_router(target: Target, roots: Roots, router: RunningRouter) -> Result<Pr
     let what = format!("the router at {} loads {}", router.address, model.id);
     let mut notes = Vec::new();
     if !model.command.is_empty() {
-        notes.push(format!("it loads by its own command, which no request changes: {}", model.command.join(" ")));
+        notes.push(format!(
+            "it loads by its own command, which no request changes: {}",
+            ShownCommand::of(&model.command)
+        ));
     }
     if !loaded.is_empty() {
         notes.push(format!(

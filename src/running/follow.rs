@@ -16,8 +16,8 @@ use crate::hardware::watch::Sampler;
 use crate::hardware::{DetectOptions, Detected, Process, processes};
 use crate::machine::Machine;
 use crate::observed::sample::{DeviceSample, Listed, OnGpu, ProgramSample, RAM, Sample, Served};
-use crate::observed::{is_secret, words};
-use crate::source::{Roots, without_secrets};
+use crate::observed::{ShownCommand, words};
+use crate::source::Roots;
 use crate::text::{one_line, shell_word};
 use crate::units::Bytes;
 
@@ -112,7 +112,8 @@ impl Follower {
             programs.push(ProgramSample {
                 pid: Some(known.pid),
                 name: known.program.clone(),
-                command: Some(known.command.clone()),
+                command: Some(ShownCommand::read(&known.command)),
+                whole_command: Some(known.command.clone()),
                 gpus,
                 ram: Some(ram),
                 served: known.served,
@@ -130,7 +131,7 @@ impl Follower {
         self.looked = Some(Instant::now());
         let mut before: BTreeMap<u32, Known> = self.known.drain(..).map(|known| (known.pid, known)).collect();
         for server in processes::serving() {
-            let command = without_keys(&server.command, server.folder.as_deref());
+            let command = with_whole_paths(&server.command, server.folder.as_deref());
             let same = before.remove(&server.pid).filter(|known| known.command == command);
             // where the system says whose socket is whose, it also says whose may be asked
             let may_be_asked = server.is_own || cfg!(target_os = "linux");
@@ -205,19 +206,9 @@ fn now() -> f64 {
     (since.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// A command line without the keys in it; files that it names in its working folder get their whole path.
-fn without_keys(command: &str, folder: Option<&Path>) -> String {
-    let mut hide = false;
-    let cleaned = words(command).map(|word| {
-        if std::mem::replace(&mut hide, is_secret(&word)) {
-            return "(set)".to_owned();
-        }
-        match word.split_once('=') {
-            Some((name, _)) if is_secret(name) => format!("{name}=(set)"),
-            _ => shell_word(&without_secrets(&whole(&word, folder))),
-        }
-    });
-    cleaned.collect::<Vec<_>>().join(" ")
+/// A command line in which files that it names in its working folder have their whole path.
+fn with_whole_paths(command: &str, folder: Option<&Path>) -> String {
+    words(command).map(|word| shell_word(&whole(&word, folder))).collect::<Vec<_>>().join(" ")
 }
 
 /// The whole path of a file that is named in `folder`.
@@ -323,9 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_left_out_of_commands() {
-        let command = without_keys("llama-server -m m.gguf --api-key abc --hf-token=def --host 0.0.0.0 --port 9", None);
-        assert!(!command.contains("abc") && !command.contains("def") && command.contains("m.gguf"), "{command}");
+    fn a_server_is_asked_where_it_listens() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("m.gguf"), "").unwrap();
+        let command = with_whole_paths("llama-server -m m.gguf --host 0.0.0.0 --port 9", Some(folder.path()));
+        assert!(command.contains(&folder.path().join("m.gguf").display().to_string()), "{command}");
         assert_eq!(port(&command), Some(9));
         assert_eq!(port("llama-server -m a"), Some(8080));
         assert_eq!(port("llama-server --port 1 --port 2"), Some(2), "the last one stands");

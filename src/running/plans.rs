@@ -12,7 +12,7 @@ use crate::library::verify;
 use crate::machine::spec::MachineSpec;
 use crate::machine::{Backend, Cpu, Drivers, Gpu, Machine, Origin, Os, Ram, presets};
 use crate::observed::sample::{DeviceSample, Listed, ProgramSample, RAM, Sample};
-use crate::observed::{Mib, Observation, ProcessMemory};
+use crate::observed::{Mib, Observation, ProcessMemory, ShownCommand};
 use crate::settings::{Context, Settings};
 use crate::source::{self, ExplicitKnobs, Roots};
 use crate::units::Bytes;
@@ -23,11 +23,16 @@ use crate::units::Bytes;
 /// One sentence on why it cannot be planned.
 pub fn of(program: &ProgramSample, machine: &Machine, roots: &Roots) -> Result<RunningPlan, String> {
     let machine = machine_before(machine, &own(program));
-    match (&program.command, program.listed.first()) {
+    match (command(program), program.listed.first()) {
         (Some(command), _) if program.name == "llama-server" => of_command(command, machine, roots),
         (_, Some(listed)) => of_listed(listed, machine, roots),
         _ => Err(format!("{} does not tell what it was asked for", program.name)),
     }
+}
+
+/// The command of a program that runs, or what a recording tells of it.
+fn command(program: &ProgramSample) -> Option<&str> {
+    program.whole_command.as_deref().or_else(|| program.command.as_ref().map(ShownCommand::as_str))
 }
 
 /// Which program a plan is of: the process, its command, and what it lists.
@@ -50,7 +55,7 @@ impl Plans {
                 return None;
             }
             let listed = program.listed.iter().map(|listed| (listed.name.clone(), listed.context)).collect();
-            let key = (program.pid, program.command.clone(), listed);
+            let key = (program.pid, command(program).map(str::to_owned), listed);
             let found = before.remove(&key).unwrap_or_else(|| match known {
                 Some(known) => of(program, known, roots).map(Arc::new),
                 None => of(program, &machine(sample), roots).map(Arc::new),
@@ -75,7 +80,10 @@ fn own(program: &ProgramSample) -> Vec<ProcessMemory> {
 
 fn of_command(command: &str, machine: Machine, roots: &Roots) -> Result<RunningPlan, String> {
     let seen = Observation::of(command);
-    let load = seen.loads.first().ok_or_else(|| format!("its command line cannot be read: {}", cut(command)))?;
+    let load = seen
+        .loads
+        .first()
+        .ok_or_else(|| format!("its command line cannot be read: {}", cut(ShownCommand::read(command).as_str())))?;
     let found = verify::find(load, roots)?;
     let how = (!found.is_same_file).then_some(found.how);
     let asked = CheckRequest {

@@ -31,7 +31,7 @@ impl Recorder {
     /// # Errors
     /// One sentence, if it cannot be written.
     pub fn create(path: &Path) -> Result<Self, String> {
-        let file = File::create_new(path).map_err(|error| match error.kind() {
+        let file = files::create_private(path, false).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => format!("'{}' already exists: choose another name", path.display()),
             _ => format!("'{}' cannot be written: {error}", path.display()),
         })?;

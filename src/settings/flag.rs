@@ -9,6 +9,7 @@ use std::fmt::Display;
 
 use super::knob::MAX_VALUE;
 use super::placement;
+use super::seen::Seen;
 use super::turn::{percent, share, turn};
 use super::{
     ALL_LAYERS, CacheType, Context, DeviceName, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice,
@@ -34,6 +35,8 @@ pub struct FlagRow {
     pub help: &'static str,
     /// What follows its name.
     pub takes: Takes,
+    /// What may be seen of a value where others see the command; a new option hides all of it.
+    pub seen: Seen,
     /// Its values, where they have names.
     pub words: fn() -> Vec<&'static str>,
     /// `--help` lists these names.
@@ -136,6 +139,7 @@ impl FlagRow {
         alone: None,
         help: "",
         takes: Takes::Nothing,
+        seen: Seen::Nothing,
         words: Vec::new,
         shows_words: false,
         conflicts: &[],
@@ -235,29 +239,29 @@ const fn alone(name: &'static str) -> Variable {
 
 flags! {
     Context {
-        names: &["ctx"], takes: Takes::Number("N|max"), is_llama_cpp: false, argument: Some("-c"), ollama: Some("OLLAMA_CONTEXT_LENGTH"),
+        names: &["ctx"], takes: Takes::Number("N|max"), seen: Seen::Numbers, is_llama_cpp: false, argument: Some("-c"), ollama: Some("OLLAMA_CONTEXT_LENGTH"),
         also: &["-c", "--ctx-size", "--num-ctx"], variables: &[alone("LLAMA_ARG_CTX_SIZE")],
         help: "Context size in tokens (num_ctx per sequence, -c in total for llama.cpp), or max: the model's training context",
         access: value!(ctx, context, written_context), typed: Some(|settings| Some(typed_context(settings.ctx))),
     }
     Parallel {
-        names: &["parallel"], takes: Takes::Number("N"), is_llama_cpp: false, argument: Some("-np"), ollama: Some("OLLAMA_NUM_PARALLEL"),
+        names: &["parallel"], takes: Takes::Number("N"), seen: Seen::Numbers, is_llama_cpp: false, argument: Some("-np"), ollama: Some("OLLAMA_NUM_PARALLEL"),
         also: &["-np"], variables: &[alone("LLAMA_ARG_N_PARALLEL")],
         help: "Parallel sequences (OLLAMA_NUM_PARALLEL, --parallel)", access: optional!(parallel, count, u64::to_string),
     }
     Batch {
-        names: &["batch"], takes: Takes::Number("N"), is_llama_cpp: false, argument: Some("-b"),
+        names: &["batch"], takes: Takes::Number("N"), seen: Seen::Numbers, is_llama_cpp: false, argument: Some("-b"),
         also: &["-b", "--batch-size"], variables: &[alone("LLAMA_ARG_BATCH")],
         help: "Logical batch size: prompt tokens submitted at once (num_batch, --batch-size)",
         access: optional!(batch, count, u64::to_string),
     }
     Ubatch {
-        names: &["ubatch"], takes: Takes::Number("N"), is_llama_cpp: false, argument: Some("-ub"),
+        names: &["ubatch"], takes: Takes::Number("N"), seen: Seen::Numbers, is_llama_cpp: false, argument: Some("-ub"),
         also: &["-ub", "--ubatch-size"], variables: &[alone("LLAMA_ARG_UBATCH")],
         help: "Physical batch size: tokens computed at once (--ubatch-size)", access: optional!(ubatch, count, u64::to_string),
     }
     KvType {
-        names: &["kv-type"], takes: Takes::Word("TYPE"), is_llama_cpp: false, words: cache_types, shows_words: true,
+        names: &["kv-type"], takes: Takes::Word("TYPE"), seen: Seen::Read, is_llama_cpp: false, words: cache_types, shows_words: true,
         conflicts: &["cache-type-k", "cache-type-v"], ollama: Some("OLLAMA_KV_CACHE_TYPE"),
         help: "Data type of the KV cache, for both K and V",
         access: Access {
@@ -270,33 +274,33 @@ flags! {
         },
     }
     CacheTypeK {
-        names: &["cache-type-k"], takes: Takes::Word("TYPE"), is_llama_cpp: false, words: cache_types, argument: Some("-ctk"),
+        names: &["cache-type-k"], takes: Takes::Word("TYPE"), seen: Seen::Read, is_llama_cpp: false, words: cache_types, argument: Some("-ctk"),
         also: &["-ctk"],
         variables: &[value_of("LLAMA_ARG_CACHE_TYPE_K")], ollama: Some("OLLAMA_KV_CACHE_TYPE"),
         help: "Data type of the K cache", access: optional!(cache_type_k, str::parse, CacheType::to_string),
     }
     CacheTypeV {
-        names: &["cache-type-v"], takes: Takes::Word("TYPE"), is_llama_cpp: false, words: cache_types, argument: Some("-ctv"),
+        names: &["cache-type-v"], takes: Takes::Word("TYPE"), seen: Seen::Read, is_llama_cpp: false, words: cache_types, argument: Some("-ctv"),
         also: &["-ctv"],
         variables: &[value_of("LLAMA_ARG_CACHE_TYPE_V")], ollama: Some("OLLAMA_KV_CACHE_TYPE"),
         help: "Data type of the V cache", access: optional!(cache_type_v, str::parse, CacheType::to_string),
     }
     FlashAttn {
-        names: &["flash-attn"], takes: Takes::Word("auto|on|off"), is_llama_cpp: false, words: || vec!["auto", "on", "off"],
+        names: &["flash-attn"], takes: Takes::Word("auto|on|off"), seen: Seen::Read, is_llama_cpp: false, words: || vec!["auto", "on", "off"],
         also: &["-fa"], alone: Some("on"), variables: &[alone("LLAMA_ARG_FLASH_ATTN")],
         argument: Some("-fa"), ollama: Some("OLLAMA_FLASH_ATTENTION"),
         help: "Flash attention: auto (chosen by the engine), on or off",
         access: value!(flash_attn, flash_attn, FlashAttn::to_string),
     }
     GpuLayers {
-        names: &["gpu-layers"], takes: Takes::Number("auto|all|N"), is_llama_cpp: false, argument: Some("-ngl"),
+        names: &["gpu-layers"], takes: Takes::Number("auto|all|N"), seen: Seen::Numbers, is_llama_cpp: false, argument: Some("-ngl"),
         also: &["-ngl", "--n-gpu-layers"],
         variables: &[Variable { name: "LLAMA_ARG_N_GPU_LAYERS", means: VariableMeaning::Passed }],
         help: "Layers on GPU, including the output layer (num_gpu, -ngl): auto (chosen by the engine), all, or a number",
         access: value!(gpu_layers, gpu_layers, written_layers), typed: Some(|settings| Some(written_layers(&settings.gpu_layers))),
     }
     GpuOverhead {
-        names: &["gpu-overhead"], takes: Takes::Number("SIZE"), is_llama_cpp: false, ollama: Some("OLLAMA_GPU_OVERHEAD"),
+        names: &["gpu-overhead"], takes: Takes::Number("SIZE"), seen: Seen::Numbers, is_llama_cpp: false, ollama: Some("OLLAMA_GPU_OVERHEAD"),
         help: "Memory to keep free on each GPU (OLLAMA_GPU_OVERHEAD)",
         access: value!(gpu_overhead, size, |bytes: &Bytes| bytes.0.to_string()),
     }
@@ -309,7 +313,7 @@ flags! {
         access: switch!(require_full),
     }
     Turn {
-        names: &["turn"], takes: Takes::Word("SENT,WRITTEN"), is_llama_cpp: false,
+        names: &["turn"], takes: Takes::Word("SENT,WRITTEN"), seen: Seen::Read, is_llama_cpp: false,
         help: "Say how long an answer takes: tokens sent, with all that was said before, and tokens written, such as 32k,1k",
         access: Access {
             write: |_| None,
@@ -322,15 +326,15 @@ flags! {
         },
     }
     PromptTokens {
-        names: &["prompt-tokens"], takes: Takes::Number("N"), is_llama_cpp: false, conflicts: &["turn"],
+        names: &["prompt-tokens"], takes: Takes::Number("N"), seen: Seen::Numbers, is_llama_cpp: false, conflicts: &["turn"],
         help: "Tokens sent, as in --turn [default: 2048]", access: optional!(prompt_tokens, count, u64::to_string),
     }
     AnswerTokens {
-        names: &["answer-tokens"], takes: Takes::Number("N"), is_llama_cpp: false, conflicts: &["turn"],
+        names: &["answer-tokens"], takes: Takes::Number("N"), seen: Seen::Numbers, is_llama_cpp: false, conflicts: &["turn"],
         help: "Tokens written, as in --turn [default: 512]", access: optional!(answer_tokens, count, u64::to_string),
     }
     Cached {
-        names: &["cached"], takes: Takes::Word("PERCENT"), is_llama_cpp: false, access: optional!(cached, share, percent),
+        names: &["cached"], takes: Takes::Word("PERCENT"), seen: Seen::Read, is_llama_cpp: false, access: optional!(cached, share, percent),
         help: "The share of the tokens sent that the server still has in its cache [default: 0%]",
     }
     RawSettings {
@@ -361,29 +365,29 @@ flags! {
         help: "Use a full-size cache for sliding-window layers", access: switch!(swa_full),
     }
     TensorSplit {
-        names: &["tensor-split"], takes: Takes::Numbers("A,B,…"), argument: Some("-ts"),
+        names: &["tensor-split"], takes: Takes::Numbers("A,B,…"), seen: Seen::Numbers, argument: Some("-ts"),
         also: &["-ts"],
         variables: &[value_of("LLAMA_ARG_TENSOR_SPLIT")], help: "Proportion of the layers on each GPU",
         access: value!(tensor_split, proportions, |split: &Vec<f64>| joined(split)),
     }
     Device {
-        names: &["device"], also: &["-dev"], may_be_left_out: false, takes: Takes::Word("GPU,…"), argument: Some("-dev"), variables: &[value_of("LLAMA_ARG_DEVICE")],
+        names: &["device"], also: &["-dev"], may_be_left_out: false, takes: Takes::Word("GPU,…"), seen: Seen::Devices, argument: Some("-dev"), variables: &[value_of("LLAMA_ARG_DEVICE")],
         help: "GPUs to use, in this order, such as CUDA1,CUDA0 or GPU1, or none [default: all]",
         access: optional!(devices, devices, written_devices),
     }
     SplitMode {
-        names: &["split-mode"], also: &["-sm"], takes: Takes::Word("MODE"), words: || super::SplitMode::ALL.map(super::SplitMode::name).to_vec(),
+        names: &["split-mode"], also: &["-sm"], takes: Takes::Word("MODE"), seen: Seen::Read, words: || super::SplitMode::ALL.map(super::SplitMode::name).to_vec(),
         argument: Some("-sm"), variables: &[value_of("LLAMA_ARG_SPLIT_MODE")],
         help: "How the model is split over several GPUs: none, layer, row or tensor [default: layer]",
         access: value!(split_mode, str::parse, super::SplitMode::to_string),
     }
     MainGpu {
-        names: &["main-gpu"], also: &["-mg"], takes: Takes::Number("INDEX"), argument: Some("-mg"), variables: &[value_of("LLAMA_ARG_MAIN_GPU")],
+        names: &["main-gpu"], also: &["-mg"], takes: Takes::Number("INDEX"), seen: Seen::Numbers, argument: Some("-mg"), variables: &[value_of("LLAMA_ARG_MAIN_GPU")],
         ignored_with: Some(Flag::SplitMode), help: "The GPU that is used alone with --split-mode none, counted among those used from 0",
         access: value!(main_gpu, index, i64::to_string),
     }
     Fit {
-        names: &["fit"], also: &["-fit"], may_be_left_out: false, takes: Takes::Word("on|off"), words: || vec!["on", "off"], argument: Some("--fit"),
+        names: &["fit"], also: &["-fit"], may_be_left_out: false, takes: Takes::Word("on|off"), seen: Seen::Words("on|off"), words: || vec!["on", "off"], argument: Some("--fit"),
         variables: &[value_of("LLAMA_ARG_FIT")],
         help: "Whether context and placement are fitted to the free memory where they are not set [default: on]",
         access: Access {
@@ -396,12 +400,12 @@ flags! {
         },
     }
     Outputs {
-        names: &["outputs"], takes: Takes::Number("N|ubatch"),
+        names: &["outputs"], takes: Takes::Number("N|ubatch"), seen: Seen::Numbers,
         help: "Tokens per ubatch whose logits are computed: a number, or ubatch for all of them",
         access: value!(outputs, outputs, written_outputs),
     }
     Embeddings {
-        names: &["embeddings", "embedding"], may_be_left_out: false, takes: Takes::Truth("true|false"), argument: Some("--embeddings"),
+        names: &["embeddings", "embedding"], may_be_left_out: false, takes: Takes::Truth("true|false"), seen: Seen::Read, argument: Some("--embeddings"),
         variables: &[alone("LLAMA_ARG_EMBEDDINGS")],
         help: "Serve embeddings only: logits of a whole batch are reserved, which is no larger than an ubatch [default: for models that are made for it]",
         access: Access {
@@ -420,19 +424,19 @@ flags! {
         help: "Serve scores of texts: embeddings with pooling rank", access: switch!(reranking),
     }
     Pooling {
-        names: &["pooling"], may_be_left_out: false, takes: Takes::Word("KIND"), argument: Some("--pooling"), ignored_with: Some(Flag::Embeddings),
+        names: &["pooling"], may_be_left_out: false, takes: Takes::Word("KIND"), seen: Seen::Read, argument: Some("--pooling"), ignored_with: Some(Flag::Embeddings),
         variables: &[alone("LLAMA_ARG_POOLING")],
         words: || super::Pooling::ALL.map(super::Pooling::name).to_vec(),
         help: "How embeddings are pooled: none, mean, cls, last or rank [default: the model's own]",
         access: optional!(pooling, str::parse, super::Pooling::to_string),
     }
     Program {
-        names: &["program"], takes: Takes::Word("NAME"),
+        names: &["program"], takes: Takes::Word("NAME"), seen: Seen::Read,
         help: "The program of llama.cpp that runs the model: llama-server, llama-cli, llama-completion, llama-bench, llama-batched-bench, llama-perplexity or llama-fit-params [default: llama-server]",
         access: value!(program, str::parse, LlamaProgram::to_string),
     }
     FitTarget {
-        names: &["fit-target"], takes: Takes::Number("MIB,…"), argument: Some("-fitt"), also: &["-fitt"],
+        names: &["fit-target"], takes: Takes::Number("MIB,…"), seen: Seen::Numbers, argument: Some("-fitt"), also: &["-fitt"],
         variables: &[value_of("LLAMA_ARG_FIT_TARGET")],
         help: "Memory in MiB that the fit leaves free on each GPU, or a list with that of the first, the second and so on",
         access: Access {
@@ -455,12 +459,12 @@ flags! {
         },
     }
     FitCtx {
-        names: &["fit-ctx"], takes: Takes::Number("N"), argument: Some("-fitc"), variables: &[Variable { name: "LLAMA_ARG_FIT_CTX", means: VariableMeaning::Read }],
+        names: &["fit-ctx"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("-fitc"), variables: &[Variable { name: "LLAMA_ARG_FIT_CTX", means: VariableMeaning::Read }],
         also: &["-fitc"],
         help: "Smallest context that the fit may choose", access: optional!(fit_ctx, count, u64::to_string),
     }
     OverrideTensor {
-        names: &["override-tensor"], also: &["-ot"], takes: Takes::List("PATTERN=DEVICE"), argument: Some("-ot"),
+        names: &["override-tensor"], also: &["-ot"], takes: Takes::List("PATTERN=DEVICE"), seen: Seen::Tensors, argument: Some("-ot"),
         variables: &[value_of("LLAMA_ARG_OVERRIDE_TENSOR")],
         help: "Tensors placed on a device by their names, such as 'ffn_.*_exps=CPU'; the first pattern that is found counts",
         access: Access {
@@ -486,7 +490,7 @@ flags! {
         },
     }
     NCpuMoe {
-        names: &["n-cpu-moe"], takes: Takes::Number("N"), argument: Some("-ncmoe"),
+        names: &["n-cpu-moe"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("-ncmoe"),
         also: &["-ncmoe"],
         variables: &[value_of("LLAMA_ARG_N_CPU_MOE")], help: "Keep the MoE weights of the first N layers in RAM",
         access: Access {
@@ -499,13 +503,13 @@ flags! {
         },
     }
     MoeCacheMib {
-        names: &["moe-cache-mib"], takes: Takes::Number("MIB"), argument: Some("--moe-cache-mib"),
+        names: &["moe-cache-mib"], takes: Takes::Number("MIB"), seen: Seen::Numbers, argument: Some("--moe-cache-mib"),
         variables: &[value_of("LLAMA_ARG_MOE_CACHE_MIB")],
         help: "Memory in MiB on GPUs for experts that are in RAM, 0 for none; it turns pipelines off [default: 0]",
         access: optional!(moe_cache, mebibytes, written_mebibytes),
     }
     NCpuFfn {
-        names: &["n-cpu-ffn"], also: &["-ncffn"], takes: Takes::Number("N"), argument: Some("-ncffn"),
+        names: &["n-cpu-ffn"], also: &["-ncffn"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("-ncffn"),
         variables: &[value_of("LLAMA_ARG_N_CPU_FFN")], help: "Keep the dense feed-forward weights of the first N layers in RAM",
         access: Access {
             read: |settings, text| {
@@ -516,7 +520,7 @@ flags! {
         },
     }
     LoadMode {
-        names: &["load-mode"], may_be_left_out: false, takes: Takes::Word("MODE"), argument: Some("--load-mode"),
+        names: &["load-mode"], may_be_left_out: false, takes: Takes::Word("MODE"), seen: Seen::Read, argument: Some("--load-mode"),
         also: &["-lm"],
         variables: &[value_of("LLAMA_ARG_LOAD_MODE")],
         help: "How weights are read into RAM: mmap, mlock, none, dio or mmap+mlock [default: the engine's]",
@@ -535,14 +539,14 @@ flags! {
         access: Access { read: |settings, text| read_load_mode(settings, text, LoadMode::MmapLocked), copy: |from, to| to.load_mode = from.load_mode, ..Access::NONE },
     }
     CacheRam {
-        names: &["cache-ram"], may_be_left_out: false, takes: Takes::Number("MIB"), argument: Some("--cache-ram"),
+        names: &["cache-ram"], may_be_left_out: false, takes: Takes::Number("MIB"), seen: Seen::Numbers, argument: Some("--cache-ram"),
         also: &["-cram"],
         variables: &[value_of("LLAMA_ARG_CACHE_RAM")],
         help: "Limit in MiB of llama-server's prompt cache in RAM, 0 for no cache, -1 for no limit [default: 8192]",
         access: optional!(cache_ram, prompt_cache, written_prompt_cache),
     }
     CtxCheckpoints {
-        names: &["ctx-checkpoints"], may_be_left_out: false, takes: Takes::Number("N"), argument: Some("--ctx-checkpoints"),
+        names: &["ctx-checkpoints"], may_be_left_out: false, takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--ctx-checkpoints"),
         also: &["-ctxcp", "--swa-checkpoints"],
         variables: &[value_of("LLAMA_ARG_CTX_CHECKPOINTS")],
         help: "Checkpoints of recurrent states and sliding windows that llama-server keeps per sequence at most [default: 32]",
@@ -571,17 +575,17 @@ flags! {
         help: "Keep weights in RAM out of the GPU driver's buffers, so that the CPU may repack them", access: switch!(no_host),
     }
     LazyMode {
-        names: &["lazy-mode"], also: &["-lzm"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), words: || super::LazyMode::ALL.map(super::LazyMode::name).to_vec(),
+        names: &["lazy-mode"], also: &["-lzm"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), seen: Seen::Read, words: || super::LazyMode::ALL.map(super::LazyMode::name).to_vec(),
         argument: Some("-lzm"), variables: &[value_of("LLAMA_ARG_LAZY_MODE")], help: "Whether large tables are read from the file on demand [default: auto, above 4 GiB]",
         access: value!(lazy_mode, str::parse, super::LazyMode::to_string),
     }
     Lora {
-        names: &["lora"], also: &["--lora-scaled"], may_be_left_out: false, takes: Takes::List("FILE|rank=N"), argument: Some("--lora"),
+        names: &["lora"], also: &["--lora-scaled"], may_be_left_out: false, takes: Takes::List("FILE|rank=N"), seen: Seen::File, argument: Some("--lora"),
         help: "An adapter that is loaded with the model: a file, or what is assumed of one, such as rank=16 or rank=16:attn_q+attn_v",
         access: list!(loras, |lora: &super::Lora| lora.to_string()),
     }
     ControlVector {
-        names: &["control-vector"], also: &["--control-vector-scaled"], may_be_left_out: false, takes: Takes::List("FILE"), argument: Some("--control-vector"),
+        names: &["control-vector"], also: &["--control-vector-scaled"], may_be_left_out: false, takes: Takes::List("FILE"), seen: Seen::File, argument: Some("--control-vector"),
         help: "A control vector that is loaded with the model", access: list!(control_vectors, String::clone),
     }
     OverrideKv {
@@ -594,11 +598,11 @@ flags! {
         help: "Choose tokens on the device of the output layer", access: switch!(backend_sampling),
     }
     KvUnifiedPerSlot {
-        names: &["kv-unified-per-slot"], takes: Takes::Number("N"), argument: Some("--kv-unified-per-slot"), variables: &[value_of("LLAMA_ARG_KV_UNIFIED_PER_SLOT")],
+        names: &["kv-unified-per-slot"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--kv-unified-per-slot"), variables: &[value_of("LLAMA_ARG_KV_UNIFIED_PER_SLOT")],
         help: "Context of each slot in tokens, where --ctx is not given", access: optional!(ctx_per_slot, count, u64::to_string),
     }
     Mmproj {
-        names: &["mmproj"], takes: Takes::File("FILE|catalogue:NAME"),
+        names: &["mmproj"], takes: Takes::File("FILE|catalogue:NAME"), seen: Seen::File,
         also: &["-mm"], variables: &[alone("LLAMA_ARG_MMPROJ")],
         help: "The model's vision or audio projector: a file, or one of the catalogue, such as catalogue:gemma3-4b. Without this, the one that is found with the model is planned",
     }
@@ -608,7 +612,7 @@ flags! {
         variables: &[Variable { name: "LLAMA_ARG_MMPROJ_AUTO", means: VariableMeaning::AloneNot }],
     }
     MmprojDevice {
-        names: &["mmproj-device"], takes: Takes::Word("GPU1|none"), conflicts: &["no-mmproj-offload"],
+        names: &["mmproj-device"], takes: Takes::Word("GPU1|none"), seen: Seen::Devices, conflicts: &["no-mmproj-offload"],
         also: &["-mmdev"],
         help: "The projector's device: GPU0, GPU1, …, or none for the CPU [default: the first GPU]",
         access: Access {
@@ -638,7 +642,7 @@ flags! {
         typed: Some(|_| None),
     }
     ImageMinTokens {
-        names: &["image-min-tokens"], takes: Takes::Number("N"), argument: Some("--image-min-tokens"),
+        names: &["image-min-tokens"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--image-min-tokens"),
         variables: &[alone("LLAMA_ARG_IMAGE_MIN_TOKENS")],
         help: "Minimum number of tokens of an image, for projectors that read many sizes",
         access: Access {
@@ -648,7 +652,7 @@ flags! {
         typed: Some(|settings| settings.mmproj.image_min_tokens.map(|tokens| tokens.to_string())),
     }
     ImageMaxTokens {
-        names: &["image-max-tokens"], takes: Takes::Number("N"), argument: Some("--image-max-tokens"),
+        names: &["image-max-tokens"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--image-max-tokens"),
         variables: &[alone("LLAMA_ARG_IMAGE_MAX_TOKENS")],
         help: "Maximum number of tokens of an image, for projectors that read many sizes",
         access: Access {
@@ -658,75 +662,75 @@ flags! {
         typed: Some(|settings| settings.mmproj.image_max_tokens.map(|tokens| tokens.to_string())),
     }
     MtmdBatchMaxTokens {
-        names: &["mtmd-batch-max-tokens"], takes: Takes::Number("N"), argument: Some("--mtmd-batch-max-tokens"), variables: &[value_of("LLAMA_ARG_MTMD_BATCH_MAX_TOKENS")],
+        names: &["mtmd-batch-max-tokens"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--mtmd-batch-max-tokens"), variables: &[value_of("LLAMA_ARG_MTMD_BATCH_MAX_TOKENS")],
         help: "Maximum number of tokens of several images that are computed at once; plans count one image",
         access: optional!(mmproj.batch_max_tokens, count, u64::to_string),
     }
     Image {
-        names: &["image"], takes: Takes::Word("WxH"), help: "Plan for an image of this size in pixels, not for the largest one allowed",
+        names: &["image"], takes: Takes::Word("WxH"), seen: Seen::Read, help: "Plan for an image of this size in pixels, not for the largest one allowed",
         access: optional!(mmproj.image, str::parse, super::ImageSize::to_string),
     }
     SpecType {
-        names: &["spec-type"], takes: Takes::List("KIND"), argument: Some("--spec-type"),
+        names: &["spec-type"], takes: Takes::List("KIND"), seen: Seen::Read, argument: Some("--spec-type"),
         variables: &[alone("LLAMA_ARG_SPEC_TYPE")],
         help: "How tokens are drafted, several separated by commas: draft-mtp, draft-simple, draft-eagle3, draft-dflash, draft-dspark, ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod, ngram-cache, or none [default: what the draft model is for]",
         access: optional!(draft.types, |text: &str| text.split(',').map(str::parse).collect::<Result<Vec<_>, _>>(), |kinds: &Vec<super::SpecType>| joined(kinds)),
     }
     ModelDraft {
-        names: &["model-draft"], takes: Takes::File("MODEL"), help: "The model that drafts tokens: a file, or any other name of a model",
+        names: &["model-draft"], takes: Takes::File("MODEL"), seen: Seen::File, help: "The model that drafts tokens: a file, or any other name of a model",
         also: &["-md", "--spec-draft-model"], variables: &[alone("LLAMA_ARG_SPEC_DRAFT_MODEL")],
     }
     SpecDraftNMax {
-        names: &["spec-draft-n-max"], takes: Takes::Number("N"), argument: Some("--spec-draft-n-max"),
+        names: &["spec-draft-n-max"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--spec-draft-n-max"),
         also: &["--draft-max", "--draft", "--draft-n"], variables: &[alone("LLAMA_ARG_SPEC_DRAFT_N_MAX"), alone("LLAMA_ARG_DRAFT_MAX")],
         ignored_with: Some(Flag::SpecType), help: "Tokens drafted at most", access: optional!(draft.n_max, layers, u64::to_string),
     }
     NgramModMax {
-        names: &["spec-ngram-mod-n-max"], takes: Takes::Number("N"), argument: Some("--spec-ngram-mod-n-max"),
+        names: &["spec-ngram-mod-n-max"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--spec-ngram-mod-n-max"),
         ignored_with: Some(Flag::SpecType), help: "Tokens drafted at most by ngram-mod [default: 64]",
         access: optional!(draft.ngram.by_mod, layers, u64::to_string),
     }
     NgramSimpleSize {
-        names: &["spec-ngram-simple-size-m"], takes: Takes::Number("N"), argument: Some("--spec-ngram-simple-size-m"),
+        names: &["spec-ngram-simple-size-m"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--spec-ngram-simple-size-m"),
         ignored_with: Some(Flag::SpecType), help: "Tokens drafted by ngram-simple [default: 48]",
         access: optional!(draft.ngram.simple, count, u64::to_string),
     }
     NgramMapKSize {
-        names: &["spec-ngram-map-k-size-m"], takes: Takes::Number("N"), argument: Some("--spec-ngram-map-k-size-m"),
+        names: &["spec-ngram-map-k-size-m"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--spec-ngram-map-k-size-m"),
         ignored_with: Some(Flag::SpecType), help: "Tokens drafted by ngram-map-k [default: 48]",
         access: optional!(draft.ngram.map_k, count, u64::to_string),
     }
     NgramMapK4vSize {
-        names: &["spec-ngram-map-k4v-size-m"], takes: Takes::Number("N"), argument: Some("--spec-ngram-map-k4v-size-m"),
+        names: &["spec-ngram-map-k4v-size-m"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--spec-ngram-map-k4v-size-m"),
         ignored_with: Some(Flag::SpecType), help: "Tokens drafted by ngram-map-k4v [default: 48]",
         access: optional!(draft.ngram.map_k4v, count, u64::to_string),
     }
     GpuLayersDraft {
-        names: &["gpu-layers-draft"], takes: Takes::Number("auto|all|N"), argument: Some("-ngld"), ignored_with: Some(Flag::SpecType),
+        names: &["gpu-layers-draft"], takes: Takes::Number("auto|all|N"), seen: Seen::Numbers, argument: Some("-ngld"), ignored_with: Some(Flag::SpecType),
         also: &["-ngld", "--n-gpu-layers-draft", "--spec-draft-ngl"], variables: &[alone("LLAMA_ARG_N_GPU_LAYERS_DRAFT")],
         help: "Layers of the draft on GPU: auto, all, or a number [default: all]",
         access: value!(draft.gpu_layers, gpu_layers, written_layers),
     }
     CacheTypeKDraft {
-        names: &["cache-type-k-draft"], takes: Takes::Word("TYPE"), words: cache_types, argument: Some("-ctkd"),
+        names: &["cache-type-k-draft"], takes: Takes::Word("TYPE"), seen: Seen::Read, words: cache_types, argument: Some("-ctkd"),
         also: &["-ctkd", "--spec-draft-type-k"], variables: &[alone("LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_K")],
         ignored_with: Some(Flag::SpecType), help: "Data type of the draft's K cache [default: f16]",
         access: optional!(draft.cache_type_k, str::parse, CacheType::to_string),
     }
     CacheTypeVDraft {
-        names: &["cache-type-v-draft"], takes: Takes::Word("TYPE"), words: cache_types, argument: Some("-ctvd"),
+        names: &["cache-type-v-draft"], takes: Takes::Word("TYPE"), seen: Seen::Read, words: cache_types, argument: Some("-ctvd"),
         also: &["-ctvd", "--spec-draft-type-v"], variables: &[alone("LLAMA_ARG_SPEC_DRAFT_CACHE_TYPE_V")],
         ignored_with: Some(Flag::SpecType), help: "Data type of the draft's V cache [default: f16]",
         access: optional!(draft.cache_type_v, str::parse, CacheType::to_string),
     }
     DeviceDraft {
-        names: &["device-draft"], takes: Takes::Word("GPU,…"), argument: Some("-devd"), ignored_with: Some(Flag::SpecType),
+        names: &["device-draft"], takes: Takes::Word("GPU,…"), seen: Seen::Devices, argument: Some("-devd"), ignored_with: Some(Flag::SpecType),
         also: &["-devd", "--spec-draft-device"],
         help: "GPUs of the draft, such as GPU1, or none [default: those of the model]",
         access: optional!(draft.devices, devices, written_devices),
     }
     OverrideTensorDraft {
-        names: &["override-tensor-draft"], also: &["-otd", "--spec-draft-override-tensor"], takes: Takes::List("PATTERN=DEVICE"), argument: Some("-otd"), ignored_with: Some(Flag::SpecType),
+        names: &["override-tensor-draft"], also: &["-otd", "--spec-draft-override-tensor"], takes: Takes::List("PATTERN=DEVICE"), seen: Seen::Tensors, argument: Some("-otd"), ignored_with: Some(Flag::SpecType),
         help: "Tensors of the draft placed on a device by their names",
         access: Access {
             write: |settings| written_overrides(&settings.draft.override_tensor),
@@ -750,7 +754,7 @@ flags! {
         },
     }
     NCpuMoeDraft {
-        names: &["n-cpu-moe-draft"], also: &["-ncmoed", "--spec-draft-ncmoe", "--spec-draft-n-cpu-moe"], takes: Takes::Number("N"), argument: Some("-ncmoed"), variables: &[alone("LLAMA_ARG_SPEC_DRAFT_N_CPU_MOE")], ignored_with: Some(Flag::SpecType),
+        names: &["n-cpu-moe-draft"], also: &["-ncmoed", "--spec-draft-ncmoe", "--spec-draft-n-cpu-moe"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("-ncmoed"), variables: &[alone("LLAMA_ARG_SPEC_DRAFT_N_CPU_MOE")], ignored_with: Some(Flag::SpecType),
         help: "Keep the MoE weights of the first N layers of the draft in RAM",
         access: Access {
             write: |settings| settings.draft.n_cpu_moe.filter(|count| *count != ALL_LAYERS).map(|count| count.to_string()),
@@ -767,7 +771,7 @@ flags! {
         help: "Choose the draft's tokens on the CPU", access: switch!(draft.no_backend_sampling),
     }
     Release {
-        names: &["release"], takes: Takes::Word("RELEASE"), words: || Release::ALL.map(Release::name).to_vec(), shows_words: true,
+        names: &["release"], takes: Takes::Word("RELEASE"), seen: Seen::Read, words: || Release::ALL.map(Release::name).to_vec(), shows_words: true,
         help: "The llama.cpp to plan for: a release, a build (b11200), what a program ships (\"koboldcpp 1.120\"), or the release nearest to a date (2026-09-15) [default: the newest, or the nearest to what this version of Ollama ships]",
         access: Access {
             write: |settings| settings.release.map(|release| release.to_string()),
@@ -785,7 +789,7 @@ flags! {
         }),
     }
     Quant {
-        names: &["quant"], takes: Takes::Word("TYPE"), words: || FileType::ALL.iter().map(|ty| ty.name()).collect(),
+        names: &["quant"], takes: Takes::Word("TYPE"), seen: Seen::Read, words: || FileType::ALL.iter().map(|ty| ty.name()).collect(),
         help: "Plan as if the model had this quantisation: Q4_K_M, Q8_0, MXFP4, …, or as a packager publishes it: UD-Q4_K_XL, bartowski:Q4_K_L, …",
         access: optional!(quant, quantisation, Quantisation::to_string),
     }

@@ -1,5 +1,6 @@
 //! What only Ollama is asked: options of a request that no knob has, and variables of its server.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +11,7 @@ use serde_json::Value as Json;
 use crate::settings::flag::is_on;
 use crate::settings::knob::{Knob, MAX_VALUE};
 use crate::settings::{
-    CacheType, Context, Flag, FlashAttn, GpuLayers, NearestRelease, Release, Settings, Ships, VariableMeaning,
+    CacheType, Context, Flag, FlashAttn, GpuLayers, NearestRelease, Release, Settings, Ships, VariableMeaning, seen,
 };
 use crate::units::Bytes;
 
@@ -333,8 +334,8 @@ impl OllamaSettings {
 }
 
 impl ServerVariables {
-    /// The variables that say it, as `NAME=VALUE`.
-    pub fn typed(&self) -> Vec<String> {
+    /// The variables that say it, as `NAME=VALUE`, and the names of those whose values may not be seen.
+    pub fn typed(&self) -> (Vec<String>, Vec<String>) {
         let number = |on: bool| u8::from(on).to_string();
         let own = [
             ("OLLAMA_IGPU_ENABLE", self.igpu_enable.map(number)),
@@ -345,8 +346,12 @@ impl ServerVariables {
             ("OLLAMA_KEEP_ALIVE", self.keep_alive.map(|seconds| seconds.to_string())),
             ("OLLAMA_KV_CACHE_TYPE", self.unknown_cache_type.clone()),
         ];
-        let own = own.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-        own.chain(self.inherited.iter().map(|(name, value)| format!("{name}={value}"))).collect()
+        let own = own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let all = own.chain(self.inherited.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let (seen, hidden): (Vec<_>, Vec<_>) =
+            all.partition(|(name, value)| seen::of_variable(name, value).as_deref() == Some(value));
+        let typed = seen.into_iter().map(|(name, value)| format!("{name}={value}"));
+        (typed.collect(), hidden.into_iter().map(|(name, _)| name).collect())
     }
 }
 
@@ -381,7 +386,7 @@ impl Variables<'_> {
         let text = self.text(name)?;
         let value = text.parse::<u64>().ok().filter(|value| *value <= most);
         if value.is_none() {
-            self.ignored.push(format!("{name}={text} is ignored: it is not a number in range"));
+            self.ignored.push(format!("{name}={} is ignored: it is not a number in range", shown(name, &text)));
         }
         Some((text, value?))
     }
@@ -429,6 +434,7 @@ impl Variables<'_> {
                 self.note(name, &text, "the KV cache type is set");
             }
             Err(reason) => {
+                let reason = if shown(name, &text) == text { reason } else { "it is no type of a cache".to_owned() };
                 self.ignored.push(format!("{name} is passed on as it is, and refused: {reason}"));
                 self.settings.ollama.server.unknown_cache_type = Some(text);
             }
@@ -480,9 +486,15 @@ impl Variables<'_> {
             } else {
                 continue;
             }
+            let value = shown(&name, &value);
             self.notes.push(format!("llama-server reads {name}={value} of the server's environment"));
         }
     }
+}
+
+/// What may be seen of the value of a variable.
+fn shown<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
+    seen::of_variable(name, value).unwrap_or(Cow::Borrowed(seen::HIDDEN))
 }
 
 /// Whether llama-server is affected by a variable that it inherits.

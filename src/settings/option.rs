@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use super::Settings;
 use super::flag::{Flag, Takes, VariableMeaning};
+use super::seen::Seen;
 use crate::named::named;
 use crate::text::LONGEST_NAME;
 
@@ -28,6 +29,8 @@ pub struct ListedOption {
     pub kind: ListedKind,
     /// How many values it takes.
     pub values: usize,
+    /// What may be seen of them where others see the command.
+    pub seen: Seen,
     /// The options that it stands for.
     pub stands_for: Vec<&'static str>,
     names: Vec<&'static str>,
@@ -75,9 +78,11 @@ static LISTED: LazyLock<Vec<ListedOption>> = LazyLock::new(|| {
         } else if let Some((values, rest)) = line.split_once(' ').filter(|_| !line.starts_with('#')) {
             let (names, others) = rest.split_once(" = ").unwrap_or((rest, ""));
             let (names, variables): (Vec<_>, Vec<_>) = names.split(' ').partition(|name| name.starts_with('-'));
+            let (values, seen) = values.split_once(':').unwrap_or((values, ""));
             listed.push(ListedOption {
                 kind,
                 values: values.parse().unwrap_or(0),
+                seen: Seen::named(seen),
                 stands_for: others.split_whitespace().collect(),
                 names,
                 variable: variables.first().copied(),
@@ -108,6 +113,19 @@ impl ServerOption {
     pub fn named(name: &str) -> Option<Self> {
         let plain = if name.starts_with("--") { name.replace('_', "-") } else { name.to_owned() };
         BY_NAME.get(&plain).copied()
+    }
+
+    /// Every name of an option with its dashes, in order.
+    pub fn all() -> Vec<(&'static str, Self)> {
+        let mut all: Vec<_> = BY_NAME.iter().map(|(name, option)| (name.as_str(), *option)).collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all
+    }
+
+    /// Every variable that says what an option does.
+    pub fn variables() -> impl Iterator<Item = &'static str> {
+        let rows = Flag::ALL.iter().flat_map(|flag| flag.row().variables.iter().map(|variable| variable.name));
+        rows.chain(LISTED.iter().filter_map(|option| option.variable))
     }
 
     /// The known name nearest to `name`, with an edit distance of at most a third of its length.
@@ -151,8 +169,18 @@ impl ServerOption {
         flag.or_else(|| listed().map(|option| (Self::Listed(option), value.to_owned())))
     }
 
+    /// Whether it is on or off.
+    pub(super) fn is_switch(self) -> bool {
+        self.values() == 0
+    }
+
+    /// Whether a value follows it.
+    pub fn takes_value(self) -> bool {
+        self.values() > 0
+    }
+
     /// How many values it takes.
-    fn values(self) -> usize {
+    pub(crate) fn values(self) -> usize {
         match self {
             Self::Sets(flag) => usize::from(!matches!(flag.row().takes, Takes::Nothing | Takes::Truth(_))),
             Self::TakesBack(_) => 0,

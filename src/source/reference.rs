@@ -12,9 +12,9 @@ use super::open::{OpenedModel, open, stored, tensor_bytes};
 use super::read_from::ReadFrom;
 #[cfg(feature = "net")]
 use super::remote;
-use super::roots::{HUB, Roots, without_secrets};
+use super::roots::{HUB, Roots};
 use super::store::{self, StoreEntry, beside, ollama};
-use super::{ProgressCallback, SourceError};
+use super::{ProgressCallback, SourceError, without_secrets};
 use crate::model::mixture::{NotAQuantisation, Quantisation};
 use crate::model::{Model, Projector};
 

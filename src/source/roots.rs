@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::files;
+use crate::text::without_secrets;
 
 /// The folders and servers to search for models; folders that do not exist count as empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -120,12 +121,14 @@ impl Recent {
         Self { file: file.to_owned() }
     }
 
-    /// The references, the newest first; none if the file cannot be read.
+    /// The references, the newest first, without what may be secret in them; none if the file cannot be read.
     pub fn list(&self) -> Vec<String> {
-        lines(&files::text(&self.file, files::TEXT).ok().flatten().unwrap_or_default()).collect()
+        let text = files::text(&self.file, files::TEXT).ok().flatten().unwrap_or_default();
+        lines(&text).map(|line| without_secrets(&line)).collect()
     }
 
-    /// Adds `reference` as the newest, unless it has control characters or is blank.
+    /// Adds `reference` as the newest, unless it has control characters or is blank. Of an address, a user's name with a
+    /// password and what is asked behind its path are not kept.
     ///
     /// # Errors
     /// One sentence if the list cannot be read or written; it is then unchanged.
@@ -133,10 +136,11 @@ impl Recent {
         if reference.trim().is_empty() || reference.chars().any(char::is_control) {
             return Ok(());
         }
+        let reference = without_secrets(reference);
         files::change(&self.file, files::TEXT, |text| {
             let text = text.unwrap_or_default();
-            let others = lines(&text).filter(|other| other != reference);
-            let all: Vec<String> = std::iter::once(reference.to_owned()).chain(others).take(MAX_ENTRIES).collect();
+            let others = lines(&text).map(|other| without_secrets(&other)).filter(|other| *other != reference);
+            let all: Vec<String> = std::iter::once(reference.clone()).chain(others).take(MAX_ENTRIES).collect();
             Ok(all.join("\n") + "\n")
         })
     }
@@ -150,23 +154,6 @@ fn lines(text: &str) -> impl Iterator<Item = String> {
 pub fn reference(text: &str) -> String {
     let there = Path::new(text).is_file().then(|| std::path::absolute(text).ok()).flatten();
     there.map_or_else(|| text.to_owned(), |path| path.to_string_lossy().into_owned())
-}
-
-/// `text` without users' names, passwords and queries in the addresses in it.
-pub fn without_secrets(text: &str) -> String {
-    let (mut out, mut rest) = (String::new(), text);
-    while let Some(start) = rest.find("://") {
-        let (before, after) = rest.split_at(start + 3);
-        out += before;
-        let end = after.find(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '<' | '>')).unwrap_or(after.len());
-        let (address, more) = after.split_at(end);
-        let address = address.split(['?', '#']).next().unwrap_or_default();
-        let (host, path) = address.find(['/', '\\']).map_or((address, ""), |slash| address.split_at(slash));
-        out += host.rsplit('@').next().unwrap_or(host);
-        out += path;
-        rest = more;
-    }
-    out + rest
 }
 
 #[cfg(test)]
@@ -186,6 +173,16 @@ mod tests {
         assert_eq!(recent.list(), ["hf://o/r:Q8_0", "a", "b"]);
         (0..2 * MAX_ENTRIES).for_each(|n| recent.add(&n.to_string()).unwrap());
         assert_eq!((recent.list().len(), recent.list()[0].as_str()), (MAX_ENTRIES, "47"));
+    }
+
+    #[test]
+    fn no_password_and_no_signature_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let recent = Recent::new(&folder.path().join("recent"));
+        fs::write(&recent.file, "https://me:old@host/x.gguf?sig=old\n").unwrap();
+        assert_eq!(recent.list(), ["https://host/x.gguf"], "of an older version");
+        recent.add("https://me:new@host/y.gguf?sig=new#z").unwrap();
+        assert_eq!(fs::read_to_string(&recent.file).unwrap(), "https://host/y.gguf\nhttps://host/x.gguf\n");
     }
 
     #[test]
@@ -210,23 +207,5 @@ mod tests {
         assert!(recent.list().is_empty());
         assert!(recent.add("a").unwrap_err().contains("it is not UTF-8 text"));
         assert_eq!(fs::read(&file).unwrap(), [0xff, 0xfe, 0]);
-    }
-}
-
-#[cfg(test)]
-mod secrets_tests {
-    use super::without_secrets;
-    use rstest::rstest;
-
-    #[rstest]
-    #[case("https://me:pass@host:80/a/b.gguf?token=x#y", "https://host:80/a/b.gguf")]
-    #[case("'https://host/a?X-Amz-Signature=x' was not found: HTTP 404", "'https://host/a' was not found: HTTP 404")]
-    #[case("http://u@h and http://v:w@i/", "http://h and http://i/")]
-    #[case("hf://owner/repo:Q4_K_M", "hf://owner/repo:Q4_K_M")]
-    #[case("catalogue:qwen3-8b@q8_0", "catalogue:qwen3-8b@q8_0")]
-    #[case("http://a@b@c/d@e", "http://c/d@e")]
-    #[case("", "")]
-    fn addresses_lose_what_may_be_secret(#[case] text: &str, #[case] shown: &str) {
-        assert_eq!(without_secrets(text), shown);
     }
 }

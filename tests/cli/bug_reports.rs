@@ -17,7 +17,7 @@ fn the_log_says_what_was_done_and_keeps_secrets() {
     command.env("HF_TOKEN", "hush").env("HTTPS_PROXY", "http://me:hush@proxy").assert().success();
     let text = fs::read_to_string(&log).unwrap();
     for part in
-        ["arguments: ", "opened '", "292 tensors", "detected 0 GPUs", "planned in ", "HF_TOKEN=(set)", "http://proxy"]
+        ["arguments: ", "opened '", "292 tensors", "detected 0 GPUs", "planned in ", "HF_TOKEN=…", "HTTPS_PROXY=…"]
     {
         assert!(text.contains(part), "no {part} in {text}");
     }

@@ -113,3 +113,131 @@ fn a_program_that_serves_nothing_is_in_no_container() {
     let said = refused(command.args(["--gpu", "24GiB", "--ram", "64GiB"]), 2);
     assert!(said.contains("llama-cli serves nothing"), "{said}");
 }
+
+/// Names of folders and files that some format means otherwise.
+const NAMES: [&str; 7] = [
+    "a$HOME $(HOME) ${HOME} $$.gguf",
+    "b c: d #e.gguf",
+    "f'g\"h.gguf",
+    "i\\j.gguf",
+    "k%s {l}.gguf",
+    "-m.gguf",
+    "名前 é.gguf",
+];
+
+/// Every text in a document of YAML.
+fn texts(tree: &Value, all: &mut Vec<String>) {
+    match tree {
+        Value::String(text) => all.push(text.clone()),
+        Value::Array(list) => list.iter().for_each(|one| texts(one, all)),
+        Value::Object(map) => map.values().for_each(|one| texts(one, all)),
+        _ => {}
+    }
+}
+
+#[test]
+fn an_export_read_back_has_the_same_path() {
+    let sandbox = Sandbox::new();
+    let bytes = std::fs::read(sandbox.model("qwen2.5-0.5b")).unwrap();
+    let folder = sandbox.folder.path().join("x$HOME y");
+    std::fs::create_dir(&folder).unwrap();
+    for name in NAMES {
+        let file = folder.join(name);
+        std::fs::write(&file, &bytes).unwrap();
+        let path = file.to_str().unwrap();
+        let export = |form: &str| {
+            run(&sandbox, &["export", "--as", form, path, "--engine", "llama.cpp", "--gpu", "24GiB", "--ram", "64GiB"])
+        };
+        for form in ["compose", "k8s"] {
+            let text = export(form);
+            let tree: Value = serde_saphyr::from_str(&text).unwrap();
+            let (mut all, folder) = (Vec::new(), folder.to_str().unwrap());
+            texts(&tree, &mut all);
+            // two dollar signs are one to both, but Kubernetes mounts what it is told
+            let doubled = |path: &str| path.replace('$', "$$");
+            assert!(all.contains(&doubled(path)), "{form}: {text}");
+            let mounted = if form == "compose" { doubled(folder) } else { folder.to_owned() };
+            assert_eq!(all.iter().filter(|text| **text == mounted).count(), 2, "{form}: {text}");
+            let file = sandbox.file("file.yaml", unlimited(&text).as_bytes());
+            let read =
+                run(&sandbox, &["plan", "--command", file.to_str().unwrap(), "--gpu", "24GiB", "--ram", "64GiB"]);
+            assert!(read.contains("All in VRAM"), "{form}: {name}\n{text}\n{read}");
+        }
+        let text = export("scenario");
+        let scenario: toml::Table = text.parse().unwrap();
+        assert_eq!(scenario["model"].as_str(), Some(path), "{text}");
+        let text = export("llama-server");
+        assert_eq!(words_of_a_shell(&text)[2], path, "{text}");
+    }
+}
+
+/// The words of the last line, by a real shell.
+fn words_of_a_shell(text: &str) -> Vec<String> {
+    let line = text.lines().last().unwrap();
+    let script = format!("set -- {line}\nprintf '%s\\n' \"$@\"");
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_name_that_would_be_another_one_is_refused() {
+    let sandbox = Sandbox::new();
+    let bytes = std::fs::read(sandbox.model("qwen2.5-0.5b")).unwrap();
+    let machine = ["--gpu", "24GiB", "--ram", "64GiB"];
+    for name in ["a\tb.gguf", "c\nd.gguf", "e\u{202e}f.gguf"] {
+        let path = sandbox.file(name, &bytes);
+        for (engine, forms) in [
+            ("llama.cpp", &["llama-server", "compose", "k8s", "plimsoll"][..]),
+            ("ollama-0.24", &["modelfile", "plimsoll"][..]),
+        ] {
+            for form in forms {
+                let mut command = sandbox.plimsoll();
+                command.args(["export", "--as", form, "--engine", engine]).arg(&path).args(machine);
+                let said = refused(&mut command, 2);
+                assert!(said.contains("another name: rename"), "{form}: {said}");
+            }
+        }
+        let mut apply = sandbox.plimsoll();
+        apply.args(["apply", "--yes", "--engine", "llama.cpp", "--server", "true"]).arg(&path).args(machine);
+        let said = refused(&mut apply, 2);
+        assert!(said.contains("another name: rename"), "{said}");
+        // a scenario has all of them written out
+        let mut export = sandbox.plimsoll();
+        export.args(["export", "--as", "scenario"]).arg(&path).args(machine);
+        let text = String::from_utf8(export.assert().success().get_output().stdout.clone()).unwrap();
+        let scenario: toml::Table = text.parse().unwrap();
+        assert_eq!(scenario["model"].as_str(), path.to_str(), "{text}");
+    }
+    let folder = sandbox.folder.path().join("a:b");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("x.gguf"), &bytes).unwrap();
+    let export = |form: &str| {
+        let mut command = sandbox.plimsoll();
+        command.args(["export", "--as", form, "--engine", "llama.cpp"]).arg(folder.join("x.gguf")).args(machine);
+        command
+    };
+    assert!(refused(&mut export("k8s"), 2).contains("with a colon"));
+    let compose = String::from_utf8(export("compose").assert().success().get_output().stdout.clone()).unwrap();
+    assert!(compose.contains(&format!("source: \"{}\"", folder.display())), "{compose}");
+}
+
+#[test]
+fn macros_of_llama_swap_are_no_names() {
+    let sandbox = Sandbox::new();
+    let bytes = std::fs::read(sandbox.model("qwen2.5-0.5b")).unwrap();
+    for (name, is_held) in [("a${PORT}.gguf", false), ("b $PORT.gguf", true)] {
+        let path = sandbox.file(name, &bytes);
+        let mut command = sandbox.plimsoll();
+        command.args(["together", "--as", "llama-swap", "--engine", "llama.cpp", "--gpu", "24GiB", "--ram", "64GiB"]);
+        let output = command.arg(&path).output().unwrap();
+        let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.success(), is_held, "{text}{said}");
+        assert!(is_held || said.contains("llama-swap cannot hold"), "{said}");
+        if is_held {
+            let tree: Value = serde_saphyr::from_str(&text).unwrap();
+            let command =
+                tree["models"].as_object().unwrap().values().next().unwrap()["cmd"].as_str().unwrap().to_owned();
+            assert!(words_of_a_shell(&command.replace('\n', " ")).contains(&path.display().to_string()), "{command}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! `plimsoll explain`: the teach screen's pages, printed.
 
+use plimsoll::page::markdown::Escaped;
 use plimsoll::teach::{Page, lessons};
 use rstest::rstest;
 use serde_json::Value;
@@ -144,7 +145,8 @@ fn one_lesson_or_all_of_them_are_printed() {
     assert!(answered.contains("Answer: "), "{answered}");
     let markdown = output(&["--markdown"]);
     let titles: Vec<&str> = markdown.lines().filter_map(|line| line.strip_prefix("# ")).collect();
-    assert_eq!(titles, all.iter().map(|lesson| lesson["title"].as_str().unwrap()).collect::<Vec<_>>());
+    let escaped = |lesson: &Value| Escaped::of(lesson["title"].as_str().unwrap()).to_string();
+    assert_eq!(titles, all.iter().map(escaped).collect::<Vec<_>>());
 }
 
 #[test]
@@ -277,4 +279,49 @@ fn walks_are_drawn_step_by_step() {
         let sentence = refused(&mut explained(&sandbox, arguments), 2);
         assert!(sentence.contains(named), "{arguments:?}: {sentence}");
     }
+}
+
+/// Whether a tag of HTML stands in Markdown, outside of blocks of plain text.
+fn tags(text: &str) -> Vec<String> {
+    let mut plain = false;
+    let lines = text.lines().filter(|line| {
+        plain ^= line.starts_with("```");
+        !plain
+    });
+    let raw = |line: &&str| {
+        let line = line.replace("\\<", "");
+        line.contains('<') && !line.starts_with("<a id=\"")
+    };
+    lines.filter(raw).map(str::to_owned).collect()
+}
+
+#[test]
+fn no_name_becomes_a_tag_of_markdown() {
+    let sandbox = Sandbox::new();
+    let mut model: Value = serde_json::from_str(&crate::support::model_json("qwen2.5-0.5b")).unwrap();
+    model["kv"]["general.name"] = serde_json::json!(["string", "</text><b>x"]);
+    let bytes =
+        crate::support::description::bytes(&model.to_string(), plimsoll::gguf::write::Encoding::default()).unwrap();
+    let file = sandbox.file("m.gguf", &bytes);
+    let asked =
+        [file.to_str().unwrap(), "--gpu", "name=<img src=x>,total=8GiB", "--ram", "64GiB", "--engine", "llama.cpp"];
+    let mut command = sandbox.plimsoll();
+    command.arg("explain").args(asked).args(["--page", "all", "--markdown"]);
+    let text = String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap();
+    assert!(text.contains(r"\</text\>\<b\>x") && text.contains(r"\<img src=x\>"), "{text}");
+    assert_eq!(tags(&text), Vec::<String>::new());
+    sandbox
+        .plimsoll()
+        .arg("explain")
+        .args(asked)
+        .args(["--page", "all", "--markdown", "--output", "handout"])
+        .assert()
+        .success();
+    let handout = std::fs::read_to_string(sandbox.folder.path().join("handout/handout.md")).unwrap();
+    assert!(handout.contains(r"\</text\>\<b\>x"), "{handout}");
+    assert_eq!(tags(&handout), Vec::<String>::new());
+    let mut export = sandbox.plimsoll();
+    export.arg("export").args(asked).args(["--as", "markdown"]);
+    let text = String::from_utf8(export.assert().success().get_output().stdout.clone()).unwrap();
+    assert_eq!(tags(&text), Vec::<String>::new());
 }

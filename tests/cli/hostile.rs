@@ -54,7 +54,7 @@ fn no_command_prints_what_is_not_printable() {
     for command in ["sweep", "matrix"] {
         runs.push(vec![command, file, "--csv"]);
     }
-    for form in ["json", "markdown", "svg", "llama-server"] {
+    for form in ["json", "markdown", "svg", "scenario"] {
         runs.push(vec!["export", file, "--as", form]);
     }
     for page in ["formulas", "cache", "schedule", "allocation", "lessons"] {
@@ -84,6 +84,10 @@ fn no_command_prints_what_is_not_printable() {
         assert_clean(&format!("{run:?}"), &output.stdout);
         assert_clean(&format!("{run:?}"), &output.stderr);
     }
+    // what a shell reads would name another file
+    let output = sandbox.plimsoll().args(["export", file, "--as", "llama-server"]).args(machine).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_clean("export", &output.stderr);
     // errors quote paths and names
     for run in [vec!["plan", HOSTILE], vec!["plan", "qwen\u{202e}3-8b\u{1b}[2J"], vec!["list", HOSTILE]] {
         let output = sandbox.plimsoll().args(&run).args(["--ram", "8GiB", "--gpu", "none"]).output().unwrap();

@@ -203,7 +203,7 @@ fn scripts_ask_the_program_for_what_it_knows() {
 #[rstest]
 #[case("plimsoll devices --machine ga", &["garage"])]
 #[case("plimsoll plan catalogue:qwen3-8", &["qwen3-8b"])]
-#[case("plimsoll plan x.gguf --gpu RTX", &["RTX 4090"])]
+#[case("plimsoll plan x.gguf --gpu RTX", &[r"RTX\ 4090"])]
 #[case("plimsoll plan x.gguf --engine oll", &["ollama", "ollama-0.24"])]
 #[case("plimsoll explain x.gguf --page sched", &["schedule"])]
 #[case("plimsoll dev", &["devices"])]
@@ -229,4 +229,85 @@ fn bash_completes(#[case] line: &str, #[case] expected: &[&str]) {
     for word in expected {
         assert!(completed.contains(word), "{line}: {completed:?}\n{}", String::from_utf8_lossy(&output.stderr));
     }
+}
+
+/// The replies of bash for `line`, each as the words that it is on a command line.
+#[cfg(target_os = "linux")]
+fn replies(sandbox: &Sandbox, words: &[&str]) -> Vec<Vec<String>> {
+    let line = words.join(" ");
+    let words = words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" ");
+    let script = sandbox.plimsoll().args(["completions", "bash"]).assert().success().get_output().stdout.clone();
+    let script = sandbox.file("plimsoll.bash", &script);
+    assert!(!fs::read_to_string(&script).unwrap().contains("compgen -f"), "names of files would stand as they are");
+    let program = sandbox.plimsoll().get_program().to_owned();
+    let asked = format!(
+        "plimsoll() {{ '{}' \"$@\"; }}\nsource '{}'\nCOMP_LINE={line:?}\nCOMP_POINT=${{#COMP_LINE}}\n\
+         COMP_WORDS=({words})\nCOMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
+         _plimsoll_known plimsoll \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\" 2>/dev/null\n\
+         for reply in \"${{COMPREPLY[@]}}\"; do eval \"set -- $reply\"; printf '%s\\n' \"$#\" \"$@\"; done",
+        program.display(),
+        script.display()
+    );
+    let mut bash = Process::new("bash");
+    bash.args(["-c", &asked]).env("HOME", sandbox.folder.path()).current_dir(sandbox.folder.path());
+    let output = bash.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines();
+    let mut all = Vec::new();
+    while let Some(count) = lines.next() {
+        all.push(lines.by_ref().take(count.parse().unwrap()).map(str::to_owned).collect());
+    }
+    all
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_bash_completes_names_the_very_file_or_nothing() {
+    let sandbox = Sandbox::new();
+    let whole = std::fs::read(sandbox.model("qwen2.5-0.5b")).unwrap();
+    let folder = sandbox.folder.path().join(".lmstudio/models/pub/set");
+    fs::create_dir_all(&folder).unwrap();
+    // those that a shell reads otherwise would make a file here
+    let harmless = ["plain.gguf", "d e.gguf", "ü+1.gguf"];
+    let others = [
+        "a$(touch made).gguf",
+        "b;touch made;.gguf",
+        "c`touch made`.gguf",
+        "f&g.gguf",
+        "h'i.gguf",
+        "j(k).gguf",
+        "l\nm.gguf",
+        "n>made.gguf",
+    ];
+    for name in harmless.iter().chain(&others) {
+        fs::write(folder.join(name), &whole).unwrap();
+    }
+    let listed = String::from_utf8(
+        sandbox.plimsoll().args(["complete-values", "model", ""]).assert().success().get_output().stdout.clone(),
+    )
+    .unwrap();
+    let start = folder.display().to_string();
+    let found = replies(&sandbox, &["plimsoll", "plan", &format!("{start}/")]);
+    let names: Vec<&str> = found
+        .iter()
+        .map(|words| match words.as_slice() {
+            [one] => one.rsplit('/').next().unwrap(),
+            other => panic!("one word each: {other:?}"),
+        })
+        .filter(|name| name.contains(".gguf"))
+        .collect();
+    for name in harmless {
+        assert!(names.contains(&name), "{name}: {names:?}\n{listed}");
+    }
+    assert!(names.iter().all(|name| harmless.contains(name)), "{names:?}");
+    assert!(others.iter().all(|name| !listed.contains(name)), "{listed}");
+    assert!(!sandbox.folder.path().join("made").exists());
+    // in the middle of a name with a blank
+    let found = replies(&sandbox, &["plimsoll", "plan", &format!("{start}/d\\ ")]);
+    assert!(found.contains(&vec![format!("{start}/d e.gguf")]), "{found:?}");
+    let found = replies(&sandbox, &["plimsoll", "plan", "x.gguf", "--gpu", r"RTX\ 40"]);
+    assert!(found.contains(&vec!["RTX 4090".to_owned()]), "{found:?}");
+    // within quotes that are open it stands as it is
+    let found = replies(&sandbox, &["plimsoll", "plan", "x.gguf", "--gpu", "'RTX 40"]);
+    assert!(found.contains(&vec!["RTX".to_owned(), "4090".to_owned()]), "{found:?}");
 }

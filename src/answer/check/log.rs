@@ -199,9 +199,9 @@ fn cpu(load: &Load, gpus: &[Gpu], described: &MachineSpec) -> Cpu {
 
 /// Windows shows in paths.
 fn system(load: &Load, gpus: &[Gpu]) -> Os {
-    let command = load.command.as_ref().map(|command| command.text.as_str());
-    let mut paths = command.into_iter().chain(load.models.iter().filter_map(|model| model.path.as_deref()));
-    if paths.any(|path| path.contains(":\\")) { Os::Windows } else { Os::for_gpus(gpus) }
+    let is_told = load.command.as_ref().is_some_and(|command| command.is_windows);
+    let mut paths = load.models.iter().filter_map(|model| model.path.as_deref());
+    if is_told || paths.any(|path| path.contains(":\\")) { Os::Windows } else { Os::for_gpus(gpus) }
 }
 
 /// The engine whose decisions the log shows.

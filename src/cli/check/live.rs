@@ -19,7 +19,7 @@ use crate::engine::PlanRequest;
 use crate::export::{Head, record};
 use crate::hardware::processes::ServerProcess;
 use crate::hardware::{DetectOptions, Detected, processes};
-use crate::observed::{Load, Observation, ProcessMemory, PsRow};
+use crate::observed::{Load, Observation, ProcessMemory, PsRow, ShownCommand};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Confidence, OllamaPs, Plan};
 use crate::running::held as held_by;
@@ -148,7 +148,7 @@ fn of_server(args: &CheckArgs, server: &ServerProcess, detected: &Detected) -> R
         plan,
         hint: Some(format!(
             "it prints no buffers: start it as '{} -lv 4 2> server.log', then check that file",
-            server.command
+            ShownCommand::read(&server.command)
         )),
     })
 }

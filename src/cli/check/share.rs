@@ -31,7 +31,7 @@ pub(super) fn run(file: &Path, load: &Load, check: &Check) -> Result<ExitCode, C
         }
         Some(false) => {}
         Some(true) => {
-            questions::save(file, &text, false)?;
+            questions::save_private(file, &text)?;
             error::say("written; CONTRIBUTING.md says where a sample goes");
         }
     }

@@ -11,6 +11,7 @@ use super::table::{KEYS, Key};
 use super::{Config, SetBy};
 use crate::export::{Head, csv};
 use crate::page::{Block, Column, Hue, Narrow, Page, Table};
+use crate::settings::seen::{HIDDEN, of_variable};
 use crate::tui::keymap;
 use crate::tui::theme::Appearance;
 
@@ -127,5 +128,6 @@ fn in_effect(
         }
         _ => None,
     };
-    over.map_or((value, by), |(name, text)| (text, name.to_owned()))
+    let shown = |name: &str, text: &str| of_variable(name, text).map_or_else(|| HIDDEN.to_owned(), Cow::into_owned);
+    over.map_or((value, by), |(name, text)| (shown(name, &text), name.to_owned()))
 }

@@ -306,9 +306,6 @@ struct Fitting {
     is_all: bool,
 }
 
-/// Bytes of a name with its repository and file, at most; longer ones mean no entry.
-const LONGEST: usize = 2 * crate::text::LONGEST_NAME;
-
 /// The entries that a name of another place may mean, the best first: one model in one size, and its files with and without
 /// a block that predicts further tokens. What was trained on from a model is taken for it. Empty if the name could mean two
 /// models.
