@@ -143,7 +143,8 @@ struct Printable {
 
 impl Write for Printable {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(event);
+        // what engines and sources say may have values of variables in it
+        let text = without_values(&String::from_utf8_lossy(event));
         let written =
             LOG_ENDS.get().map_or_else(|| self.file.write_all(shown_text(&text, false).as_bytes()), |_| Ok(()));
         if let Err(error) = written {

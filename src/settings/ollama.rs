@@ -392,7 +392,7 @@ impl Variables<'_> {
     }
 
     fn note(&mut self, name: &str, text: &str, effect: &str) {
-        self.notes.push(format!("{effect} by {name}={text}"));
+        self.notes.push(format!("{effect} by {name}={}", shown(name, text)));
     }
 
     fn knobs(&mut self) {

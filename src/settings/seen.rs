@@ -152,6 +152,11 @@ pub fn of_variable<'a>(name: &str, value: &'a str) -> Option<Cow<'a, str>> {
     VARIABLES.iter().find(|(row, _)| is_named(row)).and_then(|(_, seen)| seen.of(value))
 }
 
+/// `NAME=VALUE` with what may be seen of the value.
+pub fn assigned(name: &str, value: &str) -> String {
+    format!("{name}={}", of_variable(name, value).unwrap_or(Cow::Borrowed(HIDDEN)))
+}
+
 /// The variables with a row of their own, and those of Ollama's server that set what an option sets.
 pub fn variables() -> impl Iterator<Item = &'static str> {
     let own = VARIABLES.iter().map(|(name, _)| *name).filter(|name| !name.contains('*'));

@@ -185,11 +185,14 @@ fn no_command_prints_or_writes_it() {
     }
 
     // exports: what a server inherits and no plan needs is in none
-    let variables: Vec<String> = variables().iter().map(|name| format!("--server-env={name}={CANARY}")).collect();
+    // an unknown device is refused by its name, which was typed
+    let variables = variables().into_iter().filter(|name| *name != "LLAMA_ARG_DEVICE");
+    let variables: Vec<String> = variables.map(|name| format!("--server-env={name}={CANARY}")).collect();
     for form in
         ["modelfile", "options", "env", "systemd", "compose", "k8s", "plimsoll", "scenario", "json", "markdown", "svg"]
     {
         let text = printed(sandbox.plimsoll().args(["export", model, "--as", form]).args(machine).args(&variables));
+        assert!(!text.is_empty() && !text.contains("error: "), "{form}\n{text}");
         assert_hidden(form, &text);
     }
     let address = format!("https://me:{CANARY}@127.0.0.1:9/x.gguf?sig={CANARY}");

@@ -8,6 +8,7 @@ use super::release::ReleaseTraits;
 use crate::machine::{Backend, Gpu, Machine, Os};
 use crate::settings::Settings;
 use crate::settings::ollama::ServerVariables;
+use crate::settings::seen;
 use crate::units::Bytes;
 
 /// The one folder with ROCm's backend.
@@ -256,7 +257,7 @@ impl Listing<'_> {
             };
         }
         if let Some(only) = &self.server.llm_library {
-            return format!("OLLAMA_LLM_LIBRARY={only} leaves out the other backends");
+            return format!("{} leaves out the other backends", seen::assigned("OLLAMA_LLM_LIBRARY", only));
         }
         let hidden = ["CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES"];
         match gpu.backend {
