@@ -44,10 +44,10 @@ impl Allowance {
         Self { time: Some(Duration::from_secs(5)), requests: 8, bytes: 8 << 20, ..Self::NOTHING };
     /// A list, a manifest, a description.
     pub const DOCUMENT: Self =
-        Self { time: Some(Duration::from_secs(60)), requests: 64, bytes: 64 << 20, ..Self::NOTHING };
+        Self { time: Some(Duration::from_mins(1)), requests: 64, bytes: 64 << 20, ..Self::NOTHING };
     /// All that opening a model asks for: its documents, and the headers of its files.
     pub const HEADER: Self =
-        Self { time: Some(Duration::from_secs(600)), requests: 16 << 10, bytes: 1 << 30, ..Self::NOTHING };
+        Self { time: Some(Duration::from_mins(10)), requests: 16 << 10, bytes: 1 << 30, ..Self::NOTHING };
     /// What is pasted at once, which is read before the next key.
     pub const PASTE: Self = Self { bytes: 1 << 20, ..Self::NOTHING };
     /// A command line, a script, a file that starts servers.

@@ -134,16 +134,8 @@ pub(super) fn say_unused(plan: &mut Plan, machine: &Machine) {
 /// The machine without GPUs of other computers, which Ollama does not use.
 ///
 /// # Errors
-/// As [`gpu_count`].
+/// If it has more than [`crate::machine::MAX_GPUS`].
 pub(super) fn local_gpus_only(machine: &Machine) -> Result<Cow<'_, Machine>, EngineError> {
-    gpu_count(machine)?;
+    check_count(machine.gpus.len()).map_err(EngineError::Settings)?;
     Ok(machine.without_rpc_gpus().map_or(Cow::Borrowed(machine), Cow::Owned))
-}
-
-/// Checks how many GPUs the machine has, wherever it comes from.
-///
-/// # Errors
-/// If there are more than [`crate::machine::MAX_GPUS`].
-pub(super) fn gpu_count(machine: &Machine) -> Result<(), EngineError> {
-    check_count(machine.gpus.len()).map_err(EngineError::Settings)
 }

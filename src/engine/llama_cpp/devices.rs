@@ -8,9 +8,8 @@ use crate::engine::ggml::backend::cuda::MatrixUnits;
 use crate::engine::ggml::backend::{Cuda, Metal, Plain, Remote, Sycl, Vulkan};
 use crate::engine::ggml::tensor::{BackendId, NO_BACKEND};
 use crate::engine::id::EngineError;
-use crate::engine::request::gpu_count;
 use crate::machine::budget::VulkanLimits;
-use crate::machine::{Backend, Gpu, Machine, Os, presets};
+use crate::machine::{Backend, Gpu, Machine, Os, check_count, presets};
 use crate::settings::{DeviceName, Settings, SplitMode};
 
 /// A GPU as needed by llama.cpp's arithmetic.
@@ -68,7 +67,7 @@ const _: () = assert!(MAX_GPUS < NO_BACKEND as usize);
 /// # Errors
 /// When the user names a GPU that the machine lacks, or there are more than llama.cpp can use.
 pub fn gpus(machine: &Machine, settings: &Settings) -> Result<Vec<usize>, EngineError> {
-    gpu_count(machine)?;
+    check_count(machine.gpus.len()).map_err(EngineError::Settings)?;
     let gpus = all_or_one(machine, settings)?;
     if gpus.len() > MAX_GPUS {
         return Err(EngineError::Settings(format!(
