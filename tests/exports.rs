@@ -325,7 +325,7 @@ fn names_from_files_are_escaped_in_exports() {
     };
     let svg = ExportFormat::Svg.write(&input).unwrap();
     assert!(svg.contains("a&lt;b&gt;&amp;&quot;| ' Environment="), "{svg}");
-    assert!(ExportFormat::Markdown.write(&input).unwrap().starts_with("**a\\<b\\>&\"\\| ' Environment=**"));
+    assert!(ExportFormat::Markdown.write(&input).unwrap().starts_with("**a\\<b\\>\\&\"\\| ' Environment=**"));
     let refused = ExportFormat::Modelfile.write(&input).unwrap_err();
     assert!(refused.starts_with(r"'./it's\nmine.gguf' has the character \u{a} in it"), "{refused}");
 }
