@@ -53,6 +53,7 @@ pub struct ProgramSample {
     pub name: String,
     /// Its command line, as far as others may see it.
     #[serde(default)]
+    #[schemars(with = "Option<String>")]
     pub command: Option<ShownCommand>,
     /// The same as it is, which is written nowhere.
     #[serde(skip)]
