@@ -1,6 +1,6 @@
 //! Lines of a log for others to see: without folders, names of people and computers, addresses and keys.
 //!
-//! A command is shown as [`ShownCommand`](super::ShownCommand) shows it; in other lines too, a value behind an option or a
+//! A command is shown as [`ShownCommand`] shows it; in other lines too, a value behind an option or a
 //! variable is shown only if its row lets it be seen. The rest of a line is looked through word by word, once.
 
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! What may be seen of values where others see a command: in answers, logs, reports, recordings and shared samples.
 //!
-//! The options are rows of [`super::flag`] and of `assets/llama-server-options.txt`, the variables rows of [`VARIABLES`]. What
+//! The options are rows of [`super::flag`] and of `assets/llama-server-options.txt`, the variables rows of `VARIABLES`. What
 //! no row lets be seen is hidden, and so is a value that is not of the kind that its row names.
 
 use std::borrow::Cow;
@@ -17,9 +17,9 @@ pub enum Seen {
     /// Nothing.
     #[default]
     Nothing,
-    /// Numbers, sizes and durations, with commas between, and the words of [`WORDS`]: `32k`, `3,1`, `90%`, `auto`.
+    /// Numbers, sizes and durations, with commas between, and the words of `WORDS`: `32k`, `3,1`, `90%`, `auto`.
     Numbers,
-    /// These words, a bar between, and those of [`WORDS`]; several may be given with commas between.
+    /// These words, a bar between, and those of `WORDS`; several may be given with commas between.
     Words(&'static str),
     /// What the option's own reader takes, which knows every value by its name.
     Read,
