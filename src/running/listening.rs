@@ -13,6 +13,7 @@ pub fn socket(pid: u32, port: u16) -> Option<SocketAddr> {
 
 /// The loopback address with `port`: this system does not say whose sockets there are.
 #[cfg(not(target_os = "linux"))]
+#[allow(clippy::unnecessary_wraps, reason = "as where the system says it")]
 pub fn socket(_: u32, port: u16) -> Option<SocketAddr> {
     Some((std::net::Ipv4Addr::LOCALHOST, port).into())
 }

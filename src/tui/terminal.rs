@@ -102,6 +102,7 @@ impl TerminalGuard {
     ///
     /// # Errors
     /// If the terminal is gone.
+    #[cfg(unix)]
     pub fn renew(&mut self) -> io::Result<()> {
         // a new terminal redraws everything, without querying the cursor position
         self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
