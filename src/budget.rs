@@ -126,11 +126,6 @@ impl Budget {
         self.allowed.within(what, before.saturating_add(count))
     }
 
-    /// Whether `count` more is left, which is not taken.
-    pub fn has(&self, what: Spend, count: u64) -> bool {
-        self.allowed.within(what, self.spent[what as usize].load(Ordering::Relaxed).saturating_add(count)).is_ok()
-    }
-
     /// The time that is left; none if it is not limited.
     ///
     /// # Errors
@@ -161,8 +156,9 @@ mod tests {
         let budget = Budget::new(Allowance::COMMAND);
         let copy = budget.clone().sooner(Some(Duration::from_secs(1)));
         assert_eq!(copy.take(Spend::Expansion, 200 << 10), Ok(()));
-        assert!(budget.has(Spend::Expansion, 56 << 10) && !budget.has(Spend::Expansion, (56 << 10) + 1));
-        assert_eq!(budget.take(Spend::Expansion, 100 << 10), Err(Exceeded::Expansion(256 << 10)));
+        assert_eq!(budget.take(Spend::Expansion, 56 << 10), Ok(()));
+        assert_eq!(copy.whole(), Ok(()));
+        assert_eq!(budget.take(Spend::Expansion, 1), Err(Exceeded::Expansion(256 << 10)));
         assert_eq!(copy.whole(), Err(Exceeded::Expansion(256 << 10)));
         assert_eq!(budget.take(Spend::Words, u64::MAX), Err(Exceeded::Words(32 << 10)));
     }

@@ -24,7 +24,7 @@ use crate::engine::PlanRequest;
 use crate::named::named;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
-use crate::text::{is_printable, one_line};
+use crate::text::one_line;
 
 pub use head::{AnswerSource, Head, ModelSource, PlanSource};
 pub(crate) use json::PlanRecord;
@@ -261,19 +261,6 @@ impl fmt::Display for Caption {
     }
 }
 
-/// `text` of YAML in quotes; what is not printable is written out (YAML 1.2, 5.7).
-fn quoted(text: &str) -> String {
-    let mut out = String::from('"');
-    for c in text.chars() {
-        match c {
-            '\\' | '"' => out.extend(['\\', c]),
-            c if is_printable(c) => out.push(c),
-            c => out += &format!("\\U{:08X}", u32::from(c)),
-        }
-    }
-    out + "\""
-}
-
 /// `text` as a comment of one line for a shell.
 fn comment(text: &str) -> String {
     format!("# {}\n", one_line(text))
@@ -299,12 +286,5 @@ mod tests {
     #[test]
     fn line_breaks_cannot_end_a_comment() {
         assert_eq!(comment("a\nrm b"), "# a rm b\n");
-    }
-
-    #[test]
-    fn quoted_text_is_read_as_it_was() {
-        for text in ["a\"b\\c", "tab\tbreak\nmark\u{202e}", "$HOME: #x", "", "\u{1f600}"] {
-            assert_eq!(serde_saphyr::from_str::<String>(&quoted(text)).unwrap(), text);
-        }
     }
 }

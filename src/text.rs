@@ -75,6 +75,22 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// `text` in double quotes, with what is not printable written out, as YAML (1.2, 5.7) and TOML (1.0, basic strings) have it.
+pub fn in_quotes(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '\\' | '"' => out.extend(['\\', c]),
+            c if is_printable(c) => out.push(c),
+            c => {
+                // writing to a string cannot fail
+                let _ = write!(out, "\\U{:08X}", u32::from(c));
+            }
+        }
+    }
+    out + "\""
+}
+
 /// The lines of `text` as they may be printed: line breaks and tabs stay, with `colours` those of a terminal
 /// (`\e[1;31m`) too, and of the rest what is printable.
 pub fn shown(text: &str, colours: bool) -> Cow<'_, str> {
@@ -168,6 +184,15 @@ mod tests {
             assert!(why.chars().all(is_printable) && why.contains("rename"), "{why}");
         }
         assert_eq!(exact("名前 $(x) 'y'.gguf"), Ok("名前 $(x) 'y'.gguf"));
+    }
+
+    #[test]
+    fn text_in_quotes_is_read_as_it_was() {
+        for text in ["a\"b\\c", "tab\tbreak\nmark\u{202e}", "$HOME: #x", "", "\u{1f600}"] {
+            assert_eq!(serde_saphyr::from_str::<String>(&in_quotes(text)).unwrap(), text);
+            let read: toml::Table = toml::from_str(&format!("a = {}", in_quotes(text))).unwrap();
+            assert_eq!(read["a"].as_str(), Some(text));
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::style::takes_escapes;
 use crate::files;
 use crate::observed::ShownCommand;
 use crate::settings::ServerOption;
-use crate::settings::seen::{HIDDEN, Seen, of_variable};
+use crate::settings::seen::{HIDDEN, Seen, of_variable, or_hidden};
 use crate::source::{Progress, without_secrets};
 use crate::text::shown as shown_text;
 use crate::units::Bytes;
@@ -58,7 +58,7 @@ pub(super) fn variables() -> Vec<(String, String)> {
 fn seen(name: &str, value: &str) -> String {
     let is_option = name.starts_with(|c: char| c.is_ascii_lowercase());
     let seen = if is_option { Seen::Numbers.of(value) } else { of_variable(name, value) };
-    seen.map_or_else(|| HIDDEN.to_owned(), |value| one_line(&value))
+    one_line(&or_hidden(seen))
 }
 
 /// A sentence without the values of variables that may not be seen.
@@ -98,7 +98,7 @@ impl Follows {
             Self::Pair => value
                 .split_once('=')
                 .map_or_else(|| HIDDEN.to_owned(), |(name, value)| format!("{}={}", one_line(name), seen(name, value))),
-            Self::Value(option) => option.seen(value).map_or_else(|| HIDDEN.to_owned(), |value| one_line(&value)),
+            Self::Value(option) => one_line(&or_hidden(option.seen(value))),
         }
     }
 }

@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use super::{ExportInput, comment, llama_server, ollama, quoted};
+use super::{ExportInput, comment, llama_server, ollama};
 use crate::answer::ram::RamUse;
 use crate::machine::Backend;
 use crate::settings::LlamaProgram;
 use crate::settings::flag::NO_LIMIT;
+use crate::text::in_quotes;
 use crate::units::Bytes;
 
 /// What a server takes of RAM besides buffers and weights: its code, the driver's libraries, the vocabulary. Assumed.
@@ -61,14 +62,14 @@ impl Vendor {
 pub fn compose(input: &ExportInput<'_>) -> Result<String, String> {
     let container = Container::of(input)?;
     let mut text = container.comments.clone();
-    text += &format!("services:\n  {}:\n    image: {}\n", container.name, quoted(&container.image));
+    text += &format!("services:\n  {}:\n    image: {}\n", container.name, in_quotes(&container.image));
     // a dollar sign of its own is written twice
     let own = |text: &String| text.replace('$', "$$");
     list(&mut text, "    command:", container.arguments.iter().map(own).collect::<Vec<_>>().iter());
     if !container.variables.is_empty() {
         text += "    environment:\n";
         for (name, value) in &container.variables {
-            text += &format!("      {name}: {}\n", quoted(&own(value)));
+            text += &format!("      {name}: {}\n", in_quotes(&own(value)));
         }
     }
     text += &format!("    ports:\n      - \"{0}:{0}\"\n", container.port);
@@ -77,7 +78,7 @@ pub fn compose(input: &ExportInput<'_>) -> Result<String, String> {
     }
     // the long form, since the short one ends a path at a colon
     for folder in &container.folders {
-        let folder = quoted(&own(folder));
+        let folder = in_quotes(&own(folder));
         text += &format!(
             "      - type: bind\n        source: {folder}\n        target: {folder}\n        read_only: true\n"
         );
@@ -125,13 +126,13 @@ pub fn kubernetes(input: &ExportInput<'_>) -> Result<String, String> {
         "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\nspec:\n  replicas: 1\n  selector:\n    \
          matchLabels:\n      app: {name}\n  template:\n    metadata:\n      labels:\n        app: {name}\n    spec:\n      \
          containers:\n        - name: {name}\n          image: {}\n",
-        quoted(&image)
+        in_quotes(&image)
     );
     list(&mut text, "          args:", arguments.iter().map(own).collect::<Vec<_>>().iter());
     if !variables.is_empty() {
         text += "          env:\n";
         for (name, value) in &variables {
-            text += &format!("            - name: {name}\n              value: {}\n", quoted(&own(value)));
+            text += &format!("            - name: {name}\n              value: {}\n", in_quotes(&own(value)));
         }
     }
     text += &format!("          ports:\n            - containerPort: {port}\n");
@@ -155,12 +156,13 @@ pub fn kubernetes(input: &ExportInput<'_>) -> Result<String, String> {
         for (at, folder) in folders.iter().enumerate() {
             text += &format!(
                 "            - name: folder{at}\n              mountPath: {}\n              readOnly: true\n",
-                quoted(folder)
+                in_quotes(folder)
             );
         }
         text += "      volumes:\n";
         for (at, folder) in folders.iter().enumerate() {
-            text += &format!("        - name: folder{at}\n          hostPath:\n            path: {}\n", quoted(folder));
+            text +=
+                &format!("        - name: folder{at}\n          hostPath:\n            path: {}\n", in_quotes(folder));
         }
     }
     Ok(text)
@@ -306,6 +308,6 @@ fn list<'a>(text: &mut String, key: &str, items: impl ExactSizeIterator<Item = &
     let indent = " ".repeat(key.len() - key.trim_start().len() + 2);
     *text += &format!("{key}\n");
     for item in items {
-        *text += &format!("{indent}- {}\n", quoted(item));
+        *text += &format!("{indent}- {}\n", in_quotes(item));
     }
 }

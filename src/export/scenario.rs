@@ -10,7 +10,7 @@ use crate::engine::{EngineVersion, PlanRequest};
 use crate::model::CATALOGUE;
 use crate::settings::flag::Takes;
 use crate::settings::{Flag, Settings};
-use crate::text::{exact, is_printable, one_line, shell_word, without_secrets};
+use crate::text::{exact, in_quotes, is_printable, one_line, shell_word, without_secrets};
 
 /// A plan as it is asked for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -228,15 +228,7 @@ fn text_value(text: &str) -> String {
     if text.chars().all(is_printable) {
         return Value::from(text).to_string();
     }
-    let mut out = String::from('"');
-    for c in text.chars() {
-        match c {
-            '\\' | '"' => out.extend(['\\', c]),
-            c if is_printable(c) => out.push(c),
-            c => out += &format!("\\U{:08X}", u32::from(c)),
-        }
-    }
-    out + "\""
+    in_quotes(text)
 }
 
 /// The reference by which a model at `location` is opened again; none where that is not known.

@@ -2,7 +2,7 @@
 //! variables of the Ollama server.
 
 use super::ollama::{self, Variable};
-use super::{ExportInput, ModelLocation, llama_server, quoted};
+use super::{ExportInput, ModelLocation, llama_server};
 use crate::answer::together::sets::ResidentSets;
 use crate::answer::together::{LoadRequest, Shelf};
 use crate::command::Router;
@@ -10,7 +10,7 @@ use crate::command::router::MODELS_MAX;
 use crate::engine::PlanRequest;
 use crate::named::named;
 use crate::plan::Plan;
-use crate::text::{exact, shell_word};
+use crate::text::{exact, in_quotes, shell_word};
 
 named! {
     /// A file that starts several models, by its name on the command line.
@@ -229,7 +229,7 @@ fn llama_swap(members: &[Member<'_>], sets: Option<&ResidentSets>) -> Result<Str
             text += &format!("  {comment}\n");
         }
         let program = words.first().map(|word| shell_word(word)).unwrap_or_default();
-        text += &format!("  {}:\n    cmd: |\n      {program} --port ${{PORT}}\n", quoted(name));
+        text += &format!("  {}:\n    cmd: |\n      {program} --port ${{PORT}}\n", in_quotes(name));
         for (option, value) in options(&words) {
             let value = value.map_or_else(String::new, |value| format!(" {}", shell_word(value)));
             text += &format!("      {option}{value}\n");
@@ -244,12 +244,12 @@ fn llama_swap(members: &[Member<'_>], sets: Option<&ResidentSets>) -> Result<Str
     }
     text += "# each set is all in VRAM together; what is in none runs alone\nmatrix:\n  vars:\n";
     for (number, Member { name, .. }) in members.iter().enumerate() {
-        text += &format!("    m{}: {}\n", number + 1, quoted(name));
+        text += &format!("    m{}: {}\n", number + 1, in_quotes(name));
     }
     text += "  sets:\n";
     for (number, set) in sets.iter().enumerate() {
         let together: Vec<String> = set.members.iter().map(|member| format!("m{}", member + 1)).collect();
-        text += &format!("    set{}: {}\n", number + 1, quoted(&together.join(" & ")));
+        text += &format!("    set{}: {}\n", number + 1, in_quotes(&together.join(" & ")));
     }
     Ok(text)
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::pattern::{self, Hole, Kind, Row, holes, patterns};
 use super::{Buffers, CacheSize, Mib, Term};
-use crate::settings::seen::HIDDEN;
+use crate::settings::seen::{HIDDEN, or_hidden};
 use crate::settings::{CacheType, Flag, FlashAttn, GpuLayers, Pooling};
 
 /// Lines of a new context, and of a server's slots.
@@ -269,7 +269,7 @@ impl ObservedSettings {
     pub fn shown(&self) -> Self {
         let seen = |flag: Flag, text: &Option<String>| {
             let text = text.as_deref()?;
-            Some(flag.seen(text).map_or_else(|| HIDDEN.to_owned(), std::borrow::Cow::into_owned))
+            Some(or_hidden(flag.seen(text)).into_owned())
         };
         Self {
             split_mode: seen(Flag::SplitMode, &self.split_mode),

@@ -3,13 +3,12 @@
 //! A command is shown as [`ShownCommand`] shows it; in other lines too, a value behind an option or a
 //! variable is shown only if its row lets it be seen. The rest of a line is looked through word by word, once.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::shown::{Shown, WordFilter, build, is_option, is_variable};
 use super::{Load, Observation, ShownCommand, command, prefix};
-use crate::settings::seen::{HIDDEN, of_variable};
+use crate::settings::seen::{HIDDEN, of_variable, or_hidden};
 
 /// Lines as they can be shown to others. Of a path the last part stays, and parts that name a build; each name of a person
 /// or a computer, and each address, becomes another one that is the same throughout.
@@ -302,7 +301,7 @@ impl<'a> Words<'a> {
             if value.is_empty() {
                 return sign.to_owned();
             }
-            return format!("{sign}{}", of_variable(name, &value).unwrap_or(Cow::Borrowed(HIDDEN)));
+            return format!("{sign}{}", or_hidden(of_variable(name, &value)));
         }
         if let Some((scheme, _)) = word.split_once("://") {
             let scheme = scheme.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '+').next().unwrap_or(scheme);

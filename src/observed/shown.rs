@@ -13,7 +13,7 @@ use super::command::{self, PROGRAMS};
 use super::model::Folder;
 use super::pattern;
 use crate::settings::ServerOption;
-use crate::settings::seen::{HIDDEN, of_variable};
+use crate::settings::seen::{HIDDEN, assigned, or_hidden};
 use crate::text::{is_printable, shell_word};
 
 /// Maximum number of words of a command.
@@ -131,7 +131,7 @@ impl WordFilter {
             if attached.is_none() && option.values() > 0 {
                 self.expects = Some((option, option.values()));
             }
-            return Shown::Word(with_value(name, attached.map(|value| seen_or_hidden(option.seen(value)))));
+            return Shown::Word(with_value(name, attached.map(|value| or_hidden(option.seen(value)))));
         }
         if let Some((option, left)) = expects {
             self.expects = (left > 1).then_some((option, left - 1));
@@ -161,10 +161,6 @@ fn with_value(name: &str, value: Option<Cow<'_, str>>) -> String {
     value.map_or_else(|| name.to_owned(), |value| format!("{name}={value}"))
 }
 
-fn seen_or_hidden(value: Option<Cow<'_, str>>) -> Cow<'_, str> {
-    value.unwrap_or(Cow::Borrowed(HIDDEN))
-}
-
 /// Whether a word is the name of an option that is not known: `--any-name`, `-abc`.
 pub(super) fn is_option(word: &str) -> bool {
     let is_name = |name: &str, longest: usize, is: fn(u8) -> bool| {
@@ -182,7 +178,7 @@ pub(super) fn is_option(word: &str) -> bool {
 /// `NAME=value`, with what may be seen of the value.
 pub(super) fn variable(word: &str) -> Option<String> {
     let (name, value) = word.split_once('=')?;
-    is_variable(name).then(|| with_value(name, Some(seen_or_hidden(of_variable(name, value)))))
+    is_variable(name).then(|| assigned(name, value))
 }
 
 /// Whether this is the name of a variable as programs have them: `HF_TOKEN`.

@@ -161,16 +161,14 @@ impl ServerChild {
         let Some(mut child) = self.child.take() else { return };
         ask_to_end(&mut child);
         let since = Instant::now();
-        while since.elapsed() < TO_END {
-            if !matches!(child.try_wait(), Ok(None)) {
-                STARTED.store(0, Ordering::SeqCst);
-                return;
-            }
+        while since.elapsed() < TO_END && matches!(child.try_wait(), Ok(None)) {
             thread::sleep(Duration::from_millis(20));
         }
-        // nothing else can be done where this fails
-        drop(child.kill());
-        drop(child.wait());
+        if matches!(child.try_wait(), Ok(None)) {
+            // nothing else can be done where this fails
+            drop(child.kill());
+            drop(child.wait());
+        }
         STARTED.store(0, Ordering::SeqCst);
     }
 }

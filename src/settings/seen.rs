@@ -135,14 +135,10 @@ impl ServerOption {
 
 /// What may be seen of the value of a variable; none if nothing.
 pub fn of_variable<'a>(name: &str, value: &'a str) -> Option<Cow<'a, str>> {
-    // values of switches are no values of their options
-    if let Some((option, _)) = ServerOption::of_variable(name, value) {
+    let of_ollama = || Flag::ALL.iter().find(|flag| flag.row().ollama == Some(name)).copied().map(ServerOption::Sets);
+    if let Some(option) = ServerOption::of_variable(name, value).map(|(option, _)| option).or_else(of_ollama) {
+        // values of switches are no values of their options
         return option.seen(value).or_else(|| Seen::Words("1|0").of(value).filter(|_| option.is_switch()));
-    }
-    if let Some(flag) = Flag::ALL.iter().find(|flag| flag.row().ollama == Some(name)) {
-        return flag
-            .seen(value)
-            .or_else(|| Seen::Words("1|0").of(value).filter(|_| ServerOption::Sets(*flag).is_switch()));
     }
     let is_named = |row: &str| match (row.strip_suffix('*'), row.strip_prefix('*')) {
         (Some(start), _) => name.starts_with(start),
@@ -152,9 +148,14 @@ pub fn of_variable<'a>(name: &str, value: &'a str) -> Option<Cow<'a, str>> {
     VARIABLES.iter().find(|(row, _)| is_named(row)).and_then(|(_, seen)| seen.of(value))
 }
 
+/// What may be seen, or what stands for it where nothing may.
+pub fn or_hidden(seen: Option<Cow<'_, str>>) -> Cow<'_, str> {
+    seen.unwrap_or(Cow::Borrowed(HIDDEN))
+}
+
 /// `NAME=VALUE` with what may be seen of the value.
 pub fn assigned(name: &str, value: &str) -> String {
-    format!("{name}={}", of_variable(name, value).unwrap_or(Cow::Borrowed(HIDDEN)))
+    format!("{name}={}", or_hidden(of_variable(name, value)))
 }
 
 /// The variables with a row of their own, and those of Ollama's server that set what an option sets.
@@ -165,7 +166,7 @@ pub fn variables() -> impl Iterator<Item = &'static str> {
 
 /// What may be seen of what a command calls its model: a file's last part, a repository.
 pub fn model(name: &str) -> Cow<'_, str> {
-    Seen::File.of(name).or_else(|| Seen::Repository.of(name)).unwrap_or(Cow::Borrowed(HIDDEN))
+    or_hidden(Seen::File.of(name).or_else(|| Seen::Repository.of(name)))
 }
 
 /// `-1`, `0.5`, `32k`, `1e-5`, `1h30m`.

@@ -199,7 +199,7 @@ impl Client {
         if let Some(variable) = self.wrong_proxy.filter(|_| !url.is_loopback()) {
             return Err(WireError::Proxy { variable });
         }
-        let exceeded = |exceeded| WireError::Exceeded { host: url.host().to_owned(), exceeded };
+        let exceeded = WireError::exceeded(url);
         self.budget.take(Spend::Requests, 1).map_err(exceeded)?;
         let left = self.budget.time().map_err(exceeded)?;
         let (since, agent) = (Instant::now(), if url.is_loopback() { &self.direct } else { &self.agent });
@@ -550,6 +550,11 @@ fn advice(status: u16) -> &'static str {
 }
 
 impl WireError {
+    /// The error of a conversation with the host of `url` that takes more than it may.
+    fn exceeded(url: &Url) -> impl Fn(Exceeded) -> Self + Copy {
+        move |exceeded| Self::Exceeded { host: url.host().to_owned(), exceeded }
+    }
+
     /// Converts the client library's error of a request to `url`.
     fn of(error: ureq::Error, url: &Url) -> Self {
         let host = url.host().to_owned();

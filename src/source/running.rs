@@ -182,7 +182,7 @@ fn unreadable(server: &str, what: &str) -> SourceError {
 #[derive(Deserialize)]
 struct ShowResponse {
     #[serde(default, deserialize_with = "shown_keys")]
-    model_info: BTreeMap<String, Shown>,
+    model_info: BTreeMap<String, HeaderValue>,
     #[serde(default)]
     tensors: Option<Vec<ShowTensor>>,
     /// The tag's parameters, one per line.
@@ -199,7 +199,7 @@ struct ShowTensor {
 }
 
 /// A value of a header as JSON.
-enum Shown {
+enum HeaderValue {
     /// Null, an object, or an array without elements: GGUF has none of them.
     Nothing,
     Bool(bool),
@@ -208,12 +208,12 @@ enum Shown {
     /// Beyond those.
     Large(u64),
     Real(f64),
-    Array(ShownArray),
+    Array(HeaderArray),
 }
 
 /// An array, of which the first elements are kept.
-struct ShownArray {
-    first: Vec<Shown>,
+struct HeaderArray {
+    first: Vec<HeaderValue>,
     count: usize,
     /// Whether all are whole numbers of 32 bits.
     all_small: bool,
@@ -221,70 +221,70 @@ struct ShownArray {
     of_one_type: bool,
 }
 
-impl<'de> Deserialize<'de> for Shown {
+impl<'de> Deserialize<'de> for HeaderValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ShownVisitor)
+        deserializer.deserialize_any(HeaderVisitor)
     }
 }
 
-struct ShownVisitor;
+struct HeaderVisitor;
 
-impl<'de> Visitor<'de> for ShownVisitor {
-    type Value = Shown;
+impl<'de> Visitor<'de> for HeaderVisitor {
+    type Value = HeaderValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value of a header")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Shown, E> {
-        Ok(Shown::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<HeaderValue, E> {
+        Ok(HeaderValue::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Shown, E> {
-        Ok(Shown::Whole(value))
+    fn visit_i64<E>(self, value: i64) -> Result<HeaderValue, E> {
+        Ok(HeaderValue::Whole(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Shown, E> {
-        Ok(i64::try_from(value).map_or(Shown::Large(value), Shown::Whole))
+    fn visit_u64<E>(self, value: u64) -> Result<HeaderValue, E> {
+        Ok(i64::try_from(value).map_or(HeaderValue::Large(value), HeaderValue::Whole))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Shown, E> {
-        Ok(Shown::Real(value))
+    fn visit_f64<E>(self, value: f64) -> Result<HeaderValue, E> {
+        Ok(HeaderValue::Real(value))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Shown, E> {
-        Ok(Shown::Text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<HeaderValue, E> {
+        Ok(HeaderValue::Text(value.to_owned()))
     }
 
-    fn visit_unit<E>(self) -> Result<Shown, E> {
-        Ok(Shown::Nothing)
+    fn visit_unit<E>(self) -> Result<HeaderValue, E> {
+        Ok(HeaderValue::Nothing)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shown, A::Error> {
-        let mut array = ShownArray { first: Vec::new(), count: 0, all_small: true, of_one_type: true };
-        while let Some(value) = list.next_element::<Shown>()? {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<HeaderValue, A::Error> {
+        let mut array = HeaderArray { first: Vec::new(), count: 0, all_small: true, of_one_type: true };
+        while let Some(value) = list.next_element::<HeaderValue>()? {
             array.count += 1;
-            array.all_small &= matches!(value, Shown::Whole(n) if i32::try_from(n).is_ok());
+            array.all_small &= matches!(value, HeaderValue::Whole(n) if i32::try_from(n).is_ok());
             array.of_one_type &= array.first.first().is_none_or(|first| first.is_like(&value));
             if array.first.len() < KEPT_ELEMENTS {
                 array.first.push(value);
             }
         }
-        Ok(if array.count == 0 { Shown::Nothing } else { Shown::Array(array) })
+        Ok(if array.count == 0 { HeaderValue::Nothing } else { HeaderValue::Array(array) })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shown, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<HeaderValue, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Shown::Nothing)
+        Ok(HeaderValue::Nothing)
     }
 }
 
 /// The keys of a header, as many as one may have.
-fn shown_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Shown>, D::Error> {
+fn shown_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, HeaderValue>, D::Error> {
     struct Keys;
 
     impl<'de> Visitor<'de> for Keys {
-        type Value = BTreeMap<String, Shown>;
+        type Value = BTreeMap<String, HeaderValue>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("the keys of a header")
@@ -292,7 +292,7 @@ fn shown_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Str
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let (mut keys, mut elements) = (BTreeMap::new(), 0_usize);
-            while let Some((key, value)) = map.next_entry::<String, Shown>()? {
+            while let Some((key, value)) = map.next_entry::<String, HeaderValue>()? {
                 elements = elements.saturating_add(value.count());
                 if keys.len() == MAX_KEYS || elements > MAX_ELEMENTS {
                     return Err(A::Error::custom("more keys or elements than a header has"));
@@ -333,7 +333,7 @@ impl ShowResponse {
     }
 }
 
-impl Shown {
+impl HeaderValue {
     /// How many values it is.
     const fn count(&self) -> usize {
         if let Self::Array(array) = self { array.count } else { 1 }
@@ -380,21 +380,25 @@ fn integer(n: i64) -> ValueSpec {
     }
 }
 
-impl ShownArray {
+impl HeaderArray {
     /// Values of one type; those that were not kept are empty texts, false, or 0.
     fn spec(&self, key: &str) -> Option<ValueSpec> {
         let is_whole = self.all_small && !is_float(key);
         let (ty, missing) = match self.first.first().filter(|_| self.of_one_type)? {
-            Shown::Text(_) => (ElementType::String, ValueSpec::String(String::new())),
-            Shown::Bool(_) => (ElementType::Bool, ValueSpec::Bool(false)),
-            Shown::Whole(_) | Shown::Large(_) | Shown::Real(_) if is_whole => (ElementType::I32, ValueSpec::I32(0)),
-            Shown::Whole(_) | Shown::Large(_) | Shown::Real(_) => (ElementType::F32, ValueSpec::F32(0.0)),
-            Shown::Nothing | Shown::Array(_) => return None,
+            HeaderValue::Text(_) => (ElementType::String, ValueSpec::String(String::new())),
+            HeaderValue::Bool(_) => (ElementType::Bool, ValueSpec::Bool(false)),
+            HeaderValue::Whole(_) | HeaderValue::Large(_) | HeaderValue::Real(_) if is_whole => {
+                (ElementType::I32, ValueSpec::I32(0))
+            }
+            HeaderValue::Whole(_) | HeaderValue::Large(_) | HeaderValue::Real(_) => {
+                (ElementType::F32, ValueSpec::F32(0.0))
+            }
+            HeaderValue::Nothing | HeaderValue::Array(_) => return None,
         };
-        let draw = |value: &Shown| match value {
-            Shown::Text(text) => Some(ValueSpec::String(text.clone())),
-            Shown::Bool(flag) => Some(ValueSpec::Bool(*flag)),
-            Shown::Whole(n) if is_whole => i32::try_from(*n).ok().map(ValueSpec::I32),
+        let draw = |value: &HeaderValue| match value {
+            HeaderValue::Text(text) => Some(ValueSpec::String(text.clone())),
+            HeaderValue::Bool(flag) => Some(ValueSpec::Bool(*flag)),
+            HeaderValue::Whole(n) if is_whole => i32::try_from(*n).ok().map(ValueSpec::I32),
             number => number.number().map(|x| ValueSpec::F32(x as f32)),
         };
         let mut values = self.first.iter().map(draw).collect::<Option<Vec<_>>>()?;

@@ -344,15 +344,17 @@ impl GraphBuilder<'_> {
         let both = self.release.both_inputs;
         let given = both.then(|| self.g.input(Type::F32, [n_inp, n_tokens, 1, 1], "inp_embd"));
         let rows = self.look_up(table, tokens);
-        let mixed = self.mixes_batches().then(|| self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_mixed_tokens"));
-        let mixed_rows = mixed.filter(|_| self.release.rows_first).map(|tokens| self.look_up(table, tokens));
+        let mixed_rows = self.mixes_batches().then(|| {
+            let tokens = self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_mixed_tokens");
+            self.look_up(table, tokens)
+        });
         let looked_up = self.widened(rows);
         if let Some(given) = given {
             self.g.expand(looked_up);
             self.g.expand(given);
         }
-        if let Some(tokens) = mixed {
-            self.mixed_embeddings(table, tokens, mixed_rows);
+        if let Some(rows) = mixed_rows {
+            self.mixed_embeddings(rows);
         }
         let mut x = looked_up;
         if n_inp != n_embd && both {
@@ -384,13 +386,12 @@ impl GraphBuilder<'_> {
         self.release.mixed_batches && !self.architecture.has(Trait::NoMixedBatches)
     }
 
-    /// Mixed batch: given rows, some replaced by embeddings of `tokens`, which may have been looked up.
-    fn mixed_embeddings(&mut self, table: TensorId, tokens: TensorId, rows: Option<TensorId>) {
+    /// Mixed batch: given rows, some replaced by `rows` of tokens.
+    fn mixed_embeddings(&mut self, rows: TensorId) {
         let (n_tokens, n_inp) = (self.batch.n_tokens, self.hp.n_embd_inp());
         let slots = self.g.input(Type::I64, [n_tokens, 1, 1, 1], "inp_mixed_slots");
         let mixed = self.g.input(Type::F32, [n_inp, n_tokens, 1, 1], "inp_mixed_embd");
         let mixed = self.g.dup(mixed);
-        let rows = rows.unwrap_or_else(|| self.look_up(table, tokens));
         let rows = self.widened(rows);
         let mixed = self.g.set_rows(mixed, rows, slots);
         self.g.expand(mixed);

@@ -358,7 +358,7 @@ impl Client {
         url: &Url,
         cancel: &CancelHandle,
     ) -> Result<(), WireError> {
-        let exceeded = |exceeded| WireError::Exceeded { host: url.host().to_owned(), exceeded };
+        let exceeded = WireError::exceeded(url);
         let mut left = count;
         let mut buffer = vec![0; 64 << 10];
         let (mut since, mut fresh) = (Instant::now(), 0);
