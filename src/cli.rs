@@ -29,7 +29,7 @@ mod value;
 mod watch;
 
 /// What the fuzz targets read with.
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzz {
     pub use super::config::check as config;
     pub use super::scenario::check as scenario;

@@ -7,6 +7,7 @@ pub mod effect;
 pub mod event;
 pub mod host;
 pub mod keymap;
+pub mod pasted;
 pub mod picture;
 pub mod plain;
 mod planner;
@@ -48,6 +49,9 @@ use crate::source::{ExplicitKnobs, Package, roots};
 
 /// Shortest time between two drawings: at most 60 a second.
 const FRAME: Duration = Duration::from_micros(16_667);
+
+/// How long a plan is waited for before it is drawn as pending.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What the planner opens on.
 pub struct PlannerStart {
@@ -161,7 +165,7 @@ enum LoopEvent {
     Resumed,
 }
 
-/// The event loop: applies all pending events, then plans and draws once.
+/// The event loop: applies all pending events, then plans and draws once. A plan that takes long is drawn as pending.
 fn run_loop(
     host: &mut Host,
     screen: &mut TerminalGuard,
@@ -171,8 +175,15 @@ fn run_loop(
     let mut logged = String::new();
     loop {
         let since = Instant::now();
-        host.refresh().into_iter().for_each(|effect| runner.start(effect));
-        logged = log_plan(&host.app, since.elapsed(), logged);
+        host.begin_refresh().into_iter().for_each(|effect| runner.start(effect));
+        while host.app.is_planning() && host.app.leave.is_none() {
+            let Ok(event) = events.recv_timeout(PATIENCE.saturating_sub(since.elapsed())) else { break };
+            apply(host, screen, runner, event)?;
+            host.begin_refresh().into_iter().for_each(|effect| runner.start(effect));
+        }
+        if !host.app.is_planning() {
+            logged = log_plan(&host.app, since.elapsed(), logged);
+        }
         screen.draw(host)?;
         misbehave_if_requested();
         let drawn = Instant::now();
@@ -213,43 +224,49 @@ fn collect_events(
         return Ok(true);
     };
     let (mut next, mut meant) = (Some(first), false);
-    while let Some(one) = next {
-        let action = match one {
-            LoopEvent::Terminal(event) => event::action(&event, host),
-            LoopEvent::Action(action) => Some(action),
-            #[cfg(unix)]
-            LoopEvent::Stop(is_done) => {
-                if !is_done.swap(true, std::sync::atomic::Ordering::SeqCst) {
-                    screen.suspend()?;
-                }
-                Some(resized()?)
-            }
-            #[cfg(unix)]
-            LoopEvent::Resumed => {
-                screen.renew()?;
-                Some(resized()?)
-            }
-        };
-        meant |= action.is_some();
-        for effect in action.map(|action| host.update(action)).unwrap_or_default() {
-            if let Effect::Copy(text) = &effect {
-                match screen.copy(text) {
-                    Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                        host.app.notice = Some("This terminal has no clipboard: s saves to a file.".to_owned());
-                    }
-                    copied => copied?,
-                }
-            } else if matches!(effect, Effect::Suspend) {
-                screen.suspend()?;
-                host.update(resized()?);
-            } else {
-                runner.start(effect);
-            }
-        }
+    while let Some(event) = next {
+        meant |= apply(host, screen, runner, event)?;
         if host.app.leave.is_some() {
             return Ok(true);
         }
         next = events.recv_timeout(FRAME.saturating_sub(drawn.elapsed())).ok();
+    }
+    Ok(meant)
+}
+
+/// Applies an event. Returns whether it had an effect.
+fn apply(host: &mut Host, screen: &mut TerminalGuard, runner: &Runner, event: LoopEvent) -> io::Result<bool> {
+    let action = match event {
+        LoopEvent::Terminal(event) => event::action(&event, host),
+        LoopEvent::Action(action) => Some(action),
+        #[cfg(unix)]
+        LoopEvent::Stop(is_done) => {
+            if !is_done.swap(true, std::sync::atomic::Ordering::SeqCst) {
+                screen.suspend()?;
+            }
+            Some(resized()?)
+        }
+        #[cfg(unix)]
+        LoopEvent::Resumed => {
+            screen.renew()?;
+            Some(resized()?)
+        }
+    };
+    let meant = action.is_some();
+    for effect in action.map(|action| host.update(action)).unwrap_or_default() {
+        if let Effect::Copy(text) = &effect {
+            match screen.copy(text) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                    host.app.notice = Some("This terminal has no clipboard: s saves to a file.".to_owned());
+                }
+                copied => copied?,
+            }
+        } else if matches!(effect, Effect::Suspend) {
+            screen.suspend()?;
+            host.update(resized()?);
+        } else {
+            runner.start(effect);
+        }
     }
     Ok(meant)
 }

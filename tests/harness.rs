@@ -20,6 +20,7 @@ use plimsoll::tui::app::{Detection, InitialState, LiveMemory, Preferences};
 use plimsoll::tui::effect::{ApplyRequest, Effect, LimitsRequest, Services, SurveyJob};
 use plimsoll::tui::event;
 use plimsoll::tui::host::Host;
+use plimsoll::tui::pasted::Pasted;
 use plimsoll::tui::picture;
 use plimsoll::tui::query::{Query, Worker};
 use plimsoll::tui::regions::ScreenLayout;
@@ -61,7 +62,7 @@ pub struct Harness {
     pub no_surveys: bool,
     waiting: Vec<(u64, String)>,
     unhurried: Option<Box<Query>>,
-    terminal: Terminal<TestBackend>,
+    pub terminal: Terminal<TestBackend>,
 }
 
 impl Harness {
@@ -263,6 +264,7 @@ impl Harness {
                     let result = self.fakes.load(&reference, &mut no_progress).or_else(|why| namesake().ok_or(why));
                     Some(Action::Loaded { id, result })
                 }
+                Effect::ReadPaste(text) => Some(Action::PasteRead(Box::new(Pasted::of(&text)))),
                 Effect::AddRecent(reference) => {
                     self.fakes.add_recent(&reference).unwrap();
                     None

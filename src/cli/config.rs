@@ -19,6 +19,8 @@ use crate::units::Bytes;
 use file::{FileEntries, OwnKeys, Wrong, entries};
 use table::{KEYS, Key};
 
+#[cfg(any(fuzzing, test))]
+pub use shown::check;
 pub(super) use shown::{ConfigAnswer, csv, example, json, text};
 
 /// What the file and the `PLIMSOLL_*` variables set.

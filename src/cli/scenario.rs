@@ -102,7 +102,7 @@ pub(super) fn take(asked: Asked<'_>) -> Result<Vec<PinnedArgs>, CliError> {
 ///
 /// # Errors
 /// One sentence.
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub fn check(text: &str) -> Result<(), String> {
     let (mut knobs, mut machine) = (KnobArgs::default(), MachineArgs::default());
     let mut read = Reader { folder: Path::new(""), text, model: None, knobs: &mut knobs, machine: &mut machine };

@@ -9,15 +9,18 @@ use ratatui::crossterm::event::KeyEvent;
 use super::query::QueryPart;
 use crate::answer::KnobLimits;
 use crate::answer::compare::MachineResult;
+use crate::engine::EngineError;
 use crate::hardware::Detected;
 use crate::hardware::remembered::SavedMachine;
 use crate::hardware::watch::MemoryUpdate;
 use crate::library::verify::Verified;
 use crate::library::{Item, ModelStatus, RepositoryList};
+use crate::plan::Plan;
 use crate::running::apply::Failure;
 use crate::source::{self, Package};
 use crate::teach::PageContent;
 use crate::tui::effect::{ApplyPreview, Followed};
+use crate::tui::pasted::Pasted;
 
 /// What a key does; see [`super::keymap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -224,6 +227,15 @@ pub enum Action {
         typed: String,
         /// The models.
         answer: Result<Box<RepositoryList>, String>,
+    },
+    /// A pasted text that was read.
+    PasteRead(Box<Pasted>),
+    /// The plan, or why there is none.
+    Planned {
+        /// Id of the request.
+        id: u64,
+        /// What the engine answered.
+        result: Box<Result<Plan, EngineError>>,
     },
     /// The limits of the knobs.
     Limits {

@@ -29,13 +29,14 @@ use crate::units::Bytes;
 
 use cliffs::Cliffs;
 use history::History;
-pub use history::{Drag, HistoryEntry, Pin};
+pub use history::{Drag, HistoryEntry, Pin, StateFigures};
 pub use knobs::KnobList;
 use library::Library;
 use live::Stale;
 pub use live::{Detection, FoundMachine, LiveMemory};
 pub use model::{Load, Loading};
 use model::{ModelLocations, QuantisedModels, Tag, TagDefaults};
+use refresh::Planning;
 pub use refresh::{AnswerState, KnownLimits, LimitsState};
 
 /// The last change, and the plan it is compared with while the differences are marked.
@@ -154,6 +155,7 @@ pub struct App {
     pub(crate) tag: Tag,
     pub(super) locations: ModelLocations,
     stale: Stale,
+    planning: Option<Planning>,
     history: History,
     quantised: QuantisedModels,
     /// The id of the newest request.
@@ -207,6 +209,7 @@ impl App {
             tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
             locations: ModelLocations::default(),
             stale: Stale::User,
+            planning: None,
             history: History::default(),
             quantised: QuantisedModels::default(),
             last_id: 0,

@@ -55,6 +55,10 @@ pub enum Effect {
         /// What was typed.
         typed: String,
     },
+    /// Read a pasted text; the answer is [`Action::PasteRead`].
+    ReadPaste(String),
+    /// Make a plan; the answer is [`Action::Planned`]. The newest replaces older ones.
+    Plan(Box<PlanJob>),
     /// Find the limits of the knobs; the answer is [`Action::Limits`].
     Limits(Box<LimitsRequest>),
     /// Answer a query in parts, each an [`Action::QueryAnswered`]; the newest query of a worker replaces older ones.
@@ -116,6 +120,21 @@ pub enum Effect {
     Copy(String),
     /// Suspend, as Ctrl-Z does, until the shell resumes the program.
     Suspend,
+}
+
+/// A request for a plan.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct PlanJob {
+    pub id: u64,
+    pub of: PlanRequest,
+}
+
+impl PlanJob {
+    /// Asks the engine.
+    pub fn answer(&self) -> Action {
+        Action::Planned { id: self.id, result: Box::new(self.of.plan()) }
+    }
 }
 
 /// A request for the limits of the knobs.

@@ -2,6 +2,7 @@
 //! common.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::KeyEvent;
@@ -11,22 +12,26 @@ use super::action::{Action, Command, ExitReason, Gesture};
 use super::app::{App, InitialState};
 use super::effect::{Effect, LogSource};
 use super::keymap::Scope;
+use super::pasted::{Pasted, PastedKind};
 use super::planner;
 use super::query::QueryPart;
 use super::regions::{Regions, ScreenLayout};
 use super::screen::{Closed, Cover, Response, Screen, scrolled};
 use super::screens;
 use super::screens::help::HelpPage;
-use super::screens::verify::{VerifyPage, is_log};
+use super::screens::verify::VerifyPage;
 use super::theme::{Glyphs, backdrop, glyphs};
 use super::view::footer::{self, PlacedWord};
 use super::view::{self, header};
 use super::widget::field::Text;
 use crate::budget::{Allowance, Spend};
-use crate::command;
-use crate::observed::{Load, Observation};
+use crate::engine::EngineError;
+use crate::plan::Plan;
 
-/// The planner and the screen over it. It changes in [`Host::update`] and [`Host::refresh`] only: pure, without IO, clock
+/// Said while a long text is read.
+const READING: &str = "Reading what was pasted …";
+
+/// The planner and the screen over it. It changes in [`Host::update`] and the two refreshes only: pure, without IO, clock
 /// or environment.
 #[derive(Debug)]
 pub struct Host {
@@ -69,6 +74,8 @@ impl Host {
             Action::ModelsListed(items) => app.library.models_listed(items),
             Action::Running(answer) => app.library.running(answer),
             Action::ModelPlanned { id, item, status } => app.library.model_planned(id, &item, status),
+            Action::PasteRead(pasted) => return self.take_paste(&pasted),
+            Action::Planned { id, result } => return self.planned(id, *result),
             Action::Limits { id, limits } if id == app.limits.id => app.set_limits(*limits),
             Action::Fade { id } if id == app.change.id => app.change.before = None,
             // answers to older requests
@@ -94,16 +101,36 @@ impl Host {
         Vec::new()
     }
 
-    /// Plans again if anything changed. Called once per drawing, however many actions came.
-    pub fn refresh(&mut self) -> Vec<Effect> {
-        let replanned = self.app.replan();
-        let Some(screen) = &mut self.screen else { return replanned.map_or_else(Vec::new, |(effects, _)| effects) };
-        let mut effects = Vec::new();
-        if let Some((of_plan, by_user)) = replanned {
-            effects.extend(of_plan);
-            effects.extend(screen.planned(&mut self.app, by_user));
+    /// Asks for a plan if anything changed. Called once per drawing, however many actions came.
+    pub fn begin_refresh(&mut self) -> Vec<Effect> {
+        if let Some(job) = self.app.begin_plan() {
+            return vec![Effect::Plan(Box::new(job))];
         }
-        effects.extend(screen.refresh(&mut self.app));
+        match &mut self.screen {
+            Some(screen) if !self.app.is_planning() => screen.refresh(&mut self.app),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The same, with the plan made at once.
+    pub fn refresh(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for effect in self.begin_refresh() {
+            match effect {
+                Effect::Plan(job) => effects.extend(self.update(job.answer())),
+                other => effects.push(other),
+            }
+        }
+        effects
+    }
+
+    /// Takes a plan that was asked for.
+    fn planned(&mut self, id: u64, result: Result<Plan, EngineError>) -> Vec<Effect> {
+        let Some((mut effects, by_user)) = self.app.take_plan(id, result) else { return Vec::new() };
+        if let Some(screen) = &mut self.screen {
+            effects.extend(screen.planned(&mut self.app, by_user));
+            effects.extend(screen.refresh(&mut self.app));
+        }
         effects
     }
 
@@ -191,27 +218,34 @@ impl Host {
             self.app.notice = Some(format!("Not read, as it {exceeded}: give the file to plimsoll check or plan."));
             return Vec::new();
         }
+        if text.len() > Pasted::SHORT {
+            self.app.notice = Some(READING.to_owned());
+            return vec![Effect::ReadPaste(text.to_owned())];
+        }
+        self.take_paste(&Pasted::of(text))
+    }
+
+    fn take_paste(&mut self, pasted: &Pasted) -> Vec<Effect> {
+        self.app.notice.take_if(|notice| notice == READING);
         if let Some(mut screen) = self.screen.take() {
-            let response = screen.text(&mut self.app, Text::Pasted(text));
+            let response = screen.text(&mut self.app, Text::Pasted(pasted));
             return self.follow(screen, response);
         }
-        let log = is_log(text) && Observation::of(text).load().is_some_and(Load::has_memory);
-        if !log && command::is_one(text) {
-            return self.app.take_command(text);
+        match &pasted.what {
+            PastedKind::Command(started) => self.app.take_command(started.clone()),
+            PastedKind::Log => {
+                let mut page = VerifyPage::default();
+                let effects = page.read(&mut self.app, LogSource::Text(Arc::clone(&pasted.text)));
+                self.screen = Some(Box::new(page));
+                effects
+            }
+            PastedKind::Name if pasted.text.trim().is_empty() => Vec::new(),
+            PastedKind::Name => {
+                let mut effects = self.press(Command::Models);
+                effects.extend(self.take_paste(pasted));
+                effects
+            }
         }
-        if is_log(text) {
-            let mut page = VerifyPage::default();
-            let effects = page.read(&mut self.app, LogSource::Text(text.into()));
-            self.screen = Some(Box::new(page));
-            return effects;
-        }
-        // other text is taken as a model
-        if text.lines().next().is_none_or(|line| line.trim().is_empty()) {
-            return Vec::new();
-        }
-        let mut effects = self.press(Command::Models);
-        effects.extend(self.pasted(text));
-        effects
     }
 
     fn mouse(&mut self, gesture: Gesture, at: Position) -> Vec<Effect> {
@@ -274,7 +308,7 @@ impl Host {
                 view::panels(app, self.scopes(), buffer);
             }
             if cover == Cover::Dimmed {
-                backdrop::dim(buffer, app.theme);
+                backdrop::dim(buffer, buffer.area, app.theme);
             }
             match &self.screen {
                 Some(screen) => {

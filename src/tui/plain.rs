@@ -142,7 +142,7 @@ fn changed(app: &mut App, what: &str, change: impl FnOnce(&mut App)) -> String {
 
 /// Plans again, and learns the limits that the verdict names.
 fn refresh(app: &mut App) {
-    let effects = app.replan().map(|(effects, _)| effects).unwrap_or_default();
+    let effects = app.replan();
     for effect in effects {
         if let Effect::Limits(request) = effect {
             app.set_limits(request.of.limits(&request.plan));

@@ -10,6 +10,7 @@ use crate::answer::sweep::{PlanFigures, Point};
 use crate::answer::together::{LoadRequest, Shelf};
 use crate::command::Router;
 use crate::engine::PlanRequest;
+use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::speed::Speeds;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub enum QueryKind {
     Together(Router, Vec<PlanRequest>),
     /// The known machines that run the model.
     Need(NeedRequest),
+    /// The plan of each of these.
+    Plans(Vec<PlanRequest>),
 }
 
 /// What an axis varies.
@@ -72,8 +75,21 @@ pub enum QueryPart {
     Together(Result<Box<Shelf>, String>),
     /// The machines that run the model.
     Need(Vec<NeededMachine>),
+    /// The plan of the request with this index.
+    Plan(usize, PlannedRequest),
     /// The answer is complete.
     End,
+}
+
+/// A plan with its speeds, or why there is none.
+pub type PlannedRequest = Result<Box<PlanWithSpeeds>, String>;
+
+/// A plan, and how fast it is.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct PlanWithSpeeds {
+    pub plan: Plan,
+    pub speeds: Option<Speeds>,
 }
 
 /// A cell of a matrix.
@@ -106,7 +122,8 @@ impl Query {
             | QueryKind::Points(..)
             | QueryKind::Matrix(..)
             | QueryKind::Together(..)
-            | QueryKind::Need(_) => Worker::Page,
+            | QueryKind::Need(_)
+            | QueryKind::Plans(_) => Worker::Page,
         }
     }
 
@@ -129,6 +146,10 @@ impl Query {
                 Box::new(std::iter::once_with(need).chain(end))
             }
             QueryKind::Matrix(rows, columns) => Box::new(self.matrix(*rows, *columns).chain(end)),
+            QueryKind::Plans(requests) => {
+                let plan = |(at, request)| Some(QueryPart::Plan(at, planned(request)));
+                Box::new(requests.iter().enumerate().map(plan).chain(end))
+            }
         }
     }
 
@@ -205,6 +226,12 @@ impl Query {
             Err(error) => MatrixCell { figures: Err(error.to_string()), note: None, then: Some(then) },
         }
     }
+}
+
+fn planned(request: &PlanRequest) -> PlannedRequest {
+    let plan = request.plan().map_err(|error| error.to_string())?;
+    let speeds = Speeds::of(&request.model, &request.machine, &plan, 0);
+    Ok(Box::new(PlanWithSpeeds { plan, speeds }))
 }
 
 /// Maximum rows and columns of a matrix.

@@ -177,7 +177,7 @@ impl Behind {
     pub fn draw(&self, front: &dyn Screen, app: &App, buffer: &mut Buffer) {
         if let Some(screen) = &self.0 {
             screen.draw(app, buffer);
-            backdrop::dim(buffer, app.theme);
+            backdrop::dim(buffer, buffer.area, app.theme);
             front.draw_footer(app, buffer);
         }
     }

@@ -34,7 +34,7 @@ use ratatui::layout::Rect;
 use super::app::App;
 use super::keymap::Scope;
 use super::regions::{MIN_SCREEN, Panel};
-use super::theme::Hue;
+use super::theme::{Hue, backdrop};
 use super::widget::row_writer::{RowWriter, wrap};
 
 /// Draws the planner's panels; `scopes` are those of the active keys.
@@ -50,6 +50,12 @@ pub fn panels(app: &App, scopes: &[Scope], buffer: &mut Buffer) {
         graph::draw(app, buffer);
     }
     tabs(app, buffer);
+    if app.is_planning() {
+        // what they show is the plan before
+        for area in [app.regions.layers, app.regions.memory, app.regions.graph] {
+            backdrop::dim(buffer, area, app.theme);
+        }
+    }
     verdict::draw_in(app, app.regions.verdict, scopes, buffer);
 }
 

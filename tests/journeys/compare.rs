@@ -80,7 +80,10 @@ fn a_plan_is_pinned_up_to_date_before_it_is_drawn() {
     harness.host.update(Action::Press(Command::Compare));
     let pin = &harness.host.app.pins[0];
     assert_eq!(pin.plan_request.settings.ctx, Context::Tokens(131_072));
-    assert_eq!(pin.plan.settings.ctx, 131_072);
+    assert!(pin.planned.is_none(), "it is not what the screen shows");
+    harness.press("← c");
+    let Some(Ok(planned)) = &harness.host.app.pins[0].planned else { panic!("{:?}", harness.host.app.pins) };
+    assert_eq!(planned.plan.settings.ctx, 131_072);
 }
 
 #[test]

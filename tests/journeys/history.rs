@@ -4,6 +4,7 @@ use plimsoll::answer::sweep::PlanFigures;
 use plimsoll::engine::EngineId;
 use plimsoll::settings::Settings;
 use plimsoll::tui::action::Gesture;
+use plimsoll::tui::app::StateFigures;
 use plimsoll::tui::screens::history::HistoryPage;
 use plimsoll::tui::theme::Appearance;
 use rstest::rstest;
@@ -27,7 +28,7 @@ fn each_state_is_listed_with_what_it_gives(#[case] model: &str, #[case] gib: u64
         let lines = text.lines().skip_while(|line| !line.contains("before these changes"));
         for (state, line) in states.iter().zip(lines) {
             let figures = PlanFigures::of_request(&state.plan_request).unwrap();
-            assert_eq!(state.figures.as_ref(), Some(&figures));
+            assert_eq!(state.figures, StateFigures::Planned(Box::new(figures.clone())));
             assert!(line.contains(figures.outcome.headline()), "{line}\n{text}");
             if let Some(speed) = figures.speed {
                 assert!(line.contains(&format!("{speed} tok/s")), "{line}\n{text}");

@@ -5,7 +5,8 @@ use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::tui::action::{Action, Command};
 use plimsoll::tui::app::AnswerState;
-use plimsoll::tui::effect::Effect;
+use plimsoll::tui::effect::{Effect, PlanJob};
+use plimsoll::tui::pasted::Pasted;
 use plimsoll::tui::query::QueryPart;
 use plimsoll::tui::screens::best::BestPage;
 use plimsoll::tui::screens::matrix::MatrixPage;
@@ -94,4 +95,65 @@ fn a_page_takes_no_answer_to_another_question() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), count, "no two questions have one id");
+}
+
+/// While a plan is being made, keys are answered, and what is shown of the plan before is said to be none of now.
+#[test]
+fn a_plan_that_takes_long_is_pending() {
+    let settings = Settings { ctx: Context::Tokens(49_152), ..Settings::default() };
+    let machine = harness::machine(1, "RTX 3060", 12, 64);
+    let mut harness =
+        Harness::with(Some(harness::model("llama3.1-8b")), machine, (140, 50), settings, Appearance::BEST);
+    let jobs = |effects: Vec<Effect>| -> Vec<PlanJob> {
+        let job = |effect| if let Effect::Plan(job) = effect { Some(*job) } else { None };
+        effects.into_iter().filter_map(job).collect()
+    };
+    let drawn = |harness: &mut Harness| {
+        let host = &harness.host;
+        harness.terminal.draw(|frame| host.draw(frame.buffer_mut())).unwrap();
+        harness.text()
+    };
+    let before = harness.host.app.plan.clone();
+    drop(harness.host.update(Action::Press(Command::Last)));
+    let first = jobs(harness.host.begin_refresh());
+    assert_eq!(first.len(), 1);
+    assert!(jobs(harness.host.begin_refresh()).is_empty(), "it is asked for once");
+    assert!(drawn(&mut harness).contains("… Planning"), "{}", harness.text());
+    // another key meanwhile: the answer to the first is of no use any more, whenever it comes
+    drop(harness.host.update(Action::Press(Command::Less)));
+    let (first, early) = (first[0].answer(), first[0].answer());
+    drop(harness.host.update(early));
+    let second = jobs(harness.host.begin_refresh());
+    drop(harness.host.update(first));
+    assert_eq!(harness.host.app.plan, before);
+    assert!(drawn(&mut harness).contains("… Planning"), "{}", harness.text());
+    // history and pins say so too
+    harness.host.update(Action::Press(Command::Compare));
+    assert!(harness.host.app.pins[0].planned.is_none());
+    drop(harness.host.update(second[0].answer()));
+    let now = harness.host.app.plan_request().unwrap().plan().unwrap();
+    assert_eq!(harness.host.app.plan.as_deref(), Some(&now));
+    assert!(!drawn(&mut harness).contains("… Planning"), "{}", harness.text());
+    harness.press("H");
+    assert!(!harness.text().contains("Refused"), "{}", harness.text());
+}
+
+/// A long text is read beside the screen, and what comes of it is that of a short one.
+#[test]
+fn a_long_paste_is_read_beside_the_screen() {
+    let command = "llama-server -m a.gguf -c 4096 ";
+    let long = format!("{command}{}", "--metrics ".repeat(1000));
+    let open = || {
+        let machine = harness::machine(1, "RTX 3060", 12, 64);
+        Harness::with(Some(harness::model("llama3.1-8b")), machine, (140, 50), Settings::default(), Appearance::BEST)
+    };
+    let mut short = open();
+    short.act(Action::Paste(command.to_owned()));
+    let mut harness = open();
+    let effects = harness.host.update(Action::Paste(long));
+    let [Effect::ReadPaste(text)] = effects.as_slice() else { panic!("{effects:?}") };
+    assert!(harness.host.app.notice.as_deref().is_some_and(|notice| notice.starts_with("Reading")));
+    harness.act(Action::PasteRead(Box::new(Pasted::of(text))));
+    assert_eq!(harness.host.app.settings.ctx, short.host.app.settings.ctx);
+    assert!(harness.host.app.notice.as_deref().is_none_or(|notice| !notice.starts_with("Reading")));
 }

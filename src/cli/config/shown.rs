@@ -74,6 +74,17 @@ pub(in crate::cli) fn csv(config: &Config, variable: &dyn Fn(&str) -> Option<Str
     csv::table(["key", "value", "by"], rows)
 }
 
+/// Reads `contents` as a configuration file, and shows it; returns what is wrong in it.
+///
+/// # Errors
+/// One sentence.
+#[cfg(any(fuzzing, test))]
+pub fn check(contents: &str) -> Result<(), String> {
+    let config = Config::of(Some("config.toml".into()), Some(contents), &|_| None)?;
+    text(&config, &|_| None, &Style::of_stdout());
+    Ok(())
+}
+
 /// The path, and all keys with their values in effect.
 pub(in crate::cli) fn text(config: &Config, variable: &dyn Fn(&str) -> Option<String>, style: &Style) -> String {
     let mut page = Page::default();

@@ -142,17 +142,6 @@ pub(super) static KEYS: [Key; 13] = [
     },
 ];
 
-/// Reads `text` as a configuration file, and shows it; returns what is wrong in it.
-///
-/// # Errors
-/// One sentence.
-#[cfg(fuzzing)]
-pub fn check(contents: &str) -> Result<(), String> {
-    let config = Config::of(Some("config.toml".into()), Some(contents), &|_| None)?;
-    text(&config, &|_| None, &Style::of_stdout());
-    Ok(())
-}
-
 /// The key nearest to `word`, with an edit distance of at most half of its length.
 pub(super) fn nearest(word: &str) -> Option<&'static str> {
     if word.len() > LONGEST_NAME {

@@ -8,9 +8,8 @@ use crate::answer::sweep::PlanFigures;
 use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::machine::what_if::{NamedMachine, WhatIf};
-use crate::plan::Plan;
 use crate::settings::{Settings, StashedKnobs};
-use crate::speed::Speeds;
+use crate::tui::query::PlannedRequest;
 use crate::tui::regions::ScreenLayout;
 use crate::tui::widget::row_writer::capitalised;
 
@@ -25,8 +24,18 @@ struct Step {
     knobs: Vec<Knob>,
     stashed: StashedKnobs,
     what_if: WhatIf,
-    /// What it gave when it was planned; none if the engine refused it.
-    figures: Option<PlanFigures>,
+    figures: StateFigures,
+}
+
+/// What a state gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StateFigures {
+    /// It was left before it was planned.
+    Unplanned,
+    /// The engine refused it.
+    Refused,
+    /// The figures of its plan, with the memory that was free then.
+    Planned(Box<PlanFigures>),
 }
 
 /// A state of the planner as the history lists it.
@@ -34,8 +43,8 @@ struct Step {
 pub struct HistoryEntry {
     /// What was asked.
     pub plan_request: PlanRequest,
-    /// What it gave when it was planned, with the memory that was free then; none if the engine refused it.
-    pub figures: Option<PlanFigures>,
+    /// What it gave.
+    pub figures: StateFigures,
 }
 
 /// The states before the present one, and those that undo has left; the nearest last.
@@ -55,16 +64,8 @@ pub struct Pin {
     pub letter: char,
     /// The request that it was planned for.
     pub plan_request: PlanRequest,
-    pub plan: Box<Plan>,
-    pub speeds: Option<Speeds>,
-}
-
-impl Pin {
-    /// A pinned plan with its speeds.
-    pub(crate) fn of(letter: char, plan_request: PlanRequest, plan: Box<Plan>) -> Self {
-        let speeds = Speeds::of(&plan_request.model, &plan_request.machine, &plan, 0);
-        Self { letter, plan_request, plan, speeds }
-    }
+    /// Its plan; none until that is made.
+    pub planned: Option<PlannedRequest>,
 }
 
 /// A drag of a slider.
@@ -88,12 +89,16 @@ impl App {
         })
     }
 
-    /// Pins `plan_request`, whose model is opened by this reference, unless the engine refuses it or no letter is left.
+    /// Pins `plan_request`, whose model is opened by this reference, unless no letter is left.
     pub(crate) fn pin(&mut self, plan_request: PlanRequest, reference: Option<String>) {
-        let free = ('A'..='D').find(|letter| self.pins.iter().all(|pin| pin.letter != *letter));
-        let (Some(letter), Ok(plan)) = (free, plan_request.plan()) else { return };
+        let Some(letter) = self.free_letter() else { return };
         self.locations.learn(&plan_request.opened, None, reference);
-        self.pins.push(Pin::of(letter, plan_request, Box::new(plan)));
+        self.pins.push(Pin { letter, plan_request, planned: None });
+    }
+
+    /// The letter of the next pin.
+    pub(crate) fn free_letter(&self) -> Option<char> {
+        ('A'..='D').find(|letter| self.pins.iter().all(|pin| pin.letter != *letter))
     }
 
     /// The present plan counts as unchanged.
@@ -145,13 +150,20 @@ impl App {
         })
     }
 
-    /// What the present state gives. A change that is not planned yet is planned for it.
-    fn figures(&self) -> Option<PlanFigures> {
-        if self.stale != Stale::No {
-            return PlanFigures::of_request(&self.plan_request()?).ok();
+    /// Whether the plan is that of the present settings.
+    pub(crate) fn is_current(&self) -> bool {
+        self.stale == Stale::No && !self.is_planning()
+    }
+
+    /// What the present state gives.
+    fn figures(&self) -> StateFigures {
+        match &self.plan {
+            _ if !self.is_current() => StateFigures::Unplanned,
+            Some(plan) if self.refused.is_none() => {
+                StateFigures::Planned(Box::new(PlanFigures::of(plan, self.speeds.as_ref())))
+            }
+            _ => StateFigures::Refused,
         }
-        let plan = self.plan.as_ref().filter(|_| self.refused.is_none())?;
-        Some(PlanFigures::of(plan, self.speeds.as_ref()))
     }
 
     pub(crate) fn undo(&mut self) {

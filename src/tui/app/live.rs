@@ -46,7 +46,7 @@ pub enum LiveMemory {
 }
 
 /// Whether the plan must be made again, and what changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stale {
     /// The plan is up to date.
     #[default]

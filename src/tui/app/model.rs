@@ -3,7 +3,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::App;
-use crate::command::{self, Start};
+use crate::command::Start;
 use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel};
 use crate::export::{ModelLocation, Scenario};
 use crate::model::mixture::Quantisation;
@@ -68,14 +68,17 @@ impl App {
     }
 
     /// Opens what a pasted text starts, with its settings: the first of several.
-    pub(crate) fn take_command(&mut self, text: &str) -> Vec<Effect> {
-        let mut all = match command::read(text) {
+    pub(crate) fn take_command(&mut self, started: Result<Vec<Start>, String>) -> Vec<Effect> {
+        let mut all = match started {
             Ok(all) => all,
             Err(why) => {
                 self.notice = Some(capitalised(&format!("{why}.")));
                 return Vec::new();
             }
         };
+        if all.is_empty() {
+            return Vec::new();
+        }
         let others = all.split_off(1);
         let Some(mut start) = all.pop() else { return Vec::new() };
         if !others.is_empty() {

@@ -5,12 +5,12 @@ use super::App;
 use super::cliffs::apart_from;
 use super::live::Stale;
 use crate::answer::{Goal, KnobLimits};
-use crate::engine::{self, PlanRequest, PreparedModel};
+use crate::engine::{EngineError, PlanRequest, PreparedModel};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
 use crate::speed::Speeds;
-use crate::tui::effect::{Effect, LimitsRequest};
+use crate::tui::effect::{Effect, LimitsRequest, PlanJob};
 use crate::tui::query::{Query, QueryKind};
 
 /// The limits of the knobs, and the request for them.
@@ -43,6 +43,15 @@ impl LimitsState {
     pub(crate) fn learn(&mut self, limits: KnobLimits) {
         self.found = self.asked.take().map(|of| (of, limits));
     }
+}
+
+/// A plan that is being made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planning {
+    /// Number of the request; answers to older ones are ignored.
+    id: u64,
+    /// What made it necessary.
+    cause: Stale,
 }
 
 /// What is known of the limits of the present plan.
@@ -87,15 +96,36 @@ impl App {
         found.map_or(KnownLimits::Pending, |(_, limits)| KnownLimits::Found(limits))
     }
 
-    /// Plans again if anything changed; the requests that depend on the plan, and whether the user changed it.
-    pub(crate) fn replan(&mut self) -> Option<(Vec<Effect>, bool)> {
+    /// Whether a plan of the present settings is still to come.
+    pub const fn is_planning(&self) -> bool {
+        self.planning.is_some()
+    }
+
+    /// The request for a new plan, if anything changed.
+    pub(crate) fn begin_plan(&mut self) -> Option<PlanJob> {
         let cause = std::mem::take(&mut self.stale);
         if cause == Stale::No {
             return None;
         }
         self.update_offered_knobs();
+        let of = self.plan_request()?;
+        let id = self.next_id();
+        // an answer to what was asked before is not waited for
+        let cause = self.planning.take().map_or(cause, |before| cause.max(before.cause));
+        self.planning = Some(Planning { id, cause });
+        Some(PlanJob { id, of })
+    }
+
+    /// Takes the answer to [`App::begin_plan`], unless something has changed since: the requests that depend on the
+    /// plan, and whether the user changed it.
+    pub(crate) fn take_plan(&mut self, id: u64, result: Result<Plan, EngineError>) -> Option<(Vec<Effect>, bool)> {
+        let Planning { cause, .. } = self.planning.take_if(|planning| planning.id == id)?;
+        if self.stale != Stale::No {
+            self.stale = self.stale.max(cause);
+            return None;
+        }
         let model = self.model.clone()?;
-        let effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
+        let effects = match result {
             Ok(plan) => self.accept(&model, plan, cause),
             Err(error) => {
                 self.refused = Some(error);
@@ -103,6 +133,12 @@ impl App {
             }
         };
         Some((effects, cause == Stale::User))
+    }
+
+    /// Plans again at once, if anything changed, where nobody waits for the screen.
+    pub(crate) fn replan(&mut self) -> Vec<Effect> {
+        let taken = self.begin_plan().and_then(|job| self.take_plan(job.id, job.of.plan()));
+        taken.map(|(effects, _)| effects).unwrap_or_default()
     }
 
     fn accept(&mut self, model: &PreparedModel, plan: Plan, cause: Stale) -> Vec<Effect> {

@@ -7,17 +7,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use super::{ApplyRequest, Effect, Followed, LimitsRequest, Services, SurveyJob, TeachRequest};
+use super::{ApplyRequest, Effect, Followed, LimitsRequest, PlanJob, Services, SurveyJob, TeachRequest};
 use crate::hardware::watch::MemoryWatch;
 use crate::library::ModelStatus;
 use crate::tui::action::Action;
 use crate::tui::device_monitor::DeviceMonitor;
+use crate::tui::pasted::Pasted;
 use crate::tui::query::{Query, Worker};
 
 /// Runs effects on threads and sends their results as actions.
 pub struct Runner {
     answers: Sender<Action>,
     services: Arc<dyn Services>,
+    plans: Sender<Box<PlanJob>>,
     limits: Sender<Box<LimitsRequest>>,
     for_planner: Sender<Box<Query>>,
     for_page: Sender<Box<Query>>,
@@ -34,6 +36,7 @@ impl Runner {
     /// A runner that sends results to `answers`.
     pub fn new(services: Arc<dyn Services>, answers: Sender<Action>) -> Self {
         Self {
+            plans: newest(PlanJob::answer, &answers),
             limits: newest(LimitsRequest::answer, &answers),
             for_planner: streaming(&answers),
             for_page: streaming(&answers),
@@ -86,6 +89,8 @@ impl Runner {
                 let answer = services.repository(&typed).map(Box::new);
                 Action::RepositoryListed { typed, answer }
             }),
+            Effect::ReadPaste(text) => self.spawn(move || Action::PasteRead(Box::new(Pasted::of(&text)))),
+            Effect::Plan(job) => drop(self.plans.send(job)),
             Effect::Limits(request) => drop(self.limits.send(request)),
             Effect::Ask(query) => drop(match query.worker() {
                 Worker::Planner => self.for_planner.send(query),

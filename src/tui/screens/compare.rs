@@ -17,9 +17,11 @@ use crate::model::ModelSummary;
 use crate::page::palette::sign;
 use crate::plan::{DevicePlan, Plan};
 use crate::speed::Speeds;
-use crate::tui::action::{Command, Gesture};
+use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::{App, Pin};
+use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
+use crate::tui::query::{PlanWithSpeeds, QueryKind, QueryPart};
 use crate::tui::screen::{Response, Screen};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::figure;
@@ -38,15 +40,21 @@ const GAP: u16 = 2;
 /// model's name.
 const HEAD: u16 = 4;
 
+/// What stands for a plan that is still being made.
+pub const PENDING: &str = "…";
+
 /// Maximum number of plans side by side.
 pub const MAX_PLANS: usize = 4;
 
 /// The state of the page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComparePage {
     /// The selected column.
     chosen: usize,
     scroll: u16,
+    query: u64,
+    /// The letters of the pins whose plans are asked for.
+    asked: Vec<char>,
 }
 
 impl ComparePage {
@@ -56,17 +64,19 @@ impl ComparePage {
             app.notice = Some("There is no plan to pin yet: open a model with o.".to_owned());
             return None;
         };
-        // the plan on the screen may be older than the last key
-        let Ok(plan) = plan_request.plan().map(Box::new) else {
+        if app.is_current() && app.refused.is_some() {
             app.notice = Some("The engine refuses these settings: there is no plan to pin.".to_owned());
             return None;
-        };
+        }
         let mut chosen = app.pins.iter().position(|pin| pin.plan_request == plan_request);
         if chosen.is_none() {
-            let free = ('A'..='D').find(|letter| app.pins.iter().all(|pin| pin.letter != *letter));
-            if let Some(letter) = free {
+            if let Some(letter) = app.free_letter() {
                 chosen = Some(app.pins.len());
-                app.pins.push(Pin::of(letter, plan_request, plan));
+                // the plan on the screen may be older than the last key
+                let plan = app.plan.as_deref().filter(|_| app.is_current());
+                let with_speeds = |plan: &Plan| PlanWithSpeeds { plan: plan.clone(), speeds: app.speeds.clone() };
+                let planned = plan.map(|plan| Ok(Box::new(with_speeds(plan))));
+                app.pins.push(Pin { letter, plan_request, planned });
                 if app.pins.len() == 1 {
                     app.notice = Some(format!("Pinned as {letter}. Change something, then press c to compare."));
                     return None;
@@ -75,7 +85,7 @@ impl ComparePage {
                 app.notice = Some("Four plans are pinned: unpin one with x first.".to_owned());
             }
         }
-        Some(Self { chosen: chosen.unwrap_or(0), scroll: 0 })
+        Some(Self { chosen: chosen.unwrap_or(0), ..Self::default() })
     }
 
     /// The pinned plans, and the present one if it is not among them and has room.
@@ -84,8 +94,12 @@ impl ComparePage {
         let is_now = |pin: &Pin| now.as_ref() == Some(&pin.plan_request);
         let pinned = app.pins.iter().map(|pin| PlanColumn {
             title: if is_now(pin) { format!("{} · now", pin.letter) } else { pin.letter.to_string() },
-            plan: Ok(&*pin.plan),
-            speeds: pin.speeds.as_ref(),
+            plan: match &pin.planned {
+                Some(Ok(planned)) => Ok(&planned.plan),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err(PENDING.to_owned()),
+            },
+            speeds: pin.planned.as_ref().and_then(|planned| planned.as_ref().ok()?.speeds.as_ref()),
         });
         let mut columns: Vec<_> = pinned.collect();
         if columns.len() < MAX_PLANS && !app.pins.iter().any(is_now) && app.refused.is_none() {
@@ -103,6 +117,24 @@ impl Screen for ComparePage {
 
     fn missing(&self, _: &App) -> Option<&'static str> {
         None
+    }
+
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        let unplanned = app.pins.iter().filter(|pin| pin.planned.is_none());
+        let (letters, requests): (_, Vec<_>) = unplanned.map(|pin| (pin.letter, pin.plan_request.clone())).unzip();
+        self.asked = letters;
+        let Some(first) = requests.first().cloned() else { return Vec::new() };
+        app.query_of(first, QueryKind::Plans(requests), &mut self.query)
+    }
+
+    fn answer(&mut self, app: &mut App, answer: Action) -> Response {
+        if let Action::QueryAnswered { id, part: QueryPart::Plan(at, planned) } = answer
+            && id == self.query
+            && let Some(pin) = app.pins.iter_mut().find(|pin| self.asked.get(at) == Some(&pin.letter))
+        {
+            pin.planned = Some(planned);
+        }
+        Response::STAY
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {

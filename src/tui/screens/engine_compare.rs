@@ -3,13 +3,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::compare::{PlanColumn, PlanColumns};
-use crate::engine::{self, EngineVersion};
-use crate::plan::Plan;
-use crate::speed::Speeds;
-use crate::tui::action::Command;
+use super::compare::{PENDING, PlanColumn, PlanColumns};
+use crate::engine::{EngineVersion, PlanRequest};
+use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
+use crate::tui::query::{PlannedRequest, QueryKind, QueryPart};
 use crate::tui::screen::{NO_PLAN, Response, Screen};
 
 /// The state of the page.
@@ -18,7 +17,8 @@ pub struct EngineComparison {
     /// The other engine.
     choice: EngineVersion,
     /// Its plan and speeds, or why there are none.
-    planned: Result<(Box<Plan>, Option<Speeds>), String>,
+    planned: PlannedRequest,
+    query: u64,
     scroll: u16,
 }
 
@@ -29,7 +29,7 @@ impl EngineComparison {
         let here = choices.iter().position(|&choice| choice == now).unwrap_or(0);
         let mut others = choices.iter().cycle().skip(here + 1).take(choices.len());
         let choice = others.find(|choice| choice.engine != now.engine).copied().unwrap_or(now);
-        Self { choice, planned: Err(NO_PLAN.to_owned()), scroll: 0 }
+        Self { choice, planned: Err(PENDING.to_owned()), query: 0, scroll: 0 }
     }
 
     fn columns<'a>(&'a self, app: &'a App) -> Option<PlanColumns<'a>> {
@@ -37,8 +37,8 @@ impl EngineComparison {
             PlanColumn { title: app.choice().to_string(), plan: Ok(app.plan.as_ref()?), speeds: app.speeds.as_ref() };
         let other = PlanColumn {
             title: self.choice.to_string(),
-            plan: self.planned.as_ref().map(|(plan, _)| &**plan).map_err(Clone::clone),
-            speeds: self.planned.as_ref().ok().and_then(|(_, speeds)| speeds.as_ref()),
+            plan: self.planned.as_ref().map(|planned| &planned.plan).map_err(Clone::clone),
+            speeds: self.planned.as_ref().ok().and_then(|planned| planned.speeds.as_ref()),
         };
         Some(PlanColumns { columns: vec![now, other], chosen: 1, scroll: self.scroll })
     }
@@ -50,22 +50,29 @@ impl Screen for EngineComparison {
     }
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        let Some(model) = &app.model else { return Vec::new() };
+        let Some(now) = app.plan_request() else { return Vec::new() };
         let mut settings = app.settings.clone();
         let knobs = self.choice.engine.facts().knobs(&app.knob_context());
         app.knobs.stashed.clone().switch_knobs(&mut settings, &app.knobs.offered, &knobs);
         self.choice.apply(&mut settings);
-        let plan = engine::plan(self.choice.engine, model, &app.machine, &settings);
-        let with_speeds = |plan: Plan| {
-            let speeds = Speeds::of(model, &app.machine, &plan, 0);
-            (Box::new(plan), speeds)
-        };
-        self.planned = plan.map(with_speeds).map_err(|error| error.to_string());
-        Vec::new()
+        let other = PlanRequest { engine: self.choice.engine, settings, ..now };
+        app.query_of(other.clone(), QueryKind::Plans(vec![other]), &mut self.query)
     }
 
-    fn planned(&mut self, app: &mut App, _: bool) -> Vec<Effect> {
+    fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
+        if by_user {
+            self.planned = Err(PENDING.to_owned());
+        }
         self.ask(app)
+    }
+
+    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
+        if let Action::QueryAnswered { id, part: QueryPart::Plan(_, planned) } = answer
+            && id == self.query
+        {
+            self.planned = planned;
+        }
+        Response::STAY
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
@@ -82,6 +89,7 @@ impl Screen for EngineComparison {
             _ => return Response::Ignored,
         };
         self.choice = others.get(to).copied().unwrap_or(self.choice);
+        self.planned = Err(PENDING.to_owned());
         Response::Stay(self.ask(app))
     }
 

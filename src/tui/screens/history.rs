@@ -11,9 +11,11 @@ use crate::engine::{EngineVersion, PlanRequest};
 use crate::page::palette::sign;
 use crate::page::{Block, Hue, Page, Span};
 use crate::settings::Flag;
-use crate::tui::action::Command;
-use crate::tui::app::{App, HistoryEntry};
+use crate::tui::action::{Action, Command};
+use crate::tui::app::{App, HistoryEntry, StateFigures};
+use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
+use crate::tui::query::{QueryKind, QueryPart};
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::widget::page::{self, Overlay};
 use crate::tui::widget::row_writer::shortened;
@@ -31,19 +33,47 @@ pub struct HistoryPage {
     now: usize,
     /// The selected state.
     chosen: usize,
+    query: u64,
 }
 
 impl HistoryPage {
     /// The page, with the present state selected.
     pub fn of(app: &App) -> Self {
         let (states, now) = app.states();
-        Self { states, now, chosen: now }
+        Self { states, now, chosen: now, query: 0 }
+    }
+
+    /// The states that were left before they were planned.
+    fn unplanned(&self) -> impl Iterator<Item = usize> {
+        let is_unplanned = |state: &HistoryEntry| state.figures == StateFigures::Unplanned;
+        let states = self.states.iter().enumerate();
+        states.filter(move |(_, state)| is_unplanned(state)).map(|(at, _)| at)
     }
 }
 
 impl Screen for HistoryPage {
     fn scopes(&self) -> &'static [Scope] {
         &[Scope::Suggestions, Scope::Page, Scope::Everywhere]
+    }
+
+    fn ask(&mut self, app: &mut App) -> Vec<Effect> {
+        let requests: Vec<_> = self.unplanned().map(|at| self.states[at].plan_request.clone()).collect();
+        let Some(first) = requests.first().cloned() else { return Vec::new() };
+        app.query_of(first, QueryKind::Plans(requests), &mut self.query)
+    }
+
+    fn answer(&mut self, _: &mut App, answer: Action) -> Response {
+        // answers come in order, so that each is of the first that is still unknown
+        let first = self.unplanned().next();
+        if let (Some(at), Action::QueryAnswered { id, part: QueryPart::Plan(_, planned) }) = (first, answer)
+            && id == self.query
+        {
+            self.states[at].figures = match planned {
+                Ok(planned) => StateFigures::Planned(Box::new(PlanFigures::of(&planned.plan, planned.speeds.as_ref()))),
+                Err(_) => StateFigures::Refused,
+            };
+        }
+        Response::STAY
     }
 
     fn press(&mut self, app: &mut App, command: Command) -> Response {
@@ -82,7 +112,7 @@ impl Screen for HistoryPage {
             let change = if at == self.now { format!("{change} · now") } else { change };
             let change = shortened(&change, words.saturating_sub(2) as u16);
             let mut spans = vec![Span::new(&format!("{change:<words$}"), Hue::Text)];
-            spans.extend(outcome(state.figures.as_ref()));
+            spans.extend(outcome(&state.figures));
             page.choice(Block::Line(spans));
         }
         Some(Overlay::new(page, "History", 0).choosing(self.chosen))
@@ -90,15 +120,16 @@ impl Screen for HistoryPage {
 }
 
 /// Outcome and speed.
-fn outcome(figures: Option<&PlanFigures>) -> Vec<Span> {
+fn outcome(figures: &StateFigures) -> Vec<Span> {
     match figures {
-        Some(figures) => {
+        StateFigures::Planned(figures) => {
             let (sign, hue) = sign(figures.outcome);
             let speed = figures.speed.map_or_else(String::new, |speed| format!("{speed} tok/s"));
             let headline = format!("{sign} {}", figures.outcome.headline());
             vec![Span::new(&format!("{headline:<OUTCOME$}"), hue), Span::new(&format!("{speed:>SPEED$}"), Hue::Dim)]
         }
-        None => vec![Span::new("✗ Refused", Hue::Over)],
+        StateFigures::Refused => vec![Span::new("✗ Refused", Hue::Over)],
+        StateFigures::Unplanned => vec![Span::new("…", Hue::Dim)],
     }
 }
 

@@ -257,7 +257,7 @@ impl MachineScreen {
     /// Draws it behind `overlay`.
     fn draw_behind(&self, overlay: &dyn Screen, app: &App, buffer: &mut Buffer) {
         self.draw_with_focus(app, false, buffer);
-        backdrop::dim(buffer, app.theme);
+        backdrop::dim(buffer, buffer.area, app.theme);
         overlay.draw_footer(app, buffer);
     }
 

@@ -38,6 +38,7 @@ use crate::tui::app::App;
 use crate::tui::app::library::{Gathering, Library, ModelRow, Pending};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
+use crate::tui::pasted::{Pasted, PastedKind};
 use crate::tui::regions::Regions;
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::screens::help::HelpPage;
@@ -322,7 +323,8 @@ impl Screen for ModelBrowser {
             Command::Enter
                 if self.lines.get(self.at) == Some(&BrowseLine::Typed) && command::is_one(self.input.value()) =>
             {
-                return Response::Close(app.take_command(self.input.value()));
+                let started = command::read(self.input.value()).map_err(|why| why.to_string());
+                return Response::Close(app.take_command(started));
             }
             Command::Enter => match self.choice(&app.library) {
                 Ok((name, reference)) => {
@@ -373,10 +375,8 @@ impl Screen for ModelBrowser {
         if self.input.value().is_empty() && matches!(text, Text::Typed(key) if key.code == KeyCode::Char('?')) {
             return Response::open(HelpPage::over(Box::new(std::mem::take(self))));
         }
-        if let Text::Pasted(pasted) = text
-            && command::is_one(pasted)
-        {
-            return Response::Close(app.take_command(pasted));
+        if let Text::Pasted(Pasted { what: PastedKind::Command(started), .. }) = text {
+            return Response::Close(app.take_command(started.clone()));
         }
         if text.edit(&mut self.input) {
             self.edited();

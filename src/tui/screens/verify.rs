@@ -10,6 +10,8 @@
 //!   weights            13755.36   13755.36      exact
 //! ```
 
+use std::sync::Arc;
+
 use crate::answer::check::{Check, CheckedTerm, Compared};
 use crate::export::check::part_title;
 use crate::library::verify::Verified;
@@ -58,11 +60,6 @@ impl Default for VerifyPage {
     fn default() -> Self {
         Self { state: VerifyState::Asking(TextEntry::default()), at: 0, explained: None }
     }
-}
-
-/// Whether a pasted text is a log rather than a name.
-pub fn is_log(text: &str) -> bool {
-    text.trim().lines().nth(1).is_some()
 }
 
 impl VerifyPage {
@@ -139,7 +136,9 @@ impl Screen for VerifyPage {
 
     fn text(&mut self, app: &mut App, text: Text<'_>) -> Response {
         match (text, &mut self.state) {
-            (Text::Pasted(log), _) if is_log(log) => Response::Stay(self.read(app, LogSource::Text(log.into()))),
+            (Text::Pasted(pasted), _) if pasted.has_lines() => {
+                Response::Stay(self.read(app, LogSource::Text(Arc::clone(&pasted.text))))
+            }
             (_, VerifyState::Asking(entry)) => {
                 entry.edit(text);
                 Response::STAY

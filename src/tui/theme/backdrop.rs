@@ -1,6 +1,7 @@
 //! Dims the planner behind an overlay.
 
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
 use super::palette::{ColourDepth, Hue, Tone};
@@ -9,10 +10,11 @@ use super::{Appearance, Theme};
 /// The share of a colour that is left.
 const LEFT: f64 = 0.42;
 
-/// Dims everything in `buffer`.
-pub fn dim(buffer: &mut Buffer, theme: Theme) {
+/// Dims what lies in `area`.
+pub fn dim(buffer: &mut Buffer, area: Rect, theme: Theme) {
     let Appearance { tone, depth, .. } = theme.look;
-    for cell in &mut buffer.content {
+    for at in area.intersection(buffer.area).positions() {
+        let cell = &mut buffer[at];
         cell.modifier.remove(Modifier::BOLD);
         if depth == ColourDepth::True && tone != Tone::Mono {
             cell.fg = faded(cell.fg, tone).unwrap_or_else(|| theme.colour(Hue::Border));

@@ -98,6 +98,9 @@ pub(crate) fn words(app: &App) -> (String, Hue, String) {
             format!("{}. Esc dismisses this.", why.trim_end_matches('.')),
         );
     }
+    if app.is_planning() {
+        return ("… Planning:".to_owned(), Hue::Cache, "this takes a moment. Keys are answered meanwhile.".to_owned());
+    }
     if let Some(error) = &app.refused {
         return (
             "✗ No plan:".to_owned(),

@@ -8,6 +8,7 @@ use tui_input::backend::crossterm::EventHandler;
 
 use super::row_writer::RowWriter;
 use crate::text::is_printable;
+use crate::tui::pasted::Pasted;
 use crate::tui::theme::{Hue, Theme};
 
 /// Draws `input` in one row, or `hint` if it is empty.
@@ -27,6 +28,9 @@ pub fn draw(input: &Input, hint: &str, row: Rect, theme: Theme, buffer: &mut Buf
         cell.modifier.insert(Modifier::REVERSED);
     }
 }
+
+/// Most characters that a pasted text makes a field have: more than any path.
+const LONGEST: usize = 4096;
 
 /// A value being typed.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +79,7 @@ pub enum Text<'a> {
     /// A typed key.
     Typed(KeyEvent),
     /// Pasted text, of any number of lines.
-    Pasted(&'a str),
+    Pasted(&'a Pasted),
 }
 
 impl Text<'_> {
@@ -83,9 +87,9 @@ impl Text<'_> {
     pub fn edit(self, input: &mut Input) -> bool {
         match self {
             Self::Typed(key) => input.handle_event(&Event::Key(key)).is_some_and(|change| change.value),
-            Self::Pasted(text) => {
-                let line = text.lines().next().unwrap_or_default().chars().filter(|c| is_printable(*c));
-                *input = Input::new(input.value().chars().chain(line).collect());
+            Self::Pasted(pasted) => {
+                let line = pasted.text.lines().next().unwrap_or_default().chars().filter(|c| is_printable(*c));
+                *input = Input::new(input.value().chars().chain(line).take(LONGEST).collect());
                 true
             }
         }

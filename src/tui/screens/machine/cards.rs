@@ -218,7 +218,7 @@ mod tests {
 
     fn names(text: &str) -> Vec<String> {
         let mut cards = CardPicker::over(MachineScreen::default(), None);
-        cards.entry.edit(Text::Pasted(text));
+        cards.entry.edit(Text::Pasted(&crate::tui::pasted::Pasted::of(text)));
         let name = |choice| match choice {
             CardChoice::Size(size) => format!("a GPU of {size}"),
             CardChoice::Card(preset) => preset.name.clone(),
