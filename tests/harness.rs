@@ -264,7 +264,6 @@ impl Harness {
                     let result = self.fakes.load(&reference, &mut no_progress).or_else(|why| namesake().ok_or(why));
                     Some(Action::Loaded { id, result })
                 }
-                Effect::ReadPaste(text) => Some(Action::PasteRead(Box::new(Pasted::of(&text)))),
                 Effect::AddRecent(reference) => {
                     self.fakes.add_recent(&reference).unwrap();
                     None
@@ -357,9 +356,10 @@ impl Harness {
         }
     }
 
-    /// Runs what is about programs that run.
+    /// Runs what is about programs that run, and what was pasted.
     fn run(&mut self, effect: Effect) -> Option<Action> {
         match effect {
+            Effect::ReadPaste(text) => Some(Action::PasteRead(Box::new(Pasted::of(&text)))),
             Effect::PrepareApply(request) => {
                 Some(Action::ApplyPrepared { id: request.id, result: self.fakes.prepare(&request.target) })
             }

@@ -34,7 +34,7 @@ impl Pasted {
         let lines = has_lines(text);
         let has_memory = || Observation::of(text).load().is_some_and(Load::has_memory);
         let what = if !(lines && has_memory()) && command::is_one(text) {
-            PastedKind::Command(command::read(text).map_err(|why| why.to_string()))
+            PastedKind::Command(command::read(text))
         } else if lines {
             PastedKind::Log
         } else {

@@ -323,7 +323,7 @@ impl Screen for ModelBrowser {
             Command::Enter
                 if self.lines.get(self.at) == Some(&BrowseLine::Typed) && command::is_one(self.input.value()) =>
             {
-                let started = command::read(self.input.value()).map_err(|why| why.to_string());
+                let started = command::read(self.input.value());
                 return Response::Close(app.take_command(started));
             }
             Command::Enter => match self.choice(&app.library) {
