@@ -245,7 +245,7 @@ impl Caption {
         let knobs = request.knobs().into_iter().filter(said);
         let knobs = knobs.map(|knob| format!("{} {}", knob.title(), knob.show(knob.in_effect(plan))));
         let program = concat!("plimsoll ", env!("CARGO_PKG_VERSION")).to_owned();
-        let source = std::iter::once(program).chain(request.model.dated().map(str::to_owned));
+        let source = std::iter::once(program).chain(request.model.dated.as_deref().map(str::to_owned));
         Self { subject: joined(subject), knobs: joined(knobs), source: joined(source) }
     }
 }

@@ -13,6 +13,7 @@
 //! - [`settings`]: the knobs with their ranges and stops, and the settings in effect.
 //! - [`plan`]: the result of an engine, which all views, exports and answers read. Later modules do no memory
 //!   arithmetic.
+//! - [`catalogue`]: models and projectors by name, made from published facts.
 //! - [`engine`]: `(Model, Machine, Settings) -> Plan`, a pure function per engine.
 //! - [`speed`]: a plan and bandwidths -> tokens per second, as a range with its terms.
 //! - [`observed`]: the text of a log -> what a program said that it took; no memory arithmetic.
@@ -32,43 +33,22 @@
 //! - [`tui`]: the terminal interface.
 //! - [`cli`]: arguments and text reports.
 //!
-//! A plan of a model, which needs no feature:
+//! A plan, which needs no feature:
 //!
 //! ```
 //! use plimsoll::engine::{EngineId, PlanRequest};
-//! use plimsoll::gguf::{self, HeaderLimits, HeaderOnly};
-//! use plimsoll::machine::Machine;
-//! use plimsoll::model::Model;
 //! use plimsoll::settings::{Context, Settings};
+//! use plimsoll::{catalogue, machine::Machine};
 //!
-//! # use plimsoll::gguf::GgmlType;
-//! # use plimsoll::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
-//! # let key = |name: &str, value: u32| (format!("llama.{name}"), ValueSpec::U32(value));
-//! # let numbers = [("block_count", 2), ("embedding_length", 256), ("feed_forward_length", 512), ("context_length", 65_536)];
-//! # let mut metadata = vec![("general.architecture".to_owned(), ValueSpec::String("llama".to_owned()))];
-//! # metadata.extend(numbers.map(|(name, value)| key(name, value)));
-//! # metadata.extend([key("attention.head_count", 4), key("vocab_size", 1000)]);
-//! # let matrix = |name: &str, rows: u64| (name.to_owned(), GgmlType::F16, vec![256, rows]);
-//! # let norm = |name: &str| (name.to_owned(), GgmlType::F32, vec![256]);
-//! # let mut tensors = vec![matrix("token_embd.weight", 1000), norm("output_norm.weight")];
-//! # for block in ["blk.0", "blk.1"] {
-//! #     tensors.extend(["attn_norm", "ffn_norm"].map(|name| norm(&format!("{block}.{name}.weight"))));
-//! #     let square = ["attn_q", "attn_k", "attn_v", "attn_output"];
-//! #     tensors.extend(square.map(|name| matrix(&format!("{block}.{name}.weight"), 256)));
-//! #     tensors.extend(["ffn_gate", "ffn_up"].map(|name| matrix(&format!("{block}.{name}.weight"), 512)));
-//! #     tensors.push((format!("{block}.ffn_down.weight"), GgmlType::F16, vec![512, 256]));
-//! # }
-//! # let bytes = write(&HeaderSpec { metadata, tensors }, Encoding::default());
-//! // the first megabytes of a file are enough
-//! let header = gguf::read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
-//! let model = Model::from_header(header, "model.gguf")?;
+//! // or of the first megabytes of a file: gguf::read, then Model::from_header
+//! let model = catalogue::model("qwen3-8b").ok_or("no such model")?;
 //! let machine = Machine::described(&["RTX 4090", "12GiB"], "64GiB")?;
 //! let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
 //! let plan = PlanRequest::new(EngineId::LlamaCpp, model, machine, settings).plan()?;
 //! for device in &plan.devices {
 //!     println!("{}: {} of {} free", device.id, device.needed(), device.free);
 //! }
-//! assert_eq!(plan.offloaded, plan.layers.len());
+//! # assert_eq!(plan.offloaded, plan.layers.len());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -77,6 +57,7 @@
 
 pub mod answer;
 pub mod budget;
+pub mod catalogue;
 pub mod command;
 pub mod engine;
 pub mod export;

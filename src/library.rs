@@ -13,10 +13,10 @@ pub mod verify;
 use std::cmp::Reverse;
 use std::sync::OnceLock;
 
+use crate::catalogue::{self, CatalogueEntry};
 use crate::model::mixture::{self, Quantisation};
 use crate::model::{MissingProjector, Modalities};
 use crate::plan::Plan;
-use crate::source::catalogue::{self, CatalogueEntry};
 use crate::source::roots::Recent;
 use crate::source::store::{self, EntryState, Store};
 use crate::source::{self, OpenedModel, Package, ReadFrom, Roots, SourceError};

@@ -1,7 +1,7 @@
 //! A [`Model`] from a header: hyperparameters, weights per layer, architecture and quantisation.
 //!
 //! ```
-//! use plimsoll::source::catalogue;
+//! use plimsoll::catalogue;
 //!
 //! // as Model::from_header makes one of a file
 //! let model = catalogue::model("qwen3-8b").ok_or("no such model")?;
@@ -15,6 +15,8 @@ mod hyper;
 pub mod mixture;
 mod projector;
 pub mod quantise;
+
+use std::sync::Arc;
 
 use crate::gguf::{Header, Tensor, Value, file_type_name};
 use crate::text;
@@ -60,6 +62,8 @@ pub struct Model {
     /// The projector that it would need to read more than text; none if it has one or needs none, or if its source does
     /// not say.
     pub missing_projector: Option<MissingProjector>,
+    /// The source and the day of its header, as captions have it, if they are known: `catalogue of 2026-11-22`.
+    pub dated: Option<Arc<str>>,
     groups: TensorGroups,
 }
 
@@ -128,6 +132,7 @@ impl Model {
             file_bytes,
             hyper,
             missing_projector: None,
+            dated: None,
             groups,
         })
     }

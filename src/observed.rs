@@ -5,7 +5,7 @@
 //! `ollama ps` listed, and what drivers said. It knows what llama.cpp prints since mid-2025 (buffer lines, breakdown
 //! tables, the fit's lines, `--log-jsonl`), what forks and the programs around it print (Ollama since 2024, LM Studio,
 //! KoboldCpp, routers, containers, journald), `nvidia-smi` and `rocm-smi`. What a line says is a row of a table;
-//! `observed/pattern.rs` says how to add one.
+//! `observed/rows.rs` says how to add one.
 //!
 //! Any text is safe. Memory stays bounded whatever the length: a line is cut at 64 KiB, the last 128 loads are kept, 32
 //! writers that mix their lines are told apart, and each list within a load has an end of its own ([`limits`]).
@@ -21,11 +21,15 @@
 //! # Ok::<(), &str>(())
 //! ```
 
+mod amount;
 mod command;
 mod context;
 mod driver;
 mod event;
 mod fit;
+mod hole;
+mod kind;
+pub mod limits;
 mod load;
 mod memory;
 mod model;
@@ -33,19 +37,18 @@ mod ollama;
 mod pattern;
 mod prefix;
 mod reader;
+mod row;
+mod rows;
 pub mod sample;
 pub mod share;
 mod shown;
 mod under_way;
 
-use std::collections::BTreeMap;
-use std::{fmt, io};
+use std::io;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::units::Bytes;
-
+pub use amount::{Buffers, Mib, Term, Terms};
 pub(crate) use command::program;
 #[cfg(feature = "running")]
 pub(crate) use command::words;
@@ -60,100 +63,6 @@ pub use model::{ObservedDevice, ObservedModel};
 pub use ollama::{OllamaEstimate, PsRow, gpu_percent, ollama_ps};
 pub use reader::Reader;
 pub use shown::ShownCommand;
-
-/// What is kept at most of a text of any length.
-pub mod limits {
-    /// Bytes of a line; the rest of a longer one is passed over.
-    pub const LINE: usize = 64 << 10;
-    /// Loads; of more, the last ones are kept.
-    pub const LOADS: usize = 128;
-    /// Writers whose lines are mixed in one text; of more, the ones that were silent longest are closed.
-    pub const WRITERS: usize = 32;
-    /// Devices of a load, and buffers of one kind in a context.
-    pub const DEVICES: usize = 64;
-    /// Models of a load (with drafts), and contexts.
-    pub const PARTS: usize = 16;
-    /// Events of a load.
-    pub const EVENTS: usize = 64;
-    /// Rows of `ollama ps`, cards and processes.
-    pub const ROWS: usize = 1024;
-    /// Lines that a load keeps, where they are kept.
-    pub const KEPT: usize = 1000;
-    /// Bytes of a JSON document over several lines.
-    pub const JSON: usize = 256 << 10;
-}
-
-/// Mebibytes (2^20 bytes), with the decimals that a program printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, JsonSchema, Serialize)]
-#[serde(transparent)]
-pub struct Mib(pub f64);
-
-impl Mib {
-    /// `bytes` in MiB.
-    pub fn of(bytes: Bytes) -> Self {
-        Self(bytes.0 as f64 / f64::from(1 << 20))
-    }
-
-    /// In bytes; zero if it is negative.
-    pub fn bytes(self) -> Bytes {
-        Bytes((self.0.max(0.0) * f64::from(1 << 20)).round() as u64)
-    }
-
-    /// The sum, rounded to the two decimals that lines have.
-    fn plus(self, other: Self) -> Self {
-        Self(pattern::round(self.0 + other.0))
-    }
-}
-
-impl fmt::Display for Mib {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{:.2} MiB", self.0))
-    }
-}
-
-/// The purpose of memory on a device, as programs divide it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Term {
-    /// Weights.
-    Model,
-    /// KV cache.
-    Kv,
-    /// Recurrent state.
-    Rs,
-    /// Compute buffer of the context's graphs.
-    Compute,
-    /// Logits and embeddings.
-    Output,
-    /// Compute buffer of a projector.
-    ProjectorCompute,
-    /// Compressor state (`DSV4`).
-    State,
-    /// LoRA adapters.
-    Lora,
-}
-
-impl Term {
-    /// Its name on the screen.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Model => "weights",
-            Self::Kv => "KV cache",
-            Self::Rs => "recurrent state",
-            Self::Compute => "compute",
-            Self::Output => "output",
-            Self::ProjectorCompute => "projector's compute",
-            Self::State => "compressor state",
-            Self::Lora => "LoRA",
-        }
-    }
-}
-
-/// Memory of one device by term, in MiB.
-pub type Terms = BTreeMap<Term, Mib>;
-
-/// Memory by device and term, in MiB; a device is named as in the log, without an RPC server's address.
-pub type Buffers = BTreeMap<String, Terms>;
 
 /// Everything that a text reports about memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

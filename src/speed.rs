@@ -17,7 +17,7 @@
 //! # use plimsoll::engine::{EngineId, PlanRequest};
 //! # use plimsoll::machine::Machine;
 //! # use plimsoll::settings::Settings;
-//! # use plimsoll::source::catalogue;
+//! # use plimsoll::catalogue;
 //! # let (model, _) = catalogue::model_and_projector("qwen3-8b").ok_or("no such model")?;
 //! # let machine = Machine::described(&["RTX 3060"], "32GiB")?;
 //! # let request = PlanRequest::new(EngineId::LlamaCpp, model, machine, Settings::default());

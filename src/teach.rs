@@ -18,10 +18,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::catalogue;
 use crate::engine::EngineError;
 use crate::engine::ggml::Op;
-use crate::engine::{EngineVersion, PlanRequest, PreparedModel};
-use crate::model::Projector;
+use crate::engine::{EngineVersion, PlanRequest};
+use crate::model::{Model, Projector};
 use crate::page as printed;
 use crate::plan::Plan;
 use allocation::{AllocationPage, Variation};
@@ -104,8 +105,8 @@ impl Page {
     }
 }
 
-/// Finds a model by its name in the catalogue, and its projector if it has one.
-pub type CatalogueLookup<'a> = &'a dyn Fn(&str) -> Option<(PreparedModel, Option<Arc<Projector>>)>;
+/// Finds a model by its name, and its projector if it has one, as [`catalogue::model_and_projector`] does.
+pub type CatalogueLookup<'a> = &'a dyn Fn(&str) -> Option<(Model, Option<Arc<Projector>>)>;
 
 /// A page with its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,25 +141,19 @@ impl Topic {
         }
     }
 
-    /// Computes the page for `plan`, the plan of `request`; `lookup` finds the models that lessons name.
+    /// Computes the page for `plan`, the plan of `request`.
     ///
     /// # Errors
     /// If the engine refuses what the page needs beyond the plan.
-    pub fn content(
-        self,
-        request: &PlanRequest,
-        plan: &Plan,
-        lookup: CatalogueLookup<'_>,
-    ) -> Result<PageContent, EngineError> {
+    pub fn content(self, request: &PlanRequest, plan: &Plan) -> Result<PageContent, EngineError> {
         match self {
             Self::Schedule(without, phase) => {
                 SchedulePage::of(request, plan, without, phase).map(Box::new).map(PageContent::Schedule)
             }
             Self::Formulas(versus) => FormulasPage::of(request, plan, versus).map(PageContent::Formulas),
             Self::Caches => CachesPage::of(request, plan).map(PageContent::Caches),
-            Self::Lessons(at) => {
-                LessonsPage::of(at, request, lookup).map(|lesson| PageContent::Lessons(Box::new(lesson)))
-            }
+            Self::Lessons(at) => LessonsPage::of(at, request, &catalogue::model_and_projector)
+                .map(|lesson| PageContent::Lessons(Box::new(lesson))),
             Self::Allocation(versus, phase) => {
                 AllocationPage::of(request, plan, versus, phase).map(PageContent::Allocation)
             }

@@ -14,6 +14,7 @@ mod together;
 use plimsoll::answer::sweep::Axis;
 use plimsoll::answer::sweep::PlanFigures;
 use plimsoll::answer::{Change, Goal, verdict, why};
+use plimsoll::catalogue;
 use plimsoll::engine::PlanRequest;
 use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
@@ -22,7 +23,6 @@ use plimsoll::machine::{Backend, Gpu, Machine, Os, Ram};
 use plimsoll::plan::{Outcome, Plan, Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -388,8 +388,7 @@ fn parts_in_ram_are_called_experts_only_where_they_are() {
 /// Blocks that only predict further tokens are no layers of the plan, whatever an engine counts.
 #[test]
 fn a_layer_in_ram_is_said_of_models_that_predict_further_tokens() {
-    let (model, machine) =
-        (PreparedModel::from(plimsoll::source::catalogue::model("glm-4.5-air").unwrap()), one_gpu(96));
+    let (model, machine) = (PreparedModel::from(plimsoll::catalogue::model("glm-4.5-air").unwrap()), one_gpu(96));
     assert_eq!(model.value("nextn_predict_layers").and_then(plimsoll::gguf::Value::as_u64), Some(1));
     let of = |layers: u64| {
         let settings =

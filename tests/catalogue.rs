@@ -6,12 +6,12 @@ pub mod published;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll::catalogue::{self, CatalogueEntry, Use};
 use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::gguf::{FileType, GgmlType, Tensor, Value};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::settings::{Context, GpuLayers, Settings};
-use plimsoll::source::catalogue::{self, CatalogueEntry, Use};
 use plimsoll::source::{self, Roots, SourceError};
 use plimsoll::units::Bytes;
 use rstest::rstest;

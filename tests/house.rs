@@ -106,9 +106,13 @@ fn imports(house: &House) -> Imports {
         let mut written: Vec<String> = used.flat_map(|tree| paths(&tree)).collect();
         // paths in the middle of the code
         for start in ["crate::", "super::"] {
-            let places = code.match_indices(start).map(|(place, _)| &code[place..]);
+            let is_seen = |place: usize| !code[..place].ends_with("(in ");
+            let places =
+                code.match_indices(start).filter(|(place, _)| is_seen(*place)).map(|(place, _)| &code[place..]);
             let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
-            written.extend(places.map(|rest| rest.chars().take_while(|c| is_path(*c)).collect::<String>()));
+            let found = places.map(|rest| rest.chars().take_while(|c| is_path(*c)).collect::<String>());
+            // what is in braces behind a path is told by its `use`
+            written.extend(found.filter(|path| !path.ends_with("::")));
         }
         let targets = written.iter().filter_map(|path| target(house, at, path)).filter(|to| to != at);
         all.insert(at.clone(), targets.collect());

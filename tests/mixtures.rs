@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use plimsoll::catalogue;
 use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::gguf::{FileType, GgmlType};
 use plimsoll::model::Model;
 use plimsoll::model::mixture::{self, Basis, Edition, Quantisation, RATIOS, RECIPES};
 use plimsoll::plan::{Confidence, Plan};
 use plimsoll::settings::Settings;
-use plimsoll::source::{self, Roots, catalogue};
+use plimsoll::source::{self, Roots};
 use proptest::prelude::*;
 use proptest::sample::select;
 use rstest::rstest;

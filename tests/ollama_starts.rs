@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use plimsoll::catalogue;
 use plimsoll::engine::{self, EngineId, PreparedModel, RequestParts};
 use plimsoll::machine::{Backend, Gpu, Machine, Ram};
 use plimsoll::plan::{PartKind, Plan};
 use plimsoll::settings::{CacheType, Context, OllamaVersion, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::units::Bytes;
 use rstest::rstest;
 

@@ -9,10 +9,10 @@ use std::fs;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
+use plimsoll::catalogue;
 use plimsoll::gguf::{Endian, FileType, GgmlType, Header, Tensor, Value};
 use plimsoll::model::Model;
 use plimsoll::settings::knob::{Bounds, Knob, QUANTISATIONS};
-use plimsoll::source::catalogue;
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use serde::Deserialize;

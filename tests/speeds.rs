@@ -8,13 +8,13 @@ mod prompts;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
+use plimsoll::catalogue;
 use plimsoll::engine::{self, EngineId, PlanRequest, PreparedModel};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Gpu, Machine, Os, presets};
 use plimsoll::model::TensorGroup;
 use plimsoll::plan::{Confidence, Plan};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::speed::family::Family;
 use plimsoll::speed::prompt::constants as prompt_constants;
 use plimsoll::speed::prompt::work::PromptWork;

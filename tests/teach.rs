@@ -17,7 +17,6 @@ use plimsoll::engine::PreparedModel;
 use plimsoll::machine::Machine;
 use plimsoll::plan::Plan;
 use plimsoll::settings::{Context, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::teach::{PageContent, Topic};
 use proptest::prelude::*;
 
@@ -33,7 +32,7 @@ fn shown(
 ) -> Option<(Plan, Result<PageContent, String>)> {
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().ok()?;
-    let content = topic.content(&request, &plan, &catalogue::model_and_projector).map_err(|error| error.to_string());
+    let content = topic.content(&request, &plan).map_err(|error| error.to_string());
     Some((plan, content))
 }
 

@@ -19,7 +19,6 @@ use crate::page::markdown::Escaped;
 use crate::page::palette::Tone;
 use crate::page::{Breaks, Hue, Page, glyphs, svg, terminal};
 use crate::plan::Plan;
-use crate::source::catalogue;
 use crate::teach::{self, PageContent, Paper, Topic, lessons};
 use crate::text;
 use crate::tui;
@@ -45,7 +44,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     if let Some(folder) = &args.output {
         return handout(folder, &request, &plan, &topics, args);
     }
-    let pages = topics.iter().map(|topic| topic.content(&request, &plan, &catalogue::model_and_projector));
+    let pages = topics.iter().map(|topic| topic.content(&request, &plan));
     if args.json || args.markdown {
         let pages = pages.collect::<Result<Vec<PageContent>, _>>()?;
         if args.markdown {
@@ -219,7 +218,7 @@ fn handout(
             Topic::Lessons(at) => format!("lesson-{:02}", at + 1),
             topic => topic.page().name().to_owned(),
         };
-        let (title, rest) = match topic.content(request, plan, &catalogue::model_and_projector) {
+        let (title, rest) = match topic.content(request, plan) {
             Ok(page) => {
                 if let PageContent::Lessons(lesson) = &page {
                     let lesson = &lesson.lesson;

@@ -6,8 +6,8 @@ use std::path::{self, Path, PathBuf};
 
 use super::config;
 use super::error::CliError;
+use crate::catalogue;
 use crate::files;
-use crate::source::catalogue;
 use crate::teach::lessons::own::OwnLessons;
 
 /// Maximum number of files of lessons.

@@ -586,7 +586,7 @@ mod tests {
 
     #[test]
     fn narrow_terminals_show_the_same_figures() {
-        let model = crate::source::catalogue::model("qwen3-30b-a3b").unwrap();
+        let model = crate::catalogue::model("qwen3-30b-a3b").unwrap();
         let gpus = ["RTX 3060".to_owned(), "name=a card with a name that goes on and on,total=4GiB".to_owned()];
         let machine = MachineSpec::read(&gpus, Some("64GiB")).unwrap();
         let machine = machine.complete(Machine {

@@ -84,9 +84,9 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::catalogue;
     use crate::engine::{self, fixtures};
     use crate::settings::Settings;
-    use crate::source::catalogue;
 
     fn plan(engine: EngineId, model: &str, version: Option<&str>) -> Plan {
         let model = catalogue::model_and_projector(model).unwrap().0;
@@ -94,7 +94,7 @@ mod tests {
         if let Some(version) = version {
             settings.ollama.version = OllamaVersion::any(version).unwrap();
         }
-        engine::plan(engine, &model, &fixtures::card(), &settings).unwrap()
+        engine::plan(engine, &model.into(), &fixtures::card(), &settings).unwrap()
     }
 
     #[rstest]

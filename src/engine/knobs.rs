@@ -74,9 +74,9 @@ impl KnobContext<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue;
     use crate::engine::{EngineId, PlanRequest, fixtures};
     use crate::settings::knob::Knob;
-    use crate::source::catalogue;
 
     /// The knob is offered where a plan has a number of tokens that it changes, and nowhere else.
     #[test]

@@ -2,9 +2,9 @@
 
 use super::Item;
 use crate::answer::FitSummary;
+use crate::catalogue::Use;
 use crate::model::Modalities;
 use crate::plan::{Outcome, Plan};
-use crate::source::catalogue::Use;
 
 /// Limits on the models of a list; each is off by default.
 #[derive(Clone, Debug, Default, PartialEq)]

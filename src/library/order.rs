@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use crate::answer::FitSummary;
 use crate::answer::quality::{self, TRAINED_IN};
+use crate::catalogue::{CatalogueEntry, Use};
 use crate::model::mixture::Quantisation;
 use crate::named::named;
 use crate::plan::{Outcome, Plan};
-use crate::source::catalogue::{CatalogueEntry, Use};
 use crate::speed::FAST_ENOUGH;
 
 named! {

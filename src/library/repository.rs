@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{HeaderLocation, Item, ModelOrigin, packaged};
-use crate::engine::PreparedModel;
 use crate::model::mixture::Beside;
 use crate::source::{self, Listed, Package, ProgressCallback, Repository, RepositoryFile, Roots, SourceError};
 use crate::text::one_line;
@@ -46,11 +45,6 @@ impl RepositoryRow {
         }
         let file = Beside { repository, label, bytes: *bytes };
         let model = opened.model.beside(&file).map_err(|error| error.to_string())?;
-        let model = PreparedModel::from(model);
-        let model = match opened.model.dated() {
-            Some(dated) => model.with_date(dated),
-            None => model,
-        };
         Ok(Package { model: model.into(), reference: Some(self.file.reference.clone()), ..opened.clone() })
     }
 }

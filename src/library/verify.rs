@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use super::packaged;
 use crate::answer::check::{Check, CheckRequest, check};
+use crate::catalogue;
+use crate::catalogue::CatalogueEntry;
 use crate::engine::PreparedModel;
 use crate::gguf::FileType;
 use crate::machine::spec::MachineSpec;
@@ -14,9 +16,8 @@ use crate::model::Model;
 use crate::model::mixture::Quantisation;
 use crate::observed::{Load, Observation, ObservedModel, Program};
 use crate::settings::seen;
-use crate::source::catalogue::CatalogueEntry;
 use crate::source::store::{EntryState, Store, StoreEntry};
-use crate::source::{self, Package, Roots, catalogue, store};
+use crate::source::{self, Package, Roots, store};
 
 /// The name under which the log that comes with the program is asked for.
 pub const EXAMPLE: &str = "example";

@@ -155,8 +155,8 @@ fn converted(tensor: &Tensor, architecture: &str) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue;
     use crate::model::TensorGroup;
-    use crate::source::catalogue;
 
     /// What 0.9 to 0.11 logged as `projector.weights` of the files of Ollama's library: 795.9 MiB of gemma3, whatever its size.
     #[test]

@@ -115,6 +115,7 @@ impl Model {
             bytes,
             hyper: self.hyper.clone(),
             missing_projector: self.missing_projector,
+            dated: self.dated.clone(),
             groups: self.groups.clone(),
         }
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::context::ObservedSettings;
-use super::pattern;
+use super::hole;
 use super::shown::ShownCommand;
 use crate::settings::{Flag, FlashAttn, GpuLayers, ListedKind, ServerOption};
 
@@ -65,7 +65,7 @@ pub(super) fn typed(text: &str) -> Option<CommandLine> {
             if is_known || loads || is_image(word) {
                 let own = text.get(at..)?;
                 (command.text, command.is_windows) = (ShownCommand::read(own), is_windows(own));
-                command.program = pattern::clip(if is_image(word) { "llama-server" } else { name }, 64);
+                command.program = hole::clip(if is_image(word) { "llama-server" } else { name }, 64);
                 return Some(command);
             }
         }
@@ -112,14 +112,14 @@ fn is_windows(text: &str) -> bool {
 /// Parses a command line.
 pub(super) fn read(text: &str) -> CommandLine {
     let mut words = words(text).take(WORDS);
-    let program = words.next().map(|word| pattern::clip(program(&word), 64)).unwrap_or_default();
+    let program = words.next().map(|word| hole::clip(program(&word), 64)).unwrap_or_default();
     CommandLine { text: ShownCommand::read(text), is_windows: is_windows(text), program, ..of_words(words) }
 }
 
 /// Parses a command from its words.
 pub(super) fn of_list(words: Vec<String>) -> CommandLine {
     let (text, is_windows) = (ShownCommand::of(&words), words.iter().any(|word| is_windows(word)));
-    let program = words.first().map(|word| pattern::clip(program(word), 64)).unwrap_or_default();
+    let program = words.first().map(|word| hole::clip(program(word), 64)).unwrap_or_default();
     CommandLine { text, is_windows, program, ..of_words(words.into_iter()) }
 }
 
@@ -181,7 +181,7 @@ fn of_words(words: impl Iterator<Item = String>) -> CommandLine {
         let value = attached.or_else(|| words.next_if(is_value)).unwrap_or_default();
         match option {
             Some(ServerOption::Sets(flag)) if !set(&mut command.settings, flag, &value) => {
-                command.untold.push((flag, pattern::name(&value)));
+                command.untold.push((flag, hole::name(&value)));
             }
             Some(ServerOption::Listed(listed)) => set_file(&mut command, listed.kind, &value),
             _ => {}
@@ -231,7 +231,7 @@ fn switch(settings: &mut ObservedSettings, option: Option<ServerOption>) -> bool
 }
 
 fn text(value: &str) -> Option<String> {
-    (!value.is_empty()).then(|| pattern::name(value))
+    (!value.is_empty()).then(|| hole::name(value))
 }
 
 /// Applies an option that logs tell again; false if it is none.
@@ -267,7 +267,7 @@ fn set(settings: &mut ObservedSettings, flag: Flag, value: &str) -> bool {
         Flag::Device => settings.device = text(value),
         Flag::OverrideTensor => {
             let before = settings.override_tensor.take().map(|before| before + ",").unwrap_or_default();
-            settings.override_tensor = Some(pattern::name(&(before + value)));
+            settings.override_tensor = Some(hole::name(&(before + value)));
         }
         Flag::NCpuFfn => settings.n_cpu_ffn = count(),
         Flag::Fit => settings.fit = FlashAttn::of(value).map(|on| on == FlashAttn::On),
@@ -312,10 +312,10 @@ pub(super) struct Spawn {
 impl Spawn {
     /// `spawning server instance with name=gemma on port 41000`
     pub fn begin(text: &str) -> Option<Self> {
-        let rest = pattern::after(text, "spawning server instance with name=")?;
+        let rest = hole::after(text, "spawning server instance with name=")?;
         let (name, port) = rest.rsplit_once(" on port ")?;
-        let (number, _) = pattern::count(port)?;
-        Some(Self { name: pattern::name(name), port: number.to_string(), words: Vec::new() })
+        let (number, _) = hole::count(port)?;
+        Some(Self { name: hole::name(name), port: number.to_string(), words: Vec::new() })
     }
 
     /// A word of the command, in `srv          load:   --alias`; whether it was one.
@@ -323,7 +323,7 @@ impl Spawn {
         let Some((_, word)) = text.split_once(" load: ").filter(|_| text.starts_with("srv ")) else { return false };
         let heading = word.contains("spawning server instance");
         let Some(word) = word.strip_prefix("  ").filter(|_| self.words.len() < WORDS) else { return heading };
-        self.words.push(pattern::name(word));
+        self.words.push(hole::name(word));
         true
     }
 

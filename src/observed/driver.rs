@@ -3,8 +3,10 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::pattern::{self, Hole, Pattern};
-use super::{Mib, limits};
+use super::amount::{Mib, round};
+use super::hole::{self, Hole};
+use super::limits;
+use super::pattern::Pattern;
 
 /// Memory of a whole card, in MiB.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -76,13 +78,13 @@ impl Driver {
     /// `0  NVIDIA GeForce RTX 3090        Off |   00000000:07:00.0  On |`
     fn card_name(&mut self, text: &str) -> bool {
         let Some((head, rest)) = text.split_once('|').filter(|(_, rest)| rest.contains(':')) else { return false };
-        let Some((index, name)) = pattern::count(head) else { return false };
+        let Some((index, name)) = hole::count(head) else { return false };
         let name = name.trim().trim_end_matches("Off").trim_end_matches("On").trim();
         let is_bus = rest.split_whitespace().next().is_some_and(|bus| bus.matches(':').count() == 2);
         if !is_bus || name.is_empty() || index > 1024 {
             return false;
         }
-        self.card = Some((index, pattern::clip(name, 128)));
+        self.card = Some((index, hole::clip(name, 128)));
         true
     }
 
@@ -90,7 +92,7 @@ impl Driver {
     fn usage(&mut self, text: &str) -> bool {
         let figures = text.split('|').find_map(|cell| {
             let (used, total) = cell.split_once('/')?;
-            Some((pattern::mib(used)?, pattern::mib(total)?)).filter(|((_, rest), _)| rest.trim().is_empty())
+            Some((hole::mib(used)?, hole::mib(total)?)).filter(|((_, rest), _)| rest.trim().is_empty())
         });
         let Some(((used, _), (total, _))) = figures else { return false };
         let (index, name) = self.card.take().map_or((None, None), |(index, name)| (Some(index), Some(name)));
@@ -104,13 +106,13 @@ impl Driver {
         let Some(kind) = words.iter().position(|word| matches!(*word, "C" | "G" | "C+G" | "M+C")) else { return false };
         let pid = kind.checked_sub(1).and_then(|at| words.get(at)?.parse().ok());
         let (Some(pid), Some(memory)) = (pid, words.last()) else { return false };
-        let used = pattern::mib(memory).map(|(mib, _)| mib);
+        let used = hole::mib(memory).map(|(mib, _)| mib);
         let Some(name) = words.get(kind + 1..words.len() - 1).filter(|name| !name.is_empty()) else { return false };
         if used.is_none() && *memory != "N/A" {
             return false;
         }
         let card = words.first().and_then(|word| word.parse().ok());
-        self.add_process(ProcessMemory { card, pid, name: pattern::name(&name.join(" ")), used });
+        self.add_process(ProcessMemory { card, pid, name: hole::name(&name.join(" ")), used });
         true
     }
 
@@ -127,7 +129,7 @@ impl Driver {
         if self.columns.len() != fields.len() {
             self.columns.clear();
         }
-        let memory = |field: &str| pattern::mib(field).filter(|(_, rest)| rest.is_empty()).map(|(mib, _)| mib);
+        let memory = |field: &str| hole::mib(field).filter(|(_, rest)| rest.is_empty()).map(|(mib, _)| mib);
         let columns: Vec<&str> = match fields.as_slice() {
             _ if !self.columns.is_empty() => self.columns.iter().map(String::as_str).collect(),
             [used, other] if memory(used).is_some() && memory(other).is_some() => vec!["memory.used", ""],
@@ -146,14 +148,14 @@ impl Driver {
         };
         if let Some(pid) = field(&["pid"]) {
             let Ok(pid) = pid.parse() else { return false };
-            let name = pattern::name(field(&["process_name", "name"]).unwrap_or_default());
+            let name = hole::name(field(&["process_name", "name"]).unwrap_or_default());
             let used = figure(&OF_PROCESSES);
             self.add_process(ProcessMemory { card: None, pid, name, used });
             return true;
         }
         let [used, free, total] = OF_CARDS.map(|column| figure(&[column]));
         let index = field(&["index"]).and_then(|index| index.parse().ok());
-        let name = field(&["name"]).map(|name| pattern::clip(name, 128));
+        let name = field(&["name"]).map(|name| hole::clip(name, 128));
         let says = used.is_some() || free.is_some() || total.is_some();
         if says {
             self.add_card(CardMemory { index, name, used, free, total });
@@ -172,7 +174,7 @@ impl Driver {
     }
 
     fn rocm_card(&mut self, index: u64, is_used: bool, bytes: u64) {
-        let mib = Some(Mib(pattern::round(bytes as f64 / 1_048_576.0)));
+        let mib = Some(Mib(round(bytes as f64 / 1_048_576.0)));
         let open =
             |card: &CardMemory| card.index == Some(index) && (if is_used { card.used } else { card.total }).is_none();
         if !self.cards.last().is_some_and(open) {

@@ -5,10 +5,14 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{
-    Buffers, CommandLine, Event, Fit, Mib, ObservedContext, ObservedDevice, ObservedModel, ObservedSettings,
-    OllamaEstimate, TablePhase, TableRow, Term,
-};
+use super::amount::{Buffers, Mib, Term};
+use super::command::CommandLine;
+use super::context::{ObservedContext, ObservedSettings};
+use super::event::Event;
+use super::fit::Fit;
+use super::memory::{TablePhase, TableRow};
+use super::model::{ObservedDevice, ObservedModel};
+use super::ollama::OllamaEstimate;
 use crate::machine::CpuInstructions;
 
 /// One load of a model with its drafts and projector.

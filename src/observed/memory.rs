@@ -4,34 +4,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::pattern::{self, Hole, Kind, Pattern, Row, holes, patterns};
-use super::{Buffers, Mib, Term, limits};
+use super::amount::{Buffers, Mib, Term};
+use super::hole::{self, Hole, holes};
+use super::kind::Kind;
+use super::limits;
+use super::pattern::Pattern;
 use crate::settings::CacheType;
-
-/// Buffers and caches of any version since mid-2025, llama.cpp's forks included. The destructor of a context prints what
-/// looks alike, with `~` before its name or without `=`.
-pub(super) const ROWS: &[Row] = patterns! {
-    /// load_tensors:        CUDA0 model buffer size = 16386.94 MiB
-    /// llama_kv_cache:      CUDA0 KV buffer size =  2176.00 MiB
-    /// sched_reserve:  CUDA_Host compute buffer size =    88.08 MiB
-    /// llm_load_tensors:      CUDA0 buffer size =  4155.99 MiB
-    "{} buffer size ={}" (buffer: BufferName<'_>, size: Mib) => buffer.kind(), |now| now.add_buffer(buffer, size);
-    /// llama_kv_cache: size = 2176.00 MiB (131072 cells,   8 layers,  1/1 seqs), K (q8_0): 1088.00 MiB, V (q8_0): 1088.00 MiB
-    "{}: size ={} ({} cells,{} layers{}" (term: Term, size: Mib, cells: u64, layers: u64, rest: &str) =>
-        Kind::Memory, |now| now.add_cache(CacheSize::of(term, size, cells, layers, rest));
-};
-
-/// Rows of the table; a colon stood in place of the second bar before September 2025.
-pub(super) const TABLE: &[Row] = patterns! {
-    /// llama_memory_breakdown_print: |   - CUDA0 (RTX 5090) | 32606 = 30330 + (21832 = 16386 +    4950 +     495) +      -19555 |
-    "breakdown{}- {}" (_: &str, row: NamedRow) => row.kind(), |now| now.add_row(row.name, row.row);
-};
-
-/// Rows without the function's name, which who pasted them may have cut.
-pub(super) const CUT_TABLE: &[Row] = patterns! {
-    /// - Host               |                    620 =   580 +       0 +      40                |
-    "^- {}" (row: NamedRow) => row.kind(), |now| now.add_row(row.name, row.row);
-};
 
 /// The text before the size of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +34,7 @@ const TERMS: [(&str, Term); 7] = [
 ];
 
 impl BufferName<'_> {
-    fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> Kind {
         match self.term {
             Term::Model => Kind::Weights,
             Term::Compute => Kind::Compute,
@@ -164,13 +142,13 @@ pub struct CacheSize {
 
 impl CacheSize {
     /// With what stands behind the layers: `, 1/1 seqs), K (q8_0): 1088.00 MiB, V (q8_0): 1088.00 MiB`.
-    fn of(term: Term, size: Mib, cells: u64, layers: u64, rest: &str) -> Self {
-        let (sequences, behind) = rest.strip_prefix(',').and_then(pattern::count).unzip();
-        let saved = behind.and_then(|behind| pattern::count(pattern::after(behind, "seqs")?));
+    pub(super) fn of(term: Term, size: Mib, cells: u64, layers: u64, rest: &str) -> Self {
+        let (sequences, behind) = rest.strip_prefix(',').and_then(hole::count).unzip();
+        let saved = behind.and_then(|behind| hole::count(hole::after(behind, "seqs")?));
         let saved_states = saved.filter(|(_, rest)| rest.trim_start().starts_with("rs_seq")).map(|(count, _)| count);
         let part = |text: &str| {
             let (name, rest) = text.split_once("):")?;
-            Some((pattern::clip(name, 16), Mib::read(rest)?))
+            Some((hole::clip(name, 16), Mib::read(rest)?))
         };
         let mut parts = rest.split(" (").skip(1).filter_map(part);
         Self { term, size, cells, layers, sequences, saved_states, first: parts.next(), second: parts.next() }
@@ -240,13 +218,13 @@ impl TableRow {
 }
 
 /// `CUDA0 (RTX 5090) | 32606 = 30330 + (21832 = 16386 + 4950 + 495) + -19555 |`
-struct NamedRow {
-    name: String,
-    row: TableRow,
+pub(super) struct NamedRow {
+    pub name: String,
+    pub row: TableRow,
 }
 
 impl NamedRow {
-    fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> Kind {
         Kind::Table(self.row.phase())
     }
 }
@@ -263,7 +241,7 @@ impl Hole<'_> for NamedRow {
             // who pasted it may have cut the description
             None => (name.split_whitespace().next().unwrap_or_default(), None),
         };
-        let described = described.map(|text| pattern::clip(text, 128));
+        let described = described.map(|text| hole::clip(text, 128));
         let number = |text: &str| i64::read(text.trim_start_matches(['+', ' '])).filter(|_| !text.contains('='));
         let numbers = |pattern: Pattern| -> Vec<Option<i64>> {
             pattern.holes(figures).into_iter().flatten().map(number).collect()
@@ -275,7 +253,7 @@ impl Hole<'_> for NamedRow {
             }
             (_, &[Some(first), Some(model), Some(context), Some(compute)]) => {
                 // the computer's memory, of the first form
-                let own = pattern::integer(figures).and_then(|(_, rest)| i64::read(rest));
+                let own = hole::integer(figures).and_then(|(_, rest)| i64::read(rest));
                 let (total, own) = own.map_or((None, first), |own| (Some(first), own));
                 TableRow { own, model, context, compute, total, described, ..TableRow::default() }
             }
@@ -313,7 +291,7 @@ pub(super) fn json_rows(data: &Value) -> impl Iterator<Item = (String, TableRow)
                 .or_else(|| value.as_f64().filter(|mib| mib.abs() < 1e15).map(|mib| mib as i64))
                 .map(unwrapped)
         };
-        let described = row.get("description").and_then(Value::as_str).map(|text| pattern::clip(text, 128));
+        let described = row.get("description").and_then(Value::as_str).map(|text| hole::clip(text, 128));
         let of_load = |key: &str| figure(key).unwrap_or_default();
         Some((
             name.to_owned(),

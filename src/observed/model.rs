@@ -5,85 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::pattern::{self, DeviceName, Hole, Kind, Row, holes, patterns};
-use super::{Buffers, Mib, Program};
-use crate::machine::CpuInstructions;
+use super::amount::{Buffers, Mib};
+use super::hole::{self, DeviceName};
 use crate::settings::BUILDS;
-
-pub(super) const ROWS: &[Row] = patterns! {
-    /// print_info: no_alloc              = 1
-    "print_info: no_alloc{}={}" (_: &str, trial: &str) =>
-        Kind::Model, |now| now.set_no_alloc(trial == "1");
-    /// print_info: n_layer               = 36
-    /// llm_load_print_meta: model ftype      = Q4_K - Medium
-    "print_info: {}={}" | "print_meta: {}={}" (key: Key<'_>, value: &str) => Kind::Part, |now| now.model().set(key.0, value);
-    /// llama_model_loader: loaded meta data with 28 key-value pairs and 399 tensors from /m/q.gguf (version GGUF V3 (latest))
-    "loaded meta data with {}pairs and {} tensors from {}" (_: &str, tensors: u64, path: &str) => Kind::Model, |now| {
-        let path = path.rsplit_once(" (version").map_or(path, |(path, _)| path);
-        let model = now.open_model();
-        (model.tensors, model.path) = (Some(tensors), Some(pattern::name(path)));
-    };
-    /// load_tensors: loading model tensors, this can take a while... (mmap = true, direct_io = false)
-    "loading model tensors{}" (rest: &str) =>
-        Kind::Model, |now| now.open_model().load_mode = pattern::between(rest, "(", ")").map(load_mode);
-    /// load_tensors: offloaded 20/49 layers to GPU
-    "offloaded {}/{} layers to GPU" (on: u64, all: u64) => Kind::Model, |now| now.model().offloaded = Some((on, all));
-    /// done_getting_tensors: partial load — used 18 of 866 tensors in the file (rest belong to a sibling model on the same .gguf)
-    ": partial load {}used {} of {}" (_: &str, used: u64, of: u64) =>
-        Kind::Model, |now| now.model().partial = Some((used, of));
-    /// llama_model_load_from_file_impl: using device CUDA0 (NVIDIA GeForce RTX 3090) (0000:c1:00.0) - 23774 MiB free
-    "using device {} ({..}) ({}) - {}" (name: DeviceName<'_>, text: &str, bus: &str, free: Mib) =>
-        Kind::Loading, |now| now.add_device(ObservedDevice {
-            bus: bus.contains(':').then(|| pattern::clip(bus, 32)),
-            ..ObservedDevice::of(name, text, None, Some(free))
-        });
-    /// llama_model_load_from_file_impl: using device Metal (Apple M2 Max) - 73727 MiB free
-    "using device {} ({..}) - {}" (name: DeviceName<'_>, text: &str, free: Mib) =>
-        Kind::Loading, |now| now.add_device(ObservedDevice::of(name, text, None, Some(free)));
-    ///   Device 0: NVIDIA GeForce RTX 5090, compute capability 12.0, VMM: yes, VRAM: 32105 MiB (31599 MiB free)
-    "Device {}:{}VRAM: {} ({} free" (index: u64, text: &str, total: Mib, free: Mib) =>
-        Kind::Loading, |now| now.add_device(ObservedDevice::of_cuda(index, text, total, Some(free)));
-    ///   Device 0: AMD Radeon RX 7900 XTX, gfx1100 (0x1100), VMM: no, Wave Size: 32, VRAM: 24560 MiB
-    "Device {}:{}VRAM: {}" (index: u64, text: &str, total: Mib) =>
-        Kind::Loading, |now| now.add_device(ObservedDevice::of_cuda(index, text, total, None));
-    /// cmn  common_param:   - CPU     : AMD EPYC (24105 MiB, 24105 MiB free)
-    /// Vulkan1 : NVIDIA GeForce RTX 4060 Laptop GPU (7956 MiB, 7188 MiB free)
-    "common_param:{}:{..} ({}, {} free" | "^{}:{..} ({}, {} free"
-        (name: DeviceName<'_>, text: &str, total: Mib, free: Mib) =>
-        Kind::Loading, |now| now.add_device(ObservedDevice::of(name, text, Some(total), Some(free)));
-    /// system_info: n_threads = 2 (n_threads_batch = 2) / 2 | CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 1 | REPACK = 1 |
-    "system_info: {}" (features: CpuInstructions) => Kind::Other, |now| now.load.cpu = Some(features);
-    /// Welcome to KoboldCpp - Version 1.104
-    "Welcome to KoboldCpp - Version {}" (version: &str) =>
-        Kind::Start, |now| now.set_version(Program::KoboldCpp, version);
-    /// 7:16AM INF LocalAI version: v3.8.0 (9cc8d9086580bd2a96f5c96a6b873242879c70bc)
-    /// Aug 22 22:44:03 INFO  LocalAI version version="v4.9.0 (82c191afadf5f005281e798ccfa0ffd0d5805030)"
-    "LocalAI version: {}" | "LocalAI version version={}" (version: &str) => Kind::Start, |now| {
-        let version = version.trim_matches('"').split(' ').next().unwrap_or_default();
-        now.set_version(Program::LocalAi, version.trim_start_matches('v'));
-    };
-    /// load_backend: loaded CUDA backend from /home/me/.lmstudio/extensions/backends/llama.cpp-linux-x86_64-nvidia-cuda12-avx2-2.41.0/libggml-cuda.so
-    /// load_backend: loaded Metal backend from /Users/me/Jan/data/llamacpp/backends/b8892/macos-x64/build/bin/libggml-metal.dylib
-    "load_backend: loaded {} backend from {}" (_: &str, folder: Folder<'_>) =>
-        Kind::Loading, |now| now.set_folder(&folder);
-    /// common_params_print_info: build 9694 (4a79037b8) with Clang 20.1.8 for Windows x86_64
-    /// build: 7315 (4a79037b8) with MSVC 19.44
-    /// main: build = 3452 (a14e8b2d)
-    /// build_info: b9694-4a79037b8
-    /// main: build_info = b9694-4a79037b8
-    /// version: 9694 (4a79037b8)
-    /// version: 0.3.0-dev (build 10621, commit c1d0e7a00)
-    "print_info: build {}" | "^build: {}" | "main: build = {}" | "build_info: {}" | "build_info = {}" | "^version: {}"
-        (build: Build<'_>) => Kind::Start, |now| {
-            now.set_build(build.number);
-            now.load.commit = Some(pattern::clip(build.commit, 64));
-        };
-    /// # llama.cpp b11342, Vulkan
-    /// llama-server b11342
-    /// version b11342 of llama.cpp
-    /// build b11342
-    "llama.cpp b{}" | "llama-server b{}" | "version b{}" | "build b{}" (tag: Tag) => Kind::Start, |now| now.set_build(tag.0);
-};
 
 /// A model as its loader describes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -151,18 +75,18 @@ const HYPER: [(&str, &str); 7] = [
 ];
 
 impl ObservedModel {
-    fn set(&mut self, key: &str, value: &str) {
+    pub(super) fn set(&mut self, key: &str, value: &str) {
         if let Some((_, key)) = HYPER.iter().find(|(printed, _)| *printed == key) {
             // without experts, and where blocks differ, it tells nothing
-            self.hyper.extend(pattern::count(value).filter(|(count, _)| *count > 0).map(|(count, _)| (*key, count)));
+            self.hyper.extend(hole::count(value).filter(|(count, _)| *count > 0).map(|(count, _)| (*key, count)));
             return;
         }
-        let text = || (!value.is_empty()).then(|| pattern::name(value));
-        let count = || pattern::count(value).map(|(count, _)| count);
+        let text = || (!value.is_empty()).then(|| hole::name(value));
+        let count = || hole::count(value).map(|(count, _)| count);
         match key {
             "arch" | "architecture" => self.architecture = text(),
             "file type" | "file_type" | "model ftype" => self.file_type = text(),
-            "file size" | "model size" => self.file_size = pattern::size(value),
+            "file size" | "model size" => self.file_size = hole::size(value),
             "model type" => self.size_label = text(),
             "model params" => self.parameters = text(),
             "general.name" | "name" => self.name = text(),
@@ -172,19 +96,6 @@ impl ObservedModel {
             "num_tensors" => self.tensors = count(),
             _ => {}
         }
-    }
-}
-
-/// `load_mode = none`, or before August 2026 `mmap = true, direct_io = false`.
-fn load_mode(text: &str) -> String {
-    let given = |key: &str| pattern::after(text, key).map(|rest| rest.split(',').next().unwrap_or(rest).trim());
-    if let Some(mode) = given("load_mode = ") {
-        return pattern::clip(mode, 32);
-    }
-    match (given("mmap = "), given("direct_io = ")) {
-        (Some("true"), _) => "mmap".to_owned(),
-        (_, Some("true")) => "dio".to_owned(),
-        _ => "none".to_owned(),
     }
 }
 
@@ -208,13 +119,13 @@ pub struct ObservedDevice {
 }
 
 impl ObservedDevice {
-    fn of(name: DeviceName<'_>, description: &str, total: Option<Mib>, free: Option<Mib>) -> Self {
-        let description = Some(pattern::clip(description, 128));
+    pub(super) fn of(name: DeviceName<'_>, description: &str, total: Option<Mib>, free: Option<Mib>) -> Self {
+        let description = Some(hole::clip(description, 128));
         Self { name: name.0.to_owned(), description, bus: None, total, free }
     }
 
     /// A device that CUDA or HIP numbers; HIP's text has the processor's name.
-    fn of_cuda(index: u64, text: &str, total: Mib, free: Option<Mib>) -> Self {
+    pub(super) fn of_cuda(index: u64, text: &str, total: Mib, free: Option<Mib>) -> Self {
         let backend = if text.contains("gfx") { "ROCm" } else { "CUDA" };
         let description = text.split(',').next().unwrap_or(text);
         Self::of(DeviceName(&format!("{backend}{index}")), description, Some(total), free)
@@ -228,12 +139,6 @@ impl ObservedDevice {
     }
 }
 
-/// llama.cpp's build: `9694 (4a79037b8)`, `b9694-4a79037b8` or `0.3.0-dev (build 10621, commit c1d0e7a00)`.
-struct Build<'a> {
-    number: u64,
-    commit: &'a str,
-}
-
 /// A folder whose name says which llama.cpp is in it.
 pub(super) enum Folder<'a> {
     /// LM Studio's engine of this version: `llama.cpp-win-x86_64-vulkan-avx2-2.47.0`.
@@ -244,7 +149,7 @@ pub(super) enum Folder<'a> {
 
 impl<'a> Folder<'a> {
     /// The innermost of a path.
-    fn of(path: &'a str) -> Option<Self> {
+    pub(super) fn of(path: &'a str) -> Option<Self> {
         path.rsplit(['/', '\\']).skip(1).find_map(Self::named)
     }
 
@@ -262,49 +167,4 @@ impl<'a> Folder<'a> {
         let build = inner.strip_prefix('b')?.split('-').next()?.parse().ok()?;
         BUILDS.contains(&build).then_some(Self::Build(build))
     }
-}
-
-/// The number of a build that people wrote above a log, in a line that is no command.
-struct Tag(u64);
-
-/// A property of a model: words before its `=`, and no further colon.
-struct Key<'a>(&'a str);
-
-/// Options that llama.cpp prints where it prints properties.
-const OF_THE_PROGRAM: [&str; 1] = ["verbosity"];
-
-holes! {
-    Key<'a>: |text| (!text.contains(':') && !OF_THE_PROGRAM.contains(&text)).then_some(Self(text));
-    Build<'a>: |text| {
-        let word = text.split(' ').next()?;
-        if let Some((number, commit)) = word.strip_prefix('b').and_then(|word| word.split_once('-')) {
-            return Some(Self { number: number.parse().ok()?, commit });
-        }
-        let inner = pattern::between(text, "(", ")")?.trim();
-        if let Some((number, commit)) = inner.strip_prefix("build ").and_then(|inner| inner.split_once(", commit ")) {
-            return Some(Self { number: number.parse().ok()?, commit });
-        }
-        Some(Self { number: word.parse().ok()?, commit: inner })
-    };
-    Tag: |text| {
-        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (number, rest) = text.split_at_checked(end)?;
-        let number = number.parse().ok().filter(|number| BUILDS.contains(number))?;
-        (!rest.starts_with(char::is_alphanumeric) && !rest.contains(" -")).then_some(Self(number))
-    };
-    Folder<'a>: |path| Folder::of(path);
-    // in llama.cpp's line of features: `CPU : AVX2 = 1 | AVX512 = 1 | … |`
-    CpuInstructions: |features| {
-        let has = |name: &str| {
-            features.split('|').any(|part| part.trim().trim_start_matches("CPU : ").trim() == format!("{name} = 1"))
-        };
-        let known = [
-            ("AMX_INT8", CpuInstructions::Amx),
-            ("AVX512", CpuInstructions::Avx512),
-            ("AVX2", CpuInstructions::Avx2),
-            ("MATMUL_INT8", CpuInstructions::NeonI8mm),
-            ("DOTPROD", CpuInstructions::NeonDotprod),
-        ];
-        known.into_iter().find(|(name, _)| has(name)).map(|(_, instructions)| instructions)
-    };
 }

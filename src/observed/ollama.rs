@@ -4,81 +4,13 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::amount::Mib;
 use super::context::ObservedSettings;
-use super::model::{ObservedDevice, ObservedModel};
-use super::pattern::{self, DeviceName, Hole, Kind, Row, Size, clip, patterns, value};
-use super::{Event, Mib, Program, Term, command, limits};
+use super::hole::{self, Hole, clip, value};
+use super::limits;
 use crate::plan::{LoggedBuffer, LoggedLoad, OllamaPs};
 use crate::settings::{FlashAttn, GpuLayers};
 use crate::units::Bytes;
-
-pub(super) const ROWS: &[Row] = patterns! {
-    /// time=2026-03-01 level=INFO source=ggml.go:494 msg="offloaded 0/35 layers to GPU"
-    "msg=\"offloaded {}/{}" (on: u64, all: u64) => Kind::Model, |now| now.model().offloaded = Some((on, all));
-    /// msg="model weights" device=CPU size="3.6 GiB"
-    "msg=\"model weights\" {}={} size={}" (_: &str, device: DeviceName<'_>, size: Size) =>
-        Kind::Loading, |now| now.add_own(device.0, Term::Model, size.0);
-    /// msg="kv cache" device=CPU size="334.0 MiB"
-    "msg=\"kv cache\" {}={} size={}" (_: &str, device: DeviceName<'_>, size: Size) =>
-        Kind::Loading, |now| now.add_own(device.0, Term::Kv, size.0);
-    /// msg="compute graph" device=CPU size="1.1 GiB"
-    "msg=\"compute graph\" {}={} size={}" (_: &str, device: DeviceName<'_>, size: Size) =>
-        Kind::Loading, |now| now.add_own(device.0, Term::Compute, size.0);
-    /// msg="total memory" size="5.0 GiB"
-    "msg=\"total memory\"" => Kind::Other, |now| now.own_over = true;
-    /// msg=load request="{Operation:fit LoraPath:[] Parallel:1 BatchSize:512 FlashAttention:Enabled KvSize:8192}"
-    "msg=load {}" (request: Request) => Kind::Loading, |now| now.request(request);
-    /// msg="system memory" total="30.9 GiB" free="25.4 GiB" free_swap="2.0 GiB"
-    "msg=\"system memory\" total={} free={}" (total: Size, free: Size) =>
-        Kind::Loading, |now| now.add_device(memory("CPU", Some(total.0), free.0));
-    /// msg="gpu memory" id=0 library=ROCm available="11.5 GiB" free="11.9 GiB" minimum="457.0 MiB" overhead="0 B"
-    "msg=\"gpu memory\" id={} library={} available={} free={}" (id: &str, library: &str, _: &str, free: Size) =>
-        Kind::Loading, |now| now.add_device(memory(&format!("{library}{id}"), None, free.0));
-    /// msg="inference compute" id=GPU-1 library=CUDA compute=8.6 name=CUDA0 description="NVIDIA GeForce RTX 3090" pci_id=0000:07:00.0 type=discrete total="24.0 GiB" available="23.3 GiB"
-    /// msg="inference compute" id=GPU-1 library=cuda variant=v12 compute=8.6 driver=12.4 name="NVIDIA GeForce RTX 3090" total="24.0 GiB" available="23.3 GiB"
-    "msg=\"inference compute\" {}" (found: FoundGpu) => Kind::Loading, |now| now.add_device(found.0);
-    /// msg="" architecture=gemma4 file_type=Q4_K_M name="" description="" num_tensors=1014 num_key_values=52
-    "msg=\"\" {}" (model: OpenedModel) => Kind::Model, |now| {
-        let OpenedModel { architecture, file_type, name, tensors } = model;
-        let model = now.open_model();
-        *model = ObservedModel { name, architecture, file_type, tensors, ..std::mem::take(model) };
-    };
-    /// msg="template selection" model=registry.ollama.ai/library/qwen3.6:latest selected=renderer_parser
-    "msg=\"template selection\" model={}" (_: &str) =>
-        Kind::Other, |now, line| now.load.asked = value(line, "model").map(pattern::name);
-    /// msg="starting llama-server" cmd="/usr/lib/ollama/llama-server --model /b/sha256-9e --port 44067"
-    /// msg="starting llama server" cmd="/tmp/ollama/runners/cuda_v12/ollama_llama_server --model /b/sha256-9e --ctx-size 8192"
-    /// msg="starting runner" cmd="/usr/bin/ollama runner --model /b/sha256-9e --port 44067"
-    /// msg="starting ollama engine" cmd="/usr/bin/ollama runner --ollama-engine --port 44067"
-    "msg=\"starting llama-server\" {}" | "msg=\"starting llama server\" {}" | "msg=\"starting runner\" {}"
-        | "msg=\"starting ollama engine\" {}" (command: RunnerCommand<'_>) =>
-        Kind::Command, |now| now.start(Some(Program::Ollama), command::read(&command.0.replace("\\\"", "\"")));
-    /// msg=offload library=cuda layers.requested=49 layers.model=49 layers.offload=48 memory.required.full="11.0 GiB"
-    /// msg="offload to cuda" layers.requested=-1 layers.model=33 layers.estimate=33 memory.required.full="5.0 GiB"
-    "msg=offload{}" | "msg=\"offload{}" (estimate: OllamaEstimate) => Kind::Start, |now| {
-        now.note_ollama();
-        now.load.estimate = Some(estimate);
-    };
-    /// msg="llama-server started in 36.45 seconds"
-    "started in {} seconds\"" (_: &str) => Kind::Other, |now| now.serve();
-    /// msg="Listening on 127.0.0.1:11434 (version 0.32.13)"
-    "msg=\"Listening on {}(version {})" (_: &str, version: &str) =>
-        Kind::Start, |now| now.set_version(Program::Ollama, version);
-    /// msg="disabling mmap" reason="model does not fit in memory"
-    "msg=\"disabling mmap" => Kind::Other, |now, line| {
-        let reason = value(line, "reason").or(value(line, "msg")).unwrap_or_default();
-        now.add_event(Event::MmapOff(clip(reason, 256)));
-    };
-    /// msg="llama-server load failed: exit status 1"
-    /// msg="do load request: error loading model"
-    "msg=\"llama-server load failed" | "error loading model" =>
-        Kind::Other, |now, line| now.add_event(Event::Failed(clip(value(line, "msg").unwrap_or(line), 256)));
-};
-
-/// A device's memory before a load.
-fn memory(name: &str, total: Option<Mib>, free: Mib) -> ObservedDevice {
-    ObservedDevice { name: clip(name, 64), total, free: Some(free), ..ObservedDevice::default() }
-}
 
 /// Ollama's estimate before it loads a model (up to 0.12), in MiB; printed with one decimal of its unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -124,22 +56,21 @@ pub struct OllamaEstimate {
 /// The estimate of `memory.go`.
 impl Hole<'_> for OllamaEstimate {
     fn read(text: &str) -> Option<Self> {
-        let size = |key: &str| pattern::value(text, key).and_then(pattern::size);
-        let count = |key: &str| pattern::value(text, key).and_then(|value| value.parse().ok());
+        let size = |key: &str| hole::value(text, key).and_then(hole::size);
+        let count = |key: &str| hole::value(text, key).and_then(|value| value.parse().ok());
         let list = |key: &str| {
-            let list = pattern::value(text, key).unwrap_or_default().trim_matches(['[', ']']);
+            let list = hole::value(text, key).unwrap_or_default().trim_matches(['[', ']']);
             // `10.9 GiB 23.1 GiB`
             let words: Vec<&str> = list.split_whitespace().take(2 * limits::DEVICES).collect();
-            words.chunks(2).filter_map(|pair| pattern::size(&pair.join(" "))).collect()
+            words.chunks(2).filter_map(|pair| hole::size(&pair.join(" "))).collect()
         };
-        let word = |key: &str| {
-            pattern::value(text, key).filter(|value| !value.is_empty()).map(|value| pattern::clip(value, 256))
-        };
+        let word =
+            |key: &str| hole::value(text, key).filter(|value| !value.is_empty()).map(|value| hole::clip(value, 256));
         let layers_offload =
             ["layers.offload", "layers.real", "layers.estimate"].iter().find_map(|key| count(key)).or(None)?;
         Some(Self {
             library: word("library"),
-            layers_requested: pattern::value(text, "layers.requested").and_then(|value| value.parse().ok()),
+            layers_requested: hole::value(text, "layers.requested").and_then(|value| value.parse().ok()),
             layers_model: count("layers.model"),
             layers_offload: Some(layers_offload),
             layers_split: word("layers.split"),
@@ -173,7 +104,7 @@ impl Hole<'_> for Request {
     fn read(text: &str) -> Option<Self> {
         let text = value(text, "request")?;
         let field = |key: &str| {
-            let rest = pattern::after(text, key)?;
+            let rest = hole::after(text, key)?;
             rest.split([' ', '}', '[']).next().filter(|value| !value.is_empty())
         };
         let count = |key: &str| field(key).and_then(|value| value.parse().ok());
@@ -189,56 +120,10 @@ impl Hole<'_> for Request {
             cache_type_v: cache,
             gpu_layers: count("GPULayers:").map(GpuLayers::Count),
             load_mode: field("UseMmap:").map(|mapped| if mapped == "true" { "mmap" } else { "none" }.to_owned()),
-            mmproj: field("ProjectorPath:").map(pattern::name),
+            mmproj: field("ProjectorPath:").map(hole::name),
             ..ObservedSettings::default()
         };
         Some(Self { operation: clip(field("Operation:")?, 16), settings })
-    }
-}
-
-/// A GPU that Ollama found when it started. It has a backend's name since 0.12, and only an id before.
-struct FoundGpu(ObservedDevice);
-
-impl Hole<'_> for FoundGpu {
-    fn read(text: &str) -> Option<Self> {
-        let value = |key: &str| pattern::value(text, key).filter(|value| !value.is_empty());
-        let size = |key: &str| pattern::value(text, key).and_then(pattern::size);
-        let (name, description) = match value("description") {
-            Some(description) => (value("name")?, Some(description)),
-            None => (value("id")?, value("name")),
-        };
-        Some(Self(ObservedDevice {
-            name: clip(name, 64),
-            description: description.map(|text| clip(text, 128)),
-            bus: value("pci_id").map(|text| clip(text, 32)),
-            total: size("total"),
-            free: size("available"),
-        }))
-    }
-}
-
-/// A model that Ollama's own engine opens.
-struct OpenedModel {
-    architecture: Option<String>,
-    file_type: Option<String>,
-    name: Option<String>,
-    tensors: Option<u64>,
-}
-
-impl Hole<'_> for OpenedModel {
-    fn read(text: &str) -> Option<Self> {
-        let word = |key| value(text, key).filter(|value| !value.is_empty()).map(pattern::name);
-        let tensors = value(text, "num_tensors").and_then(|count| count.parse().ok());
-        let architecture = Some(word("architecture")?);
-        Some(Self { architecture, file_type: word("file_type"), name: word("name"), tensors })
-    }
-}
-
-struct RunnerCommand<'a>(&'a str);
-
-impl<'a> Hole<'a> for RunnerCommand<'a> {
-    fn read(text: &'a str) -> Option<Self> {
-        value(text, "cmd").map(Self)
     }
 }
 
@@ -278,15 +163,15 @@ pub(super) fn row(text: &str) -> Option<PsRow> {
         return None;
     }
     let (number, unit) = (words.next()?, words.next()?);
-    pattern::size(&format!("{number} {unit}"))?;
+    hole::size(&format!("{number} {unit}"))?;
     let (share, of) = (words.next()?, words.next()?);
     let processor = format!("{share} {of}");
     let gpu_percent = Some(gpu_percent(&processor)?);
     Some(PsRow {
-        name: pattern::name(name),
+        name: hole::name(name),
         id: Some(id.to_owned()),
         size: Some(format!("{number} {unit}")),
-        processor: Some(pattern::clip(&processor, 32)),
+        processor: Some(hole::clip(&processor, 32)),
         gpu_percent,
         context: words.next().and_then(|word| word.parse().ok()).filter(|&tokens| tokens > 60),
         ..PsRow::default()
@@ -311,8 +196,8 @@ pub(super) fn json_rows(models: &[Value]) -> Vec<PsRow> {
         let text = |key: &str| model.get(key).and_then(Value::as_str);
         let count = |key: &str| model.get(key).and_then(Value::as_u64);
         Some(PsRow {
-            name: pattern::name(text("name").or(text("model"))?),
-            id: text("digest").map(|digest| pattern::clip(digest.trim_start_matches("sha256:"), 12)),
+            name: hole::name(text("name").or(text("model"))?),
+            id: text("digest").map(|digest| hole::clip(digest.trim_start_matches("sha256:"), 12)),
             size_bytes: Some(count("size")?),
             // left out by Ollama where it is zero
             vram_bytes: Some(count("size_vram").unwrap_or_default()),

@@ -6,7 +6,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{PsRow, TableRow, limits, memory, ollama};
+use super::limits;
+use super::memory::{self, TableRow};
+use super::ollama::{self, PsRow};
 use crate::text::is_printable;
 
 /// A line without its prefixes.

@@ -5,10 +5,13 @@ use std::collections::VecDeque;
 
 use super::command::Spawn;
 use super::driver::Driver;
-use super::pattern::{self, Kind, Parsed};
+use super::kind::Kind;
+use super::load::{Load, Missing, Program};
+use super::ollama::{self, PsRow};
 use super::prefix::{self, Collector, Document, Line, Source};
+use super::row::Parsed;
 use super::under_way::LoadUnderWay;
-use super::{Load, Missing, Observation, Program, PsRow, limits, ollama};
+use super::{Observation, limits, rows};
 
 /// Reads a text in pieces of any size; where it is cut makes no difference.
 #[derive(Clone, Debug, Default)]
@@ -182,7 +185,7 @@ impl Reader {
             return;
         }
         let broken = self.broken.take();
-        if let Some(parsed) = pattern::read(line.text) {
+        if let Some(parsed) = rows::read(line.text) {
             self.apply(line, parsed);
             return;
         }
@@ -190,7 +193,7 @@ impl Reader {
             self.broken = Some(line.text.to_owned());
         } else if let Some(first) = broken {
             let whole = first + line.text;
-            if let Some(parsed) = pattern::read(&whole).filter(|parsed| parsed.kind.is_memory()) {
+            if let Some(parsed) = rows::read(&whole).filter(|parsed| parsed.kind.is_memory()) {
                 self.apply(Line { text: &whole, ..line }, parsed);
                 return;
             }
@@ -216,7 +219,7 @@ impl Reader {
     /// Whether a line is of a command over several lines, which is read with its last one.
     fn is_of_command(&mut self, line: Line<'_>) -> bool {
         let goes_on = line.text.trim_end().strip_suffix(['\\', '^', '`']).filter(|rest| rest.ends_with(' '));
-        let is_other = |text: &str| pattern::read(text).is_some_and(|parsed| parsed.kind != Kind::Command);
+        let is_other = |text: &str| rows::read(text).is_some_and(|parsed| parsed.kind != Kind::Command);
         let has_room = self.command.len() + line.text.len() < limits::LINE;
         if self.command.is_empty() && goes_on.is_none_or(is_other) || !has_room {
             self.command.clear();
@@ -228,7 +231,7 @@ impl Reader {
             return true;
         }
         let whole = std::mem::take(&mut self.command);
-        let Some(parsed) = pattern::read(&whole).filter(|parsed| parsed.kind == Kind::Command) else { return false };
+        let Some(parsed) = rows::read(&whole).filter(|parsed| parsed.kind == Kind::Command) else { return false };
         self.apply(Line { text: &whole, ..line }, parsed);
         true
     }

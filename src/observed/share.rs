@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::shown::{Shown, WordFilter, build, is_option, is_variable};
-use super::{Load, Observation, ShownCommand, command, prefix};
+use super::load::Load;
+use super::shown::{Shown, ShownCommand, WordFilter, build, is_option, is_variable};
+use super::{Observation, command, prefix};
 use crate::settings::seen::{HIDDEN, of_variable, or_hidden};
 
 /// Lines as they can be shown to others. Of a path the last part stays, and parts that name a build; each name of a person

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::command::{self, PROGRAMS};
+use super::hole;
 use super::model::Folder;
-use super::pattern;
 use crate::settings::ServerOption;
 use crate::settings::seen::{HIDDEN, assigned, or_hidden};
 use crate::text::{is_printable, shell_word};
@@ -54,7 +54,7 @@ impl ShownCommand {
             }
             out += &word.text();
         }
-        Self(pattern::clip(&out, LONGEST))
+        Self(hole::clip(&out, LONGEST))
     }
 
     /// Of a line as a shell takes it.

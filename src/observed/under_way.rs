@@ -1,16 +1,19 @@
 //! A load while its lines are read: which lines begin another load, another model or another context, and which replace
 //! earlier ones instead of adding to them.
 
-use super::context::{self, ObservedSettings};
-use super::load::is_gpu;
-use super::memory::{BufferName, add, sum};
-use super::model::Folder;
+use super::amount::{Buffers, Mib, Term};
+use super::command::CommandLine;
+use super::context::{self, ObservedContext, ObservedSettings};
+use super::event::Event;
+use super::fit::FitResult;
+use super::hole::clip;
+use super::kind::Kind;
+use super::limits;
+use super::load::{Load, Program, is_gpu};
+use super::memory::{BufferName, CacheSize, TablePhase, TableRow, add, sum};
+use super::model::{Folder, ObservedDevice, ObservedModel};
 use super::ollama::Request;
-use super::pattern::{Kind, Parsed, clip};
-use super::{
-    Buffers, CacheSize, CommandLine, Event, FitResult, Load, Mib, ObservedContext, ObservedDevice, ObservedModel,
-    Program, TablePhase, TableRow, Term, limits,
-};
+use super::row::Parsed;
 use crate::settings::BUILDS;
 
 /// Words that llama.cpp no longer prints, and the approximate build that dropped them: few logs name their build.

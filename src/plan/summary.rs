@@ -298,11 +298,11 @@ impl OllamaPs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue;
     use crate::engine::{EngineId, PlanRequest};
     use crate::machine::spec::MachineSpec;
     use crate::machine::{Cpu, Drivers, Machine, Origin, Os, Ram};
     use crate::settings::{Context, GpuLayers, Settings};
-    use crate::source::catalogue;
 
     /// Room on one card does not hide what another lacks.
     #[test]

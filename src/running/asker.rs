@@ -50,7 +50,7 @@ impl Asker {
             network.timeouts.whole = None;
         }
         let allowed = Allowance { time: Allowance::QUESTION.time.max(Some(wait)), ..Allowance::QUESTION };
-        Self { client: crate::source::http::Client::of(&network), allowed, offline }
+        Self { client: network.client(), allowed, offline }
     }
 
     /// Sends a GET request, or with `json` a POST request, to `server`.

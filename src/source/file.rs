@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::SourceError;
+use super::error::SourceError;
 use crate::gguf::ByteSource;
 use map::Map;
 

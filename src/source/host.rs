@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+/// Hugging Face, unless a mirror is named.
+pub(super) const HUB: &str = "https://huggingface.co";
+
 /// Whether the host of a server's address, with or without a scheme, is this machine: `localhost`, or an IP address that
 /// loops back.
 pub fn is_this_machine(address: &str) -> bool {

@@ -18,7 +18,7 @@ use ureq::http::{HeaderMap, Response};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
 
-use super::{Network, Progress, ProgressCallback};
+use super::progress::{Progress, ProgressCallback};
 use crate::budget::{Allowance, Budget, Exceeded, Spend};
 use crate::text::is_printable;
 
@@ -122,9 +122,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with the timeouts and proxies of `network`, which may take [`Allowance::HEADER`] from now on.
-    pub fn of(network: &Network) -> Self {
-        let timeouts = network.timeouts.clone();
+    /// A client that may take [`Allowance::HEADER`] from now on; with the proxies of the environment, or without; one that
+    /// is `offline` sends nothing.
+    pub fn new(timeouts: Timeouts, proxies: bool, offline: bool) -> Self {
         let agent = |proxy: Option<Proxy>| -> Agent {
             Agent::config_builder()
                 .http_status_as_error(false)
@@ -142,10 +142,10 @@ impl Client {
                 .into()
         };
         let direct = agent(None);
-        let agent = if network.proxies { agent(Proxy::try_from_env()) } else { direct.clone() };
-        let wrong_proxy = network.proxies.then(wrong_proxy).flatten();
+        let agent = if proxies { agent(Proxy::try_from_env()) } else { direct.clone() };
+        let wrong_proxy = proxies.then(wrong_proxy).flatten();
         let budget = Budget::new(Allowance::HEADER).sooner(timeouts.whole);
-        Self { agent, direct, timeouts, budget, stalls: Arc::default(), offline: network.offline, wrong_proxy }
+        Self { agent, direct, timeouts, budget, stalls: Arc::default(), offline, wrong_proxy }
     }
 
     /// The same conversation, of which what comes next takes no more time than `allowed`.

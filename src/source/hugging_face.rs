@@ -7,14 +7,15 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::beside::of_repository;
+use super::error::SourceError;
 use super::host::leads_out;
 use super::http::{Document, HttpRequest, Secret, Url, WireError};
 use super::hub::files::{self, RepoModel, groups};
 use super::hub::{HfReference, Repository, RepositoryFile};
 use super::open::OpenedModel;
+use super::progress::ProgressCallback;
 use super::read_from::ReadFrom;
 use super::remote::{FileLocation, RemoteSession};
-use super::{ProgressCallback, SourceError};
 use crate::model::Projector;
 use crate::text::quoted;
 use crate::units::Bytes;

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::catalogue;
+use super::error::SourceError;
 use super::file::LocalFile;
+use super::progress::{Progress, ProgressCallback, ProgressSource, no_progress};
 use super::read_from::ReadFrom;
 use super::store::{EntryState, Store, StoreEntry, beside};
 use super::tag::{ExplicitKnobs, TagParameters};
-use super::{Progress, ProgressCallback, ProgressSource, SourceError, no_progress};
+use crate::catalogue;
 use crate::engine::llama_cpp::projector::{self, Encoder, LoadedProjector};
 use crate::engine::{DraftFile, PreparedModel};
 use crate::gguf::read::{Shard, ShardName, join};
@@ -424,7 +425,7 @@ impl Package {
             && let Ok(model) = entry.published(to, &file)
         {
             // published with other blocks than the catalogue's own model has
-            let model = PreparedModel::from(model).with_date(&catalogue::dated());
+            let model = PreparedModel::from(model);
             return Ok(Self { model: model.with_draft(self.model.draft().cloned()).into(), ..self.clone() });
         }
         Ok(Self { model: self.model.requantised(to)?.into(), ..self.clone() })

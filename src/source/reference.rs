@@ -6,17 +6,20 @@ use std::time::Instant;
 
 use tracing::{info, warn};
 
-use super::catalogue::{self, CatalogueEntry, Nearest, PREFIX as CATALOGUE};
+use super::error::SourceError;
+use super::host::HUB;
 use super::hub::{HfReference, Repository, local};
 use super::open::{OpenedModel, open, stored, tensor_bytes};
+use super::progress::ProgressCallback;
 use super::read_from::ReadFrom;
 #[cfg(feature = "net")]
 use super::remote;
-use super::roots::{HUB, Roots};
+use super::roots::Roots;
 use super::store::{self, StoreEntry, beside, ollama};
-use super::{ProgressCallback, SourceError, without_secrets};
+use crate::catalogue::{self, CatalogueEntry, Nearest, PREFIX as CATALOGUE};
 use crate::model::mixture::{NotAQuantisation, Quantisation};
 use crate::model::{Model, Projector};
+use crate::text::without_secrets;
 
 /// Opens the model that `reference` names: a path (`~/` is the home folder), a name such as `llama3.1:8b` in one of the
 /// Ollama stores of `roots` or on its servers, or an entry of the catalogue (`catalogue:qwen3-8b@q4_K_M`; the prefix is

@@ -14,13 +14,14 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::Ed25519KeyPair;
 use serde::Deserialize;
 
+use super::error::SourceError;
 use super::http::{Document, HttpRequest, Secret, Url, WireError};
 use super::open::{OpenedModel, tensor_bytes};
+use super::progress::ProgressCallback;
 use super::read_from::ReadFrom;
 use super::remote::{FileLocation, RemoteSession};
 use super::store::ollama::{HOSTS, Manifest, ManifestLayer, OllamaName};
 use super::tag::TagParameters;
-use super::{ProgressCallback, SourceError};
 use crate::budget::Allowance;
 use crate::files;
 use crate::model::Projector;

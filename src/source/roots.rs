@@ -4,6 +4,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::host::HUB;
+#[cfg(feature = "net")]
+use super::network::Network;
 use crate::files;
 use crate::text::without_secrets;
 
@@ -24,7 +27,7 @@ pub struct Roots {
     pub recent: Option<PathBuf>,
     /// Servers that names are looked up on; none: no network access.
     #[cfg(feature = "net")]
-    pub network: Option<super::Network>,
+    pub network: Option<Network>,
 }
 
 impl Roots {
@@ -37,7 +40,7 @@ impl Roots {
             home.as_ref().map(directories::BaseDirs::cache_dir),
         );
         #[cfg(feature = "net")]
-        let roots = Self { network: roots.network.map(super::Network::limited), ..roots };
+        let roots = Self { network: roots.network.map(Network::limited), ..roots };
         roots
     }
 
@@ -91,13 +94,10 @@ impl Roots {
             llama_cpp: llama_cpp.into_iter().collect(),
             recent: cache.map(|cache| cache.join("plimsoll/recent")),
             #[cfg(feature = "net")]
-            network: Some(super::Network::of(env, home, cache)),
+            network: Some(Network::of(env, home, cache)),
         }
     }
 }
-
-/// Hugging Face, unless a mirror is named.
-pub(super) const HUB: &str = "https://huggingface.co";
 
 /// Stores of Ollama's Linux services.
 const SERVICE_STORES: &[&str] = if cfg!(target_os = "linux") {

@@ -11,13 +11,15 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
-use super::http::{CancelHandle, Client, HttpRequest, Timeouts, Url, cancellable};
+use super::error::SourceError;
+use super::http::{CancelHandle, HttpRequest, Timeouts, Url, cancellable};
+use super::network::Network;
 use super::open::OpenedModel;
+use super::progress::{Progress, ProgressCallback};
 use super::read_from::ReadFrom;
-use super::remote::{Network, RemoteSession};
+use super::remote::RemoteSession;
 use super::store::ollama::OllamaName;
 use super::tag::TagParameters;
-use super::{Progress, ProgressCallback, SourceError};
 use crate::budget::Allowance;
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, GgmlType, HeaderLimits, HeaderOnly, read};
@@ -155,7 +157,7 @@ fn version(
         usual.answer
     };
     let timeouts = Timeouts { connect: wait.min(usual.connect), answer: wait, silence: wait, ..usual.clone() };
-    let client = Client::of(&Network { timeouts, ..session.network.clone() });
+    let client = Network { timeouts, ..session.network.clone() }.client();
     let asked =
         cancellable(on_progress, Progress::START, &CancelHandle::default(), move || client.ask(&request, VERSION));
     let document = asked??;

@@ -20,7 +20,7 @@ use crate::machine::Machine;
 use crate::observed::sample::Sample;
 use crate::plan::Plan;
 use crate::running::apply::{Failure, Report, Target};
-use crate::source::{self, Package, catalogue};
+use crate::source::{self, Package};
 use crate::teach::Topic;
 
 pub use runner::Runner;
@@ -229,7 +229,7 @@ impl TeachRequest {
     /// Computes the page.
     pub fn answer(&self) -> Action {
         let LimitsRequest { id, of, plan } = &self.about;
-        let content = self.topic.content(of, plan, &catalogue::model_and_projector);
+        let content = self.topic.content(of, plan);
         Action::PageReady { id: *id, result: content.map(Arc::new).map_err(|error| error.to_string()) }
     }
 }

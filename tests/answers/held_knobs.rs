@@ -2,13 +2,13 @@
 
 use plimsoll::answer::best::{BestRequest, Card, DEFAULT_MARGIN, Floors, Loss, Objective};
 use plimsoll::answer::{Goal, quality};
+use plimsoll::catalogue;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Machine, presets};
 use plimsoll::plan::{Outcome, Plan};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::speed::Speed;
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
@@ -108,11 +108,7 @@ fn a_held_context_stays() {
 
 /// On any machine with any model of the catalogue, a card is the best of its name among all that are shown and what is
 /// there now, and what it does not name it does not give up.
-fn keep_their_promise(
-    model: &plimsoll::source::catalogue::CatalogueEntry,
-    gpus: &[&presets::Preset],
-    ctx: Option<u64>,
-) {
+fn keep_their_promise(model: &plimsoll::catalogue::CatalogueEntry, gpus: &[&presets::Preset], ctx: Option<u64>) {
     let machine = Machine { gpus: gpus.iter().map(|preset| preset.gpu()).collect(), ..one_gpu(12) };
     let model = model.model(model.quantisation).unwrap().into();
     let settings = Settings { ctx: ctx.map_or(Context::Auto, Context::Tokens), ..Settings::default() };

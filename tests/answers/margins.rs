@@ -2,13 +2,13 @@
 
 use plimsoll::answer::best::{BestRequest, DEFAULT_MARGIN, Floors};
 use plimsoll::answer::{Goal, verdict};
+use plimsoll::catalogue;
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Gpu, Machine, Ram, presets};
 use plimsoll::plan::{Outcome, Plan};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::speed::prompt::PromptSpeed;
 use plimsoll::units::Bytes;
 use proptest::prelude::*;

@@ -1,11 +1,11 @@
 //! Machines that run a model.
 
 use plimsoll::answer::need::{BESIDE_CARDS, NeedRequest, NeededMachine};
+use plimsoll::catalogue;
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::machine::{Machine, presets};
 use plimsoll::plan::Outcome;
 use plimsoll::settings::{Context, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::speed::Speed;
 use rstest::rstest;
 

@@ -3,12 +3,12 @@
 
 use plimsoll::answer::sweep::Axis;
 use plimsoll::answer::{Goal, verdict};
+use plimsoll::catalogue;
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::machine::{Machine, Ram, presets};
 use plimsoll::plan::{DevicePlan, Outcome, Plan};
 use plimsoll::settings::knob::{CACHE_CHOICES, Knob};
 use plimsoll::settings::{Context, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

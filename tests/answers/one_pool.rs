@@ -1,13 +1,13 @@
 //! No plan takes more memory than the machine has, unless its outcome says so: memory that a GPU and the CPU share counts
 //! once.
 
+use plimsoll::catalogue;
 use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::presets::{self, Preset};
 use plimsoll::machine::{Backend, Machine, Ram};
 use plimsoll::plan::{Outcome, Plan};
 use plimsoll::settings::{Context, LoadMode, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::speed::Speed;
 use plimsoll::units::{Bandwidth, Bytes, Difference};
 use proptest::prelude::*;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use plimsoll::answer::place::Placed;
+use plimsoll::catalogue;
 use plimsoll::engine::{EngineId, PlanRequest, PreparedModel};
 use plimsoll::export::{ModelLocation, llama_server};
 use plimsoll::machine::{Machine, Ram, presets};
 use plimsoll::plan::{Outcome, Plan};
 use plimsoll::settings::{Context, DeviceName, GpuLayers, Settings, SplitMode};
-use plimsoll::source::catalogue;
 use plimsoll::speed::{Speed, Speeds};
 use plimsoll::units::Bytes;
 use rayon::prelude::*;

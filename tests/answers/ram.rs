@@ -2,13 +2,13 @@
 
 use plimsoll::answer::ram::{self, RamUse};
 use plimsoll::answer::verdict;
+use plimsoll::catalogue;
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Machine, Os};
 use plimsoll::plan::Outcome;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, LazyMode, LoadMode, PROMPT_CACHE, Release, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::units::Bytes;
 use rstest::rstest;
 

@@ -19,6 +19,7 @@ use divan::Bencher;
 use fixtures::{card, machines, server};
 use plimsoll::answer::Goal;
 use plimsoll::answer::sweep::Axis;
+use plimsoll::catalogue::{self, CatalogueEntry};
 use plimsoll::engine::EngineId;
 use plimsoll::engine::PlanRequest;
 use plimsoll::engine::PreparedModel;
@@ -27,7 +28,6 @@ use plimsoll::machine::{Backend, Machine};
 use plimsoll::model::Model;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, FlashAttn, Settings};
-use plimsoll::source::catalogue::{self, CatalogueEntry};
 use plimsoll::units::Bytes;
 
 fn main() {

@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use divan::Bencher;
+use plimsoll::catalogue;
 use plimsoll::engine::EngineId;
 use plimsoll::library::{self, Item, ModelStatus, SurveyRequest};
 use plimsoll::machine::Machine;
 use plimsoll::settings::Settings;
-use plimsoll::source::catalogue;
 use plimsoll::source::{ExplicitKnobs, Roots};
 use plimsoll::units::Bytes;
 

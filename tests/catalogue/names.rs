@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll::source::catalogue;
+use plimsoll::catalogue;
 use proptest::prelude::*;
 
 use super::entry;

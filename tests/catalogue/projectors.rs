@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plimsoll::catalogue::{self, CatalogueEntry};
 use plimsoll::engine::llama_cpp::Architecture;
 use plimsoll::engine::llama_cpp::projector::kind::ProjectorType;
 use plimsoll::engine::llama_cpp::projector::{self, Encoder, LoadedProjector};
@@ -9,7 +10,6 @@ use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::{Header, Value};
 use plimsoll::model::{Modalities, Projector};
 use plimsoll::settings::{Context, Release, Settings};
-use plimsoll::source::catalogue::{self, CatalogueEntry};
 use plimsoll::source::{self, SourceError};
 
 use rstest::rstest;

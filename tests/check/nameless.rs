@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
+use plimsoll::catalogue::{self, CatalogueEntry};
 use plimsoll::library::verify;
 use plimsoll::observed::{Load, Observation};
 use plimsoll::source::Roots;
-use plimsoll::source::catalogue::{self, CatalogueEntry};
 
 use rstest::rstest;
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use plimsoll::answer::check::{Check, CheckRequest, CheckedTerm, check};
+use plimsoll::catalogue;
 use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::machine::Backend;
 use plimsoll::machine::spec::MachineSpec;
@@ -10,7 +11,6 @@ use plimsoll::model::mixture::{self, Quantisation};
 use plimsoll::observed::Observation;
 use plimsoll::plan::Plan;
 use plimsoll::settings::{Context, GpuLayers, Release, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::units::Bytes;
 use rstest::rstest;
 

@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use plimsoll::answer::check::{Check, CheckRequest, CheckedTerm, Compared, Part, Reason, check};
+use plimsoll::catalogue;
 use plimsoll::engine::EngineId;
 use plimsoll::gguf::FileType;
 use plimsoll::machine::spec::MachineSpec;
 use plimsoll::model::{Model, Projector};
 use plimsoll::observed::Observation;
-use plimsoll::source::catalogue;
 use serde_json::Value;
 
 use crate::observed::samples::samples;

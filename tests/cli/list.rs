@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use plimsoll::catalogue;
 use plimsoll::model::Modalities;
-use plimsoll::source::catalogue;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;

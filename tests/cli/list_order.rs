@@ -1,8 +1,8 @@
 //! The order of `plimsoll list`, what it keeps, and what it says to type.
 
+use plimsoll::catalogue::{self, Use};
 use plimsoll::gguf::FileType;
 use plimsoll::model::mixture;
-use plimsoll::source::catalogue::{self, Use};
 use serde_json::Value;
 
 use super::{Sandbox, json};

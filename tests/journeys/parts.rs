@@ -1,12 +1,13 @@
 //! What is loaded beside the model: projectors in the browser, their device as a knob, and drafts chosen in the browser.
 
+use plimsoll::catalogue;
 use plimsoll::engine::{DraftFile, EngineId, PreparedModel};
 use plimsoll::library::ModelOrigin;
 use plimsoll::plan::{PartKind, Plan};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{MmprojDevice, MmprojOptions, Settings, SpecType};
+use plimsoll::source::Package;
 use plimsoll::source::store::Store;
-use plimsoll::source::{Package, catalogue};
 use plimsoll::tui::app::Load;
 use plimsoll::tui::screens::models::{BrowseLine, ModelBrowser};
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll::catalogue;
 use plimsoll::engine::llama_cpp::LoadedModel;
 use plimsoll::engine::{EngineId, PlanRequest, PreparedModel};
 use plimsoll::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
@@ -11,7 +12,6 @@ use plimsoll::gguf::{ElementType, Endian, GgmlType, GgufError, Header, HeaderLim
 use plimsoll::model::Model;
 use plimsoll::plan::Confidence;
 use plimsoll::settings::{Context, Release, Settings};
-use plimsoll::source::catalogue;
 use rstest::rstest;
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The table of the catalogue: which models are checked against published files.
 
-use plimsoll::source::catalogue;
+use plimsoll::catalogue;
 
 use super::check_table;
 use crate::catalogue::published::{Check, checks};

@@ -7,12 +7,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use flate2::read::GzDecoder;
+use plimsoll::catalogue;
 use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram, presets};
 use plimsoll::plan::Plan;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::speed::prompt::work::PromptWork;
 use plimsoll::speed::work::Work;
 use plimsoll::units::{Bandwidth, Bytes};

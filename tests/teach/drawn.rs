@@ -1,8 +1,8 @@
 //! Walks and lessons drawn without a terminal, frame by frame.
 
+use plimsoll::catalogue;
 use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::settings::{Context, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::teach::Page;
 use plimsoll::teach::lessons::{self, LessonsPage};
 use plimsoll::tui::picture::{animation, text};

@@ -5,10 +5,10 @@ use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use plimsoll::catalogue::{self, CatalogueEntry};
 use plimsoll::engine::{EngineId, PlanRequest, PreparedModel};
 use plimsoll::machine::{Machine, Origin, Os, Ram};
 use plimsoll::settings::{Context, Settings};
-use plimsoll::source::catalogue::{self, CatalogueEntry};
 use plimsoll::teach::lessons::{self, FigureValue, Lesson, LessonsPage, RenderedLesson, WhyNot};
 use plimsoll::units::Bytes;
 
@@ -24,7 +24,7 @@ fn lesson(id: &str) -> (usize, &'static Lesson) {
 /// A request with the catalogue's model open, with its projector.
 fn open(name: &str, machine: Machine) -> PlanRequest {
     let (model, projector) = catalogue::model_and_projector(name).unwrap();
-    request(model, projector, machine)
+    request(model.into(), projector, machine)
 }
 
 fn request(

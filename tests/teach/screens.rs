@@ -1,8 +1,8 @@
 //! Every page at three sizes, with and without colour.
 
+use plimsoll::catalogue;
 use plimsoll::engine::{EngineId, PlanRequest, PreparedModel};
 use plimsoll::settings::{Context, Settings};
-use plimsoll::source::catalogue;
 use plimsoll::teach::lessons::LessonsPage;
 use plimsoll::teach::{Page, lessons};
 use plimsoll::tui::action::{Action, Gesture};

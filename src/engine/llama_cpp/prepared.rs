@@ -26,7 +26,6 @@ pub struct PreparedModel {
     /// By the rules that load it.
     llama_cpp: [OnceLock<Box<Result<LoadedModel, EngineError>>>; ReleaseTraits::COUNT],
     draft: Option<DraftFile>,
-    dated: Option<Arc<str>>,
 }
 
 /// A draft model that is loaded beside another one.
@@ -68,13 +67,9 @@ impl PreparedModel {
 
     /// The same with the source and the day of its header, as captions have it: `catalogue of 2026-11-22`.
     #[must_use]
-    pub fn with_date(self, dated: &str) -> Self {
-        Self { dated: Some(dated.into()), ..self }
-    }
-
-    /// The source and the day of its header, if they are known.
-    pub fn dated(&self) -> Option<&str> {
-        self.dated.as_deref()
+    pub fn with_date(mut self, dated: &str) -> Self {
+        self.model.dated = Some(dated.into());
+        self
     }
 
     /// The draft beside it.
@@ -108,7 +103,7 @@ impl PreparedModel {
     /// If the quantiser would refuse, or nothing is known of such files.
     pub fn requantised(&self, to: impl Into<Quantisation>) -> Result<Self, QuantiseError> {
         let changed = Self::from(self.model.requantised(to)?);
-        Ok(Self { draft: self.draft.clone(), dated: self.dated.clone(), ..changed })
+        Ok(Self { draft: self.draft.clone(), ..changed })
     }
 
     /// The same with other values of keys in the header, with what is beside it as it was.
@@ -120,11 +115,11 @@ impl PreparedModel {
         for key in keys {
             key.apply(&mut header);
         }
-        let Model { name, entry, mixture, missing_projector, .. } = &self.model;
+        let Model { name, entry, mixture, missing_projector, dated, .. } = &self.model;
         let model = Model::from_header(header, name)?.from_catalogue(entry.clone(), mixture.clone());
         let mut changed = Self::from(model);
-        changed.model.missing_projector = *missing_projector;
-        Ok(Self { draft: self.draft.clone(), dated: self.dated.clone(), ..changed })
+        (changed.model.missing_projector, changed.model.dated) = (*missing_projector, dated.clone());
+        Ok(Self { draft: self.draft.clone(), ..changed })
     }
 
     /// Adds notes about the header; engines do not read them.
@@ -135,7 +130,7 @@ impl PreparedModel {
 
 impl From<Model> for PreparedModel {
     fn from(model: Model) -> Self {
-        Self { model, llama_cpp: [const { OnceLock::new() }; ReleaseTraits::COUNT], draft: None, dated: None }
+        Self { model, llama_cpp: [const { OnceLock::new() }; ReleaseTraits::COUNT], draft: None }
     }
 }
 

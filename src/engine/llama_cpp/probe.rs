@@ -154,18 +154,18 @@ fn needs_flash_attention(ty: Type) -> LoadError {
     ))
 }
 
-#[cfg(all(test, feature = "source"))]
+#[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
     use std::sync::Arc;
 
     use super::*;
+    use crate::catalogue;
     use crate::engine::ggml::backend::Plain;
     use crate::engine::llama_cpp::{Device, LayerSplit};
     use crate::gguf::FileType;
     use crate::settings::Release;
-    use crate::source::catalogue;
 
     /// One model of each architecture, for both releases, with few and with many layers on two GPUs.
     fn in_each_case(mut check: impl FnMut(&Probe<'_>, &Cparams)) {

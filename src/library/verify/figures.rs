@@ -6,12 +6,12 @@ use rayon::prelude::*;
 
 use super::may_be;
 use crate::answer::check::{CheckRequest, CheckedTerm, Compared, Part, check};
+use crate::catalogue::{self, CatalogueEntry};
 use crate::engine::PreparedModel;
 use crate::gguf::FileType;
 use crate::machine::spec::MachineSpec;
 use crate::model::mixture::Quantisation;
 use crate::observed::{Load, Mib, ObservedModel, Term, is_repacked};
-use crate::source::catalogue::{self, CatalogueEntry};
 use crate::units::Bytes;
 
 /// A model of the catalogue whose plan has a log's caches.

@@ -10,7 +10,7 @@ use ureq::BodyReader;
 use super::{CancelHandle, Client, HttpRequest, HttpResponse, Url, WireError, cancellable};
 use crate::budget::Spend;
 use crate::gguf::ByteSource;
-use crate::source::{Progress, ProgressCallback};
+use crate::source::progress::{Progress, ProgressCallback};
 use crate::text::is_printable;
 
 /// Read-ahead beyond the parser's hint: fewer requests, for less than a mebibyte of waste.

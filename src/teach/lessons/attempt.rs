@@ -39,7 +39,7 @@ impl Attempt {
     pub fn on_own(lesson: &Lesson, machine: &Machine, lookup: CatalogueLookup<'_>) -> Result<Self, EngineError> {
         let (model, projector) = lookup(&lesson.model)
             .ok_or_else(|| EngineError::Model(format!("the catalogue has no {}", lesson.model)))?;
-        Ok(Self { model: Arc::new(model), projector, machine: machine.clone(), is_open: false })
+        Ok(Self { model: model.into(), projector, machine: machine.clone(), is_open: false })
     }
 
     /// The same on another machine.
@@ -75,7 +75,7 @@ impl<'a> LessonParts<'a> {
         let no_draft = || WhyNot::Unsuited("it has no blocks that draft tokens (MTP)".to_owned());
         let name = lesson.draft.as_deref().ok_or_else(no_draft)?;
         let (draft, _) = lookup(name).ok_or_else(|| WhyNot::Unsuited(format!("the catalogue has no {name}")))?;
-        let draft = Arc::new(draft);
+        let draft: Arc<PreparedModel> = draft.into();
         plain.drafted_by(&draft).map_err(WhyNot::Unsuited)?;
         let beside = DraftFile { model: draft, file: format!("catalogue:{name}") };
         let drafted = Arc::new(PreparedModel::clone(&plain).with_draft(Some(beside)));

@@ -1,0 +1,74 @@
+//! The header of an entry, before it is quantised.
+
+use serde_json::Value as Json;
+
+use super::template::tensors;
+use super::{CatalogueEntry, CatalogueError};
+use crate::gguf::write::{HeaderSpec, ValueSpec};
+use crate::gguf::{ElementType, GgmlType};
+
+impl CatalogueEntry {
+    pub(super) fn header_spec(&self) -> Result<HeaderSpec, CatalogueError> {
+        let text = |text: &str| ValueSpec::String(text.to_owned());
+        let mut metadata = vec![
+            ("general.architecture".to_owned(), text(&self.architecture)),
+            ("general.name".to_owned(), text(&self.title)),
+            ("general.type".to_owned(), text("model")),
+        ];
+        for (key, value) in &self.keys {
+            let value = value_spec(value).ok_or_else(|| CatalogueError::Key(key.clone()))?;
+            let prefix = if key.starts_with("tokenizer.") { "" } else { &format!("{}.", self.architecture) };
+            metadata.push((format!("{prefix}{key}"), value));
+        }
+        // no vocabulary has 2^32 tokens
+        metadata.push((format!("{}.vocab_size", self.architecture), ValueSpec::U32(self.vocab as u32)));
+        metadata.push(("tokenizer.ggml.model".to_owned(), text("none")));
+        metadata.push(("tokenizer.ggml.tokens".to_owned(), ValueSpec::EmptyStrings(self.vocab)));
+        let tensors = tensors(self)?;
+        Ok(HeaderSpec {
+            metadata,
+            tensors: tensors
+                .into_iter()
+                .map(|(name, dims)| {
+                    let ty = format_of(&name);
+                    (name, ty, dims)
+                })
+                .collect(),
+        })
+    }
+}
+
+/// The type of a tensor before it is quantised: the experts of every token are numbers.
+fn format_of(name: &str) -> GgmlType {
+    if name.ends_with(".ffn_gate_tid2eid.weight") { GgmlType::I32 } else { GgmlType::F32 }
+}
+
+/// A hyperparameter with the type that llama.cpp's converters use.
+pub(super) fn value_spec(value: &Json) -> Option<ValueSpec> {
+    Some(match value {
+        Json::Bool(flag) => ValueSpec::Bool(*flag),
+        Json::String(text) => ValueSpec::String(text.clone()),
+        Json::Number(number) => match number.as_u64() {
+            Some(whole) => ValueSpec::U32(u32::try_from(whole).ok()?),
+            None => ValueSpec::F32(number.as_f64()? as f32),
+        },
+        Json::Array(values) => {
+            let values = values.iter().map(element).collect::<Option<Vec<_>>>()?;
+            let kind = match values.first()? {
+                ValueSpec::Bool(_) => ElementType::Bool,
+                ValueSpec::F32(_) => ElementType::F32,
+                _ => ElementType::I32,
+            };
+            ValueSpec::Array(kind, values)
+        }
+        Json::Null | Json::Object(_) => return None,
+    })
+}
+
+fn element(value: &Json) -> Option<ValueSpec> {
+    Some(match value_spec(value)? {
+        ValueSpec::U32(number) => ValueSpec::I32(i32::try_from(number).ok()?),
+        value @ (ValueSpec::Bool(_) | ValueSpec::F32(_)) => value,
+        _ => return None,
+    })
+}
