@@ -13,6 +13,7 @@ use super::args::ApplyArgs;
 use super::check::{self, HeldRecord, ListedRecord};
 use super::error::{CliError, one_line};
 use super::interrupt::{Interrupt, STATUS};
+use super::out::print;
 use super::questions::{model_location, ready};
 use super::style::{BarGlyphs, Style, takes_escapes};
 use super::{error, resolve};
@@ -73,7 +74,7 @@ pub(super) fn run(args: &ApplyArgs) -> Result<ExitCode, CliError> {
         }
     };
     let agrees = applied.agrees();
-    super::print(&if args.json {
+    print(&if args.json {
         json(&applied, &resolve::source(&opened, &args.asked.model))?
     } else {
         page(&applied, &Style::of_stdout())

@@ -12,9 +12,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::completions::Kind;
-use super::schema::AnswerSchema;
-use super::value;
+use super::answer_name::AnswerName;
+use super::value::{self, Completed, Interval, KnobOrQuant, PageChoice};
 use crate::answer::best::{Floors, Objective};
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
@@ -195,10 +194,6 @@ impl Cli {
     }
 }
 
-/// A polling interval; `None` for off.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Interval(pub(super) Option<Duration>);
-
 #[derive(Debug, Subcommand)]
 pub(super) enum Commands {
     /// Print a plan as text, or as JSON.
@@ -266,8 +261,8 @@ pub(super) enum Commands {
     #[command(after_help = examples::SCHEMA_EXAMPLES)]
     Schema {
         /// What is described, as the list names it.
-        #[arg(value_parser = value::schemas(), hide_possible_values = true)]
-        name: Option<AnswerSchema>,
+        #[arg(value_parser = value::answers(), hide_possible_values = true)]
+        name: Option<AnswerName>,
     },
     /// Print what an issue about a plan needs: version, machine, the model's header, knobs and plan, as Markdown.
     #[command(after_help = examples::REPORT_EXAMPLES)]
@@ -284,7 +279,7 @@ pub(super) enum Commands {
     #[command(hide = true)]
     CompleteValues {
         /// What they are of.
-        kind: Kind,
+        kind: Completed,
         /// How they begin.
         #[arg(default_value = "", allow_hyphen_values = true)]
         prefix: String,
@@ -660,13 +655,6 @@ pub(super) struct MaxArgs {
     pub(super) json: bool,
 }
 
-/// A knob, or the quantisation.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum KnobOrQuant {
-    Knob(Knob),
-    Quantisation,
-}
-
 #[derive(Debug, Args)]
 pub(super) struct WhyArgs {
     #[command(flatten)]
@@ -779,13 +767,6 @@ pub(super) struct TogetherArgs {
     /// Print CSV with a header line, a line for each model; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) csv: bool,
-}
-
-/// A page of the teach screen, or all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PageChoice {
-    One(Page),
-    All,
 }
 
 impl ExplainArgs {

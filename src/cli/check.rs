@@ -15,6 +15,7 @@ use self::live::Live;
 use super::args::{CheckArgs, KnobArgs};
 use super::config::Config;
 use super::error::CliError;
+use super::out::print;
 use super::resolve::{MachineSource, ParsedArgs};
 use super::style::Style;
 use super::{error, resolve};
@@ -65,7 +66,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
             } else {
                 report::observed(load)
             };
-            super::print(&read)?;
+            print(&read)?;
             return Err(why);
         }
         Err(why) => return Err(why),
@@ -83,9 +84,9 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
         seen.missing.retain(|missing| *missing != Missing::Name);
         report::text(&seen, chosen, &found, &compared, &Style::of_stdout())
     };
-    super::print(&text)?;
+    print(&text)?;
     if args.log.is_none() && !args.json && !args.csv && !args.markdown {
-        super::print(&live::held(args, load))?;
+        print(&live::held(args, load))?;
     }
     if args.remember {
         error::say(&remember(args, &seen, load)?);
@@ -110,7 +111,7 @@ fn ps(args: &CheckArgs, column: &str) -> Result<ExitCode, CliError> {
     } else {
         report::ps(&request, &answer, &ready.notes, &Style::of_stdout())
     };
-    super::print(&text)?;
+    print(&text)?;
     Ok(if answer.agrees() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
 

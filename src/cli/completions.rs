@@ -4,25 +4,17 @@
 
 use std::io::{self, Write as _};
 
-use clap::ValueEnum;
 use clap_complete::Shell;
 
 use super::error::{CliError, written};
 use super::manual;
+use super::value::Completed;
 use crate::hardware::remembered::{SavedMachines, THIS_MACHINE};
 use crate::library;
 use crate::machine::presets;
 use crate::source::Roots;
 
-/// What values are of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Kind {
-    Model,
-    Machine,
-    Card,
-}
-
-impl Kind {
+impl Completed {
     /// The options that take such a value; models are named without one, too.
     const fn options(self) -> &'static [&'static str] {
         match self {
@@ -43,17 +35,17 @@ impl Kind {
 
 /// The values that begin with `prefix`, one a line; of what cannot be read there are none. Names come with downloads: one
 /// that means something to a shell is typed by hand, or not at all.
-pub(super) fn values(kind: Kind, prefix: &str) -> String {
+pub(super) fn values(kind: Completed, prefix: &str) -> String {
     let all: Vec<String> = match kind {
-        Kind::Model => {
+        Completed::Model => {
             let models = library::local_models(&Roots::of_this_machine().offline(), None);
             models.into_iter().map(|model| model.reference).collect()
         }
-        Kind::Machine => {
+        Completed::Machine => {
             let saved = SavedMachines::here().and_then(|saved| saved.list()).unwrap_or_default();
             saved.into_iter().map(|(name, _)| name).chain([THIS_MACHINE.to_owned()]).collect()
         }
-        Kind::Card => presets::all().iter().map(|preset| preset.name.clone()).collect(),
+        Completed::Card => presets::all().iter().map(|preset| preset.name.clone()).collect(),
     };
     let begins = |value: &str| value.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
     let fits = all.iter().map(String::as_str).filter(|value| begins(value) && value.chars().all(is_harmless));
@@ -95,7 +87,8 @@ fn with_model() -> Vec<String> {
 /// bash takes a word with `:` or `@` for several, of which it replaces the last. What it completes is a word as it is typed:
 /// with backslashes where a shell needs them, or as it is within quotes that are open.
 fn bash() -> String {
-    let options = |kind: Kind| kind.options().iter().map(|option| format!("--{option}")).collect::<Vec<_>>().join("|");
+    let options =
+        |kind: Completed| kind.options().iter().map(|option| format!("--{option}")).collect::<Vec<_>>().join("|");
     format!(
         r#"
 _plimsoll_known() {{
@@ -127,9 +120,9 @@ _plimsoll_known() {{
     done < <(plimsoll complete-values "$kind" "$typed" 2>/dev/null)
 }}
 "#,
-        model = options(Kind::Model),
-        machine = options(Kind::Machine),
-        card = options(Kind::Card),
+        model = options(Completed::Model),
+        machine = options(Completed::Machine),
+        card = options(Completed::Card),
         commands = with_model().join(" "),
     )
 }
@@ -154,10 +147,10 @@ _plimsoll_first() { _plimsoll_commands; _plimsoll_model }
         if is_first {
             lines.pop_if(|last| last.starts_with("'::model -- "));
         }
-        let is_of = |kind: &Kind| kind.options().iter().any(|option| line.contains(&format!("--{option}=[")));
-        let kind = [Kind::Machine, Kind::Card, Kind::Model].into_iter().find(is_of);
+        let is_of = |kind: &Completed| kind.options().iter().any(|option| line.contains(&format!("--{option}=[")));
+        let kind = [Completed::Machine, Completed::Card, Completed::Model].into_iter().find(is_of);
         let names_model = [":model -- ", ":models -- "].iter().any(|argument| line.contains(argument));
-        let kind = kind.or(Some(Kind::Model).filter(|_| names_model)).map(Kind::name);
+        let kind = kind.or(Some(Completed::Model).filter(|_| names_model)).map(Completed::name);
         let action = [":_files'", ":_default'"].into_iter().find(|action| line.contains(action));
         lines.push(match (kind, action) {
             (Some(kind), Some(action)) => line.replace(action, &format!(":_plimsoll_{kind}'")),
@@ -172,16 +165,16 @@ _plimsoll_first() { _plimsoll_commands; _plimsoll_model }
 
 /// fish adds what these lines say to the rest.
 fn fish() -> String {
-    let known = |kind: Kind| format!("-a \"(plimsoll complete-values {})\"", kind.name());
+    let known = |kind: Completed| format!("-a \"(plimsoll complete-values {})\"", kind.name());
     let mut lines: Vec<String> = Vec::new();
-    for kind in [Kind::Model, Kind::Machine, Kind::Card] {
+    for kind in [Completed::Model, Completed::Machine, Completed::Card] {
         lines
             .extend(kind.options().iter().map(|option| format!("complete -c plimsoll -l {option} -r {}", known(kind))));
     }
     for condition in
         ["__fish_use_subcommand".to_owned(), format!("__fish_seen_subcommand_from {}", with_model().join(" "))]
     {
-        lines.push(format!("complete -c plimsoll -n \"{condition}\" {}", known(Kind::Model)));
+        lines.push(format!("complete -c plimsoll -n \"{condition}\" {}", known(Completed::Model)));
     }
     lines.join("\n") + "\n"
 }

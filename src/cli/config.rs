@@ -7,8 +7,10 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use super::args::Interval;
-use super::error::CliError;
+use super::args::ConfigArgs;
+use super::error::{self, CliError};
+use super::style::Style;
+use super::value::Interval;
 use crate::engine::EngineId;
 use crate::files;
 use crate::hardware::remembered::THIS_MACHINE;
@@ -22,6 +24,19 @@ use table::{KEYS, Key};
 #[cfg(any(fuzzing, test))]
 pub use shown::check;
 pub(super) use shown::{ConfigAnswer, csv, example, json, text};
+
+/// Shows the configuration.
+pub(super) fn run(args: ConfigArgs) -> Result<String, CliError> {
+    if args.example {
+        return Ok(example());
+    }
+    let (config, variable) = (Config::here()?, |name: &str| std::env::var(name).ok());
+    match (args.json, args.csv) {
+        (true, _) => error::json("configuration", json(&config, &variable)),
+        (_, true) => Ok(csv(&config, &variable)),
+        _ => Ok(text(&config, &variable, &Style::of_stdout())),
+    }
+}
 
 /// What the file and the `PLIMSOLL_*` variables set.
 #[derive(Clone, Debug, Default)]

@@ -1,14 +1,8 @@
 //! Errors: one line on stderr and an exit status.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::io;
-use std::path::Path;
-use std::process::ExitCode;
 
-use clap::CommandFactory;
-
-use super::args::Cli;
 use super::style::Style;
 use crate::engine::EngineError;
 use crate::model::ModelError;
@@ -32,17 +26,19 @@ pub(super) enum CliError {
 }
 
 impl CliError {
-    /// Prints itself to stderr and returns the exit status.
-    pub(super) fn report(&self) -> ExitCode {
-        let status = match self {
+    /// The exit status.
+    pub(super) const fn status(&self) -> u8 {
+        match self {
             Self::Arguments(_) => 2,
             Self::Model(_) => 3,
             Self::NotLoaded(_) => 4,
             Self::Terminal(_) => 1,
-        };
-        tracing::error!("exit status {status}: {}", super::surroundings::without_values(self.sentence()));
+        }
+    }
+
+    /// Prints itself to stderr.
+    pub(super) fn say(&self) {
         say(&format!("error: {}", shortened(self.sentence())));
-        ExitCode::from(status)
     }
 
     /// What is wrong, and what to do.
@@ -59,16 +55,6 @@ impl CliError {
     pub(super) fn flag(flag: &str, sentence: &str) -> Self {
         Self::Arguments(format!("{flag}: {sentence}"))
     }
-
-    /// Suggests a command if the name of a model that was not found resembles one.
-    pub(super) fn or_suggest_command(self, named: &Path) -> Self {
-        match (self, named.to_str().and_then(near_command)) {
-            (Self::Model(sentence), Some(command)) => {
-                Self::Model(format!("{sentence}; or did you mean the command 'plimsoll {command}'?"))
-            }
-            (error, _) => error,
-        }
-    }
 }
 
 /// `sentence`, of which the middle is left out if what it quotes has no end.
@@ -80,38 +66,6 @@ fn shortened(sentence: &str) -> Cow<'_, str> {
     let start: String = sentence.chars().take(LONGEST / 2).collect();
     let end: String = sentence.chars().skip(count - LONGEST / 4).collect();
     Cow::Owned(format!("{start} … {end}"))
-}
-
-/// What is wrong with `arguments`, in one sentence; the first word, parsed as a model, may be a mistyped command.
-pub(super) fn usage_error(error: clap::Error, arguments: &[OsString]) -> CliError {
-    use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
-
-    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str()).filter(|word| !word.starts_with('-'));
-    let is_command = |word: &&str| Cli::command().find_subcommand(word).is_some();
-    let (first, second) = (word(1).filter(|first| !is_command(first)), word(2).filter(is_command));
-    match (error.kind(), first, second, first.and_then(near_command)) {
-        (ArgumentConflict, Some(first), Some(command), _) => {
-            CliError::Arguments(format!("the command must come first: 'plimsoll {command} {first}'"))
-        }
-        (ArgumentConflict | InvalidSubcommand | UnknownArgument, Some(first), _, Some(near)) => {
-            CliError::Arguments(format!("'{first}' is not a command: did you mean 'plimsoll {near}'?"))
-        }
-        (ArgumentConflict, Some(first), None, None) => CliError::Arguments(format!(
-            "'{first}' is not a command: 'plimsoll --help' lists them, and 'plimsoll {first}' alone opens a model"
-        )),
-        _ => error.into(),
-    }
-}
-
-/// The command nearest to `word`, with an edit distance of at most a third of its length.
-fn near_command(word: &str) -> Option<String> {
-    if word.len() > text::LONGEST_NAME {
-        return None;
-    }
-    let commands = Cli::command();
-    let distance = |name: &str| strsim::osa_distance(word, name);
-    let near = commands.get_subcommands().map(clap::Command::get_name).filter(|name| distance(name) * 3 <= name.len());
-    near.min_by_key(|name| distance(name)).map(str::to_owned)
 }
 
 impl From<SourceError> for CliError {
@@ -192,14 +146,6 @@ pub(super) fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mistyped_commands_are_recognised() {
-        let command = |word| near_command(word);
-        assert_eq!(command("devcies").as_deref(), Some("devices"));
-        assert_eq!(command("lsit").as_deref(), Some("list"));
-        assert_eq!((command("llama3.1:8b"), command("phi4"), command("")), (None, None, None));
-    }
 
     #[test]
     fn a_closed_pipe_is_not_an_error() {

@@ -9,9 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::args::{ExplainArgs, PageChoice};
+use super::args::ExplainArgs;
 use super::error::{self, CliError};
 use super::style::{BarGlyphs, Style};
+use super::value::PageChoice;
 use super::{questions, resolve};
 use crate::engine::{EngineVersion, PlanRequest};
 use crate::export::{Caption, PlanSource};

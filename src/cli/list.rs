@@ -10,8 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use textwrap::core::display_width;
 
-use super::error::one_line;
-use super::resolve::ResolvedArgs;
+use super::args::ListArgs;
+use super::error::{self, CliError, one_line};
+use super::out::print;
+use super::resolve::{ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use super::surroundings::ProgressLine;
 use crate::answer::FitSummary;
@@ -21,15 +23,61 @@ use crate::engine::EngineVersion;
 use crate::export::{AnswerSource, csv};
 use crate::library;
 use crate::library::{Item, ModelFilter, ModelOrigin, ModelStatus, SortBy, Standing, SurveyRequest};
-use crate::model::MissingProjector;
 use crate::model::mixture::Quantisation;
+use crate::model::{MissingProjector, Modalities};
 use crate::page::{Hue, Page, Span};
 use crate::plan::{Confidence, Outcome, Plan, Verdict};
-use crate::settings::Context;
-use crate::source::{Progress, Roots, SourceError};
+use crate::settings::{Context, Flag, Turn};
+use crate::source::{HfReference, Progress, Roots, SourceError};
 use crate::speed::turn::TurnTime;
 use crate::speed::{Speed, SpeedRange};
 use crate::units::{Bytes, Ratio, Tokens, parameters, short};
+
+/// Prints the list.
+pub(super) fn run(args: &ListArgs) -> Result<(), CliError> {
+    let mut parsed = ParsedArgs::read(&args.knobs, &args.machine)?;
+    // --ctx is such a context too
+    let preferred = parsed.config.preferences.need.filter(|_| !args.knobs.is_given(Flag::Context)).map(Context::Tokens);
+    parsed.judge_by(args.need.or(preferred));
+    let mut ready = parsed.complete();
+    let roots = Roots::of_this_machine();
+    let (repositories, words): (Vec<String>, Vec<String>) =
+        args.words.iter().cloned().partition(|word| HfReference::parse(word, roots.hub()).is_some());
+    let (typed, words) = ModelFilter::typed(&words.join(" "));
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    let filter = ModelFilter {
+        experts: args.moe.then_some(true).or(args.dense.then_some(false)).or(typed.experts),
+        min: args.min.or(typed.min),
+        max: args.max.or(typed.max),
+        fits: args.fits,
+        reads: Modalities { vision: args.vision || typed.reads.vision, audio: args.audio || typed.reads.audio },
+        uses: typed.uses,
+        min_speed: args.min_tps,
+    };
+    let wanted = Wanted {
+        repositories: &repositories,
+        words: &words,
+        filter,
+        quant: args.knobs.settings.quant,
+        floors: args.floors.over(ready.config.preferences.floors),
+        sort: args.sort,
+        limit: args.limit,
+    };
+    let rows = rows(&mut ready, &wanted)?;
+    if args.json {
+        return print(&error::json("models", json(&ready, &rows))?);
+    }
+    if args.csv {
+        return print(&csv(&rows));
+    }
+    let (style, mut last_source) = (Style::of_stdout(), "");
+    let mut listed = header(needed(&ready), Turn::asked(&ready.settings).is_some(), &style);
+    for row in &rows {
+        listed += &text(row, &mut last_source, &style);
+    }
+    listed += &footer(&ready, &wanted, &rows, &style);
+    print(&listed)
+}
 
 /// Timeout for listing the models of a running Ollama.
 const OLLAMA_TIMEOUT: Duration = Duration::from_secs(3);

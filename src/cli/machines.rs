@@ -7,11 +7,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::args::PlanArgs;
+use super::args::{DevicesArgs, MachineCommand, PlanArgs};
 use super::error;
 use super::error::{CliError, one_line};
+use super::out::print;
 use super::report::cell;
-use super::resolve::ResolvedArgs;
+use super::resolve::{self, ResolvedArgs};
 use super::style::Style;
 use crate::engine::{PreparedModel, backend};
 use crate::export::{Head, csv, record};
@@ -28,6 +29,58 @@ use crate::speed::terms::ram_bandwidth;
 use crate::speed::work::Work;
 use crate::text;
 use crate::units::{Bandwidth, Bytes};
+
+/// Prints what was detected, or the known cards and systems.
+pub(super) fn devices(args: &DevicesArgs) -> Result<(), CliError> {
+    if let Some(search) = &args.presets {
+        let found = presets_found(search.as_deref())?;
+        let text = if args.json {
+            error::json("presets", presets_json(&found))?
+        } else if args.csv {
+            presets_csv(&found)
+        } else {
+            presets_text(&found, &Style::of_stdout())
+        };
+        return print(&text);
+    }
+    let detected = resolve::MachineSource::read(&args.machine)?.detect();
+    let text = if args.json {
+        error::json("devices", devices_json(&detected))?
+    } else if args.csv {
+        devices_csv(&detected)
+    } else {
+        devices_text(&detected, &Style::of_stdout())
+    };
+    print(&text)
+}
+
+/// Saves, lists or removes machines.
+pub(super) fn saved_ones(command: &MachineCommand) -> Result<(), CliError> {
+    let kept = SavedMachines::here().map_err(CliError::Arguments)?;
+    let text = match command {
+        MachineCommand::Save { name, machine, force } => {
+            let machine = resolve::MachineSource::read(machine)?.detect().machine;
+            let path = kept.save(name, &machine, *force).map_err(CliError::Arguments)?;
+            saved(name, &machine, &path)
+        }
+        MachineCommand::List { json, csv } => {
+            let entries = kept.list().map_err(CliError::Arguments)?;
+            match (json, csv) {
+                (true, _) => saved_json(&entries)?,
+                (_, true) => saved_csv(&entries),
+                _ => saved_text(&entries, &Style::of_stdout()),
+            }
+        }
+        MachineCommand::Forget => {
+            forgotten(&Remembered::here().and_then(|remembered| remembered.forget()).map_err(CliError::Arguments)?)
+        }
+        MachineCommand::Remove { name } => {
+            kept.remove(name).map_err(CliError::Arguments)?;
+            format!("removed '{name}'\n")
+        }
+    };
+    print(&text)
+}
 
 /// The devices and the outcome of every collector, as text for bug reports.
 pub(super) fn devices_text(detected: &Detected, style: &Style) -> String {

@@ -4,13 +4,15 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use super::args::{
-    BestArgs, ExportArgs, KnobArgs, KnobOrQuant, MachineArgs, MatrixArgs, MaxArgs, NeedArgs, Output, PlaceArgs,
-    PlanArgs, QueryArgs, SweepArgs, TogetherArgs, WhyArgs,
+    BestArgs, ExportArgs, KnobArgs, MachineArgs, MatrixArgs, MaxArgs, NeedArgs, Output, PlaceArgs, PlanArgs, QueryArgs,
+    SweepArgs, TogetherArgs, WhyArgs,
 };
 use super::command::names;
 use super::error::{self, CliError};
+use super::out::print;
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
+use super::value::KnobOrQuant;
 use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
 use crate::answer::need::{BESIDE_CARDS, NeedRequest};
 use crate::answer::sweep::Axis;
@@ -429,7 +431,7 @@ pub(super) fn export(args: &ExportArgs) -> Result<(), CliError> {
     let text = form.write(&input).map_err(|sentence| CliError::flag("--as", &sentence))?;
     match &args.output {
         Some(path) => save(path, &text, args.force),
-        None => super::print(&text),
+        None => print(&text),
     }
 }
 

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::args::{Interval, KnobArgs, MachineArgs};
+use super::args::{KnobArgs, MachineArgs};
 use super::config::{Config, Open};
 use super::error::CliError;
 use super::knobs;
 use super::knobs::Variables;
 use super::surroundings::ProgressLine;
+use super::value::Interval;
 use crate::answer::KnobLimits;
 use crate::answer::best::Floors;
 use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, RequestParts, ServerStarts};

@@ -5,6 +5,7 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
+use super::answer_name::{ALL, AnswerName};
 use super::apply::ApplyAnswer;
 #[cfg(feature = "net")]
 use super::cache::CacheAnswer;
@@ -29,47 +30,32 @@ use crate::page::Page;
 use crate::text;
 
 /// The schema of what a command prints.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AnswerSchema {
-    pub(super) name: &'static str,
-    /// The command, and what it prints.
-    what: &'static str,
-    schema: fn() -> Schema,
+fn schema(name: AnswerName) -> Schema {
+    match name {
+        AnswerName::Plan => of::<PlanRecord<'_>>(),
+        AnswerName::Max => of::<MaxAnswer<'_>>(),
+        AnswerName::Why => of::<WhyAnswer<'_>>(),
+        AnswerName::Best => of::<BestAnswer<'_>>(),
+        AnswerName::Place => of::<PlaceAnswer<'_>>(),
+        AnswerName::Need => of::<NeedAnswer<'_>>(),
+        AnswerName::Together => of::<TogetherAnswer<'_>>(),
+        AnswerName::Check => of::<CheckAnswer<'_>>(),
+        AnswerName::CheckRunning => of::<RunningAnswer<'_>>(),
+        AnswerName::CheckPs => of::<ColumnAnswer<'_>>(),
+        AnswerName::Apply => of::<ApplyAnswer<'_>>(),
+        AnswerName::Watch => of::<WatchAnswer<'_>>(),
+        AnswerName::Sweep => of::<SweepAnswer<'_>>(),
+        AnswerName::Matrix => of::<MatrixAnswer<'_>>(),
+        AnswerName::Explain => of::<ExplainAnswer<'_>>(),
+        AnswerName::List => of::<ListAnswer<'_>>(),
+        AnswerName::Devices => of::<DetectedRecord<'_>>(),
+        AnswerName::DevicesPresets => of::<PresetsAnswer<'_>>(),
+        AnswerName::MachineList => of::<SavedAnswer<'_>>(),
+        #[cfg(feature = "net")]
+        AnswerName::Cache => of::<CacheAnswer<'_>>(),
+        AnswerName::Config => of::<ConfigAnswer<'_>>(),
+    }
 }
-
-const fn row(name: &'static str, what: &'static str, schema: fn() -> Schema) -> AnswerSchema {
-    AnswerSchema { name, what, schema }
-}
-
-/// All of them, in the order of the commands.
-pub(super) static ALL: &[AnswerSchema] = &[
-    row("plan", "plan --json, export --as json: a plan", of::<PlanRecord<'_>>),
-    row("max", "max --json: the largest value of a knob", of::<MaxAnswer<'_>>),
-    row("why", "why --json: why layers are where they are", of::<WhyAnswer<'_>>),
-    row("best", "best --json: the best settings", of::<BestAnswer<'_>>),
-    row("place", "place --json: a faster placement", of::<PlaceAnswer<'_>>),
-    row("need", "need --json: machines that run a model", of::<NeedAnswer<'_>>),
-    row(
-        "together",
-        "together --json, and plan --command FILE --json where it starts several: which models are loaded at once",
-        of::<TogetherAnswer<'_>>,
-    ),
-    row("check", "check LOG --json: the loads in a log, one of them beside its plan", of::<CheckAnswer<'_>>),
-    row("check-running", "check --json without a log: what runs, beside its plans", of::<RunningAnswer<'_>>),
-    row("check-ps", "check MODEL --ps SHARES --json: settings that show a column", of::<ColumnAnswer<'_>>),
-    row("apply", "apply --json: what came of a plan that was loaded", of::<ApplyAnswer<'_>>),
-    row("watch", "watch --json: each line, a sample of what runs", of::<WatchAnswer<'_>>),
-    row("sweep", "sweep --json: plans along a knob", of::<SweepAnswer<'_>>),
-    row("matrix", "matrix --json: plans over two knobs", of::<MatrixAnswer<'_>>),
-    row("explain", "explain --json: pages of the teach screen, each with keys of its own", of::<ExplainAnswer<'_>>),
-    row("list", "list --json: models, and how each would fit", of::<ListAnswer<'_>>),
-    row("devices", "devices --json: a machine, which --machine FILE reads", of::<DetectedRecord<'_>>),
-    row("devices-presets", "devices --presets --json: the cards and systems that are known", of::<PresetsAnswer<'_>>),
-    row("machine-list", "machine list --json: the saved machines", of::<SavedAnswer<'_>>),
-    #[cfg(feature = "net")]
-    row("cache", "cache --json: the cached headers, or those that were removed", of::<CacheAnswer<'_>>),
-    row("config", "config --json: each key, its value and who set it", of::<ConfigAnswer<'_>>),
-];
 
 fn of<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize().with_transform(RecursiveTransform(as_printed));
@@ -87,17 +73,17 @@ fn as_printed(schema: &mut Schema) {
 }
 
 /// The schema, or the list of all.
-pub(super) fn run(asked: Option<&AnswerSchema>) -> Result<String, CliError> {
-    let Some(AnswerSchema { name, what, schema }) = asked else {
+pub(super) fn run(asked: Option<AnswerName>) -> Result<String, CliError> {
+    let Some((name, told, what)) = ALL.iter().find(|(name, ..)| Some(*name) == asked) else {
         let mut page = Page::default();
-        let width = ALL.iter().map(|row| row.name.len()).max().unwrap_or(0);
-        for row in ALL {
-            page.spans(&format!("{:<width$}  ", row.name), vec![row.what.into()]);
+        let width = ALL.iter().map(|(_, name, _)| name.len()).max().unwrap_or(0);
+        for (_, name, what) in ALL {
+            page.spans(&format!("{name:<width$}  "), vec![(*what).into()]);
         }
         return Ok(Style::of_stdout().report(&page));
     };
-    let mut schema = schema();
-    schema.insert("title".to_owned(), format!("plimsoll {name}").into());
+    let mut schema = schema(*name);
+    schema.insert("title".to_owned(), format!("plimsoll {told}").into());
     schema.insert("description".to_owned(), (*what).into());
     error::json("schema", text::json(&schema))
 }

@@ -5,14 +5,15 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tracing::{Level, debug, info};
 
 use super::error::{CliError, one_line, say};
-use super::manual;
 use super::style::takes_escapes;
+use super::variables;
 use crate::files;
 use crate::observed::ShownCommand;
 use crate::settings::ServerOption;
@@ -43,7 +44,7 @@ pub(super) fn version() -> String {
 /// The variables that are set and read, by name, with what may be seen of their values.
 pub(super) fn variables() -> Vec<(String, String)> {
     let all = std::env::vars_os().map(|(name, value)| (one_line(&name.to_string_lossy()), value));
-    let told = all.filter(|(name, _)| manual::is_told(name));
+    let told = all.filter(|(name, _)| variables::is_told(name));
     let mut read: Vec<_> = told
         .map(|(name, value)| {
             let value = seen(&name, &value.to_string_lossy());
@@ -61,12 +62,19 @@ fn seen(name: &str, value: &str) -> String {
     one_line(&or_hidden(seen))
 }
 
+/// Prints `error` to stderr and writes it to the log; returns the exit status.
+pub(super) fn report(error: &CliError) -> ExitCode {
+    tracing::error!("exit status {}: {}", error.status(), without_values(error.sentence()));
+    error.say();
+    ExitCode::from(error.status())
+}
+
 /// A sentence without the values of variables that may not be seen.
 pub(super) fn without_values(sentence: &str) -> String {
     // a value that is no text is in no sentence
     let all =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let hidden = all.filter(|(name, value)| manual::is_told(name) && seen(name, value) == HIDDEN);
+    let hidden = all.filter(|(name, value)| variables::is_told(name) && seen(name, value) == HIDDEN);
     let hide = |text: String, (_, value): (String, String)| text.replace(&format!("'{value}'"), &format!("'{HIDDEN}'"));
     hidden.fold(without_secrets(sentence), hide)
 }

@@ -5,10 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, TypedValueParser};
-use clap::{Arg, Command};
+use clap::{Arg, Command, ValueEnum};
 
-use super::args::{Interval, KnobOrQuant, PageChoice};
-use super::schema::{self, AnswerSchema};
+use super::answer_name::{self, AnswerName};
 use crate::answer::best::Objective;
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
@@ -22,6 +21,32 @@ use crate::settings::ollama::Endpoint;
 use crate::teach::Page;
 
 pub(super) use crate::settings::flag::{context, count, layers, mebibytes};
+
+/// A polling interval; `None` for off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval(pub(super) Option<Duration>);
+
+/// A knob, or the quantisation.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum KnobOrQuant {
+    Knob(Knob),
+    Quantisation,
+}
+
+/// A page of the teach screen, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageChoice {
+    One(Page),
+    All,
+}
+
+/// What completed values are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Completed {
+    Model,
+    Machine,
+    Card,
+}
 
 /// A file type of llama.cpp.
 pub(super) fn file_type(text: &str) -> Result<FileType, String> {
@@ -197,12 +222,14 @@ pub(super) fn pages() -> Listed<PageChoice> {
     Listed { parse: page, names: Page::ALL.into_iter().map(Page::name).chain(["all"]).collect() }
 }
 
-pub(super) fn schemas() -> Listed<AnswerSchema> {
+pub(super) fn answers() -> Listed<AnswerName> {
     let parse = |text: &str| {
-        let found = schema::ALL.iter().find(|schema| schema.name == text).copied();
-        found.ok_or_else(|| "no command prints that: 'plimsoll schema' lists what there is".to_owned())
+        let found = answer_name::ALL.iter().find(|(_, name, _)| *name == text);
+        found
+            .map(|(answer, ..)| *answer)
+            .ok_or_else(|| "no command prints that: 'plimsoll schema' lists what there is".to_owned())
     };
-    Listed { parse, names: schema::ALL.iter().map(|schema| schema.name).collect() }
+    Listed { parse, names: answer_name::ALL.iter().map(|(_, name, _)| *name).collect() }
 }
 
 pub(super) fn teach_pages() -> Listed<Page> {

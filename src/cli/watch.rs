@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::args::WatchArgs;
 use super::error::{CliError, one_line, written};
 use super::interrupt::{Interrupt, STATUS};
+use super::out::print;
 use super::resolve::MachineSource;
 use super::style::{BarGlyphs, Style};
 use super::{check, error};
@@ -162,7 +163,7 @@ impl Watch<'_> {
             let whole = format!("\x1b[2J\x1b[H{}", shown(&text, true));
             return written(out.write_all(whole.as_bytes()).and_then(|()| out.flush()));
         }
-        super::print(&text)
+        print(&text)
     }
 
     fn json(&self) -> Result<(), CliError> {
@@ -176,7 +177,7 @@ impl Watch<'_> {
         let answer = WatchAnswer { head: Head::THIS, time: *time, devices, cpu: *cpu, programs, unread };
         let line = serde_json::to_string(&answer)
             .map_err(|error| CliError::Terminal(format!("the sample cannot be written as JSON: {error}")))?;
-        super::print(&(line + "\n"))
+        print(&(line + "\n"))
     }
 
     fn page(&self) -> Page {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::super::args::CheckArgs;
 use super::super::config::Config;
 use super::super::error::{CliError, one_line};
+use super::super::out::print;
 use super::super::resolve::{MachineSource, ParsedArgs};
 use super::super::style::Style;
 use super::super::{error, resolve};
@@ -98,7 +99,7 @@ pub(super) fn check(args: &CheckArgs, live: Live) -> Result<ExitCode, CliError> 
     } else {
         checks.iter().map(|check| check.text(&Style::of_stdout())).collect::<Vec<_>>().join("\n")
     };
-    super::super::print(&text)?;
+    print(&text)?;
     Ok(if agrees { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use super::super::error::{self, CliError, one_line};
 use super::super::interrupt::Interrupt;
-use super::super::{print, questions};
+use super::super::out::print;
+use super::super::questions;
 use crate::answer::check::Check;
 use crate::export::sample;
 use crate::observed::{Load, share};
