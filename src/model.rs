@@ -22,7 +22,7 @@ use crate::gguf::{Header, Tensor, Value, file_type_name};
 use crate::text;
 use crate::units::Bytes;
 use hyper::TensorGroups;
-use mixture::Mixture;
+use mixture::basis::Mixture;
 
 pub use hyper::ModelSummary;
 pub use hyper::TensorGroup;

@@ -10,8 +10,9 @@
 //! In this order: the published size, its layers by the recipe, scaled where the recipe gives another size; the recipe
 //! alone; the ratio to a plain type; nothing. A name of a packager is never taken for the plain type.
 
+pub(super) mod basis;
 mod header;
-mod name;
+pub(super) mod name;
 mod published;
 mod ratio;
 mod recipe;
@@ -23,6 +24,7 @@ use crate::units::Bytes;
 use super::Model;
 use super::quantise::{Method, QuantiseError};
 
+pub use basis::{Basis, Mixture};
 pub use header::{BYTES_PER_TOKEN, ExactAfter};
 pub use name::{NotAQuantisation, Packager, Quantisation};
 pub use published::{Edition, PublishedFile, all as editions, file as published_file, of_model, of_name};
@@ -37,37 +39,6 @@ use repository::Sized;
 const SAME: u64 = 100_000;
 /// A published size that differs by more than one part of this is that of other tensors.
 const OTHER_MODEL: u64 = 100;
-
-/// How the sizes of a model's tensors are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Basis {
-    /// The recipe gives the published size.
-    Published,
-    /// The size is published, and how it is spread over the layers is the recipe's, or that of a plain type.
-    Scaled,
-    /// The recipe alone.
-    Recipe,
-    /// The usual ratio to a plain type.
-    Ratio,
-}
-
-/// What is known of a model's tensors as a packager makes them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mixture {
-    /// The name of the quantisation.
-    pub quantisation: Quantisation,
-    /// How the sizes are known.
-    pub basis: Basis,
-    /// The same as part of a sentence.
-    pub reason: String,
-}
-
-impl Mixture {
-    /// Why sizes are not exact; none if they are.
-    pub fn uncertainty(&self) -> Option<&str> {
-        (self.basis != Basis::Published).then_some(self.reason.as_str())
-    }
-}
 
 impl Model {
     /// The same with its name in the catalogue, and what is known of its tensors' sizes.

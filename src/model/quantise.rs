@@ -19,7 +19,7 @@ use PositionRule::*;
 use crate::gguf::GgmlType::*;
 use crate::gguf::{FileType, GgmlType, Header, Metadata, Tensor, Value};
 use crate::model::Model;
-use crate::model::mixture::Quantisation;
+use crate::model::mixture::name::Quantisation;
 use crate::units::Bytes;
 
 /// `general.quantization_version`: `GGML_QNT_VERSION` in ggml/include/ggml.h (llama-cpp-sys-2 0.1.161).

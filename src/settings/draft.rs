@@ -8,8 +8,10 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use super::fields::Settings;
 use super::flag::gpu_number;
-use super::{CacheType, Context, DeviceName, GpuLayers, Outputs, Settings, TensorOverride};
+use super::placement::{DeviceName, TensorOverride};
+use super::values::{CacheType, Context, GpuLayers, Outputs};
 use crate::named::{named, schema_of_names};
 
 /// The options of drafting.

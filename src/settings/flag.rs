@@ -7,15 +7,15 @@
 
 use std::fmt::Display;
 
+use super::adapter::{KvOverride, Lora};
+use super::draft::{ImageSize, LlamaProgram, LoadMode, MmprojDevice, Pooling, SpecType};
+use super::fields::Settings;
 use super::knob::MAX_VALUE;
-use super::placement;
+use super::placement::{self, DeviceName, LazyMode, SplitMode, TensorOverride};
+use super::release::{NearestRelease, Release};
 use super::seen::Seen;
 use super::turn::{percent, share, turn};
-use super::{
-    ALL_LAYERS, CacheType, Context, DeviceName, FlashAttn, GpuLayers, LlamaProgram, LoadMode, MmprojDevice,
-    NearestRelease, Outputs, Release, Settings, TensorOverride,
-};
-
+use super::values::{ALL_LAYERS, CacheType, Context, FlashAttn, GpuLayers, Outputs};
 use crate::gguf::FileType;
 use crate::machine::Backend;
 use crate::model::mixture::{NotAQuantisation, Quantisation};
@@ -376,10 +376,10 @@ flags! {
         access: optional!(devices, devices, written_devices),
     }
     SplitMode {
-        names: &["split-mode"], also: &["-sm"], takes: Takes::Word("MODE"), seen: Seen::Read, words: || super::SplitMode::ALL.map(super::SplitMode::name).to_vec(),
+        names: &["split-mode"], also: &["-sm"], takes: Takes::Word("MODE"), seen: Seen::Read, words: || SplitMode::ALL.map(SplitMode::name).to_vec(),
         argument: Some("-sm"), variables: &[value_of("LLAMA_ARG_SPLIT_MODE")],
         help: "How the model is split over several GPUs: none, layer, row or tensor [default: layer]",
-        access: value!(split_mode, str::parse, super::SplitMode::to_string),
+        access: value!(split_mode, str::parse, SplitMode::to_string),
     }
     MainGpu {
         names: &["main-gpu"], also: &["-mg"], takes: Takes::Number("INDEX"), seen: Seen::Numbers, argument: Some("-mg"), variables: &[value_of("LLAMA_ARG_MAIN_GPU")],
@@ -426,9 +426,9 @@ flags! {
     Pooling {
         names: &["pooling"], may_be_left_out: false, takes: Takes::Word("KIND"), seen: Seen::Read, argument: Some("--pooling"), ignored_with: Some(Flag::Embeddings),
         variables: &[alone("LLAMA_ARG_POOLING")],
-        words: || super::Pooling::ALL.map(super::Pooling::name).to_vec(),
+        words: || Pooling::ALL.map(Pooling::name).to_vec(),
         help: "How embeddings are pooled: none, mean, cls, last or rank [default: the model's own]",
-        access: optional!(pooling, str::parse, super::Pooling::to_string),
+        access: optional!(pooling, str::parse, Pooling::to_string),
     }
     Program {
         names: &["program"], takes: Takes::Word("NAME"), seen: Seen::Read,
@@ -575,14 +575,14 @@ flags! {
         help: "Keep weights in RAM out of the GPU driver's buffers, so that the CPU may repack them", access: switch!(no_host),
     }
     LazyMode {
-        names: &["lazy-mode"], also: &["-lzm"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), seen: Seen::Read, words: || super::LazyMode::ALL.map(super::LazyMode::name).to_vec(),
+        names: &["lazy-mode"], also: &["-lzm"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), seen: Seen::Read, words: || LazyMode::ALL.map(LazyMode::name).to_vec(),
         argument: Some("-lzm"), variables: &[value_of("LLAMA_ARG_LAZY_MODE")], help: "Whether large tables are read from the file on demand [default: auto, above 4 GiB]",
-        access: value!(lazy_mode, str::parse, super::LazyMode::to_string),
+        access: value!(lazy_mode, str::parse, LazyMode::to_string),
     }
     Lora {
         names: &["lora"], also: &["--lora-scaled"], may_be_left_out: false, takes: Takes::List("FILE|rank=N"), seen: Seen::File, argument: Some("--lora"),
         help: "An adapter that is loaded with the model: a file, or what is assumed of one, such as rank=16 or rank=16:attn_q+attn_v",
-        access: list!(loras, |lora: &super::Lora| lora.to_string()),
+        access: list!(loras, |lora: &Lora| lora.to_string()),
     }
     ControlVector {
         names: &["control-vector"], also: &["--control-vector-scaled"], may_be_left_out: false, takes: Takes::List("FILE"), seen: Seen::File, argument: Some("--control-vector"),
@@ -591,7 +591,7 @@ flags! {
     OverrideKv {
         names: &["override-kv"], may_be_left_out: false, takes: Takes::List("KEY=TYPE:VALUE"), argument: Some("--override-kv"),
         help: "Plan as if the model's header had this value for a key: qwen3moe.expert_used_count=int:4",
-        access: list!(override_kv, |one: &super::KvOverride| one.to_string()),
+        access: list!(override_kv, |one: &KvOverride| one.to_string()),
     }
     BackendSampling {
         names: &["backend-sampling"], also: &["-bs"], argument: Some("-bs"), variables: &[value_of("LLAMA_ARG_BACKEND_SAMPLING")],
@@ -668,13 +668,13 @@ flags! {
     }
     Image {
         names: &["image"], takes: Takes::Word("WxH"), seen: Seen::Read, help: "Plan for an image of this size in pixels, not for the largest one allowed",
-        access: optional!(mmproj.image, str::parse, super::ImageSize::to_string),
+        access: optional!(mmproj.image, str::parse, ImageSize::to_string),
     }
     SpecType {
         names: &["spec-type"], takes: Takes::List("KIND"), seen: Seen::Read, argument: Some("--spec-type"),
         variables: &[alone("LLAMA_ARG_SPEC_TYPE")],
         help: "How tokens are drafted, several separated by commas: draft-mtp, draft-simple, draft-eagle3, draft-dflash, draft-dspark, ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod, ngram-cache, or none [default: what the draft model is for]",
-        access: optional!(draft.types, |text: &str| text.split(',').map(str::parse).collect::<Result<Vec<_>, _>>(), |kinds: &Vec<super::SpecType>| joined(kinds)),
+        access: optional!(draft.types, |text: &str| text.split(',').map(str::parse).collect::<Result<Vec<_>, _>>(), |kinds: &Vec<SpecType>| joined(kinds)),
     }
     ModelDraft {
         names: &["model-draft"], takes: Takes::File("MODEL"), seen: Seen::File, help: "The model that drafts tokens: a file, or any other name of a model",

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::draft::{LlamaProgram, LoadMode, Pooling};
+use super::fields::Settings;
+use super::flag::{Flag, VariableMeaning};
 use super::knob::{Knob, one_type};
-use super::{
-    Build, CacheType, Flag, FlashAttn, LlamaProgram, LoadMode, NearestRelease, Pooling, Release, Settings, Turn,
-    VariableMeaning,
-};
+use super::release::{Build, NearestRelease, Release};
+use super::turn::Turn;
+use super::values::{CacheType, FlashAttn};
 use crate::units::Bytes;
 
 /// The knobs after the engine's rules.

@@ -1,9 +1,12 @@
 //! The knobs: their ranges, their stops, and how a typed value is parsed. [`crate::engine::EngineFacts::knobs`] has
 //! those that an engine offers.
 
-use super::FlashAttn;
+use super::draft::{LoadMode, MmprojDevice, SpecType};
+use super::fields::Settings;
+use super::flag::Flag;
+use super::values::FlashAttn;
+use super::values::{CacheType, Context, GpuLayers, Outputs};
 use crate::gguf::FileType;
-use crate::settings::{CacheType, Context, Flag, GpuLayers, LoadMode, MmprojDevice, Outputs, Settings, SpecType};
 use crate::units::{Bytes, grouped, whole};
 
 /// Largest value that can be typed for any knob.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::sync::LazyLock;
 
-use super::Settings;
+use super::fields::Settings;
 use super::flag::{Flag, Takes, VariableMeaning};
 use super::seen::Seen;
 use crate::named::named;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fancy_regex::{Regex, RegexBuilder};
 
-use super::ALL_LAYERS;
+use super::values::ALL_LAYERS;
 use crate::named::named;
 
 /// A device as options name it: by llama.cpp's own name (`CUDA0`, `Vulkan1`, `RPC0[host:port]`, `CPU`), or by its index in

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::fields::Settings;
 use super::flag::{Flag, gpu_number};
 use super::option::ServerOption;
 
@@ -116,7 +117,7 @@ impl Flag {
     /// What may be seen of a value of it; none if nothing.
     pub fn seen(self, value: &str) -> Option<Cow<'_, str>> {
         match self.row().seen {
-            Seen::Read => self.read(&mut super::Settings::default(), value).is_ok().then_some(Cow::Borrowed(value)),
+            Seen::Read => self.read(&mut Settings::default(), value).is_ok().then_some(Cow::Borrowed(value)),
             seen => seen.of(value),
         }
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Settings;
+use super::fields::Settings;
 use super::flag::count;
 
 /// What is sent and written in a turn.
