@@ -1,8 +1,8 @@
 //! The engines: each decides how a model's layers are placed on a machine. An engine is a pure function of model,
 //! machine and settings; it reads no clock, file, environment or terminal.
 //!
-//! To add an engine: a line in [`id`], a folder with an implementation of [`Engine`], and a line in [`of`]. The
-//! compiler or a test reports whatever else is missing.
+//! To add an engine: a line in `settings/engine.rs`, a folder with an implementation of [`Engine`], and a line in [`of`].
+//! The compiler or a test reports whatever else is missing.
 //!
 //! ```
 //! use plimsoll::engine::{EngineId, PlanRequest};
@@ -20,13 +20,16 @@
 mod admission;
 pub mod backend;
 mod compared;
+mod contract;
+mod error;
 pub mod estimator;
 mod facts;
 #[cfg(test)]
 mod fixtures;
 pub mod ggml;
-pub mod id;
+mod goal;
 mod knobs;
+mod launch;
 pub mod llama_cpp;
 pub mod ollama;
 mod plan_request;
@@ -34,114 +37,26 @@ mod preflight;
 mod request;
 mod version;
 
-use std::borrow::Cow;
-
-use crate::gguf::Tensor;
 use crate::machine::Machine;
-use crate::model::Model;
-use crate::plan::{OwnCaches, Plan, PlanSummary};
+use crate::plan::{Plan, PlanSummary};
 use crate::settings::knob::{Bounds, Knob};
-use crate::settings::{Context, InEffect, Settings, Turn};
-use formulas::PlanFormulas;
+use crate::settings::{Context, Settings, Turn};
+use estimator::Estimator;
 use llama_cpp::ResolvedRequest;
 
+pub use crate::settings::EngineId;
 pub use admission::Admission;
+pub use contract::{Engine, RunsLlamaCpp};
+pub use error::EngineError;
 pub use estimator::formulas;
 pub use facts::{EngineFacts, ReserveSetting};
-pub use id::{CountedDevice, EngineError, EngineId, FitGoal, Launch, ServerCommand, ServerStart, ServerStarts};
+pub use goal::FitGoal;
 pub use knobs::{KnobCondition, KnobContext};
+pub use launch::{CountedDevice, Launch, ServerCommand, ServerStart, ServerStarts};
 pub use llama_cpp::{DraftFile, PreparedModel};
 pub use plan_request::{PlanRequest, RequestParts};
 pub use preflight::{Preflight, UpperBound};
 pub use version::EngineVersion;
-
-/// Decides how a model's layers are placed on a machine.
-pub trait Engine: Sync {
-    /// Plans the request.
-    ///
-    /// # Errors
-    /// When the header lacks a required key, or the engine refuses the settings.
-    fn plan(&self, request: RequestParts<'_>) -> Result<Plan, EngineError>;
-
-    /// The plan without its explanations; none where the goal is not met and the layers were not placed.
-    ///
-    /// # Errors
-    /// As [`Engine::plan`].
-    fn summary(&self, request: RequestParts<'_>, _fit_goal: FitGoal) -> Result<Option<PlanSummary>, EngineError> {
-        self.plan(request).map(|plan| Some(PlanSummary::of(&plan)))
-    }
-
-    /// An upper bound known before planning; none from an engine whose plans are as cheap as the bound.
-    ///
-    /// # Errors
-    /// As [`Engine::plan`].
-    fn preflight(&self, _: RequestParts<'_>) -> Result<Option<Preflight>, EngineError> {
-        Ok(None)
-    }
-
-    /// Whether the model can be loaded on the machine, whose free memory excludes what loaded models use.
-    ///
-    /// # Errors
-    /// As [`Engine::plan`].
-    fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError>;
-
-    /// How it would start llama-server for this plan; none if it starts none.
-    ///
-    /// # Errors
-    /// As [`Engine::plan`].
-    fn launch(&self, _: RequestParts<'_>) -> Result<Option<Launch>, EngineError> {
-        Ok(None)
-    }
-
-    /// The starts of llama-server with nothing else loaded, of which the first `failures` run out of memory; none from
-    /// an engine that starts none.
-    ///
-    /// # Errors
-    /// As [`Engine::plan`].
-    fn starts(&self, _: RequestParts<'_>, _failures: usize) -> Result<Option<ServerStarts>, EngineError> {
-        Ok(None)
-    }
-
-    /// The request to llama.cpp, which builds the graph and reserves its buffers; none for an engine that estimates.
-    ///
-    /// # Errors
-    /// As [`Engine::plan`].
-    fn resolve(&self, _: RequestParts<'_>) -> Result<Option<ResolvedRequest>, EngineError> {
-        Ok(None)
-    }
-
-    /// Values of `knob` after which the engine's own rules change, so that the memory needed may jump or drop there.
-    fn rule_edges(&self, _knob: Knob, _settings: &Settings) -> Vec<u64> {
-        Vec::new()
-    }
-
-    /// The file that it loads for `model` with these settings.
-    fn loads<'m>(&self, model: &'m Model, _settings: &Settings) -> Cow<'m, Model> {
-        Cow::Borrowed(model)
-    }
-
-    /// The formulas behind `plan`, which is a plan of the `model` that it [loads](Engine::loads); none for an engine without formulas.
-    ///
-    /// # Errors
-    /// As [`Engine::plan`].
-    fn formulas(&self, _model: &Model, _plan: &Plan) -> Result<Option<PlanFormulas>, EngineError> {
-        Ok(None)
-    }
-
-    /// Bytes of a tensor by the engine's own count.
-    fn tensor_bytes(&self, tensor: &Tensor) -> u64 {
-        tensor.bytes.0
-    }
-
-    /// The caches that the Ollama engine of the same period would allocate for `model` with the settings in effect,
-    /// whether the model requires that engine or not.
-    ///
-    /// # Errors
-    /// When the header lacks a key that Ollama requires.
-    fn own_caches(&self, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
-        estimator::OLLAMA_024.own_caches(model, effect)
-    }
-}
 
 /// The engine with this identifier.
 pub fn of(engine: EngineId) -> &'static dyn Engine {
@@ -150,6 +65,24 @@ pub fn of(engine: EngineId) -> &'static dyn Engine {
         EngineId::LlamaCpp => &llama_cpp::LlamaCpp,
         EngineId::Ollama024 => &estimator::OLLAMA_024,
         EngineId::Ollama011 => &estimator::OLLAMA_011,
+    }
+}
+
+/// The same, if it runs llama.cpp.
+pub fn running_llama_cpp(engine: EngineId) -> Option<&'static dyn RunsLlamaCpp> {
+    match engine {
+        EngineId::Ollama => Some(&ollama::Ollama),
+        EngineId::LlamaCpp => Some(&llama_cpp::LlamaCpp),
+        EngineId::Ollama024 | EngineId::Ollama011 => None,
+    }
+}
+
+/// The same, if it estimates.
+pub const fn estimating(engine: EngineId) -> Option<&'static Estimator> {
+    match engine {
+        EngineId::Ollama | EngineId::LlamaCpp => None,
+        EngineId::Ollama024 => Some(&estimator::OLLAMA_024),
+        EngineId::Ollama011 => Some(&estimator::OLLAMA_011),
     }
 }
 
@@ -178,15 +111,41 @@ impl PlanRequest {
         of(self.engine).preflight(self.parts())
     }
 
+    /// How its engine would start llama-server; none from one that estimates.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn launch(&self) -> Result<Option<Launch>, EngineError> {
+        running_llama_cpp(self.engine).map(|engine| engine.launch(self.parts())).transpose()
+    }
+
+    /// The starts of llama-server until one succeeds, or is given up; none from an engine that starts none.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn starts(&self) -> Result<Option<ServerStarts>, EngineError> {
+        let Some(engine) = running_llama_cpp(self.engine) else { return Ok(None) };
+        let failures = engine.launch(self.parts())?.failures;
+        engine.starts(self.parts(), failures)
+    }
+
+    /// The request to llama.cpp; none from an engine that estimates.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn resolved(&self) -> Result<Option<ResolvedRequest>, EngineError> {
+        running_llama_cpp(self.engine).map(|engine| engine.resolve(self.parts())).transpose()
+    }
+
     /// The same with what a fit of llama.cpp decides set, so that it decides the same whatever is free; none from an
     /// engine that does not run llama.cpp.
     ///
     /// # Errors
     /// As [`Engine::plan`].
     pub fn pinned(&self) -> Result<Option<Self>, EngineError> {
-        let Some(resolved) = of(self.engine).resolve(self.parts())? else { return Ok(None) };
+        let Some(resolved) = self.resolved()? else { return Ok(None) };
         // Ollama has chosen a context before, and other programs than llama-server have some of their own
-        let asked = match of(self.engine).launch(self.parts())? {
+        let asked = match self.launch()? {
             Some(Launch { options, command: Some(_), .. }) => options,
             _ => self.settings.as_program(),
         };
@@ -205,7 +164,7 @@ impl PlanRequest {
             return Ok(settings.by_own_names(machine, &every(machine)));
         }
         // Ollama shows it some of them
-        let Some(launch) = of(self.engine).launch(self.parts())? else { return Ok(settings.clone()) };
+        let Some(launch) = self.launch()? else { return Ok(settings.clone()) };
         let visible = launch.machine(machine);
         let Settings { devices, override_tensor, .. } = launch.options.by_own_names(&visible, &every(&visible));
         Ok(Settings { devices, override_tensor, ..settings.clone() })
@@ -264,7 +223,6 @@ fn planned(engine: EngineId, request: RequestParts<'_>) -> Result<Plan, EngineEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bytes;
 
     /// An engine with only the required methods.
     struct Minimal;
@@ -286,11 +244,7 @@ mod tests {
         let request = RequestParts { model: &model, machine: &machine, settings: &settings };
         let plan = Minimal.plan(request).unwrap();
         assert_eq!(Minimal.summary(request, FitGoal::Most), Ok(Some(PlanSummary::of(&plan))));
-        assert_eq!(Minimal.launch(request), Ok(None));
-        assert!(Minimal.resolve(request).unwrap().is_none());
-        assert!(Minimal.formulas(&model, &plan).unwrap().is_none());
         assert!(Minimal.rule_edges(Knob::Context, &settings).is_empty());
-        assert!(Minimal.own_caches(&model, &plan.settings).unwrap().bytes > Bytes::ZERO);
     }
 
     #[test]
@@ -319,11 +273,15 @@ mod tests {
         for engine in EngineId::ALL {
             let facts = engine.facts();
             assert_eq!(facts.estimates, facts.releases.is_empty(), "{engine}: it estimates, or it runs llama.cpp");
+            assert_eq!(
+                (facts.estimates, !facts.estimates),
+                (estimating(engine).is_some(), running_llama_cpp(engine).is_some())
+            );
             assert!(!facts.starts_llama_server || facts.is_ollama, "{engine}");
             // llama.cpp cannot read a model without tensors
             if let Ok(plan) = plan(engine, &model, &machine, &settings) {
                 assert_eq!(plan.engine, engine, "a plan says whose it is");
-                assert_eq!(of(engine).formulas(&model, &plan).unwrap().is_some(), facts.estimates, "{engine}");
+                assert!(estimating(engine).is_none_or(|engine| engine.formulas(&model, &plan).is_ok()), "{engine}");
             }
         }
     }

@@ -1,8 +1,18 @@
 //! plimsoll: how far a machine may be loaded with a language model.
 //!
-//! The modules, in the order of the data flow. No module imports one further down, and import cycles stay within one
-//! folder; the one exception is that [`plan`] takes the engines' names from [`engine::id`], which imports nothing but
-//! settings.
+//! The modules, in the order of the data flow:
+//!
+//! ```text
+//! path or name -> source -> bytes -> gguf::Header -> model::Model ┐
+//!                        hardware or --gpu -> machine::Machine ───┼-> engine -> plan::Plan -> answer -> page | export | screen
+//!                        sliders or options -> Settings ──────────┘
+//! ```
+//!
+//! One direction, no way back: no module imports one further down, and files import one another only within a folder
+//! (`tests/house.rs` checks both). An engine is a pure function: no clock, file, environment or terminal. Whoever asks for
+//! many plans spreads them over cores. The terminal part is a loop: event -> keymap -> action -> `Host::update`, which
+//! returns effects as data -> effects run on threads, and the newest request of a kind wins -> one drawing for all events
+//! that came.
 //!
 //! - [`units`]: bytes, tokens and shares as types.
 //! - [`text`]: cleans text from files, networks and drivers before it is shown.

@@ -28,10 +28,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::id::EngineId;
 use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Gpu, Machine, Origin, Ram};
 use crate::model::{Model, ModelSummary};
+use crate::settings::EngineId;
 use crate::settings::InEffect;
 use crate::units::Bytes;
 

@@ -15,6 +15,7 @@
 
 mod adapter;
 mod draft;
+mod engine;
 mod fields;
 pub mod flag;
 mod in_effect;
@@ -35,6 +36,7 @@ pub use draft::LoadMode;
 pub use draft::Pooling;
 pub use draft::{DraftSettings, NgramSizes, SpecType};
 pub use draft::{ImageSize, MmprojDevice, MmprojOptions};
+pub use engine::EngineId;
 pub use fields::Settings;
 pub use flag::{Flag, VariableMeaning};
 pub use in_effect::InEffect;

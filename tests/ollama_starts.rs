@@ -137,7 +137,7 @@ fn ollamas_plans_with_projectors_are_those_of_the_starts_that_they_describe() {
                 Settings { projector: entry.projector().cloned(), ctx: Context::Tokens(16_384), ..Settings::default() };
             let request = RequestParts { model: &model, machine, settings: &settings };
             let Ok(plan) = engine::plan(EngineId::Ollama, &model, machine, &settings) else { continue };
-            let launch = engine::of(EngineId::Ollama).launch(request).unwrap().unwrap();
+            let launch = engine::running_llama_cpp(EngineId::Ollama).unwrap().launch(request).unwrap();
             let env = &launch.command.as_ref().unwrap().env;
             // a subset of the GPUs is another machine
             if launch.gpus.len() != machine.gpus.len() || launch.failures > 0 {

@@ -10,7 +10,7 @@ mod reason;
 
 use std::collections::BTreeMap;
 
-use crate::engine::{self, EngineId, PlanRequest};
+use crate::engine::{EngineId, PlanRequest};
 use crate::plan::{Outcome, Plan, Why};
 use crate::settings::{Context, DeviceName, Flag, GpuLayers, Settings, SplitMode};
 use crate::speed::terms::FITTED;
@@ -157,7 +157,7 @@ impl PlaceSearch {
         if speeds.is_none() && now.outcome() != Outcome::DoesNotFit {
             return None;
         }
-        let resolved = engine::of(request.engine).resolve(request.parts()).ok()??;
+        let resolved = request.resolved().ok()??;
         let cards = Cards::new(request, now, &resolved.gpus)?;
         let layers = Layers::new(request, now, resolved.loaded.hparams.n_layer_all);
         let request = request.changed(|settings| {

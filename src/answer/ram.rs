@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::llama_cpp::homes::Layouts;
-use crate::engine::{self, EngineId, PlanRequest};
+use crate::engine::{EngineId, PlanRequest};
 use crate::gguf::Tensor;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::TensorGroup;
@@ -177,7 +177,7 @@ fn checkpoint(request: &PlanRequest) -> Bytes {
     if !keys.any(|key| saved.iter().any(|part| key.contains(part))) {
         return Bytes::ZERO;
     }
-    let resolved = engine::of(request.engine).resolve(request.parts());
+    let resolved = request.resolved();
     let buffers = resolved.ok().flatten().and_then(|resolved| resolved.buffers().ok());
     buffers.map_or(Bytes::ZERO, |buffers| buffers.checkpoints)
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use crate::engine::llama_cpp::PlacedTensor;
-use crate::engine::{self, EngineError, PlanRequest};
+use crate::engine::{EngineError, PlanRequest};
 use crate::named::named;
 use crate::settings::{DeviceName, Flag, Settings};
 use crate::units::Bytes;
@@ -192,7 +192,7 @@ impl TensorTable {
     /// # Errors
     /// When the engine refuses the request.
     pub fn of(request: &PlanRequest, folded: bool) -> Result<Option<Self>, EngineError> {
-        let Some(resolved) = engine::of(request.engine).resolve(request.parts())? else { return Ok(None) };
+        let Some(resolved) = request.resolved()? else { return Ok(None) };
         let ram = request.machine.gpus.len();
         let name = |index: usize| request.model.header.tensors.get(index).map_or("", |tensor| &*tensor.name);
         let located = |tensor: PlacedTensor| {

@@ -13,7 +13,7 @@ use super::surroundings::ProgressLine;
 use super::value::Interval;
 use crate::answer::KnobLimits;
 use crate::answer::best::Floors;
-use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, RequestParts, ServerStarts};
+use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, ServerStarts};
 use crate::export::ModelSource;
 use crate::hardware::remembered::{SavedMachines, THIS_MACHINE};
 use crate::hardware::{CollectorResult, DetectOptions, Detected, watch};
@@ -343,11 +343,8 @@ impl ResolvedArgs {
     }
 
     /// The starts of llama-server for the plan.
-    pub(super) fn starts(&self, model: &PreparedModel) -> Result<Option<ServerStarts>, CliError> {
-        let (engine, request) =
-            (engine::of(self.engine), RequestParts { model, machine: &self.machine, settings: &self.settings });
-        let failures = engine.launch(request)?.map_or(0, |launch| launch.failures);
-        Ok(engine.starts(request, failures)?)
+    pub(super) fn starts(&self, model: &Arc<PreparedModel>) -> Result<Option<ServerStarts>, CliError> {
+        Ok(self.request(model).starts()?)
     }
 
     /// The limits of the knobs of `plan`.

@@ -1,7 +1,7 @@
 //! The versions of Ollama with which an estimator was compared, and what others do otherwise.
 
-use super::id::EngineId;
 use crate::plan::{Confidence, Plan, Uncertainty};
+use crate::settings::EngineId;
 use crate::settings::OllamaVersion;
 
 /// The versions whose arithmetic an engine has.

@@ -18,12 +18,12 @@ mod table;
 
 use std::borrow::Cow;
 
-use super::Engine;
 use super::admission::{Admission, requiring_full};
 use super::compared::{ComparedVersions, VersionDifference, version};
-use super::id::EngineError;
+use super::contract::Engine;
 use super::plan_request::RequestParts;
 use super::request::{self, local_gpus_only};
+use crate::engine::error::EngineError;
 use crate::gguf::Tensor;
 use crate::machine::{Backend, Gpu, Machine};
 use crate::model::{Model, TensorGroup};
@@ -127,21 +127,31 @@ impl Engine for Estimator {
     fn loads<'m>(&self, model: &'m Model, settings: &Settings) -> Cow<'m, Model> {
         request::loads(model, settings)
     }
-
-    fn formulas(&self, model: &Model, plan: &Plan) -> Result<Option<PlanFormulas>, EngineError> {
-        PlanFormulas::of(&ModelFacts::of(model, self.release)?, model, plan).map(Some)
-    }
-
-    fn tensor_bytes(&self, tensor: &Tensor) -> u64 {
-        self.release.tensor_bytes(tensor)
-    }
-
-    fn own_caches(&self, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
-        Ok(kv_cache::caches(model, &ModelFacts::of(model, self.release)?, effect))
-    }
 }
 
 impl Estimator {
+    /// The formulas behind `plan`, which is a plan of the `model` that it [loads](Engine::loads).
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn formulas(&self, model: &Model, plan: &Plan) -> Result<PlanFormulas, EngineError> {
+        PlanFormulas::of(&ModelFacts::of(model, self.release)?, model, plan)
+    }
+
+    /// Bytes of a tensor by its own count.
+    pub fn tensor_bytes(&self, tensor: &Tensor) -> u64 {
+        self.release.tensor_bytes(tensor)
+    }
+
+    /// The caches that the Ollama engine of the same period would allocate for `model` with the settings in effect,
+    /// whether the model requires that engine or not.
+    ///
+    /// # Errors
+    /// When the header lacks a key that Ollama requires.
+    pub fn own_caches(&self, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
+        Ok(kv_cache::caches(model, &ModelFacts::of(model, self.release)?, effect))
+    }
+
     /// How this release classifies `model`.
     ///
     /// # Errors

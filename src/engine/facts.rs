@@ -1,12 +1,12 @@
 //! Facts about an engine that do not depend on the model, so that no caller has to compare engine names.
 
-use super::id::EngineId;
 use super::knobs::KnobCondition::{
     Always, Draft, Experts, Generates, ImageTokens, KvCache, Never, OneCacheType, Projector, Raw, SeveralGpus,
     TwoCacheTypes,
 };
 use super::knobs::{KnobCondition, KnobContext};
 use crate::machine::Machine;
+use crate::settings::EngineId;
 use crate::settings::knob::Knob;
 use crate::settings::{Flag, Release, Settings};
 

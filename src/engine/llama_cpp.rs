@@ -37,9 +37,11 @@ mod tensor_split;
 pub(super) mod transformer;
 pub mod weights;
 
-use super::Engine;
 use super::admission::Admission;
-use super::id::{EngineError, FitGoal, Launch};
+use super::contract::{Engine, RunsLlamaCpp};
+use super::error::EngineError;
+use super::goal::FitGoal;
+use super::launch::Launch;
 use super::plan_request::RequestParts;
 use super::preflight::Preflight;
 use crate::plan::{Plan, PlanSummary};
@@ -75,23 +77,25 @@ impl Engine for LlamaCpp {
         preflight(RequestParts { settings: &request.settings.as_program(), ..request }).map(Some)
     }
 
-    fn launch(&self, RequestParts { machine, settings, .. }: RequestParts<'_>) -> Result<Option<Launch>, EngineError> {
+    /// A server that does not take other models into account.
+    fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError> {
+        let plan = self.plan(request)?;
+        Ok(plan.refusal.clone().map_or_else(|| Admission::load(plan), Admission::Refused))
+    }
+}
+
+impl RunsLlamaCpp for LlamaCpp {
+    fn launch(&self, RequestParts { machine, settings, .. }: RequestParts<'_>) -> Result<Launch, EngineError> {
         // a list of devices names them among all
         let gpus =
             if settings.devices.is_some() { (0..machine.gpus.len()).collect() } else { devices::usual_gpus(machine) };
         let seen = settings.seen_by_server(&gpus, |name| devices::gpu(machine, name).ok());
         let options = seen.map_err(EngineError::Settings)?;
-        Ok(Some(Launch { options, gpus, command: None, failures: 0 }))
+        Ok(Launch { options, gpus, command: None, failures: 0 })
     }
 
-    fn resolve(&self, request: RequestParts<'_>) -> Result<Option<ResolvedRequest>, EngineError> {
-        resolve(RequestParts { settings: &request.settings.as_program(), ..request }).map(Some)
-    }
-
-    /// A server that does not take other models into account.
-    fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError> {
-        let plan = self.plan(request)?;
-        Ok(plan.refusal.clone().map_or_else(|| Admission::load(plan), Admission::Refused))
+    fn resolve(&self, request: RequestParts<'_>) -> Result<ResolvedRequest, EngineError> {
+        resolve(RequestParts { settings: &request.settings.as_program(), ..request })
     }
 }
 

@@ -12,15 +12,19 @@ mod starts;
 use std::collections::BTreeMap;
 
 use super::admission::Admission;
-use super::id::{EngineError, EngineId, FitGoal, Launch, ServerStarts};
+use super::contract::{Engine, RunsLlamaCpp};
+use super::error::EngineError;
+use super::goal::FitGoal;
+use super::launch::{Launch, ServerStarts};
+use super::llama_cpp;
 use super::llama_cpp::PreparedModel;
 use super::llama_cpp::ResolvedRequest;
 use super::plan_request::RequestParts;
 use super::preflight::Preflight;
 use super::request::{self, local_gpus_only};
-use super::{Engine, llama_cpp};
 use crate::machine::{DeviceKind, Machine};
 use crate::plan::{Confidence, DevicePlan, Plan, PlanSummary, Totals, Uncertainty, Verdict, Why};
+use crate::settings::EngineId;
 use crate::settings::knob::Knob;
 use crate::settings::{Context, GpuLayers, InEffect, NearestRelease, Settings};
 use server_launch::{Retry, ServerLaunch};
@@ -65,26 +69,6 @@ impl Engine for Ollama {
         Ok(Some(preflight))
     }
 
-    fn launch(&self, request: RequestParts<'_>) -> Result<Option<Launch>, EngineError> {
-        let machine = &local_gpus_only(request.machine)?;
-        let ServerLaunch { options, gpus, start, failures, .. } = last_start(RequestParts { machine, ..request })?;
-        Ok(Some(Launch { options, gpus, command: Some(start.command), failures }))
-    }
-
-    fn starts(&self, request: RequestParts<'_>, failures: usize) -> Result<Option<ServerStarts>, EngineError> {
-        let machine = local_gpus_only(request.machine)?;
-        starts::starts(request.model, &machine, request.settings, failures).map(Some)
-    }
-
-    fn resolve(&self, request: RequestParts<'_>) -> Result<Option<ResolvedRequest>, EngineError> {
-        let (model, machine) = (request.model, &local_gpus_only(request.machine)?);
-        let start = last_start(RequestParts { machine, ..request })?;
-        let resolve =
-            |settings: &Settings| llama_cpp::resolve(RequestParts { model, machine: &start.machine, settings });
-        let (resolved, _) = accepted(&start, resolve)?;
-        Ok(Some(resolved.among(&start.gpus)))
-    }
-
     fn admit(&self, request: RequestParts<'_>) -> Result<Admission, EngineError> {
         // what goes before is decided by the scheduler, which knows the loaded models
         self.plan(request).map(Admission::load)
@@ -100,6 +84,28 @@ impl Engine for Ollama {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+impl RunsLlamaCpp for Ollama {
+    fn launch(&self, request: RequestParts<'_>) -> Result<Launch, EngineError> {
+        let machine = &local_gpus_only(request.machine)?;
+        let ServerLaunch { options, gpus, start, failures, .. } = last_start(RequestParts { machine, ..request })?;
+        Ok(Launch { options, gpus, command: Some(start.command), failures })
+    }
+
+    fn starts(&self, request: RequestParts<'_>, failures: usize) -> Result<Option<ServerStarts>, EngineError> {
+        let machine = local_gpus_only(request.machine)?;
+        starts::starts(request.model, &machine, request.settings, failures).map(Some)
+    }
+
+    fn resolve(&self, request: RequestParts<'_>) -> Result<ResolvedRequest, EngineError> {
+        let (model, machine) = (request.model, &local_gpus_only(request.machine)?);
+        let start = last_start(RequestParts { machine, ..request })?;
+        let resolve =
+            |settings: &Settings| llama_cpp::resolve(RequestParts { model, machine: &start.machine, settings });
+        let (resolved, _) = accepted(&start, resolve)?;
+        Ok(resolved.among(&start.gpus))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::id::EngineId;
 use super::llama_cpp::PreparedModel;
 use crate::machine::Machine;
 use crate::model::mixture::Quantisation;
+use crate::settings::EngineId;
 use crate::settings::Settings;
 
 /// Engine, model, machine and settings. Cheap to clone.

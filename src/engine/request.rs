@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::estimator::{OllamaKeys, OllamaRelease};
-use super::id::EngineError;
+use crate::engine::error::EngineError;
 use crate::machine::{Machine, check_count, rpc};
 use crate::model::Model;
 use crate::plan::Plan;

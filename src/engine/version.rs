@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::id::EngineId;
+use crate::settings::EngineId;
 
 use crate::settings::{Release, Settings};
 

@@ -6,7 +6,7 @@ use super::{ExportInput, ModelLocation};
 use crate::answer::place::Placed;
 use crate::answer::verdict;
 use crate::engine::PlanRequest;
-use crate::engine::{self, EngineId, Launch, ServerCommand};
+use crate::engine::{EngineId, Launch, ServerCommand};
 use crate::machine::{Machine, rpc};
 use crate::plan::Plan;
 use crate::settings::{Context, Flag, GpuLayers, InEffect, MmprojDevice, Outputs, Settings};
@@ -67,8 +67,7 @@ fn complete(input: &ExportInput<'_>, server: &ServerCommand) -> Result<String, S
 /// # Errors
 /// One sentence, if llama-server refuses the settings, or a path would become another one.
 pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
-    let PlanRequest { engine, .. } = input.request;
-    let launched = engine::of(*engine).launch(input.request.parts()).map_err(|error| error.to_string())?;
+    let launched = input.request.launch().map_err(|error| error.to_string())?;
     if let Some(server) = launched.as_ref().and_then(|launch| launch.command.as_ref()) {
         return complete(input, server);
     }
@@ -86,7 +85,7 @@ pub fn command_words(input: &ExportInput<'_>) -> Result<(String, Vec<String>), S
     if *engine != EngineId::LlamaCpp {
         return Err(format!("{engine} starts its servers itself: use --engine llama.cpp"));
     }
-    let launched = engine::of(*engine).launch(input.request.parts()).map_err(|error| error.to_string())?;
+    let launched = input.request.launch().map_err(|error| error.to_string())?;
     words(input, launched)
 }
 

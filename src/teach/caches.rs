@@ -138,9 +138,10 @@ impl CachesPage {
         let of_draft = plan.parts.iter().filter(|part| part.kind == PartKind::Draft);
         let draft: Bytes = of_draft.flat_map(|part| &part.devices).map(|memory| memory.cache).sum();
         let memory = llama_cpp::cache_layout(&request.model, plan, &request.settings);
-        let engine = engine::of(plan.engine);
-        let loaded = engine.loads(&request.model, &request.settings);
-        let own = engine.own_caches(&loaded, &with_context_per_sequence(plan));
+        let loaded = engine::of(plan.engine).loads(&request.model, &request.settings);
+        // of an engine that runs llama.cpp, those of the last release that would not
+        let estimator = engine::estimating(plan.engine).unwrap_or(&engine::estimator::OLLAMA_024);
+        let own = estimator.own_caches(&loaded, &with_context_per_sequence(plan));
         let (memory, own) = match (memory, own) {
             (Err(_), Err(error)) => return Err(error),
             (memory, own) => (memory.ok(), own.ok()),

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::caches;
+use crate::engine::Engine as _;
 use crate::engine::formulas::{
     BranchRule, CacheFormula, Expr, GraphRule, Letter, LetterValues, PlanFormulas, TermRule,
 };
@@ -147,12 +148,12 @@ impl FormulasPage {
     fn alone(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
         let PlanRequest { model, settings, .. } = request;
         let weights = weights(model, plan);
-        let engine = engine::of(plan.engine);
-        let Some(formulas) = engine.formulas(&engine.loads(model, settings), plan)? else {
+        let Some(engine) = engine::estimating(plan.engine) else {
             let (caches, legend) = allocated_caches(model, plan, settings)?;
             let whole = whole(plan, vec![weights, caches, compute_buffers(plan)]);
             return Ok(Self { legend, whole, contests: Vec::new(), versus: None });
         };
+        let formulas = engine.formulas(&engine.loads(model, settings), plan)?;
         let contests = crossover::crossovers(plan, settings, &formulas);
         let caches = caches(plan, &formulas);
         let whole = whole(plan, vec![weights, caches, graphs(plan, &formulas)]);
@@ -361,11 +362,11 @@ fn group(name: String, bytes: Bytes, classes: &[TensorClass<'_>]) -> FormulaNode
 
 fn classes<'m>(plan: &Plan, tensors: impl Iterator<Item = &'m Tensor>) -> Vec<TensorClass<'m>> {
     let mut classes: Vec<TensorClass<'m>> = Vec::new();
-    let engine = engine::of(plan.engine);
+    let estimator = engine::estimating(plan.engine);
     for tensor in tensors {
         let name = role(&tensor.name);
         let elements = tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
-        let bytes = Bytes(engine.tensor_bytes(tensor));
+        let bytes = estimator.map_or(tensor.bytes, |estimator| Bytes(estimator.tensor_bytes(tensor)));
         match classes.iter_mut().find(|kind| kind.name == name && kind.ty == tensor.ty && kind.elements == elements) {
             Some(kind) => {
                 kind.count += 1;

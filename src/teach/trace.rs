@@ -5,8 +5,8 @@ use crate::engine::PlanRequest;
 use crate::engine::ggml::schedule::PassTrace as Passes;
 use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
 use crate::engine::ggml::{BackendRef, Graph};
-use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown, ResolvedRequest};
-use crate::engine::{self, EngineError, EngineId, RequestParts};
+use crate::engine::llama_cpp::{AllocationDetails, LlamaCpp, MemoryBreakdown, ResolvedRequest};
+use crate::engine::{EngineError, RequestParts, RunsLlamaCpp as _};
 use crate::plan::{PartKind, Plan};
 use crate::settings::{Context, GpuLayers, Settings};
 use crate::units::{Bytes, Tokens};
@@ -95,7 +95,7 @@ impl Trace {
     /// # Errors
     /// If llama.cpp refuses the model or the settings.
     pub fn of(request: &PlanRequest, plan: &Plan, phase: Phase) -> Result<Self, EngineError> {
-        let own = engine::of(request.engine).resolve(request.parts())?;
+        let own = request.resolved()?;
         let (resolved, remark) = match own {
             Some(resolved) => (resolved, beside(plan)),
             None => of_llama_cpp(request, plan)?,
@@ -148,9 +148,7 @@ impl Trace {
 fn of_llama_cpp(request: &PlanRequest, plan: &Plan) -> Result<(ResolvedRequest, Option<String>), EngineError> {
     let settings = llama_cpp_settings(plan, &request.settings);
     let parts = RequestParts { settings: &settings, ..request.parts() };
-    let resolved = engine::of(EngineId::LlamaCpp).resolve(parts)?;
-    let mut resolved =
-        resolved.ok_or_else(|| EngineError::Settings("llama.cpp builds no graph for this".to_owned()))?;
+    let mut resolved = LlamaCpp.resolve(parts)?;
     if plan.offloaded > 0 && resolved.gpus.len() > 1 {
         let layers = |gpu: &usize| plan.devices.get(*gpu).map_or(0, |device| device.layers.len());
         resolved.spread.tensor_split = resolved.gpus.iter().map(|gpu| layers(gpu) as f32).collect();

@@ -1,7 +1,7 @@
 //! Which tensors are where.
 
 use plimsoll::answer::tensors::{TensorRow, TensorTable};
-use plimsoll::engine::{self, EngineId, PlanRequest};
+use plimsoll::engine::{EngineId, PlanRequest};
 use plimsoll::plan::PartKind;
 use plimsoll::settings::{GpuLayers, Settings};
 use plimsoll::units::Bytes;
@@ -57,7 +57,7 @@ fn without_overrides_tensors_are_where_they_are_by_themselves() {
     for name in support::names_in(&["models"]) {
         let settings = Settings { gpu_layers: GpuLayers::Count(9), ..Settings::default() };
         let request = request(&name, &[24, 12], settings);
-        let Ok(Some(resolved)) = engine::of(request.engine).resolve(request.parts()) else { continue };
+        let Ok(Some(resolved)) = request.resolved() else { continue };
         let moved: Vec<_> = resolved.tensors(2).into_iter().filter(|tensor| tensor.device != tensor.own).collect();
         assert!(moved.is_empty(), "{name}: {moved:?}");
     }

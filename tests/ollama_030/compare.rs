@@ -37,7 +37,8 @@ pub fn differences(line: &Line, models: &mut Models) -> Vec<Difference> {
     let model = models.of(name);
     let failures = usize::try_from(request["fail"].as_u64().unwrap_or(0)).unwrap();
     let starts = line.settings(0).and_then(|settings| {
-        let starts = engine::of(EngineId::Ollama)
+        let starts = engine::running_llama_cpp(EngineId::Ollama)
+            .unwrap()
             .starts(RequestParts { model, machine: &line.machine, settings: &settings }, failures);
         starts.map_err(|error| error.to_string())
     });

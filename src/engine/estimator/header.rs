@@ -4,12 +4,13 @@
 use super::formulas::{Letter, LetterValues, Source};
 use super::table::{FLASH_BY_DEFAULT, LOADED, OWN_ENGINE};
 use crate::engine::backend;
-use crate::engine::id::{EngineError, EngineId};
+use crate::engine::error::EngineError;
 use crate::engine::request::ONE_SEQUENCE;
 use crate::gguf::{ElementType, Elements, GgmlType, Tensor, Value};
 use crate::machine::Gpu;
 use crate::model::{Model, TensorGroup};
 use crate::settings::CacheType;
+use crate::settings::EngineId;
 
 /// A release of Ollama that reads headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

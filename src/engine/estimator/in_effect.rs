@@ -2,7 +2,7 @@
 //! Source: `server/routes.go`, `server/sched.go`, `llm/server.go` and `llm/memory.go`, Ollama, August 2025 and May 2026.
 
 use super::header::{ModelFacts, OllamaRelease};
-use crate::engine::id::EngineError;
+use crate::engine::error::EngineError;
 use crate::engine::request;
 use crate::machine::{Backend, Gpu, Machine};
 use crate::model::Model;

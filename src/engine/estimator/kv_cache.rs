@@ -264,7 +264,7 @@ mod tests {
         let model = fixtures::model("gemma2", &[HEADS, window]);
         let found = |settings: &Settings| {
             let effect = plan(EngineId::Ollama024, &model, settings).settings;
-            crate::engine::of(EngineId::Ollama024).own_caches(&model, &effect).unwrap()
+            crate::engine::estimator::OLLAMA_024.own_caches(&model, &effect).unwrap()
         };
         let one = found(&settings(8192));
         let kinds = one.kinds();
@@ -367,7 +367,7 @@ mod tests {
         let model = fixtures::model("llama", &[HEADS]);
         assert_eq!(plan(EngineId::Ollama024, &model, &settings(4096)).own_caches, None);
         let effect = plan(EngineId::Ollama024, &model, &settings(4096)).settings;
-        assert_eq!(crate::engine::of(EngineId::Ollama024).own_caches(&model, &effect).unwrap().layers.len(), 4);
+        assert_eq!(crate::engine::estimator::OLLAMA_024.own_caches(&model, &effect).unwrap().layers.len(), 4);
         assert!(
             plan(EngineId::Ollama024, &fixtures::model("gemma3", &[]), &settings(4096))
                 .notes

@@ -6,7 +6,7 @@ use super::formulas::{DivisionByZero, Expr, GraphRule, Letter, LetterValues, Ter
 use super::header::{ModelFacts, ModelTraits, OllamaKeys, OllamaRelease};
 use super::table::{self, GRAPHS, GraphRow, OTHERS, PARTIAL_OF_OTHERS, VISION};
 use crate::engine::backend;
-use crate::engine::id::EngineError;
+use crate::engine::error::EngineError;
 use crate::machine::Backend;
 use crate::model::{Model, TensorGroup};
 use crate::plan::{GraphPlan, GraphSize, GraphUse, Plan, Symbol, Term};

@@ -4,9 +4,9 @@
 use super::loaded::LoadedModel;
 use super::placement::Placement;
 use super::weights::Weight;
+use crate::engine::error::EngineError;
 use crate::engine::ggml::tensor::BackendId;
 use crate::engine::ggml::{BackendRef, Tensor, Type};
-use crate::engine::id::EngineError;
 use crate::gguf::Header;
 use crate::settings::{Lora, LoraPair, LoraPairs, Settings};
 

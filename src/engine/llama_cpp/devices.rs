@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::release::ReleaseTraits;
+use crate::engine::error::EngineError;
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::backend::cuda::MatrixUnits;
 use crate::engine::ggml::backend::{Cuda, Metal, Plain, Remote, Sycl, Vulkan};
 use crate::engine::ggml::tensor::{BackendId, NO_BACKEND};
-use crate::engine::id::EngineError;
 use crate::machine::budget::VulkanLimits;
 use crate::machine::{Backend, Gpu, Machine, Os, check_count, presets};
 use crate::settings::{DeviceName, Settings, SplitMode};

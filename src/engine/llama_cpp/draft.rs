@@ -13,7 +13,7 @@ use super::placement::LayerSplit;
 use super::prepared::PreparedModel;
 use super::release::ReleaseTraits;
 use super::speculation::Speculation;
-use crate::engine::id::EngineError;
+use crate::engine::error::EngineError;
 use crate::machine::Machine;
 use crate::settings::{CacheType, DeviceName, GpuLayers, Settings, SpecType, SplitMode};
 

@@ -1,6 +1,6 @@
 //! Why llama.cpp would not load a model, or not with these settings.
 
-use crate::engine::id::EngineError;
+use crate::engine::error::EngineError;
 
 /// A refusal: caused by the model or by the settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

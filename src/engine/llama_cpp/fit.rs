@@ -13,7 +13,7 @@ use super::measure::{MeasuredGraphs, Measurer, MemoryBreakdown, Reservation};
 use super::placement::{BlockOverride, LayerSplit, OverrideGroup, Placement};
 use super::release::FitContext;
 use crate::engine::ggml::tensor::BackendId;
-use crate::engine::id::FitGoal;
+use crate::engine::goal::FitGoal;
 use crate::machine::CpuInstructions;
 use crate::settings::FlashAttn;
 

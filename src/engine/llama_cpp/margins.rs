@@ -7,7 +7,7 @@
 //! the first GPU keeps free what is in RAM, and nobody what is on the last GPU.
 
 use super::devices;
-use crate::engine::id::EngineError;
+use crate::engine::error::EngineError;
 use crate::machine::{Backend, Machine};
 use crate::plan::{FitMargin, MarginShare, PartKind};
 use crate::settings::Settings;

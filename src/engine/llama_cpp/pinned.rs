@@ -3,7 +3,7 @@
 
 use super::placement::BlockOverride;
 use super::resolved::ResolvedRequest;
-use crate::engine::id::EngineError;
+use crate::engine::error::EngineError;
 use crate::settings::{Context, DeviceName, Flag, GpuLayers, Settings, SplitMode};
 
 impl ResolvedRequest {

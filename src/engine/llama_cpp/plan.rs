@@ -26,9 +26,10 @@ use super::release::{CONTEXT_BEFORE_FIT, Change, ReleaseTraits, RulesRead};
 use super::resolved::ResolvedRequest;
 use super::speculation::Speculation;
 use super::tensor_split::{self, TensorSplit};
+use crate::engine::error::EngineError;
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::backend::Cpu;
-use crate::engine::id::{EngineError, EngineId, FitGoal};
+use crate::engine::goal::FitGoal;
 use crate::engine::plan_request::RequestParts;
 use crate::engine::preflight::{Preflight, UpperBound};
 use crate::machine::budget::CopiedCache;
@@ -37,6 +38,7 @@ use crate::plan::{
     BufferUse, Confidence, DevicePlan, FitMargin, GraphPlan, GraphSize, GraphUse, LargestBuffer, LayerPlan, Part,
     PartKind, PartMemory, Peak, Plan, PlanSummary, Reserve, Term, Totals, Uncertainty, Verdict, Why,
 };
+use crate::settings::EngineId;
 use crate::settings::{
     CacheType, Context, FlashAttn, GpuLayers, InEffect, LlamaProgram, LoadMode, Outputs, PROMPT_CACHE, Pooling,
     Settings, SplitMode,

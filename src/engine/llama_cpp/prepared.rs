@@ -12,7 +12,7 @@ use super::loader;
 use super::release::ReleaseTraits;
 use super::speculation::Speculation;
 use super::weights::{LlmTensor, Weights};
-use crate::engine::id::EngineError;
+use crate::engine::error::EngineError;
 use crate::gguf::{Header, Value};
 use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;

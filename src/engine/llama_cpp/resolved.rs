@@ -8,9 +8,9 @@ use super::loaded::LoadedModel;
 use super::measure::{AllocationDetails, MemoryBreakdown, Reservation};
 use super::placement::{LayerSplit, PlacedTensor};
 use super::weights::{LlmTensor, TensorSuffix};
+use crate::engine::error::EngineError;
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::schedule::PassTrace;
-use crate::engine::id::EngineError;
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
 

@@ -5,7 +5,7 @@
 use super::devices::Device;
 use super::release::ReleaseTraits;
 use super::weights::{LlmTensor, TensorSuffix, Weight};
-use crate::engine::id::EngineError;
+use crate::engine::error::EngineError;
 use crate::machine::{Backend, Machine};
 use crate::settings::SplitMode;
 

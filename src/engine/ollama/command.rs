@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use super::discovery::{ROCM, VULKAN};
 use super::server_launch::Decisions;
+use crate::engine::error::EngineError;
 use crate::engine::estimator::{OllamaKeys, OllamaRelease};
-use crate::engine::id::{EngineError, ServerCommand};
+use crate::engine::launch::ServerCommand;
 use crate::machine::{Backend, Os};
 use crate::model::Model;
 use crate::settings::ollama::DraftModel;

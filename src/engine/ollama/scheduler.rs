@@ -6,10 +6,12 @@ use super::discovery::{CountedGpu, discover, share};
 use super::llama_cpp;
 use super::release::ReleaseTraits;
 use super::server_launch::{self, Retry, ServerLaunch};
-use crate::engine::id::{EngineError, EngineId, ServerStart};
+use crate::engine::error::EngineError;
+use crate::engine::launch::ServerStart;
 use crate::engine::llama_cpp::PreparedModel;
 use crate::engine::plan_request::RequestParts;
 use crate::machine::{Machine, Os};
+use crate::settings::EngineId;
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
 

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use super::command::ProjectorArgument;
 use super::discovery::{CountedGpu, Discovery, GpuSelection, SelectionInputs, available, discover, select_gpus, share};
 use super::release::ReleaseTraits;
+use crate::engine::error::EngineError;
 use crate::engine::estimator::{OllamaKeys, OllamaRelease};
-use crate::engine::id::{EngineError, EngineId, ServerStart};
+use crate::engine::launch::ServerStart;
 use crate::engine::llama_cpp::architectures::is_known;
 use crate::engine::request;
 use crate::machine::{Backend, Gpu, Machine, Os};
 use crate::model::Model;
+use crate::settings::EngineId;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::settings::{

@@ -2,7 +2,8 @@
 //! Source: `load` and `reduceAutoNumCtxForLoadOOM`, `server/sched.go`, and `llm/llama_server.go`, Ollama, August 2026.
 
 use super::server_launch::{self, Retry, ServerLaunch};
-use crate::engine::id::{CountedDevice, EngineError, ServerStarts};
+use crate::engine::error::EngineError;
+use crate::engine::launch::{CountedDevice, ServerStarts};
 use crate::engine::request;
 use crate::machine::{DeviceKind, Machine};
 use crate::model::Model;

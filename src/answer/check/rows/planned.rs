@@ -6,7 +6,7 @@ use super::{ALL, CPU};
 use crate::answer::check::{CheckedTerm, Compared, Part};
 use crate::engine::llama_cpp::homes::WeightsInRam;
 use crate::engine::llama_cpp::{RequestBuffers, Reservation};
-use crate::engine::{EngineError, PlanRequest, of};
+use crate::engine::{EngineError, PlanRequest};
 use crate::observed::Mib;
 use crate::plan::{DevicePlan, PartKind};
 use crate::settings::SplitMode;
@@ -48,11 +48,10 @@ pub struct Shown<'a> {
 /// As [`crate::engine::Engine::plan`].
 pub fn plan(request: &PlanRequest, shown: Shown<'_>) -> Result<Planned, EngineError> {
     let name = |gpu: usize| shown.names.get(gpu).cloned().unwrap_or_else(|| format!("GPU{gpu}"));
-    let engine = of(request.engine);
     let mut terms = BTreeMap::new();
     // its buffers are of all GPUs together
     let by_tensors = request.settings.split_mode == SplitMode::Tensor;
-    if let Some(resolved) = engine.resolve(request.parts())?.filter(|_| !by_tensors) {
+    if let Some(resolved) = request.resolved()?.filter(|_| !by_tensors) {
         let buffers = resolved.buffers()?;
         let mut measured: BTreeMap<String, Mib> = BTreeMap::new();
         if shown.measured {

@@ -1,96 +1,18 @@
-//! Names, errors and small types of engines, which other modules may use without the engines themselves.
+//! How llama-server is started.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::machine::{Backend, Machine};
 use crate::settings::Settings;
 use crate::units::Bytes;
-use schemars::JsonSchema;
-use serde::Serialize;
-
-/// Defines the engines, one line each in the order offered: variant, name on the command line and in JSON, and title.
-macro_rules! engines {
-    ($($(#[$meta:meta])* $id:ident: $name:literal, $title:literal;)+) => {
-        /// The engines that this version knows.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-        pub enum EngineId {
-            $($(#[$meta])* $id,)+
-        }
-
-        impl EngineId {
-            /// All engines, in the order offered.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$id),+];
-
-            /// Name on the command line and in JSON.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$id => $name,)+ }
-            }
-
-            /// Name on the screen.
-            pub const fn title(self) -> &'static str {
-                match self { $(Self::$id => $title,)+ }
-            }
-        }
-    };
-}
-
-engines! {
-    /// Ollama from 0.30, which starts llama-server.
-    #[default]
-    Ollama: "ollama", "Ollama ≥ 0.30";
-    /// llama-server, with memory as llama.cpp allocates it.
-    LlamaCpp: "llama.cpp", "llama.cpp";
-    /// Ollama up to 0.24, with its own estimator.
-    Ollama024: "ollama-0.24", "Ollama ≤ 0.24";
-    /// Ollama up to 0.11, with the estimator before that.
-    Ollama011: "ollama-0.11", "Ollama ≤ 0.11";
-}
-
-impl fmt::Display for EngineId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for EngineId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|engine| engine.name() == text).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|engine| engine.name()).collect();
-            format!("unknown engine '{text}': use {}", names.join(" or "))
-        })
-    }
-}
-
-/// Why an engine cannot make a plan. (A model that does not fit has a plan, whose verdict reports that.)
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EngineError {
-    /// The model's header lacks what this engine needs; exit status 3.
-    #[error("{0}")]
-    Model(String),
-    /// The engine refuses these settings; exit status 2.
-    #[error("{0}")]
-    Settings(String),
-}
-
-/// What the caller of a summary is interested in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FitGoal {
-    /// As many layers on GPUs as possible.
-    Most,
-    /// All layers on GPUs or nothing: if not all fit, the engine may stop before it has placed as many as possible.
-    AllLayers,
-    /// All in VRAM or nothing, likewise.
-    Vram,
-}
 
 /// How llama-server is started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// Its options, as settings of [`EngineId::LlamaCpp`].
+    /// Its options, as settings of [`crate::settings::EngineId::LlamaCpp`].
     pub options: Settings,
     /// The GPUs visible to it, as indices in the machine.
     pub gpus: Vec<usize>,
