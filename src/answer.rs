@@ -7,7 +7,9 @@
 pub mod best;
 pub mod change;
 pub mod check;
+pub mod cliffs;
 pub mod compare;
+pub mod largest;
 pub mod limits;
 pub mod live;
 pub mod need;
@@ -15,6 +17,7 @@ pub mod parts;
 pub mod place;
 pub mod quality;
 pub mod ram;
+mod remedy;
 mod search;
 pub mod sweep;
 pub mod tensors;
@@ -37,7 +40,7 @@ use crate::units::Bytes;
 pub use change::CacheTypeCost;
 pub use change::Change;
 pub use limits::KnobLimits;
-pub use limits::Remedy;
+pub use remedy::Remedy;
 pub use verdict::FitSummary;
 
 impl PlanRequest {

@@ -23,12 +23,14 @@ pub mod knob;
 pub mod ollama;
 mod option;
 mod placement;
+mod program;
 pub mod program_defaults;
 mod programs;
 mod release;
 pub mod seen;
 mod turn;
 mod values;
+pub mod written;
 
 pub use adapter::{KvOverride, Lora, LoraPair, LoraPairs};
 pub use draft::LlamaProgram;

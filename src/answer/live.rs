@@ -9,7 +9,7 @@ use super::ram::RamUse;
 use crate::engine::PlanRequest;
 use crate::observed::sample::{Course, Listed, ProgramSample, RAM};
 use crate::plan::Plan;
-use crate::settings::flag::NO_LIMIT;
+use crate::settings::written::NO_LIMIT;
 use crate::units::{Bytes, Tokens};
 
 /// Differences below this are not named: pages of the program come and go.

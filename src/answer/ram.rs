@@ -9,7 +9,7 @@ use crate::gguf::Tensor;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::TensorGroup;
 use crate::plan::{BufferUse, DevicePlan, LargestBuffer, LayerPlan, Plan, Why};
-use crate::settings::flag::NO_LIMIT;
+use crate::settings::written::NO_LIMIT;
 use crate::settings::{CHECKPOINTS, LoadMode};
 use crate::units::Bytes;
 

@@ -6,7 +6,8 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::limits::{COMMON_QUANTISATIONS, Cliff};
+use super::cliffs::Cliff;
+use super::largest::COMMON_QUANTISATIONS;
 use crate::engine::{EngineError, PlanRequest, PreparedModel};
 use crate::gguf::FileType;
 use crate::machine::DeviceKind;

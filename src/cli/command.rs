@@ -10,7 +10,8 @@ use super::args::{CheckArgs, Cli, CommandArgs, KnobArgs, MachineArgs, PlanArgs, 
 use super::error::CliError;
 use crate::command::{self, OtherOptions, Router, Start};
 use crate::files::{self, Within};
-use crate::settings::flag::{Takes, is_on};
+use crate::settings::flag::Takes;
+use crate::settings::written::is_on;
 use crate::settings::{Flag, GivenOption, ListedKind, ServerOption};
 
 /// The arguments as clap takes them.

@@ -14,7 +14,8 @@ use crate::export::Scenario;
 use crate::files;
 use crate::machine::drivers;
 use crate::machine::spec::MachineSpec;
-use crate::settings::flag::{Takes, is_on};
+use crate::settings::flag::Takes;
+use crate::settings::written::is_on;
 use crate::settings::{OllamaVersion, ServerOption};
 use crate::source::roots;
 

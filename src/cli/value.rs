@@ -20,7 +20,7 @@ use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::teach::Page;
 
-pub(super) use crate::settings::flag::{context, count, layers, mebibytes};
+pub(super) use crate::settings::written::{context, count, layers, mebibytes};
 
 /// A polling interval; `None` for off.
 #[derive(Clone, Copy, Debug)]

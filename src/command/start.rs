@@ -11,8 +11,9 @@ use super::spent;
 use crate::budget::{Budget, Spend};
 use crate::engine::EngineId;
 use crate::machine::spec::RamLimit;
-use crate::settings::flag::{Takes, is_on};
+use crate::settings::flag::Takes;
 use crate::settings::ollama::is_inherited;
+use crate::settings::written::is_on;
 use crate::settings::{Flag, GivenOption, LlamaProgram, ProgramDefaults, ServerOption, Settings};
 
 /// Bytes of the values that an option has together, where each adds to those before it.

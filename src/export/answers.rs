@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::{ModelSource, PlanRecord, PlanSource};
 use crate::answer::change::Change;
-use crate::answer::limits::{Largest, LargestQuantisation};
+use crate::answer::largest::{Largest, LargestQuantisation};
 use crate::gguf::FileType;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;

@@ -7,7 +7,7 @@ use super::{ExportInput, comment, llama_server, ollama};
 use crate::answer::ram::RamUse;
 use crate::machine::Backend;
 use crate::settings::LlamaProgram;
-use crate::settings::flag::NO_LIMIT;
+use crate::settings::written::NO_LIMIT;
 use crate::text::in_quotes;
 use crate::units::Bytes;
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use super::adapter::{KvOverride, Lora};
 use super::draft::{DraftSettings, LlamaProgram, LoadMode, MmprojOptions, Pooling};
-use super::knob;
 use super::ollama::OllamaSettings;
 use super::placement::{DeviceName, LazyMode, SplitMode, TensorOverride};
 use super::release::{Build, NearestRelease, Release};
-use super::values::{CacheType, Context, FlashAttn, GpuLayers, Outputs};
+use super::values::{CACHE_CHOICES, CacheType, Context, FlashAttn, GpuLayers, Outputs, one_type};
 use crate::machine::Machine;
 use crate::model::Projector;
 use crate::model::mixture::Quantisation;
@@ -155,12 +154,12 @@ impl Settings {
     /// Whether K and V have types that no single choice stands for.
     pub fn has_two_cache_types(&self) -> bool {
         let (k, v) = (self.cache_type_k, self.cache_type_v);
-        k != v || k.is_some_and(|ty| !knob::CACHE_CHOICES.contains(&ty))
+        k != v || k.is_some_and(|ty| !CACHE_CHOICES.contains(&ty))
     }
 
     /// Gives V the type of K, or both the engine's own if no choice is that type.
     pub fn use_one_cache_type(&mut self) {
-        let one = knob::one_type(self.cache_type_k, self.cache_type_v);
+        let one = one_type(self.cache_type_k, self.cache_type_v);
         (self.cache_type_k, self.cache_type_v) = (one, one);
     }
 

@@ -8,9 +8,10 @@ use serde::Serialize;
 use super::draft::{LlamaProgram, LoadMode, Pooling};
 use super::fields::Settings;
 use super::flag::{Flag, VariableMeaning};
-use super::knob::{Knob, one_type};
+use super::knob::Knob;
 use super::release::{Build, NearestRelease, Release};
 use super::turn::Turn;
+use super::values::one_type;
 use super::values::{CacheType, FlashAttn};
 use crate::units::Bytes;
 

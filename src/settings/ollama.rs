@@ -9,13 +9,13 @@ use serde_json::Map;
 use serde_json::Value as Json;
 
 use super::fields::Settings;
-use super::flag::is_on;
 use super::flag::{Flag, VariableMeaning};
 use super::knob::{Knob, MAX_VALUE};
 use super::programs::Ships;
 use super::release::{NearestRelease, Release};
 use super::seen;
 use super::values::{CacheType, Context, FlashAttn, GpuLayers};
+use super::written::is_on;
 use crate::units::Bytes;
 
 /// Settings of Ollama from 0.30. The default is what it does when nobody says anything.

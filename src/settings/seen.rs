@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 
 use super::fields::Settings;
-use super::flag::{Flag, gpu_number};
+use super::flag::Flag;
 use super::option::ServerOption;
+use super::written::gpu_number;
 
 /// What stands for a value that is not shown.
 pub const HIDDEN: &str = "…";

@@ -134,3 +134,27 @@ impl FromStr for CacheType {
         })
     }
 }
+
+/// Largest value that can be typed for any knob.
+pub const MAX_VALUE: u64 = 1 << 40;
+
+/// Data types offered for K and V together, widest first: those that Ollama accepts.
+pub const CACHE_CHOICES: [CacheType; 3] = [CacheType::F16, CacheType::Q8_0, CacheType::Q4_0];
+
+/// Data types offered for K or V alone, narrowest first: those that llama.cpp accepts.
+pub const CACHE_TYPES: [CacheType; 9] = [
+    CacheType::Iq4Nl,
+    CacheType::Q4_0,
+    CacheType::Q4_1,
+    CacheType::Q5_0,
+    CacheType::Q5_1,
+    CacheType::Q8_0,
+    CacheType::Bf16,
+    CacheType::F16,
+    CacheType::F32,
+];
+
+/// The single type that stands for K and V on an engine that has only one; none if it does not accept it.
+pub(super) fn one_type(k: Option<CacheType>, v: Option<CacheType>) -> Option<CacheType> {
+    k.or(v).filter(|ty| CACHE_CHOICES.contains(ty))
+}

@@ -3,7 +3,7 @@
 
 use crate::answer::Remedy;
 use crate::answer::best::{BestRequest, Card};
-use crate::answer::limits::Cliff;
+use crate::answer::cliffs::Cliff;
 use crate::answer::need::{NeedRequest, NeededMachine};
 use crate::answer::sweep::Axis;
 use crate::answer::sweep::{PlanFigures, Point};

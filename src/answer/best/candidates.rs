@@ -8,7 +8,7 @@ use super::card::{Card, Placement};
 use super::loss::{AS_FAST, margin_of, prompts_of};
 use super::{BestRequest, Objective};
 use crate::answer::change::width;
-use crate::answer::limits::Largest;
+use crate::answer::largest::Largest;
 use crate::answer::quality::{self, TRAINED_IN};
 use crate::answer::{Change, Goal};
 use crate::engine::PlanRequest;

@@ -311,7 +311,7 @@ pub fn settings(load: &Load, engine: EngineId) -> Settings {
         override_tensor: seen
             .override_tensor
             .as_deref()
-            .and_then(|text| settings::flag::overrides(text).ok())
+            .and_then(|text| settings::written::overrides(text).ok())
             .unwrap_or_default(),
         build: build(load),
         ..untold(load)

@@ -6,7 +6,7 @@ use crate::answer::ram::RamUse;
 use crate::command::Router;
 use crate::engine::{EngineError, EngineId, PlanRequest};
 use crate::machine::Machine;
-use crate::settings::flag::NO_LIMIT;
+use crate::settings::written::NO_LIMIT;
 use crate::units::Bytes;
 
 /// Several models on one machine.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::JsonValue;
-use crate::answer::limits::{Cliff, CliffSide};
+use crate::answer::cliffs::{Cliff, CliffSide};
 use crate::answer::sweep::{Axis, DeviceSums, Matrix, PlanFigures, Point, Sweep};
 use crate::export::{ModelSource, PlanSource, csv, record};
 use crate::plan::{Outcome, Plan, Totals, Verdict};

@@ -2,7 +2,7 @@
 
 use super::claim::Comparison;
 use super::measure::FigureValue;
-use crate::settings::flag;
+use crate::settings::written;
 use crate::units::{Bytes, Ratio, Tokens};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -160,7 +160,7 @@ fn guessed_like(right: &FigureValue, text: &str) -> Option<FigureValue> {
         }
         FigureValue::Number(_) => {
             let joined: String = text.split_whitespace().collect();
-            flag::count(&joined).ok().map(FigureValue::Number)
+            written::count(&joined).ok().map(FigureValue::Number)
         }
         FigureValue::Share(_) => {
             let number = fraction(text.trim_end_matches('%'))?;

@@ -3,8 +3,8 @@
 use super::measure::{Case, FigureValue, PlanFigure};
 use crate::engine::{EngineId, PreparedModel};
 use crate::machine::{Backend, Machine, Origin};
-use crate::settings::flag;
 use crate::settings::knob::Knob;
+use crate::settings::written;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, ImageSize, Settings, SpecType};
 use serde::{Deserialize, Deserializer, de::Error};
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ impl KnobOverrides {
             ("drafted", self.drafted),
         ];
         for (name, count) in counts {
-            count.map_or(Ok(0), |count| flag::count(&count.to_string())).map_err(|why| format!("{name}: {why}"))?;
+            count.map_or(Ok(0), |count| written::count(&count.to_string())).map_err(|why| format!("{name}: {why}"))?;
         }
         match self.gpus {
             Some(count) if !(1..=MAX_GPUS).contains(&count) => Err(format!("gpus: use a number from 1 to {MAX_GPUS}")),

@@ -1,7 +1,7 @@
 //! The cliffs along each knob, and stepping from one to the next.
 
 use super::App;
-use crate::answer::limits::Cliff;
+use crate::answer::cliffs::Cliff;
 use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
 use crate::tui::effect::Effect;

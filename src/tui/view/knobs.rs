@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 
 use super::figure;
 use crate::answer::KnobLimits;
-use crate::answer::limits::Cliff;
+use crate::answer::cliffs::Cliff;
 use crate::settings::knob::{Knob, Stops};
 use crate::tui::app::cliffs::edge;
 use crate::tui::app::{App, KnownLimits};
