@@ -115,8 +115,8 @@ fn architectures_without_a_formula_say_so() {
 #[test]
 fn unsupported_options_are_named() {
     let settings = Settings { ubatch: Some(256), swa_full: true, tensor_split: vec![1.0], ..ctx(8192) };
-    assert_eq!(EngineId::Ollama024.facts().ignored(&settings), ["--ubatch", "--swa-full", "--tensor-split"]);
-    assert!(EngineId::Ollama024.facts().ignored(&ctx(1)).is_empty());
+    assert_eq!(EngineId::Ollama024.ignored(&settings), ["--ubatch", "--swa-full", "--tensor-split"]);
+    assert!(EngineId::Ollama024.ignored(&ctx(1)).is_empty());
     assert!(has_note(&plan(&model("llama"), &cards(&[]), &settings), "--swa-full is ignored"));
 }
 

@@ -182,7 +182,7 @@ impl Config {
                 _ => with.fit_target = Some(bytes),
             }
             let option = format!("--{key}");
-            if !engine.facts().ignored(&with).contains(&option) {
+            if !engine.ignored(&with).contains(&option) {
                 *settings = with;
                 notes.push(format!("{option} {bytes}, by {}", self.set_by(key)));
             }

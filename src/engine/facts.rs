@@ -18,8 +18,6 @@ pub struct EngineFacts {
     pub releases: &'static [Release],
     /// Its column in the table of knobs.
     column: KnobColumn,
-    /// The flags that it ignores.
-    pub ignores: &'static [Flag],
     /// The setting that keeps memory free on every GPU.
     pub reserve_setting: ReserveSetting,
     /// An Ollama: reads Modelfiles, request options and `OLLAMA_…` variables.
@@ -52,11 +50,6 @@ pub enum ReserveSetting {
 }
 
 impl EngineFacts {
-    /// The flags given in `settings` that it ignores.
-    pub fn ignored(&self, settings: &Settings) -> Vec<String> {
-        self.ignores.iter().filter(|flag| flag.is_given(settings)).map(|flag| flag.ignored_as()).collect()
-    }
-
     /// The knobs that it offers in `context`, in screen order.
     pub fn knobs(&self, context: &KnobContext<'_>) -> Vec<Knob> {
         let column = self.column as usize;
@@ -120,7 +113,6 @@ const KNOBS: [(Knob, [KnobCondition; 3]); 23] = [
 const LLAMA_CPP: EngineFacts = EngineFacts {
     releases: &Release::ALL,
     column: KnobColumn::LlamaCpp,
-    ignores: &[Flag::GpuOverhead, Flag::Adapters, Flag::Spread, Flag::RequireFull],
     reserve_setting: ReserveSetting::FitTarget,
     is_ollama: false,
     starts_llama_server: false,
@@ -138,19 +130,6 @@ const OLLAMA: EngineFacts = EngineFacts {
     // the first version that runs llama-server has b9452
     releases: Release::ALL.split_at(Release::May2026 as usize + 1).0,
     column: KnobColumn::Ollama,
-    ignores: &[
-        Flag::Ubatch,
-        Flag::NoOpOffload,
-        Flag::Outputs,
-        Flag::Embeddings,
-        Flag::Program,
-        Flag::FitCtx,
-        Flag::RequireFull,
-        Flag::Lora,
-        Flag::ControlVector,
-        Flag::KvUnifiedPerSlot,
-        Flag::MtmdBatchMaxTokens,
-    ],
     reserve_setting: ReserveSetting::Overhead,
     is_ollama: true,
     starts_llama_server: true,
@@ -165,40 +144,6 @@ const OLLAMA: EngineFacts = EngineFacts {
 const OLLAMA_024: EngineFacts = EngineFacts {
     releases: &[],
     column: KnobColumn::Estimator,
-    ignores: &[
-        Flag::Ubatch,
-        Flag::KvUnified,
-        Flag::NoKvOffload,
-        Flag::NoOpOffload,
-        Flag::SwaFull,
-        Flag::TensorSplit,
-        Flag::Outputs,
-        Flag::Embeddings,
-        Flag::Program,
-        Flag::FitTarget,
-        Flag::FitCtx,
-        Flag::Device,
-        Flag::SplitMode,
-        Flag::Fit,
-        Flag::OverrideTensor,
-        Flag::CpuMoe,
-        Flag::NCpuMoe,
-        Flag::NCpuFfn,
-        Flag::MoeCacheMib,
-        Flag::NoHost,
-        Flag::LazyMode,
-        Flag::BackendSampling,
-        Flag::Lora,
-        Flag::ControlVector,
-        Flag::KvUnifiedPerSlot,
-        Flag::MtmdBatchMaxTokens,
-        Flag::SpecType,
-        Flag::LoadMode,
-        Flag::CacheRam,
-        Flag::CtxCheckpoints,
-        Flag::NoRepack,
-        Flag::Release,
-    ],
     starts_llama_server: false,
     estimates: true,
     counts_projectors: false,
@@ -209,6 +154,12 @@ const OLLAMA_024: EngineFacts = EngineFacts {
 const OLLAMA_011: EngineFacts = EngineFacts { counts_projectors: true, places_output_last: true, ..OLLAMA_024 };
 
 impl EngineId {
+    /// The flags given in `settings` that it ignores.
+    pub fn ignored(self, settings: &Settings) -> Vec<String> {
+        let ignored = Flag::ALL.iter().filter(|flag| !flag.is_read_by(self) && flag.is_given(settings));
+        ignored.map(|flag| flag.ignored_as()).collect()
+    }
+
     /// The engine's facts, which do not depend on the model.
     pub const fn facts(self) -> &'static EngineFacts {
         match self {

@@ -7,6 +7,7 @@
 
 use super::adapter::{KvOverride, Lora};
 use super::draft::{ImageSize, LlamaProgram, LoadMode, MmprojDevice, Pooling, SpecType};
+use super::engine::EngineId;
 use super::fields::Settings;
 use super::placement::{self, LazyMode, SplitMode};
 use super::release::{NearestRelease, Release};
@@ -36,6 +37,8 @@ pub struct FlagRow {
     pub help: &'static str,
     /// What follows its name.
     pub takes: Takes,
+    /// The engines that read it; the others say that they ignore it.
+    pub read_by: ReadBy,
     /// What may be seen of a value where others see the command; a new option hides all of it.
     pub seen: Seen,
     /// Its values, where they have names.
@@ -83,6 +86,38 @@ pub enum Takes {
     File(&'static str),
     /// It is set otherwise.
     NotTyped,
+}
+
+/// The engines that read an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadBy {
+    /// llama-server.
+    llama_server: bool,
+    /// An Ollama that starts llama-server.
+    ollama: OllamaReads,
+    /// An Ollama that estimates.
+    estimators: bool,
+}
+
+/// How an Ollama that starts llama-server takes an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OllamaReads {
+    /// By its own rules, or it tells llama-server.
+    Yes,
+    /// It has no option for it, but llama-server reads a variable of its environment.
+    ByVariable,
+    /// Not at all.
+    No,
+}
+
+impl ReadBy {
+    const EVERY_ENGINE: Self = Self { llama_server: true, ollama: OllamaReads::Yes, estimators: true };
+    const EVERY_ENGINE_BY_VARIABLE: Self = Self { ollama: OllamaReads::ByVariable, ..Self::EVERY_ENGINE };
+    const EVERY_LLAMA_SERVER: Self = Self { estimators: false, ..Self::EVERY_ENGINE };
+    const EVERY_LLAMA_SERVER_BY_VARIABLE: Self = Self { ollama: OllamaReads::ByVariable, ..Self::EVERY_LLAMA_SERVER };
+    const LLAMA_SERVER: Self = Self { ollama: OllamaReads::No, ..Self::EVERY_LLAMA_SERVER };
+    const OLLAMA: Self = Self { llama_server: false, ..Self::EVERY_ENGINE };
+    const ESTIMATORS: Self = Self { ollama: OllamaReads::No, ..Self::OLLAMA };
 }
 
 /// A variable that llama-server reads.
@@ -140,6 +175,7 @@ impl FlagRow {
         alone: None,
         help: "",
         takes: Takes::Nothing,
+        read_by: ReadBy::EVERY_ENGINE,
         seen: Seen::Nothing,
         words: Vec::new,
         shows_words: false,
@@ -257,7 +293,7 @@ flags! {
         access: optional!(batch, count, u64::to_string),
     }
     Ubatch {
-        names: &["ubatch"], takes: Takes::Number("N"), seen: Seen::Numbers, is_llama_cpp: false, argument: Some("-ub"),
+        names: &["ubatch"], read_by: ReadBy::LLAMA_SERVER, takes: Takes::Number("N"), seen: Seen::Numbers, is_llama_cpp: false, argument: Some("-ub"),
         also: &["-ub", "--ubatch-size"], variables: &[alone("LLAMA_ARG_UBATCH")],
         help: "Physical batch size: tokens computed at once (--ubatch-size)", access: optional!(ubatch, count, u64::to_string),
     }
@@ -301,16 +337,16 @@ flags! {
         access: value!(gpu_layers, gpu_layers, written_layers), typed: Some(|settings| Some(written_layers(&settings.gpu_layers))),
     }
     GpuOverhead {
-        names: &["gpu-overhead"], takes: Takes::Number("SIZE"), seen: Seen::Numbers, is_llama_cpp: false, ollama: Some("OLLAMA_GPU_OVERHEAD"),
+        names: &["gpu-overhead"], read_by: ReadBy::OLLAMA, takes: Takes::Number("SIZE"), seen: Seen::Numbers, is_llama_cpp: false, ollama: Some("OLLAMA_GPU_OVERHEAD"),
         help: "Memory to keep free on each GPU (OLLAMA_GPU_OVERHEAD)",
         access: value!(gpu_overhead, size, |bytes: &Bytes| bytes.0.to_string()),
     }
     Spread {
-        names: &["spread"], is_llama_cpp: false, ollama: Some("OLLAMA_SCHED_SPREAD"),
+        names: &["spread"], read_by: ReadBy::OLLAMA, is_llama_cpp: false, ollama: Some("OLLAMA_SCHED_SPREAD"),
         help: "Spread the layers over all GPUs (OLLAMA_SCHED_SPREAD)", access: switch!(spread),
     }
     RequireFull {
-        names: &["require-full"], is_llama_cpp: false, help: "Refuse any plan without all layers on GPU",
+        names: &["require-full"], read_by: ReadBy::ESTIMATORS, is_llama_cpp: false, help: "Refuse any plan without all layers on GPU",
         access: switch!(require_full),
     }
     Turn {
@@ -342,14 +378,14 @@ flags! {
         names: &["raw-settings"], is_llama_cpp: false, access: switch!(raw),
         help: "Use the knobs exactly as given, without the engine's adjustments and the OLLAMA_* variables",
     }
-    Adapters { names: &["adapters"], takes: Takes::NotTyped, access: value!(adapters, size, Bytes::to_string) }
+    Adapters { names: &["adapters"], read_by: ReadBy::OLLAMA, takes: Takes::NotTyped, access: value!(adapters, size, Bytes::to_string) }
     KvUnified {
-        names: &["kv-unified"], argument: Some("-kvu"), variables: &[value_of("LLAMA_ARG_KV_UNIFIED")],
+        names: &["kv-unified"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, argument: Some("-kvu"), variables: &[value_of("LLAMA_ARG_KV_UNIFIED")],
         also: &["-kvu"], not: &["-no-kvu", "--no-kv-unified"],
         help: "Use one unified KV buffer shared by all sequences", access: switch!(kv_unified),
     }
     NoKvOffload {
-        names: &["no-kv-offload"], argument: Some("-nkvo"), help: "Keep the KV cache in RAM", access: switch!(no_kv_offload),
+        names: &["no-kv-offload"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, argument: Some("-nkvo"), help: "Keep the KV cache in RAM", access: switch!(no_kv_offload),
         also: &["-nkvo"], not: &["-kvo", "--kv-offload"],
         variables: &[
             Variable { name: "LLAMA_ARG_KV_OFFLOAD", means: VariableMeaning::Not },
@@ -357,38 +393,38 @@ flags! {
         ],
     }
     NoOpOffload {
-        names: &["no-op-offload"], argument: Some("--no-op-offload"), access: switch!(no_op_offload),
+        names: &["no-op-offload"], read_by: ReadBy::LLAMA_SERVER, argument: Some("--no-op-offload"), access: switch!(no_op_offload),
         not: &["--op-offload"],
         help: "Do not offload operations on weights in RAM to a GPU",
     }
     SwaFull {
-        names: &["swa-full"], argument: Some("--swa-full"), variables: &[value_of("LLAMA_ARG_SWA_FULL")],
+        names: &["swa-full"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, argument: Some("--swa-full"), variables: &[value_of("LLAMA_ARG_SWA_FULL")],
         help: "Use a full-size cache for sliding-window layers", access: switch!(swa_full),
     }
     TensorSplit {
-        names: &["tensor-split"], takes: Takes::Numbers("A,B,…"), seen: Seen::Numbers, argument: Some("-ts"),
+        names: &["tensor-split"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, takes: Takes::Numbers("A,B,…"), seen: Seen::Numbers, argument: Some("-ts"),
         also: &["-ts"],
         variables: &[value_of("LLAMA_ARG_TENSOR_SPLIT")], help: "Proportion of the layers on each GPU",
         access: value!(tensor_split, proportions, |split: &Vec<f64>| joined(split)),
     }
     Device {
-        names: &["device"], also: &["-dev"], may_be_left_out: false, takes: Takes::Word("GPU,…"), seen: Seen::Devices, argument: Some("-dev"), variables: &[value_of("LLAMA_ARG_DEVICE")],
+        names: &["device"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, also: &["-dev"], may_be_left_out: false, takes: Takes::Word("GPU,…"), seen: Seen::Devices, argument: Some("-dev"), variables: &[value_of("LLAMA_ARG_DEVICE")],
         help: "GPUs to use, in this order, such as CUDA1,CUDA0 or GPU1, or none [default: all]",
         access: optional!(devices, devices, written_devices),
     }
     SplitMode {
-        names: &["split-mode"], also: &["-sm"], takes: Takes::Word("MODE"), seen: Seen::Read, words: || SplitMode::ALL.map(SplitMode::name).to_vec(),
+        names: &["split-mode"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, also: &["-sm"], takes: Takes::Word("MODE"), seen: Seen::Read, words: || SplitMode::ALL.map(SplitMode::name).to_vec(),
         argument: Some("-sm"), variables: &[value_of("LLAMA_ARG_SPLIT_MODE")],
         help: "How the model is split over several GPUs: none, layer, row or tensor [default: layer]",
         access: value!(split_mode, str::parse, SplitMode::to_string),
     }
     MainGpu {
-        names: &["main-gpu"], also: &["-mg"], takes: Takes::Number("INDEX"), seen: Seen::Numbers, argument: Some("-mg"), variables: &[value_of("LLAMA_ARG_MAIN_GPU")],
+        names: &["main-gpu"], read_by: ReadBy::EVERY_ENGINE_BY_VARIABLE, also: &["-mg"], takes: Takes::Number("INDEX"), seen: Seen::Numbers, argument: Some("-mg"), variables: &[value_of("LLAMA_ARG_MAIN_GPU")],
         ignored_with: Some(Flag::SplitMode), help: "The GPU that is used alone with --split-mode none, counted among those used from 0",
         access: value!(main_gpu, index, i64::to_string),
     }
     Fit {
-        names: &["fit"], also: &["-fit"], may_be_left_out: false, takes: Takes::Word("on|off"), seen: Seen::Words("on|off"), words: || vec!["on", "off"], argument: Some("--fit"),
+        names: &["fit"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, also: &["-fit"], may_be_left_out: false, takes: Takes::Word("on|off"), seen: Seen::Words("on|off"), words: || vec!["on", "off"], argument: Some("--fit"),
         variables: &[value_of("LLAMA_ARG_FIT")],
         help: "Whether context and placement are fitted to the free memory where they are not set [default: on]",
         access: Access {
@@ -401,12 +437,12 @@ flags! {
         },
     }
     Outputs {
-        names: &["outputs"], takes: Takes::Number("N|ubatch"), seen: Seen::Numbers,
+        names: &["outputs"], read_by: ReadBy::LLAMA_SERVER, takes: Takes::Number("N|ubatch"), seen: Seen::Numbers,
         help: "Tokens per ubatch whose logits are computed: a number, or ubatch for all of them",
         access: value!(outputs, outputs, written_outputs),
     }
     Embeddings {
-        names: &["embeddings", "embedding"], may_be_left_out: false, takes: Takes::Truth("true|false"), seen: Seen::Read, argument: Some("--embeddings"),
+        names: &["embeddings", "embedding"], read_by: ReadBy::LLAMA_SERVER, may_be_left_out: false, takes: Takes::Truth("true|false"), seen: Seen::Read, argument: Some("--embeddings"),
         variables: &[alone("LLAMA_ARG_EMBEDDINGS")],
         help: "Serve embeddings only: logits of a whole batch are reserved, which is no larger than an ubatch [default: for models that are made for it]",
         access: Access {
@@ -432,12 +468,12 @@ flags! {
         access: optional!(pooling, str::parse, Pooling::to_string),
     }
     Program {
-        names: &["program"], takes: Takes::Word("NAME"), seen: Seen::Read,
+        names: &["program"], read_by: ReadBy::LLAMA_SERVER, takes: Takes::Word("NAME"), seen: Seen::Read,
         help: "The program of llama.cpp that runs the model: llama-server, llama-cli, llama-completion, llama-bench, llama-batched-bench, llama-perplexity or llama-fit-params [default: llama-server]",
         access: value!(program, str::parse, LlamaProgram::to_string),
     }
     FitTarget {
-        names: &["fit-target"], takes: Takes::Number("MIB,…"), seen: Seen::Numbers, argument: Some("-fitt"), also: &["-fitt"],
+        names: &["fit-target"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, takes: Takes::Number("MIB,…"), seen: Seen::Numbers, argument: Some("-fitt"), also: &["-fitt"],
         variables: &[value_of("LLAMA_ARG_FIT_TARGET")],
         help: "Memory in MiB that the fit leaves free on each GPU, or a list with that of the first, the second and so on",
         access: Access {
@@ -460,12 +496,12 @@ flags! {
         },
     }
     FitCtx {
-        names: &["fit-ctx"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("-fitc"), variables: &[Variable { name: "LLAMA_ARG_FIT_CTX", means: VariableMeaning::Read }],
+        names: &["fit-ctx"], read_by: ReadBy::LLAMA_SERVER, takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("-fitc"), variables: &[Variable { name: "LLAMA_ARG_FIT_CTX", means: VariableMeaning::Read }],
         also: &["-fitc"],
         help: "Smallest context that the fit may choose", access: optional!(fit_ctx, count, u64::to_string),
     }
     OverrideTensor {
-        names: &["override-tensor"], also: &["-ot"], takes: Takes::List("PATTERN=DEVICE"), seen: Seen::Tensors, argument: Some("-ot"),
+        names: &["override-tensor"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, also: &["-ot"], takes: Takes::List("PATTERN=DEVICE"), seen: Seen::Tensors, argument: Some("-ot"),
         variables: &[value_of("LLAMA_ARG_OVERRIDE_TENSOR")],
         help: "Tensors placed on a device by their names, such as 'ffn_.*_exps=CPU'; the first pattern that is found counts",
         access: Access {
@@ -479,7 +515,7 @@ flags! {
         },
     }
     CpuMoe {
-        names: &["cpu-moe"], also: &["-cmoe"], argument: Some("-cmoe"), variables: &[value_of("LLAMA_ARG_CPU_MOE")],
+        names: &["cpu-moe"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, also: &["-cmoe"], argument: Some("-cmoe"), variables: &[value_of("LLAMA_ARG_CPU_MOE")],
         help: "Keep the MoE weights of all layers in RAM",
         access: Access {
             write: |settings| (settings.n_cpu_moe == Some(ALL_LAYERS)).then(String::new),
@@ -491,7 +527,7 @@ flags! {
         },
     }
     NCpuMoe {
-        names: &["n-cpu-moe"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("-ncmoe"),
+        names: &["n-cpu-moe"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("-ncmoe"),
         also: &["-ncmoe"],
         variables: &[value_of("LLAMA_ARG_N_CPU_MOE")], help: "Keep the MoE weights of the first N layers in RAM",
         access: Access {
@@ -504,13 +540,13 @@ flags! {
         },
     }
     MoeCacheMib {
-        names: &["moe-cache-mib"], takes: Takes::Number("MIB"), seen: Seen::Numbers, argument: Some("--moe-cache-mib"),
+        names: &["moe-cache-mib"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, takes: Takes::Number("MIB"), seen: Seen::Numbers, argument: Some("--moe-cache-mib"),
         variables: &[value_of("LLAMA_ARG_MOE_CACHE_MIB")],
         help: "Memory in MiB on GPUs for experts that are in RAM, 0 for none; it turns pipelines off [default: 0]",
         access: optional!(moe_cache, mebibytes, written_mebibytes),
     }
     NCpuFfn {
-        names: &["n-cpu-ffn"], also: &["-ncffn"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("-ncffn"),
+        names: &["n-cpu-ffn"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, also: &["-ncffn"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("-ncffn"),
         variables: &[value_of("LLAMA_ARG_N_CPU_FFN")], help: "Keep the dense feed-forward weights of the first N layers in RAM",
         access: Access {
             read: |settings, text| {
@@ -521,7 +557,7 @@ flags! {
         },
     }
     LoadMode {
-        names: &["load-mode"], may_be_left_out: false, takes: Takes::Word("MODE"), seen: Seen::Read, argument: Some("--load-mode"),
+        names: &["load-mode"], read_by: ReadBy::EVERY_LLAMA_SERVER, may_be_left_out: false, takes: Takes::Word("MODE"), seen: Seen::Read, argument: Some("--load-mode"),
         also: &["-lm"],
         variables: &[value_of("LLAMA_ARG_LOAD_MODE")],
         help: "How weights are read into RAM: mmap, mlock, none, dio or mmap+mlock [default: the engine's]",
@@ -540,21 +576,21 @@ flags! {
         access: Access { read: |settings, text| read_load_mode(settings, text, LoadMode::MmapLocked), copy: |from, to| to.load_mode = from.load_mode, ..Access::NONE },
     }
     CacheRam {
-        names: &["cache-ram"], may_be_left_out: false, takes: Takes::Number("MIB"), seen: Seen::Numbers, argument: Some("--cache-ram"),
+        names: &["cache-ram"], read_by: ReadBy::EVERY_LLAMA_SERVER, may_be_left_out: false, takes: Takes::Number("MIB"), seen: Seen::Numbers, argument: Some("--cache-ram"),
         also: &["-cram"],
         variables: &[value_of("LLAMA_ARG_CACHE_RAM")],
         help: "Limit in MiB of llama-server's prompt cache in RAM, 0 for no cache, -1 for no limit [default: 8192]",
         access: optional!(cache_ram, prompt_cache, written_prompt_cache),
     }
     CtxCheckpoints {
-        names: &["ctx-checkpoints"], may_be_left_out: false, takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--ctx-checkpoints"),
+        names: &["ctx-checkpoints"], read_by: ReadBy::EVERY_LLAMA_SERVER, may_be_left_out: false, takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--ctx-checkpoints"),
         also: &["-ctxcp", "--swa-checkpoints"],
         variables: &[value_of("LLAMA_ARG_CTX_CHECKPOINTS")],
         help: "Checkpoints of recurrent states and sliding windows that llama-server keeps per sequence at most [default: 32]",
         access: optional!(ctx_checkpoints, layers, u64::to_string),
     }
     NoRepack {
-        names: &["no-repack"], may_be_left_out: false, opposite: Some("repack"), argument: Some("--no-repack"),
+        names: &["no-repack"], read_by: ReadBy::EVERY_LLAMA_SERVER, may_be_left_out: false, opposite: Some("repack"), argument: Some("--no-repack"),
         also: &["-nr"],
         variables: &[Variable { name: "LLAMA_ARG_REPACK", means: VariableMeaning::Not }],
         help: "Leave weights in RAM as they are in the file, not repacked for the CPU", access: switch!(no_repack),
@@ -572,21 +608,21 @@ flags! {
         },
     }
     NoHost {
-        names: &["no-host"], may_be_left_out: false, argument: Some("--no-host"), variables: &[Variable { name: "LLAMA_ARG_NO_HOST", means: VariableMeaning::Value }],
+        names: &["no-host"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, may_be_left_out: false, argument: Some("--no-host"), variables: &[Variable { name: "LLAMA_ARG_NO_HOST", means: VariableMeaning::Value }],
         help: "Keep weights in RAM out of the GPU driver's buffers, so that the CPU may repack them", access: switch!(no_host),
     }
     LazyMode {
-        names: &["lazy-mode"], also: &["-lzm"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), seen: Seen::Read, words: || LazyMode::ALL.map(LazyMode::name).to_vec(),
+        names: &["lazy-mode"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, also: &["-lzm"], may_be_left_out: false, takes: Takes::Word("off|auto|on"), seen: Seen::Read, words: || LazyMode::ALL.map(LazyMode::name).to_vec(),
         argument: Some("-lzm"), variables: &[value_of("LLAMA_ARG_LAZY_MODE")], help: "Whether large tables are read from the file on demand [default: auto, above 4 GiB]",
         access: value!(lazy_mode, str::parse, LazyMode::to_string),
     }
     Lora {
-        names: &["lora"], also: &["--lora-scaled"], may_be_left_out: false, takes: Takes::List("FILE|rank=N"), seen: Seen::File, argument: Some("--lora"),
+        names: &["lora"], read_by: ReadBy::LLAMA_SERVER, also: &["--lora-scaled"], may_be_left_out: false, takes: Takes::List("FILE|rank=N"), seen: Seen::File, argument: Some("--lora"),
         help: "An adapter that is loaded with the model: a file, or what is assumed of one, such as rank=16 or rank=16:attn_q+attn_v",
         access: list!(loras, |lora: &Lora| lora.to_string()),
     }
     ControlVector {
-        names: &["control-vector"], also: &["--control-vector-scaled"], may_be_left_out: false, takes: Takes::List("FILE"), seen: Seen::File, argument: Some("--control-vector"),
+        names: &["control-vector"], read_by: ReadBy::LLAMA_SERVER, also: &["--control-vector-scaled"], may_be_left_out: false, takes: Takes::List("FILE"), seen: Seen::File, argument: Some("--control-vector"),
         help: "A control vector that is loaded with the model", access: list!(control_vectors, String::clone),
     }
     OverrideKv {
@@ -595,11 +631,11 @@ flags! {
         access: list!(override_kv, |one: &KvOverride| one.to_string()),
     }
     BackendSampling {
-        names: &["backend-sampling"], also: &["-bs"], argument: Some("-bs"), variables: &[value_of("LLAMA_ARG_BACKEND_SAMPLING")],
+        names: &["backend-sampling"], read_by: ReadBy::EVERY_LLAMA_SERVER_BY_VARIABLE, also: &["-bs"], argument: Some("-bs"), variables: &[value_of("LLAMA_ARG_BACKEND_SAMPLING")],
         help: "Choose tokens on the device of the output layer", access: switch!(backend_sampling),
     }
     KvUnifiedPerSlot {
-        names: &["kv-unified-per-slot"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--kv-unified-per-slot"), variables: &[value_of("LLAMA_ARG_KV_UNIFIED_PER_SLOT")],
+        names: &["kv-unified-per-slot"], read_by: ReadBy::LLAMA_SERVER, takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--kv-unified-per-slot"), variables: &[value_of("LLAMA_ARG_KV_UNIFIED_PER_SLOT")],
         help: "Context of each slot in tokens, where --ctx is not given", access: optional!(ctx_per_slot, count, u64::to_string),
     }
     Mmproj {
@@ -663,7 +699,7 @@ flags! {
         typed: Some(|settings| settings.mmproj.image_max_tokens.map(|tokens| tokens.to_string())),
     }
     MtmdBatchMaxTokens {
-        names: &["mtmd-batch-max-tokens"], takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--mtmd-batch-max-tokens"), variables: &[value_of("LLAMA_ARG_MTMD_BATCH_MAX_TOKENS")],
+        names: &["mtmd-batch-max-tokens"], read_by: ReadBy::LLAMA_SERVER, takes: Takes::Number("N"), seen: Seen::Numbers, argument: Some("--mtmd-batch-max-tokens"), variables: &[value_of("LLAMA_ARG_MTMD_BATCH_MAX_TOKENS")],
         help: "Maximum number of tokens of several images that are computed at once; plans count one image",
         access: optional!(mmproj.batch_max_tokens, count, u64::to_string),
     }
@@ -672,7 +708,7 @@ flags! {
         access: optional!(mmproj.image, str::parse, ImageSize::to_string),
     }
     SpecType {
-        names: &["spec-type"], takes: Takes::List("KIND"), seen: Seen::Read, argument: Some("--spec-type"),
+        names: &["spec-type"], read_by: ReadBy::EVERY_LLAMA_SERVER, takes: Takes::List("KIND"), seen: Seen::Read, argument: Some("--spec-type"),
         variables: &[alone("LLAMA_ARG_SPEC_TYPE")],
         help: "How tokens are drafted, several separated by commas: draft-mtp, draft-simple, draft-eagle3, draft-dflash, draft-dspark, ngram-simple, ngram-map-k, ngram-map-k4v, ngram-mod, ngram-cache, or none [default: what the draft model is for]",
         access: optional!(draft.types, |text: &str| text.split(',').map(str::parse).collect::<Result<Vec<_>, _>>(), |kinds: &Vec<SpecType>| joined(kinds)),
@@ -772,7 +808,7 @@ flags! {
         help: "Choose the draft's tokens on the CPU", access: switch!(draft.no_backend_sampling),
     }
     Release {
-        names: &["release"], takes: Takes::Word("RELEASE"), seen: Seen::Read, words: || Release::ALL.map(Release::name).to_vec(), shows_words: true,
+        names: &["release"], read_by: ReadBy::EVERY_LLAMA_SERVER, takes: Takes::Word("RELEASE"), seen: Seen::Read, words: || Release::ALL.map(Release::name).to_vec(), shows_words: true,
         help: "The llama.cpp to plan for: a release, a build (b11200), what a program ships (\"koboldcpp 1.120\"), or the release nearest to a date (2026-09-15) [default: the newest, or the nearest to what this version of Ollama ships]",
         access: Access {
             write: |settings| settings.release.map(|release| release.to_string()),
@@ -797,6 +833,21 @@ flags! {
 }
 
 impl Flag {
+    /// Whether `engine` reads it.
+    pub fn is_read_by(self, engine: EngineId) -> bool {
+        let ReadBy { llama_server, ollama, estimators } = self.row().read_by;
+        match engine {
+            EngineId::LlamaCpp => llama_server,
+            EngineId::Ollama => ollama != OllamaReads::No,
+            EngineId::Ollama024 | EngineId::Ollama011 => estimators,
+        }
+    }
+
+    /// Whether an Ollama that starts llama-server leaves it to that, which reads a variable.
+    pub fn is_left_to_llama_server(self) -> bool {
+        self.row().read_by.ollama == OllamaReads::ByVariable
+    }
+
     /// What is known of it.
     pub fn row(self) -> &'static FlagRow {
         &ROWS[self as usize]

@@ -169,7 +169,7 @@ fn why_not_mapped(case: &Case<'_>, placement: &Placement, all: Bytes) -> Option<
 fn notes(case: &Case<'_>, placement: &Placement, totals: &Totals, why_not_mapped: Option<&'static str>) -> Vec<String> {
     let older = case.facts.release == OllamaRelease::August2025;
     let engine = if older { "this engine" } else { EngineId::Ollama024.name() };
-    let ignored = case.facts.release.engine().facts().ignored(case.settings).into_iter();
+    let ignored = case.facts.release.engine().ignored(case.settings).into_iter();
     let mut ignored: Vec<String> =
         ignored.map(|option| format!("{option} is ignored: {engine} has no such option")).collect();
 

@@ -245,7 +245,7 @@ impl PlanBuilder<'_> {
         notes.extend(self.notes_on_overrides());
         notes.extend(self.placed.note_on_repacking());
         notes.extend(self.placed.notes_on_draft());
-        for option in EngineId::LlamaCpp.facts().ignored(self.placed.settings) {
+        for option in EngineId::LlamaCpp.ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));
         }
         notes

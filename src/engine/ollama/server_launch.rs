@@ -23,27 +23,6 @@ use crate::settings::{
 };
 use crate::units::{Bytes, Tokens};
 
-/// The options that llama-server reads from its environment, as Ollama has none for them.
-const BY_VARIABLE: [Flag; 17] = [
-    Flag::KvUnified,
-    Flag::NoKvOffload,
-    Flag::SwaFull,
-    Flag::TensorSplit,
-    Flag::Device,
-    Flag::SplitMode,
-    Flag::MainGpu,
-    Flag::Fit,
-    Flag::FitTarget,
-    Flag::OverrideTensor,
-    Flag::CpuMoe,
-    Flag::NCpuMoe,
-    Flag::NCpuFfn,
-    Flag::MoeCacheMib,
-    Flag::NoHost,
-    Flag::LazyMode,
-    Flag::BackendSampling,
-];
-
 /// The variable that sets a flag.
 fn variable(flag: Flag) -> &'static str {
     flag.row().variables.last().map_or("", |variable| variable.name)
@@ -439,7 +418,8 @@ impl<'a> Decisions<'a> {
         if !settings.raw {
             let types = [Flag::CacheTypeK, Flag::CacheTypeV].map(variable).join(" and ");
             let differ = settings.cache_type_k != settings.cache_type_v;
-            let given = BY_VARIABLE.into_iter().filter(|flag| flag.is_given(settings));
+            let left = Flag::ALL.iter().copied().filter(|flag| flag.is_left_to_llama_server());
+            let given = left.filter(|flag| flag.is_given(settings));
             let options = given.map(|flag| (format!("--{}", flag.name()), variable(flag).to_owned()));
             let types = differ.then(|| ("different types for K and V".to_owned(), types));
             notes.extend(types.into_iter().chain(options).map(|(what, variable)| {
@@ -450,7 +430,7 @@ impl<'a> Decisions<'a> {
                     "OLLAMA_GPU_OVERHEAD no longer keeps memory free: it only affects the default context".to_owned(),
                 );
             }
-            let ignored = EngineId::Ollama.facts().ignored(settings).into_iter();
+            let ignored = EngineId::Ollama.ignored(settings).into_iter();
             notes.extend(ignored.map(|option| format!("{option} is ignored: Ollama has no such option")));
         }
         let adapters = settings.adapters;
