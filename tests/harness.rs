@@ -68,7 +68,7 @@ pub struct Harness {
 impl Harness {
     /// The screen over the planner, which must be an `S`.
     pub fn showing<S: Screen>(&self) -> &S {
-        self.host.showing().unwrap_or_else(|| panic!("another screen is open: {:?}", self.host.screen))
+        self.host.showing().unwrap_or_else(|| panic!("another screen is open: {:?}", self.host.screens))
     }
 
     /// `model` on `machine`, on a screen of `size`.

@@ -226,7 +226,7 @@ fn the_help_lists_every_key() {
     }
     assert!(Scope::ALL.iter().all(|scope| text.contains(scope.heading())));
     harness.press("?");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 #[test]

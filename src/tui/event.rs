@@ -31,7 +31,7 @@ pub fn action(event: &Event, host: &Host) -> Option<Action> {
 fn from_key(key: KeyEvent, host: &Host) -> Option<Action> {
     let app = &host.app;
     if let (None, Panel::Knobs, KeyCode::Char(letter), KeyModifiers::NONE) =
-        (&host.screen, app.panels.focus, key.code, key.modifiers)
+        (host.screens.last(), app.panels.focus, key.code, key.modifiers)
         && app.word_by_letter(letter).is_some()
     {
         return Some(Action::Type(key));
@@ -41,6 +41,6 @@ fn from_key(key: KeyEvent, host: &Host) -> Option<Action> {
     }
     let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
     let starts_a_number = plain && matches!(key.code, KeyCode::Char('1'..='9'));
-    let starts_a_value = host.screen.is_none() && app.accepts_numbers() && starts_a_number;
+    let starts_a_value = host.screens.is_empty() && app.accepts_numbers() && starts_a_number;
     (host.accepts_text() || starts_a_value).then_some(Action::Type(key))
 }

@@ -37,8 +37,8 @@ const READING: &str = "Reading what was pasted …";
 pub struct Host {
     /// The planner.
     pub app: App,
-    /// What is shown over it.
-    pub screen: Option<Box<dyn Screen>>,
+    /// What is shown over it: each over the one before.
+    pub screens: Vec<Box<dyn Screen>>,
     /// The screens that were closed and go on where they were.
     closed: Closed,
 }
@@ -46,7 +46,7 @@ pub struct Host {
 impl Host {
     /// The planner alone.
     pub fn new(start: InitialState) -> Self {
-        Self { app: App::new(start), screen: None, closed: Closed::default() }
+        Self { app: App::new(start), screens: Vec::new(), closed: Closed::default() }
     }
 
     /// Handles `action` and returns the effects to run. Never panics, in any order of actions.
@@ -65,7 +65,7 @@ impl Host {
             Action::Resize(columns, rows) => {
                 app.regions = Regions::of(columns, rows, app.knobs.offered.len());
                 app.scroll_to_knob();
-                return self.screen.as_mut().map_or_else(Vec::new, |screen| screen.resized(app));
+                return self.screens.iter_mut().flat_map(|screen| screen.resized(app)).collect();
             }
             Action::Detected(detected) => app.detected(detected),
             Action::MemoryChanged(update) => app.memory_changed(*update),
@@ -93,9 +93,7 @@ impl Host {
                     Action::MachineSaved(said) => app.notice = Some(said.clone().unwrap_or_else(|why| why)),
                     _ => {}
                 }
-                let Some(mut screen) = self.screen.take() else { return Vec::new() };
-                let response = screen.answer(app, answer);
-                return self.follow(screen, response);
+                return self.answered(&answer);
             }
         }
         Vec::new()
@@ -106,10 +104,10 @@ impl Host {
         if let Some(job) = self.app.begin_plan() {
             return vec![Effect::Plan(Box::new(job))];
         }
-        match &mut self.screen {
-            Some(screen) if !self.app.is_planning() => screen.refresh(&mut self.app),
-            _ => Vec::new(),
+        if self.app.is_planning() {
+            return Vec::new();
         }
+        self.screens.iter_mut().flat_map(|screen| screen.refresh(&mut self.app)).collect()
     }
 
     /// The same, with the plan made at once.
@@ -127,7 +125,7 @@ impl Host {
     /// Takes a plan that was asked for.
     fn planned(&mut self, id: u64, result: Result<Plan, EngineError>) -> Vec<Effect> {
         let Some((mut effects, by_user)) = self.app.take_plan(id, result) else { return Vec::new() };
-        if let Some(screen) = &mut self.screen {
+        for screen in &mut self.screens {
             effects.extend(screen.planned(&mut self.app, by_user));
             effects.extend(screen.refresh(&mut self.app));
         }
@@ -141,29 +139,39 @@ impl Host {
             return Vec::new();
         }
         let effects = screen.ask(&mut self.app);
-        self.screen = Some(screen);
+        self.screens.push(screen);
         effects
     }
 
-    /// The open screen, if it is an `S`.
+    /// Hands the result of an effect to every screen, as each knows what it has asked for.
+    fn answered(&mut self, answer: &Action) -> Vec<Effect> {
+        let (screens, mut effects) = (std::mem::take(&mut self.screens), Vec::new());
+        for mut screen in screens {
+            let response = screen.answer(&mut self.app, answer.clone());
+            effects.extend(self.follow(screen, response));
+        }
+        effects
+    }
+
+    /// The screen in front, if it is an `S`.
     pub fn showing<S: Screen>(&self) -> Option<&S> {
-        let screen: &dyn Any = self.screen.as_deref()?;
+        let screen: &dyn Any = self.screens.last()?.as_ref();
         screen.downcast_ref()
     }
 
     /// The active scopes, in order of precedence.
     pub fn scopes(&self) -> &'static [Scope] {
-        self.screen.as_ref().map_or_else(|| planner::scopes(&self.app), |screen| screen.scopes())
+        self.screens.last().map_or_else(|| planner::scopes(&self.app), |screen| screen.scopes())
     }
 
     /// The footer's entries.
     pub fn footer(&self) -> Vec<PlacedWord> {
-        self.screen.as_ref().map_or_else(|| planner::footer(&self.app), |screen| screen.footer(&self.app))
+        self.screens.last().map_or_else(|| planner::footer(&self.app), |screen| screen.footer(&self.app))
     }
 
     /// Whether keys without a command are typed into a field of the open screen.
     pub fn accepts_text(&self) -> bool {
-        self.screen.as_ref().is_some_and(|screen| screen.accepts_text())
+        self.screens.last().is_some_and(|screen| screen.accepts_text())
     }
 
     fn press(&mut self, command: Command) -> Vec<Effect> {
@@ -177,7 +185,7 @@ impl Host {
             Command::Suspend => return vec![Effect::Suspend],
             _ => {}
         }
-        let Some(mut screen) = self.screen.take() else {
+        let Some(mut screen) = self.screens.pop() else {
             return match screens::opened_by(&mut self.app, &self.closed, command) {
                 Some((screen, first)) => {
                     let mut effects = self.show(screen);
@@ -190,8 +198,8 @@ impl Host {
         let response = match (screen.press(&mut self.app, command), command) {
             (Response::Ignored, Command::Back) => Response::CLOSE,
             (Response::Ignored, Command::Help) => {
-                self.screen = Some(Box::new(HelpPage::over(screen)));
-                return Vec::new();
+                let help = HelpPage::of(screen.scopes());
+                Response::Over(Box::new(help), Vec::new())
             }
             (Response::Ignored, _) => {
                 if let Some(scroll) = screen.scroll() {
@@ -206,7 +214,7 @@ impl Host {
 
     fn typed(&mut self, key: KeyEvent) -> Vec<Effect> {
         self.app.notice = None;
-        if let Some(mut screen) = self.screen.take() {
+        if let Some(mut screen) = self.screens.pop() {
             let response = screen.text(&mut self.app, Text::Typed(key));
             return self.follow(screen, response);
         }
@@ -227,7 +235,7 @@ impl Host {
 
     fn take_paste(&mut self, pasted: &Pasted) -> Vec<Effect> {
         self.app.notice.take_if(|notice| notice == READING);
-        if let Some(mut screen) = self.screen.take() {
+        if let Some(mut screen) = self.screens.pop() {
             let response = screen.text(&mut self.app, Text::Pasted(pasted));
             return self.follow(screen, response);
         }
@@ -236,7 +244,7 @@ impl Host {
             PastedKind::Log => {
                 let mut page = VerifyPage::default();
                 let effects = page.read(&mut self.app, LogSource::Text(Arc::clone(&pasted.text)));
-                self.screen = Some(Box::new(page));
+                self.screens.push(Box::new(page));
                 effects
             }
             PastedKind::Name if pasted.text.trim().is_empty() => Vec::new(),
@@ -253,7 +261,7 @@ impl Host {
             let pressed = footer::command_at(&self.footer(), at);
             return pressed.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
         }
-        let Some(mut screen) = self.screen.take() else {
+        let Some(mut screen) = self.screens.pop() else {
             let pressed = planner::mouse(&mut self.app, gesture, at);
             return pressed.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
         };
@@ -276,30 +284,42 @@ impl Host {
             }
             (response, _) => return self.follow(screen, response),
         };
-        self.screen = Some(screen);
+        self.screens.push(screen);
         self.update(Action::Press(command))
     }
 
+    /// Puts `screen` back in front, or what follows it.
     fn follow(&mut self, screen: Box<dyn Screen>, response: Response) -> Vec<Effect> {
-        let (screen, effects) = match response {
-            Response::Ignored => (Some(screen), Vec::new()),
-            Response::Stay(effects) => (Some(screen), effects),
+        match response {
+            Response::Ignored => {
+                self.screens.push(screen);
+                Vec::new()
+            }
+            Response::Stay(effects) => {
+                self.screens.push(screen);
+                effects
+            }
             Response::Close(effects) => {
                 if screen.goes_on() {
                     self.closed.keep(screen);
                 }
-                (None, effects)
+                effects
             }
-            Response::Open(other, effects) => (Some(other), effects),
-        };
-        self.screen = screen;
-        effects
+            Response::Open(other, effects) => {
+                self.screens.push(other);
+                effects
+            }
+            Response::Over(other, effects) => {
+                self.screens.extend([screen, other]);
+                effects
+            }
+        }
     }
 
     /// Draws everything, into a buffer of any size.
     pub fn draw(&self, buffer: &mut Buffer) {
         let app = &self.app;
-        let cover = self.screen.as_ref().map_or(Cover::Nothing, |screen| screen.cover());
+        let cover = self.screens.first().map_or(Cover::Nothing, |screen| screen.cover());
         if app.regions.shape == ScreenLayout::TooSmall {
             view::too_small(app, buffer);
         } else {
@@ -310,11 +330,15 @@ impl Host {
             if cover == Cover::Dimmed {
                 backdrop::dim(buffer, buffer.area, app.theme);
             }
-            match &self.screen {
-                Some(screen) => {
+            match self.screens.split_last() {
+                Some((front, behind)) => {
+                    for screen in behind {
+                        screen.draw(app, buffer);
+                        backdrop::dim(buffer, buffer.area, app.theme);
+                    }
                     // its keys stay readable
-                    screen.draw_footer(app, buffer);
-                    screen.draw(app, buffer);
+                    front.draw_footer(app, buffer);
+                    front.draw(app, buffer);
                 }
                 None => footer::draw(app, None, &planner::footer(app), buffer),
             }

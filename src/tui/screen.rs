@@ -12,7 +12,6 @@ use super::action::{Action, Command, Gesture};
 use super::app::App;
 use super::effect::Effect;
 use super::keymap::Scope;
-use super::theme::backdrop;
 use super::view::footer::{self, PlacedWord};
 use super::widget::field::Text;
 use super::widget::page::Overlay;
@@ -20,7 +19,7 @@ use super::widget::page::Overlay;
 /// The sentence where there is nothing to show.
 pub const NO_PLAN: &str = "There is no plan yet: open a model with o.";
 
-/// A screen over the planner.
+/// A screen over the planner, or over another screen.
 pub trait Screen: Any + Debug {
     /// The scopes of its keys, in order of precedence.
     fn scopes(&self) -> &'static [Scope] {
@@ -136,58 +135,6 @@ impl dyn Screen {
     }
 }
 
-/// The screen behind another one, which goes on there.
-#[derive(Debug, Default)]
-pub struct Behind(Option<Box<dyn Screen>>);
-
-impl Behind {
-    /// `screen` goes on behind another one.
-    pub fn new(screen: Box<dyn Screen>) -> Self {
-        Self(Some(screen))
-    }
-
-    /// What it leaves of the planner.
-    pub fn cover(&self) -> Cover {
-        self.0.as_ref().map_or(Cover::Dimmed, |screen| screen.cover())
-    }
-
-    /// As [`Screen::planned`].
-    pub fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
-        self.0.as_mut().map_or_else(Vec::new, |screen| screen.planned(app, by_user))
-    }
-
-    /// As [`Screen::refresh`].
-    pub fn refresh(&mut self, app: &mut App) -> Vec<Effect> {
-        self.0.as_mut().map_or_else(Vec::new, |screen| screen.refresh(app))
-    }
-
-    /// As [`Screen::answer`].
-    pub fn answer(&mut self, app: &mut App, answer: Action) -> Response {
-        let Some(screen) = &mut self.0 else { return Response::STAY };
-        match screen.answer(app, answer) {
-            Response::Open(other, effects) => {
-                self.0 = Some(other);
-                Response::Stay(effects)
-            }
-            response => response,
-        }
-    }
-
-    /// Draws it, dimmed, below the footer of `front`.
-    pub fn draw(&self, front: &dyn Screen, app: &App, buffer: &mut Buffer) {
-        if let Some(screen) = &self.0 {
-            screen.draw(app, buffer);
-            backdrop::dim(buffer, buffer.area, app.theme);
-            front.draw_footer(app, buffer);
-        }
-    }
-
-    /// Back to it.
-    pub fn shown(&mut self) -> Response {
-        self.0.take().map_or(Response::CLOSE, |screen| Response::Open(screen, Vec::new()))
-    }
-}
-
 /// The screens that were closed and go on where they were, the newest of each type.
 #[derive(Debug, Default)]
 pub struct Closed(Vec<Box<dyn Screen>>);
@@ -228,6 +175,8 @@ pub enum Response {
     Close(Vec<Effect>),
     /// Another takes its place.
     Open(Box<dyn Screen>, Vec<Effect>),
+    /// Another opens over it, and closes to it.
+    Over(Box<dyn Screen>, Vec<Effect>),
 }
 
 impl Response {

@@ -42,7 +42,7 @@ fn a_layer_in_ram_shows_the_failed_inequality_and_each_remedy_works() {
         assert!(text.contains(&offer.change.to_string()), "{}\n{text}", offer.change);
         let downs = "↓ ".repeat(at);
         harness.press(&format!("{downs} Enter"));
-        assert!(harness.host.screen.is_none());
+        assert!(harness.host.screens.is_empty());
         let after = harness.host.app.plan.clone().unwrap();
         assert!(offer.goal.is_met_by(&after), "{}", offer.change);
         assert_eq!(after.on_gpus(), offer.on_gpus);
@@ -60,7 +60,7 @@ fn the_layer_page_steps_to_neighbours() {
     harness.press("← ← Esc End Enter");
     assert!(harness.text().contains("Output layer is in RAM"), "{}", harness.text());
     harness.press("PgDn PgUp q");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 #[test]
@@ -160,5 +160,5 @@ fn outdated_answers_are_ignored() {
     assert_eq!(now.remedies.len(), page.remedies.len());
     harness.press("Esc");
     harness.act(Action::QueryAnswered { id: u64::MAX, part: QueryPart::End });
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }

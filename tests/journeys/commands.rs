@@ -48,7 +48,7 @@ fn a_command_without_a_model_is_for_the_open_one() {
     harness.press("o");
     paste(&mut harness, "OLLAMA_CONTEXT_LENGTH=4096 ollama serve");
     let app = &harness.host.app;
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
     assert_eq!((app.engine, app.settings.ctx), (EngineId::Ollama, Context::Tokens(4096)));
 }
 
@@ -57,7 +57,7 @@ fn what_is_no_command_is_a_model_or_a_log() {
     for text in ["llama3.1:8b", "hf://o/r:Q4_K_M", "a server for models", "/models/llama-server/x.gguf"] {
         let mut harness = harness();
         paste(&mut harness, text);
-        assert!(harness.host.screen.is_some(), "{text}");
+        assert!(!harness.host.screens.is_empty(), "{text}");
     }
 }
 

@@ -13,7 +13,7 @@ fn split() -> Harness {
 fn two_pinned_plans_show_their_differences() {
     let mut harness = split();
     harness.press("c");
-    assert!(harness.host.screen.is_none(), "one plan is compared with nothing yet");
+    assert!(harness.host.screens.is_empty(), "one plan is compared with nothing yet");
     assert!(harness.text().contains("Pinned as A"), "{}", harness.text());
     let before = harness.host.app.plan.clone().unwrap();
     harness.press("End ↓ ↓ ↓ ↓ → ↑ → c");
@@ -36,7 +36,7 @@ fn the_current_plan_is_compared_without_pinning() {
     harness.press("x");
     assert!(harness.text().contains("is not pinned"), "{}", harness.text());
     harness.press("← x ← x");
-    assert!(harness.host.app.pins.is_empty() && harness.host.screen.is_none(), "nothing is left to compare");
+    assert!(harness.host.app.pins.is_empty() && harness.host.screens.is_empty(), "nothing is left to compare");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn the_notes_list_ollamas_decisions_and_ollama_ps() {
         }
         assert!(seen.contains("Chosen by the engine") && seen.contains("Other notes"), "{seen}");
         harness.press("Esc");
-        assert!(harness.host.screen.is_none());
+        assert!(harness.host.screens.is_empty());
     }
 }
 
@@ -114,7 +114,7 @@ fn an_engine_without_notes_says_so() {
     harness.press("? Esc");
     assert!(harness.text().contains("Engine notes"), "help goes back to what it was opened over");
     harness.press("Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 /// The live tensors fill each device's buffer.

@@ -24,7 +24,7 @@ fn the_shown_text_is_copied() {
     harness.press("→ y");
     assert_eq!(harness.copied[1], "{\n  \"num_ctx\": 3000\n}\n");
     harness.press("Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
     assert_eq!(harness.copied.len(), 2);
 }
 
@@ -81,7 +81,7 @@ fn an_export_is_saved_under_the_typed_name_and_never_overwrites() {
     harness.press("s Esc");
     assert!(harness.showing::<ExportPage>().naming.is_none(), "Esc leaves the name first");
     harness.press("Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 #[test]

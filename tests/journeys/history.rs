@@ -62,9 +62,9 @@ fn a_press_of_the_mouse_selects_a_state_and_the_next_goes_there() {
     harness.mouse(Gesture::Down, 20, y);
     let _open: &HistoryPage = harness.showing();
     harness.mouse(Gesture::Down, 20, y);
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
     assert_eq!(harness.host.app.settings, settings);
     harness.press("H");
     harness.mouse(Gesture::Down, 1, 1);
-    assert!(harness.host.screen.is_none(), "a press beside the page goes back");
+    assert!(harness.host.screens.is_empty(), "a press beside the page goes back");
 }

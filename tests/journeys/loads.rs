@@ -443,6 +443,6 @@ fn verdicts_are_renewed_when_the_machine_is_detected() {
 fn a_model_is_opened_with_the_context_that_it_was_judged_by() {
     let mut harness = harness();
     harness.press("b ^N ↓ ↓ ↓ Enter");
-    assert!(harness.host.screen.is_none(), "{}", harness.text());
+    assert!(harness.host.screens.is_empty(), "{}", harness.text());
     assert_eq!(harness.host.app.settings.ctx, Context::Tokens(8192), "{}", harness.text());
 }

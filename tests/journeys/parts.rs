@@ -116,7 +116,7 @@ fn a_number_of_a_device_says_what_the_projector_takes_and_why() {
 fn a_draft_is_chosen_in_the_browser_as_on_the_command_line() {
     let mut harness = harness(EngineId::LlamaCpp, (140, 45));
     harness.press("b ↓ ↓ ^d");
-    assert!(harness.host.screen.is_none(), "{}", harness.text());
+    assert!(harness.host.screens.is_empty(), "{}", harness.text());
     assert_eq!(harness.host.app.loading.state, Load::Ready);
     assert_eq!(harness.host.app.settings.draft.types, Some(vec![SpecType::DraftSimple]));
     assert!(harness.text().contains("drafts for Qwen2.5 32B"), "{}", harness.text());

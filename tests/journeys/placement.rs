@@ -55,7 +55,7 @@ fn a_part_is_moved_around_the_devices_and_the_plan_follows() {
     harness.press("U U");
     assert_eq!(overrides(&harness), [r"\.ffn_(up|gate)_exps=CPU"]);
     harness.press("Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
     harness.assert_plan_is_current();
 }
 
@@ -131,7 +131,7 @@ fn undoing_the_engine_says_that_there_is_nothing_to_show() {
     }
     assert!(harness.text().contains("This engine places whole layers"), "{}", harness.text());
     harness.press("Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn it_is_opened_from_a_layer_and_from_a_device() {
     harness.press("p");
     assert!(harness.text().contains("on GPU1, "), "the first tensors of that GPU\n{}", harness.text());
     harness.press("Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_press_of_the_mouse_selects_a_cell_and_another_moves_it() {
         assert_eq!(overrides(&harness), [r"blk\.(1[3-9]|2[0-3])\.attn_=CPU"], "{}", harness.text());
         harness.mouse(Gesture::Down, 0, 0);
         assert_eq!(
-            harness.host.screen.is_none(),
+            harness.host.screens.is_empty(),
             size.0 == 140,
             "beside it, if it leaves anything\n{}",
             harness.text()
@@ -201,7 +201,7 @@ fn other_engines_say_what_they_lack() {
     let machine = || harness::machine(1, "RTX 3090", 24, 64);
     let mut harness = Harness::by(EngineId::Ollama024, model(), machine(), (140, 45), Settings::default());
     harness.press("p");
-    assert!(harness.host.screen.is_none() && harness.text().contains("This engine places whole layers"));
+    assert!(harness.host.screens.is_empty() && harness.text().contains("This engine places whole layers"));
     let mut harness = Harness::by(EngineId::Ollama, model(), machine(), (140, 45), Settings::default());
     harness.press("p → Space");
     let text = harness.text();

@@ -62,12 +62,12 @@ fn without_an_answer_nothing_happens() {
     // an answer would be a panic
     harness.fakes.applies = Some((preview(), Err(Failure { sentence: "no".to_owned(), advice: Vec::new() })));
     harness.press("a Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
     harness.fakes.applies = None;
     harness.press("a");
     assert!(harness.text().contains("No server is here: start one."), "{}", harness.text());
     harness.press("Enter");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_load_under_way_is_stopped_by_esc() {
     harness.showing::<ApplyPage>();
     assert!(harness.text().contains("Stopped."), "{}", harness.text());
     harness.press("Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn what_runs_is_followed_and_a_restart_previewed_with_the_knobs() {
     assert_eq!(restarted(&before), restarted(&harness.text()));
     harness.press("Esc");
     assert_eq!(harness.followed, [true, false]);
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 #[test]

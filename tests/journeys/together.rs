@@ -21,7 +21,7 @@ fn a_single_model_explains_how_to_add_another() {
     assert!(harness.text().contains("Together: all its layers are on GPU."), "{}", harness.text());
     assert!(harness.text().contains("Only one model: pin it with c"), "{}", harness.text());
     harness.press("Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_router_is_chosen_and_what_starts_the_models_is_exported() {
     let copied = harness.copied.last().unwrap();
     assert!(copied.starts_with("models:") && copied.matches("cmd:").count() == 2, "{copied}");
     harness.press("Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
     // alone there is nothing to start together
     let mut harness = self::harness();
     harness.press("L x");

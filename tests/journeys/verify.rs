@@ -58,7 +58,7 @@ fn enter_explains_a_difference_and_takes_over_what_is_observed() {
     harness.press("↓ Enter");
     assert!(harness.text().contains("The same, as far as the log tells."), "{}", harness.text());
     harness.press("Home Enter");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
     let (app, gpu) = (&harness.host.app, &harness.host.app.machine.gpus[0]);
     assert_eq!((app.engine, app.settings.ctx), (EngineId::LlamaCpp, Context::Tokens(8192)));
     assert_eq!((gpu.name.as_str(), app.settings.ubatch), ("RTX 3090", Some(2048)));
@@ -79,7 +79,7 @@ fn a_long_log_pasted_onto_the_planner_is_read() {
     harness.act(Action::Paste(text));
     assert!(harness.text().contains("Agrees"), "{}", harness.text());
     harness.press("Esc");
-    assert!(harness.host.screen.is_none());
+    assert!(harness.host.screens.is_empty());
 }
 
 #[test]

@@ -57,7 +57,7 @@ proptest! {
         if harness.host.showing::<HelpPage>().is_some() {
             harness.press("Esc");
         }
-        prop_assert!(harness.host.showing::<TeachScreen>().is_some(), "{:?}", harness.host.screen);
+        prop_assert!(harness.host.showing::<TeachScreen>().is_some(), "{:?}", harness.host.screens);
         if mono {
             prop_assert!(harness.text().is_ascii(), "{}", harness.text());
         }

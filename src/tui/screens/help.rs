@@ -1,53 +1,35 @@
 //! The help: all keys of the key table.
 
-use ratatui::buffer::Buffer;
-
 use crate::page::{Block, Hue, Page};
-use crate::tui::action::{Action, Command};
+use crate::tui::action::Command;
 use crate::tui::app::App;
-use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::screen::{Behind, Cover, Response, Screen};
+use crate::tui::screen::{Response, Screen};
 use crate::tui::widget::page::{self, Overlay, WIDTH};
 
 /// The state of the page.
 #[derive(Debug, Default)]
 pub struct HelpPage {
     scroll: u16,
-    /// The screen that it explains.
-    behind: Behind,
-    /// Its scopes, which come first.
+    /// The scopes of the screen that it explains, which come first.
     scopes: &'static [Scope],
 }
 
 impl HelpPage {
-    /// The page over `screen`.
-    pub fn over(screen: Box<dyn Screen>) -> Self {
-        let scopes = screen.scopes();
-        Self { scroll: 0, behind: Behind::new(screen), scopes }
+    /// The page about a screen with these scopes.
+    pub fn of(scopes: &'static [Scope]) -> Self {
+        Self { scroll: 0, scopes }
     }
 }
 
 impl Screen for HelpPage {
-    fn cover(&self) -> Cover {
-        self.behind.cover()
-    }
-
     fn missing(&self, _: &App) -> Option<&'static str> {
         None
     }
 
-    fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {
-        self.behind.planned(app, by_user)
-    }
-
-    fn refresh(&mut self, app: &mut App) -> Vec<Effect> {
-        self.behind.refresh(app)
-    }
-
     fn press(&mut self, _: &mut App, command: Command) -> Response {
         match command {
-            Command::Help | Command::Back | Command::Enter => self.behind.shown(),
+            Command::Help | Command::Back | Command::Enter => Response::CLOSE,
             _ => Response::Ignored,
         }
     }
@@ -56,17 +38,8 @@ impl Screen for HelpPage {
         Some(&mut self.scroll)
     }
 
-    fn answer(&mut self, app: &mut App, answer: Action) -> Response {
-        self.behind.answer(app, answer)
-    }
-
     fn page(&self, app: &App) -> Option<Overlay> {
         Some(Overlay::new(keys(app, self.scopes), "Keys", self.scroll))
-    }
-
-    fn draw(&self, app: &App, buffer: &mut Buffer) {
-        self.behind.draw(self, app, buffer);
-        Overlay::new(keys(app, self.scopes), "Keys", self.scroll).draw(app, buffer);
     }
 }
 

@@ -350,7 +350,7 @@ impl Screen for ModelBrowser {
                 }
             }
             Command::Need => match self.request_of_chosen(app) {
-                Ok(of) => return NeedPage::over(Box::new(std::mem::take(self)), app, of),
+                Ok(of) => return NeedPage::over(app, of),
                 Err(wrong) => self.wrong = Some(wrong.to_owned()),
             },
             Command::Help => return Response::Ignored,
@@ -373,7 +373,7 @@ impl Screen for ModelBrowser {
 
     fn text(&mut self, app: &mut App, text: Text<'_>) -> Response {
         if self.input.value().is_empty() && matches!(text, Text::Typed(key) if key.code == KeyCode::Char('?')) {
-            return Response::open(HelpPage::over(Box::new(std::mem::take(self))));
+            return Response::Over(Box::new(HelpPage::of(self.scopes())), Vec::new());
         }
         if let Text::Pasted(Pasted { what: PastedKind::Command(started), .. }) = text {
             return Response::Close(app.take_command(started.clone()));
