@@ -300,6 +300,9 @@ impl Host {
                 effects
             }
             Response::Close(effects) => {
+                if let Some(below) = self.screens.last_mut() {
+                    below.uncovered(&*screen);
+                }
                 if screen.goes_on() {
                     self.closed.keep(screen);
                 }
@@ -333,7 +336,7 @@ impl Host {
             match self.screens.split_last() {
                 Some((front, behind)) => {
                     for screen in behind {
-                        screen.draw(app, buffer);
+                        screen.draw_behind(app, buffer);
                         backdrop::dim(buffer, buffer.area, app.theme);
                     }
                     // its keys stay readable

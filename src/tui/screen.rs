@@ -120,6 +120,14 @@ pub trait Screen: Any + Debug {
             page.draw(app, buffer);
         }
     }
+
+    /// Draws it where another one is over it.
+    fn draw_behind(&self, app: &App, buffer: &mut Buffer) {
+        self.draw(app, buffer);
+    }
+
+    /// The screen over it has closed.
+    fn uncovered(&mut self, _closed: &dyn Screen) {}
 }
 
 impl dyn Screen {

@@ -26,6 +26,7 @@ use details::Details;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Margin, Position, Rect};
 use saved::{NameField, SavedMachines};
+use std::any::Any;
 
 use crate::machine::short_name;
 use crate::machine::what_if::{GpuSlot, RamChange};
@@ -34,7 +35,7 @@ use crate::tui::app::{App, Detection};
 use crate::tui::keymap::Scope;
 use crate::tui::regions::{MIN_SCREEN, Regions};
 use crate::tui::screen::{Cover, Response, Screen, moved};
-use crate::tui::theme::{Hue, Theme, backdrop};
+use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::{memory, verdict};
 use crate::tui::widget::field::{Text, TextEntry};
 use crate::tui::widget::list::{self, ListRows};
@@ -143,8 +144,8 @@ impl Screen for MachineScreen {
             (Command::Redo, _) => app.redo(),
             (Command::Freeze, _) => return Response::Stay(app.freeze()),
             (Command::Theme, _) => app.theme = app.theme.next_tone(),
-            (Command::Save, _) => return Response::open(NameField::over(std::mem::take(self))),
-            (Command::SavedMachines, _) => return SavedMachines::open(std::mem::take(self)),
+            (Command::Save, _) => return Response::Over(Box::new(NameField::default()), Vec::new()),
+            (Command::SavedMachines, _) => return SavedMachines::open(),
             (Command::Toggle, _) => device.toggle(app),
             (Command::Remove, _) => device.remove(app),
             (Command::Reset, _) => device.restore(app),
@@ -159,7 +160,7 @@ impl Screen for MachineScreen {
                 (self.pane, self.line) = (Pane::Details, 0);
             }
             (Command::Add, _) | (Command::Enter, Pane::Devices) => {
-                return Response::open(CardPicker::over(std::mem::take(self), None));
+                return Response::Over(Box::new(CardPicker::of(None)), Vec::new());
             }
             (_, Pane::Devices) => (self.row, self.scroll) = (moved(self.row, rows(app).len(), PAGE, command), 0),
             (Command::Up | Command::Down | Command::First | Command::Last, Pane::Details) => {
@@ -204,6 +205,20 @@ impl Screen for MachineScreen {
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
         self.draw_with_focus(app, self.pane == Pane::Devices, buffer);
+    }
+
+    fn draw_behind(&self, app: &App, buffer: &mut Buffer) {
+        self.draw_with_focus(app, false, buffer);
+    }
+
+    fn uncovered(&mut self, closed: &dyn Screen) {
+        let closed: &dyn Any = closed;
+        if let Some(row) = closed.downcast_ref::<CardPicker>().and_then(|picker| picker.row) {
+            self.row = row;
+        }
+        if closed.downcast_ref::<SavedMachines>().is_some_and(|list| list.is_done) {
+            *self = Self::default();
+        }
     }
 }
 
@@ -254,13 +269,6 @@ impl MachineRegions {
 }
 
 impl MachineScreen {
-    /// Draws it behind `overlay`.
-    fn draw_behind(&self, overlay: &dyn Screen, app: &App, buffer: &mut Buffer) {
-        self.draw_with_focus(app, false, buffer);
-        backdrop::dim(buffer, buffer.area, app.theme);
-        overlay.draw_footer(app, buffer);
-    }
-
     /// Draws everything between header and footer.
     fn draw_with_focus(&self, app: &App, on_devices: bool, buffer: &mut Buffer) {
         let rows = rows(app);

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Position, Rect};
 
-use super::{MachineScreen, PAGE};
+use super::PAGE;
 use crate::machine::presets::{self, Preset};
 use crate::machine::spec::MachineSpec;
 use crate::machine::what_if::RamChange;
@@ -24,13 +24,14 @@ const NEAR: u64 = 24;
 /// The state of the card picker.
 #[derive(Debug)]
 pub(super) struct CardPicker {
-    under: MachineScreen,
     /// The slot of the GPU to replace; none to add one.
     slot: Option<usize>,
     /// The typed text, and why it was rejected.
     entry: TextEntry,
     /// Index into [`CardPicker::choices`].
     at: usize,
+    /// The row of the GPU, once it is chosen.
+    pub(super) row: Option<usize>,
 }
 
 /// An entry of the list.
@@ -43,8 +44,8 @@ enum CardChoice {
 }
 
 impl CardPicker {
-    pub(super) fn over(under: MachineScreen, slot: Option<usize>) -> Self {
-        Self { under, slot, entry: TextEntry::default(), at: 0 }
+    pub(super) fn of(slot: Option<usize>) -> Self {
+        Self { slot, entry: TextEntry::default(), at: 0, row: None }
     }
 
     /// The typed text as a size, if it has a unit.
@@ -125,9 +126,12 @@ impl Screen for CardPicker {
         self.entry.wrong = None;
         match command {
             Command::Help => return Response::Ignored,
-            Command::Back => return Response::open(std::mem::take(&mut self.under)),
+            Command::Back => return Response::CLOSE,
             Command::Enter => match self.insert(app) {
-                Ok(row) => return Response::open(MachineScreen { row, ..std::mem::take(&mut self.under) }),
+                Ok(row) => {
+                    self.row = Some(row);
+                    return Response::CLOSE;
+                }
                 Err(wrong) => self.entry.wrong = Some(wrong),
             },
             _ => self.at = moved(self.at, self.choices().len(), PAGE, command),
@@ -165,7 +169,6 @@ impl Screen for CardPicker {
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        self.under.draw_behind(self, app, buffer);
         let theme = app.theme;
         let title = if self.slot.is_some() { "Replace this card" } else { "Add a GPU" };
         let inner = panel::overlay(buffer, self.area(app), title, "Enter applies, Esc back", theme);
@@ -217,7 +220,7 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        let mut cards = CardPicker::over(MachineScreen::default(), None);
+        let mut cards = CardPicker::of(None);
         cards.entry.edit(Text::Pasted(&crate::tui::pasted::Pasted::of(text)));
         let name = |choice| match choice {
             CardChoice::Size(size) => format!("a GPU of {size}"),

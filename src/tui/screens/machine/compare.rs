@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::MachineScreen;
 use crate::answer::compare::MachineResult;
 use crate::machine::Machine;
 use crate::page::palette::sign;
@@ -62,7 +61,6 @@ fn left(left: Difference) -> (String, Hue) {
 /// The state of the comparison.
 #[derive(Debug)]
 pub(super) struct MachineComparison {
-    under: MachineScreen,
     /// The machines by name, the present one first.
     machines: Vec<(String, Arc<Machine>)>,
     /// Each machine's plan for the model, once known.
@@ -70,11 +68,11 @@ pub(super) struct MachineComparison {
 }
 
 impl MachineComparison {
-    /// Compares the machines `with` with the present one, over `under`.
-    pub(super) fn open(app: &mut App, under: MachineScreen, with: Vec<(String, Arc<Machine>)>) -> Response {
+    /// Compares the machines `with` with the present one, in place of the list of them.
+    pub(super) fn open(app: &mut App, with: Vec<(String, Arc<Machine>)>) -> Response {
         let present = ("current".to_owned(), Arc::clone(&app.machine));
         let machines: Vec<_> = [present].into_iter().chain(with).collect();
-        let page = Self { under, machines: machines.clone(), answers: None };
+        let page = Self { machines: machines.clone(), answers: None };
         let request = app.plan_request().map(|of| Box::new(MachinesRequest { of, machines }));
         Response::Open(Box::new(page), request.map(Effect::CompareMachines).into_iter().collect())
     }
@@ -92,7 +90,7 @@ impl Screen for MachineComparison {
 
     fn press(&mut self, _: &mut App, command: Command) -> Response {
         match command {
-            Command::Back | Command::Enter => Response::open(std::mem::take(&mut self.under)),
+            Command::Back | Command::Enter => Response::CLOSE,
             _ => Response::Ignored,
         }
     }
@@ -113,7 +111,6 @@ impl Screen for MachineComparison {
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        self.under.draw_behind(self, app, buffer);
         let theme = app.theme;
         let inner = panel::overlay(buffer, self.area(app), "Side by side", "Esc back", theme);
         let column = (inner.width.saturating_sub(TITLES) / self.count()).min(COLUMN);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Position, Rect};
 
+use super::PAGE;
 use super::compare::{MAX_MACHINES, MachineComparison};
-use super::{MachineScreen, PAGE};
 use crate::engine::EngineId;
 use crate::hardware::remembered::SavedMachine;
 use crate::machine::Machine;
@@ -25,7 +25,6 @@ use crate::tui::widget::{page, panel};
 /// The state of the list.
 #[derive(Debug)]
 pub(super) struct SavedMachines {
-    under: MachineScreen,
     /// The saved machines; none while the folder is read.
     entries: Option<Vec<SavedMachine>>,
     /// The selected one: 0 is the machine at start, the saved ones follow.
@@ -34,13 +33,15 @@ pub(super) struct SavedMachines {
     marked: Vec<usize>,
     /// Why the last command was rejected.
     wrong: Option<String>,
+    /// Another machine was opened or joined.
+    pub(super) is_done: bool,
 }
 
 impl SavedMachines {
-    /// Opens the list over `under`.
-    pub(super) fn open(under: MachineScreen) -> Response {
-        let list = Self { under, entries: None, at: 0, marked: Vec::new(), wrong: None };
-        Response::Open(Box::new(list), vec![Effect::ListMachines])
+    /// Opens the list.
+    pub(super) fn open() -> Response {
+        let list = Self { entries: None, at: 0, marked: Vec::new(), wrong: None, is_done: false };
+        Response::Over(Box::new(list), vec![Effect::ListMachines])
     }
 
     /// Marks the selected machine, or unmarks it.
@@ -133,11 +134,11 @@ impl Screen for SavedMachines {
         self.wrong = None;
         let done = match command {
             Command::Help => return Response::Ignored,
-            Command::Back => return Response::open(std::mem::take(&mut self.under)),
+            Command::Back => return Response::CLOSE,
             Command::Enter => self.replace_machine(app),
             Command::Join => self.join(app),
             Command::CompareMachines => match self.wanted(&app.found_machine.machine) {
-                Ok(wanted) => return MachineComparison::open(app, std::mem::take(&mut self.under), wanted),
+                Ok(wanted) => return MachineComparison::open(app, wanted),
                 Err(wrong) => Err(wrong),
             },
             Command::Toggle => {
@@ -150,7 +151,10 @@ impl Screen for SavedMachines {
             }
         };
         match done {
-            Ok(()) => Response::open(MachineScreen::default()),
+            Ok(()) => {
+                self.is_done = true;
+                Response::CLOSE
+            }
             Err(wrong) => {
                 self.wrong = Some(wrong);
                 Response::STAY
@@ -186,7 +190,6 @@ impl Screen for SavedMachines {
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        self.under.draw_behind(self, app, buffer);
         let theme = app.theme;
         panel::overlay(buffer, self.area(app), "Saved machines", "Enter opens, j joins, Esc back", theme);
         let list = self.list(app);
@@ -228,16 +231,9 @@ impl Screen for SavedMachines {
 }
 
 /// The field for the name under which the machine is saved.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct NameField {
-    under: MachineScreen,
     entry: TextEntry,
-}
-
-impl NameField {
-    pub(super) fn over(under: MachineScreen) -> Self {
-        Self { under, entry: TextEntry::default() }
-    }
 }
 
 impl Screen for NameField {
@@ -261,7 +257,7 @@ impl Screen for NameField {
                 // stays open until the machine is saved
                 Response::Stay(vec![Effect::SaveMachine { name, machine: Arc::clone(&app.machine) }])
             }
-            Command::Back => Response::open(std::mem::take(&mut self.under)),
+            Command::Back => Response::CLOSE,
             _ => Response::Ignored,
         }
     }
@@ -277,7 +273,7 @@ impl Screen for NameField {
 
     fn answer(&mut self, app: &mut App, answer: Action) -> Response {
         match answer {
-            Action::MachineSaved(Ok(_)) => return Response::open(std::mem::take(&mut self.under)),
+            Action::MachineSaved(Ok(_)) => return Response::CLOSE,
             // said in the field
             Action::MachineSaved(Err(wrong)) => (self.entry.wrong, app.notice) = (Some(wrong), None),
             _ => {}
@@ -290,7 +286,6 @@ impl Screen for NameField {
     }
 
     fn draw(&self, app: &App, buffer: &mut Buffer) {
-        self.under.draw_behind(self, app, buffer);
         let theme = app.theme;
         let inner = panel::overlay(buffer, self.area(app), "Save this machine", "Enter saves, Esc back", theme);
         let hint = "a name, for --machine NAME";
