@@ -87,7 +87,7 @@ pub struct Settings {
     pub answer_tokens: Option<u64>,
     /// The share of the tokens sent that the server still has.
     pub cached: Option<f64>,
-    /// Layers whose experts stay in RAM; [`ALL_LAYERS`] for all.
+    /// Layers whose experts stay in RAM; [`super::ALL_LAYERS`] for all.
     pub n_cpu_moe: Option<u64>,
     /// Layers whose dense feed-forward weights stay in RAM (`--n-cpu-ffn`).
     pub n_cpu_ffn: Option<u64>,

@@ -90,7 +90,7 @@ impl Network {
 /// What the command line says of servers.
 static ASKED: OnceLock<(bool, Option<Duration>)> = OnceLock::new();
 
-/// From now on, [`Roots::of_this_machine`] names servers that are not asked while `offline`, and no conversation with them
+/// From now on, [`super::Roots::of_this_machine`] names servers that are not asked while `offline`, and no conversation with them
 /// takes longer than `whole`; the first call counts.
 pub fn limit_network(offline: bool, whole: Option<Duration>) {
     ASKED.get_or_init(|| (offline, whole));
