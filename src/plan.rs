@@ -31,8 +31,7 @@ use serde::Serialize;
 use crate::machine::budget::DriverMemory;
 use crate::machine::{Backend, DeviceKind, Gpu, Machine, Origin, Ram};
 use crate::model::{Model, ModelSummary};
-use crate::settings::EngineId;
-use crate::settings::InEffect;
+use crate::settings::{EngineId, InEffect};
 use crate::units::Bytes;
 
 pub use margin::{FitMargin, MarginShare};

@@ -173,16 +173,17 @@ fn run_loop(
     events: &Receiver<LoopEvent>,
 ) -> io::Result<ExitReason> {
     let mut logged = String::new();
+    let mut asked = Instant::now();
     loop {
         let since = Instant::now();
-        host.begin_refresh().into_iter().for_each(|effect| runner.start(effect));
+        begin_refresh(host, runner, &mut asked);
         while host.app.is_planning() && host.app.leave.is_none() {
             let Ok(event) = events.recv_timeout(PATIENCE.saturating_sub(since.elapsed())) else { break };
             apply(host, screen, runner, event)?;
-            host.begin_refresh().into_iter().for_each(|effect| runner.start(effect));
+            begin_refresh(host, runner, &mut asked);
         }
         if !host.app.is_planning() {
-            logged = log_plan(&host.app, since.elapsed(), logged);
+            logged = log_plan(&host.app, asked.elapsed(), logged);
         }
         screen.draw(host)?;
         misbehave_if_requested();
@@ -192,6 +193,16 @@ fn run_loop(
         if let Some(leave) = host.app.leave {
             return Ok(leave);
         }
+    }
+}
+
+/// Asks for a plan if anything changed, and notes when.
+fn begin_refresh(host: &mut Host, runner: &Runner, asked: &mut Instant) {
+    for effect in host.begin_refresh() {
+        if matches!(effect, Effect::Plan(_)) {
+            *asked = Instant::now();
+        }
+        runner.start(effect);
     }
 }
 

@@ -118,6 +118,12 @@ fn paths(tree: &str) -> Vec<String> {
     whole.flat_map(|part| paths(&part)).collect()
 }
 
+/// The paths that `code` imports.
+fn used(code: &str) -> Vec<String> {
+    let trees = code.split("use ").skip(1).filter_map(|rest| rest.split_once(';').map(|(tree, _)| tree));
+    trees.flat_map(paths).collect()
+}
+
 /// The file that `path`, written in the file `at`, leads to; none if it is no path of this crate.
 fn target(house: &House, at: &str, path: &str) -> Option<String> {
     let mut parts = path.split("::").map(|part| part.split_whitespace().next().unwrap_or_default()).peekable();
@@ -159,8 +165,7 @@ fn imports(house: &House) -> Imports {
     let mut all = Imports::new();
     for (at, text) in house {
         let code = code(text);
-        let used = code.split("use ").skip(1).filter_map(|rest| rest.split_once(';').map(|(tree, _)| tree.to_owned()));
-        let mut written: Vec<String> = used.flat_map(|tree| paths(&tree)).collect();
+        let mut written = used(&code);
         // paths in the middle of the code
         for start in ["crate::", "super::"] {
             let is_seen = |place: usize| !code[..place].ends_with("(in ");

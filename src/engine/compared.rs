@@ -1,8 +1,7 @@
 //! The versions of Ollama with which an estimator was compared, and what others do otherwise.
 
 use crate::plan::{Confidence, Plan, Uncertainty};
-use crate::settings::EngineId;
-use crate::settings::OllamaVersion;
+use crate::settings::{EngineId, OllamaVersion};
 
 /// The versions whose arithmetic an engine has.
 #[derive(Debug)]

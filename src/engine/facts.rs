@@ -6,9 +6,8 @@ use super::knobs::KnobCondition::{
 };
 use super::knobs::{KnobCondition, KnobContext};
 use crate::machine::Machine;
-use crate::settings::EngineId;
 use crate::settings::knob::Knob;
-use crate::settings::{Flag, Release, Settings};
+use crate::settings::{EngineId, Flag, Release, Settings};
 
 /// Facts about an engine.
 #[derive(Clone, Copy, Debug)]

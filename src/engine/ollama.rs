@@ -24,9 +24,8 @@ use super::preflight::Preflight;
 use super::request::{self, local_gpus_only};
 use crate::machine::{DeviceKind, Machine};
 use crate::plan::{Confidence, DevicePlan, Plan, PlanSummary, Totals, Uncertainty, Verdict, Why};
-use crate::settings::EngineId;
 use crate::settings::knob::Knob;
-use crate::settings::{Context, GpuLayers, InEffect, NearestRelease, Settings};
+use crate::settings::{Context, EngineId, GpuLayers, InEffect, NearestRelease, Settings};
 use server_launch::{Retry, ServerLaunch};
 use starts::start_with_retry;
 

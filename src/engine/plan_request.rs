@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::llama_cpp::PreparedModel;
 use crate::machine::Machine;
 use crate::model::mixture::Quantisation;
-use crate::settings::EngineId;
-use crate::settings::Settings;
+use crate::settings::{EngineId, Settings};
 
 /// Engine, model, machine and settings. Cheap to clone.
 #[derive(Clone, Debug)]

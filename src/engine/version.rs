@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use crate::settings::EngineId;
-
-use crate::settings::{Release, Settings};
+use crate::settings::{EngineId, Release, Settings};
 
 /// An engine and its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

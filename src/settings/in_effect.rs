@@ -11,8 +11,7 @@ use super::flag::{Flag, VariableMeaning};
 use super::knob::Knob;
 use super::release::{Build, NearestRelease, Release};
 use super::turn::Turn;
-use super::values::one_type;
-use super::values::{CacheType, FlashAttn};
+use super::values::{CacheType, FlashAttn, one_type};
 use crate::units::Bytes;
 
 /// The knobs after the engine's rules.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 #[cfg(feature = "net")]
-use super::http::WireError;
+use super::http::{Url, WireError};
 use crate::gguf::GgufError;
 use crate::model::ModelError;
 use crate::text;
@@ -88,6 +88,21 @@ impl SourceError {
         match error {
             GgufError::Cancelled => Self::Cancelled,
             error => Self::Header { path: path.to_owned(), error },
+        }
+    }
+}
+
+#[cfg(feature = "net")]
+impl SourceError {
+    /// Converts the parser's error for the file at `url`; network errors keep their own message.
+    pub(super) fn at(url: &Url, error: GgufError) -> Self {
+        match error {
+            GgufError::Cancelled => Self::Cancelled,
+            GgufError::Read { error, offset } => match error.downcast::<WireError>() {
+                Ok(error) => error.into(),
+                Err(error) => Self::Header { path: url.to_string().into(), error: GgufError::Read { offset, error } },
+            },
+            error => Self::Header { path: url.to_string().into(), error },
         }
     }
 }

@@ -20,7 +20,7 @@ use super::store::ollama::OllamaName;
 use super::{registry, running};
 use crate::budget::Allowance;
 use crate::gguf::read::{Shard, ShardName, join};
-use crate::gguf::{GgufError, Header, HeaderLimits, HeaderOnly, read};
+use crate::gguf::{Header, HeaderLimits, HeaderOnly, read};
 use crate::units::Bytes;
 
 /// Prefixes of references to servers.
@@ -372,19 +372,5 @@ pub fn ago(age: Duration) -> String {
         seconds @ 60..3600 => some(seconds / 60, "minute"),
         seconds @ 3600..86_400 => some(seconds / 3600, "hour"),
         seconds => some(seconds / 86_400, "day"),
-    }
-}
-
-impl SourceError {
-    /// Converts the parser's error for the file at `url`; network errors keep their own message.
-    pub(super) fn at(url: &Url, error: GgufError) -> Self {
-        match error {
-            GgufError::Cancelled => Self::Cancelled,
-            GgufError::Read { error, offset } => match error.downcast::<WireError>() {
-                Ok(error) => error.into(),
-                Err(error) => Self::Header { path: url.to_string().into(), error: GgufError::Read { offset, error } },
-            },
-            error => Self::Header { path: url.to_string().into(), error },
-        }
     }
 }

@@ -93,7 +93,7 @@ impl Host {
                     Action::MachineSaved(said) => app.notice = Some(said.clone().unwrap_or_else(|why| why)),
                     _ => {}
                 }
-                return self.answered(&answer);
+                return self.answered(answer);
             }
         }
         Vec::new()
@@ -144,12 +144,15 @@ impl Host {
     }
 
     /// Hands the result of an effect to every screen, as each knows what it has asked for.
-    fn answered(&mut self, answer: &Action) -> Vec<Effect> {
-        let (screens, mut effects) = (std::mem::take(&mut self.screens), Vec::new());
-        for mut screen in screens {
+    fn answered(&mut self, answer: Action) -> Vec<Effect> {
+        let (mut behind, mut effects) = (std::mem::take(&mut self.screens), Vec::new());
+        let Some(mut front) = behind.pop() else { return effects };
+        for mut screen in behind {
             let response = screen.answer(&mut self.app, answer.clone());
             effects.extend(self.follow(screen, response));
         }
+        let response = front.answer(&mut self.app, answer);
+        effects.extend(self.follow(front, response));
         effects
     }
 
@@ -197,10 +200,7 @@ impl Host {
         };
         let response = match (screen.press(&mut self.app, command), command) {
             (Response::Ignored, Command::Back) => Response::CLOSE,
-            (Response::Ignored, Command::Help) => {
-                let help = HelpPage::of(screen.scopes());
-                Response::Over(Box::new(help), Vec::new())
-            }
+            (Response::Ignored, Command::Help) => Response::over(HelpPage::of(screen.scopes())),
             (Response::Ignored, _) => {
                 if let Some(scroll) = screen.scroll() {
                     *scroll = scrolled(*scroll, command);
@@ -247,7 +247,7 @@ impl Host {
                 self.screens.push(Box::new(page));
                 effects
             }
-            PastedKind::Name if pasted.text.trim().is_empty() => Vec::new(),
+            PastedKind::Name if pasted.text.lines().next().is_none_or(|line| line.trim().is_empty()) => Vec::new(),
             PastedKind::Name => {
                 let mut effects = self.press(Command::Models);
                 effects.extend(self.take_paste(pasted));
@@ -290,15 +290,9 @@ impl Host {
 
     /// Puts `screen` back in front, or what follows it.
     fn follow(&mut self, screen: Box<dyn Screen>, response: Response) -> Vec<Effect> {
-        match response {
-            Response::Ignored => {
-                self.screens.push(screen);
-                Vec::new()
-            }
-            Response::Stay(effects) => {
-                self.screens.push(screen);
-                effects
-            }
+        let (screens, effects) = match response {
+            Response::Ignored => (vec![screen], Vec::new()),
+            Response::Stay(effects) => (vec![screen], effects),
             Response::Close(effects) => {
                 if let Some(below) = self.screens.last_mut() {
                     below.uncovered(&*screen);
@@ -306,17 +300,13 @@ impl Host {
                 if screen.goes_on() {
                     self.closed.keep(screen);
                 }
-                effects
+                (Vec::new(), effects)
             }
-            Response::Open(other, effects) => {
-                self.screens.push(other);
-                effects
-            }
-            Response::Over(other, effects) => {
-                self.screens.extend([screen, other]);
-                effects
-            }
-        }
+            Response::Open(other, effects) => (vec![other], effects),
+            Response::Over(other, effects) => (vec![screen, other], effects),
+        };
+        self.screens.extend(screens);
+        effects
     }
 
     /// Draws everything, into a buffer of any size.

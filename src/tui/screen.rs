@@ -197,6 +197,11 @@ impl Response {
     pub fn open(screen: impl Screen) -> Self {
         Self::Open(Box::new(screen), Vec::new())
     }
+
+    /// `screen` opens over it.
+    pub fn over(screen: impl Screen) -> Self {
+        Self::Over(Box::new(screen), Vec::new())
+    }
 }
 
 /// The scroll position after `command`; drawing clamps it to the length of the page.

@@ -9,8 +9,7 @@ use crate::engine::request::ONE_SEQUENCE;
 use crate::gguf::{ElementType, Elements, GgmlType, Tensor, Value};
 use crate::machine::Gpu;
 use crate::model::{Model, TensorGroup};
-use crate::settings::CacheType;
-use crate::settings::EngineId;
+use crate::settings::{CacheType, EngineId};
 
 /// A release of Ollama that reads headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

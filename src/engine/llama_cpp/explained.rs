@@ -15,8 +15,7 @@ use crate::plan::{
     Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, LayerPlan, Part, Peak, Plan, Term, Totals, Uncertainty,
     Verdict, Why,
 };
-use crate::settings::EngineId;
-use crate::settings::{GpuLayers, SplitMode};
+use crate::settings::{EngineId, GpuLayers, SplitMode};
 use crate::units::Bytes;
 
 /// A device's memory left for layers.

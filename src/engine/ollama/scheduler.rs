@@ -11,8 +11,7 @@ use crate::engine::launch::ServerStart;
 use crate::engine::llama_cpp::PreparedModel;
 use crate::engine::plan_request::RequestParts;
 use crate::machine::{Machine, Os};
-use crate::settings::EngineId;
-use crate::settings::{GpuLayers, Settings};
+use crate::settings::{EngineId, GpuLayers, Settings};
 use crate::units::Bytes;
 
 /// Maximum of prediction and batch surcharge, in percent of the available memory.

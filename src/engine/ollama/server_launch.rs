@@ -14,12 +14,11 @@ use crate::engine::llama_cpp::architectures::is_known;
 use crate::engine::request;
 use crate::machine::{Backend, Gpu, Machine, Os};
 use crate::model::Model;
-use crate::settings::EngineId;
 use crate::settings::knob::Knob;
 use crate::settings::ollama::Endpoint;
 use crate::settings::{
-    Context, DeviceName, Flag, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, NearestRelease, Outputs, Release,
-    Settings, Source,
+    Context, DeviceName, EngineId, Flag, FlashAttn, GpuLayers, LlamaProgram, MmprojOptions, NearestRelease, Outputs,
+    Release, Settings, Source,
 };
 use crate::units::{Bytes, Tokens};
 

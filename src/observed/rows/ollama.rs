@@ -1,7 +1,6 @@
 //! Ollama's own lines.
 
-use crate::observed::amount::Mib;
-use crate::observed::amount::Term;
+use crate::observed::amount::{Mib, Term};
 use crate::observed::command;
 use crate::observed::event::Event;
 use crate::observed::hole::{self, DeviceName, Hole, Size, clip, value};

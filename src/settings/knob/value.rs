@@ -4,8 +4,7 @@ use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, Knob, MAX_VALUE, QUANTISATIONS, 
 use crate::settings::draft::{LoadMode, MmprojDevice, SpecType};
 use crate::settings::fields::Settings;
 use crate::settings::flag::Flag;
-use crate::settings::values::FlashAttn;
-use crate::settings::values::{Context, GpuLayers, Outputs};
+use crate::settings::values::{Context, FlashAttn, GpuLayers, Outputs};
 use crate::units::Bytes;
 
 impl Knob {

@@ -4,8 +4,7 @@ use super::measure::{Case, FigureValue, PlanFigure};
 use crate::engine::{EngineId, PreparedModel};
 use crate::machine::{Backend, Machine, Origin};
 use crate::settings::knob::Knob;
-use crate::settings::written;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, ImageSize, Settings, SpecType};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, ImageSize, Settings, SpecType, written};
 use serde::{Deserialize, Deserializer, de::Error};
 use std::collections::BTreeMap;
 

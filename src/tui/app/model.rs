@@ -70,17 +70,14 @@ impl App {
     /// Opens what a pasted text starts, with its settings: the first of several.
     pub(crate) fn take_command(&mut self, started: Result<Vec<Start>, String>) -> Vec<Effect> {
         let mut all = match started {
-            Ok(all) => all,
+            Ok(all) => all.into_iter(),
             Err(why) => {
                 self.notice = Some(capitalised(&format!("{why}.")));
                 return Vec::new();
             }
         };
-        if all.is_empty() {
-            return Vec::new();
-        }
-        let others = all.split_off(1);
-        let Some(mut start) = all.pop() else { return Vec::new() };
+        let Some(mut start) = all.next() else { return Vec::new() };
+        let others = all.as_slice();
         if !others.is_empty() {
             let names = others.iter().map(|other| other.name.as_str()).collect::<Vec<_>>().join(", ");
             start.say(format!("only {} is opened: 'plimsoll plan --command FILE' plans it with {names}", start.name));

@@ -233,6 +233,12 @@ impl App {
         self.plan_request().map_or_else(Vec::new, |of| self.query_of(of, about, id))
     }
 
+    /// Asks for the plan of each of `requests`; nothing of none.
+    pub(crate) fn query_plans(&mut self, requests: Vec<PlanRequest>, id: &mut u64) -> Vec<Effect> {
+        let Some(first) = requests.first().cloned() else { return Vec::new() };
+        self.query_of(first, QueryKind::Plans(requests), id)
+    }
+
     /// Asks `about` another request.
     pub(crate) fn query_of(&mut self, of: PlanRequest, about: QueryKind, id: &mut u64) -> Vec<Effect> {
         *id = self.next_id();

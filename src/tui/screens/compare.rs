@@ -21,7 +21,7 @@ use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::{App, Pin};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{PlanWithSpeeds, QueryKind, QueryPart};
+use crate::tui::query::{PlanWithSpeeds, QueryPart};
 use crate::tui::screen::{Response, Screen};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::figure;
@@ -123,8 +123,7 @@ impl Screen for ComparePage {
         let unplanned = app.pins.iter().filter(|pin| pin.planned.is_none());
         let (letters, requests): (_, Vec<_>) = unplanned.map(|pin| (pin.letter, pin.plan_request.clone())).unzip();
         self.asked = letters;
-        let Some(first) = requests.first().cloned() else { return Vec::new() };
-        app.query_of(first, QueryKind::Plans(requests), &mut self.query)
+        app.query_plans(requests, &mut self.query)
     }
 
     fn answer(&mut self, app: &mut App, answer: Action) -> Response {

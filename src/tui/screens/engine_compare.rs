@@ -8,7 +8,7 @@ use crate::engine::{EngineVersion, PlanRequest};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
-use crate::tui::query::{PlannedRequest, QueryKind, QueryPart};
+use crate::tui::query::{PlannedRequest, QueryPart};
 use crate::tui::screen::{NO_PLAN, Response, Screen};
 
 /// The state of the page.
@@ -56,7 +56,7 @@ impl Screen for EngineComparison {
         app.knobs.stashed.clone().switch_knobs(&mut settings, &app.knobs.offered, &knobs);
         self.choice.apply(&mut settings);
         let other = PlanRequest { engine: self.choice.engine, settings, ..now };
-        app.query_of(other.clone(), QueryKind::Plans(vec![other]), &mut self.query)
+        app.query_plans(vec![other], &mut self.query)
     }
 
     fn planned(&mut self, app: &mut App, by_user: bool) -> Vec<Effect> {

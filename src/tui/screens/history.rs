@@ -15,7 +15,7 @@ use crate::tui::action::{Action, Command};
 use crate::tui::app::{App, HistoryEntry, StateFigures};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::query::{QueryKind, QueryPart};
+use crate::tui::query::QueryPart;
 use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::widget::page::{self, Overlay};
 use crate::tui::widget::row_writer::shortened;
@@ -34,20 +34,15 @@ pub struct HistoryPage {
     /// The selected state.
     chosen: usize,
     query: u64,
+    /// The states whose figures are asked for.
+    asked: Vec<usize>,
 }
 
 impl HistoryPage {
     /// The page, with the present state selected.
     pub fn of(app: &App) -> Self {
         let (states, now) = app.states();
-        Self { states, now, chosen: now, query: 0 }
-    }
-
-    /// The states that were left before they were planned.
-    fn unplanned(&self) -> impl Iterator<Item = usize> {
-        let is_unplanned = |state: &HistoryEntry| state.figures == StateFigures::Unplanned;
-        let states = self.states.iter().enumerate();
-        states.filter(move |(_, state)| is_unplanned(state)).map(|(at, _)| at)
+        Self { states, now, chosen: now, query: 0, asked: Vec::new() }
     }
 }
 
@@ -57,18 +52,19 @@ impl Screen for HistoryPage {
     }
 
     fn ask(&mut self, app: &mut App) -> Vec<Effect> {
-        let requests: Vec<_> = self.unplanned().map(|at| self.states[at].plan_request.clone()).collect();
-        let Some(first) = requests.first().cloned() else { return Vec::new() };
-        app.query_of(first, QueryKind::Plans(requests), &mut self.query)
+        let states = self.states.iter().enumerate();
+        let unplanned = states.filter(|(_, state)| state.figures == StateFigures::Unplanned);
+        let (asked, requests): (_, Vec<_>) = unplanned.map(|(at, state)| (at, state.plan_request.clone())).unzip();
+        self.asked = asked;
+        app.query_plans(requests, &mut self.query)
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        // answers come in order, so that each is of the first that is still unknown
-        let first = self.unplanned().next();
-        if let (Some(at), Action::QueryAnswered { id, part: QueryPart::Plan(_, planned) }) = (first, answer)
+        if let Action::QueryAnswered { id, part: QueryPart::Plan(at, planned) } = answer
             && id == self.query
+            && let Some(state) = self.asked.get(at).and_then(|at| self.states.get_mut(*at))
         {
-            self.states[at].figures = match planned {
+            state.figures = match planned {
                 Ok(planned) => StateFigures::Planned(Box::new(PlanFigures::of(&planned.plan, planned.speeds.as_ref()))),
                 Err(_) => StateFigures::Refused,
             };

@@ -144,7 +144,7 @@ impl Screen for MachineScreen {
             (Command::Redo, _) => app.redo(),
             (Command::Freeze, _) => return Response::Stay(app.freeze()),
             (Command::Theme, _) => app.theme = app.theme.next_tone(),
-            (Command::Save, _) => return Response::Over(Box::new(NameField::default()), Vec::new()),
+            (Command::Save, _) => return Response::over(NameField::default()),
             (Command::SavedMachines, _) => return SavedMachines::open(),
             (Command::Toggle, _) => device.toggle(app),
             (Command::Remove, _) => device.remove(app),
@@ -160,7 +160,7 @@ impl Screen for MachineScreen {
                 (self.pane, self.line) = (Pane::Details, 0);
             }
             (Command::Add, _) | (Command::Enter, Pane::Devices) => {
-                return Response::Over(Box::new(CardPicker::of(None)), Vec::new());
+                return Response::over(CardPicker::of(None));
             }
             (_, Pane::Devices) => (self.row, self.scroll) = (moved(self.row, rows(app).len(), PAGE, command), 0),
             (Command::Up | Command::Down | Command::First | Command::Last, Pane::Details) => {

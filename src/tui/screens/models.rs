@@ -373,7 +373,7 @@ impl Screen for ModelBrowser {
 
     fn text(&mut self, app: &mut App, text: Text<'_>) -> Response {
         if self.input.value().is_empty() && matches!(text, Text::Typed(key) if key.code == KeyCode::Char('?')) {
-            return Response::Over(Box::new(HelpPage::of(self.scopes())), Vec::new());
+            return Response::over(HelpPage::of(self.scopes()));
         }
         if let Text::Pasted(Pasted { what: PastedKind::Command(started), .. }) = text {
             return Response::Close(app.take_command(started.clone()));

@@ -10,7 +10,7 @@ use crate::machine::what_if::RamChange;
 use crate::tui::action::{Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::keymap::Scope;
-use crate::tui::screen::{Cover, Response, Screen, moved};
+use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::field::{self, Text, TextEntry};
 use crate::tui::widget::list::{self, ListRows};
@@ -112,10 +112,6 @@ impl CardPicker {
 impl Screen for CardPicker {
     fn scopes(&self) -> &'static [Scope] {
         &[Scope::CardPicker, Scope::Everywhere]
-    }
-
-    fn cover(&self) -> Cover {
-        Cover::Whole
     }
 
     fn message(&self) -> Option<&str> {

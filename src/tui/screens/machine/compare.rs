@@ -12,7 +12,7 @@ use crate::plan::{Headroom, Plan};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::{Effect, MachinesRequest};
-use crate::tui::screen::{Cover, Response, Screen};
+use crate::tui::screen::{Response, Screen};
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
@@ -84,10 +84,6 @@ impl MachineComparison {
 }
 
 impl Screen for MachineComparison {
-    fn cover(&self) -> Cover {
-        Cover::Whole
-    }
-
     fn press(&mut self, _: &mut App, command: Command) -> Response {
         match command {
             Command::Back | Command::Enter => Response::CLOSE,

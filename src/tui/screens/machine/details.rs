@@ -275,7 +275,7 @@ impl MachineScreen {
             (DeviceSetting::Used, Command::Enter | Command::Less | Command::More) => row.toggle(app),
             (DeviceSetting::Card, Command::Enter) => {
                 let slot = if let MachineRow::Gpu(slot) = row { Some(slot) } else { None };
-                return Response::Over(Box::new(CardPicker::of(slot)), Vec::new());
+                return Response::over(CardPicker::of(slot));
             }
             (_, Command::Enter) => self.typing = Some(TextEntry::default()),
             _ => {

@@ -15,7 +15,7 @@ use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
-use crate::tui::screen::{Cover, Response, Screen, moved};
+use crate::tui::screen::{Response, Screen, moved};
 use crate::tui::theme::Hue;
 use crate::tui::widget::field::{self, Text, TextEntry};
 use crate::tui::widget::list::{self, ListRows};
@@ -120,10 +120,6 @@ impl SavedMachines {
 impl Screen for SavedMachines {
     fn scopes(&self) -> &'static [Scope] {
         &[Scope::SavedMachines, Scope::Everywhere]
-    }
-
-    fn cover(&self) -> Cover {
-        Cover::Whole
     }
 
     fn message(&self) -> Option<&str> {
@@ -239,10 +235,6 @@ pub(super) struct NameField {
 impl Screen for NameField {
     fn scopes(&self) -> &'static [Scope] {
         &[Scope::Field, Scope::Everywhere]
-    }
-
-    fn cover(&self) -> Cover {
-        Cover::Whole
     }
 
     fn message(&self) -> Option<&str> {
