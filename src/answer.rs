@@ -7,7 +7,6 @@
 pub mod best;
 pub mod change;
 pub mod check;
-pub mod cliffs;
 pub mod compare;
 pub mod largest;
 pub mod limits;
@@ -21,6 +20,7 @@ mod remedy;
 mod search;
 pub mod sweep;
 pub mod tensors;
+pub mod thresholds;
 pub mod together;
 pub mod ubatch;
 pub mod verdict;

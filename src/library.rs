@@ -4,11 +4,11 @@
 //! The model of an [`Item`] is loaded lazily. [`survey()`] plans all of them for a machine, for the planner's screen
 //! and `plimsoll list`.
 
+pub mod check;
 pub mod filter;
 pub mod order;
 mod repository;
 pub mod survey;
-pub mod verify;
 
 use std::cmp::Reverse;
 use std::sync::OnceLock;

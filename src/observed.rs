@@ -31,6 +31,7 @@ mod hole;
 mod kind;
 pub mod limits;
 mod load;
+mod load_builder;
 mod memory;
 mod model;
 mod ollama;
@@ -42,7 +43,6 @@ mod rows;
 pub mod sample;
 pub mod share;
 mod shown;
-mod under_way;
 
 use std::io;
 

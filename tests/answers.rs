@@ -218,23 +218,23 @@ proptest! {
     }
 
     #[test]
-    fn cliffs_are_where_neighbours_differ(
+    fn thresholds_are_where_neighbours_differ(
         engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(), knob in select(&Knob::ALL[..]),
     ) {
         let request = request(engine, model, &machine, &settings);
-        let cliffs = request.cliffs(knob);
-        prop_assert!(cliffs.windows(2).all(|pair| pair[0].first <= pair[1].last));
-        for cliff in &cliffs {
-            prop_assert_eq!(cliff.first, cliff.last + 1);
-            for (value, side) in [(cliff.last, cliff.before), (cliff.first, cliff.after)] {
+        let thresholds = request.thresholds(knob);
+        prop_assert!(thresholds.windows(2).all(|pair| pair[0].first <= pair[1].last));
+        for threshold in &thresholds {
+            prop_assert_eq!(threshold.first, threshold.last + 1);
+            for (value, side) in [(threshold.last, threshold.before), (threshold.first, threshold.after)] {
                 let plan = at(&request, knob, value);
                 let told = plan.map_or((0, None), |plan| (plan.offloaded, Some(plan.outcome())));
                 prop_assert_eq!((side.offloaded, side.outcome), told);
             }
-            prop_assert!(cliff.before != cliff.after || !cliff.jumps.is_empty());
+            prop_assert!(threshold.before != threshold.after || !threshold.jumps.is_empty());
         }
         if knob == Knob::Context {
-            let edge = cliffs.iter().rev().find(|cliff| cliff.is_vram_limit()).map(|cliff| cliff.last);
+            let edge = thresholds.iter().rev().find(|threshold| threshold.is_vram_limit()).map(|threshold| threshold.last);
             match request.largest(knob, Goal::Vram) {
                 Some(largest) if largest.next.is_some() => prop_assert_eq!(edge, Some(largest.value)),
                 Some(_) => {}
@@ -443,17 +443,17 @@ fn a_context_that_fits_beyond_others_that_do_not_is_found() {
 
 /// Every value of the split, although the engine knows the same of all of them beforehand.
 #[test]
-fn cliffs_of_a_split_are_all_seen() {
+fn thresholds_of_a_split_are_all_seen() {
     let (model, machine) = (model("llama3.1-8b"), cards(&[24, 4]));
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
     let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
-    let cliffs = request.cliffs(Knob::TensorSplit);
+    let thresholds = request.thresholds(Knob::TensorSplit);
     let figures = |value| at(&request, Knob::TensorSplit, value).map(|plan| (plan.offloaded, plan.verdict));
     let mut changed = 0;
     for value in 0..100 {
         let differs = figures(value) != figures(value + 1);
         changed += usize::from(differs);
-        assert!(!differs || cliffs.iter().any(|cliff| cliff.last == value), "at {value}: {cliffs:?}");
+        assert!(!differs || thresholds.iter().any(|threshold| threshold.last == value), "at {value}: {thresholds:?}");
     }
     assert!(changed > 0);
 }

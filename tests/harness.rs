@@ -14,7 +14,7 @@ use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::Machine;
 use plimsoll::model::Model;
 use plimsoll::settings::Settings;
-use plimsoll::source::{ExplicitKnobs, no_progress};
+use plimsoll::source::{GivenKnobs, no_progress};
 use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::{Detection, InitialState, LiveMemory, Preferences};
 use plimsoll::tui::effect::{ApplyRequest, Effect, LimitsRequest, Services, SurveyJob};
@@ -103,7 +103,7 @@ impl Harness {
                 machine,
                 detection: Detection::Done,
                 live: LiveMemory::Off,
-                held: ExplicitKnobs::default(),
+                held: GivenKnobs::default(),
                 preferences: Preferences::default(),
                 theme: Theme::new(look),
                 size,
@@ -128,7 +128,7 @@ impl Harness {
                 machine,
                 detection: Detection::Done,
                 live: LiveMemory::Off,
-                held: ExplicitKnobs::default(),
+                held: GivenKnobs::default(),
                 preferences: Preferences::default(),
                 theme: Theme::new(Appearance::BEST),
                 size,
@@ -319,8 +319,8 @@ impl Harness {
                     self.answer(&query);
                     None
                 }
-                Effect::Verify(request) => {
-                    Some(Action::Verified { id: request.id, result: self.fakes.verify(&request).map(Box::new) })
+                Effect::Check(request) => {
+                    Some(Action::Checked { id: request.id, result: self.fakes.check(&request).map(Box::new) })
                 }
                 Effect::Write(writing) => Some(writing.answer()),
                 Effect::Save { path, text } => Some(Action::Saved(self.fakes.save(&path, &text))),

@@ -48,7 +48,7 @@ const LONG_FILES: [(&str, &str); 53] = [
     ("gguf/read", "one format"),
     ("hardware/sysfs", "one source of facts"),
     ("machine/spec", "one syntax"),
-    ("observed/under_way", "one state, which every line of a log may change"),
+    ("observed/load_builder", "one state, which every line of a log may change"),
     ("page/answers", "a page for each answer"),
     ("plan", "the parts of a plan, as types"),
     ("running/apply", "one way from a plan to what runs"),

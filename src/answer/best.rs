@@ -52,12 +52,12 @@ pub struct BestRequest {
     /// allow it.
     pub margin: Bytes,
     /// The narrowest types that are suggested.
-    pub floors: Floors,
+    pub minimums: Minimums,
 }
 
 /// The narrowest types that are suggested; without one, none that lose much, unless nothing else runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Floors {
+pub struct Minimums {
     /// Of weights.
     pub quant: Option<FileType>,
     /// Of the KV cache.
@@ -84,7 +84,7 @@ impl BestRequest {
     }
 }
 
-impl Floors {
+impl Minimums {
     /// Whether weights of this type may be suggested.
     fn allow(self, to: FileType) -> bool {
         let loss = quality::of_weights(to);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::engine::llama_cpp::homes::Layouts;
+use crate::engine::llama_cpp::weight_buffers::Layouts;
 use crate::engine::{EngineId, PlanRequest};
 use crate::gguf::Tensor;
 use crate::machine::{Backend, Machine, Os};

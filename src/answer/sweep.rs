@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::cliffs::Cliff;
 use super::largest::COMMON_QUANTISATIONS;
+use super::thresholds::Threshold;
 use crate::engine::{EngineError, PlanRequest, PreparedModel};
 use crate::gguf::FileType;
 use crate::machine::DeviceKind;
@@ -25,7 +25,7 @@ pub struct Sweep {
     /// One point per value, ascending.
     pub points: Vec<Point>,
     /// Where the figures changes in between.
-    pub cliffs: Vec<Cliff>,
+    pub thresholds: Vec<Threshold>,
 }
 
 /// The figures at one value.
@@ -136,9 +136,9 @@ impl PlanFigures {
 }
 
 impl PlanRequest {
-    /// `sweep` with a point on either side of each of its cliffs, so that lines through the points have steps there.
+    /// `sweep` with a point on either side of each of its thresholds, so that lines through the points have steps there.
     pub fn with_edges(&self, mut sweep: Sweep) -> Sweep {
-        let edges = sweep.cliffs.iter().flat_map(|cliff| [cliff.last, cliff.first]);
+        let edges = sweep.thresholds.iter().flat_map(|threshold| [threshold.last, threshold.first]);
         let inside = |value: &u64| sweep.points.first().is_some_and(|first| first.value < *value);
         let before_last = |value: &u64| sweep.points.last().is_some_and(|last| *value < last.value);
         let known = |value: &u64| sweep.points.iter().any(|point| point.value == *value);
@@ -149,10 +149,10 @@ impl PlanRequest {
         sweep
     }
 
-    /// Plans at each of `values`, and the cliffs along the whole range.
+    /// Plans at each of `values`, and the thresholds along the whole range.
     pub fn sweep(&self, knob: Knob, values: &[u64]) -> Sweep {
         let points = values.iter().map(|&value| self.point(knob, value)).collect();
-        Sweep { knob, points, cliffs: self.cliffs(knob) }
+        Sweep { knob, points, thresholds: self.thresholds(knob) }
     }
 
     /// The figures with `knob` at `value`.

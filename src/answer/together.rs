@@ -1,9 +1,9 @@
 //! Several models loaded on one machine: where each is placed, which are evicted, and what memory remains.
 
+mod served;
 pub mod sets;
-mod shelf;
 
-pub use shelf::{Growth, Shelf};
+pub use served::{Growth, ServedModels};
 
 use std::sync::Arc;
 

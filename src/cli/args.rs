@@ -14,7 +14,7 @@ use clap_complete::Shell;
 
 use super::answer_name::AnswerName;
 use super::value::{self, Completed, Interval, KnobOrQuant, PageChoice};
-use crate::answer::best::{Floors, Objective};
+use crate::answer::best::{Minimums, Objective};
 use crate::command::router::RouterKind;
 use crate::engine::EngineId;
 use crate::export::{ExportFormat, SetFormat};
@@ -445,7 +445,7 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "N", value_parser = value::speed, help_heading = "Models")]
     pub(super) min_tps: Option<f64>,
     #[command(flatten)]
-    pub(super) floors: FloorArgs,
+    pub(super) minimums: FloorArgs,
     /// The order: best (what runs well first, of that the most capable by size and age), name, released, params, size,
     /// context or speed.
     #[arg(long, value_name = "ORDER", value_parser = value::orders(), hide_possible_values = true, default_value = "best",
@@ -683,8 +683,8 @@ pub(super) struct FloorArgs {
 
 impl FloorArgs {
     /// What is given stands over what the configuration sets.
-    pub(super) fn over(self, set: Floors) -> Floors {
-        Floors { quant: self.min_quant.or(set.quant), cache: self.min_kv.or(set.cache) }
+    pub(super) fn over(self, set: Minimums) -> Minimums {
+        Minimums { quant: self.min_quant.or(set.quant), cache: self.min_kv.or(set.cache) }
     }
 }
 
@@ -700,7 +700,7 @@ pub(super) struct BestArgs {
     #[arg(long, value_name = "SIZE", help_heading = "Question")]
     pub(super) margin: Option<Bytes>,
     #[command(flatten)]
-    pub(super) floors: FloorArgs,
+    pub(super) minimums: FloorArgs,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output", conflicts_with = "csv")]
     pub(super) json: bool,

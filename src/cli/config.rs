@@ -223,7 +223,7 @@ fn from_folder_of(file: &Path, machine: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::best::Floors;
+    use crate::answer::best::Minimums;
     use crate::gguf::FileType;
     use crate::settings::CacheType;
     use crate::tui::keymap;
@@ -243,13 +243,13 @@ mod tests {
         assert_eq!(config.entries.len(), KEYS.len(), "{text}");
         assert_eq!(of(&example, &[]).unwrap().entries.len(), 0, "all of it is comments");
         assert_eq!(config.engine, Some(EngineId::LlamaCpp));
-        let floors = Floors { quant: Some(FileType::Q4KM), cache: Some(CacheType::Q8_0) };
+        let minimums = Minimums { quant: Some(FileType::Q4KM), cache: Some(CacheType::Q8_0) };
         assert_eq!(
             config.preferences,
             Preferences {
                 margin: Some(Bytes::gib(1)),
                 need: Some(16_384),
-                floors,
+                minimums,
                 quits_at_once: true,
                 ..Preferences::default()
             }

@@ -17,7 +17,7 @@ use super::resolve::{ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use super::surroundings::ProgressLine;
 use crate::answer::FitSummary;
-use crate::answer::best::Floors;
+use crate::answer::best::Minimums;
 use crate::catalogue::Use;
 use crate::engine::EngineVersion;
 use crate::export::{AnswerSource, csv};
@@ -59,7 +59,7 @@ pub(super) fn run(args: &ListArgs) -> Result<(), CliError> {
         words: &words,
         filter,
         quant: args.knobs.settings.quant,
-        floors: args.floors.over(ready.config.preferences.floors),
+        minimums: args.minimums.over(ready.config.preferences.minimums),
         sort: args.sort,
         limit: args.limit,
     };
@@ -129,7 +129,7 @@ pub(super) struct Wanted<'a> {
     /// The quantisation to plan in, instead of each model's best.
     pub quant: Option<Quantisation>,
     /// The narrowest types that are chosen.
-    pub floors: Floors,
+    pub minimums: Minimums,
     /// The order, among those of one source.
     pub sort: SortBy,
     /// The most that are listed.
@@ -142,7 +142,7 @@ pub(super) struct Wanted<'a> {
 /// If a repository cannot be listed.
 pub(super) fn rows(ready: &mut ResolvedArgs, wanted: &Wanted<'_>) -> Result<Vec<ListRow>, SourceError> {
     let roots = Roots::of_this_machine();
-    let request = ready.survey_request(wanted.quant, wanted.floors);
+    let request = ready.survey_request(wanted.quant, wanted.minimums);
     let rows = if wanted.repositories.is_empty() {
         everywhere(ready, wanted, &request, &roots)
     } else {

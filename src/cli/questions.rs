@@ -16,7 +16,7 @@ use super::value::KnobOrQuant;
 use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Objective};
 use crate::answer::need::{BESIDE_CARDS, NeedRequest};
 use crate::answer::sweep::Axis;
-use crate::answer::together::{LoadRequest, Shelf};
+use crate::answer::together::{LoadRequest, ServedModels};
 use crate::answer::{Goal, parts, verdict, why};
 use crate::command::router::RouterKind;
 use crate::command::{Router, Start};
@@ -171,8 +171,8 @@ pub(super) fn best(args: &BestArgs) -> Result<String, CliError> {
     let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
     let margin = args.margin.or(ready.config.preferences.margin).unwrap_or(DEFAULT_MARGIN);
-    let floors = args.floors.over(ready.config.preferences.floors);
-    let question = BestRequest { held: held(&args.asked.knobs), margin, floors };
+    let minimums = args.minimums.over(ready.config.preferences.minimums);
+    let question = BestRequest { held: held(&args.asked.knobs), margin, minimums };
     if args.objective == Some(Objective::Context) && question.held.contains(&Knob::Context) {
         return Err(CliError::flag("--for", "--ctx is given and therefore fixed: leave it out to have it chosen"));
     }
@@ -281,7 +281,7 @@ pub(super) fn together(args: &TogetherArgs) -> Result<String, CliError> {
         let sentence = "a router starts servers of llama.cpp: use --engine llama.cpp, or leave --router out";
         return Err(CliError::flag("--router", sentence));
     }
-    let shelf = Shelf::of(router, ready.engine, &ready.machine, &requests)?;
+    let served = ServedModels::of(router, ready.engine, &ready.machine, &requests)?;
     if let Some(form) = args.form {
         if args.pin && !form.can_be_pinned() {
             return Err(CliError::flag("--pin", &format!("{form} has no such options")));
@@ -292,13 +292,13 @@ pub(super) fn together(args: &TogetherArgs) -> Result<String, CliError> {
             location: model_location(Path::new(name), settings.quant).of_opened(package.reference.as_deref()),
         };
         let models: Vec<NamedModel> = asked.iter().zip(&loads).map(model).collect();
-        let text = form.write(&models, &shelf, args.pin).map_err(|sentence| CliError::flag("--as", &sentence))?;
+        let text = form.write(&models, &served, args.pin).map_err(|sentence| CliError::flag("--as", &sentence))?;
         return match &args.output {
             Some(path) => save(path, &text, args.force).map(|()| String::new()),
             None => Ok(text),
         };
     }
-    let source = AnswerSource::of_engine(ready.engine, &ready.settings, shelf.loaded.confidence());
+    let source = AnswerSource::of_engine(ready.engine, &ready.settings, served.loaded.confidence());
     let each = asked.iter().zip(&loads).zip(&args.models);
     let named: Vec<Named> = each
         .map(|(((model, _), (package, _)), name)| Named {
@@ -307,14 +307,14 @@ pub(super) fn together(args: &TogetherArgs) -> Result<String, CliError> {
         })
         .collect();
     if args.json {
-        return json(export_answers::together_json(source, &named, &ready.machine, &shelf));
+        return json(export_answers::together_json(source, &named, &ready.machine, &served));
     }
     if args.csv {
-        return Ok(export_answers::together_csv(&named, &shelf));
+        return Ok(export_answers::together_csv(&named, &served));
     }
     let names = args.models.iter().enumerate().map(|(at, name)| ((at + 1).to_string(), name.clone()));
-    let mut page = answers::together(&names.collect::<Vec<_>>(), &ready.machine, &shelf, "");
-    answers::together_source(&source.to_string(), &shelf, ready.engine, &ready.notes, &mut page);
+    let mut page = answers::together(&names.collect::<Vec<_>>(), &ready.machine, &served, "");
+    answers::together_source(&source.to_string(), &served, ready.engine, &ready.notes, &mut page);
     Ok(Style::of_stdout().page(&page))
 }
 
@@ -360,18 +360,18 @@ pub(super) fn started(args: &PlanArgs, all: &[Start], router: Router) -> Result<
         .iter()
         .map(|(settings, package)| LoadRequest { model: &package.model, path: package.blob(), settings })
         .collect();
-    let shelf = Shelf::of(with_most(router, args.models_max)?, first.engine, &first.machine, &requests)?;
-    let source = AnswerSource::of_engine(first.engine, &first.settings, shelf.loaded.confidence());
+    let served = ServedModels::of(with_most(router, args.models_max)?, first.engine, &first.machine, &requests)?;
+    let source = AnswerSource::of_engine(first.engine, &first.settings, served.loaded.confidence());
     if args.json {
         let named = all.iter().zip(&loads).map(|(start, (_, package))| Named {
             name: start.name.clone(),
             source: resolve::source(package, Path::new(start.model.as_deref().unwrap_or_default())),
         });
         let named: Vec<Named> = named.collect();
-        return json(export_answers::together_json(source, &named, &first.machine, &shelf));
+        return json(export_answers::together_json(source, &named, &first.machine, &served));
     }
     let labels = all.iter().enumerate().map(|(at, start)| ((at + 1).to_string(), start.name.clone()));
-    let mut page = answers::together(&labels.collect::<Vec<_>>(), &first.machine, &shelf, "");
+    let mut page = answers::together(&labels.collect::<Vec<_>>(), &first.machine, &served, "");
     let mut notes: Vec<String> = Vec::new();
     for note in loads.iter().zip(all).flat_map(|((ready, _), start)| ready.notes.iter().map(move |note| (start, note)))
     {
@@ -384,7 +384,7 @@ pub(super) fn started(args: &PlanArgs, all: &[Start], router: Router) -> Result<
         }
     }
     notes.push(format!("--pick plans one of them alone: {}", names(all)));
-    answers::together_source(&source.to_string(), &shelf, first.engine, &notes, &mut page);
+    answers::together_source(&source.to_string(), &served, first.engine, &notes, &mut page);
     Ok(Style::of_stdout().page(&page))
 }
 

@@ -12,12 +12,12 @@ use super::knobs::Variables;
 use super::surroundings::ProgressLine;
 use super::value::Interval;
 use crate::answer::KnobLimits;
-use crate::answer::best::Floors;
+use crate::answer::best::Minimums;
 use crate::engine::{DraftFile, EngineId, PlanRequest, PreparedModel, ServerStarts};
 use crate::export::ModelSource;
 use crate::hardware::remembered::{SavedMachines, THIS_MACHINE};
 use crate::hardware::{CollectorResult, DetectOptions, Detected, watch};
-use crate::library::{SurveyRequest, verify};
+use crate::library::{SurveyRequest, check};
 use crate::machine::spec::{MachineSpec, RamLimit};
 use crate::machine::{Cpu, Drivers, Machine, visible};
 use crate::model::Model;
@@ -25,7 +25,7 @@ use crate::model::mixture::Quantisation;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::settings::{Context, Flag, Settings};
-use crate::source::{ExplicitKnobs, OpenedModel, Package, Progress, Roots};
+use crate::source::{GivenKnobs, OpenedModel, Package, Progress, Roots};
 use crate::tui::device_monitor::DeviceMonitor;
 use crate::tui::theme::Appearance;
 use crate::{engine, hardware, source, tui};
@@ -40,7 +40,7 @@ pub(super) struct ParsedArgs {
     pub notes: Vec<String>,
     pub config: Config,
     /// Knobs given as options, which a model's tag parameters must not override.
-    held: ExplicitKnobs,
+    held: GivenKnobs,
 }
 
 /// The machine from the arguments; nothing is detected yet.
@@ -198,7 +198,7 @@ impl ParsedArgs {
             lora.read(&header).map_err(|sentence| CliError::flag("--lora", &sentence))?;
         }
         notes.extend(described.notes.iter().cloned());
-        let held = ExplicitKnobs {
+        let held = GivenKnobs {
             ctx: ctx || knobs.is_given(Flag::Context) || settings.raw,
             gpu_layers: layers || knobs.is_given(Flag::GpuLayers) || settings.raw,
             projector: knobs.is_given(Flag::Mmproj) || knobs.is_given(Flag::NoMmproj),
@@ -297,7 +297,7 @@ impl ParsedArgs {
 pub(super) struct ResolvedArgs {
     pub(super) engine: EngineId,
     pub(super) settings: Settings,
-    pub(super) held: ExplicitKnobs,
+    pub(super) held: GivenKnobs,
     pub(super) machine: Arc<Machine>,
     pub(super) notes: Vec<String>,
     pub(super) config: Config,
@@ -305,9 +305,9 @@ pub(super) struct ResolvedArgs {
 
 impl ResolvedArgs {
     /// The request of a survey over many models.
-    pub(super) fn survey_request(&self, quant: Option<Quantisation>, floors: Floors) -> SurveyRequest {
+    pub(super) fn survey_request(&self, quant: Option<Quantisation>, minimums: Minimums) -> SurveyRequest {
         let (machine, settings) = (Arc::clone(&self.machine), self.settings.clone());
-        SurveyRequest { engine: self.engine, machine, settings, held: self.held, quant, floors }
+        SurveyRequest { engine: self.engine, machine, settings, held: self.held, quant, minimums }
     }
 
     /// The settings of one model of several, with its own `knobs`; and the notes on its tag parameters.
@@ -318,7 +318,7 @@ impl ResolvedArgs {
     ) -> Result<(Settings, Vec<String>), CliError> {
         let mut settings = self.settings.clone();
         let named = |wanted: Knob| knobs.iter().any(|(knob, _)| *knob == wanted);
-        let held = ExplicitKnobs {
+        let held = GivenKnobs {
             ctx: self.held.ctx || named(Knob::Context),
             gpu_layers: self.held.gpu_layers || named(Knob::GpuLayers),
             ..self.held
@@ -373,7 +373,7 @@ pub(super) fn package_or_namesake(named: &Path, knobs: &KnobArgs) -> Result<Pack
 
 fn model_or_namesake(named: &Path) -> Result<Package, CliError> {
     model(named).or_else(|error| {
-        let namesake = named.to_str().and_then(|named| verify::namesake(named, &Roots::of_this_machine()));
+        let namesake = named.to_str().and_then(|named| check::namesake(named, &Roots::of_this_machine()));
         namesake.ok_or(error)
     })
 }

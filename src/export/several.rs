@@ -4,7 +4,7 @@
 use super::ollama::{self, Variable};
 use super::{ExportInput, ModelLocation, llama_server};
 use crate::answer::together::sets::ResidentSets;
-use crate::answer::together::{LoadRequest, Shelf};
+use crate::answer::together::{LoadRequest, ServedModels};
 use crate::command::Router;
 use crate::command::router::MODELS_MAX;
 use crate::engine::PlanRequest;
@@ -103,11 +103,11 @@ impl SetFormat {
         !matches!(self, Self::Environment)
     }
 
-    /// Writes the file for `models`, those of `shelf` in its order; `pinned` is as in [`ExportInput`].
+    /// Writes the file for `models`, those of `served` in its order; `pinned` is as in [`ExportInput`].
     ///
     /// # Errors
     /// One sentence, if the format is not for this engine, or cannot hold what the models are to have.
-    pub fn write(self, models: &[NamedModel], shelf: &Shelf, pinned: bool) -> Result<String, String> {
+    pub fn write(self, models: &[NamedModel], served: &ServedModels, pinned: bool) -> Result<String, String> {
         let is_ollama = models.first().is_some_and(|model| model.request.engine.facts().is_ollama);
         if !Self::of(is_ollama).contains(&self) {
             let others: Vec<_> = Self::of(is_ollama).into_iter().map(Self::name).collect();
@@ -115,7 +115,7 @@ impl SetFormat {
         }
         let mut planned = Vec::with_capacity(models.len());
         for (place, NamedModel { request, .. }) in models.iter().enumerate() {
-            let request = request.on_machine(shelf.loaded.machine_for(place, &request.machine));
+            let request = request.on_machine(served.loaded.machine_for(place, &request.machine));
             let plan = request.plan().map_err(|error| error.to_string())?;
             planned.push((request, plan));
         }
@@ -134,7 +134,7 @@ impl SetFormat {
         let members = planned.iter().zip(models).zip(names(models));
         let members: Vec<_> = members.map(|((planned, model), name)| member(planned, model, name, pinned)).collect();
         match self {
-            Self::Presets => presets(&members, &shelf.router, sets.as_ref()),
+            Self::Presets => presets(&members, &served.router, sets.as_ref()),
             Self::LlamaSwap => llama_swap(&members, sets.as_ref()),
             Self::Environment => environment(&members),
         }

@@ -190,10 +190,10 @@ fn chart(canvas: &mut SvgCanvas, sweep: &Sweep, planned: &[(f64, &PlanFigures)],
         canvas.area(&line, &base, hue);
         base = line;
     }
-    for (nth, cliff) in sweep.cliffs.iter().enumerate() {
-        let x = across(sweep, cliff.last);
-        // full height for the first cliff and for changes of other knobs; layers lost one by one get ticks
-        let marked = nth == 0 || !cliff.jumps.is_empty();
+    for (nth, threshold) in sweep.thresholds.iter().enumerate() {
+        let x = across(sweep, threshold.last);
+        // full height for the first threshold and for changes of other knobs; layers lost one by one get ticks
+        let marked = nth == 0 || !threshold.jumps.is_empty();
         canvas.line((x, top), (x, if marked { floor } else { top + 8.0 }), Hue::Dim, marked);
     }
     if first.free <= scale {
@@ -212,7 +212,8 @@ fn labels(canvas: &mut SvgCanvas, sweep: &Sweep, floor: f64) {
     for point in &sweep.points {
         let (x, text) = (across(sweep, point.value), sweep.knob.show(point.value));
         let half = text.chars().count() as f64 * 3.6;
-        let is_edge = sweep.cliffs.iter().any(|cliff| point.value == cliff.last || point.value == cliff.first);
+        let is_edge =
+            sweep.thresholds.iter().any(|threshold| point.value == threshold.last || point.value == threshold.first);
         if x - half >= free && !is_edge {
             canvas.text(x, floor + 18.0, 12, Anchor::Middle, Hue::Dim, &text);
             free = x + half + 8.0;

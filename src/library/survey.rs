@@ -7,7 +7,7 @@ use std::thread;
 
 use super::{Item, ModelOrigin};
 use crate::answer::FitSummary;
-use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Floors};
+use crate::answer::best::{BestRequest, DEFAULT_MARGIN, Minimums};
 use crate::engine::EngineId;
 use crate::engine::PlanRequest;
 use crate::machine::Machine;
@@ -15,7 +15,7 @@ use crate::model::mixture::{ExactAfter, Quantisation};
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
-use crate::source::{ExplicitKnobs, Package, Roots};
+use crate::source::{GivenKnobs, Package, Roots};
 
 /// The request for every model.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,12 +27,12 @@ pub struct SurveyRequest {
     /// The knobs; each model's tag parameters are added.
     pub settings: Settings,
     /// Knobs set by the user, which tags must not override.
-    pub held: ExplicitKnobs,
+    pub held: GivenKnobs,
     /// Convert every model to this quantisation; without it, models of the catalogue are planned in the one that is
     /// best for the machine, or else in their usual one.
     pub quant: Option<Quantisation>,
     /// The narrowest types that are chosen.
-    pub floors: Floors,
+    pub minimums: Minimums,
 }
 
 impl SurveyRequest {
@@ -140,7 +140,7 @@ fn try_plan_item(
     let planned = if any {
         // as `best` chooses with every other knob held
         let held = Knob::ALL.into_iter().filter(|knob| *knob != Knob::Quant).collect();
-        request.balanced_in_any(&BestRequest { held, margin: DEFAULT_MARGIN, floors: question.floors })
+        request.balanced_in_any(&BestRequest { held, margin: DEFAULT_MARGIN, minimums: question.minimums })
     } else {
         request.plan().map(|plan| (request, plan))
     };

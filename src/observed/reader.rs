@@ -7,10 +7,10 @@ use super::command::Spawn;
 use super::driver::Driver;
 use super::kind::Kind;
 use super::load::{Load, Missing, Program};
+use super::load_builder::LoadBuilder;
 use super::ollama::{self, PsRow};
 use super::prefix::{self, Collector, Document, Line, Source};
 use super::row::Parsed;
-use super::under_way::LoadUnderWay;
 use super::{Observation, limits, rows};
 
 /// Reads a text in pieces of any size; where it is cut makes no difference.
@@ -44,7 +44,7 @@ struct Writer {
     service: String,
     process: String,
     port: String,
-    load: LoadUnderWay,
+    load: LoadBuilder,
     /// Number of its last line.
     last: u64,
 }
@@ -257,7 +257,7 @@ impl Reader {
         let Some(writer) = self.writers.get_mut(at) else { return };
         let mut ended = None;
         if writer.load.is_ended_by(parsed.kind, line.clock) {
-            let next = LoadUnderWay::on(Some(&writer.load));
+            let next = LoadBuilder::on(Some(&writer.load));
             ended = Some(std::mem::replace(&mut writer.load, next));
         }
         if writer.load.load.line == 0 {
@@ -302,7 +302,7 @@ impl Reader {
     /// Another writer, on the machine of one with the same service; the one silent longest makes room.
     fn add_writer(&mut self, source: Source<'_>) -> usize {
         let near = self.writers.iter().find(|writer| writer.service == source.service && !source.port.is_empty());
-        let mut load = LoadUnderWay::on(near.map(|writer| &writer.load));
+        let mut load = LoadBuilder::on(near.map(|writer| &writer.load));
         load.load.writer = None;
         let writer = Writer { load, ..Writer::default() };
         if self.writers.len() < limits::WRITERS {
@@ -318,7 +318,7 @@ impl Reader {
     }
 
     /// Keeps a finished load; one of which only the machine is known, only if there is no other.
-    fn keep(&mut self, load: LoadUnderWay) {
+    fn keep(&mut self, load: LoadBuilder) {
         let Some(load) = load.finish() else { return };
         if load.is_bare() && !self.loads.is_empty() {
             return;

@@ -1,17 +1,17 @@
 //! A row of the tables that lines are read by: patterns, and what they set in the load under way.
 
 use super::kind::Kind;
+use super::load_builder::LoadBuilder;
 use super::pattern::{Holes, Pairs, Pattern};
-use super::under_way::LoadUnderWay;
 
 /// A parsed line.
 pub(super) struct Parsed<'a> {
     pub kind: Kind,
-    pub sets: Box<dyn FnOnce(&mut LoadUnderWay) + 'a>,
+    pub sets: Box<dyn FnOnce(&mut LoadBuilder) + 'a>,
 }
 
 impl<'a> Parsed<'a> {
-    pub fn new(kind: Kind, sets: impl FnOnce(&mut LoadUnderWay) + 'a) -> Self {
+    pub fn new(kind: Kind, sets: impl FnOnce(&mut LoadBuilder) + 'a) -> Self {
         Self { kind, sets: Box::new(sets) }
     }
 }

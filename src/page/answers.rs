@@ -15,7 +15,7 @@ use crate::answer::parts::PartAnswer;
 use crate::answer::place::Placed;
 use crate::answer::sweep::Matrix;
 use crate::answer::sweep::{PlanFigures, Sweep};
-use crate::answer::together::{LoadOutcome, LoadedModels, Shelf};
+use crate::answer::together::{LoadOutcome, LoadedModels, ServedModels};
 use crate::answer::why::{LayerAnswer, MemoryUser, nothing_to_move};
 use crate::answer::{Goal, Remedy, verdict};
 use crate::command::Router;
@@ -276,9 +276,9 @@ const SETS: usize = 12;
 
 /// The outcome of each model, the memory that remains free, and the sets that stay loaded; `names` are labels with what
 /// they are about.
-pub fn together(names: &[(String, String)], machine: &Machine, shelf: &Shelf, sign: &str) -> Page {
+pub fn together(names: &[(String, String)], machine: &Machine, served: &ServedModels, sign: &str) -> Page {
     let mut page = Page::default();
-    let loaded = &shelf.loaded;
+    let loaded = &served.loaded;
     let headline = Span::new(&format!("{sign}{}", loaded.headline()), Hue::of(loaded.outcome()).bold());
     page.spans("", vec![headline, format!(" {}", loaded.sentence()).into()]);
     page.blank();
@@ -290,10 +290,10 @@ pub fn together(names: &[(String, String)], machine: &Machine, shelf: &Shelf, si
         drivers(index, loaded, &mut page);
     }
     left("RAM", "", [machine.ram.free, loaded.left.ram.free, Bytes::ZERO], &mut page);
-    if let Some(growth) = shelf.growth() {
+    if let Some(growth) = served.growth() {
         page.text(&growth, Hue::Text);
     }
-    sets(names, shelf, &mut page);
+    sets(names, served, &mut page);
     page
 }
 
@@ -315,8 +315,8 @@ fn drivers(index: usize, loaded: &LoadedModels, page: &mut Page) {
 }
 
 /// Adds the sets that stay loaded together, if that is not simply all of them.
-fn sets(names: &[(String, String)], shelf: &Shelf, page: &mut Page) {
-    let Some(sets) = &shelf.sets else { return };
+fn sets(names: &[(String, String)], served: &ServedModels, page: &mut Page) {
+    let Some(sets) = &served.sets else { return };
     let largest = sets.largest();
     if largest.first().is_some_and(|set| set.is_in_vram() && set.members.len() == names.len()) {
         return;
@@ -360,17 +360,17 @@ pub fn models(names: &[(String, String)], loaded: Option<&LoadedModels>, page: &
 }
 
 /// Adds the source of the answer, who decides what is unloaded, and notes.
-pub fn together_source(source: &str, shelf: &Shelf, engine: EngineId, notes: &[String], page: &mut Page) {
+pub fn together_source(source: &str, served: &ServedModels, engine: EngineId, notes: &[String], page: &mut Page) {
     page.blank();
     page.text(source, Hue::Text);
-    let unloads = shelf.loaded.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. }));
-    match &shelf.router {
+    let unloads = served.loaded.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. }));
+    match &served.router {
         Router::None if unloads => page.item(UNLOADING),
         Router::None if !engine.facts().evicts => page.item(BY_HAND),
         Router::None => {}
         router => page.item(&format!("{}: {BY_ROUTER}", router.name().unwrap_or_default())),
     }
-    if shelf.sets.is_some() {
+    if served.sets.is_some() {
         page.item(IN_ORDER);
     }
     for note in notes {
@@ -500,7 +500,7 @@ fn out_of_reach(least: &str, lacks: &str, page: &mut Page) {
     page.text(&format!("Even with {least}, {lacks}: 'plimsoll why' explains why."), Hue::Text);
 }
 
-/// Plans along a knob, with the cliffs.
+/// Plans along a knob, with the thresholds.
 pub fn sweep(plan: &Plan, sweep: &Sweep) -> Page {
     let mut page = Page::default();
     let knob = sweep.knob;
@@ -522,9 +522,9 @@ pub fn sweep(plan: &Plan, sweep: &Sweep) -> Page {
     };
     let rows = sweep.points.iter().map(|point| row(point.value, &point.figures)).collect();
     page.push(Block::Table(Table { columns, rows, gap: 1, narrow: Narrow::Below(3) }));
-    if !sweep.cliffs.is_empty() {
+    if !sweep.thresholds.is_empty() {
         page.heading("Thresholds");
-        sweep.cliffs.iter().for_each(|cliff| page.item(&cliff.description(knob)));
+        sweep.thresholds.iter().for_each(|threshold| page.item(&threshold.description(knob)));
     }
     source(plan, &mut page);
     page

@@ -8,13 +8,13 @@ use crate::answer::check::running::machine_before;
 use crate::answer::check::{CheckRequest, check};
 use crate::answer::live::RunningPlan;
 use crate::engine::{EngineId, PlanRequest};
-use crate::library::verify;
+use crate::library::check;
 use crate::machine::spec::MachineSpec;
 use crate::machine::{Backend, Cpu, Drivers, Gpu, Machine, Origin, Os, Ram, presets};
 use crate::observed::sample::{DeviceSample, Listed, ProgramSample, RAM, Sample};
 use crate::observed::{Mib, Observation, ProcessMemory, ShownCommand};
 use crate::settings::{Context, Settings};
-use crate::source::{self, ExplicitKnobs, Roots};
+use crate::source::{self, GivenKnobs, Roots};
 use crate::units::Bytes;
 
 /// The plan of `program` on `machine` as it was before it took its memory.
@@ -84,7 +84,7 @@ fn of_command(command: &str, machine: Machine, roots: &Roots) -> Result<RunningP
         .loads
         .first()
         .ok_or_else(|| format!("its command line cannot be read: {}", cut(ShownCommand::read(command).as_str())))?;
-    let found = verify::find(load, roots)?;
+    let found = check::find(load, roots)?;
     let how = (!found.is_same_file).then_some(found.how);
     let asked = CheckRequest {
         model: found.package.model,
@@ -105,7 +105,7 @@ fn of_listed(listed: &Listed, machine: Machine, roots: &Roots) -> Result<Running
     let package =
         opened.and_then(|opened| opened.package(&mut source::no_progress)).map_err(|error| error.to_string())?;
     let mut settings = Settings::default();
-    package.apply_to(&mut settings, ExplicitKnobs::default());
+    package.apply_to(&mut settings, GivenKnobs::default());
     settings.ctx = listed.context.map_or(settings.ctx, Context::Tokens);
     RunningPlan::of(PlanRequest::new(EngineId::default(), package.model, machine, settings))
 }

@@ -9,7 +9,7 @@ use super::file::LocalFile;
 use super::progress::{Progress, ProgressCallback, ProgressSource, no_progress};
 use super::read_from::ReadFrom;
 use super::store::{EntryState, Store, StoreEntry, beside};
-use super::tag::{ExplicitKnobs, TagParameters};
+use super::tag::{GivenKnobs, TagParameters};
 use crate::catalogue;
 use crate::engine::llama_cpp::projector::{self, Encoder, LoadedProjector};
 use crate::engine::{DraftFile, PreparedModel};
@@ -347,7 +347,7 @@ impl From<Model> for Package {
 impl Package {
     /// Applies the sizes of adapters and projector and the tag's parameters to `settings`, except for knobs in `held`.
     /// Returns one sentence per parameter applied, without a full stop.
-    pub fn apply_to(&self, settings: &mut Settings, held: ExplicitKnobs) -> Vec<String> {
+    pub fn apply_to(&self, settings: &mut Settings, held: GivenKnobs) -> Vec<String> {
         settings.adapters = self.adapters;
         if !held.projector {
             settings.projector.clone_from(&self.projector);

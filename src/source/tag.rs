@@ -19,7 +19,7 @@ pub struct TagParameters {
 /// Knobs set by the user, which tags must not override.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a knob of its own")]
-pub struct ExplicitKnobs {
+pub struct GivenKnobs {
     /// The context.
     pub ctx: bool,
     /// Layers on GPUs.
@@ -32,7 +32,7 @@ pub struct ExplicitKnobs {
 
 impl TagParameters {
     /// Applies the parameters to `settings`, except for knobs in `held`; returns one sentence for each.
-    pub fn apply(self, settings: &mut Settings, held: ExplicitKnobs) -> Vec<String> {
+    pub fn apply(self, settings: &mut Settings, held: GivenKnobs) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(tokens) = self.num_ctx.filter(|_| !held.ctx) {
             settings.ctx = Context::Tokens(tokens.min(MAX_VALUE));

@@ -227,7 +227,7 @@ pub struct Moment {
     /// The operation: `MUL_MAT`; `COPY` between devices, `KEEP` for a tensor kept until it is copied.
     pub op: &'static str,
     /// Index of the timeline whose device executes it.
-    pub home: usize,
+    pub backend: usize,
     /// The block that it belongs to; `None` before the first and after the last.
     pub layer: Option<usize>,
 }
@@ -295,12 +295,13 @@ impl AllocationWalk {
                     (op, None) => (op.name(), id),
                 };
                 layer = layers.get(&id).copied().unwrap_or(layer);
-                Moment { name: trace::name(graph, of), op, home: usize::from(place), layer }
+                Moment { name: trace::name(graph, of), op, backend: usize::from(place), layer }
             })
             .collect();
         moments.reverse();
         let kinds = kinds(details);
-        let timelines = (0..trace.homes.len()).map(|home| Timeline::of(trace, home, moments.len(), &kinds)).collect();
+        let timelines =
+            (0..trace.backends.len()).map(|backend| Timeline::of(trace, backend, moments.len(), &kinds)).collect();
         let mut walk = Self { moments, timelines, runs: Vec::new(), alike: Vec::new() };
         walk.runs = walk.runs_of_blocks();
         walk.alike = alike(walk.runs.iter().map(|run| walk.signature(run)));
@@ -310,8 +311,9 @@ impl AllocationWalk {
     /// A sentence on the devices where another graph of the load, which is not shown, reserves more.
     fn larger_besides(&self, trace: &Trace) -> Option<String> {
         let devices = self.timelines.iter().zip(&trace.measured.compute).enumerate();
-        let larger = devices.filter_map(|(home, (timeline, bytes))| {
-            let reserves = |graph: &&ReservedGraph| graph.reserved.get(home).is_some_and(|piece| piece.bytes == *bytes);
+        let larger = devices.filter_map(|(backend, (timeline, bytes))| {
+            let reserves =
+                |graph: &&ReservedGraph| graph.reserved.get(backend).is_some_and(|piece| piece.bytes == *bytes);
             let graph = trace.details.besides.iter().find(reserves).filter(|_| timeline.reserved.0 < *bytes)?;
             let of = if graph.batch.n_seq_tokens() == 1 { "one token per sequence" } else { "one sequence" };
             Some(format!("{} on {} for that of {of}", Bytes(*bytes), timeline.id))
@@ -346,7 +348,7 @@ impl AllocationWalk {
         let hasher = &mut DefaultHasher::new();
         self.layer(run).is_none().then_some(run.start).hash(hasher);
         for at in run.clone() {
-            self.moments.get(at).map(|moment| (moment.op, moment.home)).hash(hasher);
+            self.moments.get(at).map(|moment| (moment.op, moment.backend)).hash(hasher);
             for timeline in &self.timelines {
                 (timeline.alive.get(at), timeline.grown.get(at)).hash(hasher);
             }
@@ -406,7 +408,7 @@ impl AllocationWalk {
 
 impl Timeline {
     fn of(trace: &Trace, at: usize, moments: usize, kinds: &[TimelineKind]) -> Self {
-        let (details, home) = (&trace.details, &trace.homes[at]);
+        let (details, backend) = (&trace.details, &trace.backends[at]);
         let graph = &details.graph;
         let here = details.lifetimes.iter().filter(|life| usize::from(life.place) == at);
         // an operand reused in place ends at that step, any other lives to the end of its last step
@@ -416,7 +418,7 @@ impl Timeline {
             let is_reused = reused.contains(&(life.id.0, life.until));
             if is_reused { life.until } else { (life.until + 1).min(moments) }
         };
-        let size = |life: &Lifetime| life.bytes.next_multiple_of(home.alignment);
+        let size = |life: &Lifetime| life.bytes.next_multiple_of(backend.alignment);
         let grown = grown(here.clone().map(|life| (life.from, life.chunk, life.offset + size(life))), moments);
         // several buffers are shown one after the other, at their final sizes
         let starts = starts(here.clone().map(|life| (life.chunk, life.offset + size(life))));
@@ -435,8 +437,8 @@ impl Timeline {
             .collect();
         let top = grown.last().copied().unwrap_or(0);
         Self {
-            id: home.id.clone(),
-            device: home.device,
+            id: backend.id.clone(),
+            device: backend.device,
             reserved: Bytes(top),
             naive: lives.iter().map(|life| Bytes(life.bytes)).sum(),
             peak: grown.iter().position(|bytes| *bytes == top).unwrap_or(0),

@@ -48,8 +48,8 @@ pub struct SchedulePage {
 /// A graph split: consecutive operations on one device, and the tensors copied to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphSplit {
-    /// Index into [`SchedulePage::homes`].
-    pub home: usize,
+    /// Index into [`SchedulePage::backends`].
+    pub backend: usize,
     /// Its operations, as indices into the graph's nodes.
     pub nodes: Range<usize>,
     /// The tensors that are copied to it.
@@ -63,7 +63,7 @@ pub struct SplitInput {
     pub name: String,
     /// `f32 4096×512`.
     pub shape: String,
-    /// Index into [`SchedulePage::homes`] of its source.
+    /// Index into [`SchedulePage::backends`] of its source.
     pub from: usize,
     /// Bytes allocated for one copy, before alignment.
     pub bytes: Bytes,
@@ -136,7 +136,7 @@ impl SchedulePage {
         }
         for cut in self.cuts_into(block) {
             let copies = cut.crossings.iter().map(|crossing| (crossing.from, crossing.bytes.0, crossing.weight));
-            (cut.home, cut.nodes.len(), copies.collect::<Vec<_>>()).hash(hasher);
+            (cut.backend, cut.nodes.len(), copies.collect::<Vec<_>>()).hash(hasher);
         }
         hasher.finish()
     }
@@ -175,8 +175,8 @@ impl SchedulePage {
     }
 
     /// The devices; RAM is the last.
-    pub fn homes(&self) -> &[ScheduleDevice] {
-        &self.trace.homes
+    pub fn backends(&self) -> &[ScheduleDevice] {
+        &self.trace.backends
     }
 
     /// Number of operations in the graph, including views.
@@ -216,8 +216,8 @@ impl SchedulePage {
     }
 
     /// The device of operation `at` after step `step`.
-    pub fn home_of(&self, at: usize, step: usize) -> Option<usize> {
-        self.steps.get(step).and_then(|step| step.places.get(at)).copied().and_then(home)
+    pub fn backend_of(&self, at: usize, step: usize) -> Option<usize> {
+        self.steps.get(step).and_then(|step| step.places.get(at)).copied().and_then(backend)
     }
 
     /// Whether step `step` changed operation `at`.
@@ -265,7 +265,7 @@ fn without_op(resolved: &ResolvedRequest, op: Op) -> ResolvedRequest {
 /// the cache's backend does not support them (`ggml_backend_sched_backend_id_from_cur`, 0.1.161).
 fn common(trace: &Trace) -> Vec<(Op, usize)> {
     let (graph, places) = (&trace.details.graph, &trace.details.schedule.places);
-    let cpu = trace.homes.len().saturating_sub(1);
+    let cpu = trace.backends.len().saturating_sub(1);
     let mut common: Vec<(Op, usize)> = Vec::new();
     for &id in graph.nodes.iter().filter(|id| usize::from(places[id.index()]) < cpu) {
         let tensor = &graph[id];
@@ -295,7 +295,11 @@ fn cuts(trace: &Trace) -> Vec<GraphSplit> {
     let mut cuts: Vec<GraphSplit> = schedule
         .splits
         .iter()
-        .map(|split| GraphSplit { home: usize::from(split.place), nodes: split.nodes.clone(), crossings: Vec::new() })
+        .map(|split| GraphSplit {
+            backend: usize::from(split.place),
+            nodes: split.nodes.clone(),
+            crossings: Vec::new(),
+        })
         .collect();
     for (at, original, copy) in schedule.crossings() {
         let Some(cut) = cuts.get_mut(at) else { continue };
@@ -304,7 +308,7 @@ fn cuts(trace: &Trace) -> Vec<GraphSplit> {
             name: trace::name(graph, original),
             shape: trace::shape(&graph[original]),
             from: usize::from(place),
-            bytes: Bytes(backends.get(cut.home).map_or(0, |backend| backend.allocation(graph, &graph[copy]))),
+            bytes: Bytes(backends.get(cut.backend).map_or(0, |backend| backend.allocation(graph, &graph[copy]))),
             copies: schedule.copies,
             weight: matches!(graph[original].buffer, Buffer::Weights(_)),
         });
@@ -337,7 +341,7 @@ pub struct DeviceCount {
 }
 
 /// Index of the device, if one is assigned.
-fn home(place: BackendId) -> Option<usize> {
+fn backend(place: BackendId) -> Option<usize> {
     (place != NO_BACKEND).then_some(usize::from(place))
 }
 
@@ -427,7 +431,7 @@ pub const fn pass_description(pass: Option<Pass>) -> &'static str {
 fn steps(trace: &Trace) -> Vec<ScheduleStep> {
     let details = &trace.details;
     let graph = &details.graph;
-    let devices = trace.homes.len();
+    let devices = trace.backends.len();
     // copies are appended by the last pass: only the tensors before it can be assigned
     let arena = trace.passes.first().map_or(0, |(_, places)| places.len());
     let nothing = vec![NO_BACKEND; arena];
@@ -437,7 +441,7 @@ fn steps(trace: &Trace) -> Vec<ScheduleStep> {
     let count = |places: &[BackendId]| {
         let mut counts = vec![DeviceCount::default(); devices + 1];
         for &id in &shown {
-            let at = home(place(places, id)).unwrap_or(devices);
+            let at = backend(place(places, id)).unwrap_or(devices);
             if let Some(count) = counts.get_mut(at) {
                 let operation = graph[id].op != Op::None && !graph[id].op.is_view();
                 *(if operation { &mut count.operations } else { &mut count.others }) += 1;
@@ -518,10 +522,12 @@ impl SchedulePage {
     /// `{"steps":[…],"splits":[…],"pipeline":…,"nodes":[…]}`: counts per device after each pass, the tensors copied
     /// into each split, the conditions of pipeline parallelism, and every operation with its device after each pass.
     pub fn json(&self) -> Value {
-        let homes = self.homes();
-        let id = |home: Option<usize>| home.and_then(|home| homes.get(home)).map(|home| home.id.as_str());
+        let backends = self.backends();
+        let id = |backend: Option<usize>| {
+            backend.and_then(|backend| backends.get(backend)).map(|backend| backend.id.as_str())
+        };
         let step = |step: &ScheduleStep| {
-            let device = |(home, count): (usize, &DeviceCount)| json!({ "id": id(Some(home)), "operations": count.operations, "others": count.others });
+            let device = |(backend, count): (usize, &DeviceCount)| json!({ "id": id(Some(backend)), "operations": count.operations, "others": count.others });
             json!({
                 "step": step.name(),
                 "source": step.source_name(),
@@ -542,14 +548,14 @@ impl SchedulePage {
         };
         let cut = |cut: &GraphSplit| {
             json!({
-                "device": id(Some(cut.home)),
+                "device": id(Some(cut.backend)),
                 "operations": cut.nodes.len(),
                 "crossing": cut.crossings.iter().map(crossing).collect::<Vec<_>>(),
             })
         };
         let node = |at: usize| {
             let node = self.node(at)?;
-            let devices: Vec<_> = (0..self.steps.len()).map(|step| id(self.home_of(at, step))).collect();
+            let devices: Vec<_> = (0..self.steps.len()).map(|step| id(self.backend_of(at, step))).collect();
             Some(json!({
                 "name": node.name,
                 "operation": node.op,
@@ -611,7 +617,7 @@ impl SchedulePage {
     }
 
     fn steps_onto(&self, page: &mut Page) {
-        let ids: Vec<&str> = self.homes().iter().map(|home| home.id.as_str()).chain(["nowhere"]).collect();
+        let ids: Vec<&str> = self.backends().iter().map(|backend| backend.id.as_str()).chain(["nowhere"]).collect();
         let mut columns = vec![Column::left("step", 0)];
         columns.extend(ids.iter().copied().chain(["changed"]).map(|title| Column::right(title, 0)));
         let row = |step: &ScheduleStep| {
@@ -635,13 +641,15 @@ impl SchedulePage {
     /// Adds a row per block with the device of each operation.
     fn graph_onto(&self, cells: usize, page: &mut Page) {
         const HUES: [Hue; 2] = [Hue::EvenGpu, Hue::OddGpu];
-        let homes = self.homes();
-        let sign = |home: Option<usize>| match home {
+        let backends = self.backends();
+        let sign = |backend: Option<usize>| match backend {
             None => ('·', Hue::Dim.into()),
-            Some(home) if home + 1 == homes.len() => ('R', Hue::Ram.into()),
-            Some(home) => (char::from_digit(home as u32 % 36, 36).unwrap_or('?'), HUES[home % HUES.len()].into()),
+            Some(backend) if backend + 1 == backends.len() => ('R', Hue::Ram.into()),
+            Some(backend) => {
+                (char::from_digit(backend as u32 % 36, 36).unwrap_or('?'), HUES[backend % HUES.len()].into())
+            }
         };
-        let meaning = homes.iter().enumerate().map(|(at, home)| format!("{} {}", sign(Some(at)).0, home.id));
+        let meaning = backends.iter().enumerate().map(|(at, backend)| format!("{} {}", sign(Some(at)).0, backend.id));
         page.text(&format!("Each character is an operation: {}.", meaning.collect::<Vec<_>>().join(", ")), Hue::Text);
         page.blank();
         let last = self.steps.len().saturating_sub(1);
@@ -649,7 +657,7 @@ impl SchedulePage {
             let Some(block) = blocks.first().and_then(|at| self.blocks.get(*at)) else { continue };
             let name = self.blocks_title(blocks);
             let shown = block.nodes.clone().filter(|node| !self.is_view(*node));
-            let signs: Vec<_> = shown.map(|node| sign(self.home_of(node, last))).collect();
+            let signs: Vec<_> = shown.map(|node| sign(self.backend_of(node, last))).collect();
             for (at, row) in signs.chunks(cells.saturating_sub(NAMES).max(1)).enumerate() {
                 let name = if at == 0 { name.as_str() } else { "" };
                 let mut spans = vec![Span::new(&format!("{name:<NAMES$}"), Hue::Dim)];
@@ -662,10 +670,10 @@ impl SchedulePage {
     fn splits_onto(&self, page: &mut Page) {
         let crossed = self.crossed();
         page.heading(&crossed.sentence());
-        let id = |home: usize| self.homes().get(home).map_or("", |home| home.id.as_str()).to_owned();
+        let id = |backend: usize| self.backends().get(backend).map_or("", |backend| backend.id.as_str()).to_owned();
         let mut rows: Vec<Vec<Span>> = Vec::new();
         for (at, cut) in self.cuts.iter().enumerate() {
-            let mut head = [at.to_string(), id(cut.home), cut.nodes.len().to_string()];
+            let mut head = [at.to_string(), id(cut.backend), cut.nodes.len().to_string()];
             let copied = |crossing: &SplitInput| {
                 [crossing.name.clone(), id(crossing.from), grouped(crossing.bytes.0, '\u{2009}')]
             };

@@ -72,7 +72,7 @@ pub struct Trace {
     /// The device of every tensor after each pass of the scheduler.
     pub passes: Passes,
     /// The devices, by their indices in the schedule.
-    pub homes: Vec<ScheduleDevice>,
+    pub backends: Vec<ScheduleDevice>,
     /// One sentence on what the graph does not show, or if the engine builds none and llama.cpp's is shown instead.
     pub remark: Option<String>,
 }
@@ -102,13 +102,13 @@ impl Trace {
         };
         let cpu = plan.devices.len().saturating_sub(1);
         let devices = resolved.gpus.iter().copied().chain([cpu]);
-        let home = |(device, backend): (usize, BackendRef)| ScheduleDevice {
+        let backend = |(device, backend): (usize, BackendRef)| ScheduleDevice {
             id: plan.devices.get(device).map(|device| device.id.clone()).unwrap_or_default(),
             device,
             alignment: backend.alignment(),
         };
-        let homes = devices.zip(resolved.backends()).map(home).collect();
-        Self::measure(resolved, phase, homes, remark)
+        let backends = devices.zip(resolved.backends()).map(backend).collect();
+        Self::measure(resolved, phase, backends, remark)
     }
 
     /// The measurement of a changed request on the same devices, with the graph of `phase`.
@@ -116,7 +116,7 @@ impl Trace {
     /// # Errors
     /// If llama.cpp refuses it.
     pub fn again(&self, resolved: ResolvedRequest, phase: Phase) -> Result<Self, EngineError> {
-        Self::measure(resolved, phase, self.homes.clone(), self.remark.clone())
+        Self::measure(resolved, phase, self.backends.clone(), self.remark.clone())
     }
 
     /// Tokens of the batch of the graph.
@@ -132,7 +132,7 @@ impl Trace {
     fn measure(
         resolved: ResolvedRequest,
         phase: Phase,
-        homes: Vec<ScheduleDevice>,
+        backends: Vec<ScheduleDevice>,
         remark: Option<String>,
     ) -> Result<Self, EngineError> {
         let mut passes = Passes::new();
@@ -140,7 +140,7 @@ impl Trace {
             Phase::Prompt => resolved.measure_traced(&mut passes)?,
             Phase::Token => resolved.trace_token(&mut passes)?,
         };
-        Ok(Self { resolved, phase, measured, details, passes, homes, remark })
+        Ok(Self { resolved, phase, measured, details, passes, backends, remark })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::engine::EngineError;
 use crate::hardware::Detected;
 use crate::hardware::remembered::SavedMachine;
 use crate::hardware::watch::MemoryUpdate;
-use crate::library::verify::Verified;
+use crate::library::check::Checked;
 use crate::library::{Item, ModelStatus, RepositoryList};
 use crate::plan::Plan;
 use crate::running::apply::Failure;
@@ -172,11 +172,11 @@ pub enum Action {
         status: ModelStatus,
     },
     /// A log was compared with its plan, or why it cannot be.
-    Verified {
+    Checked {
         /// Id of the request.
         id: u64,
         /// The comparison, or one sentence.
-        result: Result<Box<Verified>, String>,
+        result: Result<Box<Checked>, String>,
     },
     /// What applying a plan would do, or one sentence on why it cannot be applied.
     ApplyPrepared {
@@ -199,7 +199,7 @@ pub enum Action {
         /// Id of the request.
         id: u64,
         /// What came of it, beside the plan.
-        result: Result<Box<Verified>, Failure>,
+        result: Result<Box<Checked>, Failure>,
     },
     /// A sample of what runs.
     Sampled {

@@ -1,12 +1,12 @@
 //! The planner's state: what its panels and all screens share.
 
-pub mod cliffs;
 mod history;
 pub(crate) mod knobs;
 pub mod library;
 pub mod live;
 mod model;
 mod refresh;
+pub mod thresholds;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::action::ExitReason;
 use super::keymap::Keymap;
 use super::regions::{Cursors, Panel, Regions, ScreenLayout};
 use super::theme::Theme;
-use crate::answer::best::Floors;
+use crate::answer::best::Minimums;
 use crate::engine::{EngineError, EngineId, KnobContext};
 use crate::engine::{PlanRequest, PreparedModel};
 use crate::machine::Machine;
@@ -23,21 +23,21 @@ use crate::machine::what_if::WhatIf;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
-use crate::source::ExplicitKnobs;
+use crate::source::GivenKnobs;
 use crate::speed::Speeds;
 use crate::units::Bytes;
 
-use cliffs::Cliffs;
 use history::History;
 pub use history::{Drag, HistoryEntry, Pin, StateFigures};
 pub use knobs::KnobList;
 use library::Library;
-use live::Stale;
+use live::Replan;
 pub use live::{Detection, FoundMachine, LiveMemory};
 pub use model::{Load, Loading};
 use model::{ModelLocations, QuantisedModels, Tag, TagDefaults};
 use refresh::Planning;
 pub use refresh::{AnswerState, KnownLimits, LimitsState};
+use thresholds::Thresholds;
 
 /// The last change, and the plan it is compared with while the differences are marked.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ pub struct Preferences {
     /// The context, in tokens, that lists of models are judged by; none for what each model would get.
     pub need: Option<u64>,
     /// The narrowest types that are suggested.
-    pub floors: Floors,
+    pub minimums: Minimums,
     /// A changed plan is left without asking.
     pub quits_at_once: bool,
     /// The keys, with those of the user's own.
@@ -98,7 +98,7 @@ pub struct InitialState {
     /// Whether its free memory is followed.
     pub live: LiveMemory,
     /// Knobs set by the user, which the model's tag must not override.
-    pub held: ExplicitKnobs,
+    pub held: GivenKnobs,
     /// What the user prefers.
     pub preferences: Preferences,
     /// Colours and characters.
@@ -138,7 +138,7 @@ pub struct App {
     pub limits: LimitsState,
     /// The speed of the plan, where it can be known.
     pub speeds: Option<Speeds>,
-    pub cliffs: Cliffs,
+    pub thresholds: Thresholds,
     pub change: RecentChange,
     pub loading: Loading,
     /// The models to choose from.
@@ -154,7 +154,7 @@ pub struct App {
 
     pub(crate) tag: Tag,
     pub(super) locations: ModelLocations,
-    stale: Stale,
+    replan: Replan,
     planning: Option<Planning>,
     history: History,
     quantised: QuantisedModels,
@@ -198,7 +198,7 @@ impl App {
             bounds: Bounds::default(),
             limits: LimitsState::default(),
             speeds: None,
-            cliffs: Cliffs::default(),
+            thresholds: Thresholds::default(),
             change: RecentChange::default(),
             loading: Loading::default(),
             library: Library::default(),
@@ -208,7 +208,7 @@ impl App {
             asked_to_quit: false,
             tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
             locations: ModelLocations::default(),
-            stale: Stale::User,
+            replan: Replan::User,
             planning: None,
             history: History::default(),
             quantised: QuantisedModels::default(),
@@ -225,7 +225,7 @@ impl App {
             machine: (*request.machine).clone(),
             detection: Detection::Done,
             live: LiveMemory::Off,
-            held: ExplicitKnobs::default(),
+            held: GivenKnobs::default(),
             preferences: Preferences::default(),
             theme,
             size,
@@ -301,11 +301,11 @@ impl App {
         }
     }
 
-    /// Plans again and drops the known limits and cliffs, for changes beyond one knob.
+    /// Plans again and drops the known limits and thresholds, for changes beyond one knob.
     fn replan_from_scratch(&mut self) {
-        self.stale = Stale::User;
+        self.replan = Replan::User;
         self.limits.forget();
         self.library.touch();
-        self.cliffs.forget();
+        self.thresholds.forget();
     }
 }

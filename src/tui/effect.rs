@@ -9,12 +9,12 @@ use std::time::Duration;
 use super::action::Action;
 use super::query::Query;
 use crate::answer::live::RunningPlan;
-use crate::answer::together::Shelf;
+use crate::answer::together::ServedModels;
 use crate::engine::{PlanRequest, PreparedModel};
 use crate::export::several::NamedModel;
 use crate::export::{ExportFormat, ExportInput, ModelLocation, Scenario, SetFormat};
 use crate::hardware::remembered::SavedMachine;
-use crate::library::verify::Verified;
+use crate::library::check::Checked;
 use crate::library::{self, Item, ModelStatus, RepositoryList};
 use crate::machine::Machine;
 use crate::observed::sample::Sample;
@@ -90,8 +90,8 @@ pub enum Effect {
     },
     /// Freeze live memory, or resume it.
     Freeze(bool),
-    /// Compare a log with its plan; the answer is [`Action::Verified`].
-    Verify(Box<VerifyRequest>),
+    /// Compare a log with its plan; the answer is [`Action::Checked`].
+    Check(Box<CheckRequest>),
     /// Find out what applying a plan does; the answer is [`Action::ApplyPrepared`].
     PrepareApply(Box<ApplyRequest>),
     /// Apply a plan; the answers are [`Action::ApplyProgress`], then [`Action::Applied`].
@@ -156,7 +156,7 @@ impl LimitsRequest {
 /// A request to compare a log with its plan.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct VerifyRequest {
+pub struct CheckRequest {
     pub id: u64,
     pub log: LogSource,
     /// The open model, which stands in for one that the log names and that is not found.
@@ -265,7 +265,7 @@ pub enum Exported {
         scenario: Box<Scenario>,
     },
     /// Several models.
-    Several { format: SetFormat, models: Vec<NamedModel>, shelf: Box<Shelf> },
+    Several { format: SetFormat, models: Vec<NamedModel>, served: Box<ServedModels> },
 }
 
 impl ExportJob {
@@ -277,7 +277,7 @@ impl ExportJob {
                 let scenario = Some(&**scenario);
                 format.write(&ExportInput { request, plan, location, minimal: false, pinned, scenario })
             }
-            Exported::Several { format, models, shelf } => format.write(models, shelf, pinned),
+            Exported::Several { format, models, served } => format.write(models, served, pinned),
         };
         Action::Written { id: self.id, text }
     }
@@ -298,7 +298,7 @@ pub trait Services: Send + Sync + 'static {
     ///
     /// # Errors
     /// One sentence: what is missing, what to do.
-    fn verify(&self, request: &VerifyRequest) -> Result<Verified, String>;
+    fn check(&self, request: &CheckRequest) -> Result<Checked, String>;
 
     /// Finds out what applying a plan does.
     ///
@@ -310,7 +310,7 @@ pub trait Services: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why it did not load.
-    fn apply(&self, target: &Target, report: &mut Report<'_>) -> Result<Verified, Failure>;
+    fn apply(&self, target: &Target, report: &mut Report<'_>) -> Result<Checked, Failure>;
 
     /// Leaves the server that was started running, or ends it.
     fn leave_server(&self, keep: bool);

@@ -18,8 +18,8 @@ use super::query::QueryPart;
 use super::regions::{Regions, ScreenLayout};
 use super::screen::{Closed, Cover, Response, Screen, scrolled};
 use super::screens;
+use super::screens::check::CheckPage;
 use super::screens::help::HelpPage;
-use super::screens::verify::VerifyPage;
 use super::theme::{Glyphs, backdrop, glyphs};
 use super::view::footer::{self, PlacedWord};
 use super::view::{self, header};
@@ -80,7 +80,9 @@ impl Host {
             Action::Fade { id } if id == app.change.id => app.change.before = None,
             // answers to older requests
             Action::Loaded { .. } | Action::Limits { .. } | Action::Fade { .. } => {}
-            Action::QueryAnswered { id, part: QueryPart::Cliffs(knob, cliffs) } => app.cliffs.learn(id, knob, cliffs),
+            Action::QueryAnswered { id, part: QueryPart::Thresholds(knob, thresholds) } => {
+                app.thresholds.learn(id, knob, thresholds)
+            }
             Action::TaskPanicked(what) => app.notice = Some(what),
             Action::Leave(leave) => app.leave = Some(leave),
             answer => {
@@ -242,7 +244,7 @@ impl Host {
         match &pasted.what {
             PastedKind::Command(started) => self.app.take_command(started.clone()),
             PastedKind::Log => {
-                let mut page = VerifyPage::default();
+                let mut page = CheckPage::default();
                 let effects = page.read(&mut self.app, LogSource::Text(Arc::clone(&pasted.text)));
                 self.screens.push(Box::new(page));
                 effects

@@ -3,11 +3,11 @@
 
 use crate::answer::Remedy;
 use crate::answer::best::{BestRequest, Card};
-use crate::answer::cliffs::Cliff;
 use crate::answer::need::{NeedRequest, NeededMachine};
 use crate::answer::sweep::Axis;
 use crate::answer::sweep::{PlanFigures, Point};
-use crate::answer::together::{LoadRequest, Shelf};
+use crate::answer::thresholds::Threshold;
+use crate::answer::together::{LoadRequest, ServedModels};
 use crate::command::Router;
 use crate::engine::PlanRequest;
 use crate::plan::Plan;
@@ -29,8 +29,8 @@ pub struct Query {
 /// The kinds of queries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryKind {
-    /// The cliffs along each of these knobs.
-    Cliffs(Vec<Knob>),
+    /// The thresholds along each of these knobs.
+    Thresholds(Vec<Knob>),
     /// Changes that would bring this layer, or all layers, onto GPUs.
     Changes(usize),
     /// The best settings.
@@ -59,8 +59,8 @@ pub enum AxisKind {
 /// A part of an answer.
 #[derive(Clone, Debug)]
 pub enum QueryPart {
-    /// The cliffs along a knob.
-    Cliffs(Knob, Vec<Cliff>),
+    /// The thresholds along a knob.
+    Thresholds(Knob, Vec<Threshold>),
     /// Changes that help.
     Remedies(Vec<Remedy>),
     /// The best settings for one objective.
@@ -72,7 +72,7 @@ pub enum QueryPart {
     /// The next cell of the matrix, row by row.
     Cell(Box<MatrixCell>),
     /// The figures of loading several models, or why one of them has no plan.
-    Together(Result<Box<Shelf>, String>),
+    Together(Result<Box<ServedModels>, String>),
     /// The machines that run the model.
     Need(Vec<NeededMachine>),
     /// The plan of the request with this index.
@@ -116,7 +116,7 @@ impl Query {
     /// The worker that answers it.
     pub const fn worker(&self) -> Worker {
         match self.about {
-            QueryKind::Cliffs(_) => Worker::Planner,
+            QueryKind::Thresholds(_) => Worker::Planner,
             QueryKind::Changes(_)
             | QueryKind::Best(_)
             | QueryKind::Points(..)
@@ -131,7 +131,7 @@ impl Query {
     pub fn parts(&self) -> Box<dyn Iterator<Item = Option<QueryPart>> + '_> {
         let end = std::iter::once(Some(QueryPart::End));
         match &self.about {
-            QueryKind::Cliffs(knobs) => Box::new(knobs.iter().flat_map(|&knob| self.cliffs(knob)).chain(end)),
+            QueryKind::Thresholds(knobs) => Box::new(knobs.iter().flat_map(|&knob| self.thresholds(knob)).chain(end)),
             QueryKind::Changes(layer) => Box::new(self.changes(*layer).chain(end)),
             QueryKind::Best(question) => Box::new(self.best(question).chain(end)),
             QueryKind::Points(knob, values) => {
@@ -153,16 +153,16 @@ impl Query {
         }
     }
 
-    fn cliffs(&self, knob: Knob) -> impl Iterator<Item = Option<QueryPart>> {
+    fn thresholds(&self, knob: Knob) -> impl Iterator<Item = Option<QueryPart>> {
         let mut found = Vec::new();
-        let mut stretches = Some(self.of.cliffs_by_segment(knob));
+        let mut stretches = Some(self.of.thresholds_by_segment(knob));
         std::iter::from_fn(move || {
             if let Some(more) = stretches.as_mut()?.next() {
                 found.extend(more);
                 return Some(None);
             }
             stretches = None;
-            Some(Some(QueryPart::Cliffs(knob, std::mem::take(&mut found))))
+            Some(Some(QueryPart::Thresholds(knob, std::mem::take(&mut found))))
         })
     }
 
@@ -192,8 +192,8 @@ impl Query {
             .iter()
             .map(|model| LoadRequest { model: &model.model, path: None, settings: &model.settings })
             .collect();
-        let shelf = Shelf::of(router.clone(), self.of.engine, &self.of.machine, &requests);
-        QueryPart::Together(shelf.map(Box::new).map_err(|error| error.to_string()))
+        let served = ServedModels::of(router.clone(), self.of.engine, &self.of.machine, &requests);
+        QueryPart::Together(served.map(Box::new).map_err(|error| error.to_string()))
     }
 
     fn matrix(&self, rows: AxisKind, columns: AxisKind) -> impl Iterator<Item = Option<QueryPart>> {

@@ -5,6 +5,7 @@
 
 pub mod apply;
 pub mod best;
+pub mod check;
 pub mod compare;
 pub mod engine_compare;
 pub mod engines;
@@ -22,7 +23,6 @@ pub mod placement;
 pub mod sweep;
 pub mod teach;
 pub mod together;
-pub mod verify;
 pub mod watch;
 pub mod why;
 
@@ -57,7 +57,7 @@ pub(super) fn opened_by(app: &mut App, closed: &Closed, command: Command) -> Opt
         Command::Sweep => Box::new(sweep::SweepPage::of(app)),
         Command::Teach => Box::new(teach::TeachScreen::reopened(app, closed.last())),
         Command::Together => Box::new(together::TogetherPage::default()),
-        Command::Verify => Box::new(verify::VerifyPage::default()),
+        Command::Verify => Box::new(check::CheckPage::default()),
         Command::Watch => Box::new(watch::WatchPage::default()),
         Command::Enter => match app.panels.focus {
             Panel::Knobs => Box::new(entry::ValueEntry(TextEntry::suggested(app.suggested_text()?))),

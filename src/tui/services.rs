@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use super::effect::{ApplyPreview, Followed, LogSource, Services, VerifyRequest};
+use super::effect::{ApplyPreview, CheckRequest, Followed, LogSource, Services};
 use crate::files;
 use crate::hardware::remembered::{SavedMachine, SavedMachines};
 use crate::hardware::{DetectOptions, processes, watch};
-use crate::library::verify::{self, Verified, example};
+use crate::library::check::{self, Checked, example};
 use crate::library::{self, Item, ModelStatus, RepositoryList, SurveyRequest};
 use crate::machine::Machine;
 use crate::observed::{Load, Observation};
@@ -46,10 +46,10 @@ impl Services for LocalServices {
     }
 
     fn namesake(&self, reference: &str) -> Option<Package> {
-        verify::namesake(reference, &Roots::of_this_machine())
+        check::namesake(reference, &Roots::of_this_machine())
     }
 
-    fn verify(&self, request: &VerifyRequest) -> Result<Verified, String> {
+    fn check(&self, request: &CheckRequest) -> Result<Checked, String> {
         let seen = match &request.log {
             LogSource::Text(text) => Observation::of(text),
             LogSource::File(path) if example(path).is_some() => Observation::of(example(path).unwrap_or_default()),
@@ -65,7 +65,7 @@ impl Services for LocalServices {
                 seen.ok_or("no output of Ollama or llama-server with a load in it is readable here: paste its log")?
             }
         };
-        verify::verify(&seen, &Roots::of_this_machine(), request.open.as_ref())
+        check::check(&seen, &Roots::of_this_machine(), request.open.as_ref())
     }
 
     fn prepare(&self, target: &Target) -> Result<ApplyPreview, String> {
@@ -76,7 +76,7 @@ impl Services for LocalServices {
         Ok(ApplyPreview { what, unloads, notes })
     }
 
-    fn apply(&self, target: &Target, report: &mut Report<'_>) -> Result<Verified, Failure> {
+    fn apply(&self, target: &Target, report: &mut Report<'_>) -> Result<Checked, Failure> {
         // it would hold the memory that this one needs
         drop(self.server().take());
         let prepared = apply::prepare(target.clone(), Roots::of_this_machine());
@@ -99,7 +99,7 @@ impl Services for LocalServices {
             target.plan.model.name,
             target.plan.engine_title()
         );
-        Ok(Verified { load: (1, 1), about, check: applied.check, also, server })
+        Ok(Checked { load: (1, 1), about, check: applied.check, also, server })
     }
 
     fn leave_server(&self, keep: bool) {

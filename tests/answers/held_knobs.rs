@@ -1,6 +1,6 @@
 //! The best settings while some knobs are held.
 
-use plimsoll::answer::best::{BestRequest, Card, DEFAULT_MARGIN, Floors, Loss, Objective};
+use plimsoll::answer::best::{BestRequest, Card, DEFAULT_MARGIN, Loss, Minimums, Objective};
 use plimsoll::answer::{Goal, quality};
 use plimsoll::catalogue;
 use plimsoll::engine::{self, EngineId};
@@ -18,7 +18,7 @@ use super::{any_engine, machine, model, one_gpu, request, settings};
 use crate::laws;
 
 fn question(held: &[Knob]) -> BestRequest {
-    BestRequest { held: held.to_vec(), margin: DEFAULT_MARGIN, floors: Floors::default() }
+    BestRequest { held: held.to_vec(), margin: DEFAULT_MARGIN, minimums: Minimums::default() }
 }
 
 proptest! {
@@ -183,7 +183,7 @@ fn floors_limit_what_is_suggested() {
     let (model, machine) = (model("qwen3-30b-a3b"), preset("RTX 3060"));
     let request = request(EngineId::LlamaCpp, &model, &machine, &Settings::default());
     let plan = request.plan().unwrap();
-    let with = |quant, cache| BestRequest { floors: Floors { quant, cache }, ..question(&[]) };
+    let with = |quant, cache| BestRequest { minimums: Minimums { quant, cache }, ..question(&[]) };
     for floor in [FileType::Q6K, FileType::Q4KM, FileType::Iq2M, FileType::Iq1M] {
         for card in request.best(&plan, &with(Some(floor), None)) {
             let loss = quality::of_model(&card.request.model);

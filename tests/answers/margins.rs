@@ -1,6 +1,6 @@
 //! What must stay free: every answer keeps the engine's margin and what drivers take, and no sentence hides a shortage.
 
-use plimsoll::answer::best::{BestRequest, DEFAULT_MARGIN, Floors};
+use plimsoll::answer::best::{BestRequest, DEFAULT_MARGIN, Minimums};
 use plimsoll::answer::{Goal, verdict};
 use plimsoll::catalogue;
 use plimsoll::engine::{EngineId, PlanRequest};
@@ -89,7 +89,7 @@ proptest! {
             let slower = prompt(&request, &plan).zip(prompt(&remedy.then, &then)).map(|(now, then)| now / then);
             prop_assert_eq!(cost.contains("prompts take"), slower.is_some_and(|times| times >= 1.1), "{}", cost);
         }
-        for card in request.best(&plan, &BestRequest { held: Vec::new(), margin: DEFAULT_MARGIN, floors: Floors::default() }) {
+        for card in request.best(&plan, &BestRequest { held: Vec::new(), margin: DEFAULT_MARGIN, minimums: Minimums::default() }) {
             prop_assert!(loads(&card.plan), "{}: {}", entry.name, card.headline());
         }
         // no sentence says that nothing is left where something is missing

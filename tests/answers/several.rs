@@ -2,7 +2,7 @@
 
 use plimsoll::answer::ram::RamUse;
 use plimsoll::answer::together::sets::ResidentSets;
-use plimsoll::answer::together::{LoadOutcome, LoadRequest, Shelf, load_behind, load_together};
+use plimsoll::answer::together::{LoadOutcome, LoadRequest, ServedModels, load_behind, load_together};
 use plimsoll::command::Router;
 use plimsoll::engine::{EngineId, PlanRequest, PreparedModel};
 use plimsoll::machine::{Gpu, Machine};
@@ -125,22 +125,22 @@ fn what_grows_in_use_is_stated_beside_what_remains(
     for (_, settings) in &mut models {
         settings.cache_ram = cache_ram;
     }
-    let shelf = Shelf::of(Router::None, EngineId::LlamaCpp, &machine, &requests(&models)).unwrap();
-    let loaded = shelf.loaded.loaded().count() as u64;
-    let caches: Bytes = shelf.grows.iter().map(|grows| grows.prompt_cache).sum();
+    let served = ServedModels::of(Router::None, EngineId::LlamaCpp, &machine, &requests(&models)).unwrap();
+    let loaded = served.loaded.loaded().count() as u64;
+    let caches: Bytes = served.grows.iter().map(|grows| grows.prompt_cache).sum();
     assert_eq!(caches.0, loaded * cache_ram.unwrap_or(Bytes::gib(8)).0);
-    for (at, plan) in shelf.loaded.loaded() {
+    for (at, plan) in served.loaded.loaded() {
         let (model, settings) = models[at].clone();
         let ram = RamUse::of(&PlanRequest::new(EngineId::LlamaCpp, model, machine.clone(), settings), plan);
-        assert_eq!(shelf.grows[at].checkpoints, ram.checkpoints);
+        assert_eq!(served.grows[at].checkpoints, ram.checkpoints);
     }
-    let checkpoints: Bytes = shelf.grows.iter().map(|grows| grows.checkpoints).sum();
-    let Some(said) = shelf.growth() else {
+    let checkpoints: Bytes = served.grows.iter().map(|grows| grows.checkpoints).sum();
+    let Some(said) = served.growth() else {
         assert_eq!(caches + checkpoints, Bytes::ZERO);
         return;
     };
-    assert_eq!(said.contains("short"), caches + checkpoints > shelf.loaded.left.ram.free, "{said}");
+    assert_eq!(said.contains("short"), caches + checkpoints > served.loaded.left.ram.free, "{said}");
     assert_eq!(said.contains("prompt cache"), caches > Bytes::ZERO, "{said}");
-    assert!(said.contains(&shelf.loaded.left.ram.free.to_string()), "{said}");
-    assert!(shelf.loaded.outcome() <= Outcome::Tight);
+    assert!(said.contains(&served.loaded.left.ram.free.to_string()), "{said}");
+    assert!(served.loaded.outcome() <= Outcome::Tight);
 }

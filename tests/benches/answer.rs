@@ -1,4 +1,4 @@
-//! Limits, changes and cliffs; the `largest` bench times single limits and the matrix. `cargo bench --bench answer`
+//! Limits, changes and thresholds; the `largest` bench times single limits and the matrix. `cargo bench --bench answer`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
@@ -36,7 +36,7 @@ const SPLIT: [(EngineId, &str, usize, u64); 5] = [
 ];
 
 /// The limits of all knobs, which the screen requests after every key. Targets: 0.5 s for the 8B and 1.5 s for the
-/// 235B, including marks and cliffs.
+/// 235B, including marks and thresholds.
 #[divan::bench(args = SPLIT, sample_count = 10, sample_size = 1)]
 fn limits_of_a_split_model(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): (EngineId, &str, usize, u64)) {
     let (model, machine) = (model(name), server(gpus, Bytes::gib(gib)));
@@ -58,11 +58,11 @@ fn changes_for_a_split_model(bencher: Bencher<'_, '_>) {
 
 /// Every context size at which a layer is lost.
 #[divan::bench(args = SPLIT, sample_count = 10, sample_size = 1)]
-fn cliffs_along_the_context(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): (EngineId, &str, usize, u64)) {
+fn thresholds_along_the_context(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): (EngineId, &str, usize, u64)) {
     let (model, machine) = (model(name), server(gpus, Bytes::gib(gib)));
     let settings = Settings::default();
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
-    bencher.bench(|| request.cliffs(Knob::Context));
+    bencher.bench(|| request.thresholds(Knob::Context));
 }
 
 /// The fastest placement of a model with experts, most of them in RAM, on four cards of different speeds. Target: 2 s.

@@ -21,7 +21,7 @@ use plimsoll::engine::EngineId;
 use plimsoll::library::{self, Item, ModelStatus, SurveyRequest};
 use plimsoll::machine::Machine;
 use plimsoll::settings::Settings;
-use plimsoll::source::{ExplicitKnobs, Roots};
+use plimsoll::source::{GivenKnobs, Roots};
 use plimsoll::units::Bytes;
 
 fn main() {
@@ -30,11 +30,11 @@ fn main() {
 
 fn question(engine: &str, machine: Machine) -> SurveyRequest {
     SurveyRequest {
-        floors: plimsoll::answer::best::Floors::default(),
+        minimums: plimsoll::answer::best::Minimums::default(),
         engine: engine.parse::<EngineId>().unwrap(),
         machine: Arc::new(machine),
         settings: Settings::default(),
-        held: ExplicitKnobs::default(),
+        held: GivenKnobs::default(),
         quant: None,
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use plimsoll::catalogue::{self, CatalogueEntry};
-use plimsoll::library::verify;
+use plimsoll::library::check;
 use plimsoll::observed::{Load, Observation};
 use plimsoll::source::Roots;
 
@@ -48,7 +48,7 @@ fn a_model_is_found_by_its_figures_or_not_at_all() {
         let name = reference.trim_start_matches("catalogue:").split('@').next().unwrap();
         let Some(entry) = catalogue::find(name) else { continue };
         all += 1;
-        let Ok(model) = verify::find(&without_name(load), &Roots::default()) else { continue };
+        let Ok(model) = check::find(&without_name(load), &Roots::default()) else { continue };
         found += 1;
         // models of one shape cannot be told apart
         let other = catalogue::find(model.package.model.entry.as_deref().unwrap()).unwrap();
@@ -74,7 +74,7 @@ fn an_excerpt_without_a_name_is_that_of_its_figures(#[case] cache: &str, #[case]
          llama_kv_cache:    Vulkan0 KV buffer size =   {cache} MiB\n\
          sched_reserve:    Vulkan0 compute buffer size =   243.97 MiB\n"
     );
-    let found = verify::find(Observation::of(&log).load().unwrap(), &Roots::default()).map(|found| found.how);
+    let found = check::find(Observation::of(&log).load().unwrap(), &Roots::default()).map(|found| found.how);
     match title {
         Some(title) => assert!(found.as_ref().is_ok_and(|how| how.contains(title)), "{found:?}"),
         None => assert!(found.as_ref().is_err_and(|why| why.contains("has its figures")), "{found:?}"),
@@ -90,7 +90,7 @@ fn a_name_is_not_enough() {
         buffer size = 4455.00 MiB\n"
         )
     };
-    let find = |more: &str| verify::find(Observation::of(&log(more)).load().unwrap(), &Roots::default());
+    let find = |more: &str| check::find(Observation::of(&log(more)).load().unwrap(), &Roots::default());
     assert!(find("print_info: n_vocab = 151936\n").unwrap().how.starts_with("by its name"));
     for (more, says) in [
         ("print_info: n_vocab = 32000\n", "vocab_size"),

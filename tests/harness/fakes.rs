@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll::library::verify::{Verified, example, verify};
+use plimsoll::library::check::{Checked, check, example};
 use plimsoll::library::{self, Item, ModelOrigin, ModelStatus, RepositoryList, SurveyRequest};
 use plimsoll::machine::Machine;
 use plimsoll::observed::Observation;
 use plimsoll::running::apply::{Failure, Report, Target};
 use plimsoll::source::{Package, Progress, ProgressCallback, Roots};
-use plimsoll::tui::effect::{ApplyPreview, Followed, LogSource, Services, VerifyRequest};
+use plimsoll::tui::effect::{ApplyPreview, CheckRequest, Followed, LogSource, Services};
 
 /// What the fake services return, and what was asked of them.
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub struct Fakes {
     pub recent: Mutex<Vec<String>>,
     pub machines: Mutex<Vec<(String, Result<Machine, String>)>>,
     /// What applying a plan does, and what comes of it; none: it cannot be applied.
-    pub applies: Option<(ApplyPreview, Result<Verified, Failure>)>,
+    pub applies: Option<(ApplyPreview, Result<Checked, Failure>)>,
     /// Whether the server that was started was kept, each time it was asked.
     pub kept: Mutex<Vec<bool>>,
     /// What runs, sample after sample.
@@ -49,10 +49,10 @@ impl Services for Fakes {
     }
 
     fn namesake(&self, reference: &str) -> Option<Package> {
-        plimsoll::library::verify::namesake(reference, &Roots::default())
+        plimsoll::library::check::namesake(reference, &Roots::default())
     }
 
-    fn verify(&self, request: &VerifyRequest) -> Result<Verified, String> {
+    fn check(&self, request: &CheckRequest) -> Result<Checked, String> {
         let text = match &request.log {
             LogSource::Text(text) => text.to_string(),
             LogSource::File(path) => {
@@ -61,7 +61,7 @@ impl Services for Fakes {
             }
             LogSource::Running => return Err("nothing runs here".to_owned()),
         };
-        verify(&Observation::of(&text), &Roots::default(), request.open.as_ref())
+        check(&Observation::of(&text), &Roots::default(), request.open.as_ref())
     }
 
     fn prepare(&self, _: &Target) -> Result<ApplyPreview, String> {
@@ -69,7 +69,7 @@ impl Services for Fakes {
         Ok(preview)
     }
 
-    fn apply(&self, _: &Target, report: &mut Report<'_>) -> Result<Verified, Failure> {
+    fn apply(&self, _: &Target, report: &mut Report<'_>) -> Result<Checked, Failure> {
         if report(Duration::from_secs(3), "load_tensors: loading model tensors").is_break() {
             return Err(Failure { sentence: "stopped".to_owned(), advice: Vec::new() });
         }

@@ -146,8 +146,8 @@ fn thresholds_of_a_knob_stay_known_while_only_it_moves() {
     });
     assert!(!asked, "where things change along the context does not depend on where it stands");
     let plan_request = harness.host.app.plan_request().unwrap();
-    assert!(harness.host.app.cliffs.of(Knob::Context, &plan_request).is_some());
-    assert!(harness.host.app.cliffs.of(Knob::Parallel, &plan_request).is_none());
+    assert!(harness.host.app.thresholds.of(Knob::Context, &plan_request).is_some());
+    assert!(harness.host.app.thresholds.of(Knob::Parallel, &plan_request).is_none());
 }
 
 #[test]

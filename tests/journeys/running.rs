@@ -5,13 +5,13 @@ use std::sync::Arc;
 use plimsoll::answer::check;
 use plimsoll::answer::live::RunningPlan;
 use plimsoll::engine::{EngineId, PlanRequest};
-use plimsoll::library::verify::Verified;
+use plimsoll::library::check::Checked;
 use plimsoll::observed::Load;
 use plimsoll::running::apply::Failure;
 use plimsoll::settings::{Context, Release, Settings};
 use plimsoll::tui::effect::{ApplyPreview, Followed};
 use plimsoll::tui::screens::apply::ApplyPage;
-use plimsoll::tui::screens::verify::VerifyPage;
+use plimsoll::tui::screens::check::CheckPage;
 
 use crate::harness::{self, Harness};
 
@@ -30,9 +30,9 @@ fn preview() -> ApplyPreview {
 }
 
 /// A load beside the open plan, in which nothing could be compared.
-fn verified(harness: &Harness) -> Verified {
+fn checked(harness: &Harness) -> Checked {
     let request = harness.host.app.plan_request().unwrap();
-    Verified {
+    Checked {
         load: (1, 1),
         about: "Qwen3 0.6B, loaded by llama-server".to_owned(),
         check: check::beside(&Load::default(), &request).unwrap(),
@@ -44,12 +44,12 @@ fn verified(harness: &Harness) -> Verified {
 #[test]
 fn a_plan_is_applied_after_one_question_and_shown_beside_what_came_of_it() {
     let mut harness = planner();
-    harness.fakes.applies = Some((preview(), Ok(verified(&harness))));
+    harness.fakes.applies = Some((preview(), Ok(checked(&harness))));
     harness.press("a");
     let asked = harness.text();
     assert!(asked.contains("Mistral:7b is unloaded") && asked.contains("Enter goes on"), "{asked}");
     harness.press("Enter");
-    harness.showing::<VerifyPage>();
+    harness.showing::<CheckPage>();
     let shown = harness.text();
     assert!(shown.contains("The driver says nothing") && shown.contains("It ends with the planner"), "{shown}");
     harness.press("s");
@@ -88,7 +88,7 @@ fn a_failure_leaves_the_planner_with_its_words_and_advice() {
 #[test]
 fn a_load_under_way_is_stopped_by_esc() {
     let mut harness = planner();
-    harness.fakes.applies = Some((preview(), Ok(verified(&harness))));
+    harness.fakes.applies = Some((preview(), Ok(checked(&harness))));
     harness.slow_loads = true;
     harness.press("a Enter");
     assert!(harness.text().contains("Loading for 3 s"), "{}", harness.text());

@@ -31,14 +31,14 @@ fn crosses_what_is_allocated(content: &SchedulePage) -> Result<(), TestCaseError
     for (at, _, first) in details.schedule.crossings() {
         for copy in first.0..first.0 + details.schedule.copies as u32 {
             let (place, bytes) = bytes[&copy];
-            prop_assert_eq!(usize::from(place), content.cuts[at].home, "a copy is where it is read");
+            prop_assert_eq!(usize::from(place), content.cuts[at].backend, "a copy is where it is read");
             given[at] += Bytes(bytes);
         }
     }
     for (cut, given) in content.cuts.iter().zip(given) {
         let lesson: u64 = cut.crossings.iter().map(|crossing| crossing.bytes.0 * crossing.copies as u64).sum();
         prop_assert_eq!(Bytes(lesson), given);
-        prop_assert!(cut.crossings.iter().all(|crossing| crossing.from != cut.home));
+        prop_assert!(cut.crossings.iter().all(|crossing| crossing.from != cut.backend));
     }
     Ok(())
 }
@@ -49,20 +49,20 @@ fn steps_only_add(content: &SchedulePage) -> Result<(), TestCaseError> {
     for step in 1..=last {
         prop_assert_eq!(all(step), all(0), "no operation is lost");
         for at in 0..content.node_count() {
-            let before = content.home_of(at, step - 1);
-            prop_assert!(before.is_none() || content.home_of(at, step) == before, "what has a device keeps it");
-            prop_assert!(step == last || content.is_highlighted(at, step) == (content.home_of(at, step) != before));
+            let before = content.backend_of(at, step - 1);
+            prop_assert!(before.is_none() || content.backend_of(at, step) == before, "what has a device keeps it");
+            prop_assert!(step == last || content.is_highlighted(at, step) == (content.backend_of(at, step) != before));
         }
     }
     prop_assert_eq!(content.steps[last].counts.last().map(|count| count.operations), Some(0), "all have a device");
-    prop_assert!((0..content.node_count()).all(|at| content.home_of(at, 0).is_none()));
+    prop_assert!((0..content.node_count()).all(|at| content.backend_of(at, 0).is_none()));
     let covered: usize = content.cuts.iter().map(|cut| cut.nodes.len()).sum();
     prop_assert_eq!(covered, content.node_count(), "the splits are the whole graph");
     prop_assert_eq!(content.blocks.iter().map(|block| block.nodes.len()).sum::<usize>(), covered);
     for cut in &content.cuts {
         let computing = |at: &usize| !content.is_view(*at);
         let mut here = cut.nodes.clone().filter(computing);
-        prop_assert!(here.all(|at| content.home_of(at, last) == Some(cut.home)));
+        prop_assert!(here.all(|at| content.backend_of(at, last) == Some(cut.backend)));
     }
     let details = &content.trace().details;
     prop_assert_eq!(details.pipeline.is_on(), details.schedule.copies > 1);
@@ -88,8 +88,8 @@ proptest! {
         };
         steps_only_add(&whole)?;
         crosses_what_is_allocated(&whole)?;
-        for (home, compute) in whole.homes().iter().zip(&whole.trace().measured.compute).filter(|_| builds) {
-            prop_assert_eq!(Bytes(*compute), plan.devices[home.device].graph);
+        for (backend, compute) in whole.backends().iter().zip(&whole.trace().measured.compute).filter(|_| builds) {
+            prop_assert_eq!(Bytes(*compute), plan.devices[backend.device].graph);
         }
         if whole.common.is_empty() {
             return Ok(());
@@ -106,9 +106,9 @@ proptest! {
 }
 
 fn on_gpu(content: &SchedulePage, op: Op) -> bool {
-    let (last, cpu) = (content.steps.len() - 1, content.homes().len() - 1);
+    let (last, cpu) = (content.steps.len() - 1, content.backends().len() - 1);
     let here = |at: usize| content.node(at).is_some_and(|node| node.op == op.name());
-    (0..content.node_count()).any(|at| here(at) && content.home_of(at, last).is_some_and(|home| home < cpu))
+    (0..content.node_count()).any(|at| here(at) && content.backend_of(at, last).is_some_and(|backend| backend < cpu))
 }
 
 fn details(without: Option<Op>) -> SchedulePage {
@@ -128,7 +128,7 @@ fn an_unsupported_rope_runs_on_the_cpu_in_every_block() {
         (0..lacking.node_count()).filter(|at| lacking.node(*at).unwrap().op == Op::Rope.name()).collect();
     assert_eq!(ropes.len(), 64);
     for at in ropes {
-        assert_eq!((lacking.home_of(at, net - 1), lacking.home_of(at, net)), (None, Some(1)), "the safety net");
+        assert_eq!((lacking.backend_of(at, net - 1), lacking.backend_of(at, net)), (None, Some(1)), "the safety net");
     }
     assert!(lacking.crossed().bytes > whole.crossed().bytes);
     assert!(lacking.crossed().cuts > 64 && whole.crossed().cuts <= 3, "{:?}", whole.crossed());
@@ -194,7 +194,9 @@ fn folded_blocks_are_alike(
     assert_eq!(all, (0..page.blocks.len()).collect::<Vec<_>>());
     let operations = |block: usize, step: usize| {
         let nodes = page.blocks[block].nodes.clone();
-        nodes.map(|node| (page.op(node), page.home_of(node, step), page.is_highlighted(node, step))).collect::<Vec<_>>()
+        nodes
+            .map(|node| (page.op(node), page.backend_of(node, step), page.is_highlighted(node, step)))
+            .collect::<Vec<_>>()
     };
     for blocks in page.alike.iter().filter(|blocks| blocks.len() > 1) {
         for (block, step) in blocks.iter().flat_map(|block| (0..page.steps.len()).map(move |step| (*block, step))) {

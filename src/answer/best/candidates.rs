@@ -297,10 +297,10 @@ impl BestSearch<'_> {
             if !has_room && self.bytes(of).is_none_or(|bytes| bytes > room) {
                 continue;
             }
-            match (self.question.floors.allow(to), is_good_type(to)) {
+            match (self.question.minimums.allow(to), is_good_type(to)) {
                 (true, true) => types.good.push(of),
                 (true, false) => types.narrower.push(of),
-                (false, _) if self.question.floors.quant.is_none() => types.last_resorts.push(of),
+                (false, _) if self.question.minimums.quant.is_none() => types.last_resorts.push(of),
                 (false, _) => {}
             }
         }
@@ -339,7 +339,7 @@ impl BestSearch<'_> {
     /// Whether the model's own weights are good, and no floor is above them.
     fn own_may_stay(&self) -> bool {
         let own = quality::own_type(&self.request.model);
-        let may = own.is_none_or(|own| TRAINED_IN.contains(&own) || self.question.floors.allow(own));
+        let may = own.is_none_or(|own| TRAINED_IN.contains(&own) || self.question.minimums.allow(own));
         may && is_good(&self.request.model) || self.question.holds(Knob::Quant)
     }
 
@@ -516,7 +516,7 @@ impl BestSearch<'_> {
             let taken = taken.or_else(|| Some(changed.plan().ok()?.settings))?;
             ((taken.cache_type_k, taken.cache_type_v) == (ty, ty)).then_some(changed)
         };
-        let allowed = |ty: &CacheType| self.question.floors.allow_cache(*ty);
+        let allowed = |ty: &CacheType| self.question.minimums.allow_cache(*ty);
         let found: Vec<_> = CACHE_CHOICES.into_iter().filter(allowed).filter_map(with).collect();
         if found.is_empty() { vec![request.clone()] } else { found }
     }

@@ -6,7 +6,7 @@ use crate::answer::check::running::{PsAnswer, PsCandidate};
 use crate::answer::check::{CPU, Check, Compared, Precision, Reason, ReleaseChoice, WhyRelease};
 use crate::engine::PlanRequest;
 use crate::export::check::{name, part_title, version};
-use crate::library::verify::FoundModel;
+use crate::library::check::FoundModel;
 use crate::observed::{Load, Mib, Missing, Observation, Program};
 use crate::page::{Hue, Page, Span};
 use crate::units::{Bytes, Tokens};

@@ -92,7 +92,7 @@ pub(super) static KEYS: [Key; 13] = [
         example: "\"Q4_K_M\"",
         variable: None,
         default: || "none under IQ3_XXS, unless nothing else runs".to_owned(),
-        set: |config, text| put(&mut config.preferences.floors.quant, value::file_type(text)),
+        set: |config, text| put(&mut config.preferences.minimums.quant, value::file_type(text)),
     },
     Key {
         name: "min-kv",
@@ -100,7 +100,7 @@ pub(super) static KEYS: [Key; 13] = [
         example: "\"q8_0\"",
         variable: None,
         default: || "q8_0".to_owned(),
-        set: |config, text| put(&mut config.preferences.floors.cache, text.trim().parse()),
+        set: |config, text| put(&mut config.preferences.minimums.cache, text.trim().parse()),
     },
     Key {
         name: "refresh",

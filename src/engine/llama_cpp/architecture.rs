@@ -255,7 +255,7 @@ pub enum Trait {
     EagleDraft,
     /// A draft of several tokens at once (`DFlash`, `DSpark`).
     BlockDraft,
-    /// A draft that uses the caches of its partner.
+    /// A draft that uses the caches of its target.
     SharesPartnersCaches,
 }
 
@@ -315,7 +315,7 @@ impl Architecture {
     }
 
     /// Whether the token embeddings are loaded as output weights too if there are none. A draft without them uses those
-    /// of its partner.
+    /// of its target.
     pub fn ties_output(&self) -> bool {
         !self.has(T::NoOutput) && !self.has(T::UntiedOutput)
     }

@@ -2,9 +2,9 @@
 
 use super::architecture::Trait;
 use super::context::{ContextType, Cparams};
+use super::draft_target::DraftTarget;
 use super::hparams::{Hparams, Indexer};
 use super::loaded::LoadedModel;
-use super::partner::Partner;
 use super::placement::Placement;
 use super::release::ReleaseTraits;
 use crate::engine::ggml::allocate::Piece;
@@ -83,12 +83,17 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Lays out the caches and states of `model` for `context`, which a draft may share with its `partner`.
-    pub fn new(model: &LoadedModel, context: &Cparams, placement: &Placement, partner: Option<&Partner<'_>>) -> Self {
+    /// Lays out the caches and states of `model` for `context`, which a draft may share with its `target`.
+    pub fn new(
+        model: &LoadedModel,
+        context: &Cparams,
+        placement: &Placement,
+        target: Option<&DraftTarget<'_>>,
+    ) -> Self {
         let LoadedModel { hparams, release, family, .. } = model;
         let architecture = family.architecture;
         if architecture.has(Trait::SharesPartnersCaches) {
-            return Self::shared(hparams, partner);
+            return Self::shared(hparams, target);
         }
         let drafts = context.ctx_type == ContextType::Mtp;
         if let (Some(indexer), Some(window), false, false) =
@@ -126,15 +131,15 @@ impl Memory {
         }
     }
 
-    /// The caches of `partner`: blocks with a sliding window use that of its last block but one, the others that of its
+    /// The caches of `target`: blocks with a sliding window use that of its last block but one, the others that of its
     /// last (`llama_model::create_memory`, 0.1.161).
-    fn shared(hparams: &Hparams, partner: Option<&Partner<'_>>) -> Self {
-        let Some(Partner { model, memory, .. }) = partner else { return Self::default() };
+    fn shared(hparams: &Hparams, target: Option<&DraftTarget<'_>>) -> Self {
+        let Some(DraftTarget { model, memory, .. }) = target else { return Self::default() };
         let cache = |cache: Option<&KvCache>, windowed: bool| {
             let from = model.hparams.n_layer().checked_sub(if windowed { 2 } else { 1 })?;
             let cache = cache?;
             let layer = cache.layers.get(from).copied().flatten()?;
-            let layer = KvLayer { place: partner?.place(layer.place)?, ..layer };
+            let layer = KvLayer { place: target?.place(layer.place)?, ..layer };
             let owner = hparams.is_swa.iter().position(|is_swa| *is_swa == windowed)?;
             let own = |il: usize| (hparams.is_swa[il] == windowed).then_some(KvLayer { owner, ..layer });
             Some(KvCache { shared: true, layers: (0..hparams.n_layer_all).map(own).collect(), ..cache.clone() })

@@ -3,16 +3,16 @@
 
 use super::context::ContextParams;
 use super::devices::{self, Device};
+use super::draft_target::DraftTarget;
 use super::error::LoadError;
-use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
 use super::measure::{Before, Measurer, MemoryBreakdown, Reservation};
 use super::overrides::UserOverrides;
-use super::partner::Partner;
 use super::placement::LayerSplit;
 use super::prepared::PreparedModel;
 use super::release::ReleaseTraits;
 use super::speculation::Speculation;
+use super::weight_buffers::WeightsInRam;
 use crate::engine::error::EngineError;
 use crate::machine::Machine;
 use crate::settings::{CacheType, DeviceName, GpuLayers, Settings, SpecType, SplitMode};
@@ -107,7 +107,7 @@ impl<'a> DraftRequest<'a> {
     }
 
     /// What `--fit` counts for it with a context of `n_ctx` tokens: it is measured alone, and one that cannot be made
-    /// without its partner is not counted.
+    /// without its target is not counted.
     pub fn for_fit(&self, main: &'a LoadedModel, devices: &[Device], n_ctx: u64, spread: &LayerSplit) -> DeviceBytes {
         let own = self.own_devices(devices);
         let options = ContextParams { n_ctx, ..self.options.clone() };
@@ -130,10 +130,10 @@ impl<'a> DraftRequest<'a> {
         let own = self.own_devices(devices);
         let placement = &main.model.place(devices, spread);
         let memory = Measurer::new(main.model, devices).memory(placement, options)?;
-        let partner =
-            Partner { model: main.model, placement: placement.clone(), memory, devices: self.devices.clone() };
+        let target =
+            DraftTarget { model: main.model, placement: placement.clone(), memory, devices: self.devices.clone() };
         let model = self.model.unwrap_or(main.model);
-        if model.needs_partner() && !partner.is_reachable(model) {
+        if model.needs_target() && !target.is_reachable(model) {
             let why = "the draft uses tensors of the model that are not on its GPUs, where llama.cpp would end with an \
                        error: let it use those of the model";
             return Err(LoadError::settings(why));
@@ -147,7 +147,7 @@ impl<'a> DraftRequest<'a> {
             |main: &MemoryBreakdown, at: usize| main.total(at) - if self.model.is_none() { main.model[at] } else { 0 };
         let before = Before { taken: self.devices.iter().map(|at| held(measured, *at)).collect(), ..Before::default() };
         let mut options_of_draft = ContextParams { n_ctx: measured.parameters.n_ctx, ..self.options.clone() };
-        let measurer = Measurer::new(model, &own).beside(&partner).after(before);
+        let measurer = Measurer::new(model, &own).beside(&target).after(before);
         let draft = measurer.measure(&place, &options_of_draft, reservation)?;
         let bytes = self.among(&draft, devices.len());
         let later = |at: usize| later.get(at).copied().unwrap_or(0);

@@ -22,10 +22,10 @@ mod variants;
 use super::architecture::{Architecture, Trait};
 use super::cache::{KvLayer, Memory};
 use super::context::{Batch, Cparams, NextnRows};
+use super::draft_target::DraftTarget;
 use super::error::LoadError;
 use super::hparams::Hparams;
 use super::loaded::LoadedModel;
-use super::partner::Partner;
 use super::placement::Placement;
 use super::release::ReleaseTraits;
 use super::transformer::Norm;
@@ -47,7 +47,7 @@ pub struct GraphModel<'a> {
     /// Its caches.
     pub memory: &'a Memory,
     /// The model that it drafts for, if it uses tensors of that.
-    pub partner: Option<&'a Partner<'a>>,
+    pub target: Option<&'a DraftTarget<'a>>,
 }
 
 /// A graph under construction and its inputs.
@@ -59,7 +59,7 @@ pub(super) struct GraphBuilder<'a> {
     weights: &'a Weights,
     placement: &'a Placement,
     memory: &'a Memory,
-    partner: Option<&'a Partner<'a>>,
+    target: Option<&'a DraftTarget<'a>>,
     cx: &'a Cparams,
     batch: Batch,
     /// Weights already in the graph, by weight and device.
@@ -131,7 +131,7 @@ pub fn build_attention(loaded: &GraphModel<'_>, context: &Cparams, batch: Batch,
 
 impl<'a> GraphBuilder<'a> {
     fn new(loaded: &GraphModel<'a>, context: &'a Cparams, batch: Batch, graph: &'a mut Graph) -> Self {
-        let GraphModel { model, placement, memory, partner } = *loaded;
+        let GraphModel { model, placement, memory, target } = *loaded;
         let hp = &model.hparams;
         let devices = usize::from(placement.cpu) + 1;
         graph.clear();
@@ -144,7 +144,7 @@ impl<'a> GraphBuilder<'a> {
             weights: &model.weights,
             placement,
             memory,
-            partner,
+            target,
             cx: context,
             batch,
             known: vec![TensorId::NONE; model.weights.all.len() * devices],
@@ -591,8 +591,8 @@ impl GraphBuilder<'_> {
 
     /// The token embeddings of the model that a draft is for.
     fn partner_embeddings(&mut self) -> TensorId {
-        let cpu = |partner: &Partner<'_>| partner.placement.cpu;
-        self.of_partner(LlmTensor::TokenEmbd, TensorSuffix::Weight, cpu)
+        let cpu = |target: &DraftTarget<'_>| target.placement.cpu;
+        self.of_target(LlmTensor::TokenEmbd, TensorSuffix::Weight, cpu)
     }
 
     /// The output matrix of a draft: its own, its embeddings, or that of the model that it drafts for.
@@ -605,8 +605,8 @@ impl GraphBuilder<'_> {
         if let (Some(index), true) = (embeddings, self.architecture.ties_output()) {
             return self.tied_output(index);
         }
-        match self.partner.and_then(Partner::output) {
-            Some((slot, device)) => self.of_partner(slot, TensorSuffix::Weight, |_| device),
+        match self.target.and_then(DraftTarget::output) {
+            Some((slot, device)) => self.of_target(slot, TensorSuffix::Weight, |_| device),
             None => self.lacking("output.weight".to_owned()),
         }
     }
@@ -614,24 +614,25 @@ impl GraphBuilder<'_> {
     /// The scale of the output matrix, if it has one.
     fn draft_output_scale(&mut self) -> TensorId {
         let own = self.weights.find_global(LlmTensor::Output, TensorSuffix::Weight).is_some();
-        let has =
-            |partner: &Partner<'_>| partner.model.weights.find_global(LlmTensor::Output, TensorSuffix::Scale).is_some();
-        if own || !self.partner.is_some_and(has) {
+        let has = |target: &DraftTarget<'_>| {
+            target.model.weights.find_global(LlmTensor::Output, TensorSuffix::Scale).is_some()
+        };
+        if own || !self.target.is_some_and(has) {
             return self.global_scale(LlmTensor::Output);
         }
-        self.of_partner(LlmTensor::Output, TensorSuffix::Scale, |partner| partner.placement.output)
+        self.of_target(LlmTensor::Output, TensorSuffix::Scale, |target| target.placement.output)
     }
 
     /// A model-wide tensor of the model that a draft is for, on the device that `home` says.
-    fn of_partner(
+    fn of_target(
         &mut self,
         slot: LlmTensor,
         part: TensorSuffix,
-        home: impl FnOnce(&Partner<'_>) -> BackendId,
+        home: impl FnOnce(&DraftTarget<'_>) -> BackendId,
     ) -> TensorId {
-        let found = self.partner.and_then(|partner| {
-            let index = partner.model.weights.find_global(slot, part)?;
-            Some((&partner.model.weights.all[index], partner.place(home(partner))?))
+        let found = self.target.and_then(|target| {
+            let index = target.model.weights.find_global(slot, part)?;
+            Some((&target.model.weights.all[index], target.place(home(target))?))
         });
         match found {
             Some((weight, place)) => self.g.given(weight.ty, weight.ne, Buffer::Weights(place), slot.name(), -1),

@@ -6,13 +6,13 @@ use super::architectures;
 use super::cache::Memory;
 use super::context::{Batch, ContextParams, Cparams};
 use super::devices::{self, Device};
+use super::draft_target::DraftTarget;
 use super::error::LoadError;
 use super::graph::GraphModel;
-use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
-use super::partner::Partner;
 use super::placement::{LayerSplit, Placement};
 use super::probe::Probe;
+use super::weight_buffers::WeightsInRam;
 use crate::engine::ggml::allocate::{self, Lifetime, Piece};
 use crate::engine::ggml::schedule::{PassTrace, Schedule, Scheduler, SchedulerRules};
 use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Tensor};
@@ -47,7 +47,7 @@ pub struct Measurer<'a> {
     pub model: &'a LoadedModel,
     pub devices: &'a [Device],
     /// The context beside which a draft is made.
-    partner: Option<&'a Partner<'a>>,
+    target: Option<&'a DraftTarget<'a>>,
     before: Before,
     /// The devices' properties, RAM last.
     backends: Vec<BackendRef>,
@@ -81,13 +81,13 @@ struct MeasureLayout {
 
 impl<'a> Measurer<'a> {
     pub fn new(model: &'a LoadedModel, devices: &'a [Device]) -> Self {
-        Self { model, devices, partner: None, before: Before::default(), backends: devices::backends(devices) }
+        Self { model, devices, target: None, before: Before::default(), backends: devices::backends(devices) }
     }
 
-    /// The same for a draft beside `partner`.
+    /// The same for a draft beside `target`.
     #[must_use]
-    pub fn beside(self, partner: &'a Partner<'a>) -> Self {
-        Self { partner: Some(partner), ..self }
+    pub fn beside(self, target: &'a DraftTarget<'a>) -> Self {
+        Self { target: Some(target), ..self }
     }
 
     /// The same for a load that finds `before`.
@@ -189,15 +189,15 @@ impl<'a> Measurer<'a> {
         options: &ContextParams,
         graph: &mut Graph,
     ) -> Result<MeasureLayout, LoadError> {
-        if self.partner.is_none() && self.model.needs_partner() {
+        if self.target.is_none() && self.model.needs_target() {
             return Err(LoadError::settings(
                 "this model only drafts for another one: use it as the draft model of that one",
             ));
         }
         let mut context = Cparams::new(options, self.model)?;
-        let memory = Memory::new(self.model, &context, placement, self.partner);
+        let memory = Memory::new(self.model, &context, placement, self.target);
         let probe =
-            Probe { model: self.model, placement, memory: &memory, partner: self.partner, backends: &self.backends };
+            Probe { model: self.model, placement, memory: &memory, target: self.target, backends: &self.backends };
         probe.resolve(&mut context, options, graph)?;
         let moe_cache =
             options.moe_cache.as_ref().map(|cache| cache.place(self.model, placement, self.devices, &self.backends));
@@ -253,9 +253,9 @@ impl<'a> Measurer<'a> {
         (graph, schedule): (&mut Graph, &mut Schedule),
         mut passes: Option<&mut PassTrace>,
     ) -> Result<(), LoadError> {
-        let Self { model, partner, backends, .. } = self;
+        let Self { model, target, backends, .. } = self;
         let MeasureLayout { context, placement, memory, pipeline, .. } = layout;
-        let loaded = GraphModel { model, placement, memory, partner: *partner };
+        let loaded = GraphModel { model, placement, memory, target: *target };
         architectures::build(&loaded, context, batch, graph)?;
         self.check_room(layout, graph)?;
         if let Some(tensor) = refused_cache(graph, backends) {

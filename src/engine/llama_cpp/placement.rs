@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use super::architecture::{Architecture, Trait};
 use super::devices::Device;
-use super::homes::{WeightHomes, WeightsInRam};
 use super::hparams::Hparams;
 use super::loaded::LoadedModel;
 use super::overrides::UserOverrides;
 use super::release::ReleaseTraits;
 use super::tensor_split::TensorSplit;
+use super::weight_buffers::{WeightBuffers, WeightsInRam};
 use super::weights::{self, LlmTensor, Weight};
 use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::allocate::Piece;
@@ -109,7 +109,7 @@ pub struct Placement {
     /// MTP blocks are loaded.
     load_mtp: bool,
     /// The weights that GPUs refuse, which are in RAM.
-    homes: WeightHomes,
+    buffers: WeightBuffers,
     /// Sorted by block; within a block in the given order.
     overrides: Vec<BlockOverride>,
     /// The user's, which count before them.
@@ -147,7 +147,7 @@ impl Placement {
             cpu,
             full_offload: asked > blocks,
             load_mtp: request.load_mtp,
-            homes: WeightHomes::default(),
+            buffers: WeightBuffers::default(),
             overrides,
             by_user: request.by_user.clone(),
             no_host: false,
@@ -157,8 +157,8 @@ impl Placement {
 
     /// The same with weights in RAM that GPUs refuse.
     #[must_use]
-    pub fn with_homes(self, homes: WeightHomes) -> Self {
-        Self { homes, ..self }
+    pub fn with_buffers(self, buffers: WeightBuffers) -> Self {
+        Self { buffers, ..self }
     }
 
     /// Whether there are tensor overrides.
@@ -198,7 +198,7 @@ impl Placement {
 
     /// Where the weight with this index is, if it belongs to `device`.
     pub fn home(&self, device: BackendId, index: usize) -> BackendId {
-        let usual = || if self.homes.refuses(device, index) { self.cpu } else { device };
+        let usual = || if self.buffers.refuses(device, index) { self.cpu } else { device };
         self.by_user.device(index).unwrap_or_else(usual)
     }
 
@@ -214,7 +214,7 @@ impl Placement {
 
     /// Where the token embeddings, the weight with this index, are as output matrix.
     pub fn tied_output(&self, index: usize) -> BackendId {
-        let usual = || if self.homes.refuses_tied_output(self.output) { self.cpu } else { self.output };
+        let usual = || if self.buffers.refuses_tied_output(self.output) { self.cpu } else { self.output };
         self.by_user.device(index).unwrap_or_else(usual)
     }
 
@@ -255,7 +255,7 @@ impl Placement {
     /// Bytes of a weight on its device.
     fn bytes(&self, loaded: &LoadedWeight, model: &LoadedModel, backends: &[BackendRef]) -> u64 {
         // in RAM, what a GPU can use is in its host buffers
-        let in_host = !self.no_host && (loaded.tied || !self.homes.refuses(0, loaded.index));
+        let in_host = !self.no_host && (loaded.tied || !self.buffers.refuses(0, loaded.index));
         let own = loaded.device == self.cpu && !in_host;
         let weight = &model.weights.all[loaded.index];
         match loaded.repacked {
@@ -280,8 +280,11 @@ impl Placement {
                 (Some(il), _) => self.layers.get(il).copied().unwrap_or(self.output),
                 (None, _) => self.of_model(slot, model.family.architecture, model.release),
             };
-            let refuses =
-                if loaded.tied { self.homes.refuses_tied_output(own) } else { self.homes.refuses(own, loaded.index) };
+            let refuses = if loaded.tied {
+                self.buffers.refuses_tied_output(own)
+            } else {
+                self.buffers.refuses(own, loaded.index)
+            };
             tensors.push(PlacedTensor {
                 index: weight.index,
                 block: weight.block,
@@ -368,8 +371,8 @@ impl Placement {
             let device = self.tied_output(index);
             let rows = self.home(self.of_model(Some(LlmTensor::TokenEmbd), architecture, model.release), index);
             let first = architecture.has(Trait::CopiesEmbeddingsFirst);
-            let repacked = self.homes.repacked_tied_output().filter(|_| device == self.cpu);
-            let twice_in_ram = repacked.is_some() || tensors.embeddings_twice_in_ram(&self.homes);
+            let repacked = self.buffers.repacked_tied_output().filter(|_| device == self.cpu);
+            let twice_in_ram = repacked.is_some() || tensors.embeddings_twice_in_ram(&self.buffers);
             if device != rows || first || device == self.cpu && twice_in_ram {
                 visit(LoadedWeight { index, device, tied: true, repacked });
             }
@@ -378,12 +381,12 @@ impl Placement {
 
     /// Bytes of the weight with this index on `device` in a layout of the CPU's own, if it is in RAM and has one.
     pub fn repacked(&self, device: BackendId, index: usize) -> Option<u64> {
-        self.homes.repacked(index).filter(|_| device == self.cpu)
+        self.buffers.repacked(index).filter(|_| device == self.cpu)
     }
 
     /// Whether the token embeddings as output matrix are in a layout of the CPU's own.
     pub fn repacks_tied_output(&self, index: usize) -> bool {
-        self.tied_output(index) == self.cpu && self.homes.repacked_tied_output().is_some()
+        self.tied_output(index) == self.cpu && self.buffers.repacked_tied_output().is_some()
     }
 
     /// The devices of rope factors: every device whose blocks use them has a copy.
@@ -464,7 +467,7 @@ impl Placement {
     /// Bytes of the weights of every block that are on another device than the block.
     pub fn weights_elsewhere(&self, model: &LoadedModel) -> Vec<u64> {
         let mut bytes = vec![0; model.loaded_blocks(self.load_mtp)];
-        if self.has_overrides() || self.homes.refuses_any() {
+        if self.has_overrides() || self.buffers.refuses_any() {
             for (index, weight) in model.weights.all.iter().enumerate() {
                 let Some(il) = weight.block.filter(|il| *il < bytes.len()) else { continue };
                 let device = self.in_block(il, weight.role.map(|(slot, _)| slot));
@@ -584,7 +587,8 @@ impl LoadedModel {
         // host buffers of a GPU come first
         let host = !spread.no_host && devices.iter().any(|device| device.backend.has_host_buffers());
         let layouts = self.layouts(if host { CpuInstructions::None } else { spread.repack_for });
-        let placement = Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices, layouts));
+        let placement =
+            Placement::new(&self.hparams, &request).with_buffers(WeightBuffers::new(self, devices, layouts));
         Placement { no_host: spread.no_host, by_rows: spread.by_rows, ..placement }
     }
 }

@@ -37,7 +37,8 @@ pub fn plan(request: RequestParts<'_>) -> Result<Plan, EngineError> {
 fn changes_under_way(request: RequestParts<'_>, loaded: &LoadedModel, plan: &Plan) -> Option<Uncertainty> {
     let build = request.settings.llama_cpp_build();
     let later = ReleaseTraits::once_changed(build)?;
-    let changes = later.under_way(build, loaded.family.architecture, RulesRead::of(request.machine, request.settings));
+    let changes =
+        later.load_builder(build, loaded.family.architecture, RulesRead::of(request.machine, request.settings));
     if changes.is_empty() {
         return None;
     }

@@ -5,10 +5,10 @@ use super::architecture::Trait;
 use super::architectures;
 use super::cache::Memory;
 use super::context::{Batch, ContextParams, Cparams};
+use super::draft_target::DraftTarget;
 use super::error::LoadError;
 use super::graph::{self, GraphModel};
 use super::loaded::LoadedModel;
-use super::partner::Partner;
 use super::placement::Placement;
 use super::weights::LlmTensor;
 use crate::engine::ggml::schedule::Scheduler;
@@ -21,7 +21,7 @@ pub(super) struct Probe<'a> {
     pub model: &'a LoadedModel,
     pub placement: &'a Placement,
     pub memory: &'a Memory,
-    pub partner: Option<&'a Partner<'a>>,
+    pub target: Option<&'a DraftTarget<'a>>,
     pub backends: &'a [BackendRef],
 }
 
@@ -74,7 +74,7 @@ impl Probe<'_> {
     }
 
     const fn graph_model(&self) -> GraphModel<'_> {
-        GraphModel { model: self.model, placement: self.placement, memory: self.memory, partner: self.partner }
+        GraphModel { model: self.model, placement: self.placement, memory: self.memory, target: self.target }
     }
 
     /// Whether the device of every block with a cache can compute its attention.
@@ -200,13 +200,8 @@ mod tests {
                 let Ok(context) = Cparams::new(&options, &loaded) else { continue };
                 let memory = Memory::new(&loaded, &context, &placement, None);
                 let backends = crate::engine::llama_cpp::devices::backends(&devices);
-                let probe = Probe {
-                    model: &loaded,
-                    placement: &placement,
-                    memory: &memory,
-                    partner: None,
-                    backends: &backends,
-                };
+                let probe =
+                    Probe { model: &loaded, placement: &placement, memory: &memory, target: None, backends: &backends };
                 check(&probe, &context);
             }
         }

@@ -648,7 +648,7 @@ impl ReleaseTraits {
 
     /// The changes that a build lies within and that decide how an architecture is planned where these rules are read;
     /// `self` has them all.
-    pub(super) fn under_way(&self, build: Build, architecture: &Architecture, read: RulesRead) -> Vec<Change> {
+    pub(super) fn load_builder(&self, build: Build, architecture: &Architecture, read: RulesRead) -> Vec<Change> {
         let decides = |change: &Change| {
             let mut without = *self;
             change.undo(&mut without);

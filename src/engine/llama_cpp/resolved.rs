@@ -3,10 +3,10 @@
 use super::context::ContextParams;
 use super::devices::{self, Device};
 use super::error::LoadError;
-use super::homes::WeightsInRam;
 use super::loaded::LoadedModel;
 use super::measure::{AllocationDetails, MemoryBreakdown, Reservation};
 use super::placement::{LayerSplit, PlacedTensor};
+use super::weight_buffers::WeightsInRam;
 use super::weights::{LlmTensor, TensorSuffix};
 use crate::engine::error::EngineError;
 use crate::engine::ggml::BackendRef;

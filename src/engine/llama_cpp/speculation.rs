@@ -52,7 +52,7 @@ impl Speculation {
         match Self::type_of(draft) {
             // files of these do not say so
             SpecType::None if Self::suits(SpecType::DraftEagle3, draft) => SpecType::DraftEagle3,
-            SpecType::None if draft.needs_partner() => SpecType::DraftMtp,
+            SpecType::None if draft.needs_target() => SpecType::DraftMtp,
             SpecType::None => SpecType::DraftSimple,
             kind => kind,
         }
@@ -64,7 +64,7 @@ impl Speculation {
         match kind {
             SpecType::DraftEagle3 => architecture.has(Trait::EagleDraft),
             SpecType::DraftDflash | SpecType::DraftDspark => architecture.has(Trait::BlockDraft),
-            SpecType::DraftSimple => !draft.needs_partner(),
+            SpecType::DraftSimple => !draft.needs_target(),
             _ => true,
         }
     }

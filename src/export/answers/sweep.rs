@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::JsonValue;
-use crate::answer::cliffs::{Cliff, CliffSide};
 use crate::answer::sweep::{Axis, DeviceSums, Matrix, PlanFigures, Point, Sweep};
+use crate::answer::thresholds::{Threshold, ThresholdSide};
 use crate::export::{ModelSource, PlanSource, csv, record};
 use crate::plan::{Outcome, Plan, Totals, Verdict};
 use crate::settings::knob::Knob;
@@ -24,7 +24,8 @@ pub(crate) struct SweepAnswer<'a> {
     /// A plan in short for each value.
     points: Vec<PointRecord<'a>>,
     /// Where plans change between two values.
-    cliffs: Vec<CliffRecord<'a>>,
+    #[serde(rename = "cliffs")]
+    thresholds: Vec<ThresholdRecord<'a>>,
 }
 
 /// `SweepAnswer` about the model of `plan`, which was read from `source`.
@@ -37,7 +38,7 @@ pub fn sweep_json((plan, source): (&Plan, &ModelSource), sweep: &Sweep) -> serde
         head: PlanSource::of(plan, source),
         knob: knob.name(),
         points: sweep.points.iter().map(|point| PointRecord::of(knob, point)).collect(),
-        cliffs: sweep.cliffs.iter().map(|cliff| CliffRecord::of(knob, cliff)).collect(),
+        thresholds: sweep.thresholds.iter().map(|threshold| ThresholdRecord::of(knob, threshold)).collect(),
     })
 }
 
@@ -52,15 +53,15 @@ record! {
 
 record! {
     /// A change between two values.
-    CliffRecord<'a>(knob: Knob, cliff: &'a Cliff) {
+    ThresholdRecord<'a>(knob: Knob, threshold: &'a Threshold) {
         /// The last value before the change.
-        last: JsonValue = JsonValue::of(knob, cliff.last),
+        last: JsonValue = JsonValue::of(knob, threshold.last),
         /// The first value after it.
-        first: JsonValue = JsonValue::of(knob, cliff.first),
-        before: CliffSide = cliff.before,
-        after: CliffSide = cliff.after,
+        first: JsonValue = JsonValue::of(knob, threshold.first),
+        before: ThresholdSide = threshold.before,
+        after: ThresholdSide = threshold.after,
         /// Other knobs that the engine changed.
-        jumps: &'a [String] = &cliff.jumps,
+        jumps: &'a [String] = &threshold.jumps,
     }
 }
 

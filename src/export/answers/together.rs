@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::answer::sweep::PlanFigures;
 use crate::answer::together::sets::{ResidentSet, ResidentSets};
-use crate::answer::together::{Growth, LoadOutcome, Shelf};
+use crate::answer::together::{Growth, LoadOutcome, ServedModels};
 use crate::export::{AnswerSource, ModelSource, csv, record};
 use crate::machine::{Machine, Ram};
 use crate::plan::Outcome;
@@ -48,9 +48,9 @@ pub fn together_json(
     head: AnswerSource,
     named: &[Named],
     machine: &Machine,
-    shelf: &Shelf,
+    served: &ServedModels,
 ) -> serde_json::Result<String> {
-    let loaded = &shelf.loaded;
+    let loaded = &served.loaded;
     let drivers = loaded.held_by_drivers();
     let gpus = machine.gpus.iter().enumerate();
     let gpus = gpus.map(|(at, gpu)| {
@@ -65,17 +65,17 @@ pub fn together_json(
     let ram = SharedDevice { id, name: "RAM", total, free, drivers: None, left, left_in_ram: None };
     text::json(&TogetherAnswer {
         head,
-        router: shelf.router.name(),
+        router: served.router.name(),
         together: loaded.all_loaded(),
-        models: loads(named, shelf).collect(),
+        models: loads(named, served).collect(),
         devices: gpus.chain([ram]).collect(),
-        any: shelf.sets.as_ref().map(ResidentSets::any),
-        sets: shelf.sets.as_ref().map(|sets| sets.all().iter().map(SetRecord::of).collect()),
+        any: served.sets.as_ref().map(ResidentSets::any),
+        sets: served.sets.as_ref().map(|sets| sets.all().iter().map(SetRecord::of).collect()),
     })
 }
 
 /// A line for each model.
-pub fn together_csv(named: &[Named], shelf: &Shelf) -> String {
+pub fn together_csv(named: &[Named], served: &ServedModels) -> String {
     let row = |load: LoadRecord<'_>| {
         let LoadRecord { model, source, fate, by, why, plan, prompt_cache, checkpoints } = load;
         let plan = plan.as_ref();
@@ -96,11 +96,11 @@ pub fn together_csv(named: &[Named], shelf: &Shelf) -> String {
     };
     let columns =
         ["model", "reference", "source", "fate", "by", "outcome", "gpu", "cpu", "prompt_cache", "checkpoints", "why"];
-    csv::table(columns, loads(named, shelf).map(row))
+    csv::table(columns, loads(named, served).map(row))
 }
 
-fn loads<'a>(named: &'a [Named], shelf: &'a Shelf) -> impl Iterator<Item = LoadRecord<'a>> {
-    let all = named.iter().zip(&shelf.loaded.outcomes).zip(&shelf.grows);
+fn loads<'a>(named: &'a [Named], served: &'a ServedModels) -> impl Iterator<Item = LoadRecord<'a>> {
+    let all = named.iter().zip(&served.loaded.outcomes).zip(&served.grows);
     all.map(|((named, outcome), grows)| LoadRecord::of(named, outcome, grows))
 }
 

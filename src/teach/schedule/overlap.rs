@@ -22,16 +22,16 @@ pub struct Overlap {
 impl SchedulePage {
     /// The overlap of a whole batch; none without a pipeline.
     pub fn overlap(&self) -> Option<Overlap> {
-        let (homes, trace) = (self.homes(), self.trace());
+        let (backends, trace) = (self.backends(), self.trace());
         let mut stages: Vec<usize> = Vec::new();
-        for cut in self.cuts.iter().filter(|cut| cut.home + 1 < homes.len()) {
-            if !stages.contains(&cut.home) {
-                stages.push(cut.home);
+        for cut in self.cuts.iter().filter(|cut| cut.backend + 1 < backends.len()) {
+            if !stages.contains(&cut.backend) {
+                stages.push(cut.backend);
             }
         }
         let parameters = &trace.measured.parameters;
         let ubatches = parameters.n_batch.div_ceil(parameters.n_ubatch.max(1));
-        let ids = stages.into_iter().filter_map(|home| homes.get(home)).map(|home| home.id.clone());
+        let ids = stages.into_iter().filter_map(|backend| backends.get(backend)).map(|backend| backend.id.clone());
         trace.details.pipeline.is_on().then(|| Overlap {
             stages: ids.collect(),
             batch: parameters.n_batch,

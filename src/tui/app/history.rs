@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::live::Stale;
+use super::live::Replan;
 use super::{App, Cursors, Knob};
 use crate::answer::sweep::PlanFigures;
 use crate::engine::PlanRequest;
@@ -152,7 +152,7 @@ impl App {
 
     /// Whether the plan is that of the present settings.
     pub(crate) fn is_current(&self) -> bool {
-        self.stale == Stale::No && !self.is_planning()
+        self.replan == Replan::No && !self.is_planning()
     }
 
     /// What the present state gives.
@@ -246,7 +246,7 @@ impl App {
         if !same_model {
             (self.plan, self.panels.cursors) = (None, Cursors::default());
         }
-        (self.engine, self.settings, self.stale) = (engine, settings, Stale::User);
+        (self.engine, self.settings, self.replan) = (engine, settings, Replan::User);
         (self.opened, self.model, self.machine) = (Some(opened), Some(model), machine);
         self.set_offered_knobs(knobs);
         if !same_machine {
@@ -276,7 +276,7 @@ impl App {
             drag.moved = true;
         }
         (self.model, self.settings) = (model, settings);
-        self.stale = Stale::User;
+        self.replan = Replan::User;
     }
 
     /// Ends a drag; one that returned to its start is no undo step.

@@ -1,7 +1,7 @@
 //! The offered knobs: focus, scrolling, and the engine's choice of them.
 use super::App;
 use super::history::Drag;
-use super::live::Stale;
+use super::live::Replan;
 use crate::answer::{Goal, KnobLimits};
 use crate::engine::{EngineVersion, KnobContext};
 use crate::settings::StashedKnobs;
@@ -19,7 +19,7 @@ pub struct KnobList {
     /// Index in `offered` of the first visible one.
     pub first: usize,
     /// The locked ones, which suggestions must not change.
-    pub locked: Vec<Knob>,
+    pub held: Vec<Knob>,
     /// Whether K and V get a cache type each, on engines that have two.
     pub two_cache_types: bool,
     /// Values of knobs that are not offered now.
@@ -34,7 +34,7 @@ impl KnobList {
             offered,
             focus: Knob::Context,
             first: 0,
-            locked: Vec::new(),
+            held: Vec::new(),
             two_cache_types: false,
             stashed: StashedKnobs::default(),
             drag: None,
@@ -172,8 +172,8 @@ impl App {
             Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
             Command::MaxInVram => self.request_max(Goal::Vram),
             Command::MaxAllLayers => self.request_max(Goal::AllLayers),
-            Command::NextCliff => self.step_to_cliff(true),
-            Command::PreviousCliff => self.step_to_cliff(false),
+            Command::NextCliff => self.step_to_threshold(true),
+            Command::PreviousCliff => self.step_to_threshold(false),
             Command::Lock => self.lock(),
             Command::SplitCache => self.split_cache(),
             Command::Reset => {
@@ -201,7 +201,7 @@ impl App {
         }
         self.limits.pending_limit = Some((knob, goal));
         if !self.limits_are_current() {
-            self.stale = Stale::User;
+            self.replan = Replan::User;
         }
     }
 
@@ -287,17 +287,17 @@ impl App {
     /// Locks the focused knob, or unlocks it.
     pub(crate) fn lock(&mut self) {
         let knob = self.knobs.focus;
-        if let Some(at) = self.knobs.locked.iter().position(|&held| held == knob) {
-            self.knobs.locked.remove(at);
+        if let Some(at) = self.knobs.held.iter().position(|&held| held == knob) {
+            self.knobs.held.remove(at);
             self.notice = Some(format!("{} unlocked: suggestions may change it.", knob.title()));
         } else {
-            self.knobs.locked.push(knob);
+            self.knobs.held.push(knob);
             self.notice = Some(format!("{} locked: s suggests the best settings that keep it.", knob.title()));
         }
     }
 
     /// Whether suggestions must not change `knob`.
-    pub fn is_locked(&self, knob: Knob) -> bool {
-        self.knobs.locked.contains(&knob)
+    pub fn is_held(&self, knob: Knob) -> bool {
+        self.knobs.held.contains(&knob)
     }
 }

@@ -8,7 +8,7 @@ use crate::library::{Item, ModelOrigin, ModelStatus, SurveyRequest};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::settings::{Context, Settings};
-use crate::source::ExplicitKnobs;
+use crate::source::GivenKnobs;
 use crate::tui::effect::{Effect, SurveyJob};
 
 /// A model and its status.
@@ -255,9 +255,9 @@ impl App {
             engine: self.engine,
             machine: self.library.machine(&self.machine),
             settings: Settings { ctx: need.map_or(settings.ctx, Context::Tokens), ..settings },
-            held: ExplicitKnobs { ctx: self.tag.held.ctx || need.is_some(), ..self.tag.held },
+            held: GivenKnobs { ctx: self.tag.held.ctx || need.is_some(), ..self.tag.held },
             quant: None,
-            floors: self.preferences.floors,
+            minimums: self.preferences.minimums,
         };
         let id = self.library.ask(request.clone());
         let items = self.library.wanted(distances);
@@ -274,7 +274,7 @@ fn with_old_status(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::best::Floors;
+    use crate::answer::best::Minimums;
     use crate::engine::EngineId;
     use crate::machine::{Drivers, Origin, Os, Ram};
     use crate::units::Bytes;
@@ -298,14 +298,14 @@ mod tests {
         let mut library = Library::default();
         let ask = |library: &mut Library, now: &Arc<Machine>| {
             let machine = library.machine(now);
-            let (settings, held) = (Settings::default(), ExplicitKnobs::default());
+            let (settings, held) = (Settings::default(), GivenKnobs::default());
             library.ask(SurveyRequest {
                 engine: EngineId::Ollama,
                 machine,
                 settings,
                 held,
                 quant: None,
-                floors: Floors::default(),
+                minimums: Minimums::default(),
             })
         };
         let first = ask(&mut library, &with_free(32_000));

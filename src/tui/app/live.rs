@@ -47,7 +47,7 @@ pub enum LiveMemory {
 
 /// Whether the plan must be made again, and what changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stale {
+pub(crate) enum Replan {
     /// The plan is up to date.
     #[default]
     No,
@@ -106,8 +106,8 @@ impl App {
             if self.library.must_renew(&self.machine) {
                 self.library.touch();
             }
-            if self.stale == Stale::No {
-                self.stale = Stale::Memory;
+            if self.replan == Replan::No {
+                self.replan = Replan::Memory;
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::export::{ModelLocation, Scenario};
 use crate::model::mixture::Quantisation;
 use crate::model::quantise::QuantiseError;
 use crate::settings::{Context, Flag, GpuLayers, Settings};
-use crate::source::{ExplicitKnobs, Package, Progress};
+use crate::source::{GivenKnobs, Package, Progress};
 use crate::tui::effect::Effect;
 use crate::tui::widget::row_writer::capitalised;
 
@@ -187,7 +187,7 @@ pub(crate) struct TagDefaults {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tag {
     /// Knobs set by the user, which the tag must not override.
-    pub held: ExplicitKnobs,
+    pub held: GivenKnobs,
     pub tag_defaults: TagDefaults,
 }
 
@@ -237,7 +237,7 @@ impl App {
             Ok(settings) => settings,
             Err(why) => return self.notice = Some(capitalised(&format!("{why}."))),
         };
-        let held = ExplicitKnobs {
+        let held = GivenKnobs {
             ctx: settings.ctx != Context::Auto,
             gpu_layers: settings.gpu_layers != GpuLayers::Auto,
             projector: start.has_no_projector && start.file(Flag::Mmproj).is_none(),
@@ -253,7 +253,7 @@ impl App {
         mut package: Package,
         found: Option<ModelLocation>,
         (engine, before): (EngineId, Settings),
-        held: ExplicitKnobs,
+        held: GivenKnobs,
     ) {
         let mut after = before.clone();
         let notes = package.apply_to(&mut after, held);
@@ -264,7 +264,7 @@ impl App {
             Arc::make_mut(&mut package.model).add_notes(&notes);
         }
         // a projector from the command line belongs to the first model only
-        self.tag.held = ExplicitKnobs { projector: false, ..self.tag.held };
+        self.tag.held = GivenKnobs { projector: false, ..self.tag.held };
         self.locations.learn(&package.model, found, package.reference.clone());
         self.opened = Some(Arc::clone(&package.model));
         self.model = Some(package.model);

@@ -2,8 +2,8 @@
 use std::sync::Arc;
 
 use super::App;
-use super::cliffs::apart_from;
-use super::live::Stale;
+use super::live::Replan;
+use super::thresholds::apart_from;
 use crate::answer::{Goal, KnobLimits};
 use crate::engine::{EngineError, PlanRequest, PreparedModel};
 use crate::machine::Machine;
@@ -22,7 +22,7 @@ pub struct LimitsState {
     asked: Option<PlanRequest>,
     /// Number of the request; answers to older ones are ignored.
     pub(crate) id: u64,
-    /// The machine for which limits and cliffs were requested last.
+    /// The machine for which limits and thresholds were requested last.
     pub(crate) machine: Option<Arc<Machine>>,
     /// The knob to set to its limit as soon as that is known.
     pub(crate) pending_limit: Option<(Knob, Goal)>,
@@ -51,7 +51,7 @@ pub(crate) struct Planning {
     /// Number of the request; answers to older ones are ignored.
     id: u64,
     /// What made it necessary.
-    cause: Stale,
+    cause: Replan,
 }
 
 /// What is known of the limits of the present plan.
@@ -103,8 +103,8 @@ impl App {
 
     /// The request for a new plan, if anything changed.
     pub(crate) fn begin_plan(&mut self) -> Option<PlanJob> {
-        let cause = std::mem::take(&mut self.stale);
-        if cause == Stale::No {
+        let cause = std::mem::take(&mut self.replan);
+        if cause == Replan::No {
             return None;
         }
         self.update_offered_knobs();
@@ -120,8 +120,8 @@ impl App {
     /// plan, and whether the user changed it.
     pub(crate) fn take_plan(&mut self, id: u64, result: Result<Plan, EngineError>) -> Option<(Vec<Effect>, bool)> {
         let Planning { cause, .. } = self.planning.take_if(|planning| planning.id == id)?;
-        if self.stale != Stale::No {
-            self.stale = self.stale.max(cause);
+        if self.replan != Replan::No {
+            self.replan = self.replan.max(cause);
             return None;
         }
         let model = self.model.clone()?;
@@ -132,7 +132,7 @@ impl App {
                 Vec::new()
             }
         };
-        Some((effects, cause == Stale::User))
+        Some((effects, cause == Replan::User))
     }
 
     /// Plans again at once, if anything changed, where nobody waits for the screen.
@@ -141,7 +141,7 @@ impl App {
         taken.map(|(effects, _)| effects).unwrap_or_default()
     }
 
-    fn accept(&mut self, model: &PreparedModel, plan: Plan, cause: Stale) -> Vec<Effect> {
+    fn accept(&mut self, model: &PreparedModel, plan: Plan, cause: Replan) -> Vec<Effect> {
         self.refused = None;
         self.speeds = Speeds::of(model, &self.machine, &plan, 0);
         self.bounds = Bounds {
@@ -157,28 +157,28 @@ impl App {
         let before = self.plan.replace(Box::new(plan.clone()));
         let mut effects = Vec::new();
         // only changes by the user are highlighted
-        if cause == Stale::User {
+        if cause == Replan::User {
             self.change.id += 1;
             self.change.before = before;
             effects.push(Effect::Fade { id: self.change.id });
         }
-        if cause == Stale::User || !self.limits.machine.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
+        if cause == Replan::User || !self.limits.machine.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
             effects.extend(self.request_limits(plan));
         }
         effects
     }
 
-    /// Requests limits and cliffs. Both take far longer than a plan, so they are kept while free memory changes only a
+    /// Requests limits and thresholds. Both take far longer than a plan, so they are kept while free memory changes only a
     /// little.
     fn request_limits(&mut self, plan: Plan) -> Vec<Effect> {
         let Some(of) = self.plan_request() else { return Vec::new() };
         self.limits.id += 1;
-        let cliffs = self.next_id();
+        let thresholds = self.next_id();
         self.limits.machine = Some(Arc::clone(&self.machine));
         self.limits.asked = Some(of.clone());
-        let cliffs = self.cliffs.ask(cliffs, of.clone(), &self.knobs.offered, self.knobs.focus);
+        let thresholds = self.thresholds.ask(thresholds, of.clone(), &self.knobs.offered, self.knobs.focus);
         let question = LimitsRequest { id: self.limits.id, of, plan };
-        std::iter::once(Effect::Limits(Box::new(question))).chain(cliffs).collect()
+        std::iter::once(Effect::Limits(Box::new(question))).chain(thresholds).collect()
     }
 
     /// Whether the limits are of the present machine exactly.
@@ -186,7 +186,7 @@ impl App {
         self.limits.machine.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.machine))
     }
 
-    /// The request that the known limits and cliffs are for, if it is nearly the present one.
+    /// The request that the known limits and thresholds are for, if it is nearly the present one.
     pub(crate) fn limits_request(&self) -> Option<PlanRequest> {
         let now = self.plan_request()?;
         let machine = self.limits.machine.as_ref().filter(|of| of.is_nearly(&now.machine)).cloned();

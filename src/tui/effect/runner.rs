@@ -108,11 +108,8 @@ impl Runner {
                 self.spawn(move || Action::MachineSaved(services.save_machine(&name, &machine)));
             }
             Effect::Freeze(frozen) => self.watch.iter().for_each(|watch| watch.freeze(frozen)),
-            Effect::Verify(request) => {
-                self.spawn(move || Action::Verified {
-                    id: request.id,
-                    result: services.verify(&request).map(Box::new),
-                });
+            Effect::Check(request) => {
+                self.spawn(move || Action::Checked { id: request.id, result: services.check(&request).map(Box::new) });
             }
             Effect::PrepareApply(request) => {
                 self.spawn(move || Action::ApplyPrepared { id: request.id, result: services.prepare(&request.target) });

@@ -10,7 +10,7 @@ use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
 use crate::tui::effect::{ApplyPreview, ApplyRequest, Effect};
 use crate::tui::screen::{Response, Screen};
-use crate::tui::screens::verify::VerifyPage;
+use crate::tui::screens::check::CheckPage;
 use crate::tui::widget::page::Overlay;
 use crate::tui::widget::row_writer::capitalised;
 
@@ -105,7 +105,7 @@ impl Screen for ApplyPage {
                 self.state = ApplyState::Running(took, what);
             }
             (Action::Applied { id, result }, _) if id == self.id => match result {
-                Ok(verified) => return Response::open(VerifyPage::of(verified)),
+                Ok(checked) => return Response::open(CheckPage::of(checked)),
                 Err(failure) => self.state = ApplyState::Failed(failure),
             },
             _ => {}

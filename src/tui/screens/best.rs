@@ -28,9 +28,9 @@ impl App {
     /// The question that the page answers.
     pub fn best_request(&self) -> BestRequest {
         BestRequest {
-            held: self.knobs.locked.clone(),
+            held: self.knobs.held.clone(),
             margin: self.preferences.margin.unwrap_or(DEFAULT_MARGIN),
-            floors: self.preferences.floors,
+            minimums: self.preferences.minimums,
         }
     }
 }
@@ -112,7 +112,7 @@ fn page(app: &App, source: &str, best: &BestPage) -> Page {
 
 fn held(app: &App) -> String {
     let knobs: Vec<String> =
-        app.knobs.locked.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
+        app.knobs.held.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
     match knobs.as_slice() {
         [] => "No knob is locked: press l on a knob to keep its value.".to_owned(),
         _ => format!("◆ locked: {}", knobs.join(", ")),

@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tui_input::Input;
 
-use crate::answer::together::Shelf;
+use crate::answer::together::ServedModels;
 use crate::engine::PlanRequest;
 use crate::export::several::NamedModel;
 use crate::export::{ExportFormat, ModelLocation, SetFormat};
@@ -26,7 +26,7 @@ pub struct ExportPage {
     /// The formats available for the engine.
     pub formats: Vec<Form>,
     /// Several models, if these are exported.
-    several: Option<(Vec<NamedModel>, Shelf)>,
+    several: Option<(Vec<NamedModel>, ServedModels)>,
     /// Index of the selected format.
     pub at: usize,
     /// What a fit decides is set in a format that can set it.
@@ -85,12 +85,12 @@ impl ExportPage {
     }
 
     /// The page on files that start several models.
-    pub fn of_several(app: &App, models: Vec<NamedModel>, shelf: Shelf) -> Self {
+    pub fn of_several(app: &App, models: Vec<NamedModel>, served: ServedModels) -> Self {
         let formats = SetFormat::of(app.engine.facts().is_ollama);
-        Self::with(formats.into_iter().map(Form::Several).collect(), Some((models, shelf)))
+        Self::with(formats.into_iter().map(Form::Several).collect(), Some((models, served)))
     }
 
-    const fn with(formats: Vec<Form>, several: Option<(Vec<NamedModel>, Shelf)>) -> Self {
+    const fn with(formats: Vec<Form>, several: Option<(Vec<NamedModel>, ServedModels)>) -> Self {
         Self { formats, several, at: 0, scroll: 0, pinned: false, text: None, naming: None, job: 0 }
     }
 
@@ -102,8 +102,8 @@ impl ExportPage {
     /// What the selected format is of.
     fn exported(&self, app: &mut App) -> Option<Exported> {
         let format = match (self.format(), &self.several) {
-            (Form::Several(format), Some((models, shelf))) => {
-                return Some(Exported::Several { format, models: models.clone(), shelf: Box::new(shelf.clone()) });
+            (Form::Several(format), Some((models, served))) => {
+                return Some(Exported::Several { format, models: models.clone(), served: Box::new(served.clone()) });
             }
             (Form::Plan(format), _) => format,
             (Form::Several(_), None) => return None,

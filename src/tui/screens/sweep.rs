@@ -1,4 +1,4 @@
-//! The sweep page: memory over a knob's range, a chart per device, with the readings above and the cliffs below.
+//! The sweep page: memory over a knob's range, a chart per device, with the readings above and the thresholds below.
 //!
 //! ```text
 //!  context 34 674   ✓ Fits, 33 of 33 layers on GPU          ■ weights ■ cache ■ graph ╌ free
@@ -23,7 +23,7 @@ use crate::plan::{DevicePlan, Outcome, Plan};
 use crate::settings::knob::Knob;
 use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::app::App;
-use crate::tui::app::cliffs::{edge, next};
+use crate::tui::app::thresholds::{edge, next};
 use crate::tui::effect::Effect;
 use crate::tui::keymap::Scope;
 use crate::tui::query::{QueryKind, QueryPart};
@@ -83,16 +83,16 @@ impl SweepPage {
         if values.is_empty() { Vec::new() } else { app.query(QueryKind::Points(self.knob, values), &mut self.query) }
     }
 
-    fn move_to_cliff(&mut self, app: &mut App, up: bool) {
-        let cliffs = app.limits_request().and_then(|now| app.cliffs.of(self.knob, &now).map(<[_]>::to_vec));
-        let Some(cliffs) = cliffs else {
+    fn move_to_threshold(&mut self, app: &mut App, up: bool) {
+        let thresholds = app.limits_request().and_then(|now| app.thresholds.of(self.knob, &now).map(<[_]>::to_vec));
+        let Some(thresholds) = thresholds else {
             app.notice = Some("Still computing the thresholds; press again in a moment.".to_owned());
             return;
         };
-        match next(&cliffs, self.cursor, up) {
-            Some(cliff) => {
-                self.cursor = edge(cliff);
-                app.notice = Some(format!("{}.", cliff.description(self.knob)));
+        match next(&thresholds, self.cursor, up) {
+            Some(threshold) => {
+                self.cursor = edge(threshold);
+                app.notice = Some(format!("{}.", threshold.description(self.knob)));
             }
             None => app.notice = Some("No threshold further on.".to_owned()),
         }
@@ -144,7 +144,7 @@ impl Screen for SweepPage {
             Command::PageUp | Command::FineMore => self.cursor = axis.value(at.saturating_add(8)),
             Command::First => self.cursor = axis.value(0),
             Command::Last => self.cursor = axis.value(u16::MAX),
-            Command::NextCliff | Command::PreviousCliff => self.move_to_cliff(app, command == Command::NextCliff),
+            Command::NextCliff | Command::PreviousCliff => self.move_to_threshold(app, command == Command::NextCliff),
             Command::Up | Command::Down => self.device = moved(self.device, devices, 1, command),
             _ => return Response::Ignored,
         }
@@ -443,7 +443,7 @@ fn verdicts(page: &SweepPage, axis: &LogAxis, scale: Rect, theme: Theme, buffer:
     }
 }
 
-/// Draws the cliffs and the cursor.
+/// Draws the thresholds and the cursor.
 fn changes(app: &App, page: &SweepPage, axis: &LogAxis, scale: Rect, buffer: &mut Buffer) {
     let y = scale.y.saturating_add(1);
     let mut put = |value: u64, symbol: &str, style| {
@@ -453,9 +453,9 @@ fn changes(app: &App, page: &SweepPage, axis: &LogAxis, scale: Rect, buffer: &mu
     };
     // jumps are fewer, and drawn over the others
     for jumps in [false, true] {
-        let here = app.cliffs_along(page.knob).iter().filter(|cliff| cliff.jumps.is_empty() != jumps);
+        let here = app.thresholds_along(page.knob).iter().filter(|threshold| threshold.jumps.is_empty() != jumps);
         let (symbol, hue) = if jumps { ("◇", Hue::Text) } else { ("╵", Hue::Over) };
-        here.for_each(|cliff| put(edge(cliff), symbol, app.theme.ink(hue)));
+        here.for_each(|threshold| put(edge(threshold), symbol, app.theme.ink(hue)));
     }
     put(page.cursor, "▲", app.theme.bold(Hue::Focus));
 }

@@ -11,7 +11,7 @@
 //! GPU0 ░░AAAAAAAAAAAAAnnnnnnnnnnnnn····························  12.6 GiB free
 //! ```
 
-use crate::answer::together::{LoadOutcome, LoadedModels, Shelf};
+use crate::answer::together::{LoadOutcome, LoadedModels, ServedModels};
 use crate::command::Router;
 use crate::command::router::{MODELS_MAX, RouterKind};
 use crate::engine::{EngineId, PlanRequest};
@@ -37,7 +37,7 @@ pub struct TogetherPage {
     /// The models, in the order of loading.
     models: Vec<PinnedModel>,
     /// The outcome, or why a model has no plan; none while it is computed.
-    answer: Option<Result<Box<Shelf>, String>>,
+    answer: Option<Result<Box<ServedModels>, String>>,
     /// What starts and ends servers of llama.cpp; none: they are started by hand.
     router: Option<RouterKind>,
     /// Models that llama-server's router keeps loaded.
@@ -89,7 +89,7 @@ impl TogetherPage {
 
     /// The page on the files that start the models.
     fn export(&self, app: &mut App) -> Response {
-        let Some(Ok(shelf)) = &self.answer else { return Response::STAY };
+        let Some(Ok(served)) = &self.answer else { return Response::STAY };
         let model = |model: &PinnedModel| {
             let PlanRequest { settings, .. } = &model.plan_request;
             let engine = PlanRequest { engine: app.engine, ..model.plan_request.clone() };
@@ -98,7 +98,7 @@ impl TogetherPage {
             NamedModel { name: request.model.name.clone(), request, location }
         };
         let models = self.models.iter().map(model).collect();
-        let mut page = ExportPage::of_several(app, models, (**shelf).clone());
+        let mut page = ExportPage::of_several(app, models, (**served).clone());
         let effects = page.ask(app);
         Response::Open(Box::new(page), effects)
     }
@@ -163,8 +163,8 @@ impl Screen for TogetherPage {
 }
 
 fn page(app: &App, shown: &TogetherPage) -> Page {
-    let shelf = shown.answer.as_ref().and_then(|answer| answer.as_ref().ok());
-    let loaded = shelf.map(|shelf| &shelf.loaded);
+    let served = shown.answer.as_ref().and_then(|answer| answer.as_ref().ok());
+    let loaded = served.map(|served| &served.loaded);
     let names: Vec<(String, String)> = shown
         .models
         .iter()
@@ -183,15 +183,15 @@ fn page(app: &App, shown: &TogetherPage) -> Page {
     match &shown.answer {
         None => page.text("Loading the models in order…", Hue::Dim),
         Some(Err(why)) => page.text(why, Hue::Over),
-        Some(Ok(shelf)) => {
-            page = together(&names, &app.machine, shelf, &format!("{} ", sign(shelf.loaded.outcome()).0));
+        Some(Ok(served)) => {
+            page = together(&names, &app.machine, served, &format!("{} ", sign(served.loaded.outcome()).0));
         }
     }
-    if let Some((shelf, loaded)) = shelf.zip(loaded) {
+    if let Some((served, loaded)) = served.zip(loaded) {
         page.heading("Memory per model");
         page.push(Block::Bars(devices(app, shown, loaded), usize::MAX));
         let source = AnswerSource::of_engine(app.engine, &app.settings, loaded.confidence());
-        together_source(&source.to_string(), shelf, app.engine, &[], &mut page);
+        together_source(&source.to_string(), served, app.engine, &[], &mut page);
         router(app, shown, &mut page);
     } else {
         page.blank();

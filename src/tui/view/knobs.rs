@@ -6,9 +6,9 @@ use ratatui::style::Modifier;
 
 use super::figure;
 use crate::answer::KnobLimits;
-use crate::answer::cliffs::Cliff;
+use crate::answer::thresholds::Threshold;
 use crate::settings::knob::{Knob, Stops};
-use crate::tui::app::cliffs::edge;
+use crate::tui::app::thresholds::edge;
 use crate::tui::app::{App, KnownLimits};
 use crate::tui::regions::{KnobRow, Panel};
 use crate::tui::theme::Hue;
@@ -66,7 +66,7 @@ fn draw_knob(app: &App, knob: Knob, places: KnobRow, focused: bool, buffer: &mut
         buffer.set_style(places.row.intersection(buffer.area), theme.selected());
     }
     let ink = if focused { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
-    let held = if app.is_locked(knob) { "◆" } else { " " };
+    let held = if app.is_held(knob) { "◆" } else { " " };
     let mut writer = RowWriter::new(buffer, places.title, 0);
     writer.put(held, theme.bold(Hue::Cache)).put(if focused { "▸ " } else { "  " }, ink).put(knob.title(), ink);
     if let Some(words) = knob.words() {
@@ -103,13 +103,13 @@ fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &m
     slider.draw(buffer, places.track, app.theme);
 }
 
-/// The cliffs along `knob`.
+/// The thresholds along `knob`.
 fn ticks(app: &App, knob: Knob, stops: &Stops) -> Vec<(f64, Tick)> {
-    let tick = |cliff: &Cliff| {
-        let kind = if cliff.jumps.is_empty() { Tick::Layer } else { Tick::Jump };
-        (stops.fraction(edge(cliff)), kind)
+    let tick = |threshold: &Threshold| {
+        let kind = if threshold.jumps.is_empty() { Tick::Layer } else { Tick::Jump };
+        (stops.fraction(edge(threshold)), kind)
     };
-    app.cliffs_along(knob).iter().map(tick).collect()
+    app.thresholds_along(knob).iter().map(tick).collect()
 }
 
 /// Draws the value right-aligned, after `auto` if the engine chooses it, and the value in effect if that differs.

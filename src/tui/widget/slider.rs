@@ -14,7 +14,7 @@ pub enum SliderLimit {
     Min(f64),
 }
 
-/// A cliff on the track.
+/// A threshold on the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tick {
     /// A layer moves between devices.
@@ -32,7 +32,7 @@ pub struct Slider {
     pub limit: Option<SliderLimit>,
     /// Where the range with all layers assigned to GPUs ends, if that is further on.
     pub assigned: Option<f64>,
-    /// The cliffs.
+    /// The thresholds.
     pub ticks: Vec<(f64, Tick)>,
     /// Hollow handle: the value was chosen by the engine.
     pub hollow: bool,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_and_cliffs_are_drawn() {
+    fn limit_and_thresholds_are_drawn() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 13, 1));
         let ticks = vec![(0.8, Tick::Layer), (0.9, Tick::Layer), (0.9, Tick::Jump), (0.1, Tick::Jump)];
         let slider =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ALL, CPU};
 use crate::answer::check::{CheckedTerm, Compared, Part};
-use crate::engine::llama_cpp::homes::WeightsInRam;
+use crate::engine::llama_cpp::weight_buffers::WeightsInRam;
 use crate::engine::llama_cpp::{RequestBuffers, Reservation};
 use crate::engine::{EngineError, PlanRequest};
 use crate::observed::Mib;

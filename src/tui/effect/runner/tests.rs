@@ -4,14 +4,14 @@ use std::sync::mpsc::{Receiver, channel};
 use super::*;
 use crate::engine::EngineId;
 use crate::hardware::remembered::SavedMachine;
-use crate::library::verify::Verified;
+use crate::library::check::Checked;
 use crate::library::{self, Item, RepositoryList};
 use crate::machine::{Machine, Origin, Os, Ram};
 use crate::observed::sample::Sample;
 use crate::running::apply::{Failure, Report, Target};
 use crate::settings::Settings;
 use crate::source::{self, Package, Progress};
-use crate::tui::effect::{ApplyPreview, VerifyRequest};
+use crate::tui::effect::{ApplyPreview, CheckRequest};
 use crate::units::Bytes;
 
 /// Services whose loads end only when stopped.
@@ -33,7 +33,7 @@ impl Services for Slow {
         None
     }
 
-    fn verify(&self, _: &VerifyRequest) -> Result<Verified, String> {
+    fn check(&self, _: &CheckRequest) -> Result<Checked, String> {
         Err("there is no log".to_owned())
     }
 
@@ -41,7 +41,7 @@ impl Services for Slow {
         Err("there is no server".to_owned())
     }
 
-    fn apply(&self, _: &Target, report: &mut Report<'_>) -> Result<Verified, Failure> {
+    fn apply(&self, _: &Target, report: &mut Report<'_>) -> Result<Checked, Failure> {
         while report(Duration::ZERO, "loading").is_continue() {
             thread::yield_now();
         }
@@ -140,8 +140,8 @@ fn a_newer_survey_stops_an_older_one() {
             drivers: crate::machine::Drivers::default(),
         }),
         settings: Settings::default(),
-        held: source::ExplicitKnobs::default(),
-        floors: crate::answer::best::Floors::default(),
+        held: source::GivenKnobs::default(),
+        minimums: crate::answer::best::Minimums::default(),
         quant: None,
     };
     let survey = |id, count: u64| {

@@ -292,8 +292,8 @@ fn legend(kinds: &[TimelineKind], row: Rect, theme: Theme, buffer: &mut Buffer) 
 fn at_moment(walk: &AllocationWalk, timeline: &Timeline, moment: usize, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let title = format!("Step {} of {}", Tokens(moment as u64 + 1), Tokens(walk.moments.len() as u64));
     let right_title = walk.moments.get(moment).map(|now| {
-        let home = walk.timelines.get(now.home).map_or("", |timeline| timeline.id.as_str());
-        format!("{} {} on {home}", now.op, now.name)
+        let backend = walk.timelines.get(now.backend).map_or("", |timeline| timeline.id.as_str());
+        format!("{} {} on {backend}", now.op, now.name)
     });
     let inner = framed(buffer, area, &title, &right_title.unwrap_or_default(), false, theme);
     let lives = timeline.alive_at(moment);

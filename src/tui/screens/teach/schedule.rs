@@ -246,15 +246,15 @@ fn describe(content: &SchedulePage, step: &ScheduleStep, place: Rect, theme: The
 }
 
 /// The character and colour of a device, as below the layers of the planner.
-fn sign(app: &App, content: &SchedulePage, home: Option<usize>) -> (char, Hue) {
-    let Some(home) = home.and_then(|home| content.homes().get(home)) else { return ('·', Hue::Dim) };
+fn sign(app: &App, content: &SchedulePage, backend: Option<usize>) -> (char, Hue) {
+    let Some(backend) = backend.and_then(|backend| content.backends().get(backend)) else { return ('·', Hue::Dim) };
     let Some(plan) = &app.plan else { return ('?', Hue::Dim) };
-    (glyph(plan, home.device), device_hue(home.device, plan.devices.len()))
+    (glyph(plan, backend.device), device_hue(backend.device, plan.devices.len()))
 }
 
 /// Writes the device of an operation after the selected step; one that this step has changed is highlighted.
 fn put_sign(writer: &mut RowWriter, app: &App, cursor: Cursor, content: &SchedulePage, node: usize) {
-    let (letter, hue) = sign(app, content, content.home_of(node, cursor.step));
+    let (letter, hue) = sign(app, content, content.backend_of(node, cursor.step));
     let changed = content.is_highlighted(node, cursor.step);
     let lit = if changed { Modifier::REVERSED | Modifier::BOLD } else { Modifier::empty() };
     writer.put(letter.encode_utf8(&mut [0; 4]), app.theme.ink(hue).add_modifier(lit));
@@ -274,7 +274,7 @@ impl OperationRun {
         let mut runs: Vec<Self> = Vec::new();
         let alike = |one: usize, other: usize| {
             let same = |step: usize| {
-                content.home_of(one, step) == content.home_of(other, step)
+                content.backend_of(one, step) == content.backend_of(other, step)
                     && content.is_highlighted(one, step) == content.is_highlighted(other, step)
             };
             (0..content.steps.len()).all(same)
@@ -439,14 +439,14 @@ fn side_panel(
 
 /// Adds `0 GPU0   612 operations + 40` for each device.
 fn counts(app: &App, content: &SchedulePage, step: &ScheduleStep, page: &mut Page) {
-    let homes = content.homes();
+    let backends = content.backends();
     for (at, count) in step.counts.iter().enumerate() {
-        let home = homes.get(at);
-        if home.is_none() && count.operations + count.others == 0 {
+        let backend = backends.get(at);
+        if backend.is_none() && count.operations + count.others == 0 {
             continue;
         }
-        let (letter, hue) = sign(app, content, home.map(|_| at));
-        let id = home.map_or("none", |home| home.id.as_str());
+        let (letter, hue) = sign(app, content, backend.map(|_| at));
+        let id = backend.map_or("none", |backend| backend.id.as_str());
         page.line(vec![
             Span::new(&format!("{letter} {id:<8}"), hue),
             Span::from(format!("{:>6}", Tokens(count.operations as u64).to_string())),
@@ -476,10 +476,10 @@ fn copies(app: &App, content: &SchedulePage, cursor: Cursor, page: &mut Page) {
         page.text(&format!("Into each of {name}, of which {} is shown:", block.name()), Hue::Dim);
     }
     for cut in cuts {
-        let id = content.homes().get(cut.home).map_or("", |home| home.id.as_str());
+        let id = content.backends().get(cut.backend).map_or("", |backend| backend.id.as_str());
         let bytes: Bytes = cut.crossings.iter().map(|crossing| crossing.bytes).sum();
         page.line(vec![
-            Span::new(&format!("→ {id} "), sign(app, content, Some(cut.home)).1),
+            Span::new(&format!("→ {id} "), sign(app, content, Some(cut.backend)).1),
             Span::from(bytes.to_string()),
             Span::new(&format!(" for {} operations", cut.nodes.len()), Hue::Dim),
         ]);
@@ -498,7 +498,7 @@ fn copies(app: &App, content: &SchedulePage, cursor: Cursor, page: &mut Page) {
 /// Adds whether pipeline parallelism is used, and its conditions; only with several GPUs.
 fn pipeline(content: &SchedulePage, page: &mut Page) {
     let pipeline = content.trace().details.pipeline;
-    if content.homes().len() < 3 {
+    if content.backends().len() < 3 {
         return;
     }
     let description =

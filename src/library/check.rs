@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::packaged;
-use crate::answer::check::{Check, CheckRequest, check};
+use crate::answer::check::{self, Check, CheckRequest};
 use crate::catalogue;
 use crate::catalogue::CatalogueEntry;
 use crate::engine::PreparedModel;
@@ -30,7 +30,7 @@ pub fn example(name: &str) -> Option<&'static str> {
 
 /// A log beside its plan.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct Checked {
     /// The load that was compared, and how many the log has.
     pub load: (usize, usize),
     /// What was compared with what, in a line.
@@ -48,7 +48,7 @@ pub struct Verified {
 ///
 /// # Errors
 /// One sentence that says what is missing and what to do.
-pub fn verify(seen: &Observation, roots: &Roots, open: Option<&Arc<PreparedModel>>) -> Result<Verified, String> {
+pub fn check(seen: &Observation, roots: &Roots, open: Option<&Arc<PreparedModel>>) -> Result<Checked, String> {
     let missing = || seen.missing.first().map_or_else(|| "no load of a model is in it".to_owned(), ToString::to_string);
     let chosen = seen.chosen.ok_or_else(missing)?;
     let load = seen.loads.get(chosen).filter(|load| load.has_memory()).ok_or_else(missing)?;
@@ -73,8 +73,8 @@ pub fn verify(seen: &Observation, roots: &Roots, open: Option<&Arc<PreparedModel
         release: None,
         knobs: &|_| {},
     };
-    let check = check(load, &request).map_err(|error| error.to_string())?;
-    Ok(Verified {
+    let check = check::check(load, &request).map_err(|error| error.to_string())?;
+    Ok(Checked {
         load: (chosen + 1, seen.loads.len()),
         about: about(load, &how, &check),
         check,

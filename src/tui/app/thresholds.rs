@@ -1,51 +1,51 @@
-//! The cliffs along each knob, and stepping from one to the next.
+//! The thresholds along each knob, and stepping from one to the next.
 
 use super::App;
-use crate::answer::cliffs::Cliff;
+use crate::answer::thresholds::Threshold;
 use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
 use crate::tui::effect::Effect;
 use crate::tui::query::{Query, QueryKind};
 
-/// The known cliffs, and the last request for them.
+/// The known thresholds, and the last request for them.
 #[derive(Debug, Default)]
-pub struct Cliffs {
+pub struct Thresholds {
     id: u64,
     asked: Option<PlanRequest>,
-    known: Vec<KnobCliffs>,
+    known: Vec<KnobThresholds>,
 }
 
 #[derive(Debug)]
-struct KnobCliffs {
+struct KnobThresholds {
     knob: Knob,
-    /// The request with this knob reset: its cliffs do not depend on its own value.
+    /// The request with this knob reset: its thresholds do not depend on its own value.
     others: PlanRequest,
-    cliffs: Vec<Cliff>,
+    thresholds: Vec<Threshold>,
 }
 
-impl Cliffs {
+impl Thresholds {
     /// Knobs whose value can move layers between devices.
     const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::Ubatch, Knob::GpuLayers, Knob::CpuMoe];
 
-    /// The cliffs along `knob` for `plan_request`; none if they are not known.
-    pub fn of(&self, knob: Knob, plan_request: &PlanRequest) -> Option<&[Cliff]> {
+    /// The thresholds along `knob` for `plan_request`; none if they are not known.
+    pub fn of(&self, knob: Knob, plan_request: &PlanRequest) -> Option<&[Threshold]> {
         let known = self.known.iter().find(|known| known.knob == knob)?;
-        (known.others == apart_from(plan_request, knob)).then_some(&known.cliffs)
+        (known.others == apart_from(plan_request, knob)).then_some(&known.thresholds)
     }
 
-    /// Drops all known cliffs.
+    /// Drops all known thresholds.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
-    pub(crate) fn learn(&mut self, id: u64, knob: Knob, cliffs: Vec<Cliff>) {
+    pub(crate) fn learn(&mut self, id: u64, knob: Knob, thresholds: Vec<Threshold>) {
         let Some(asked) = self.asked.as_ref().filter(|_| id == self.id) else { return };
         let others = apart_from(asked, knob);
         self.known.retain(|known| known.knob != knob);
-        self.known.push(KnobCliffs { knob, others, cliffs });
+        self.known.push(KnobThresholds { knob, others, thresholds });
     }
 
-    /// Asks for the unknown cliffs of `plan_request` along the offered knobs, `first` before the others; `id` is that of
+    /// Asks for the unknown thresholds of `plan_request` along the offered knobs, `first` before the others; `id` is that of
     /// the query.
     pub(crate) fn ask(&mut self, id: u64, plan_request: PlanRequest, offered: &[Knob], first: Knob) -> Option<Effect> {
         let is_unknown = |knob: &Knob| offered.contains(knob) && self.of(*knob, &plan_request).is_none();
@@ -56,7 +56,7 @@ impl Cliffs {
             return None;
         }
         self.asked = Some(plan_request.clone());
-        Some(Effect::Ask(Box::new(Query { id: self.id, of: plan_request, about: QueryKind::Cliffs(knobs) })))
+        Some(Effect::Ask(Box::new(Query { id: self.id, of: plan_request, about: QueryKind::Thresholds(knobs) })))
     }
 }
 
@@ -68,29 +68,29 @@ pub(crate) fn apart_from(plan_request: &PlanRequest, knob: Knob) -> PlanRequest 
 }
 
 /// The value to stop at: the last before layers are lost, or the first after layers are gained.
-pub fn edge(cliff: &Cliff) -> u64 {
-    if cliff.is_gain() { cliff.first } else { cliff.last }
+pub fn edge(threshold: &Threshold) -> u64 {
+    if threshold.is_gain() { threshold.first } else { threshold.last }
 }
 
-/// The nearest cliff above or below `value`.
-pub fn next(cliffs: &[Cliff], value: u64, up: bool) -> Option<&Cliff> {
+/// The nearest threshold above or below `value`.
+pub fn next(thresholds: &[Threshold], value: u64, up: bool) -> Option<&Threshold> {
     if up {
-        cliffs.iter().filter(|cliff| edge(cliff) > value).min_by_key(|cliff| edge(cliff))
+        thresholds.iter().filter(|threshold| edge(threshold) > value).min_by_key(|threshold| edge(threshold))
     } else {
-        cliffs.iter().filter(|cliff| edge(cliff) < value).max_by_key(|cliff| edge(cliff))
+        thresholds.iter().filter(|threshold| edge(threshold) < value).max_by_key(|threshold| edge(threshold))
     }
 }
 
 impl App {
-    /// The cliffs along `knob` for the present settings; empty as long as they are not known.
-    pub fn cliffs_along(&self, knob: Knob) -> &[Cliff] {
-        self.limits_request().and_then(|request| self.cliffs.of(knob, &request)).unwrap_or_default()
+    /// The thresholds along `knob` for the present settings; empty as long as they are not known.
+    pub fn thresholds_along(&self, knob: Knob) -> &[Threshold] {
+        self.limits_request().and_then(|request| self.thresholds.of(knob, &request)).unwrap_or_default()
     }
 
-    /// Sets the knob to the next cliff, and shows what changes there.
-    pub(crate) fn step_to_cliff(&mut self, up: bool) {
+    /// Sets the knob to the next threshold, and shows what changes there.
+    pub(crate) fn step_to_threshold(&mut self, up: bool) {
         let (knob, value) = (self.knobs.focus, self.value(self.knobs.focus));
-        if !Cliffs::ASKED.contains(&knob) {
+        if !Thresholds::ASKED.contains(&knob) {
             self.notice = Some(format!("{} has no thresholds: change it with ← and →.", knob.title()));
             return;
         }
@@ -99,16 +99,16 @@ impl App {
             return;
         }
         let Some(plan_request) = self.limits_request() else { return };
-        let Some(cliffs) = self.cliffs.of(knob, &plan_request) else {
+        let Some(thresholds) = self.thresholds.of(knob, &plan_request) else {
             self.notice = Some("Still computing the thresholds; press again in a moment.".to_owned());
             return;
         };
-        let Some(cliff) = next(cliffs, value, up) else {
+        let Some(threshold) = next(thresholds, value, up) else {
             let way = if up { "up" } else { "down" };
             self.notice = Some(format!("No threshold further {way}."));
             return;
         };
-        let (target, text) = (edge(cliff), format!("{}.", cliff.description(knob)));
+        let (target, text) = (edge(threshold), format!("{}.", threshold.description(knob)));
         self.set_knob(knob, target);
         self.notice = Some(text);
     }

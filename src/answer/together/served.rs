@@ -11,7 +11,7 @@ use crate::units::Bytes;
 
 /// Several models on one machine.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct ServedModels {
     /// What starts and ends their servers.
     pub router: Router,
     /// The outcome of loading them in order.
@@ -31,7 +31,7 @@ pub struct Growth {
     pub checkpoints: Bytes,
 }
 
-impl Shelf {
+impl ServedModels {
     /// Loads `requests` in order, and tries every set of them.
     ///
     /// # Errors

@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use crate::answer::check::{Check, CheckedTerm, Compared};
 use crate::export::check::part_title;
-use crate::library::verify::Verified;
+use crate::library::check::Checked;
 use crate::observed::Mib;
 use crate::page::{Bar, Block, Hue, Page, Span};
 use crate::tui::action::{Action, Command};
 use crate::tui::app::App;
-use crate::tui::effect::{Effect, LogSource, VerifyRequest};
+use crate::tui::effect::{CheckRequest, Effect, LogSource};
 use crate::tui::keymap::Scope;
 use crate::tui::screen::{Response, Screen, scrolled};
 use crate::tui::widget::bar::BarPart;
@@ -37,7 +37,7 @@ type Side = fn(&Compared) -> Option<Mib>;
 
 /// The state of the page.
 #[derive(Debug)]
-pub struct VerifyPage {
+pub struct CheckPage {
     state: VerifyState,
     /// Selected line: 0 is the header, then the rows of the comparison.
     at: usize,
@@ -53,39 +53,39 @@ enum VerifyState {
     /// A log is being read, by the request of this id.
     Reading(u64),
     /// The comparison.
-    Ready(Box<Verified>),
+    Ready(Box<Checked>),
 }
 
-impl Default for VerifyPage {
+impl Default for CheckPage {
     fn default() -> Self {
         Self { state: VerifyState::Asking(TextEntry::default()), at: 0, explained: None }
     }
 }
 
-impl VerifyPage {
+impl CheckPage {
     /// Reads `log` and compares it with its plan.
     pub fn read(&mut self, app: &mut App, log: LogSource) -> Vec<Effect> {
         let id = app.next_id();
         *self = Self { state: VerifyState::Reading(id), at: 0, explained: None };
-        vec![Effect::Verify(Box::new(VerifyRequest { id, log, open: app.opened.clone() }))]
+        vec![Effect::Check(Box::new(CheckRequest { id, log, open: app.opened.clone() }))]
     }
 
     /// Shows what came of a plan that was applied.
-    pub fn of(verified: Box<Verified>) -> Self {
-        let (at, explained) = first_difference(&verified);
-        Self { state: VerifyState::Ready(verified), at, explained }
+    pub fn of(checked: Box<Checked>) -> Self {
+        let (at, explained) = first_difference(&checked);
+        Self { state: VerifyState::Ready(checked), at, explained }
     }
 
     /// The rows of the comparison.
     fn rows(&self) -> &[Compared] {
         match &self.state {
-            VerifyState::Ready(verified) => &verified.check.rows,
+            VerifyState::Ready(checked) => &checked.check.rows,
             _ => &[],
         }
     }
 }
 
-impl Screen for VerifyPage {
+impl Screen for CheckPage {
     fn scopes(&self) -> &'static [Scope] {
         if self.accepts_text() { &[Scope::Field, Scope::Everywhere] } else { &[Scope::Verify, Scope::Everywhere] }
     }
@@ -95,7 +95,7 @@ impl Screen for VerifyPage {
     }
 
     fn handles(&self, command: Command) -> bool {
-        let has_server = matches!(&self.state, VerifyState::Ready(verified) if verified.server.is_some());
+        let has_server = matches!(&self.state, VerifyState::Ready(checked) if checked.server.is_some());
         command != Command::Save || has_server
     }
 
@@ -107,13 +107,13 @@ impl Screen for VerifyPage {
                 let log = if path.is_empty() { LogSource::Running } else { LogSource::File(path) };
                 return Response::Stay(self.read(app, log));
             }
-            (VerifyState::Ready(verified), Command::Save) if verified.server.is_some() => {
+            (VerifyState::Ready(checked), Command::Save) if checked.server.is_some() => {
                 app.notice = Some("The server goes on running when the planner ends.".to_owned());
                 return Response::Stay(vec![Effect::KeepServer]);
             }
             (VerifyState::Ready(_), Command::Open) => *self = Self::default(),
-            (VerifyState::Ready(verified), Command::Enter) if self.at == 0 => {
-                app.apply_request_as(verified.check.request.clone(), "observed machine");
+            (VerifyState::Ready(checked), Command::Enter) if self.at == 0 => {
+                app.apply_request_as(checked.check.request.clone(), "observed machine");
                 app.notice = Some("Took over the settings and the machine of the log; u undoes it.".to_owned());
                 return Response::CLOSE;
             }
@@ -148,12 +148,12 @@ impl Screen for VerifyPage {
     }
 
     fn answer(&mut self, _: &mut App, answer: Action) -> Response {
-        if let Action::Verified { id, result } = answer
+        if let Action::Checked { id, result } = answer
             && matches!(self.state, VerifyState::Reading(asked) if asked == id)
         {
             match result {
-                Ok(verified) => {
-                    *self = Self::of(verified);
+                Ok(checked) => {
+                    *self = Self::of(checked);
                 }
                 Err(why) => {
                     self.state = VerifyState::Asking(TextEntry { wrong: Some(why), ..TextEntry::default() });
@@ -173,12 +173,12 @@ impl Screen for VerifyPage {
 }
 
 /// The line to begin with, and the row that is explained: what differs, if anything does.
-fn first_difference(verified: &Verified) -> (usize, Option<usize>) {
-    let first = verified.check.rows.iter().position(|row| !row.agrees());
+fn first_difference(checked: &Checked) -> (usize, Option<usize>) {
+    let first = checked.check.rows.iter().position(|row| !row.agrees());
     (first.map_or(0, |row| row + 1), first)
 }
 
-fn page(verify: &VerifyPage) -> Page {
+fn page(verify: &CheckPage) -> Page {
     let mut page = Page::default();
     match &verify.state {
         VerifyState::Asking(entry) => {
@@ -199,13 +199,13 @@ fn page(verify: &VerifyPage) -> Page {
             }
         }
         VerifyState::Reading(_) => page.text("Reading the log, and planning what it shows…", Hue::Dim),
-        VerifyState::Ready(verified) => comparison(verify, verified, &mut page),
+        VerifyState::Ready(checked) => comparison(verify, checked, &mut page),
     }
     page
 }
 
-fn comparison(verify: &VerifyPage, verified: &Verified, page: &mut Page) {
-    let check = &verified.check;
+fn comparison(verify: &CheckPage, checked: &Checked, page: &mut Page) {
+    let check = &checked.check;
     let (sign, hue, word) = match (check.compared(), check.agrees()) {
         (0, _) => ("·", Hue::Dim, "Nothing to compare"),
         (_, true) => ("✓", Hue::Fine, "Agrees"),
@@ -216,15 +216,15 @@ fn comparison(verify: &VerifyPage, verified: &Verified, page: &mut Page) {
     if verify.at == 0 {
         page.text_indented("Enter makes its settings and machine the plan's own.", 2, Hue::Focus);
     }
-    page.text_indented(&format!("{}.", verified.about), 2, Hue::Dim);
-    for sentence in &verified.also {
+    page.text_indented(&format!("{}.", checked.about), 2, Hue::Dim);
+    for sentence in &checked.also {
         page.text_indented(&capitalised(&format!("{}.", sentence.trim_end_matches('.'))), 2, Hue::Text);
     }
-    if let Some(server) = &verified.server {
+    if let Some(server) = &checked.server {
         page.text_indented(&format!("{server}. It ends with the planner; s leaves it running."), 2, Hue::Text);
     }
-    if verified.load.1 > 1 {
-        page.text_indented(&format!("Load {} of {} in the log.", verified.load.0, verified.load.1), 2, Hue::Dim);
+    if checked.load.1 > 1 {
+        page.text_indented(&format!("Load {} of {} in the log.", checked.load.0, checked.load.1), 2, Hue::Dim);
     }
     if let Some(split) = &check.split {
         let planned = match split.planned {

@@ -40,10 +40,10 @@ const HAS_CLOCK: u64 = 9_181;
 /// The line of recurrent states has those saved for a draft since.
 const TELLS_KEPT_STATES: u64 = 9_200;
 
-/// A load under way.
+/// A load of which more lines may come.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own about the lines before")]
-pub(super) struct LoadUnderWay {
+pub(super) struct LoadBuilder {
     pub load: Load,
     /// The build that a folder of the program says.
     folder: Option<u64>,
@@ -76,7 +76,7 @@ pub(super) struct LoadUnderWay {
     addresses: Vec<String>,
 }
 
-impl LoadUnderWay {
+impl LoadBuilder {
     /// An empty load on the machine of an earlier one.
     pub fn on(earlier: Option<&Self>) -> Self {
         let mut load = Load::default();

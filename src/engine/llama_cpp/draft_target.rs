@@ -9,7 +9,7 @@ use crate::engine::ggml::tensor::BackendId;
 
 /// The model that a draft drafts for, as it is loaded (`ctx_other` in `llama-context.cpp`, 0.1.161).
 #[derive(Clone, Debug)]
-pub struct Partner<'a> {
+pub struct DraftTarget<'a> {
     /// The model.
     pub model: &'a LoadedModel,
     /// The device of its tensors.
@@ -20,7 +20,7 @@ pub struct Partner<'a> {
     pub devices: Vec<usize>,
 }
 
-impl Partner<'_> {
+impl DraftTarget<'_> {
     /// Whether `draft` has the devices of what it shares: the output matrix, or the caches of the last two blocks.
     pub fn is_reachable(&self, draft: &LoadedModel) -> bool {
         if draft.family.architecture.has(Trait::SharesPartnersCaches) {
@@ -58,8 +58,8 @@ impl LoadedModel {
         has(LlmTensor::Output) || has(LlmTensor::TokenEmbd) && self.family.architecture.ties_output()
     }
 
-    /// Whether this is a draft that cannot be made without a partner.
-    pub fn needs_partner(&self) -> bool {
+    /// Whether this is a draft that cannot be made without a target.
+    pub fn needs_target(&self) -> bool {
         let has = |slot| self.weights.find_global(slot, TensorSuffix::Weight).is_some();
         let (embeddings, output) = (has(LlmTensor::TokenEmbd), has(LlmTensor::Output));
         let is = |kind| self.family.architecture.has(kind);

@@ -23,7 +23,7 @@ type TriedWeight = (Op, Type, [u64; 4]);
 
 /// The weights that GPUs refuse.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WeightHomes {
+pub struct WeightBuffers {
     /// Per GPU, indices into [`Weights::all`], ascending.
     refused: Vec<Vec<usize>>,
     /// Per GPU, whether it refuses the token embeddings as output matrix.
@@ -34,15 +34,15 @@ pub struct WeightHomes {
     repacked_tied_output: Option<u64>,
 }
 
-impl WeightHomes {
+impl WeightBuffers {
     /// The weights of `model` that `devices` refuse, and those for which the CPU has `layouts`.
     pub fn new(model: &LoadedModel, devices: &[Device], layouts: Layouts) -> Self {
-        let mut homes = Self::default();
+        let mut buffers = Self::default();
         let tied = model.weights.find_global(LlmTensor::TokenEmbd, TensorSuffix::Weight);
         if layouts.instructions != CpuInstructions::None {
             let repacked = |weight: &Weight| layouts.bytes(operation(weight, model)?, weight);
-            homes.repacked = model.weights.all.iter().map(repacked).collect();
-            homes.repacked_tied_output = tied.and_then(|at| layouts.bytes(Op::MulMat, &model.weights.all[at]));
+            buffers.repacked = model.weights.all.iter().map(repacked).collect();
+            buffers.repacked_tied_output = tied.and_then(|at| layouts.bytes(Op::MulMat, &model.weights.all[at]));
         }
         let mut graph = Graph::default();
         for device in devices {
@@ -57,11 +57,11 @@ impl WeightHomes {
                 refused
             };
             let refused = |(at, weight): (usize, &Weight)| refuses(operation(weight, model)?, weight).then_some(at);
-            homes.refused.push(model.weights.all.iter().enumerate().filter_map(refused).collect());
+            buffers.refused.push(model.weights.all.iter().enumerate().filter_map(refused).collect());
             let output = tied.map(|index| &model.weights.all[index]);
-            homes.refuses_tied_output.push(output.is_some_and(|output| refuses(Op::MulMat, output)));
+            buffers.refuses_tied_output.push(output.is_some_and(|output| refuses(Op::MulMat, output)));
         }
-        homes
+        buffers
     }
 
     /// Whether `device` cannot use the weight with this index. The CPU uses all.
@@ -191,9 +191,9 @@ fn can_use(backend: &dyn Backend, op: Op, weight: &Weight, hparams: &Hparams, gr
 impl Weights {
     /// Whether RAM holds the token embeddings twice if they are the output matrix too: as rows to look up and as a
     /// matrix they are in different buffers if a GPU can use one of the two from its host buffer and not the other.
-    pub fn embeddings_twice_in_ram(&self, homes: &WeightHomes) -> bool {
+    pub fn embeddings_twice_in_ram(&self, buffers: &WeightBuffers) -> bool {
         let embeddings = self.find_global(LlmTensor::TokenEmbd, TensorSuffix::Weight);
-        embeddings.is_some_and(|index| homes.refuses(0, index) != homes.refuses_tied_output(0))
+        embeddings.is_some_and(|index| buffers.refuses(0, index) != buffers.refuses_tied_output(0))
     }
 }
 

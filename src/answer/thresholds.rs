@@ -10,22 +10,22 @@ use crate::settings::knob::Knob;
 
 /// Two neighbouring values of a knob with different outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cliff {
+pub struct Threshold {
     /// The last value before the change.
     pub last: u64,
     /// The first value after the change.
     pub first: u64,
     /// The outcome at `last`.
-    pub before: CliffSide,
+    pub before: ThresholdSide,
     /// The outcome at `first`.
-    pub after: CliffSide,
+    pub after: ThresholdSide,
     /// Other knobs that the engine changed: `batch 512 → 1024`.
     pub jumps: Vec<String>,
 }
 
-/// The outcome on one side of a cliff.
+/// The outcome on one side of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
-pub struct CliffSide {
+pub struct ThresholdSide {
     /// Layers on GPUs.
     pub offloaded: usize,
     /// GPUs in use.
@@ -34,7 +34,7 @@ pub struct CliffSide {
     pub outcome: Option<Outcome>,
 }
 
-impl Cliff {
+impl Threshold {
     /// Whether `last` is the last value with all in VRAM.
     pub fn is_vram_limit(&self) -> bool {
         self.before.outcome == Some(Outcome::Vram) && self.after.outcome != Some(Outcome::Vram)
@@ -43,7 +43,7 @@ impl Cliff {
     /// Whether more layers are on GPUs after it, or as many and now they fit.
     pub fn is_gain(&self) -> bool {
         let (before, after) = (self.before, self.after);
-        let fits = |side: CliffSide| side.outcome.is_some_and(|outcome| outcome != Outcome::DoesNotFit);
+        let fits = |side: ThresholdSide| side.outcome.is_some_and(|outcome| outcome != Outcome::DoesNotFit);
         after.offloaded > before.offloaded || (fits(after) && !fits(before) && after.offloaded == before.offloaded)
     }
 
@@ -69,12 +69,12 @@ impl Cliff {
 impl PlanRequest {
     /// The changes along `knob` while the other knobs stay, in ascending order. [`Knob::GpuLayers`] is expected to move
     /// layers, so there only a new verdict or a request that is not met counts.
-    pub fn cliffs(&self, knob: Knob) -> Vec<Cliff> {
-        self.cliffs_by_segment(knob).flatten().collect()
+    pub fn thresholds(&self, knob: Knob) -> Vec<Threshold> {
+        self.thresholds_by_segment(knob).flatten().collect()
     }
 
-    /// [`PlanRequest::cliffs`] by segment of the knob's range, each computed when the iterator reaches it.
-    pub fn cliffs_by_segment(&self, knob: Knob) -> impl Iterator<Item = Vec<Cliff>> + use<> {
+    /// [`PlanRequest::thresholds`] by segment of the knob's range, each computed when the iterator reaches it.
+    pub fn thresholds_by_segment(&self, knob: Knob) -> impl Iterator<Item = Vec<Threshold>> + use<> {
         let bounds = self.bounds();
         // from the first stop on: nobody runs with fewer, and a batch of 28 because of a context of 28 is no threshold
         let stops = knob.stops(&bounds);
@@ -82,17 +82,17 @@ impl PlanRequest {
         let mut search = KnobSearch::for_everything(self.clone(), knob, range);
         let samples = range.samples(self, knob, &bounds);
         (1..samples.len()).map(move |next| {
-            let mut cliffs = Vec::new();
+            let mut thresholds = Vec::new();
             if let Some(&[low, high]) = samples.get(next - 1..=next) {
-                search.cliffs(knob, low, high, &mut cliffs);
+                search.thresholds(knob, low, high, &mut thresholds);
             }
-            cliffs
+            thresholds
         })
     }
 }
 
 impl KnobSearch {
-    fn cliffs(&mut self, knob: Knob, low: u64, high: u64, found: &mut Vec<Cliff>) {
+    fn thresholds(&mut self, knob: Knob, low: u64, high: u64, found: &mut Vec<Threshold>) {
         self.look_ahead(&[low, high]);
         let (before, after) = (self.at(low).clone(), self.at(high).clone());
         let (last, first) = (self.range.value(low), self.range.value(high));
@@ -101,14 +101,14 @@ impl KnobSearch {
         }
         if high - low > 1 {
             let middle = low + (high - low) / 2;
-            self.cliffs(knob, low, middle, found);
-            self.cliffs(knob, middle, high, found);
+            self.thresholds(knob, low, middle, found);
+            self.thresholds(knob, middle, high, found);
             return;
         }
         let jumps = jumps(knob, &before, &after);
         // a knob that merely follows the moved one does not count as a change
         if side(&before) != side(&after) || !jumps.is_empty() {
-            found.push(Cliff { last, first, before: side(&before), after: side(&after), jumps });
+            found.push(Threshold { last, first, before: side(&before), after: side(&after), jumps });
         }
     }
 }
@@ -149,6 +149,6 @@ fn outcome(knob: Knob, value: u64, planned: &Planned) -> (u64, Option<Outcome>, 
     (layers, planned.outcome, planned.rules.clone())
 }
 
-fn side(planned: &Planned) -> CliffSide {
-    CliffSide { offloaded: planned.offloaded, gpus: planned.gpus_in_use(), outcome: planned.outcome }
+fn side(planned: &Planned) -> ThresholdSide {
+    ThresholdSide { offloaded: planned.offloaded, gpus: planned.gpus_in_use(), outcome: planned.outcome }
 }
