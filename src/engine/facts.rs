@@ -23,8 +23,6 @@ pub struct EngineFacts {
     pub is_ollama: bool,
     /// Starts a llama-server, which reads the `LLAMA_ARG_…` variables of its environment.
     pub starts_llama_server: bool,
-    /// Graphs and caches are estimated by formulas rather than measured.
-    pub estimates: bool,
     /// Its context is the total of all sequences (`-c`) rather than that of one (`num_ctx`).
     pub ctx_is_total: bool,
     /// Counts the memory of a separate projector file.
@@ -115,7 +113,6 @@ const LLAMA_CPP: EngineFacts = EngineFacts {
     reserve_setting: ReserveSetting::FitTarget,
     is_ollama: false,
     starts_llama_server: false,
-    estimates: false,
     ctx_is_total: true,
     counts_projectors: true,
     places_output_last: false,
@@ -144,7 +141,6 @@ const OLLAMA_024: EngineFacts = EngineFacts {
     releases: &[],
     column: KnobColumn::Estimator,
     starts_llama_server: false,
-    estimates: true,
     counts_projectors: false,
     ..OLLAMA
 };

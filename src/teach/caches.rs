@@ -164,7 +164,8 @@ impl CachesPage {
             .and_then(|own| StateCache::of(CacheOwner::OllamaEngine, own.layers.iter().map(|layer| layer.state), plan));
         let mut states: Vec<StateCache> = of_llama_cpp.into_iter().chain(of_own).collect();
         // the engine in use first
-        let first = if plan.engine.facts().estimates { CacheOwner::OllamaEngine } else { CacheOwner::LlamaCpp };
+        let first =
+            if engine::estimating(plan.engine).is_some() { CacheOwner::OllamaEngine } else { CacheOwner::LlamaCpp };
         stores.sort_by_key(|store| store.whose != first);
         states.sort_by_key(|state| state.whose != first);
         Ok(Self {

@@ -13,6 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Position, Rect};
 
 use crate::answer::tensors::{BlockPart, TensorCell, TensorRow, TensorTable};
+use crate::engine;
 use crate::plan::Plan;
 use crate::settings::{Flag, SplitMode};
 use crate::tui::action::{Command, Gesture};
@@ -165,7 +166,7 @@ impl Screen for PlacementScreen {
             Some(NO_PLAN)
         } else if app.refused.is_some() {
             Some("The engine refuses these settings: nothing is placed.")
-        } else if app.engine.facts().estimates {
+        } else if engine::estimating(app.engine).is_some() {
             Some("This engine places whole layers: it has no option for single tensors.")
         } else if app.settings.split_mode == SplitMode::Tensor {
             Some("A model that is split by tensors is on all GPUs at once.")
